@@ -20,7 +20,7 @@ export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test test-slow test-load test-api check docs format bench bench-proxy fuzz mutate native test-system test-clients test-mcp pictures clean lock
+.PHONY: help setup run test test-all test-load test-api check docs format bench bench-proxy fuzz mutate native test-system test-clients test-mcp pictures clean lock
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -37,19 +37,16 @@ run: $(STAMP) ## the proxy, with a small model that runs here; PORT and ARGS cha
 native: $(STAMP) ## build the small model's engine for this processor: it answers several times as fast; needs a C++ compiler
 	@sh scripts/native $(VENV) $(LOCK)
 
-test: $(STAMP) ## the whole suite, with complete branch coverage of core, dialects and protocols
+test: $(STAMP) ## the suite with small samples of expensive properties, and complete branch coverage of the pure packages
 	@$(BIN)/python -m pytest --no-header --numprocesses auto --dist worksteal --cov --cov-report=term $(PYTEST_ARGS)
 
-test-slow: $(STAMP) ## what takes too long for every day: 100,000 injections, 5,000 faulty exchanges, 200 schemas
-	@TOOLSPEAK_INJECTIONS=100000 $(BIN)/python -m pytest --no-header --no-cov -m slow tests/test_injection.py $(PYTEST_ARGS)
-	@TOOLSPEAK_CHAOS=5000 $(BIN)/python -m pytest --no-header --no-cov -k leaks tests/upstreams/test_chaos.py $(PYTEST_ARGS)
-	@TOOLSPEAK_SCHEMAS=200 $(BIN)/python -m pytest --no-header --no-cov -k every_demanded_call tests/upstreams/embedded/test_upstream.py $(PYTEST_ARGS)
-	@TOOLSPEAK_QUICK=1 $(BIN)/python -m pytest --no-header --no-cov -k eight_bits tests/upstreams/embedded/test_upstream.py $(PYTEST_ARGS)
+test-all: $(STAMP) ## the whole suite at full size: every property, fault, crash and schema; takes up to 20 minutes
+	@TOOLSPEAK_TEST_SIZE=full $(BIN)/python -m pytest --no-header --no-cov --numprocesses auto --dist worksteal $(PYTEST_ARGS)
 
 test-api: $(STAMP) ## 8,000 requests made up from the proxy's description (installs schemathesis, takes half an hour)
 	@$(BIN)/python -c 'import schemathesis, openapi_spec_validator' 2>/dev/null || sh scripts/install-group $(VENV) api
 	@TOOLSPEAK_API_REQUESTS=$(API_REQUESTS) $(BIN)/python -m pytest --no-header --no-cov --numprocesses auto \
-		tests/server/test_api.py tests/server/test_openapi.py $(PYTEST_ARGS)
+		tests/server/test_generated_requests.py tests/server/test_openapi.py $(PYTEST_ARGS)
 
 test-load: $(STAMP) ## 1000 streams for a minute through one process
 	@$(BIN)/python bench/streams.py
@@ -60,9 +57,8 @@ check: $(STAMP) ## format, lint, types, import direction
 	@$(BIN)/pyright
 	@$(BIN)/lint-imports --no-cache --no-logo
 
-docs: $(STAMP) ## write what is made from tables: dialects and clients in the documentation, the triggers of refusals
+docs: $(STAMP) ## write what is made from tables: dialects and clients in the documentation
 	@$(BIN)/python scripts/tables.py
-	@$(BIN)/python scripts/refusal_triggers.py
 
 format: $(STAMP) ## rewrite the files as `make check` wants them
 	@$(BIN)/ruff check --quiet --fix-only .

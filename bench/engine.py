@@ -14,9 +14,9 @@ import time
 from collections.abc import Callable
 
 from toolspeak.core.types import Message, Request, TextPart, Tool, ToolChoice
-from toolspeak.engine.planning.capabilities import Found, Profile
+from toolspeak.engine.planning.capabilities import Profile, ProfileMatch
 from toolspeak.engine.planning.strategy import Settings, plan
-from toolspeak.engine.turn.actions import Ask
+from toolspeak.engine.turn.actions import AskUpstream
 from toolspeak.engine.turn.engine import Engine
 from toolspeak.protocols import openai_chat
 
@@ -38,14 +38,14 @@ TOOLS = tuple(
 )
 CALL = f'```json action {NONCE}\n{{"tool": "tool_3", "parameters": {{"text": "'
 SETTINGS = Settings()
-FOUND = Found(Profile(), "bench", "a bench")
+FOUND = ProfileMatch(Profile(), "bench", "a bench")
 
 
 def _engine(stream: bool) -> tuple[Engine, Request]:
     request = Request("m", (Message("user", (TextPart("What now?"),)),), TOOLS, ToolChoice(), stream)
     engine = Engine(request, plan(request, FOUND, SETTINGS), SETTINGS, stamp=1, nonces=lambda counter: NONCE)
     (ask,) = engine.start()
-    assert isinstance(ask, Ask)
+    assert isinstance(ask, AskUpstream)
     return engine, ask.request
 
 

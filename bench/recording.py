@@ -30,14 +30,14 @@ from toolspeak.engine.planning.capabilities import Capabilities
 from toolspeak.engine.planning.strategy import Settings
 from toolspeak.key_value import MemoryState
 from toolspeak.server.app import App
-from toolspeak.server.http.uvicorn_protocol import CarefulProtocol
-from toolspeak.server.proxy.upstream_router import Gateway, Line
-from toolspeak.server.recording.recorder import MOST_ENTRIES, Recorder
-from toolspeak.server.recording.store_writer import Keeper, Subprocess
+from toolspeak.server.http.uvicorn_protocol import LimitedHttpProtocol
+from toolspeak.server.proxy.upstream_router import Gateway, UpstreamConfig
+from toolspeak.server.recording.recorder import MAX_ENTRIES, Recorder
+from toolspeak.server.recording.store_writer import StoreWriter, WriterProcess
 
 REQUESTS, SERIES, GOAL = 300, 8, 0.05
 #: Runs before the first that counts: until as many requests are kept as ever will be, there is none to let go of.
-WARM = MOST_ENTRIES // REQUESTS + 1
+WARM = MAX_ENTRIES // REQUESTS + 1
 #: What one run leaves behind (caches, a clock that has slowed down while it was waited) is some percent of the next: in
 #: a series each way comes once behind each, also behind itself.
 ORDER = ("off", "off", "memory", "memory", "store", "store", "off", "store", "memory")
@@ -75,12 +75,12 @@ class Upstream:
 
 def made(pieces: int, recorder: Recorder | None) -> App:
     upstream = Upstream(pieces)
-    line = Line(
+    line = UpstreamConfig(
         "one",
         "bench",
         upstream.base_url,
         "openai_chat",
-        dial=lambda own: upstream,
+        connect=lambda own: upstream,
         settings=lambda model: Settings(mode="force"),
     )
     return App(Gateway([line], Capabilities(), MemoryState(), b"secret"), recorder=recorder)
@@ -98,7 +98,7 @@ def _handing_over() -> list[threading.Thread]:
 class Serving:
     """The real server in a thread of its own, and one client that keeps its connection."""
 
-    def __init__(self, app: App, keeper: Keeper | None = None) -> None:
+    def __init__(self, app: App, keeper: StoreWriter | None = None) -> None:
         self._keeper = keeper
         listening = socket.create_server(("127.0.0.1", 0))
         config = uvicorn.Config(
@@ -106,7 +106,7 @@ class Serving:
             log_config=None,
             access_log=False,
             lifespan="on",
-            http=CarefulProtocol,
+            http=LimitedHttpProtocol,
             ws="none",
             server_header=False,
             timeout_keep_alive=75,
@@ -126,7 +126,7 @@ class Serving:
             self._client.getresponse().read()
         taken = _cpu(self._thread) - began
         if self._keeper is not None:
-            self._keeper.settle()
+            self._keeper.flush()
         return taken + _cpu(*_handing_over()) - before
 
     def end(self) -> None:
@@ -137,12 +137,12 @@ class Serving:
 
 def servers(pieces: int, folder: str) -> dict[str, Serving]:
     """One server for each way to keep requests."""
-    scribe = Subprocess(f"sqlite:///{folder}/store.db")
-    keeper = Keeper(scribe.write, tuple, scribe.end)
+    scribe = WriterProcess(f"sqlite:///{folder}/store.db")
+    keeper = StoreWriter(scribe.write, tuple, scribe.end)
     return {
         "off": Serving(made(pieces, None)),
         "memory": Serving(made(pieces, Recorder())),
-        "store": Serving(made(pieces, Recorder(further=keeper)), keeper),
+        "store": Serving(made(pieces, Recorder(sink=keeper)), keeper),
     }
 
 

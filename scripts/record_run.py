@@ -17,7 +17,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
-from tests.cli_agents import Played, served
+from tests.cli_agent_helpers import Played, served
 
 TASK = "Which of the tests fails, and why?"
 CHECK = "python3 -c 'import sums; assert sums.add(2, 2) == 4, sums.add(2, 2)'"

@@ -1,7 +1,7 @@
-"""What all tests share: hypothesis profiles, the `system` mark, and the summary of what was not tested.
+"""Hypothesis profiles, the `system` mark, and the summary of skipped tests.
 
-`@pytest.mark.system("browser")` skips a test where that system package is missing; `make test-system`
-installs the packages and sets TOOLSPEAK_TEST_SYSTEM=require, which turns such a skip into a failure.
+Tests marked `@pytest.mark.system("browser")` run only with TOOLSPEAK_TEST_SYSTEM=require, which `make test-system` sets
+after it has installed the system packages; a missing package is then a failure.
 """
 
 from __future__ import annotations
@@ -21,41 +21,48 @@ import coverage
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 
+from tests.cases import size
+
 _SLOW = [HealthCheck.too_slow]
-settings.register_profile("ci", derandomize=True, deadline=None, suppress_health_check=_SLOW)
+settings.register_profile("full", derandomize=True, deadline=None, suppress_health_check=_SLOW)
+settings.register_profile("small", settings.get_profile("full"), max_examples=25)
 settings.register_profile("dev", deadline=None)
 settings.register_profile("thorough", deadline=None, max_examples=5000, suppress_health_check=_SLOW)
-# Mutation testing runs the suite a thousand times and wants to know only whether it fails.
-_FIND = (Phase.explicit, Phase.generate)
-settings.register_profile("mutate", settings.get_profile("ci"), max_examples=25, phases=_FIND)
-settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
+# Mutation testing runs the suite a thousand times and only needs to know whether it fails.
+_NO_SHRINKING = (Phase.explicit, Phase.generate)
+settings.register_profile("mutate", settings.get_profile("small"), phases=_NO_SHRINKING)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", size("small", "full")))
 _MUTATING = os.environ.get("HYPOTHESIS_PROFILE") == "mutate"
-#: Seconds of the processor that one test may take then; without a mutant none takes half of it.
-_PATIENCE = 6
+#: CPU seconds that one test may take during mutation testing; without a mutant no test takes half as long.
+_MAX_MUTANT_SECONDS = 20
 
-# Nothing is asked in the background unless a test says so.
+# No background probes unless a test turns them on.
 os.environ.setdefault("TOOLSPEAK_PROBE", "off")
 
-#: Folders whose tests are about the edges, or about everything at once: what they reach of the pure part has tests of its
-#: own.
-_EDGES = frozenset(
-    "real_clients embedded evaluation matrix mcp_conformance page server store tools training upstreams".split()
-)
+_TESTS = Path(__file__).parent
 
-#: What must be covered completely.
+#: Folders whose tests are not traced for coverage: what they reach of the pure packages has tests of its own.
+_UNTRACED = frozenset(
+    "real_clients embedded evaluation matrix mcp_conformance page runtime server store tools training upstreams".split()
+)
+#: Files beside this one that are traced all the same: those about parsing.
+_TRACED = frozenset("test_injection test_shared_corpus test_text_corpus test_usage_errors".split())
+
+#: The packages that must be covered completely.
 _PURE = ("toolspeak.core", "toolspeak.dialects", "toolspeak.engine", "toolspeak.parsing", "toolspeak.protocols")
 
-#: The folder that takes minutes: whoever begins with it is not waited for in the end.
+#: The folder with the longest tests: started last, they would keep one worker busy while the others are idle.
 _FIRST = "embedded"
 
-_WANTED = "for want of a system package"
+_REQUIRE_SYSTEM = os.environ.get("TOOLSPEAK_TEST_SYSTEM") == "require"
+_NEEDS_SYSTEM = "needs a system package; run `make test-system`"
 
-#: Characters of a parameter that a test is called by.
-_LONGEST_ID = 80
+#: Characters of a parameter in the id of a test.
+_MAX_ID = 80
 
 
 def _browser() -> str:
-    """Why there is no browser, or nothing."""
+    """The reason why there is no browser; empty when there is one."""
     names = ("chromium", "chromium-browser", "google-chrome")
     return "" if any(shutil.which(name) for name in names) else "chromium is not installed"
 
@@ -82,7 +89,7 @@ _SYSTEM = {"browser": _browser, "bubblewrap": _bubblewrap, "postgresql": _postgr
 
 @cache
 def _missing(name: str) -> str:
-    """Why the system package `name` cannot be used; empty when it can."""
+    """The reason why the system package `name` cannot be used; empty when it can."""
     return _SYSTEM[name]()
 
 
@@ -90,65 +97,68 @@ def pytest_configure(config: pytest.Config) -> None:
     # A run in the background of a shell ignores interrupts, and so would every program that it starts.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
-    # In a worker, pytest-cov begins to watch twice; only what begins second pauses for `no_cover`.
+    # In a worker, pytest-cov starts tracing twice; only the second tracer pauses for `no_cover`.
     first = coverage.Coverage.current() if hasattr(config, "workerinput") else None
     if first is not None:
         first.stop()
 
 
 def pytest_make_parametrize_id(val: object) -> str | None:
-    """A text that would fill the screen is named by its beginning and its length."""
-    if isinstance(val, str | bytes) and len(val) > _LONGEST_ID:
-        return f"{ascii(val[:20])[:_LONGEST_ID]}, {len(val)} long"
+    """Shorten a text that would fill the screen to its beginning and its length."""
+    if isinstance(val, str | bytes) and len(val) > _MAX_ID:
+        return f"{ascii(val[:20])[:_MAX_ID]}, {len(val)} long"
     return None
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
-        # Watched, a property takes up to three times as long; a branch that only chance reaches wants an example anyway.
-        if item.path.parent.name in _EDGES or _is_property(item):
+        # Traced, a property takes up to three times as long; a branch that only chance reaches needs an example anyway.
+        if not _is_traced(item.path) or _is_property(item):
             item.add_marker("no_cover")
     items.sort(key=lambda item: item.path.parent.name != _FIRST)
     if _MUTATING and (renamed := [item.nodeid for item in items if _is_renamed(item)]):
-        raise pytest.UsageError(f"collected once more these are called otherwise, and count as failed: {renamed[:9]}")
+        raise pytest.UsageError(f"mutmut would count these as failed, since their ids change: {renamed[:9]}")
     unknown = {name for item in items for name in _system_names(item) if name not in _SYSTEM}
     if unknown:
         raise pytest.UsageError(f"unknown system packages {sorted(unknown)}; known are {sorted(_SYSTEM)}")
 
 
-_unwatched = False
+_was_untraced = False
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    _begin(watched=item.get_closest_marker("no_cover") is None)
+    _clear_caches(traced=item.get_closest_marker("no_cover") is None)
     for name in _system_names(item):
+        if not _REQUIRE_SYSTEM:
+            pytest.skip(f"{name}: {_NEEDS_SYSTEM}")
         if reason := _missing(name):
-            if os.environ.get("TOOLSPEAK_TEST_SYSTEM") == "require":
-                pytest.fail(f"{name}: {reason}", pytrace=False)
-            pytest.skip(f"{_WANTED}: {name}: {reason}")
+            pytest.fail(f"{name}: {reason}", pytrace=False)
 
 
-def _begin(*, watched: bool) -> None:
-    """What nobody watched is forgotten by the caches before a test that is watched, which would not run it otherwise."""
-    global _unwatched  # noqa: PLW0603 - of this process, which runs one test after another
-    if watched and _unwatched and coverage.Coverage.current() is not None:
+def _clear_caches(*, traced: bool) -> None:
+    """Before a traced test, forget what untraced tests have cached: the traced one would not run that code otherwise."""
+    global _was_untraced  # noqa: PLW0603 - of this process, which runs one test after another
+    if traced and _was_untraced and coverage.Coverage.current() is not None:
         for name, module in list(sys.modules.items()):
             if name.startswith(_PURE):
                 for value in list(vars(module).values()):
                     getattr(value, "cache_clear", bool)()
-    _unwatched = not watched
+    _was_untraced = not traced
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call() -> Generator[None, object, object]:
-    """A mutant that never ends is ended soon, in the way that mutmut counts as a timeout. Its own limit is minutes, since
-    it is the time of all tests together, and on a busy machine a shorter one would count mutants that are only slow."""
+    """End a mutant that loops forever, in the way that mutmut counts as a timeout.
+
+    Mutmut's own limit is minutes: it is the time of all tests together, and a shorter one would count mutants that are
+    only slow on a busy machine.
+    """
     if not _MUTATING:
         return (yield)
     import resource  # not everywhere, but wherever mutmut runs
 
     before, most = resource.getrlimit(resource.RLIMIT_CPU)
-    resource.setrlimit(resource.RLIMIT_CPU, (int(time.process_time()) + _PATIENCE, most))
+    resource.setrlimit(resource.RLIMIT_CPU, (int(time.process_time()) + _MAX_MUTANT_SECONDS, most))
     try:
         return (yield)
     finally:
@@ -160,20 +170,19 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     for report in terminalreporter.stats.get("skipped", []):
         if isinstance(report.longrepr, tuple):
             reasons[report.longrepr[2].removeprefix("Skipped: ")] += 1
-    for name in _SYSTEM:
-        if reason := _missing(name):
-            count = reasons.pop(f"{_WANTED}: {name}: {reason}", 0)
-            tests = "1 test" if count == 1 else f"{count} tests"
-            terminalreporter.write_line(f"not tested, {name}: {reason} ({tests} skipped; see `make test-system`)")
     for reason, count in sorted(reasons.items()):
         terminalreporter.write_line(f"skipped {count}: {reason}")
 
 
 def _is_renamed(item: pytest.Item) -> bool:
-    """Whether pytest escapes the name that this case was given once more when it collects again in the same process."""
-    given = (mark.kwargs.get("ids") for mark in item.iter_markers("parametrize"))
-    names = [str(name) for ids in given if isinstance(ids, Iterable) for name in ids]
+    """Whether pytest escapes the id of this case once more when it collects again in the same process."""
+    id_lists = (mark.kwargs.get("ids") for mark in item.iter_markers("parametrize"))
+    names = [str(name) for ids in id_lists if isinstance(ids, Iterable) for name in ids]
     return any("\\" in name or not (name.isascii() and name.isprintable()) for name in names)
+
+
+def _is_traced(path: Path) -> bool:
+    return path.stem in _TRACED if path.parent == _TESTS else path.parent.name not in _UNTRACED
 
 
 def _is_property(item: pytest.Item) -> bool:
@@ -186,8 +195,8 @@ def _system_names(item: pytest.Item) -> list[str]:
 
 @pytest.fixture(scope="session")
 def weights() -> Path:
-    """The file of weights of the embedded model, fetched into the user's cache if it is not there."""
-    # Not before: what is imported here is imported before anybody watches which lines run.
+    """The weights file of the embedded model, downloaded into the user's cache if it is missing."""
+    # Imported here: at module level the import would run before coverage starts to trace.
     from toolspeak.config import load
     from toolspeak.upstreams.embedded.weights import DEFAULT, obtain
 

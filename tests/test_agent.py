@@ -11,7 +11,8 @@ from typing import Any, cast
 import msgspec
 import pytest
 
-from tests.agents import Endless, Held, agent, calling, content, kinds, look, model, run, sender
+from tests.agent_helpers import Endless, Held, agent, calling, content, kinds, look, model, run, sender
+from tests.cases import check_each
 from toolspeak import (
     Agent,
     AsyncAgent,
@@ -241,12 +242,12 @@ class _Odd:
         return self._outcome
 
 
-@pytest.mark.parametrize(
+@check_each(
     ("outcome", "told"),
     [
         (KeyError(), "KeyError"),
         (UsageError("not so", hint="do it otherwise"), "not so (do it otherwise)"),
-        (asyncio.CancelledError(), "cancelled from inside"),
+        (asyncio.CancelledError(), "it was cancelled from inside"),
         ("a text", "gave a `str`"),
         (ToolOutput(b"bytes"), "gave a `bytes` instead of a text"),  # type: ignore[arg-type]  # pyright: ignore
         (ToolOutput("x", parts=["y"]), "gave a `list` instead of a tuple"),  # type: ignore[arg-type]  # pyright: ignore
@@ -266,7 +267,7 @@ def test_whatever_a_tool_does_there_is_a_result(outcome: Any, told: str):
 
 
 @pytest.mark.requirement("F6", "F7")
-@pytest.mark.parametrize(("answer", "sent"), [(True, ["anna"]), (False, []), ("tool", ["anna"]), ("deny", [])])
+@check_each(("answer", "sent"), [(True, ["anna"]), (False, []), ("tool", ["anna"]), ("deny", [])])
 def test_a_call_that_changes_something_runs_if_somebody_says_yes(answer: Any, sent: list[str]):
     asked: list[Question] = []
     done: list[str] = []
@@ -315,7 +316,7 @@ def test_a_coroutine_and_an_approval_can_be_asked_too():
 
 
 @pytest.mark.requirement("R-E3")
-@pytest.mark.parametrize(
+@check_each(
     ("provider", "marks"), [("scripted", "fixed"), ("groq", "nonce")], ids=["fixed marks", "text of a native answer"]
 )
 def test_a_call_without_a_mark_that_changes_something_needs_consent_once_foreign_text_was_read(
@@ -461,20 +462,20 @@ def test_an_agent_is_cancelled_from_another_thread():
 # ---- mistakes of the caller
 
 
-@pytest.mark.parametrize(
+@check_each(
     ("make", "told"),
     [
         (lambda: AsyncAgent(cast("Any", Client(model()))), "needs an `AsyncClient`"),
         (lambda: Agent(cast("Any", AsyncClient(model()))), "needs a `Client`"),
         (lambda: Agent(model(), tools=cast("Any", "look")), "list of tools"),
-        (lambda: Agent(model(), tools=cast("Any", [Tool("look")])), "must be able to run"),
-        (lambda: Agent(model(), tools=[look, look]), "two tools"),
+        (lambda: Agent(model(), tools=cast("Any", [Tool("look")])), "not an executable tool"),
+        (lambda: Agent(model(), tools=[look, look]), "duplicate tool name"),
         (lambda: Agent(model(), max_rounds=0), "max_rounds"),
         (lambda: Agent(model(), max_tokens=-1), "max_tokens"),
         (lambda: Agent(model(), approve="yes"), "approve"),
         (lambda: Agent(model(), store=5), "`store` must be"),
         (lambda: Agent(model(), store=Tool("journal")), "`store` must be"),
-        (lambda: Agent(model()).run(" "), "a task is a text"),
+        (lambda: Agent(model()).run(" "), "must be a non-empty text"),
         (lambda: Agent(model()).resume(""), "without a session"),
         (lambda: Agent(model()).run("x", session="none"), "no session"),
     ],

@@ -15,10 +15,10 @@ from typing import Any
 
 import pytest
 
-from tests.agents import run, sender
+from tests.agent_helpers import run, sender
 from toolspeak import AsyncAgent, AsyncClient, Request, Scripted, Tool, ToolCall, render_calls, tool
 from toolspeak.core.types import JSONObject
-from toolspeak.engine.turn.request_builder import Asking
+from toolspeak.engine.turn.request_builder import RequestBuilder
 from toolspeak.tools.base import CallContext, ToolOutput
 from toolspeak.tools.files import file_tools
 
@@ -129,7 +129,7 @@ def test_what_was_only_read_is_not_run(channel: str, form: str, attack: str, tmp
 def test_the_mark_alone_is_enough(
     channel: str, form: str, attack: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(Asking, "untrusted", lambda self, phase: ())
+    monkeypatch.setattr(RequestBuilder, "untrusted_texts", lambda self, phase: ())
     attacked = Attacked(channel, form, attack, tmp_path)
     run(attacked.work(retries=2, approve=lambda question: True))
     assert attacked.sent == []
@@ -139,7 +139,7 @@ def test_the_mark_alone_is_enough(
 def test_without_the_defences_each_of_them_works(
     channel: str, form: str, attack: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(Asking, "untrusted", lambda self, phase: ())
+    monkeypatch.setattr(RequestBuilder, "untrusted_texts", lambda self, phase: ())
     attacked = Attacked(channel, form, attack, tmp_path)
     run(attacked.work(marks="fixed", approve=lambda question: True))
     assert attacked.sent[:1] == ["eve"]

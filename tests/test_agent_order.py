@@ -10,11 +10,12 @@ from typing import Any
 
 import pytest
 
-from tests.agents import Held, agent, calling, content, model, run
+from tests.agent_helpers import Held, agent, calling, content, model, run
+from tests.cases import check_each
 from toolspeak import ToolCall, tool
 from toolspeak.agent.calls import barriers
 from toolspeak.core.types import JSONObject
-from toolspeak.engine.rounds.loop import Planned
+from toolspeak.engine.rounds.loop import PlannedCall
 from toolspeak.tools.approval import Question
 from toolspeak.tools.base import CallContext, ToolOutput
 from toolspeak.tools.files import file_tools
@@ -83,7 +84,7 @@ def test_an_edit_builds_on_the_one_before_it(tmp_path: Path):
 
 
 @pytest.mark.requirement("F4")
-@pytest.mark.parametrize("parallel", [True, False])
+@check_each("parallel", [True, False])
 def test_calls_with_side_effects_run_one_after_the_other_in_the_order_of_the_model(parallel: bool):
     steps = Steps()
     asked = [act(number) for number in (3, 1, 2, 0)]
@@ -134,7 +135,7 @@ def test_a_call_that_cannot_run_does_not_change_the_order_of_the_others():
 
 
 @pytest.mark.requirement("F4")
-@pytest.mark.parametrize(
+@check_each(
     ("calls", "expected"),
     [
         ("", []),
@@ -146,7 +147,7 @@ def test_a_call_that_cannot_run_does_not_change_the_order_of_the_others():
     ],
 )
 def test_a_call_with_side_effects_is_alone_between_two_barriers(calls: str, expected: list[str]):
-    planned = [Planned(ToolCall(kind, {}), kind == "w", "") for kind in calls]
+    planned = [PlannedCall(ToolCall(kind, {}), kind == "w", "") for kind in calls]
     assert ["".join(each.call.name for each in batch) for batch in barriers(planned)] == expected
 
 

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from tests.agents import agent, calling, content, look, model, run
+from tests.agent_helpers import agent, calling, content, look, model, run
+from tests.cases import check_each
 from toolspeak import ToolCall, UsageError
 from toolspeak.core.types import JSONObject
 from toolspeak.tools.base import CallContext, ToolOutput
@@ -55,7 +56,7 @@ def test_a_result_that_fits_comes_whole():
     run(main())
 
 
-@pytest.mark.parametrize(("limit", "length"), [(None, len(LONG)), (100_000, len(LONG)), (60, 200)])
+@check_each(("limit", "length"), [(None, len(LONG)), (100_000, len(LONG)), (60, 200)])
 def test_how_much_is_shown_can_be_set_and_all_of_it(limit: int | None, length: int):
     async def main() -> None:
         upstream = model(calling(PAGE), "Done.")
@@ -67,7 +68,7 @@ def test_how_much_is_shown_can_be_set_and_all_of_it(limit: int | None, length: i
     run(main())
 
 
-@pytest.mark.parametrize("limit", [0, -1, 1.5, True])
+@check_each("limit", [0, -1, 1.5, True])
 def test_a_limit_is_a_number_above_zero(limit: Any):
     with pytest.raises(UsageError, match="max_output"):
         agent(model(), page, max_output=limit)
@@ -107,7 +108,7 @@ def test_what_was_left_out_in_one_session_cannot_be_read_in_another(kept: bool, 
 
 
 def test_the_results_of_many_sessions_are_not_kept_for_ever(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("toolspeak.agent.calls._MOST_SESSIONS", 1)
+    monkeypatch.setattr("toolspeak.agent.calls._MAX_SESSIONS", 1)
 
     async def main() -> None:
         upstream = model(calling(ToolCall("page", {}, "call_1")), "One.", "Two.", calling(read_more(0)), "Three.")

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from tests.agents import Endless, Held, agent, calling, content, look, model, run, sender
+from tests.agent_helpers import Endless, Held, agent, calling, content, look, model, run, sender
+from tests.cases import check_each
 from toolspeak import AsyncAgent, AsyncClient, ToolCall, ToolResult, UsageError
 from toolspeak.agent.events import CallStarted
 from toolspeak.engine.rounds.transcript import Answer, CallRecord, Round
@@ -95,7 +96,7 @@ def test_who_stops_reading_cancels_the_work():
 @pytest.mark.requirement("F7")
 def test_a_tool_that_ignores_its_end_holds_nobody_up(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("toolspeak.agent.calls._GRACE", 0.01)
-    monkeypatch.setattr("toolspeak.agent.calls.ended.__defaults__", (0.01,))
+    monkeypatch.setattr("toolspeak.agent.calls.cancel_and_wait.__defaults__", (0.01,))
 
     async def main() -> None:
         begun, let_go = asyncio.Event(), asyncio.Event()
@@ -182,8 +183,8 @@ def test_what_may_have_been_done_is_not_done_again_without_consent(consent: bool
 
 
 @pytest.mark.requirement("F7", "R-F35")
-@pytest.mark.parametrize("again", [{"to": "anna", "timeout": 5}, {"to": "anna", "how": "fast"}, {"to": "Anna"}])
-@pytest.mark.parametrize("yes", [False, True])
+@check_each("again", [{"to": "anna", "timeout": 5}, {"to": "anna", "how": "fast"}, {"to": "Anna"}])
+@check_each("yes", [False, True])
 def test_an_interrupted_call_in_other_words_is_not_done_without_consent(again: dict[str, Any], yes: bool):
     """Not where nobody can be asked, and not where everything in a sandbox was allowed: this tool is in none."""
 
@@ -203,7 +204,7 @@ def test_an_interrupted_call_in_other_words_is_not_done_without_consent(again: d
 
 
 @pytest.mark.requirement("F7")
-@pytest.mark.parametrize(("again", "runs"), [({"to": "anna", "timeout": 5}, 1), ({"to": "bert"}, 2)])
+@check_each(("again", "runs"), [({"to": "anna", "timeout": 5}, 1), ({"to": "bert"}, 2)])
 def test_yes_counts_in_a_sandbox_for_another_call_but_not_for_the_same_again(again: dict[str, Any], runs: int):
     async def main() -> None:
         held = Held(side_effects=True)
@@ -223,7 +224,7 @@ def test_nothing_is_resumed_before_something_was_asked():
         sessions = MemorySessions()
         journal = await sessions.journal()
         await journal.close()
-        with pytest.raises(UsageError, match="nothing was asked"):
+        with pytest.raises(UsageError, match="this session is empty"):
             await agent(model(), store=sessions).resume(journal.session)
 
     run(main())

@@ -6,16 +6,17 @@ import asyncio
 
 import pytest
 
-from tests.agents import agent, calling, content, model, run, sender
+from tests.agent_helpers import agent, calling, content, model, run, sender
+from tests.cases import check_each
 from toolspeak import ToolCall
 from toolspeak.core.events import Event
 from toolspeak.core.types import Request
-from toolspeak.tools.approval import Answer, Question
+from toolspeak.tools.approval import ApprovalAnswer, Question
 
 
 @pytest.mark.requirement("F6")
-@pytest.mark.parametrize("answer", ["tool", "call"])
-def test_consent_given_in_one_session_does_not_count_in_another_that_runs_at_once(answer: Answer):
+@check_each("answer", ["tool", "call"])
+def test_consent_given_in_one_session_does_not_count_in_another_that_runs_at_once(answer: ApprovalAnswer):
     sent: list[str] = []
 
     def turn(request: Request) -> str | list[Event]:
@@ -26,7 +27,7 @@ def test_consent_given_in_one_session_does_not_count_in_another_that_runs_at_onc
         asked: list[str] = []
         first_asked, go_on = asyncio.Event(), asyncio.Event()
 
-        async def approve(question: Question) -> Answer:
+        async def approve(question: Question) -> ApprovalAnswer:
             asked.append(question.session)
             if len(asked) > 1:
                 return "deny"

@@ -190,7 +190,7 @@ def test_invalid_utf8_is_replaced_and_said():
     result = run("parse", text=b"caf\xe9 \xff!")
     assert result.exit_code == 0
     assert json.loads(result.stdout)["text"] == "caf\ufffd \ufffd!"
-    assert result.stderr == "note: stdin is not valid UTF-8; 2 bytes became U+FFFD\n"
+    assert result.stderr == "note: stdin is not valid UTF-8; 2 bytes replaced by U+FFFD\n"
 
 
 def test_a_missing_file_is_named():
@@ -205,7 +205,7 @@ def test_a_missing_tools_file_is_named():
 
 def test_tools_that_are_not_json_are_refused_with_the_place(write: Callable[[str, str], Path]):
     message = failed("--tools", write("tools.json", '[{"name": }]'), text=CALL)
-    assert "is not JSON" in message
+    assert "is not valid JSON" in message
     assert "line 1, column 11" in message
 
 

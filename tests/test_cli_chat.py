@@ -13,7 +13,8 @@ import pytest
 from click.testing import CliRunner, Result
 from rich.console import Console
 
-from tests.cli_agents import READ, Played, Terminal, alone, served
+from tests.cases import check_each
+from tests.cli_agent_helpers import READ, Played, Terminal, alone, served
 from toolspeak import Note, Tool, ToolCall, ToolResult, Usage
 from toolspeak.agent.events import (
     AgentResult,
@@ -27,8 +28,17 @@ from toolspeak.agent.events import (
     WorkFinished,
 )
 from toolspeak.cli import main
-from toolspeak.cli.run_consent import answer_of, asked, told
-from toolspeak.cli.run_screen import Lines, Live, clean, described, round_text, verdict
+from toolspeak.cli.agent_screen import (
+    LineScreen,
+    LiveScreen,
+    ask_on_terminal,
+    call_text,
+    clean,
+    closing_line,
+    parse_answer,
+    question_text,
+    round_text,
+)
 from toolspeak.core.events import Event
 from toolspeak.core.types import Request
 from toolspeak.engine.planning.capabilities import capabilities
@@ -69,7 +79,7 @@ def test_lines_are_answered_and_rounds_can_be_opened():
     assert 'read_file {"path":"notes.txt"}' in opened
     assert "Bread costs 3 crowns." in opened
     assert "You asked for the price." in opened
-    assert "go on with: toolspeak chat --session" in result.stderr
+    assert "Resume: toolspeak chat --session" in result.stderr
 
 
 @pytest.mark.requirement("H2")
@@ -95,7 +105,7 @@ def test_another_session_can_be_taken_up():
     with served(model) as url:
         second = chat(f"/resume\n/resume {session[:8]}\nWhat did I say?\n", "--upstream", url)
     assert session[:8] in second.stdout
-    assert f"this is session {session}" in second.stdout
+    assert f"Session {session}" in second.stdout
     assert any(message.text == "Hi." for message in model.asked[0].messages)
 
 
@@ -118,10 +128,10 @@ def test_tools_modes_and_help_are_shown():
         )  # fmt: skip
     assert "/undo" in result.stdout
     assert "* shell" in result.stdout
-    assert "mode: as configured" in result.stdout
+    assert "mode: default" in result.stdout
     assert "mode: chat-only" in result.stdout
-    assert "no mode `odd`" in result.stderr
-    assert "there is no `/what`" in result.stderr
+    assert "unknown mode `odd`" in result.stderr
+    assert "unknown command `/what`" in result.stderr
     chat_only, forced = ("\n".join(message.text for message in request.messages) for request in model.asked)
     assert "read_file" not in chat_only
     assert "read_file" in forced
@@ -129,9 +139,7 @@ def test_tools_modes_and_help_are_shown():
 
 def test_without_tools_there_are_none():
     with served(Played()) as url:
-        assert (
-            "there are no tools" in chat("/tools\n/resume\n", "--upstream", url, "--tools", "none", "--no-store").stdout
-        )
+        assert "no tools" in chat("/tools\n/resume\n", "--upstream", url, "--tools", "none", "--no-store").stdout
 
 
 def test_a_line_that_gets_no_answer_makes_the_exit_status_1():
@@ -142,10 +150,10 @@ def test_a_line_that_gets_no_answer_makes_the_exit_status_1():
 
 
 def test_a_session_that_is_not_kept_is_not_offered(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("toolspeak.cli.run_setup.find_spec", lambda name: None)
+    monkeypatch.setattr("toolspeak.cli.agent_options.find_spec", lambda name: None)
     with served(Played("Hello.")) as url:
         result = chat("Hi.\n", "--upstream", url)
-    assert "the session is not kept" in result.stderr
+    assert "the session is not saved" in result.stderr
     assert "go on with" not in result.stderr
 
 
@@ -188,12 +196,12 @@ def test_on_a_terminal_ctrl_c_cancels_the_round_and_calls_have_to_be_allowed(end
             endless.over.set()
             terminal.wait_for(READY)
             terminal.type("Say hi.\r")
-            terminal.wait_for("allow it?")
+            terminal.wait_for("Allow?")
             terminal.type("n\r")
             terminal.wait_for("I may not.")
             terminal.wait_for(READY)
             terminal.type("\x04")
-            terminal.wait_for("go on with")
+            terminal.wait_for("Resume:")
             assert terminal.process.wait(30) == 0
         finally:
             terminal.close()
@@ -214,7 +222,7 @@ def _result(status: Any = "complete", notes: tuple[Note, ...] = (), content: str
 def test_the_round_under_way_is_redrawn_and_collapses_to_one_line():
     written = io.StringIO()
     console = Console(file=written, force_terminal=True, width=100, height=20)
-    screen = Live(console)
+    screen = LiveScreen(console)
     for event in (
         RoundStarted(1),
         TextPiece("I will look.\n"),
@@ -244,11 +252,11 @@ def test_the_round_under_way_is_redrawn_and_collapses_to_one_line():
 def test_nothing_that_is_shown_steers_the_terminal():
     assert clean("a\x1b[2Jb\x9bc\r\nd\te\u202e") == "a[2Jbc\nd\te"
     assert "\x1b" not in round_text(1, MADE)
-    assert described(ToolCall("x\x1b", {"a": 1, "b": "\x1b"})).isprintable()
+    assert call_text(ToolCall("x\x1b", {"a": 1, "b": "\x1b"})).isprintable()
 
 
 @pytest.mark.requirement("H6")
-@pytest.mark.parametrize(
+@check_each(
     ("result", "line"),
     [
         (_result(), ""),
@@ -257,14 +265,14 @@ def test_nothing_that_is_shown_steers_the_terminal():
         (_result(notes=(Note("loop_broken", "again and again"),)), "stopped: again and again"),
         (
             _result(notes=(Note("no_call", "no tools reached the model"),)),
-            "no tool was called: no tools reached the model",
+            "no tool call: no tools reached the model",
         ),
     ],
 )
 def test_the_end_is_told_in_one_line(result: AgentResult, line: str):
-    assert verdict(result) == line
+    assert closing_line(result) == line
     said: list[str] = []
-    Lines(said.append).show(WorkFinished(result))
+    LineScreen(said.append).show(WorkFinished(result))
     assert said == ([line] if line else [])
 
 
@@ -272,15 +280,15 @@ def test_the_end_is_told_in_one_line(result: AgentResult, line: str):
 def test_who_is_asked_sees_the_whole_call_and_says_yes_clearly():
     shell = Tool("shell", side_effects=True)
     question = Question(shell, {"command": "rm -rf \x1b[8m/"}, "the tool has side effects", tainted=True)
-    assert told(question).endswith(":\n  rm -rf \\u{1b}[8m/")
-    assert "look twice" in told(question)
-    assert '"a": 1' in told(Question(shell, {"a": 1}, "why", sandboxed=True))
-    assert [answer_of(typed) for typed in ("y", " YES ", "t", "a", "n", "", "maybe")] == [
+    assert question_text(question).endswith(":\n  rm -rf \\u{1b}[8m/")
+    assert "check carefully" in question_text(question)
+    assert '"a": 1' in question_text(Question(shell, {"a": 1}, "why", sandboxed=True))
+    assert [parse_answer(typed) for typed in ("y", " YES ", "t", "a", "n", "", "maybe")] == [
         "once", "once", "call", "tool", "deny", "deny", "deny",
     ]  # fmt: skip
 
     def gone(*_: object, **__: object) -> str:
         raise EOFError
 
-    assert asked(question, gone) == "deny"
-    assert asked(question, lambda *_, **__: "y") == "once"
+    assert ask_on_terminal(question, gone) == "deny"
+    assert ask_on_terminal(question, lambda *_, **__: "y") == "once"

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
+from tests.cases import check_each
 from toolspeak.cli import main
 from toolspeak.engine.planning.capabilities import capabilities
 
@@ -159,7 +160,7 @@ def test_strategy_obeys_flags_files_and_the_environment(work: Path):
 
 
 @pytest.mark.requirement("D6")
-@pytest.mark.parametrize("model", ["nobody:m", "m", ":", "a/b:c", "openai:"])
+@check_each("model", ["nobody:m", "m", ":", "a/b:c", "openai:"])
 def test_strategy_of_an_unknown_model_is_not_an_error(model: str):
     assert strategy(model, "--base-url", "?")["plan"] == "inline"
 
@@ -180,7 +181,7 @@ def test_trust_is_given_listed_ended_by_a_change_and_taken_back(work: Path):
         return json.loads(run("config", "show", "--json").stdout)["base_url"]
 
     assert base_url() == ""
-    assert done("trust").startswith("`toolspeak.toml` is trusted as it is now (sha256 ")
+    assert done("trust").startswith("Trusted `toolspeak.toml` (sha256 ")
     assert base_url() == "http://127.0.0.1:9000/v1"
     assert done("trust", "--list") == f"{file}\n"
     assert json.loads(done("trust", "--list", "--json")) == {"trusted": [str(file)]}
@@ -188,14 +189,14 @@ def test_trust_is_given_listed_ended_by_a_change_and_taken_back(work: Path):
     assert base_url() == ""
     done("trust", str(file))
     assert base_url() == "http://evil.example"
-    assert done("trust", "--revoke") == "`toolspeak.toml` is not trusted\n"
+    assert done("trust", "--revoke") == "`toolspeak.toml` is no longer trusted\n"
     assert (base_url(), done("trust", "--list")) == ("", "")
 
 
 def test_a_file_that_is_not_there_cannot_be_trusted():
-    assert "there is no file `toolspeak.toml`" in failed("trust")
+    assert "file not found: `toolspeak.toml`" in failed("trust")
 
 
-@pytest.mark.parametrize("command", [["config", "show"], ["strategy"], ["trust"]])
+@check_each("command", [["config", "show"], ["strategy"], ["trust"]])
 def test_help_has_examples(command: list[str]):
     assert f"  toolspeak {' '.join(command)}" in done(*command, "--help")

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import pytest
 
+from tests.cases import check_each
 from toolspeak import Tool, Usage
 from toolspeak.agent.events import AgentResult, TextPiece, WorkFinished
-from toolspeak.cli.run import _refused  # pyright: ignore[reportPrivateUsage]
-from toolspeak.cli.run_consent import answer_of, asked, told
-from toolspeak.cli.run_screen import Quiet
+from toolspeak.cli.agent_screen import PromptGuard, ask_on_terminal, parse_answer, question_text
+from toolspeak.cli.run import _refused_text  # pyright: ignore[reportPrivateUsage]
 from toolspeak.core.types import JSONObject
-from toolspeak.tools.approval import Decision, Question
+from toolspeak.tools.approval import ApprovalDecision, Question
 
 
 def question(name: str, arguments: JSONObject) -> str:
-    return told(Question(Tool(name, side_effects=True), arguments, "the tool has side effects"))
+    return question_text(Question(Tool(name, side_effects=True), arguments, "the tool has side effects"))
 
 
 @pytest.mark.requirement("R-T4")
@@ -23,7 +23,7 @@ def test_a_command_of_the_shell_alone_is_shown_as_it_is():
 
 
 @pytest.mark.requirement("R-T4")
-@pytest.mark.parametrize(
+@check_each(
     ("name", "arguments"),
     [
         ("shell", {"command": "ls", "timeout": 86400}),
@@ -58,8 +58,8 @@ HIDDEN = [
 
 
 @pytest.mark.requirement("R-T4")
-@pytest.mark.parametrize("char", HIDDEN, ids=lambda char: f"{ord(char):x}")
-@pytest.mark.parametrize("more", [{}, {"other": 1}], ids=["command", "arguments"])
+@check_each("char", HIDDEN, ids=lambda char: f"{ord(char):x}")
+@check_each("more", [{}, {"other": 1}], ids=["command", "arguments"])
 def test_what_nobody_would_see_is_written_out(char: str, more: JSONObject):
     asked_for = question("shell", {"command": f"rm {char}x", **more})
     assert char not in asked_for
@@ -79,45 +79,43 @@ def test_words_in_other_scripts_stay_as_they_are():
 
 @pytest.mark.requirement("R-T4")
 def test_no_line_of_a_call_looks_like_ours():
-    lines = question("shell", {"command": "ls\nallow it? [y]es\nshell wants to run"}).split("\n")
+    lines = question("shell", {"command": "ls\nAllow? [y]es\nshell wants to run"}).split("\n")
     assert all(line.startswith("  ") for line in lines[1:])
 
 
-@pytest.mark.parametrize(
-    ("typed", "answer"), [("y", "once"), ("T", "call"), ("all", "tool"), ("", "deny"), ("yy", "deny")]
-)
+@check_each(("typed", "answer"), [("y", "once"), ("T", "call"), ("all", "tool"), ("", "deny"), ("yy", "deny")])
 def test_what_is_not_clearly_a_yes_is_a_no(typed: str, answer: str):
-    assert answer_of(typed) == answer
+    assert parse_answer(typed) == answer
 
 
-@pytest.mark.parametrize("error", [EOFError, KeyboardInterrupt])
+@check_each("error", [EOFError, KeyboardInterrupt])
 def test_who_ends_the_input_says_no(error: type[BaseException]):
     def ended(*_: object, **__: object) -> str:
         raise error
 
-    assert asked(Question(Tool("send"), {}, "why"), ended) == "deny"
+    assert ask_on_terminal(Question(Tool("send"), {}, "why"), ended) == "deny"
 
 
 # ---- what is said of calls that nobody could be asked about
 
-SANDBOX, RULE, PERSON = "--yes allows what stays inside the sandbox", "--allow RULE", "on a terminal you are asked"
-LATE = "--allow does not count"
+SANDBOX, RULE, PERSON = "--yes allows calls inside the sandbox", "--allow RULE", "run in a terminal to be asked"
+LATE = "--allow does not apply"
 
 
-@pytest.mark.parametrize(
+@check_each(
     ("decision", "yes", "said"),
     [
-        (Decision(False, "", "nobody", "shell"), False, {SANDBOX, RULE}),
-        (Decision(False, "", "nobody", "shell", tainted=True), False, {SANDBOX, LATE}),
-        (Decision(False, "", "nobody", "shell", firm=True), False, {PERSON}),
-        (Decision(False, "", "nobody", "shell", tainted=True, firm=True), True, {PERSON}),
-        (Decision(False, "", "nobody", "server__send"), True, {RULE, PERSON}),
-        (Decision(False, "", "nobody", "server__send", tainted=True), True, {LATE, PERSON}),
-        (Decision(False, "", "nobody", "server__send"), False, {RULE}),
+        (ApprovalDecision(False, "", "nobody", "shell"), False, {SANDBOX, RULE}),
+        (ApprovalDecision(False, "", "nobody", "shell", tainted=True), False, {SANDBOX, LATE}),
+        (ApprovalDecision(False, "", "nobody", "shell", firm=True), False, {PERSON}),
+        (ApprovalDecision(False, "", "nobody", "shell", tainted=True, firm=True), True, {PERSON}),
+        (ApprovalDecision(False, "", "nobody", "server__send"), True, {RULE, PERSON}),
+        (ApprovalDecision(False, "", "nobody", "server__send", tainted=True), True, {LATE, PERSON}),
+        (ApprovalDecision(False, "", "nobody", "server__send"), False, {RULE}),
     ],
 )
-def test_only_what_would_help_is_said_of_a_refused_call(decision: Decision, yes: bool, said: set[str]):
-    line = _refused([decision], yes, frozenset({"server__send"}))
+def test_only_what_would_help_is_said_of_a_refused_call(decision: ApprovalDecision, yes: bool, said: set[str]):
+    line = _refused_text([decision], yes, frozenset({"server__send"}))
     assert {each for each in (SANDBOX, RULE, LATE, PERSON) if each in line} == said
 
 
@@ -126,7 +124,7 @@ def test_only_what_would_help_is_said_of_a_refused_call(decision: Decision, yes:
 
 def test_nothing_is_written_into_an_open_question():
     seen: list[object] = []
-    quiet = Quiet(seen.append, lambda: seen.append("paused"))
+    quiet = PromptGuard(seen.append, lambda: seen.append("paused"))
     quiet.show(TextPiece("a"))
     with quiet.question():
         quiet.show(TextPiece("b"))
@@ -139,7 +137,7 @@ def test_nothing_is_written_into_an_open_question():
 
 def test_the_end_is_shown_though_nobody_has_answered():
     seen: list[object] = []
-    quiet = Quiet(seen.append, lambda: None)
+    quiet = PromptGuard(seen.append, lambda: None)
     end = WorkFinished(AgentResult("", (), "interrupted", Usage(), (), "s", 1))
     with quiet.question():
         quiet.show(TextPiece("b"))
@@ -149,7 +147,7 @@ def test_the_end_is_shown_though_nobody_has_answered():
 
 def test_what_is_held_back_comes_also_where_asking_breaks():
     seen: list[object] = []
-    quiet = Quiet(seen.append, lambda: None)
+    quiet = PromptGuard(seen.append, lambda: None)
     with pytest.raises(KeyboardInterrupt), quiet.question():
         quiet.show(TextPiece("b"))
         raise KeyboardInterrupt

@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+from tests.cases import check_each
 from toolspeak.cli import main
-from toolspeak.clients.table import clients
+from toolspeak.client_settings.table import clients
 
 CANARY = "sk-canary-1234567890"
 
@@ -54,7 +55,7 @@ def test_the_settings_of_a_client_are_commands_for_the_shell():
     )
 
 
-@pytest.mark.parametrize("name", list(clients()))
+@check_each("name", list(clients()))
 def test_a_shell_can_be_given_all_of_it(name: str):
     script = done("--client", name, "--model", "qwen3:8b") + "\nenv"
     told = subprocess.run(["sh", "-eu", "-c", script], env={"PATH": "/usr/bin:/bin"}, capture_output=True, check=True)
@@ -66,7 +67,9 @@ def test_a_shell_can_be_given_all_of_it(name: str):
 def test_a_file_can_be_printed_alone():
     text = done("--client", "codex", "--model", "qwen3:8b", "--file")
     assert tomllib.loads(text)["model_providers"]["toolspeak"]["base_url"] == "http://127.0.0.1:8788/v1"
-    assert run("--client", "openai", "--file").stderr.startswith("error: openai (Python, JavaScript) needs no file\n")
+    assert run("--client", "openai", "--file").stderr.startswith(
+        "error: openai (Python, JavaScript) needs no configuration file\n"
+    )
 
 
 def test_the_configured_model_is_used(work: Path):
@@ -76,9 +79,7 @@ def test_the_configured_model_is_used(work: Path):
 
 
 def test_a_model_that_is_missing_is_told_where_it_matters():
-    assert (
-        run("--client", "qwen-code").stderr == "note: put the name of your model where it says MODEL, or give --model\n"
-    )
+    assert run("--client", "qwen-code").stderr == "note: replace MODEL by the name of your model, or add --model NAME\n"
     assert run("--client", "openai").stderr == ""
 
 
@@ -97,7 +98,7 @@ def test_a_key_that_is_given_in_place_of_a_variable_is_refused():
 
 def test_a_server_elsewhere_wants_a_key():
     told = run("--client", "openai", "--url", "https://models.example.com").stderr
-    assert told == "note: a server on another machine wants a key: say with --key-env which variable holds it\n"
+    assert told == "note: a server on another machine needs a key: add --key-env VARIABLE\n"
 
 
 def test_an_unknown_client_is_an_error():

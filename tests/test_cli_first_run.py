@@ -16,11 +16,12 @@ import pytest
 
 from tests.upstreams.embedded.test_hub import CONTENT, hub
 from toolspeak import file_locks as locks
-from toolspeak.cli.first_run import advice, prepare
+from toolspeak.cli.first_run import prepare_embedded, print_examples
 from toolspeak.config import load
 from toolspeak.errors import ConfigError
-from toolspeak.server.process.from_config import model_here
-from toolspeak.upstreams.embedded import engine, upstream
+from toolspeak.server.process.from_config import embedded_model
+from toolspeak.upstreams.embedded import engine_build as engine
+from toolspeak.upstreams.embedded import upstream
 from toolspeak.upstreams.embedded.weights import WeightsError
 
 URL = "http://127.0.0.1:8788"
@@ -45,7 +46,7 @@ def commands(told: str) -> list[list[str]]:
 def test_three_commands_are_shown_that_can_be_typed_as_they_are(
     url: str, model: str, capsys: pytest.CaptureFixture[str]
 ):
-    advice(url, model)
+    print_examples(url, model)
     curl, sdk, chat = commands(capsys.readouterr().err)
     assert (curl[0], curl[1]) == ("curl", f"{url}/v1/chat/completions")
     body = json.loads(curl[curl.index("-d") + 1])
@@ -68,7 +69,7 @@ def test_programs_are_shown_by_their_place_unless_their_names_lead_there(
         (tmp_path / name).touch(0o755)
     monkeypatch.setattr(sys, "executable", str(tmp_path / "python3"))
     monkeypatch.setenv("PATH", str(tmp_path) if on_the_path else "/nowhere")
-    advice(URL, "small")
+    print_examples(URL, "small")
     _, sdk, chat = commands(capsys.readouterr().err)
     place = "" if on_the_path else f"{tmp_path}/"
     assert (sdk[2], chat[0]) == (f"{place}python", f"{place}toolspeak")
@@ -80,8 +81,8 @@ def test_a_file_that_is_no_adapter_is_told_before_anything_listens(model: str, t
     other.write_text("no adapter", encoding="utf-8")
     weights.write_bytes(b"GGUF")
     config = load({"adapter": str(other)}, env={"HOME": str(tmp_path)}, cwd=tmp_path)
-    with pytest.raises(ConfigError, match="is no adapter"):
-        prepare(config, str(weights) if model else "")
+    with pytest.raises(ConfigError, match="is not an adapter"):
+        prepare_embedded(config, str(weights) if model else "")
 
 
 def test_weights_that_may_not_be_read_are_told_and_no_mistake_of_ours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
@@ -101,26 +102,26 @@ def test_a_model_of_the_hub_is_fetched_before_anything_listens(tmp_path: Path, c
     with hub("small-Q4_K_M.gguf") as server:
         environment = {"HOME": str(tmp_path), **server.environment()}
         config = load(env=environment, cwd=tmp_path)
-        assert prepare(config, "owner/small-GGUF") == "small-GGUF"
-        assert "fetching the weights of small-GGUF, once" in capsys.readouterr().err
+        assert prepare_embedded(config, "owner/small-GGUF") == "small-GGUF"
+        assert "fetching the weights of small-GGUF into " in capsys.readouterr().err
         asked = len(server.asked)
-        assert prepare(config, "owner/small-GGUF") == "small-GGUF"
+        assert prepare_embedded(config, "owner/small-GGUF") == "small-GGUF"
         assert (len(server.asked), capsys.readouterr().err) == (asked, "")
         with pytest.raises(WeightsError, match="has no model owner/other"):
-            prepare(config, "owner/other")
+            prepare_embedded(config, "owner/other")
     assert next((config.cache_folder / "hub").rglob("*.gguf")).read_bytes() == CONTENT
 
 
 @pytest.mark.parametrize(
     ("quick", "could_be", "said"),
     [
-        (False, False, ["fetching the weights of smollm2-135m, 98 MB, once, into "]),
+        (False, False, ["fetching the weights of smollm2-135m, 98 MB into "]),
         (
             False,
             True,
-            ["fetching the weights of smollm2-135m, 98 MB, once, into ", "the model's engine was built for any "],
+            ["fetching the weights of smollm2-135m, 98 MB into ", "tip: a native build of llama.cpp "],
         ),
-        (True, True, ["getting the weights of smollm2-135m ready for the engine that was built here, once, into "]),
+        (True, True, ["converting the weights of smollm2-135m for the native engine into "]),
     ],
 )
 def test_a_first_start_says_what_it_does_and_which_engine_would_be_quicker(
@@ -133,8 +134,8 @@ def test_a_first_start_says_what_it_does_and_which_engine_would_be_quicker(
 ):
     monkeypatch.setattr(engine, "is_quick", lambda: quick)
     monkeypatch.setattr(engine, "could_be_quick", lambda: could_be)
-    monkeypatch.setattr(upstream, "weights_of", lambda *given: tmp_path)
-    prepare(load(env={"HOME": str(tmp_path)}, cwd=tmp_path), "")
+    monkeypatch.setattr(upstream, "obtain_weights", lambda *given: tmp_path)
+    prepare_embedded(load(env={"HOME": str(tmp_path)}, cwd=tmp_path), "")
     lines = capsys.readouterr().err.splitlines()
     assert [line[: len(begin)] for line, begin in zip(lines, said, strict=True)] == said
 
@@ -152,30 +153,30 @@ def test_who_waits_for_another_first_start_says_so(tmp_path: Path, monkeypatch: 
         config = load(env={"HOME": str(tmp_path), **server.environment()}, cwd=tmp_path)
         folder = config.cache_folder / "hub" / "owner--small-GGUF"
         folder.mkdir(parents=True)
-        another.enter_context(locks.held(folder / ".lock"))
+        another.enter_context(locks.file_lock(folder / ".lock"))
         monkeypatch.setattr(sys, "stderr", Terminal())
-        assert prepare(config, "owner/small-GGUF") == "small-GGUF"
+        assert prepare_embedded(config, "owner/small-GGUF") == "small-GGUF"
     first, second = said.getvalue().splitlines()
-    assert first.startswith("fetching the weights of small-GGUF, once, into ")
-    assert second == "another process is fetching them already: waiting for it"
+    assert first.startswith("fetching the weights of small-GGUF into ")
+    assert second == "another process is already fetching them: waiting"
 
 
 def test_what_is_no_model_or_no_adapter_is_told_at_once(tmp_path: Path):
     config = load({"adapter": "none.gguf"}, env={"HOME": str(tmp_path)}, cwd=tmp_path)
     with pytest.raises(ConfigError, match="no file with an adapter"):
-        prepare(config, "")
-    with pytest.raises(ConfigError, match="no model that can run here"):
-        prepare(load(env={"HOME": str(tmp_path)}, cwd=tmp_path), "what is this")
+        prepare_embedded(config, "")
+    with pytest.raises(ConfigError, match="not a model that can run here"):
+        prepare_embedded(load(env={"HOME": str(tmp_path)}, cwd=tmp_path), "what is this")
 
 
 def test_a_file_that_is_no_model_is_told_before_anything_listens(tmp_path: Path):
     file = tmp_path / "mine.gguf"
     file.write_bytes(b"<html>")
     config = load(env={"HOME": str(tmp_path)}, cwd=tmp_path)
-    with pytest.raises(ConfigError, match="no file of weights"):
-        prepare(config, str(file))
+    with pytest.raises(ConfigError, match="is not a weights file"):
+        prepare_embedded(config, str(file))
     file.write_bytes(b"GGUF and more")
-    assert prepare(config, str(file)) == "mine"
+    assert prepare_embedded(config, str(file)) == "mine"
 
 
 @pytest.mark.parametrize(
@@ -194,4 +195,4 @@ def test_a_file_that_is_no_model_is_told_before_anything_listens(tmp_path: Path)
     ],
 )
 def test_which_names_mean_a_model_that_runs_here(model: str, upstream: str, here: str | None, tmp_path: Path):
-    assert model_here(load(env={"HOME": str(tmp_path)}, cwd=tmp_path), upstream, model) == here
+    assert embedded_model(load(env={"HOME": str(tmp_path)}, cwd=tmp_path), upstream, model) == here

@@ -141,15 +141,15 @@ def test_a_key_goes_to_the_client_by_variable_and_into_no_file(place: Place):
     assert CANARY not in Path(environment["OPENCODE_CONFIG"]).read_text()
     status, _, errors = place.run("opencode")
     assert status == 2
-    assert errors.startswith(f"error: the server at {place.url} answers with 401\nhint: put a key")
+    assert errors.startswith(f"error: the server at {place.url} returned HTTP 401\nhint: put your key")
 
 
 def test_an_sdk_is_used_by_a_program_of_the_user_s(place: Place):
     place.program("mine", TELLS)
     given, environment = place.told("openai", "--", "mine", "--fast")
     assert (given, environment["OPENAI_BASE_URL"]) == (["--fast"], f"{place.url}/v1")
-    assert "put the command that uses it behind --" in place.run("openai")[2]
-    assert "there is no program `yours`" in place.run("openai", "--", "yours")[2]
+    assert "add the command that uses it after --" in place.run("openai")[2]
+    assert "program not found: `yours`" in place.run("openai", "--", "yours")[2]
 
 
 @pytest.mark.requirement("H5")
@@ -157,7 +157,7 @@ def test_a_program_that_is_missing_is_told_with_how_to_get_it(place: Place):
     assert place.run("codex") == (
         2,
         "",
-        "error: there is no program `codex`\nhint: install it: npm install -g @openai/codex\n",
+        "error: program not found: `codex`\nhint: install it with: npm install -g @openai/codex\n",
     )
 
 
@@ -166,13 +166,17 @@ def test_a_server_that_is_missing_is_told(place: Place):
     place.url = "http://127.0.0.1:9"
     status, _, errors = place.run("codex")
     assert status == 2
-    assert errors.startswith("error: no server answers at http://127.0.0.1:9: ")
+    assert errors.startswith("error: cannot connect to http://127.0.0.1:9: ")
     assert "toolspeak serve" in errors
 
 
 @pytest.mark.parametrize(
     ("body", "error"),
-    [(b"<html>", "is not toolspeak"), (b"[]", "is not toolspeak"), (b'{"data": []}', "the server names no model")],
+    [
+        (b"<html>", "is not a toolspeak server"),
+        (b"[]", "is not a toolspeak server"),
+        (b'{"data": []}', "the server lists no models"),
+    ],
 )
 def test_a_server_that_has_no_models_is_told(place: Place, body: bytes, error: str):
     place.server.body = body  # type: ignore[attr-defined]

@@ -10,9 +10,11 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from tests.cli_agents import Played, alone, served
+from tests.cases import check_each
+from tests.cli_agent_helpers import Played, alone, served
 from toolspeak.cli import main
-from toolspeak.cli.mcp_text import review_lines, shown
+from toolspeak.cli._io import escape
+from toolspeak.cli.mcp import review_lines
 from toolspeak.core.types import JSONObject
 from toolspeak.key_value import MemoryState
 from toolspeak.tools.mcp.approved_definitions import Definition, Pins
@@ -48,9 +50,9 @@ def mcp(*arguments: str, config: str = "servers.json") -> Result:
 
 def test_a_change_is_shown_left_out_and_approved(folder: Path):
     assert "3 tools, nothing approved yet" in mcp("list").stdout
-    assert mcp("approve", "raw", "--yes").stdout.endswith("approved: `raw`, 3 tools\n")
+    assert mcp("approve", "raw", "--yes").stdout.endswith("Approved `raw`, 3 tools\n")
     assert "3 tools, as approved" in mcp("list").stdout
-    assert mcp("approve", "raw").stdout == "`raw` offers what was approved\n"
+    assert mcp("approve", "raw").stdout == "`raw` is already approved\n"
 
     offers(folder, NEW)
     assert "3 tools, 1 changed, 1 new, 1 gone since the server was approved" in mcp("list").stdout
@@ -73,7 +75,7 @@ def test_a_change_is_shown_left_out_and_approved(folder: Path):
     ]
     # Looking approves nothing, and nobody is there who could be asked.
     result = mcp("approve", "raw")
-    assert (result.exit_code, "nobody can be asked here" in result.stderr) == (2, True)
+    assert (result.exit_code, "cannot ask for confirmation" in result.stderr) == (2, True)
     assert "1 changed" in mcp("list").stdout
     assert mcp("approve", "raw", "--yes").exit_code == 0
     assert "3 tools, as approved" in mcp("list").stdout
@@ -97,7 +99,7 @@ def test_a_person_is_asked_after_everything_was_shown(
 ):
     mcp("approve", "raw", "--yes")
     offers(folder, NEW)
-    monkeypatch.setattr("toolspeak.cli.mcp._asking", lambda: True)
+    monkeypatch.setattr("toolspeak.cli.mcp._is_interactive", lambda: True)
     given = ("mcp", "approve", "raw", "--mcp-config", "servers.json")
     result = CliRunner(catch_exceptions=False).invoke(main, given, input=typed, prog_name="toolspeak")
     assert result.exit_code == status
@@ -110,7 +112,7 @@ def test_what_was_approved_can_be_forgotten(folder: Path):
     assert mcp("forget", "raw", config="").exit_code == 0
     assert "nothing approved yet" in mcp("list").stdout
     result = mcp("forget", "raw", config="")
-    assert (result.exit_code, "was approved" in result.stderr) == (2, True)
+    assert (result.exit_code, "has no approvals" in result.stderr) == (2, True)
 
 
 def test_servers_that_the_proxy_runs_need_not_be_named(folder: Path):
@@ -123,7 +125,7 @@ def test_servers_that_the_proxy_runs_need_not_be_named(folder: Path):
 
 def test_what_cannot_be_is_said(folder: Path):
     assert "--mcp-config FILE" in mcp("list", config="").stderr
-    assert "known are raw" in mcp("show", "gone").stderr
+    assert "available: raw" in mcp("show", "gone").stderr
     rows = {"raw": {"command": "/nowhere/at-all"}, "web": {"url": "http://127.0.0.1:9/mcp?key=secret"}}
     (folder / "other.json").write_text(json.dumps({"mcpServers": rows}), encoding="utf-8")
     told = mcp("list", config="other.json").stdout
@@ -131,7 +133,7 @@ def test_what_cannot_be_is_said(folder: Path):
     assert "http://127.0.0.1:9/mcp\n" in told
     assert "secret" not in told
     assert mcp("show", "raw", config="other.json").exit_code == 2
-    assert "several servers are called `raw`" in mcp("show", "raw", "--mcp-config", "other.json").stderr
+    assert "several servers are named `raw`" in mcp("show", "raw", "--mcp-config", "other.json").stderr
 
 
 # ---- the text
@@ -145,10 +147,10 @@ def reviewed(before: str | None, after: str, schema: Any = None) -> list[str]:
     offered = (Definition("t", after, schema or PLAIN),)
     if before is not None:
         pins.approve(SERVER, (Definition("t", before, PLAIN),))
-    return list(review_lines(Review(SERVER, offered, pins.judge(SERVER, offered)), everything=True))
+    return list(review_lines(Review(SERVER, offered, pins.compare(SERVER, offered)), everything=True))
 
 
-@pytest.mark.parametrize("added", ["++ evil", "-- evil", "@@ evil", "+++ b/file", "--- a/file", "...", ""])
+@check_each("added", ["++ evil", "-- evil", "@@ evil", "+++ b/file", "--- a/file", "...", ""])
 def test_no_line_hides_by_looking_like_a_mark_of_the_comparison(added: str):
     assert f"    + {added}" in reviewed("One.\nTwo.", f"One.\n{added}\nTwo.")
     assert f"    - {added}" in reviewed(f"One.\n{added}\nTwo.", "One.\nTwo.")
@@ -156,14 +158,14 @@ def test_no_line_hides_by_looking_like_a_mark_of_the_comparison(added: str):
 
 def test_characters_that_nobody_sees_are_shown():
     hidden = "Adds.\u200b\u202e\x1b[8m\U000e0041\r\nMore."
-    assert shown(hidden) == "Adds.\\u{200b}\\u{202e}\\u{1b}[8m\\u{e0041}\\u{d}\nMore."
+    assert escape(hidden) == "Adds.\\u{200b}\\u{202e}\\u{1b}[8m\\u{e0041}\\u{d}\nMore."
     assert "    + Adds.\\u{200b}\\u{202e}\\u{1b}[8m\\u{e0041}\\u{d}" in reviewed("Adds.", hidden)
 
 
 def test_what_is_too_long_to_compare_is_shown_whole():
     lines = [f"line {at}" for at in range(2000)]
     told = reviewed("\n".join(lines), "\n".join([*lines, "evil"]))
-    assert told[2] == "    (it is too long to be compared; it is now)"
+    assert told[2] == "    (too long for a diff; new text)"
     assert "    + line 7" in told and "    + evil" in told
 
 

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from tests.able_models import Able
 from tests.runtime.test_prober import able_service
-from tests.upstreams.loopback import serving_in_a_thread
+from tests.simulated_models import Able
+from tests.upstreams.loopback_server import serving_in_a_thread
 from toolspeak.cli import main
 from toolspeak.engine.planning.capabilities import capabilities
 
@@ -49,12 +49,12 @@ def test_a_model_is_asked_shown_remembered_and_forgotten():
         first = run(*here)
         assert first.exit_code == 0
         assert "native calls      yes             3 of 3 called\n" in first.stdout
-        assert "it took 1" in first.stdout
+        assert "cost: 1" in first.stdout
         assert "tokens in" in first.stdout
         assert "request 1 of at most 64: does it answer: answered\n" in first.stderr
         count = len(heard)
         again = run(*here)
-        assert again.stderr == "note: this is a stored result; --refresh asks again\n"
+        assert again.stderr == "note: stored result; use --refresh to probe again\n"
         assert again.stdout == first.stdout
         assert len(heard) == count
         assert run(*here, "--refresh").exit_code == 0
@@ -64,8 +64,8 @@ def test_a_model_is_asked_shown_remembered_and_forgotten():
         strategy = CliRunner().invoke(main, ("strategy", "openai:m", "--base-url", url)).stdout
         assert "rule       probe\n" in strategy
         assert "plan       native\n" in strategy
-        assert run(*here, "--forget").stdout == "forgotten: openai:m\n"
-        assert run(*here, "--forget").stdout == "nothing was stored for openai:m\n"
+        assert run(*here, "--forget").stdout == "Deleted the result of openai:m\n"
+        assert run(*here, "--forget").stdout == "No stored result for openai:m\n"
         assert run("--list").stdout == ""
         strategy = CliRunner().invoke(main, ("strategy", "openai:m", "--base-url", url)).stdout
         assert "rule       foreign_host\n" in strategy
@@ -89,8 +89,8 @@ def test_the_exit_status_tells_whom_nothing_makes_call():
 def test_an_upstream_that_is_not_there_is_an_error_that_says_what_to_look_at():
     result = run("openai:m", "--base-url", "http://127.0.0.1:9/v1")
     assert (result.exit_code, result.stdout) == (1, "")
-    assert "could not be asked: cannot connect" in result.stderr
-    assert "hint: is it running" in result.stderr
+    assert "openai:m: cannot connect" in result.stderr
+    assert "hint: check that it is running" in result.stderr
     assert run("--list").stdout == ""
 
 
@@ -103,7 +103,7 @@ def test_full_ranks_dialects_of_native_models_too():
 
 def test_without_a_model_there_is_nothing_to_ask():
     result = run()
-    assert (result.exit_code, result.stderr.splitlines()[0]) == (2, "error: which model?")
+    assert (result.exit_code, result.stderr.splitlines()[0]) == (2, "error: missing model")
 
 
 def test_a_base_url_that_is_none_is_refused():

@@ -16,10 +16,11 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from tests.cli_agents import READ, Played, Terminal, alone, served
+from tests.cases import check_each
+from tests.cli_agent_helpers import READ, Played, Terminal, alone, served
 from toolspeak.cli import main
-from toolspeak.cli.config import loaded
-from toolspeak.cli.run import failures
+from toolspeak.cli.config import load_config
+from toolspeak.cli.run import reported_failures
 from toolspeak.core.events import Event
 from toolspeak.core.types import Request
 from toolspeak.engine.planning.capabilities import capabilities
@@ -85,7 +86,7 @@ def test_what_changes_something_is_not_run_where_nobody_can_be_asked(folder: Pat
         result = run("Write.", "--upstream", url)
     assert result.stdout == "I may not.\n"
     assert result.stderr.count("not allowed") == 2
-    assert "2 calls were refused, for nobody could be asked here (write_file, shell)" in result.stderr
+    assert "2 calls were refused without a terminal to ask (write_file, shell)" in result.stderr
     assert sorted(path.name for path in folder.iterdir()) == ["notes.txt"]
 
 
@@ -97,7 +98,7 @@ def test_on_a_terminal_a_question_is_answered_or_interrupted(folder: Path, typed
     with served(Played(write, "Written.")) as url:
         terminal = Terminal("run", "Write.", "--upstream", url, "--tools", "files", "--no-store")
         try:
-            terminal.wait_for("allow it?")
+            terminal.wait_for("Allow?")
             terminal.wait_for(": ")
             terminal.type(typed)
             terminal.wait_for(shown)
@@ -144,14 +145,14 @@ def test_a_rule_does_not_count_after_results_and_that_is_said(folder: Path):
     with served(Played(READ, write, "I may not.")) as url:
         result = run("Write.", "--upstream", url, "--allow", "write_file", "--no-store")
     assert "1 call was refused" in result.stderr
-    assert "--allow does not count after results of tools" in result.stderr
+    assert "--allow does not apply after tool results" in result.stderr
     assert sorted(path.name for path in folder.iterdir()) == ["notes.txt"]
 
 
 def test_the_help_says_what_is_covered():
     told = " ".join(run("--help").stdout.split())
-    assert "commands of the shell, and changes of files in the work directory" in told
-    assert "Counts until the model has read the first result of a tool" in told
+    assert "shell commands and file changes in the work directory" in told
+    assert "Applies until the model has read its first tool result" in told
 
 
 def test_the_task_can_come_from_standard_input():
@@ -165,9 +166,9 @@ def test_the_task_can_come_from_standard_input():
 
 @pytest.mark.requirement("F7")
 def test_a_session_that_ended_before_its_first_message_takes_a_task():
-    with open_store(loaded({}).store) as store:
+    with open_store(load_config({}).store) as store:
         empty = asyncio.run(_made(store))
-    assert "go on with it and a task" in run("--session", empty, "--upstream", "http://127.0.0.1:1/v1").stderr
+    assert "pass a task" in run("--session", empty, "--upstream", "http://127.0.0.1:1/v1").stderr
     with served(Played("Hello.")) as url:
         result = run("Hi.", "--session", empty[:12], "--upstream", url)
     assert (result.exit_code, result.stdout) == (0, "Hello.\n")
@@ -194,12 +195,12 @@ def test_an_output_that_is_full_is_told_in_one_line(more: tuple[str, ...]):
 
 
 def test_who_reads_no_more_is_told_nothing():
-    with pytest.raises(BrokenPipeError), failures():
+    with pytest.raises(BrokenPipeError), reported_failures():
         raise BrokenPipeError
 
 
 def test_an_interrupt_that_nobody_takes_has_its_status():
-    with pytest.raises(SystemExit) as left, failures():
+    with pytest.raises(SystemExit) as left, reported_failures():
         raise KeyboardInterrupt
     assert left.value.code == 130
 
@@ -246,14 +247,14 @@ def test_final_output_is_printed():
 def test_why_there_was_no_call_is_said_in_one_line():
     with served(Played("Hello.")) as url:
         result = run("Hi.", "--upstream", url, "--no-store")
-    assert "no tool was called: the model answered without calling a tool" in result.stderr
+    assert "no tool call: the model answered without calling a tool" in result.stderr
 
 
-@pytest.mark.parametrize(
+@check_each(
     ("arguments", "told"),
     [
-        ((), "nothing to do"),
-        (("x", "--tools", "rockets", "--upstream", "http://127.0.0.1:1/v1"), "no tools `rockets`"),
+        ((), "missing task"),
+        (("x", "--tools", "rockets", "--upstream", "http://127.0.0.1:1/v1"), "unknown tool group `rockets`"),
         (("x", "--workdir", "/", "--upstream", "http://127.0.0.1:1/v1"), "`/`"),
         (("x", "--mcp-config", "none.json", "--upstream", "http://127.0.0.1:1/v1"), "none.json"),
     ],
@@ -307,4 +308,4 @@ def test_an_interrupt_ends_it_in_order(times: int):
             model.over.set()
     assert process.returncode == 130
     assert "interrupted" in told
-    assert times == 2 or "go on with: toolspeak run --session" in told
+    assert times == 2 or "Resume: toolspeak run --session" in told

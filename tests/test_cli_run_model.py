@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from tests.cli_agents import READ, Played, alone
-from tests.server.live import service
-from tests.upstreams.loopback import Server, head, serving_in_a_thread
+from tests.cli_agent_helpers import READ, Played, alone
+from tests.server.live_proxy import service
+from tests.upstreams.loopback_server import Server, head, serving_in_a_thread
 from toolspeak.cli import main
 from toolspeak.engine.planning.capabilities import capabilities
 
@@ -89,9 +89,9 @@ def test_the_one_model_that_is_listed_need_not_be_named(folder: Path, server: Se
     configured(folder, f'[upstreams.local]\nbase_url = "{server.url}"\nmodels = ["small"]\nmode = "force"\n')
     assert run().stdout == f"{ANSWER}\n"
     configured(folder, f'[upstreams.local]\nbase_url = "{server.url}"\nmodels = ["small", "the large"]\n')
-    assert "give --model one of small, 'the large'" in run().stderr
+    assert "add --model one of small, 'the large'" in run().stderr
     configured(folder, f'[upstreams.local]\nbase_url = "{server.url}"\n')
-    assert "give --model NAME:MODEL" in run().stderr
+    assert "add --model NAME:MODEL" in run().stderr
 
 
 def test_another_upstream_without_its_key_is_in_nobodys_way(folder: Path, server: Server):
@@ -99,7 +99,7 @@ def test_another_upstream_without_its_key_is_in_nobodys_way(folder: Path, server
     configured(folder, f'{other}[upstreams.local]\nbase_url = "{server.url}"\nmode = "force"\n')
     assert run("-m", "local:small").stdout == f"{ANSWER}\n"
     result = run("-m", "far:large")
-    assert (result.exit_code, "there is no key in the variable NOT_SET" in result.stderr) == (2, True)
+    assert (result.exit_code, "the environment variable NOT_SET" in result.stderr) == (2, True)
 
 
 def test_who_is_named_as_a_fallback_is_asked_where_the_first_fails(folder: Path, server: Server, model: Played):
@@ -119,7 +119,7 @@ def test_a_file_that_nobody_trusts_sends_nothing_anywhere(folder: Path, server: 
     result = run()
     assert (result.exit_code, "toolspeak trust" in result.stderr) == (2, True)
     result = run("-m", "local:small")
-    assert (result.exit_code, "nobody knows where `local:small` is" in result.stderr) == (2, True)
+    assert (result.exit_code, "unknown model `local:small`" in result.stderr) == (2, True)
     assert server.heard == []
 
 
@@ -139,8 +139,8 @@ def test_a_provider_is_meant_where_no_upstream_has_its_name(
 @pytest.mark.parametrize(
     ("row", "flags", "message"),
     [
-        ('auth = "forward"', (), "takes your own key"),
-        ("", ("--protocol", "anthropic"), "--protocol goes with --upstream"),
+        ('auth = "forward"', (), "requires your own key"),
+        ("", ("--protocol", "anthropic"), "--protocol has no effect"),
     ],
 )
 def test_what_cannot_be_is_said(folder: Path, server: Server, row: str, flags: tuple[str, ...], message: str):

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 import toolspeak as ts
-from tests.upstreams.loopback import Heard, head, serving
+from tests.cases import check_each
+from tests.upstreams.loopback_server import Heard, head, serving
 from toolspeak.config import load
 from toolspeak.upstreams.scripted import Turn
 
@@ -41,7 +42,7 @@ def test_a_stream_that_one_thread_reads_is_an_error_to_another_and_goes_on():
     assert next(reading) == ts.TextDelta("a")
     error = in_thread(lambda: next(iter(stream)))
     assert isinstance(error, ts.UsageError)
-    assert "being read by another thread" in str(error)
+    assert "another thread is reading the stream" in str(error)
     assert "".join(event.text for event in reading if isinstance(event, ts.TextDelta)) == "bc"
     assert stream.reply.text == "abc"
 
@@ -88,7 +89,7 @@ def test_a_stream_that_is_over_is_nobodys():
 
 
 @pytest.mark.requirement("R-F1")
-@pytest.mark.parametrize("timeout", [5.0, None])
+@check_each("timeout", [5.0, None])
 def test_a_wait_that_outlasts_the_timeout_is_not_begun(timeout: float | None):
     """Whoever would wait longer than the caller does is told why at once, not when the time is up."""
 

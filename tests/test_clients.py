@@ -12,12 +12,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolspeak.clients.shells import SHELLS
-from toolspeak.clients.table import ANY_KEY, Client, Server, client, clients
+from tests.cases import check_each
+from toolspeak.client_settings.shells import SHELLS
+from toolspeak.client_settings.table import ANY_KEY, ClientSettings, ServerAddress, client, clients
 from toolspeak.errors import UsageError
 
-HERE = Server("http://127.0.0.1:8788", "qwen3:8b")
-by_client = pytest.mark.parametrize("name", list(clients()))
+HERE = ServerAddress("http://127.0.0.1:8788", "qwen3:8b")
+by_client = check_each("name", list(clients()))
 
 
 @by_client
@@ -29,7 +30,7 @@ def test_a_client_can_be_pointed_somehow(name: str):
 
 @by_client
 def test_nothing_is_left_to_fill_in(name: str):
-    text = msgspec.json.encode(HERE.filled(client(name))).decode()
+    text = msgspec.json.encode(HERE.settings_for(client(name))).decode()
     assert not any(word in text for word in ("{url}", "{model}", "{key}"))
 
 
@@ -43,7 +44,7 @@ def test_a_key_stands_in_variables_only(name: str):
 @by_client
 def test_its_files_are_what_their_names_say(name: str):
     readers = {"json": json.loads, "toml": tomllib.loads, "yaml": str}
-    for file in HERE.filled(client(name)).files:
+    for file in HERE.settings_for(client(name)).files:
         readers[file.path.rpartition(".")[2]](file.text)
         assert file.path.startswith("~/")
         assert file.path.endswith(file.name)
@@ -62,17 +63,17 @@ def test_a_client_is_found_by_the_name_of_its_program():
 
 
 def test_an_unknown_client_is_an_error_that_lists_those_there_are():
-    with pytest.raises(UsageError, match="no client is called `clod`") as caught:
+    with pytest.raises(UsageError, match="unknown client `clod`") as caught:
         client("clod")
     assert "claude-code" in caught.value.hint
 
 
-@pytest.mark.parametrize("url", ["http://127.0.0.1:8788/", "http://127.0.0.1:8788/v1", "http://127.0.0.1:8788/v1/"])
+@check_each("url", ["http://127.0.0.1:8788/", "http://127.0.0.1:8788/v1", "http://127.0.0.1:8788/v1/"])
 def test_an_address_may_end_as_people_write_it(url: str):
-    assert Server(url, "m").checked().url == "http://127.0.0.1:8788"
+    assert ServerAddress(url, "m").checked().url == "http://127.0.0.1:8788"
 
 
-@pytest.mark.parametrize(
+@check_each(
     ("url", "model"),
     [
         ("http://127.0.0.1'; rm -rf /", "m"),
@@ -87,12 +88,12 @@ def test_an_address_may_end_as_people_write_it(url: str):
 @pytest.mark.requirement("R-T6")
 def test_what_could_mean_more_than_a_name_is_refused(url: str, model: str):
     with pytest.raises(UsageError):
-        Server(url, model).checked()
+        ServerAddress(url, model).checked()
 
 
 def test_other_braces_are_text():
-    row = Client("x", ("openai",), "y", env={"A": "{env:KEY} {key}"})
-    assert HERE.filled(row).env == {"A": f"{{env:KEY}} {ANY_KEY}"}
+    row = ClientSettings("x", ("openai",), "y", env={"A": "{env:KEY} {key}"})
+    assert HERE.settings_for(row).env == {"A": f"{{env:KEY}} {ANY_KEY}"}
 
 
 # ---- shells
@@ -103,12 +104,12 @@ TEXTS = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]
 
 @given(TEXTS)
 def test_sh_gets_the_value_whatever_it_is(value: str):
-    command = SHELLS["sh"].exported("SOME", value) + '\nprintf %s "$SOME"'
+    command = SHELLS["sh"].export_command("SOME", value) + '\nprintf %s "$SOME"'
     done = subprocess.run(["sh", "-c", command], capture_output=True, check=True)
     assert done.stdout == value.encode()
 
 
-@pytest.mark.parametrize(
+@check_each(
     ("shell", "value", "command"),
     [
         ("fish", r"a'b\c", r"set -gx A 'a\'b\\c'"),
@@ -116,10 +117,10 @@ def test_sh_gets_the_value_whatever_it_is(value: str):
     ],
 )
 def test_other_shells_get_it_quoted_their_way(shell: str, value: str, command: str):
-    assert SHELLS[shell].exported("A", value) == command
+    assert SHELLS[shell].export_command("A", value) == command
 
 
-@pytest.mark.parametrize(
+@check_each(
     ("shell", "copied", "removed"),
     [
         ("sh", 'export A="$B"', "unset A"),
@@ -128,10 +129,10 @@ def test_other_shells_get_it_quoted_their_way(shell: str, value: str, command: s
     ],
 )
 def test_a_variable_can_be_copied_and_forgotten(shell: str, copied: str, removed: str):
-    assert (SHELLS[shell].copied("A", "B"), SHELLS[shell].removed("A")) == (copied, removed)
+    assert (SHELLS[shell].copy_command("A", "B"), SHELLS[shell].unset_command("A")) == (copied, removed)
 
 
 @pytest.mark.skipif(shutil.which("fish") is None, reason="fish is not installed")
 def test_fish_gets_the_value():
-    command = SHELLS["fish"].exported("SOME", r"it's \ $HOME") + "\nprintf %s $SOME"
+    command = SHELLS["fish"].export_command("SOME", r"it's \ $HOME") + "\nprintf %s $SOME"
     assert subprocess.run(["fish", "-c", command], capture_output=True, check=True).stdout == rb"it's \ $HOME"

@@ -37,6 +37,7 @@ import msgspec.inspect as mi
 import pytest
 
 import toolspeak as ts
+from tests.cases import check_each
 
 pytestmark = pytest.mark.no_cover
 
@@ -52,9 +53,9 @@ INTERNAL = {
     "call_record": "toolspeak.engine.rounds.transcript:CallRecord",
     "capabilities": "toolspeak.engine.planning.capabilities:Capabilities",
     "cli": "toolspeak.cli:main",
-    "client_rows": "toolspeak.clients.table:clients",
+    "client_rows": "toolspeak.client_settings.table:clients",
     "codec": "toolspeak.upstreams.codecs:codec",
-    "concession": "toolspeak.engine.turn.upstream_limits:Concession",
+    "concession": "toolspeak.engine.turn.upstream_limits:UpstreamLimitation",
     "config_columns": "toolspeak.config.values:COLUMNS",
     "config_defaults": "toolspeak.config.values:DEFAULTS",
     "config_harmless": "toolspeak.config.values:HARMLESS",
@@ -64,51 +65,51 @@ INTERNAL = {
     "decision_rules_at_name": "toolspeak.core.parsing.acceptance:_REJECT_AT_NAME",
     "dialects": "toolspeak.dialects.registry:DIALECTS",
     "errors": "toolspeak.errors:__all__",
-    "evaluation_record": "toolspeak.evaluation.journal:Record",
-    "evaluation_report": "toolspeak.evaluation.report:Report",
+    "evaluation_record": "toolspeak.evaluation.journal:CaseResult",
+    "evaluation_report": "toolspeak.evaluation.report:EvalReport",
     "evidence": "toolspeak.core.parsing.acceptance:Evidence",
     "fault_kinds": "toolspeak.engine.turn.faults:FaultKind",
     "file_state": "toolspeak.key_value:FileState",
     "gateway": "toolspeak.server.proxy.upstream_router:Gateway",
-    "guard": "toolspeak.server.access.origin_guard:Guard",
-    "hub_file_list_item": "toolspeak.upstreams.embedded.hub:_File",
-    "idempotent_answer": "toolspeak.server.proxy.idempotency:_Answer",
-    "idempotent_place": "toolspeak.server.proxy.idempotency:_Place",
-    "keys": "toolspeak.server.access.api_keys:Keys",
-    "loop_memory": "toolspeak.server.proxy.tool_loop.memory:_Kept",
+    "guard": "toolspeak.server.access.origin_guard:OriginGuard",
+    "hub_file_list_item": "toolspeak.upstreams.embedded.hub:HubFile",
+    "idempotent_answer": "toolspeak.server.proxy.idempotency:_StoredAnswer",
+    "idempotent_place": "toolspeak.server.proxy.idempotency:_AnswerLocation",
+    "keys": "toolspeak.server.access.api_keys:ApiKeys",
+    "loop_memory": "toolspeak.server.proxy.tool_loop.memory:_StoredRounds",
     "mcp_pin": "toolspeak.tools.mcp.approved_definitions:_Pin",
     "mcp_server_row": "toolspeak.tools.mcp.config:McpServer",
-    "mcp_tokens": "toolspeak.tools.mcp.oauth:_Kept",
+    "mcp_tokens": "toolspeak.tools.mcp.oauth:_StoredLogin",
     "memory_state": "toolspeak.key_value:MemoryState",
     "message": "toolspeak.core.types:Message",
-    "metrics_snapshot": "toolspeak.server.observe.counters:Numbers",
+    "metrics_snapshot": "toolspeak.server.observe.counters:Counters",
     "nonces": "toolspeak.engine.prompting.nonces:nonces_of",
     "openapi": "toolspeak.server.openapi:document",
     "options": "toolspeak.core.types:Options",
     "policy": "toolspeak.core.parsing.acceptance:Policy",
-    "probe_place": "toolspeak.runtime.probe_cache:Place",
-    "probe_result": "toolspeak.runtime.probe_cache:Stored",
+    "probe_place": "toolspeak.runtime.probe_cache:ProbeTarget",
+    "probe_result": "toolspeak.runtime.probe_cache:StoredProbe",
     "profile": "toolspeak.engine.planning.capabilities:Profile",
     "provider_row": "toolspeak.engine.planning.capabilities:_ProviderRow",
     "family_row": "toolspeak.engine.planning.capabilities:_FamilyRow",
-    "reason_texts": "toolspeak.engine.turn.explanations:REASONS",
-    "recording_entry": "toolspeak.server.recording.entries:Entry",
+    "reason_texts": "toolspeak.engine.turn.faults:REASON_TEXTS",
+    "recording_entry": "toolspeak.server.recording.entries:RecordingEntry",
     "refusal_categories": "toolspeak.engine.refusals.classifier:Category",
     "request_settings": "toolspeak.server.proxy.request_settings:ALLOWED",
     "request_settings_header": "toolspeak.server.proxy.request_settings:HEADER",
     "response_format": "toolspeak.core.types:ResponseFormat",
     "round": "toolspeak.engine.rounds.transcript:Round",
-    "routes": "toolspeak.server.routes:every",
-    "running_server": "toolspeak.server.process.control_file:Door",
-    "series_row": "toolspeak.server.recording.minute_series:Row",
-    "server_line": "toolspeak.server.proxy.upstream_router:Line",
+    "routes": "toolspeak.server.routes:all_routes",
+    "running_server": "toolspeak.server.process.control_file:ControlFile",
+    "series_row": "toolspeak.server.observe.counters:MinuteRow",
+    "server_line": "toolspeak.server.proxy.upstream_router:UpstreamConfig",
     "session_info": "toolspeak.store.sessions:SessionInfo",
     "settings": "toolspeak.engine.planning.strategy:Settings",
     "store": "toolspeak.store.sessions:Store",
     "store_head": "toolspeak.store.schema:HEAD",
     "store_export": "toolspeak.store.transfer:export",
     "store_import": "toolspeak.store.transfer:import_lines",
-    "stored_response": "toolspeak.server.proxy.response_store:Kept",
+    "stored_response": "toolspeak.server.proxy.response_store:StoredResponse",
     "stream": "toolspeak.client:Stream",
     "telemetry": "toolspeak.telemetry:CHAT",
     "templates": "toolspeak.engine.prompting.few_shot:TEMPLATES",
@@ -116,8 +117,8 @@ INTERNAL = {
     "traced_reply": "toolspeak.engine.turn.trace:TracedReply",
 }
 #: Names of arguments of internal classes that this file passes by keyword, and the attribute path to page sessions.
-_LINE_ARGUMENTS = ("dial", "settings", "models")
-_PAGE_SESSIONS = ("access", "sessions", "exchange", "code")
+_LINE_ARGUMENTS = ("connect", "settings", "models")
+_PAGE_SESSIONS = ("access", "sessions", "exchange", "new_code")
 
 ROOT = Path(ts.__file__).parent
 GOLDEN = Path(__file__).parent / "compatibility"
@@ -287,6 +288,7 @@ def collect_configuration() -> str:
         table or "(top)": [_columns(kind) for kind in kinds] for table, kinds in internal("config_columns").items()
     }
     profiles = tomllib.loads(_data_file("profiles.toml"))
+    clients_table = tomllib.loads(_data_file("clients.toml"))
     digest = hashlib.sha256(json.dumps(profiles, sort_keys=True).encode()).hexdigest()
     return as_json(
         {
@@ -304,7 +306,7 @@ def collect_configuration() -> str:
             "families": [row["name"] for row in profiles.get("families", [])],
             "dialects": list(internal("dialects")),
             "clients": {name: row.program for name, row in internal("client_rows")().items()},
-            "clients_digest": hashlib.sha256(_data_file("clients.toml").encode()).hexdigest(),
+            "clients_digest": hashlib.sha256(json.dumps(clients_table, sort_keys=True).encode()).hexdigest(),
             "mcp_servers": describe(internal("mcp_server_row")),
             "templates": _templates(),
         }
@@ -355,7 +357,7 @@ _CODE = "code"
 #: Codes of notes that reach a note by way of a table or of what a function returns.
 _OTHER_CODES = "call_not_allowed extra_call_dropped limit_rounds limit_seconds limit_tokens loop_broken"
 #: A file without any of these words has nothing that is collected.
-_OF_INTEREST = re.compile(r"note|getLogger|TOOLSPEAK_|Concession", re.IGNORECASE)
+_OF_INTEREST = re.compile(r"note|getLogger|TOOLSPEAK_|UpstreamLimitation", re.IGNORECASE)
 
 
 class _Call(NamedTuple):
@@ -1363,7 +1365,7 @@ def _update(names: Iterable[str] = ()) -> None:
         path.write_text(_COLLECTORS[name](), encoding="utf-8", newline="\n")
 
 
-@pytest.mark.parametrize("name", list(_COLLECTORS))
+@check_each("name", list(_COLLECTORS))
 def test_what_users_rely_on_stays_as_it_is(name: str):
     if os.environ.get("TOOLSPEAK_UPDATE_GOLDEN"):
         _update([name])

@@ -8,9 +8,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-import pytest
-
 import toolspeak as ts
+from tests.cases import check_each
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -31,7 +30,7 @@ def _names(shown: list[Any]) -> dict[str, Any]:
     }
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+@check_each("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
 def test_samples_run_in_order(page: Path):
     shown: list[Any] = []
     names = _names(shown)
@@ -61,7 +60,7 @@ def test_the_first_samples_of_the_readme_give_what_their_comments_say():
     assert parsed.complete
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+@check_each("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
 def test_links_lead_somewhere(page: Path):
     missing = [link for link in LINK.findall(page.read_text(encoding="utf-8")) if not (page.parent / link).exists()]
     assert missing == []
@@ -69,11 +68,11 @@ def test_links_lead_somewhere(page: Path):
 
 def test_bounds_that_are_told_are_those_of_the_code():
     from toolspeak.server.recording import recorder
-    from toolspeak.upstreams.embedded.engine_process import Recipe
+    from toolspeak.upstreams.embedded.model_process import Recipe
 
     serve, constraints = ((ROOT / "docs" / name).read_text(encoding="utf-8") for name in ("serve.md", "constraints.md"))
-    node = recorder._NODE  # pyright: ignore[reportPrivateUsage]
-    assert f"the last {recorder.MOST_ENTRIES}, {recorder.MOST_BYTES >> 20} MiB in all" in serve
+    node = recorder._VALUE_BYTES  # pyright: ignore[reportPrivateUsage]
+    assert f"the last {recorder.MAX_ENTRIES}, {recorder.MAX_BYTES >> 20} MiB in all" in serve
     assert f"and {node} for each value in them" in serve
     assert f"at most {Recipe().longest:,} tokens" in constraints
     assert f"share {Recipe().context:,} (`context`)" in constraints

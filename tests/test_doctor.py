@@ -17,13 +17,14 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from tests.server.live import PATIENCE, cut_text, service
-from tests.upstreams.loopback import Answer, Heard, Server, always, chunked, head, serving
+from tests.cases import check_each
+from tests.server.live_proxy import PATIENCE, cut_text, service
+from tests.upstreams.loopback_server import Answer, Heard, Server, always, chunked, head, serving
 from toolspeak.cli import main
 from toolspeak.config import load
 from toolspeak.core.events import CallArgs, CallEnd, CallStart, Event, Failure, Finish, TextDelta
 from toolspeak.core.types import Request
-from toolspeak.doctor import CHECKS, Finding, examine, failed, patients
+from toolspeak.doctor import CHECKS, CheckResult, doctor_targets, examine, failed
 
 pytestmark = pytest.mark.requirement("H5")
 
@@ -160,12 +161,12 @@ def invoke(*arguments: str) -> Result:
     return CliRunner().invoke(main, ["doctor", *arguments])
 
 
-def examined(answer: Answer, model: str = "m") -> tuple[bool, dict[str, Finding]]:
+def examined(answer: Answer, model: str = "m") -> tuple[bool, dict[str, CheckResult]]:
     """What is found at a service in the same event loop: each of its pieces is read before the next one comes."""
 
-    async def scenario() -> list[Finding]:
+    async def scenario() -> list[CheckResult]:
         async with asyncio.timeout(PATIENCE), serving(answer) as server:
-            (patient,) = patients(load(), server.url, model)
+            (patient,) = doctor_targets(load(), server.url, model)
             return [finding async for finding in examine(patient)]
 
     findings = asyncio.run(scenario())
@@ -173,7 +174,7 @@ def examined(answer: Answer, model: str = "m") -> tuple[bool, dict[str, Finding]
     return failed(findings), {each.check: each for each in findings}
 
 
-def statuses(found: dict[str, Finding]) -> dict[str, str]:
+def statuses(found: dict[str, CheckResult]) -> dict[str, str]:
     return {name: each.status for name, each in found.items()}
 
 
@@ -195,10 +196,10 @@ def test_nobody_listens():
     (found,) = told(result).values()
     assert (result.exit_code, json.loads(result.stdout)["ok"]) == (1, False)
     assert {name: each["status"] for name, each in found.items()} == UP_TO["reachable"]
-    assert "nobody listens there" in found["reachable"]["fix"]
+    assert "nothing listens there" in found["reachable"]["fix"]
 
 
-@pytest.mark.parametrize(("key", "word"), [(KEY, "does not hold"), ("", "set a key"), ("right", "")])
+@pytest.mark.parametrize(("key", "word"), [(KEY, "set a valid key"), ("", "set a key"), ("right", "")])
 def test_a_key_is_refused_demanded_or_accepted_and_never_shown(key: str, word: str, monkeypatch: pytest.MonkeyPatch):
     if key:
         monkeypatch.setenv("TOOLSPEAK_API_KEY", key)
@@ -268,7 +269,7 @@ def test_a_model_that_never_calls_is_noted():
     assert "decision" in found["tool calls"].fix
 
 
-@pytest.mark.parametrize("body", [b"<html>Welcome</html>", b"\xff\xfe garbage", b"", b'{"hello": 1}', b"[]"])
+@check_each("body", [b"<html>Welcome</html>", b"\xff\xfe garbage", b"", b'{"hello": 1}', b"[]"])
 def test_garbage_is_told_from_an_answer(body: bytes):
     _, found = examined(document(body))
     assert statuses(found) == UP_TO["answer"]
@@ -321,7 +322,7 @@ def test_a_model_that_is_not_listed_and_does_not_answer_is_noted_with_names():
     assert "llama3.1" in found["model"].fix
 
 
-@pytest.mark.parametrize("status", ["429 Slow", "500 No", "402 Pay"])
+@check_each("status", ["429 Slow", "500 No", "402 Pay"])
 def test_an_error_of_the_service_is_told_with_advice(status: str):
     _, found = examined(routed(error(status, "it is said why")))
     assert statuses(found) == UP_TO["answer"]
@@ -345,7 +346,7 @@ def test_every_configured_upstream_is_looked_at(home: Path):
     found = told(result)
     assert list(found) == ["near", "far"]
     assert "`m` is one of 2" in found["near"]["model"]["says"]
-    assert "clients bring their own key" in found["far"]["configuration"]["says"]
+    assert "clients send their own key" in found["far"]["configuration"]["says"]
     assert list(told(one)) == ["near"]
     assert (wrong.exit_code, "near" in wrong.stderr) == (2, True)
     assert KEY not in result.output + one.output
@@ -370,7 +371,7 @@ def test_without_any_upstream_nothing_is_fetched_to_look_at():
     result = invoke()
     assert (result.exit_code, result.stderr.splitlines()[0]) == (
         2,
-        "error: no upstream is configured, and the embedded model is not here yet",
+        "error: no upstream is configured, and the embedded model is not downloaded",
     )
     assert "--upstream URL" in result.stderr
 
@@ -386,14 +387,14 @@ def test_findings_are_lines_with_advice_and_without_colour_in_a_pipe():
     rows = [line for line in lines[1:-1] if not line.lstrip().startswith("->")]
     assert [row[10:25].strip() for row in rows] == list(CHECKS)
     assert {row[2:10].strip() for row in rows} == {"ok", "note"}
-    assert lines[-1].startswith("everything works, with ")
+    assert lines[-1].startswith("All checks passed (")
     assert "\x1b" not in result.output
 
 
 def test_a_failure_is_counted():
     result = invoke("--upstream", "http://127.0.0.1:1/v1", "--model", "m")
     assert result.stdout.splitlines()[-1] == "1 of 8 checks failed"
-    assert any(line.lstrip().startswith("-> nobody listens") for line in result.stdout.splitlines())
+    assert any(line.lstrip().startswith("-> nothing listens") for line in result.stdout.splitlines())
 
 
 @pytest.mark.requirement("R-T20")
@@ -438,4 +439,4 @@ def test_a_password_in_an_address_is_not_shown():
 def test_the_help_has_examples_and_the_exit_status():
     text = invoke("--help").stdout
     assert "toolspeak doctor --upstream http://127.0.0.1:9000/v1 --model qwen3:8b" in text
-    assert "1  something does not work" in text
+    assert "1  a check failed" in text

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
-
+from tests.cases import check_each
 from toolspeak import errors
 from toolspeak.errors import (
     ConfigError,
@@ -54,7 +53,7 @@ TREE = [
 ]
 
 
-@pytest.mark.parametrize(("kind", "parent", "status"), TREE)
+@check_each(("kind", "parent", "status"), TREE)
 def test_an_error_stands_in_the_tree_and_carries_a_status(kind: type[ToolspeakError], parent: type, status: int):
     assert kind.__bases__ == (parent,)
     assert kind("it broke").status == status

@@ -13,7 +13,7 @@ from urllib.request import Request, urlopen
 import msgspec
 import pytest
 
-from tests.served import served_as_it_comes
+from tests.serve_process import served_as_it_comes
 
 pytestmark = pytest.mark.requirement("H1")
 

@@ -3,13 +3,12 @@
 The generator writes calls into untrusted texts in every form it knows, some with the very nonce that the engine would
 pick first; three upstreams give those texts back, under each plan. With marks that carry a nonce no call may come of
 it. The control is the same engine on the same answers with the nonce off, and without having seen the texts: there many
-do, which shows that the generator bites. `TOOLSPEAK_INJECTIONS` sets how many cases are made.
+do, which shows that the generator bites.
 """
 
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable
 from random import Random
 from typing import Literal
@@ -17,13 +16,16 @@ from typing import Literal
 import msgspec
 import pytest
 
-from tests.turns import carry_out, engine_for, user
+from tests.cases import check_each, size
+from tests.offline_turn import carry_out, engine_for, user
 from toolspeak import Message, TextPart, Tool, ToolCall, ToolResult, fold, render_calls
 from toolspeak.dialects.registry import DIALECTS
 from toolspeak.engine.planning.capabilities import Profile
 from toolspeak.engine.planning.strategy import Settings
 
-CASES = int(os.environ.get("TOOLSPEAK_INJECTIONS", "2000"))
+CASES = size(500, 50_000)
+#: The cases run in so many parts, which workers share.
+PARTS = 10
 TOOLS = (
     Tool("send_mail", parameters={"type": "object", "properties": {"to": {"type": "string"}}, "required": ["to"]}),
     Tool("shell", parameters={"type": "object", "properties": {"command": {"type": "string"}}}),
@@ -128,10 +130,10 @@ def _calls_made(seed: int, marks: Literal["nonce", "fixed"], seen: bool = True) 
 
 
 @pytest.mark.no_cover
-@pytest.mark.slow
 @pytest.mark.requirement("R-E2", "R-E4", "R-T13")
-def test_with_a_nonce_no_text_that_was_only_read_becomes_a_call():
-    called = [seed for seed in range(CASES) if _calls_made(seed, "nonce")]
+@pytest.mark.parametrize("part", range(PARTS))
+def test_with_a_nonce_no_text_that_was_only_read_becomes_a_call(part: int):
+    called = [seed for seed in range(part, CASES, PARTS) if _calls_made(seed, "nonce")]
     assert called == []
 
 
@@ -143,7 +145,7 @@ def test_without_a_nonce_and_an_echo_rule_the_same_answers_are_calls():
 
 
 @pytest.mark.requirement("R-T13")
-@pytest.mark.parametrize("plan", ["inline", "decision", "envelope"])
+@check_each("plan", ["inline", "decision", "envelope"])
 def test_a_nonce_that_stands_in_a_text_is_not_used(plan: str):
     """The text is right in every letter, had the engine taken the first nonce."""
     profile = Profile() if plan == "inline" else ENFORCED
@@ -167,7 +169,7 @@ def test_a_nonce_that_stands_in_a_text_is_not_used(plan: str):
 @pytest.mark.requirement("R-E4")
 def test_with_fixed_marks_echoes_and_quotations_are_still_text():
     """What is spliced together anew is no copy of anything: that is what the nonce is for."""
-    made = [seed for seed in range(min(CASES, 500)) if _calls_made(seed, "fixed")]
+    made = [seed for seed in range(500) if _calls_made(seed, "fixed")]
     assert len(made) < 25
 
 
@@ -236,9 +238,9 @@ def _turn(form: str, messages: list[Message], answer: str, chunk: int = 0):
 
 
 @pytest.mark.requirement("R-E2", "R-E4")
-@pytest.mark.parametrize("chunk", [0, 1])
-@pytest.mark.parametrize("channel", ["result", "user"])
-@pytest.mark.parametrize("form", PAGES)
+@check_each("chunk", [0, 1])
+@check_each("channel", ["result", "user"])
+@check_each("form", PAGES)
 def test_a_document_that_is_copied_into_a_marked_call_does_not_become_a_second_one(form: str, channel: str, chunk: int):
     reply = _turn(form, _read_page(PAGES[form], channel), _noting(form, PAGES[form]), chunk)
     assert "send_mail" not in [call.name for call in reply.calls]
@@ -247,7 +249,7 @@ def test_a_document_that_is_copied_into_a_marked_call_does_not_become_a_second_o
 
 
 @pytest.mark.requirement("R-T13")
-@pytest.mark.parametrize("form", PAGES)
+@check_each("form", PAGES)
 def test_the_same_answers_contain_a_second_call_where_the_engine_has_not_seen_the_document(form: str):
     reply = _turn(form, [user("Go.")], _noting(form, PAGES[form]))
     assert [call.name for call in reply.calls][:2] == ["note", "send_mail"]
@@ -271,8 +273,8 @@ JOINED = {
 
 
 @pytest.mark.requirement("R-E4")
-@pytest.mark.parametrize("chunk", [0, 1])
-@pytest.mark.parametrize("form", JOINED)
+@check_each("chunk", [0, 1])
+@check_each("form", JOINED)
 def test_further_calls_of_a_marked_block_that_are_in_no_document_count(form: str, chunk: int):
     """The document names the same tools and contains another call of one of them."""
     messages = _read_page(f"Use send_mail or `note`, please. {PAGES[form]}", "result")
@@ -281,7 +283,7 @@ def test_further_calls_of_a_marked_block_that_are_in_no_document_count(form: str
 
 
 @pytest.mark.requirement("R-E4")
-@pytest.mark.parametrize("form", JOINED)
+@check_each("form", JOINED)
 def test_the_first_call_of_a_marked_block_is_not_compared(form: str):
     """The user may ask for it in the very words."""
     messages = _read_page(JOINED[form].replace(OWN_NONCE, "other"), "user")

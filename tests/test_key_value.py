@@ -61,7 +61,7 @@ def test_what_was_put_is_there_until_it_is_deleted(make: Maker):
 
 
 def test_memory_holds_so_many_bytes_and_what_was_not_used_for_longest_goes_first(clock: Hand):
-    state = MemoryState(clock, most_bytes=100)
+    state = MemoryState(clock, max_bytes=100)
     state.put("a", "x" * 37)  # 40 bytes, each with its key and two quotes
     state.put("b", "x" * 37)
     assert state.get("a") is not None
@@ -74,7 +74,7 @@ def test_memory_holds_so_many_bytes_and_what_was_not_used_for_longest_goes_first
 
 
 def test_what_is_forgotten_takes_no_bytes(clock: Hand):
-    state = MemoryState(clock, most_bytes=100)
+    state = MemoryState(clock, max_bytes=100)
     state.put("kept", "x" * 30)
     for _ in range(10):
         state.put("a", "x" * 50)  # which takes the place of the one before
@@ -147,7 +147,7 @@ def test_what_is_too_deep_or_too_large_is_refused(make: Maker):
 
 
 def test_the_number_of_values_is_bounded(make: Maker):
-    state = make(most=3)
+    state = make(max_values=3)
     for index in range(10):
         state.put(f"k{index}", index, ttl=100)
     assert state.keys() == ["k7", "k8", "k9"]
@@ -166,7 +166,7 @@ def test_json_comes_back_as_it_was(tmp_path_factory: pytest.TempPathFactory, val
 
 
 def test_in_memory_what_was_not_used_for_longest_goes_first(clock: Hand):
-    state = MemoryState(clock=clock, most=2)
+    state = MemoryState(clock=clock, max_values=2)
     state.put("a", 1)
     state.put("b", 2)
     assert state.get("a") == 1
@@ -239,7 +239,7 @@ def test_ended_values_leave_the_file(path: Path, clock: Hand):
 
 
 def test_when_a_file_is_full_what_ends_anyway_goes_first(path: Path, clock: Hand):
-    state = FileState(path, clock=clock, most=2)
+    state = FileState(path, clock=clock, max_values=2)
     state.put("trusted", 1)
     state.put("probe", 2, ttl=10)
     state.put("other", 3, ttl=10)
@@ -268,7 +268,7 @@ def test_a_file_that_is_not_ours_is_an_error_and_stays(path: Path, clock: Hand, 
     state = FileState(path, clock=clock)
     arguments: dict[str, tuple[Any, ...]] = {"put": ("a", 1), "setdefault": ("a", 1), "keys": ()}
     for _ in range(2):
-        with pytest.raises(ConfigError, match=r"cannot understand the state file .*state\.json.*move it away"):
+        with pytest.raises(ConfigError, match=r"the state file .*state\.json.*move it away"):
             getattr(state, use)(*arguments.get(use, ("a",)))
     assert path.read_bytes() == garbage
     assert {each.name for each in path.parent.iterdir()} <= {"state.json", "state.json.lock"}
@@ -337,7 +337,7 @@ def test_threads_do_not_lose_each_others_values(path: Path):
 def test_processes_do_not_lose_each_others_values(path: Path):
     code = """
 import sys
-from toolspeak.state import FileState
+from toolspeak.key_value import FileState
 state = FileState(sys.argv[1])
 for index in range(20):
     state.put(f"{sys.argv[2]}-{index}", index)

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.server.live import Two, live
+from tests.server.live_proxy import Two, live
 
 ROOT = Path(__file__).parent.parent
 UNIT = ROOT / "packaging" / "toolspeak.service"

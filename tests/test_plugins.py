@@ -15,16 +15,21 @@ from toolspeak import Tool, ToolCall, parse, render_calls
 from toolspeak.dialects.registry import DIALECTS
 from toolspeak.engine.planning.capabilities import Capabilities
 from toolspeak.engine.planning.strategy import Settings, strategy
-from toolspeak.plugins import Plugins
+from toolspeak.plugins import Plugin, Plugins
 
 pytestmark = pytest.mark.no_cover
 DIALECT = """
-from toolspeak.dialects.table import Dialect
-from toolspeak.dialects.styles import hermes
+from toolspeak.dialects.registry import Dialect
+from toolspeak.dialects.rendering import hermes
 ROW = Dialect("shouting", frozenset({"hermes"}), hermes, families="ours")
 """
 
 Install = Callable[..., Path]
+
+
+def found_by(plugins: Plugins) -> tuple[Plugin, ...]:
+    """Every installed plugin, allowed or not."""
+    return tuple(plugin for plugin, _ in plugins._search())  # pyright: ignore[reportPrivateUsage]
 
 
 @pytest.fixture
@@ -141,7 +146,7 @@ def test_a_broken_plugin_is_a_warning_and_the_others_work(
     assert {name: DIALECTS[name] for name in table} == table
     assert "shouting" not in DIALECTS
     assert len(notes(plugins)) == 1
-    assert notes(plugins)[0].startswith("plugin `bad` of `broken` is left out: ")
+    assert notes(plugins)[0].startswith("plugin `bad` of `broken` was skipped: ")
     assert "\n" not in notes(plugins)[0]
     assert [record.getMessage() for record in caplog.records] == notes(plugins)
 
@@ -164,9 +169,9 @@ def test_a_plugin_that_takes_over_a_provider_or_comes_second_is_told(
     plugins = Plugins()
     with caplog.at_level(logging.WARNING, "toolspeak.plugins"):
         assert plugins.upstream("openai") is not None
-    replaced = "plugin `openai` of `aa-up` takes the place of the built-in provider"
+    replaced = "plugin `openai` of `aa-up` replaces the built-in provider"
     assert notes(plugins)[1] == replaced
-    assert notes(plugins)[0].endswith("is left out: another plugin serves `mine` already")
+    assert notes(plugins)[0].endswith("was skipped: another plugin serves `mine` already")
     assert [record.getMessage() for record in caplog.records] == notes(plugins)
 
 
@@ -174,7 +179,7 @@ def test_an_upstream_must_be_made_by_something(install: Install):
     install("broken", "X = 3", {"upstreams/bad": "X"})
     plugins = Plugins()
     assert plugins.upstream("bad") is None
-    assert notes(plugins) == ["plugin `bad` of `broken` is left out: a int is no factory of upstreams"]
+    assert notes(plugins) == ["plugin `bad` of `broken` was skipped: a int is not an upstream factory"]
 
 
 @pytest.mark.parametrize(
@@ -193,14 +198,14 @@ def test_the_configuration_says_which_are_loaded(install: Install, tmp_path: Pat
         code = DIALECT.replace("shouting", name) + f"\nopen({str(tmp_path / name)!r}, 'w').close()\n"
         install(f"plugin-{name}", code, {f"dialects/{name}": "ROW"})
     plugins = Plugins(allow)
-    assert {plugin.name for plugin in plugins.installed() if plugin.allowed} >= loaded
+    assert {plugin.name for plugin in found_by(plugins) if plugin.allowed} >= loaded
     assert set(plugins.dialects()) == loaded
     assert {name for name in ("one", "two") if (tmp_path / name).exists()} == loaded, "the others were not even run"
 
 
 def test_what_is_installed_is_listed_without_loading(install: Install):
     site = install("Some-Thing", "raise RuntimeError", {"dialects/a": "X", "upstreams/b": "Y"}, version="2.5")
-    listed = Plugins("none", path=[str(site)]).installed()
+    listed = found_by(Plugins("none", path=[str(site)]))
     assert [(each.group, each.name, each.distribution, each.version, each.value, each.allowed) for each in listed] == [
         ("toolspeak.dialects", "a", "Some-Thing", "2.5", "some_thing:X", False),
         ("toolspeak.upstreams", "b", "Some-Thing", "2.5", "some_thing:Y", False),
@@ -214,7 +219,7 @@ def test_the_first_of_two_installations_counts(install: Install, tmp_path: Path)
     info.mkdir(parents=True)
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: Same\nVersion: 0.1\n")
     (info / "entry_points.txt").write_text("[toolspeak.dialects]\nold = same:B\n")
-    listed = Plugins(path=[str(first), str(second)]).installed()
+    listed = found_by(Plugins(path=[str(first), str(second)]))
     assert [each.name for each in listed] == ["new"]
 
 
@@ -226,7 +231,7 @@ def test_a_distribution_without_readable_metadata_is_skipped(install: Install):
     (bad / "entry_points.txt").write_text("this is = not [an ini file\n[[[\nx")
     (site / "worse-1.0.dist-info").mkdir()
     plugins = Plugins(path=[str(site)])
-    assert [each.name for each in plugins.installed()] == ["good"]
+    assert [each.name for each in found_by(plugins)] == ["good"]
 
 
 def test_what_else_is_installed_is_not_read_where_there_is_no_plugin(tmp_path: Path):
@@ -235,13 +240,13 @@ def test_what_else_is_installed_is_not_read_where_there_is_no_plugin(tmp_path: P
     (unreadable / "METADATA").write_bytes(b"\xff\xfe\x00")
     (unreadable / "entry_points.txt").write_text("[console_scripts]\nother = other:main\n")
     plugins = Plugins(path=[str(tmp_path)])
-    assert (plugins.installed(), plugins.notes) == ((), [])
+    assert (found_by(plugins), plugins.notes) == ((), [])
 
 
 def test_a_plugin_works_in_a_fresh_process(install: Install):
     site = install("toolspeak-shout", DIALECT, {"dialects/shouting": "ROW"})
     code = (
-        "import json, sys; sys.path.insert(0, sys.argv[1]); from toolspeak.plugins import Plugins; "
+        "import json, sys; sys.path.insert(0, sys.argv[1]); from toolspeak.plugins import Plugin, Plugins; "
         "print(json.dumps(sorted(Plugins().dialects())))"
     )
     command = [sys.executable, "-c", code, str(site)]

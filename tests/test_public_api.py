@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import pytest
-
 import toolspeak
+from tests.cases import check_each
 from toolspeak import errors
 
 MOST_NAMES = 40
@@ -27,7 +26,7 @@ def test_the_surface_stays_small():
     assert len(toolspeak.__all__) <= MOST_NAMES
 
 
-@pytest.mark.parametrize("name", ["FormatError", "SchemaError", "UpstreamTimeout"])
+@check_each("name", ["FormatError", "SchemaError", "UpstreamTimeout"])
 def test_errors_that_one_may_want_to_catch_are_found_without_being_listed(name: str):
     assert getattr(toolspeak, name) is getattr(errors, name)
 

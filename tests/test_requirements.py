@@ -41,7 +41,7 @@ def marks() -> dict[str, set[str]]:
 def test_marks_are_found_on_functions_modules_and_parameters():
     source = """
 import pytest
-pytestmark = [pytest.mark.requirement("A"), pytest.mark.slow]
+pytestmark = [pytest.mark.requirement("A"), pytest.mark.no_cover]
 @pytest.mark.requirement("B", "C")
 def test_x(): ...
 @pytest.mark.parametrize("x", [pytest.param(1, marks=pytest.mark.requirement("D"))])

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import toolspeak as ts
-from tests.differences import DIFFERENCES, GROUPS
+from tests.shared_corpus_differences import DIFFERENCES, GROUPS
 
 pytestmark = pytest.mark.requirement("B3", "B7", "B8")
 

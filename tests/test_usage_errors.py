@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import toolspeak as ts
-from toolspeak.engine.planning.capabilities import Capabilities
+from tests.cases import check_each
 
 #: The functions as somebody calls them whose code nobody checks.
 LOOSE: Any = ts
@@ -24,7 +24,6 @@ WRONG: dict[str, Callable[[], object]] = {
     "a provider without a name": lambda: LOOSE.override_provider(None, "openai"),
     "a model that can nothing": lambda: LOOSE.override_model("p:m", None),
     "a model without a name": lambda: LOOSE.override_model(None, "none"),
-    "an upstream without an address": lambda: Capabilities().override_upstream(*LOOSE_UPSTREAM),
     "a text that is nothing": lambda: LOOSE.parse(None),
     "a text that is bytes": lambda: LOOSE.parse(b"x"),
     "tools that are a number": lambda: LOOSE.parse("x", tools=3),
@@ -42,10 +41,9 @@ WRONG: dict[str, Callable[[], object]] = {
     "a client with a number for an address": lambda: LOOSE.Client("openai:m", base_url=3),
     "a client with a number for a key": lambda: LOOSE.Client("openai:m", base_url=URL, api_key=3),
 }
-LOOSE_UPSTREAM: Any = (None, "openai")
 
 
-@pytest.mark.parametrize("call", WRONG.values(), ids=WRONG)
+@check_each("call", WRONG.values(), ids=WRONG)
 def test_an_argument_of_the_wrong_type_is_a_usage_error(call: Callable[[], object]):
     with pytest.raises(ts.UsageError, match=r"\w"):
         call()

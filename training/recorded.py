@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from toolspeak.core.schema.arguments import ArgumentSchema
+from toolspeak.core.schema.argument_schema import ArgumentSchema
 from toolspeak.core.types import JSONObject, JSONValue, Tool, ToolCall
 from toolspeak.errors import SchemaError
 

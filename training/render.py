@@ -16,9 +16,9 @@ from toolspeak.core.parsing.arguments import to_json
 from toolspeak.core.types import Message, Request, Tool, ToolCall, ToolChoice
 from toolspeak.engine.planning.capabilities import capabilities
 from toolspeak.engine.planning.strategy import Settings, plan
-from toolspeak.engine.prompting.escaping import written
+from toolspeak.engine.prompting.escaping import calls_text
 from toolspeak.engine.prompting.nonces import nonces_of
-from toolspeak.engine.turn.actions import Action, Ask
+from toolspeak.engine.turn.actions import Action, AskUpstream
 from toolspeak.engine.turn.engine import Engine
 
 MODEL = "SmolLM2-135M-Instruct"
@@ -78,8 +78,8 @@ def _engine(turn: Turn) -> tuple[Engine, str | None]:
     return engine, made(0) if turn.marks == "nonce" else None
 
 
-def _asked(actions: Iterable[Action]) -> Ask | None:
-    return next((action for action in actions if isinstance(action, Ask)), None)
+def _asked(actions: Iterable[Action]) -> AskUpstream | None:
+    return next((action for action in actions if isinstance(action, AskUpstream)), None)
 
 
 def prompt(turn: Turn) -> Prompt:
@@ -106,13 +106,13 @@ def target(kind: PlanKind, answer: Answer, nonce: str | None, rng: random.Random
     match kind:
         case "envelope":
             if answer.calls:
-                return written("envelope", answer.calls, nonce)
+                return calls_text("envelope", answer.calls, nonce)
             return to_json({**signed, "calls": [], "reply": answer.text})
         case "decision":
             if answer.calls:
-                return written("decision", answer.calls, nonce)
+                return calls_text("decision", answer.calls, nonce)
             return to_json({**signed, "tools": []})
         case "inline":
-            return written("action", answer.calls, nonce) if answer.calls else answer.text
+            return calls_text("action", answer.calls, nonce) if answer.calls else answer.text
         case _:
             return answer.text

@@ -144,10 +144,10 @@ async def as_served(asked: list[Point], adapter: str) -> list[Margin]:
     """How much likelier a call is than none in each, of the engine and the weights that serve."""
     # Here, since a machine that trains has no need of what serves.
     from toolspeak.cli.config import loaded
-    from toolspeak.upstreams.embedded.upstream import EmbeddedUpstream, recipe_for, weights_of
+    from toolspeak.upstreams.embedded.upstream import EmbeddedUpstream, obtain_weights, recipe_for
 
     recipe, config = recipe_for("", adapter), loaded()
-    upstream = EmbeddedUpstream(recipe, lambda: weights_of(recipe, config.cache_folder, config.environment()))
+    upstream = EmbeddedUpstream(recipe, lambda: obtain_weights(recipe, config.cache_folder, config.environment()))
     found: list[Margin] = []
     service = await upstream.start()
     url = service.base_url.removesuffix("/v1") + "/completion"

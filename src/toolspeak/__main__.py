@@ -1,4 +1,4 @@
-"""Lets `python -m toolspeak` stand for the `toolspeak` command."""
+"""Makes `python -m toolspeak` equivalent to the `toolspeak` command."""
 
 from .cli import main
 

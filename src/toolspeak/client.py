@@ -1,10 +1,10 @@
-"""The library's front door: `Client` and `AsyncClient`.
+"""`Client` and `AsyncClient`: the library's main interface.
 
     client = Client("openai:my-model", base_url="http://127.0.0.1:9000/v1")
     reply = client.chat([{"role": "user", "content": "What time is it?"}], tools=[...])
 
-A client knows one model. It turns what the caller says into a request, lets the strategy pick a plan, carries
-the turn out and hands out a reply, or the events as they come.
+A client is bound to one model. It builds a request from the caller's arguments, lets the strategy choose a plan, runs
+the turn, and returns a reply or a stream of events.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ from .engine.turn.trace import TracedReply
 from .errors import ModelError, UpstreamTimeout, UsageError
 from .key_value import SharedState, State
 from .plugins import Plugins
-from .runtime.model_resolution import Model, reach
-from .runtime.probe_cache import ProbeStore, Stored
-from .runtime.prober import Probes
-from .runtime.sync_bridge import Portal
-from .runtime.tool_memory import request_of
-from .runtime.turn import AnyTurn, Told, error_after
-from .runtime.turn_factory import TurnMaker, checked_templates
+from .runtime.model_resolution import Model, resolve_model
+from .runtime.probe_cache import ProbeStore, StoredProbe
+from .runtime.prober import ProbeScheduler
+from .runtime.sync_bridge import SyncBridge
+from .runtime.tool_memory import build_request
+from .runtime.turn import AnyTurn, ReplyCollector, error_after
+from .runtime.turn_factory import TurnFactory, checked_templates
 from .upstreams.base import DEADLINE
 
-#: Seconds that nobody waits for, three years: no clock of an event loop need know more.
-_LONGEST = 1e8
+#: Three years. Longer timeouts are treated as no timeout, so that event loop clocks cannot overflow.
+_MAX_SECONDS = 1e8
 
 Messages = Iterable[Message | Mapping[str, JSONValue]] | str
 Tools = Iterable[Tool | Mapping[str, JSONValue] | type] | None
@@ -46,20 +46,20 @@ Choice = ToolChoice | str | Mapping[str, JSONValue] | None
 
 
 class AsyncStream:
-    """The events of one turn, as they come. `reply` is the whole, once they have ended."""
+    """The events of one turn as they arrive. `reply` is the complete reply after the last event."""
 
     def __init__(
         self, turn: AnyTurn, protocol: str, remember: Callable[[list[str]], None], limit: float | None
     ) -> None:
         self._turn = turn
-        self._told = Told(turn, protocol)
+        self._collector = ReplyCollector(turn, protocol)
         self._remember = remember
-        self._limit = limit  # seconds, counted from the first event that is asked for
+        self._limit = limit  # in seconds, from the first read on
         self._deadline: float | None = None
         self._batches = turn.batches()
         self._reply: TracedReply | None = None
-        self._reader: asyncio.Task[object] | None = None  # who waits for an event right now
-        self._closed: asyncio.Event | None = None  # set once nobody waits any more
+        self._reader: asyncio.Task[object] | None = None  # the task that waits for an event
+        self._closed: asyncio.Event | None = None  # set when that task has stopped waiting
 
     async def __aiter__(self) -> AsyncIterator[Event]:
         async for batch in self.batches():
@@ -69,12 +69,12 @@ class AsyncStream:
                 yield event
 
     async def batches(self) -> AsyncIterator[list[Event]]:
-        """The events, with those that came at the same time together."""
+        """The events in batches, as they arrived."""
         if self._limit is not None and self._deadline is None:
             self._deadline = asyncio.get_running_loop().time() + self._limit
         try:
             while (batch := await self._next()) is not None:
-                self._told.add(batch)
+                self._collector.add(batch)
                 yield batch
         finally:
             if self._reader is None:
@@ -85,9 +85,9 @@ class AsyncStream:
         if self.closed:
             return None
         if self._reader is not None:
-            raise UsageError("the stream is being read already", hint="read it in one place")
+            raise UsageError("the stream is already being read", hint="read it in one place only")
         self._reader = task = asyncio.current_task()
-        known = DEADLINE.set(math.inf if self._deadline is None else self._deadline)
+        token = DEADLINE.set(math.inf if self._deadline is None else self._deadline)
         try:
             async with asyncio.timeout_at(self._deadline):
                 return await anext(self._batches, None)
@@ -95,46 +95,46 @@ class AsyncStream:
             error = UpstreamTimeout("the turn took longer than its timeout", hint="raise `timeout`")
             raise self._with_reply(error) from None
         except asyncio.CancelledError:
-            # Cancelled by `close`, and by nobody else: the turn has ended, not the task that reads it.
+            # Only `close` cancelled the read: end the turn, not the reading task.
             if self._closed is None or task is None or task.uncancel() > 0:
                 raise
             return None
         finally:
-            DEADLINE.reset(known)
+            DEADLINE.reset(token)
             self._reader = None
             if self._closed is not None:
                 self._closed.set()
 
     def _settle(self) -> None:
         outcome = self._turn.outcome
-        if outcome is None:  # it was closed before its end
+        if outcome is None:  # closed early
             return
-        self._reply = self._told.reply()
+        self._reply = self._collector.reply()
         self._remember([call.id for call in self._reply.calls])
         error = error_after(outcome)
         if error is not None and not self.closed:
             raise self._with_reply(error)
 
     def _with_reply(self, error: ModelError) -> ModelError:
-        """The error with all that is known of the turn."""
-        error.reply = self._reply or self._told.reply()
+        """Attach the reply so far to the error."""
+        error.reply = self._reply or self._collector.reply()
         return error
 
     @property
     def reply(self) -> TracedReply:
-        """The whole turn; only once the events have ended."""
+        """The complete reply; available after the last event."""
         if self._reply is None:
-            told = "the turn was closed before its end" if self.closed else "the turn is not over"
-            raise UsageError(told, hint="read the events to their end first")
+            message = "the turn was closed before its end" if self.closed else "the turn has not ended"
+            raise UsageError(message, hint="read all events first")
         return self._reply
 
     @property
     def closed(self) -> bool:
-        """Whether the turn was cancelled; no event comes any more."""
+        """Whether the turn was cancelled; no further events arrive."""
         return self._closed is not None
 
     async def close(self) -> None:
-        """Cancel the turn, also while another task reads it: its loop then ends."""
+        """Cancel the turn. If another task is reading it, that task's loop ends."""
         first = self._closed is None
         ended = self._closed = self._closed or asyncio.Event()
         reader = self._reader
@@ -148,22 +148,23 @@ class AsyncStream:
 
 
 class AsyncClient:
-    """Tool calling with one model, for callers who speak asyncio.
+    """Tool calling with one model, with an asyncio interface.
 
     Args:
         model: `provider:model`, a Python function that answers messages with text, or an upstream.
-        base_url: where the model is, if not at the provider's own place.
-        api_key: the key to send; by default the one that the environment holds for the provider.
-        protocol: what is spoken there, if not what the provider speaks: `openai`, `openai_responses`, `anthropic`,
-            `gemini` or `ollama`.
-        transport: `thin` or `httpx2`; by default `auto`: the first, unless the environment names a proxy.
-        config: the settings to start from; by default flags, environment and files decide.
-        state: where tools are remembered between turns; by default in the state file, if the configuration names
-            one, else in memory.
-        timeout: seconds that one turn may take.
-        templates: texts of your own in place of those that teach the model, see `TEMPLATES` of `core.prompts.few_shot`.
-        tenant: on whose behalf; memory and marks of tenants never meet.
-        settings: anything of `Settings`, such as `mode`, `plan`, `policy`, `retries`.
+        base_url: the model's address, if it is not at the provider's own host.
+        api_key: the key to send; by default the provider's key from the environment.
+        protocol: the upstream's protocol, if it is not the provider's: `openai`, `openai_responses`, `anthropic`,
+        `gemini`
+            or `ollama`.
+        transport: `thin` or `httpx2`; by default `auto`: `thin` unless the environment names a proxy.
+        config: the base configuration; by default loaded from the environment and files.
+        state: where tools are remembered between turns; by default in the configured state file or store, otherwise in
+            memory.
+        timeout: seconds per turn.
+        templates: your own prompt texts; see `TEMPLATES` in `engine.prompting.few_shot`.
+        tenant: isolates memory and marks from those of other tenants.
+        settings: any field of `Settings`, such as `mode`, `plan`, `policy`, `retries`.
     """
 
     def __init__(
@@ -188,23 +189,29 @@ class AsyncClient:
         plugins = _plugins(config.load_plugins)
         plugins.extend(known)
         known.configure(*config.overrides())
-        reached = reach(model, base_url, api_key, config, plugins, protocol, transport)
-        changed = _changed(config.settings_for(str(reached)), settings)
+        resolved = resolve_model(model, base_url, api_key, config, plugins, protocol, transport)
+        merged = _merge_settings(config.settings_for(str(resolved)), settings)
         memory: State = state if state is not None else _state_of(config)
-        # What `toolspeak probe` found is in the state file; what is found here is kept where everything else is.
-        near = None if memory is state else config.state(near=True)
-        found = ProbeStore(near) if near is not None and isinstance(memory, SharedState) else ProbeStore(memory, near)
-        probes = Probes(known, found)
+        # Results of `toolspeak probe` are in the configured state; new results go where all other memory goes.
+        configured_state = None if memory is state else config.state(cached=True)
+        probe_store = (
+            ProbeStore(configured_state)
+            if configured_state is not None and isinstance(memory, SharedState)
+            else ProbeStore(memory, configured_state)
+        )
+        probes = ProbeScheduler(known, probe_store)
         secret = config.secret(memory).reveal().encode()
-        turns = TurnMaker(reached, known, memory, secret, own, probes)
-        self._hold(turns, changed, probes, reached.upstream.close)
-        self._upstream_is_ours = reached.upstream is not model
+        turns = TurnFactory(resolved, known, memory, secret, own, probes)
+        self._set_up(turns, merged, probes, resolved.upstream.close)
+        self._upstream_is_ours = resolved.upstream is not model
         self._tenant = tenant
         self._timeout = _seconds(timeout)
 
-    def _hold(self, turns: TurnMaker, settings: Settings, probes: Probes, close: Callable[[], Awaitable[None]]) -> None:
+    def _set_up(
+        self, turns: TurnFactory, settings: Settings, probes: ProbeScheduler, close: Callable[[], Awaitable[None]]
+    ) -> None:
         self._turns = turns
-        self._reached = turns.reached
+        self._resolved = turns.resolved
         self._settings = settings
         self._probes = probes
         self._close = close
@@ -213,19 +220,21 @@ class AsyncClient:
         self._timeout: float | None = None
 
     @classmethod
-    def over(cls, turns: TurnMaker, settings: Settings, probes: Probes, close: Callable[[], Awaitable[None]]) -> Self:
-        """A client of a model that somebody else has made ready. For the parts of toolspeak itself."""
+    def over(
+        cls, turns: TurnFactory, settings: Settings, probes: ProbeScheduler, close: Callable[[], Awaitable[None]]
+    ) -> Self:
+        """Create a client from existing parts. Internal."""
         client = cls.__new__(cls)
-        client._hold(turns, settings, probes, close)
+        client._set_up(turns, settings, probes, close)
         return client
 
     @property
     def model(self) -> str:
-        """The name of the model, without its provider."""
-        return self._reached.model
+        """The model's name without its provider."""
+        return self._resolved.model
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({self._reached})"
+        return f"{type(self).__name__}({self._resolved})"
 
     async def chat(
         self,
@@ -233,10 +242,10 @@ class AsyncClient:
         tools: Tools = None,
         tool_choice: Choice = None,
         *,
-        timeout: float | None = None,  # noqa: ASYNC109 - of the turn, which may outlive this call in a stream
+        timeout: float | None = None,  # noqa: ASYNC109 - limits the turn, which can outlive this call in a stream
         **options: JSONValue,
     ) -> TracedReply:
-        """One turn, whole. `options` are settings of this turn and fields of the request, such as `temperature`."""
+        """Run one turn. `options` are settings for this turn and request fields such as `temperature`."""
         stream = self._open(messages, tools, tool_choice, False, timeout, options)
         async for _ in stream.batches():
             pass
@@ -251,7 +260,7 @@ class AsyncClient:
         timeout: float | None = None,
         **options: JSONValue,
     ) -> AsyncStream:
-        """One turn, as it comes."""
+        """Run one turn as a stream of events."""
         return self._open(messages, tools, tool_choice, True, timeout, options)
 
     def _open(
@@ -263,26 +272,28 @@ class AsyncClient:
         timeout: float | None,
         options: Mapping[str, JSONValue],
     ) -> AsyncStream:
-        named = Settings.__struct_fields__
-        settings = _changed(self._settings, {key: value for key, value in options.items() if key in named})
-        fields = {key: value for key, value in options.items() if key not in named}
-        asked = request_of(self.model, messages, tools, tool_choice, streamed, fields, self._reached.protocol)
-        made = self._turns.make(asked, settings, self._tenant)
+        setting_names = Settings.__struct_fields__
+        settings = _merge_settings(
+            self._settings, {key: value for key, value in options.items() if key in setting_names}
+        )
+        fields = {key: value for key, value in options.items() if key not in setting_names}
+        request = build_request(self.model, messages, tools, tool_choice, streamed, fields, self._resolved.protocol)
+        prepared = self._turns.make(request, settings, self._tenant)
         limit = _seconds(timeout) if timeout is not None else self._timeout
-        remember = partial(self._turns.conversation.remember, self._tenant, made.request)
-        return AsyncStream(made.turn, self._reached.protocol, remember, limit)
+        remember = partial(self._turns.tool_memory.remember, self._tenant, prepared.request)
+        return AsyncStream(prepared.turn, self._resolved.protocol, remember, limit)
 
-    async def probe(self, *, refresh: bool = False) -> Stored | None:
-        """What the model can do, found out by asking it, unless that was done lately. None: it cannot be reached."""
-        return await self._probes.probe(self._reached, refresh=refresh)
+    async def probe(self, *, refresh: bool = False) -> StoredProbe | None:
+        """Probe the model's capabilities, or return a recent result. None: the model cannot be reached."""
+        return await self._probes.probe(self._resolved, refresh=refresh)
 
     async def close(self) -> None:
-        """Free the connections."""
+        """Close the connections."""
         await self._probes.close()
         await self._close()
 
     async def forget(self) -> None:
-        """Free what is this client's own: an upstream that the caller made may serve others."""
+        """Release what this client created; an upstream that the caller passed in stays open."""
         await (self.close() if self._upstream_is_ours else self._probes.close())
 
     async def __aenter__(self) -> Self:
@@ -296,14 +307,14 @@ class AsyncClient:
 
 @cache
 def _plugins(allow: str) -> Plugins:
-    """Looked for once: what is installed does not change while a program runs."""
+    """Search once: installed plugins do not change while a program runs."""
     return Plugins(allow)
 
 
 def _state_of(config: Config) -> State:
-    """The store or the state file that somebody has named; nobody expects a library to write into a file by itself."""
-    named = {setting.name for setting in config.shown() if setting.value}
-    return config.memory() if "store" in named or "state_file" not in named else config.state()
+    """The configured store or state file. By default a library should not write files, so memory is used."""
+    set_names = {setting.name for setting in config.effective_settings() if setting.value}
+    return config.memory() if "store" in set_names or "state_file" not in set_names else config.state()
 
 
 def _seconds(timeout: float | None) -> float | None:
@@ -311,21 +322,21 @@ def _seconds(timeout: float | None) -> float | None:
         return None
     if isinstance(timeout, bool) or not isinstance(timeout, int | float) or not timeout > 0:  # pyright: ignore[reportUnnecessaryIsInstance]
         raise UsageError(
-            f"`timeout` must be seconds, more than none, not {timeout!r}", hint="leave it out for no limit"
+            f"`timeout` must be a positive number of seconds, not {timeout!r}", hint="omit it for no limit"
         )
-    return timeout if timeout < _LONGEST else None
+    return timeout if timeout < _MAX_SECONDS else None
 
 
-def _changed(settings: Settings, changes: Mapping[str, JSONValue]) -> Settings:
+def _merge_settings(settings: Settings, changes: Mapping[str, JSONValue]) -> Settings:
     unknown = sorted(set(changes) - set(Settings.__struct_fields__))
     if unknown:
-        known = ", ".join(Settings.__struct_fields__)
-        raise UsageError(f"`{unknown[0]}` is not a setting", hint=f"settings are {known}")
+        names = ", ".join(Settings.__struct_fields__)
+        raise UsageError(f"unknown setting `{unknown[0]}`", hint=f"use one of {names}")
     return msgspec.structs.replace(settings, **changes) if changes else settings
 
 
-class _Place:
-    """Where a stream is read: each event is given out once, so that two threads would get half of them each."""
+class _SingleReader:
+    """Ensures that one thread reads a stream: each event is delivered once, so two readers would each miss some."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -333,28 +344,28 @@ class _Place:
         self._thread = 0
 
     def enter(self, reader: object) -> None:
-        """The thread that calls wants to read on. A reader may be handed from one thread to another."""
+        """Start a read on the calling thread. A reader may be passed from one thread to another."""
         if self._lock.acquire(blocking=False):
             here = threading.get_ident()
             if self._reader in (None, reader) or self._thread == here:
                 self._reader, self._thread = reader, here
                 return
             self._lock.release()
-        raise UsageError("the stream is being read by another thread", hint="read it in one place")
+        raise UsageError("another thread is reading the stream", hint="read it in one place only")
 
     def leave(self, over: bool) -> None:
-        """It has what it wanted; `over`: nothing more can come."""
+        """End a read. `over`: no further events can arrive."""
         self._reader = None if over else self._reader
         self._lock.release()
 
 
-class _Reading(Iterator[Event]):
-    """One walk through a stream. When it is dropped before its end, so is the turn."""
+class _EventIterator(Iterator[Event]):
+    """One iteration over a stream. Dropping it early cancels the turn."""
 
-    def __init__(self, events: Generator[Event, None, None], place: _Place) -> None:
+    def __init__(self, events: Generator[Event, None, None], place: _SingleReader) -> None:
         self._events = events
         self._place = place
-        self._mark = object()  # stands for this in its place, which must not keep it alive
+        self._mark = object()  # identifies this iterator without a reference that keeps it alive
 
     def __next__(self) -> Event:
         self._place.enter(self._mark)
@@ -368,21 +379,21 @@ class _Reading(Iterator[Event]):
 
 
 class Stream:
-    """The events of one turn, for callers without asyncio. `reply` is the whole, once they have ended."""
+    """The events of one turn, with a synchronous interface. `reply` is the complete reply after the last event."""
 
-    def __init__(self, owner: Client, portal: Portal, stream: AsyncStream) -> None:
-        self._owner = owner  # a client that is forgotten is closed: not while this is read
-        self._portal = portal
+    def __init__(self, owner: Client, portal: SyncBridge, stream: AsyncStream) -> None:
+        self._owner = owner  # keeps the client alive: an unreferenced client closes itself
+        self._bridge = portal
         self._stream = stream
         self._batches = stream.batches()
-        self._place = _Place()
+        self._place = _SingleReader()
 
     def __iter__(self) -> Iterator[Event]:
-        return _Reading(self._read(), self._place)
+        return _EventIterator(self._read(), self._place)
 
     def _read(self) -> Generator[Event, None, None]:
         try:
-            while (batch := self._portal.run(_next(self._batches))) is not None:
+            while (batch := self._bridge.run(_next(self._batches))) is not None:
                 for event in batch:
                     if self._stream.closed:
                         return
@@ -392,15 +403,15 @@ class Stream:
 
     @property
     def reply(self) -> TracedReply:
-        """The whole turn; only once the events have ended."""
+        """The complete reply; available after the last event."""
         return self._stream.reply
 
     def close(self) -> None:
-        """Cancel the turn, from any thread, also while another one reads it: its loop then ends."""
-        if self._portal.inside:
-            self._portal.send(self._stream.close())
-        elif not self._portal.closed:
-            self._portal.run(self._stream.close())
+        """Cancel the turn, from any thread. If another thread is reading it, that thread's loop ends."""
+        if self._bridge.inside:
+            self._bridge.spawn(self._stream.close())
+        elif not self._bridge.closed:
+            self._bridge.run(self._stream.close())
 
 
 async def _next(batches: AsyncIterator[list[Event]]) -> list[Event] | None:
@@ -412,18 +423,18 @@ class Client:
 
     def __init__(self, model: Model, **arguments: JSONValue) -> None:
         self._client = AsyncClient(model, **arguments)
-        self._portal = Portal()
-        self._portal.close_with(self, self._client.forget)
+        self._bridge = SyncBridge()
+        self._bridge.close_with(self, self._client.forget)
 
     @property
     def model(self) -> str:
-        """The name of the model, without its provider."""
+        """The model's name without its provider."""
         return self._client.model
 
     @property
-    def inside(self) -> tuple[AsyncClient, Portal]:
-        """The client behind this one, and the loop that it works in. For the parts of toolspeak itself."""
-        return self._client, self._portal
+    def inside(self) -> tuple[AsyncClient, SyncBridge]:
+        """The underlying asynchronous client and its event loop. Internal."""
+        return self._client, self._bridge
 
     def __repr__(self) -> str:
         return repr(self._client).removeprefix("Async")
@@ -437,8 +448,8 @@ class Client:
         timeout: float | None = None,
         **options: JSONValue,
     ) -> TracedReply:
-        """One turn, whole. `options` are settings of this turn and fields of the request, such as `temperature`."""
-        return self._portal.run(self._client.chat(messages, tools, tool_choice, timeout=timeout, **options))
+        """Run one turn. `options` are settings for this turn and request fields such as `temperature`."""
+        return self._bridge.run(self._client.chat(messages, tools, tool_choice, timeout=timeout, **options))
 
     def stream(
         self,
@@ -449,20 +460,20 @@ class Client:
         timeout: float | None = None,
         **options: JSONValue,
     ) -> Stream:
-        """One turn, as it comes: iterate over it, then look at its `reply`."""
+        """Run one turn as a stream: iterate over it, then read its `reply`."""
         stream = self._client.stream(messages, tools, tool_choice, timeout=timeout, **options)
-        return Stream(self, self._portal, stream)
+        return Stream(self, self._bridge, stream)
 
-    def probe(self, *, refresh: bool = False) -> Stored | None:
-        """What the model can do, found out by asking it, unless that was done lately. None: it cannot be reached."""
-        return self._portal.run(self._client.probe(refresh=refresh))
+    def probe(self, *, refresh: bool = False) -> StoredProbe | None:
+        """Probe the model's capabilities, or return a recent result. None: the model cannot be reached."""
+        return self._bridge.run(self._client.probe(refresh=refresh))
 
     def close(self) -> None:
-        """End what is under way and free the connections.
+        """Cancel running turns and close the connections.
 
-        A client that is forgotten does the same by itself, but leaves an upstream alone that it was given.
+        An unreferenced client does this by itself, except that an upstream which was passed in stays open.
         """
-        self._portal.close(self._client.close)
+        self._bridge.close(self._client.close)
 
     def __enter__(self) -> Self:
         return self

@@ -1,31 +1,28 @@
-"""The exception tree of toolspeak.
-
-Three audiences, one tree::
+"""The exceptions of toolspeak::
 
     ToolspeakError
-    ├── UsageError              the caller made a mistake (status 400)
+    ├── UsageError              invalid use by the caller (status 400)
     │   ├── SchemaError         a tool's parameters are not a usable JSON schema
-    │   ├── UnknownDialectError a dialect name that is not in the table
-    │   ├── NotKeptError        an earlier answer is meant that nobody has kept
-    │   ├── NoSessionError      a session is meant that the store does not hold (status 404)
-    │   └── ConfigError         a setting that cannot be read or used
-    │       └── NoStoreError    a store is meant that is not there
-    ├── ModelError              the model or its upstream misbehaved (status 502)
+    │   ├── UnknownDialectError unknown dialect name
+    │   ├── NotKeptError        the request refers to an earlier answer that is not stored
+    │   ├── NoSessionError      unknown session (status 404)
+    │   └── ConfigError         invalid or unreadable setting
+    │       └── NoStoreError    the store does not exist
+    ├── ModelError              the model or its upstream failed (status 502)
     │   ├── ToolChoiceError     no answer that `tool_choice` allows, after all retries
-    │   ├── FormatError         no answer in the `response_format` asked for, after all retries
-    │   └── UpstreamError       the upstream answered with an error or broke off
+    │   ├── FormatError         no answer in the requested `response_format`, after all retries
+    │   └── UpstreamError       the upstream answered with an error or disconnected
     │       └── UpstreamTimeout the upstream took too long (status 504)
-    ├── StoreError              the store cannot do it now (status 503)
-    │   ├── SessionBusyError    another writer holds the session (status 409)
-    │   ├── StoreFullError      there is no room left (status 507)
-    │   └── StoreDamagedError   what is stored cannot be understood (status 500)
-    ├── ToolError               a tool could not do what it was asked; the model is told why
+    ├── StoreError              the store is unavailable (status 503)
+    │   ├── SessionBusyError    the session is locked by another writer (status 409)
+    │   ├── StoreFullError      no space left (status 507)
+    │   └── StoreDamagedError   the stored data is corrupt (status 500)
+    ├── ToolError               a tool failed; the message is sent to the model
     │   ├── ToolTimeout         it took too long
-    │   └── ToolDenied          it was not allowed
-    └── ToolSignal              raised by a tool to steer the agent loop
+    │   └── ToolDenied          it was not permitted
+    └── ToolSignal              raised by a tool to control the agent loop
 
-Nothing sits below this module; everything may import it. An exception of any other type that leaves
-toolspeak is a bug: please report it.
+Any other exception that leaves toolspeak is a bug: please report it.
 """
 
 from __future__ import annotations
@@ -58,10 +55,10 @@ __all__ = [
 
 
 class ToolspeakError(Exception):
-    """Base of everything toolspeak raises on purpose.
+    """Base class of all toolspeak errors.
 
-    `hint` is one sentence that tells the reader what to do next; `status` is the HTTP status a server
-    face would answer with, and `final` says that to ask again by oneself helps nobody.
+    `hint` is one sentence on what to do next, `status` the HTTP status for a server response. `final` means that an
+    automatic retry is pointless.
     """
 
     status = 500
@@ -77,7 +74,7 @@ class ToolspeakError(Exception):
 
 
 class UsageError(ToolspeakError):
-    """The caller passed something that cannot work."""
+    """Invalid use by the caller."""
 
     status = 400
 
@@ -87,62 +84,62 @@ class SchemaError(UsageError):
 
 
 class UnknownDialectError(UsageError):
-    """A dialect name that the dialect table does not hold."""
+    """An unknown dialect name."""
 
 
 class NotKeptError(UsageError):
-    """The request means an earlier answer that nobody has kept."""
+    """The request refers to an earlier answer that is not stored."""
 
 
 class NoSessionError(UsageError):
-    """The store holds no such session, or none of this owner's."""
+    """The session does not exist or belongs to another owner."""
 
     status = 404
 
 
 class ConfigError(UsageError):
-    """A setting that cannot be read or used."""
+    """An invalid or unreadable setting."""
 
 
 class NoStoreError(ConfigError):
-    """Somebody wants to read a store, and there is none where it is said to be. Nothing was made there."""
+    """The store to read does not exist. It was not created."""
 
 
-class Told(Protocol):
-    """What was sent, what came back and what was decided; see `core.trace.Trace`."""
+class TraceLike(Protocol):
+    """The interface of a turn's trace: requests, answers and decisions."""
 
     def lines(self) -> list[str]:
-        """The turn as a person reads it."""
+        """The trace as text lines for people."""
         ...
 
 
 class FailedReply(Protocol):
-    """As far as a turn that failed came; in truth a whole `core.trace.TracedReply`, which this module cannot name."""
+    """The interface of the partial reply of a failed turn."""
 
     @property
     def text(self) -> str:
-        """What the model said."""
+        """The model's text."""
         ...
 
     @property
     def requests(self) -> int:
-        """How often it was asked."""
+        """The number of requests to the model."""
         ...
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What the reader should know about how it came to be."""
+        """Warnings about how the reply was obtained."""
         ...
 
-    def trace(self) -> Told:
-        """How it came to be."""
+    def trace(self) -> TraceLike:
+        """The trace of the turn."""
         ...
 
 
 class ModelError(ToolspeakError):
-    """The model, or the service in front of it, did something it must not do.
+    """The model or its upstream failed.
 
-    `reply` is what had come of the turn, with its trace; None for an error that a turn did not end with.
+    `reply` is the partial reply with its trace; None if the error did not end a turn.
     """
 
     status = 502
@@ -150,24 +147,23 @@ class ModelError(ToolspeakError):
 
 
 class ToolChoiceError(ModelError):
-    """The model gave no answer that `tool_choice` allows, however often it was asked."""
+    """The model gave no answer that `tool_choice` allows, after all retries."""
 
     final = True
 
 
 class FormatError(ModelError):
-    """The model gave no answer in the `response_format` asked for, however often it was asked."""
+    """The model gave no answer in the requested `response_format`, after all retries."""
 
     final = True
 
 
 class UpstreamError(ModelError):
-    """The service in front of the model answered with an error, or broke off.
+    """The upstream answered with an error or disconnected.
 
-    `upstream_status` is the HTTP status it gave (0 when there was none); `body` is what it said, shortened.
-    `retry_after` is how many seconds it asks to wait, and `should_retry` whether it says that asking again helps;
-    None where it says nothing. `kind` is `upstream`, `timeout`, or `truncated` where it broke off. `code`, `error_type`
-    and `param` are its own words for what is wrong, of which sort, and in which field; empty where it has none.
+    `upstream_status` is its HTTP status (0 if there was none), `body` its response, shortened. `retry_after` (seconds)
+    and `should_retry` are its advice on retries, None if it gives none. `kind` is `upstream`, `timeout`, or
+    `truncated` if it disconnected. `code`, `error_type` and `param` (the field) are the upstream's own, if it has them.
     """
 
     kind = "upstream"
@@ -199,16 +195,16 @@ class UpstreamError(ModelError):
 
 
 class UpstreamTimeout(UpstreamError):
-    """The service in front of the model took too long."""
+    """The upstream took too long."""
 
     status = 504
     kind = "timeout"
 
 
 class StoreError(ToolspeakError):
-    """The store cannot do it now: it is away, busy, or its disk fails. Nothing of what was asked has been done.
+    """The store is unavailable: unreachable, busy, or its disk failed. The operation had no effect.
 
-    `retry_after` is how many seconds to wait before it is worth asking again; None where that would not help.
+    `retry_after` is the number of seconds to wait before a retry; None if a retry would not help.
     """
 
     status = 503
@@ -216,7 +212,7 @@ class StoreError(ToolspeakError):
 
 
 class SessionBusyError(StoreError):
-    """Another writer holds the session. `holder` says who, `until` when that ends (seconds since the epoch)."""
+    """The session is locked by another writer: `holder`, `until` a time in seconds since the epoch."""
 
     status = 409
 
@@ -227,28 +223,28 @@ class SessionBusyError(StoreError):
 
 
 class StoreFullError(StoreError):
-    """There is no room left for what was to be written. What is there can be read."""
+    """No space left to write. Stored data can still be read."""
 
     status = 507
 
 
 class StoreDamagedError(StoreError):
-    """What is stored cannot be understood: a session, or the whole file."""
+    """The stored data of a session, or the whole store, is corrupt."""
 
     status = 500
 
 
 class ToolError(ToolspeakError):
-    """A tool could not do what it was asked. Its text is written for the model."""
+    """A tool failed. The message is written for the model."""
 
 
 class ToolTimeout(ToolError):
-    """A tool took too long and was ended."""
+    """A tool took too long and was stopped."""
 
 
 class ToolDenied(ToolError):
-    """A call that was not allowed; nothing was done."""
+    """The call was not permitted and had no effect."""
 
 
 class ToolSignal(ToolspeakError):
-    """Raised inside a tool to tell the agent loop something other than a result."""
+    """Raised inside a tool to control the agent loop instead of returning a result."""

@@ -1,7 +1,7 @@
-"""Locks on files: one at a time among all processes and threads of a machine.
+"""File locks: mutual exclusion between all processes and threads of a machine.
 
-The system gives a lock back when its holder ends, however that comes about. The file stays: who removed it would let
-in one who waits for it and one who makes it anew.
+The operating system releases a lock when its holder exits, for whatever reason. The lock file is never removed:
+otherwise a waiting process and one that creates the file anew could both get in.
 """
 
 from __future__ import annotations
@@ -13,46 +13,46 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-#: Seconds between two looks at a lock, where somebody wants to hear that it is waited for.
-_LOOK_EVERY = 0.2
+#: Interval between attempts when the caller wants to be notified while waiting.
+_POLL_SECONDS = 0.2
 
 
 @contextmanager
-def held(path: Path, waits: Callable[[], None] | None = None) -> Generator[None]:
-    """Hold the lock on a file, which is made if need be; wait while another holds it.
+def file_lock(path: Path, on_wait: Callable[[], None] | None = None) -> Generator[None]:
+    """Hold the lock on a file, creating the file if necessary; wait while another process holds it.
 
     Args:
-        waits: called again and again while another holds it.
+        on_wait: called repeatedly while waiting.
 
     Raises:
-        OSError: the file cannot be made, or files cannot be locked where it lies.
+        OSError: the file cannot be created, or its file system does not support locks.
     """
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
     try:
-        if waits is None:
+        if on_wait is None:
             _lock(descriptor)
         else:
-            while not _locked(descriptor):
-                waits()
-                time.sleep(_LOOK_EVERY)
+            while not _try_lock(descriptor):
+                on_wait()
+                time.sleep(_POLL_SECONDS)
         yield
     finally:
-        os.close(descriptor)  # which also gives the lock back
+        os.close(descriptor)  # releases the lock
 
 
 if sys.platform == "win32":
     import msvcrt
 
     def _lock(descriptor: int) -> None:
-        """Wait until nobody else holds the lock on this file."""
+        """Wait for the lock."""
         while True:
-            # It gives up after ten tries, a second apart.
+            # `LK_LOCK` gives up after ten attempts, one second apart.
             with suppress(OSError):
                 msvcrt.locking(descriptor, msvcrt.LK_LOCK, 1)
                 return
 
-    def _locked(descriptor: int) -> bool:
-        """Take the lock on this file, unless somebody else holds it."""
+    def _try_lock(descriptor: int) -> bool:
+        """Take the lock if it is free."""
         try:
             msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
         except PermissionError:
@@ -63,11 +63,11 @@ else:
     import fcntl
 
     def _lock(descriptor: int) -> None:
-        """Wait until nobody else holds the lock on this file."""
+        """Wait for the lock."""
         fcntl.flock(descriptor, fcntl.LOCK_EX)
 
-    def _locked(descriptor: int) -> bool:
-        """Take the lock on this file, unless somebody else holds it."""
+    def _try_lock(descriptor: int) -> bool:
+        """Take the lock if it is free."""
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

@@ -1,7 +1,7 @@
-"""Plugins: dialects, upstreams and profiles that other installed distributions bring.
+"""Plugins: dialects, upstreams and profiles from other installed distributions.
 
-A distribution announces them as entry points; they are loaded when they are first needed, and only those that
-the configuration allows. A plugin that is broken costs a warning and a note, never the program.
+A distribution declares them as entry points. They are loaded on first use, and only if the configuration allows them. A
+broken plugin causes a warning and a note; it never breaks the program.
 """
 
 from __future__ import annotations
@@ -29,51 +29,47 @@ if TYPE_CHECKING:
 Group: TypeAlias = Literal["toolspeak.dialects", "toolspeak.upstreams", "toolspeak.profiles"]
 GROUPS: tuple[Group, ...] = ("toolspeak.dialects", "toolspeak.upstreams", "toolspeak.profiles")
 
-#: How folders are called in which a distribution says what it is, and the file in them that announces.
-_INSTALLED = (".dist-info", ".egg-info")
-_ANNOUNCED = "entry_points.txt"
+#: Suffixes of the folders with a distribution's metadata, and the file in them that declares entry points.
+_METADATA_SUFFIXES = (".dist-info", ".egg-info")
+_ENTRY_POINTS_FILE = "entry_points.txt"
 
 _log = logging.getLogger("toolspeak.plugins")
 
 
 class Plugin(msgspec.Struct, frozen=True):
-    """One thing that an installed distribution brings."""
+    """One entry point of an installed distribution."""
 
     group: Group
     name: str
     distribution: str
     version: str
-    #: Where it is, as `module:attribute`.
+    #: `module:attribute`.
     value: str
-    #: Whether the configuration lets it in.
+    #: Whether the configuration allows it.
     allowed: bool
 
 
 class Plugins:
-    """The plugins that are installed, as far as the configuration allows them.
+    """Finds and loads installed plugins.
 
     Args:
-        allow: `all`, `none`, or names of distributions separated by commas; `Config.load_plugins`.
-        path: where to look for distributions instead of `sys.path`.
+        allow: `all`, `none`, or distribution names separated by commas (`Config.load_plugins`).
+        path: folders to search instead of `sys.path`.
     """
 
     def __init__(self, allow: str = "all", path: Iterable[str] | None = None) -> None:
         self._allow = allow.strip()
-        self._names = {_normal(name) for name in allow.split(",") if name.strip()}
+        self._names = {_normalized(name) for name in allow.split(",") if name.strip()}
         self._path = None if path is None else list(path)
-        self._found: list[tuple[Plugin, EntryPoint]] | None = None
+        self._entries: list[tuple[Plugin, EntryPoint]] | None = None
         self._upstreams: dict[str, Callable[..., Any]] | None = None
         self._dialects: dict[str, Dialect] | None = None
         self._extended: WeakSet[Capabilities] = WeakSet()
-        #: What was left out, and why.
+        #: Plugins that were skipped, and why.
         self.notes: list[Note] = []
 
-    def installed(self) -> tuple[Plugin, ...]:
-        """Everything that is there, allowed or not, without loading any of it."""
-        return tuple(plugin for plugin, _ in self._search())
-
     def dialects(self) -> Mapping[str, Dialect]:
-        """The dialects that plugins bring, by then in the table of dialects.
+        """Load the dialects of plugins and register them.
 
         An entry point of `toolspeak.dialects` is a `Dialect`, a list of them, or a function that returns either.
         """
@@ -85,67 +81,67 @@ class Plugins:
         return self._dialects
 
     def upstream(self, name: str) -> Callable[..., Any] | None:
-        """The factory of the upstream that a plugin brings under this name.
+        """Return the upstream factory of a plugin for this provider.
 
-        An entry point of `toolspeak.upstreams` is a callable that takes what an upstream is made from; its name is
-        the provider that it serves.
+        An entry point of `toolspeak.upstreams` is a callable that creates an upstream; its name is the provider it
+        serves.
         """
         if self._upstreams is None:
             self._upstreams = {}
             for plugin, value in self._loaded("toolspeak.upstreams", call=False):
                 if not callable(value):
-                    self._leave_out(plugin, f"a {type(value).__name__} is no factory of upstreams")
+                    self._skip(plugin, f"a {type(value).__name__} is not an upstream factory")
                 elif plugin.name in self._upstreams:
-                    self._leave_out(plugin, f"another plugin serves `{plugin.name}` already")
+                    self._skip(plugin, f"another plugin serves `{plugin.name}` already")
                 else:
                     self._upstreams[plugin.name] = value
-                    self._tell_replaced(plugin)
+                    self._note_replaced_provider(plugin)
         return self._upstreams.get(name)
 
-    def extend(self, known: Capabilities | None = None) -> None:
-        """Put the profiles that plugins bring before the built-in ones.
+    def extend(self, target: Capabilities | None = None) -> None:
+        """Add the profiles of plugins, which take precedence over the built-in ones.
 
-        An entry point of `toolspeak.profiles` is a mapping in the shape of `profiles.toml`, the same as TOML text,
-        or a function that returns either. The dialects come first, since profiles name them.
+        An entry point of `toolspeak.profiles` is a mapping in the form of `profiles.toml`, TOML text, or a function
+        that returns either. Dialects are loaded first because profiles refer to them.
         """
-        known = known or capabilities()
-        if known in self._extended:
+        target = target or capabilities()
+        if target in self._extended:
             return
-        self._extended.add(known)
+        self._extended.add(target)
         self.dialects()
         for plugin, value in self._loaded("toolspeak.profiles"):
             table = self._guarded(plugin, lambda value=value, plugin=plugin: _table(value, plugin))
             if table is not None:
-                known.extend(table)
+                target.extend(table)
 
-    # ---- finding and loading
+    # ---- discovery and loading
 
     def _search(self) -> list[tuple[Plugin, EntryPoint]]:
-        if self._found is None:
-            self._found = sorted(self._entry_points(), key=lambda found: (found[0].group, found[0].name))
-        return self._found
+        if self._entries is None:
+            self._entries = sorted(self._entry_points(), key=lambda found: (found[0].group, found[0].name))
+        return self._entries
 
     def _entry_points(self) -> Iterator[tuple[Plugin, EntryPoint]]:
-        # Most have none, and what else is known of a distribution takes a hundred times longer to read; so does loading
-        # what reads it.
+        # Most distributions have no plugins, and reading their metadata (or importing its reader) takes a hundred times
+        # as long as this check.
         if not any(map(_may_have_plugins, sys.path if self._path is None else self._path)):
             return
         from importlib.metadata import distributions
 
-        found = distributions() if self._path is None else distributions(path=self._path)
-        seen: set[str] = set()
-        for distribution in found:
+        candidates = distributions() if self._path is None else distributions(path=self._path)
+        names: set[str] = set()
+        for distribution in candidates:
             try:
-                # The first on the path is the one that would be imported.
+                # The first one on the path wins, as with imports.
                 name = distribution.metadata["Name"] or ""
                 points = list(distribution.entry_points)
                 version = distribution.version or ""
             except Exception as error:
-                self._note("a distribution", f"its metadata cannot be read ({_said(error)})")
+                self._note("a distribution", f"its metadata cannot be read ({_one_line(error)})")
                 continue
-            if not name or _normal(name) in seen:
+            if not name or _normalized(name) in names:
                 continue
-            seen.add(_normal(name))
+            names.add(_normalized(name))
             for point in points:
                 if point.group in GROUPS:
                     allowed = self._allows(name)
@@ -154,10 +150,10 @@ class Plugins:
     def _allows(self, distribution: str) -> bool:
         if self._allow in ("all", "none"):
             return self._allow == "all"
-        return _normal(distribution) in self._names
+        return _normalized(distribution) in self._names
 
     def _loaded(self, group: Group, *, call: bool = True) -> Iterator[tuple[Plugin, Any]]:
-        """The values of a group's entry points; a function is called for its value."""
+        """Load the entry points of a group; functions are called for their value."""
         for plugin, point in self._search():
             if plugin.group != group or not plugin.allowed:
                 continue
@@ -166,96 +162,96 @@ class Plugins:
                 loaded = point.load()
                 return loaded() if call and callable(loaded) else loaded
 
-            found = self._guarded(plugin, value)
-            if found is not None:
-                yield plugin, found
+            result = self._guarded(plugin, value)
+            if result is not None:
+                yield plugin, result
 
     def _guarded(self, plugin: Plugin, work: Callable[[], Any]) -> Any:
-        """What the work gives; None when it fails, in whatever way code of others fails."""
+        """Run third-party code; return None and skip the plugin if it fails in any way."""
         try:
             return work()
         except (Exception, SystemExit) as error:
-            self._leave_out(plugin, _said(error))
+            self._skip(plugin, _one_line(error))
             return None
 
     def _add_dialect(self, row: Any) -> None:
         from .dialects.registry import DIALECTS, Dialect
 
         if not isinstance(row, Dialect):
-            raise ConfigError(f"a {type(row).__name__} is no dialect")
+            raise ConfigError(f"a {type(row).__name__} is not a dialect")
         if row.name in DIALECTS or row.name in ("", "auto"):
-            raise ConfigError(f"there is a dialect `{row.name}` already")
+            raise ConfigError(f"dialect `{row.name}` exists already")
         DIALECTS[row.name] = row
         try:
-            _try_out(row.name)
+            _check_round_trip(row.name)
         except Exception:
             del DIALECTS[row.name]
             raise
         cast("dict[str, Dialect]", self._dialects)[row.name] = row
 
-    def _tell_replaced(self, plugin: Plugin) -> None:
-        """Keys of a provider go to whoever serves it: nobody takes that over without a word."""
+    def _note_replaced_provider(self, plugin: Plugin) -> None:
+        """Warn if the plugin replaces a built-in provider, because it then receives that provider's keys."""
         if Capabilities().provider(plugin.name) is not None:
-            detail = f"plugin `{plugin.name}` of `{plugin.distribution}` takes the place of the built-in provider"
+            detail = f"plugin `{plugin.name}` of `{plugin.distribution}` replaces the built-in provider"
             self.notes.append(Note("plugin_replaces", detail))
             _log.warning("%s", detail)
 
-    def _leave_out(self, plugin: Plugin, why: str) -> None:
+    def _skip(self, plugin: Plugin, why: str) -> None:
         self._note(f"plugin `{plugin.name}` of `{plugin.distribution}`", why)
 
     def _note(self, what: str, why: str) -> None:
-        detail = f"{what} is left out: {why}"
+        detail = f"{what} was skipped: {why}"
         self.notes.append(Note("plugin_left_out", detail))
         _log.warning("%s", detail)
 
 
-def _try_out(dialect: str) -> None:
-    """A dialect must read what it writes; better to find out here than in the middle of a request."""
+def _check_round_trip(dialect: str) -> None:
+    """Check that a dialect can parse what it renders, now rather than in the middle of a request."""
     from .dialects.registry import render_calls
     from .parsing import parse
 
     call = ToolCall("example", {"text": "a word"})
     text = render_calls(dialect, [call])
     tool = Tool("example", parameters={"type": "object", "properties": {"text": {"type": "string"}}})
-    read = parse(text, [tool], dialect=dialect).calls
-    if [(each.name, each.arguments) for each in read] != [(call.name, call.arguments)]:
-        raise ConfigError(f"dialect `{dialect}` does not read what it writes")
+    parsed = parse(text, [tool], dialect=dialect).calls
+    if [(each.name, each.arguments) for each in parsed] != [(call.name, call.arguments)]:
+        raise ConfigError(f"dialect `{dialect}` cannot parse what it renders")
 
 
 def _may_have_plugins(place: str) -> bool:
-    """Whether a distribution that is installed there may announce something. What is no folder may hold anything."""
+    """Whether a distribution in this folder may declare plugins. An archive may contain anything."""
     try:
-        with os.scandir(place or ".") as found:
-            names = [each.name for each in found if each.name.endswith(_INSTALLED)]
+        with os.scandir(place or ".") as entries:
+            names = [each.name for each in entries if each.name.endswith(_METADATA_SUFFIXES)]
     except FileNotFoundError:
         return False
     except OSError:  # an archive
         return True
-    return any(_announces(os.path.join(place, name, _ANNOUNCED)) for name in names)
+    return any(_declares_plugins(os.path.join(place, name, _ENTRY_POINTS_FILE)) for name in names)
 
 
-def _announces(path: str) -> bool:
+def _declares_plugins(path: str) -> bool:
     with suppress(FileNotFoundError, NotADirectoryError):
         try:
             with open(path, "rb") as file:
-                told = file.read()
-        except PermissionError:  # it is told when it is read
+                data = file.read()
+        except PermissionError:  # reading the metadata will report it
             return True
-        return any(group.encode() in told for group in GROUPS)
+        return any(group.encode() in data for group in GROUPS)
     return False
 
 
 def _table(value: Any, plugin: Plugin) -> Table:
     if not isinstance(value, str | Mapping):
-        raise ConfigError(f"a {type(value).__name__} is no table of profiles")
+        raise ConfigError(f"a {type(value).__name__} is not a table of profiles")
     return read_table(cast("str | Mapping[str, Any]", value), f"the profiles of `{plugin.distribution}`")
 
 
-def _said(error: BaseException) -> str:
-    """An error in one line."""
+def _one_line(error: BaseException) -> str:
+    """Type and message of an error on one line."""
     return " ".join(f"{type(error).__name__}: {error}".split())[:300]
 
 
-def _normal(name: str) -> str:
-    """A distribution's name in its normal spelling."""
+def _normalized(name: str) -> str:
+    """Normalized name of a distribution (PEP 503)."""
     return re.sub(r"[-_.]+", "-", name.strip()).lower()

@@ -1,6 +1,6 @@
-"""The names by which OpenTelemetry knows what happens here, and whether anybody listens.
+"""OpenTelemetry: attribute names, and the tracer if tracing is set up.
 
-The conventions for models are still in development, so all names stand in this one file. Nothing is told unless
+The conventions for generative AI are still in development, so all names are in this one file. No spans are made unless
 `opentelemetry-api` is installed and a provider is set up, as `opentelemetry-instrument` does.
 """
 
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from opentelemetry.trace import Tracer, TracerProvider
 
-# ---- by the conventions
+# ---- semantic conventions
 
 OPERATION = "gen_ai.operation.name"
 PROVIDER = "gen_ai.provider.name"
@@ -24,32 +24,32 @@ INPUT_TOKENS = "gen_ai.usage.input_tokens"
 OUTPUT_TOKENS = "gen_ai.usage.output_tokens"
 ERROR_TYPE = "error.type"
 STATUS = "http.response.status_code"
-#: What is done: an operation.
+#: Value of `OPERATION`.
 CHAT = "chat"
 
-# ---- our own
+# ---- toolspeak's own attributes
 
 FACE = "toolspeak.face"
 PLAN = "toolspeak.plan"
 TOOLS = "toolspeak.tools"
-#: Requests that went upstream for one that came in.
+#: Number of upstream requests for one client request.
 REQUESTS = "toolspeak.upstream_requests"
 
 _NAME = "toolspeak"
-#: The API, and its own variable by which it finds a provider by itself.
-_API, _NAMED = "opentelemetry.trace", "OTEL_PYTHON_TRACER_PROVIDER"
+#: The API module, and the environment variable from which it loads a provider.
+_API, _PROVIDER_VARIABLE = "opentelemetry.trace", "OTEL_PYTHON_TRACER_PROVIDER"
 
 
 def tracer(provider: TracerProvider | None = None) -> Tracer | None:
-    """What spans are made with; None where nobody listens."""
-    if provider is None and _API not in sys.modules and _NAMED not in os.environ:  # noqa: TID251 - its own, not ours
-        return None  # who has set a provider up has loaded the API for that; for all others it takes its time
+    """Return the tracer, or None if tracing is not set up."""
+    if provider is None and _API not in sys.modules and _PROVIDER_VARIABLE not in os.environ:  # noqa: TID251 - OpenTelemetry's
+        return None  # setting up a provider loads the API; otherwise do not pay for importing it
     try:
         from opentelemetry import trace
     except ImportError:
         return None
-    found = provider or trace.get_tracer_provider()
-    # What the API alone brings drops everything.
-    if isinstance(found, trace.ProxyTracerProvider | trace.NoOpTracerProvider):
+    active_provider = provider or trace.get_tracer_provider()
+    # The API's own default providers drop every span.
+    if isinstance(active_provider, trace.ProxyTracerProvider | trace.NoOpTracerProvider):
         return None
-    return found.get_tracer(_NAME)
+    return active_provider.get_tracer(_NAME)

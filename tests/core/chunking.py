@@ -1,4 +1,4 @@
-"""How the tests of the turn cut texts and put events together again."""
+"""Helpers that cut texts into chunks and join events again."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""What the tests of the scanner share: tools, calls, and events told in short.
+"""Helpers for scanner tests: tools, calls, and a short notation for events.
 
-In short: `say x`, `think x`, `start 0 f`, `args 0 {}` (all fragments of one chunk joined), `end 0`, `refuse 0`,
+The notation: `say x`, `think x`, `start 0 f`, `args 0 {}` (all fragments of one chunk joined), `end 0`, `refuse 0`,
 `judge f call accepted`, `note code`.
 """
 

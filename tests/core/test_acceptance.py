@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
+from tests.cases import check_each
 from toolspeak.core.parsing.acceptance import (
     REGION_REASONS,
-    Decision,
+    Acceptance,
     Evidence,
     Policy,
     judge_end,
@@ -18,7 +19,7 @@ from toolspeak.core.parsing.acceptance import (
 
 pytestmark = pytest.mark.requirement("B7")
 
-LIVE, HOLD = Decision("live", "accepted"), Decision("hold", "held")
+LIVE, HOLD = Acceptance("live", "accepted"), Acceptance("hold", "held")
 POLICIES: tuple[Policy, ...] = ("strict", "standard", "eager")
 
 
@@ -30,8 +31,8 @@ def python(**more: Any) -> Evidence:
     return Evidence("pythonic", "bare", **more)
 
 
-def no(reason: str) -> Decision:
-    return Decision("reject", reason)
+def no(reason: str) -> Acceptance:
+    return Acceptance("reject", reason)
 
 
 #: The evidence, and what strict, standard and eager make of the name alone.
@@ -62,7 +63,7 @@ AT_NAME: dict[str, tuple[Any, ...]] = {
 }
 
 
-@pytest.mark.parametrize("case", AT_NAME)
+@check_each("case", AT_NAME)
 def test_a_name_is_judged_by_its_evidence_and_the_policy(case: str):
     given, *expected = AT_NAME[case]
     assert [judge_name(given, policy) for policy in POLICIES] == expected
@@ -106,7 +107,7 @@ AT_END: dict[str, tuple[Any, ...]] = {
 }
 
 
-@pytest.mark.parametrize("case", AT_END)
+@check_each("case", AT_END)
 def test_a_complete_call_is_judged_by_its_evidence_and_the_policy(case: str):
     given, *expected = AT_END[case]
     assert [judge_end(given, policy) for policy in POLICIES] == expected
@@ -121,8 +122,8 @@ def test_what_holds_for_everything_between_the_same_marks_is_listed():
     assert "unknown_tool" not in REGION_REASONS
 
 
-@pytest.mark.parametrize("dialect", ["name", "pythonic", "json", "hermes"])
-@pytest.mark.parametrize("wrapper", ["bare", "weak", "strong"])
+@check_each("dialect", ["name", "pythonic", "json", "hermes"])
+@check_each("wrapper", ["bare", "weak", "strong"])
 def test_only_a_bare_python_call_needs_its_line_for_itself(dialect: str, wrapper: Any):
     needed = wrapper == "bare" and dialect in ("name", "pythonic")
     assert needs_line(Evidence(dialect, wrapper)) is needed

@@ -10,10 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolspeak.core.json_repair.parser import Transducer
+from tests.cases import check_each
+from toolspeak.core.json_repair.parser import JSONParser
 from toolspeak.core.json_repair.tokens import END_OBJECT, END_STRING, KEY, OBJECT, PART, STRING, Token
-from toolspeak.core.parsing.arguments import Arguments, Settled, fits_as_it_is, to_json
-from toolspeak.core.schema.arguments import ArgumentSchema
+from toolspeak.core.parsing.arguments import Arguments, FinalArguments, fits_as_it_is, to_json
+from toolspeak.core.schema.argument_schema import ArgumentSchema
 from toolspeak.core.types import Note
 
 pytestmark = pytest.mark.requirement("B11")
@@ -29,9 +30,9 @@ def schema(*, required: Sequence[str] = (), closed: bool = False, **properties: 
 FILE = schema(path=TEXT, content=TEXT, lines=WHOLE, required=("content",), closed=True)
 
 
-def stream(text: str, parameters: Any = None, *, size: int = 1, call: bool = False) -> tuple[list[str], Settled]:
+def stream(text: str, parameters: Any = None, *, size: int = 1, call: bool = False) -> tuple[list[str], FinalArguments]:
     """The fragments as the text comes in chunks of some size, and what the whole settles to."""
-    arguments, reader = Arguments(ArgumentSchema.of(parameters)), Transducer(call=call)
+    arguments, reader = Arguments(ArgumentSchema.of(parameters)), JSONParser(call=call)
     fragments: list[str] = []
     unread = ""
     for start in range(0, len(text), size):
@@ -48,7 +49,7 @@ def stream(text: str, parameters: Any = None, *, size: int = 1, call: bool = Fal
     return [fragment for fragment in fragments if fragment], settled
 
 
-def codes(settled: Settled) -> list[str]:
+def codes(settled: FinalArguments) -> list[str]:
     return [note.code for note in settled.notes]
 
 
@@ -82,7 +83,7 @@ def test_a_value_that_may_still_change_is_held_to_its_end_and_aligned():
     assert pieces(FILE, *tokens) == ["", "", "", "", "", '{"lines":12', "", "}"]
     fragments, settled = stream('{"lines": "12", "content": "x"}', FILE)
     assert "".join(fragments) == '{"lines":12,"content":"x"}'
-    assert settled == Settled({"lines": 12, "content": "x"}, settled.notes, ())
+    assert settled == FinalArguments({"lines": 12, "content": "x"}, settled.notes, ())
     assert codes(settled) == ["string_to_number"]
 
 
@@ -109,7 +110,7 @@ def test_whether_text_flows_now_can_be_asked():
 
 def test_what_a_caller_has_sent_past_us_counts():
     arguments = Arguments(ArgumentSchema.of(None))
-    reader = Transducer()
+    reader = JSONParser()
     reader.feed('{"a": "b', 0, False)
     for token in reader.tokens:
         arguments.token(token)
@@ -164,7 +165,7 @@ def test_what_does_not_fit_is_said_and_the_fragments_stay_one_object():
 
 
 def test_no_properties_are_an_empty_object():
-    assert stream("{}") == (["{}"], Settled({}, (), ()))
+    assert stream("{}") == (["{}"], FinalArguments({}, (), ()))
     fragments, settled = stream("{}", FILE)
     assert fragments == ["{}"]
     assert settled.problems
@@ -172,7 +173,7 @@ def test_no_properties_are_an_empty_object():
 
 def test_nothing_at_all_is_an_empty_object():
     arguments = Arguments(ArgumentSchema.of(None))
-    assert arguments.settle() == Settled({}, (), ())
+    assert arguments.settle() == FinalArguments({}, (), ())
     assert arguments.take() == "{}"
 
 
@@ -226,7 +227,7 @@ def test_arguments_in_a_string_are_read():
 def test_text_for_a_tool_without_a_schema_is_its_input():
     fragments, settled = stream('"just words"')
     assert fragments == ['{"input":"just words"}']
-    assert settled == Settled({"input": "just words"}, (Note("text_arguments"),), ())
+    assert settled == FinalArguments({"input": "just words"}, (Note("text_arguments"),), ())
 
 
 def test_cut_arguments_in_a_string_are_not_guessed():
@@ -235,7 +236,7 @@ def test_cut_arguments_in_a_string_are_not_guessed():
     assert "string_arguments" not in codes(settled)
 
 
-@pytest.mark.parametrize("text", ["[1, 2]", "7", "true", '"words"'])
+@check_each("text", ["[1, 2]", "7", "true", '"words"'])
 def test_what_is_no_object_is_refused_and_sent_as_an_empty_one(text: str):
     fragments, settled = stream(text, schema(a=TEXT, b=TEXT))
     assert fragments == ["{}"]
@@ -252,7 +253,7 @@ def test_a_schema_that_takes_no_object_is_still_answered_with_one():
 # ---- giving up
 
 
-@pytest.mark.parametrize(
+@check_each(
     ("text", "sent"),
     [
         ("", "{}"),
@@ -265,7 +266,7 @@ def test_a_schema_that_takes_no_object_is_still_answered_with_one():
     ],
 )
 def test_what_has_gone_out_is_closed_when_the_rest_is_given_up(text: str, sent: str):
-    arguments, reader = Arguments(ArgumentSchema.of(None)), Transducer()
+    arguments, reader = Arguments(ArgumentSchema.of(None)), JSONParser()
     reader.feed(text, 0, False)
     for token in reader.tokens:
         arguments.token(token)
@@ -318,11 +319,11 @@ def test_arguments_that_came_whole_go_out_as_they_are():
     arguments = Arguments(ArgumentSchema.of(FILE))
     arguments.take_whole({"content": "x"}, '{"content":"x"}')
     assert arguments.take() == '{"content":"x"}'
-    assert arguments.settle() == Settled({"content": "x"}, (), ())
+    assert arguments.settle() == FinalArguments({"content": "x"}, (), ())
     assert arguments.take() == ""
 
 
-@pytest.mark.parametrize(
+@check_each(
     ("value", "parameters", "fits"),
     [
         ({"content": "x", "lines": 3}, FILE, True),
@@ -356,4 +357,4 @@ def test_arguments_that_fit_as_they_are_come_out_of_their_tokens_as_they_are(val
     if fits_as_it_is(ArgumentSchema.of(parameters), value):
         fragments, settled = stream(to_json(value), parameters, size=3)
         assert "".join(fragments) == to_json(value)
-        assert settled == Settled(value, (), ())
+        assert settled == FinalArguments(value, (), ())

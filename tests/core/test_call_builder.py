@@ -7,12 +7,13 @@ from typing import Any
 
 import pytest
 
+from tests.cases import check_each
 from toolspeak.core.events import CallArgs, CallEnd, CallStart, Candidate, Event, Judged, Noted
 from toolspeak.core.json_repair.tokens import END_OBJECT, END_STRING, KEY, OBJECT, PART, SCALAR, STRING
 from toolspeak.core.parsing.acceptance import Evidence, Wrapper
 from toolspeak.core.parsing.call_builder import CallBuilder
-from toolspeak.core.parsing.context import Desk
-from toolspeak.core.parsing.whole_values import Whole
+from toolspeak.core.parsing.context import ParseContext
+from toolspeak.core.parsing.fast_paths import WholeObject
 from toolspeak.core.types import Note, Tool
 
 pytestmark = pytest.mark.requirement("B11")
@@ -25,9 +26,11 @@ WHOLE = [(OBJECT, ""), *A_STRING, (END_OBJECT, "")]
 NOT_FITTING = [(OBJECT, ""), (END_OBJECT, "")]
 
 
-def begin(wrapper: Wrapper = "strong", *, desk: Desk | None = None, **evidence: Any) -> tuple[Desk, CallBuilder]:
-    desk = desk or Desk(TOOLS)
-    return desk, CallBuilder(desk, Evidence("d", wrapper, **evidence))
+def begin(
+    wrapper: Wrapper = "strong", *, context: ParseContext | None = None, **evidence: Any
+) -> tuple[ParseContext, CallBuilder]:
+    context = context or ParseContext(TOOLS)
+    return context, CallBuilder(context, Evidence("d", wrapper, **evidence))
 
 
 def candidate(events: list[Event]) -> Candidate:
@@ -47,19 +50,19 @@ def verdict(events: list[Event]) -> tuple[str, str]:
 
 @pytest.mark.requirement("B8")
 def test_a_call_in_marks_goes_out_as_it_comes():
-    desk, builder = begin()
+    context, builder = begin()
     assert builder.index == -1
     assert builder.arguments is None
     assert builder.take_name("f")
-    assert desk.collect() == [CallStart(0, "f")]
-    assert (builder.state, builder.index, desk.commits) == ("live", 0, 1)
+    assert context.collect() == [CallStart(0, "f")]
+    assert (builder.state, builder.index, context.commits) == ("live", 0, 1)
     builder.tokens(WHOLE[:3])
-    assert desk.collect() == [CallArgs(0, '{"a":"')]
+    assert context.collect() == [CallArgs(0, '{"a":"')]
     builder.tokens(WHOLE[3:])
-    assert desk.collect() == [CallArgs(0, 'x"')]
+    assert context.collect() == [CallArgs(0, 'x"')]
     builder.note(Note("trailing_comma"))
     builder.end()
-    events = desk.collect()
+    events = context.collect()
     assert events[:2] == [CallArgs(0, "}"), CallEnd(0, True, (Note("trailing_comma"),))]
     assert candidate(events) == Candidate(
         name="f",
@@ -80,102 +83,102 @@ def test_a_call_in_marks_goes_out_as_it_comes():
         },
         notes=(Note("trailing_comma"),),
     )
-    assert (builder.state, desk.calls_seen, desk.calls_valid) == ("done", 1, 1)
+    assert (builder.state, context.calls_seen, context.calls_valid) == ("done", 1, 1)
 
 
 def test_tokens_that_make_nothing_certain_send_nothing():
-    desk, builder = begin()
+    context, builder = begin()
     builder.take_name("f")
-    desk.collect()
+    context.collect()
     builder.tokens([(OBJECT, "")])
-    assert desk.collect() == []
+    assert context.collect() == []
 
 
 def test_nothing_of_a_live_call_leaves_that_does_not_fit_and_of_which_nothing_has_left():
-    desk, builder = begin()
+    context, builder = begin()
     builder.take_name("f")
     builder.tokens(NOT_FITTING)
     builder.end()
-    start, end, _ = events = desk.collect()
+    start, end, _ = events = context.collect()
     assert start == CallStart(0, "f")
     assert isinstance(end, CallEnd)
     assert (end.index, end.valid, [note.code for note in end.notes]) == (0, False, ["arguments_invalid"])
     assert end.notes[0].detail.startswith("`f`: ")
     assert verdict(events) == ("invalid", "arguments_invalid")
     assert candidate(events).arguments == {}
-    assert (desk.calls_seen, desk.calls_valid) == (1, 0)
+    assert (context.calls_seen, context.calls_valid) == (1, 0)
 
 
-@pytest.mark.parametrize("finish", [CallBuilder.end, lambda builder: builder.fail("not_json")], ids=["end", "fail"])
+@check_each("finish", [CallBuilder.end, lambda builder: builder.fail("not_json")], ids=["end", "fail"])
 def test_a_live_call_of_which_something_has_left_is_closed_as_valid_json(finish: Callable[[CallBuilder], None]):
-    desk, builder = begin()
+    context, builder = begin()
     builder.take_name("f")
     builder.tokens([(OBJECT, ""), (KEY, "other"), (SCALAR, "1")])
-    flowed = [event.fragment for event in desk.collect() if isinstance(event, CallArgs)]
+    flowed = [event.fragment for event in context.collect() if isinstance(event, CallArgs)]
     finish(builder)
-    events = desk.collect()
+    events = context.collect()
     flowed += [event.fragment for event in events if isinstance(event, CallArgs)]
     assert "".join(flowed) == '{"other":1}'
     assert [event.valid for event in events if isinstance(event, CallEnd)] == [False]
 
 
 def test_what_is_wrong_is_told_in_short():
-    desk, builder = begin(desk=Desk(None))
+    context, builder = begin(context=ParseContext(None))
     builder.take_name("f" * 600)
     builder.fail("not_json")
-    assert len(candidate(desk.collect()).notes[0].detail) == 500
+    assert len(candidate(context.collect()).notes[0].detail) == 500
 
 
 def test_arguments_that_come_before_the_name_wait_for_it():
-    desk, builder = begin()
+    context, builder = begin()
     builder.tokens(WHOLE)
-    assert desk.collect() == []
+    assert context.collect() == []
     builder.take_name("f")
-    assert desk.collect() == [CallStart(0, "f")]
+    assert context.collect() == [CallStart(0, "f")]
     builder.end()
-    assert desk.collect()[0] == CallArgs(0, '{"a":"x"}')
+    assert context.collect()[0] == CallArgs(0, '{"a":"x"}')
 
 
 def test_a_note_is_kept_once():
-    desk, builder = begin()
+    context, builder = begin()
     builder.note(Note("a"), Note("b"))
     builder.note(Note("a"), Note("a", "detail"))
     builder.take_name("g")
-    assert candidate(desk.collect()).notes[:3] == (Note("a"), Note("b"), Note("a", "detail"))
+    assert candidate(context.collect()).notes[:3] == (Note("a"), Note("b"), Note("a", "detail"))
 
 
 def test_calls_are_numbered_in_the_order_they_go_out():
-    desk, first = begin()
-    _, second = begin(desk=desk)
+    context, first = begin()
+    _, second = begin(context=context)
     second.take_name("f")
     first.take_name("f")
-    assert desk.collect() == [CallStart(0, "f"), CallStart(1, "f")]
+    assert context.collect() == [CallStart(0, "f"), CallStart(1, "f")]
 
 
 # ---- refused repairs
 
 
 @pytest.mark.requirement("R-E6")
-@pytest.mark.parametrize("code", ["duplicate_key", "nan", "lone_surrogate"])
+@check_each("code", ["duplicate_key", "nan", "lone_surrogate"])
 def test_what_no_repair_can_mend_is_refused(code: str):
-    desk, builder = begin()
+    context, builder = begin()
     builder.take_name("f")
     builder.tokens(WHOLE)
     builder.note(Note(code))
     builder.end()
-    events = desk.collect()
+    events = context.collect()
     assert verdict(events) == ("invalid", "arguments_invalid")
     assert candidate(events).notes[-1] == Note("arguments_invalid", f"`f`: refused: {code}")
 
 
 @pytest.mark.requirement("B4")
 def test_a_repair_that_may_have_changed_a_value_never_reaches_a_tool_that_changes_the_world():
-    desk, builder = begin()
+    context, builder = begin()
     builder.take_name("mail")
     builder.tokens(WHOLE)
     builder.note(Note("missing_closer"))
     builder.end()
-    events = desk.collect()
+    events = context.collect()
     assert verdict(events) == ("invalid", "arguments_invalid")
     assert [note.code for note in candidate(events).notes] == ["missing_closer", "unsafe_repair", "arguments_invalid"]
     assert candidate(events).notes[1].detail == "`mail` changes the world; its arguments were guessed"
@@ -183,28 +186,28 @@ def test_a_repair_that_may_have_changed_a_value_never_reaches_a_tool_that_change
 
 
 def test_the_same_repair_is_good_enough_for_a_tool_that_only_reads():
-    desk, builder = begin()
+    context, builder = begin()
     builder.take_name("f")
     builder.tokens(WHOLE)
     builder.note(Note("missing_closer"))
     builder.end()
-    assert verdict(desk.collect()) == ("call", "accepted")
+    assert verdict(context.collect()) == ("call", "accepted")
 
 
 def test_a_harmless_repair_is_good_enough_for_a_tool_that_changes_the_world():
-    desk, builder = begin()
+    context, builder = begin()
     builder.take_name("mail")
     builder.tokens(WHOLE)
     builder.note(Note("trailing_comma"))
     builder.end()
-    assert verdict(desk.collect()) == ("call", "accepted")
+    assert verdict(context.collect()) == ("call", "accepted")
 
 
 # ---- names that are none
 
 
 @pytest.mark.requirement("B7", "R-E6")
-@pytest.mark.parametrize(
+@check_each(
     ("name", "note"),
     [
         ("mial", Note("near_miss", "`mial` is not a tool; `mail` is")),
@@ -212,9 +215,9 @@ def test_a_harmless_repair_is_good_enough_for_a_tool_that_changes_the_world():
     ],
 )
 def test_a_name_that_is_not_on_offer_is_no_call(name: str, note: Note):
-    desk, builder = begin()
+    context, builder = begin()
     assert not builder.take_name(name)
-    events = desk.collect()
+    events = context.collect()
     assert len(events) == 1
     assert verdict(events) == ("text", "unknown_tool")
     assert candidate(events).notes == (note,)
@@ -222,27 +225,27 @@ def test_a_name_that_is_not_on_offer_is_no_call(name: str, note: Note):
 
 
 def test_what_comes_after_a_rejected_name_is_dropped():
-    desk, builder = begin()
+    context, builder = begin()
     builder.take_name("nobody")
-    desk.collect()
+    context.collect()
     builder.tokens(WHOLE)
     builder.go_live()
     builder.end()
     builder.cut()
-    assert desk.collect() == []
+    assert context.collect() == []
 
 
 def test_an_empty_name_is_no_name():
-    desk, builder = begin(desk=Desk(None))
+    context, builder = begin(context=ParseContext(None))
     assert not builder.take_name("")
-    assert verdict(desk.collect()) == ("text", "no_name")
+    assert verdict(context.collect()) == ("text", "no_name")
 
 
 @pytest.mark.requirement("B7", "B10")
 def test_a_call_inside_reasoning_is_recognised_and_is_none():
-    desk, builder = begin(in_reasoning=True)
+    context, builder = begin(in_reasoning=True)
     assert not builder.take_name("f")
-    assert verdict(desk.collect()) == ("reasoning", "reasoning")
+    assert verdict(context.collect()) == ("reasoning", "reasoning")
     assert builder.stops_region
 
 
@@ -254,50 +257,50 @@ def test_a_candidate_that_is_not_rejected_stops_nothing():
 
 
 def test_a_call_that_ends_before_it_had_a_name_is_none():
-    desk, builder = begin()
+    context, builder = begin()
     builder.tokens(WHOLE)
     builder.end()
-    assert verdict(desk.collect()) == ("text", "no_name")
+    assert verdict(context.collect()) == ("text", "no_name")
 
 
 # ---- held
 
 
 def test_a_bare_call_is_held_to_its_end_and_then_goes_out_whole():
-    desk, builder = begin("bare")
+    context, builder = begin("bare")
     assert builder.take_name("f")
     builder.tokens(WHOLE)
-    assert desk.collect() == []
-    assert (builder.state, desk.commits) == ("held", 0)
+    assert context.collect() == []
+    assert (builder.state, context.commits) == ("held", 0)
     builder.end()
-    events = desk.collect()
+    events = context.collect()
     assert events[:3] == [CallStart(0, "f"), CallArgs(0, '{"a":"x"}'), CallEnd(0)]
     assert verdict(events) == ("call", "accepted")
     assert candidate(events).evidence["fits"] is True
-    assert desk.commits == 1
+    assert context.commits == 1
 
 
 def test_a_bare_call_that_does_not_fit_is_text():
-    desk, builder = begin("bare")
+    context, builder = begin("bare")
     builder.take_name("f")
     builder.tokens(NOT_FITTING)
     builder.end()
-    events = desk.collect()
+    events = context.collect()
     assert len(events) == 1
     assert verdict(events) == ("text", "does_not_fit")
     assert candidate(events).arguments == {}
 
 
-@pytest.mark.parametrize(("answer_end", "is_call"), [(True, True), (False, False)])
+@check_each(("answer_end", "is_call"), [(True, True), (False, False)])
 def test_a_weak_call_waits_for_what_follows_it(answer_end: bool, is_call: bool):
-    desk, builder = begin("weak")
+    context, builder = begin("weak")
     builder.take_name("f")
     builder.tokens(WHOLE)
     builder.end()
-    assert desk.collect() == []
+    assert context.collect() == []
     assert builder.state == "tail"
     assert builder.resolve_tail(answer_end) is is_call
-    events = desk.collect()
+    events = context.collect()
     assert verdict(events) == (("call", "accepted") if is_call else ("text", "more_follows"))
     assert candidate(events).arguments == {"a": "x"}
     assert candidate(events).evidence["answer_end"] is answer_end
@@ -305,70 +308,70 @@ def test_a_weak_call_waits_for_what_follows_it(answer_end: bool, is_call: bool):
 
 
 def test_a_strong_call_may_be_held_until_it_has_shown_structure():
-    desk, builder = begin()
+    context, builder = begin()
     builder.take_name("f", hold=True)
     builder.tokens(WHOLE[:4])
-    assert desk.collect() == []
+    assert context.collect() == []
     builder.go_live()
-    assert desk.collect() == [CallStart(0, "f"), CallArgs(0, '{"a":"x')]
+    assert context.collect() == [CallStart(0, "f"), CallArgs(0, '{"a":"x')]
     builder.go_live()
-    assert desk.collect() == []
+    assert context.collect() == []
 
 
 def test_a_strong_call_that_goes_live_without_arguments_sends_only_its_name():
-    desk, builder = begin()
+    context, builder = begin()
     builder.take_name("f", hold=True)
     builder.go_live()
-    assert desk.collect() == [CallStart(0, "f")]
+    assert context.collect() == [CallStart(0, "f")]
 
 
 def test_a_strong_call_that_is_held_to_its_end_is_a_call_or_is_closed_as_invalid():
-    desk, builder = begin()
+    context, builder = begin()
     builder.take_name("f", hold=True)
     builder.tokens(NOT_FITTING)
     builder.end()
-    events = desk.collect()
+    events = context.collect()
     assert [type(event) for event in events] == [CallStart, CallArgs, CallEnd, Judged]
     assert verdict(events) == ("invalid", "arguments_invalid")
 
 
 def test_weak_evidence_never_goes_live():
-    desk, builder = begin("weak")
+    context, builder = begin("weak")
     builder.take_name("f")
     builder.go_live()
     assert builder.state == "held"
-    assert desk.collect() == []
+    assert context.collect() == []
 
 
 # ---- echoes
 
 
 @pytest.mark.requirement("R-E4")
-@pytest.mark.parametrize(("echoed", "expected"), [({"a": "x"}, ("text", "echo")), ({"a": "y"}, ("call", "accepted"))])
+@check_each(("echoed", "expected"), [({"a": "x"}, ("text", "echo")), ({"a": "y"}, ("call", "accepted"))])
 def test_a_name_that_stands_in_an_untrusted_text_is_held_until_its_arguments_are_compared(echoed: Any, expected: Any):
-    desk, builder = begin(desk=Desk(TOOLS, untrusted=("f",), find_calls=lambda text, name: [echoed]))
+    context, builder = begin(context=ParseContext(TOOLS, untrusted=("f",), find_calls=lambda text, name: [echoed]))
     builder.take_name("f")
     builder.tokens(WHOLE)
     builder.go_live()
-    assert desk.collect() == []
+    assert context.collect() == []
     builder.end()
-    assert verdict(desk.collect()) == expected
+    assert verdict(context.collect()) == expected
 
 
 @pytest.mark.requirement("R-E4")
-@pytest.mark.parametrize(("first", "expected"), [("f", ("text", "echo")), ("", ("call", "accepted"))])
+@check_each(("first", "expected"), [("f", ("text", "echo")), ("", ("call", "accepted"))])
 def test_a_call_is_compared_with_copied_texts_where_another_one_precedes_it(first: str, expected: Any):
     """A candidate without a name is the document around the calls."""
-    desk = Desk(TOOLS, find_calls=lambda text, name: [{"a": "x"}], copied=lambda: ("f",))
+    context = ParseContext(TOOLS, find_calls=lambda text, name: [{"a": "x"}], copied=lambda: ("f",))
     block: list[CallBuilder] = []
     for _ in range(2):
-        block.append(CallBuilder(desk, Evidence("hermes", "strong"), block=block))
+        block.append(CallBuilder(context, Evidence("hermes", "strong"), block=block))
     if first:
         block[0].take_name(first)
     block[1].take_name("f")
     block[1].tokens(WHOLE)
     block[1].end()
-    assert verdict(desk.collect()) == expected
+    assert verdict(context.collect()) == expected
 
 
 # ---- cut and failed
@@ -376,12 +379,12 @@ def test_a_call_is_compared_with_copied_texts_where_another_one_precedes_it(firs
 
 @pytest.mark.requirement("B6")
 def test_a_live_call_that_is_cut_sends_what_it_has_and_never_ends():
-    desk, builder = begin()
+    context, builder = begin()
     builder.take_name("f")
     for token in WHOLE[:4]:
         builder.token(token)
     builder.cut()
-    events = desk.collect()
+    events = context.collect()
     assert events[:3] == [
         CallStart(0, "f"),
         CallArgs(0, '{"a":"x'),
@@ -389,168 +392,166 @@ def test_a_live_call_that_is_cut_sends_what_it_has_and_never_ends():
     ]
     assert verdict(events) == ("truncated", "truncated")
     assert candidate(events).arguments is None
-    assert (desk.calls_seen, desk.calls_valid, builder.state) == (1, 0, "done")
+    assert (context.calls_seen, context.calls_valid, builder.state) == (1, 0, "done")
 
 
 @pytest.mark.requirement("B6")
-@pytest.mark.parametrize(("name", "shown"), [("f", "f"), (None, "?")])
+@check_each(("name", "shown"), [("f", "f"), (None, "?")])
 def test_a_held_call_in_marks_that_is_cut_leaves_a_note(name: str | None, shown: str):
-    desk, builder = begin()
+    context, builder = begin()
     if name:
         builder.take_name(name, hold=True)
     builder.cut()
-    events = desk.collect()
+    events = context.collect()
     assert events[0] == Noted(Note("truncated_call", f"the text ended inside a call of `{shown}`"))
     assert verdict(events) == ("truncated", "truncated")
-    assert desk.calls_seen == 0
+    assert context.calls_seen == 0
 
 
-@pytest.mark.parametrize("wrapper", ["weak", "bare"])
+@check_each("wrapper", ["weak", "bare"])
 def test_a_cut_candidate_with_weak_evidence_is_meant_when_it_names_a_tool(wrapper: Wrapper):
-    desk, builder = begin(wrapper)
+    context, builder = begin(wrapper)
     builder.take_name("f")
     builder.cut()
-    events = desk.collect()
+    events = context.collect()
     assert events[0] == Noted(Note("truncated_call", "the text ended inside a call of `f`"))
     assert verdict(events) == ("truncated", "truncated")
 
 
-@pytest.mark.parametrize("wrapper", ["weak", "bare"])
+@check_each("wrapper", ["weak", "bare"])
 def test_a_cut_candidate_with_weak_evidence_and_no_name_is_only_text(wrapper: Wrapper):
-    desk, builder = begin(wrapper)
+    context, builder = begin(wrapper)
     builder.cut()
-    events = desk.collect()
+    events = context.collect()
     assert len(events) == 1
     assert verdict(events) == ("truncated", "truncated")
 
 
 def test_a_live_call_that_fails_is_closed_as_valid_json():
-    desk, builder = begin()
+    context, builder = begin()
     builder.take_name("f")
     builder.tokens([*WHOLE[:4]])
     builder.fail("not_json")
-    events = desk.collect()
+    events = context.collect()
     assert events[:3] == [CallStart(0, "f"), CallArgs(0, '{"a":"x'), CallArgs(0, '"}')]
     assert events[3] == CallEnd(0, False, (Note("arguments_invalid", "`f`: not_json"),))
     assert verdict(events) == ("invalid", "arguments_invalid")
 
 
-@pytest.mark.parametrize("name", ["f", None])
+@check_each("name", ["f", None])
 def test_a_candidate_that_fails_before_it_went_out_is_text(name: str | None):
-    desk, builder = begin("bare")
+    context, builder = begin("bare")
     if name:
         builder.take_name(name)
     builder.fail("not_a_call")
-    events = desk.collect()
+    events = context.collect()
     assert len(events) == 1
     assert verdict(events) == ("text", "not_a_call")
 
 
-@pytest.mark.parametrize("again", [CallBuilder.end, CallBuilder.cut, CallBuilder.go_live, lambda b: b.fail("x")])
+@check_each("again", [CallBuilder.end, CallBuilder.cut, CallBuilder.go_live, lambda b: b.fail("x")])
 def test_what_is_decided_stays_decided(again: Any):
-    desk, builder = begin()
+    context, builder = begin()
     builder.take_name("f")
     builder.tokens(WHOLE)
     builder.end()
-    desk.collect()
+    context.collect()
     again(builder)
-    assert desk.collect() == []
+    assert context.collect() == []
     assert builder.state == "done"
 
 
 def test_tokens_behind_the_end_send_nothing():
-    desk, builder = begin()
+    context, builder = begin()
     builder.take_name("f")
     builder.tokens(WHOLE)
     builder.end()
-    desk.collect()
+    context.collect()
     builder.tokens([(KEY, "b"), (SCALAR, "1")])
-    assert desk.collect() == []
+    assert context.collect() == []
 
 
 # ---- blocks that must end well
 
 
 def test_a_call_may_have_to_wait_for_the_end_of_its_block():
-    desk = Desk(TOOLS)
-    builder = CallBuilder(desk, Evidence("d", "bare"), waits=True)
+    context = ParseContext(TOOLS)
+    builder = CallBuilder(context, Evidence("d", "bare"), waits=True)
     builder.take_name("f")
     builder.tokens(WHOLE)
     builder.end()
-    assert (builder.state, desk.collect()) == ("tail", [])
+    assert (builder.state, context.collect()) == ("tail", [])
     builder.decide()
-    assert verdict(desk.collect()) == ("call", "accepted")
+    assert verdict(context.collect()) == ("call", "accepted")
 
 
 def test_a_call_whose_block_did_not_end_well_is_text():
-    desk = Desk(TOOLS)
-    builder = CallBuilder(desk, Evidence("d", "bare"), waits=True)
+    context = ParseContext(TOOLS)
+    builder = CallBuilder(context, Evidence("d", "bare"), waits=True)
     builder.take_name("f")
     builder.tokens(WHOLE)
     builder.end()
     builder.fail("not_json")
-    assert verdict(desk.collect()) == ("text", "not_json")
+    assert verdict(context.collect()) == ("text", "not_json")
 
 
-@pytest.mark.parametrize(
-    ("dialect", "line_start", "enough"), [("name", True, True), ("name", False, False), ("json", True, False)]
-)
+@check_each(("dialect", "line_start", "enough"), [("name", True, True), ("name", False, False), ("json", True, False)])
 def test_the_end_of_the_line_is_enough_for_a_python_call_that_began_it(dialect: str, line_start: bool, enough: bool):
-    assert CallBuilder(Desk(TOOLS), Evidence(dialect, "bare", line_start=line_start)).line_is_enough is enough
+    assert CallBuilder(ParseContext(TOOLS), Evidence(dialect, "bare", line_start=line_start)).line_is_enough is enough
 
 
 # ---- at once
 
-AT_ONCE = Whole({"a": "x"}, '{"a":"x"}', 9, 2)
+AT_ONCE = WholeObject({"a": "x"}, '{"a":"x"}', 9, 2)
 
 
-@pytest.mark.parametrize("wrapper", ["strong", "bare"])
+@check_each("wrapper", ["strong", "bare"])
 def test_a_call_that_comes_at_once_is_told_like_one_that_comes_in_tokens(wrapper: Wrapper):
-    desk, builder = begin(wrapper)
+    context, builder = begin(wrapper)
     assert builder.take_call("f", AT_ONCE)
     other, beside = begin(wrapper)
     beside.take_name("f")
     beside.tokens(WHOLE)
     beside.end()
-    events = desk.collect()
+    events = context.collect()
     assert events[:3] == [CallStart(0, "f"), CallArgs(0, '{"a":"x"}'), CallEnd(0, True)]
     assert events[3:] == [event for event in other.collect() if isinstance(event, Judged)]
-    assert (builder.state, builder.name, desk.calls_seen, desk.calls_valid) == ("done", "f", 1, 1)
+    assert (builder.state, builder.name, context.calls_seen, context.calls_valid) == ("done", "f", 1, 1)
     assert candidate(events).arguments == {"a": "x"}
 
 
 def test_arguments_that_come_at_once_follow_a_name():
-    desk, builder = begin()
+    context, builder = begin()
     builder.take_name("f")
     assert builder.take_arguments(AT_ONCE)
-    assert desk.collect()[:3] == [CallStart(0, "f"), CallArgs(0, '{"a":"x"}'), CallEnd(0, True)]
+    assert context.collect()[:3] == [CallStart(0, "f"), CallArgs(0, '{"a":"x"}'), CallEnd(0, True)]
     assert builder.state == "done"
 
 
-@pytest.mark.parametrize(
+@check_each(
     ("name", "arguments", "evidence"),
     [
         ("nobody", AT_ONCE, {}),
-        ("f", Whole({}, "{}", 2, 1), {}),
-        ("f", Whole({"a": "x", "b": 1}, "", 2, 3), {}),
+        ("f", WholeObject({}, "{}", 2, 1), {}),
+        ("f", WholeObject({"a": "x", "b": 1}, "", 2, 3), {}),
         ("f", AT_ONCE, {"in_reasoning": True}),
     ],
     ids=["an unknown tool", "arguments that do not fit", "an unknown argument", "reasoning"],
 )
 def test_a_call_that_is_not_plainly_one_is_not_taken_at_once_and_leaves_no_trace(
-    name: str, arguments: Whole, evidence: dict[str, Any]
+    name: str, arguments: WholeObject, evidence: dict[str, Any]
 ):
-    desk, builder = begin(**evidence)
+    context, builder = begin(**evidence)
     before = builder.evidence
     assert not builder.take_call(name, arguments)
     assert (builder.state, builder.name, builder.evidence, builder.arguments) == ("new", "", before, None)
-    assert desk.collect() == []
+    assert context.collect() == []
 
 
 def test_arguments_are_not_taken_at_once_without_a_name_or_when_they_do_not_fit():
-    desk, builder = begin()
+    context, builder = begin()
     assert not builder.take_arguments(AT_ONCE)
     builder.take_name("f")
-    assert not builder.take_arguments(Whole({}, "{}", 2, 1))
+    assert not builder.take_arguments(WholeObject({}, "{}", 2, 1))
     assert builder.state == "live"
-    assert desk.collect() == [CallStart(0, "f")]
+    assert context.collect() == [CallStart(0, "f")]

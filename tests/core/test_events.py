@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from tests.cases import check_each
 from toolspeak.core.events import (
     INCOMPLETE_NOTES,
     CallArgs,
@@ -21,8 +22,8 @@ from toolspeak.core.events import (
     Reply,
     TextDelta,
     UsageSeen,
+    final_events,
     fold,
-    lasting,
 )
 from toolspeak.core.types import Note, Opaque, ToolCall, Usage
 from toolspeak.errors import UsageError
@@ -71,7 +72,7 @@ def test_a_call_that_never_ended_is_no_call_and_the_reply_is_incomplete():
     assert (reply.calls, reply.complete) == ((), False)
 
 
-@pytest.mark.parametrize("arguments", ["[]", '"text"', "1", "null", '{"a":', "{a:1}"])
+@check_each("arguments", ["[]", '"text"', "1", "null", '{"a":', "{a:1}"])
 def test_arguments_that_are_no_json_object_make_no_call(arguments: str):
     reply = fold([CallStart(0, "f"), CallArgs(0, arguments), CallEnd(0)])
     assert reply.calls == ()
@@ -79,7 +80,7 @@ def test_arguments_that_are_no_json_object_make_no_call(arguments: str):
 
 
 @pytest.mark.requirement("B6")
-@pytest.mark.parametrize("code", ["truncated_call", "reasoning_unclosed"])
+@check_each("code", ["truncated_call", "reasoning_unclosed"])
 def test_a_note_that_the_text_ended_early_makes_the_reply_incomplete(code: str):
     assert code in INCOMPLETE_NOTES
     assert not fold([Noted(Note(code))]).complete
@@ -131,12 +132,12 @@ EVERY_EVENT: list[Event] = [
 ]
 
 
-@pytest.mark.parametrize("event", EVERY_EVENT, ids=lambda event: type(event).__name__)
+@check_each("event", EVERY_EVENT, ids=lambda event: type(event).__name__)
 def test_an_event_survives_the_wire_as_itself(event: Event):
     assert msgspec.json.decode(msgspec.json.encode(event), type=Event) == event
 
 
-@pytest.mark.parametrize("event", EVERY_EVENT, ids=lambda event: type(event).__name__)
+@check_each("event", EVERY_EVENT, ids=lambda event: type(event).__name__)
 def test_events_are_frozen(event: Event):
     with pytest.raises(AttributeError):
         setattr(event, event.__struct_fields__[0], None)
@@ -155,11 +156,9 @@ def test_arguments_that_are_nested_too_deeply_are_not_a_call():
     assert [note.code for note in reply.notes] == ["arguments_invalid"]
 
 
-@pytest.mark.parametrize(
-    "events", [[CallArgs(5, "{}")], [CallEnd(0)], [CallStart(0, "f"), CallEnd(0), CallArgs(0, "{}")]]
-)
+@check_each("events", [[CallArgs(5, "{}")], [CallEnd(0)], [CallStart(0, "f"), CallEnd(0), CallArgs(0, "{}")]])
 def test_a_call_that_goes_on_before_its_beginning_is_the_callers_mistake(events: list[Event]):
-    with pytest.raises(UsageError, match="before it has begun"):
+    with pytest.raises(UsageError, match="before its start or after its end"):
         fold(events)
 
 
@@ -175,5 +174,5 @@ def test_what_lasts_of_a_turn_is_what_its_reply_stands_for_in_its_order():
         Finish("tool_calls"),
     ]
     events = [*first, *second]
-    assert lasting(events, fold(events), len(first)) == [TextDelta("a"), *second]
-    assert lasting(second, fold(second)) == second
+    assert final_events(events, fold(events), len(first)) == [TextDelta("a"), *second]
+    assert final_events(second, fold(second)) == second

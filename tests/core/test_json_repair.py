@@ -1,4 +1,4 @@
-"""What each repair of tolerant JSON reads, and what it notes."""
+"""Tolerant JSON: the value and the notes of each repair, and how early it is emitted."""
 
 from __future__ import annotations
 
@@ -7,7 +7,10 @@ from typing import Any
 
 import pytest
 
-from tests.core.parsing_helpers import codes, names, read, read_chunks
+from tests.cases import check_each
+from tests.core.parsing_helpers import codes, names, read, read_chunks, written
+from toolspeak.core.json_repair.parser import JSONParser
+from toolspeak.core.json_repair.tokens import PART
 
 pytestmark = pytest.mark.requirement("B4")
 
@@ -295,7 +298,7 @@ REPAIRS: list[tuple[str, Any, set[str]]] = [
 ]
 
 
-@pytest.mark.parametrize(("text", "value", "notes"), REPAIRS, ids=names(REPAIRS))
+@check_each(("text", "value", "notes"), REPAIRS, ids=names(REPAIRS))
 def test_a_repair_is_read_as_it_was_meant_and_noted(text: str, value: Any, notes: set[str]):
     reading = read(text)
     assert reading.status == "complete"
@@ -343,7 +346,7 @@ CALLS: list[tuple[str, Any, set[str]]] = [
 ]
 
 
-@pytest.mark.parametrize(("text", "value", "notes"), CALLS, ids=names(CALLS))
+@check_each(("text", "value", "notes"), CALLS, ids=names(CALLS))
 def test_an_argument_list_is_read_as_the_object_it_means(text: str, value: Any, notes: set[str]):
     reading = read(text, call=True)
     assert reading.status == "complete"
@@ -356,10 +359,96 @@ def test_an_argument_list_ends_with_its_parenthesis():
     assert read('(a="x") and text', call=True).end == 7
 
 
-@pytest.mark.parametrize("text", ["[1]", "{}", "a=1", '"x"', ")"])
+@check_each("text", ["[1]", "{}", "a=1", '"x"', ")"])
 def test_an_argument_list_must_begin_with_a_parenthesis(text: str):
     reading = read(text, call=True)
     assert (reading.status, reading.text, codes(reading), reading.end) == ("hopeless", "", {"no_call"}, 0)
 
 
-#: text, what it means so far; nothing of it may be taken for complete
+# ---- streaming: certain text is emitted at once, only undecided text is left unread
+
+LINE = ("\nResult:",)
+
+
+@pytest.mark.requirement("B8")
+@check_each(
+    ("text", "unread", "out"),
+    [
+        # comments
+        ('{"a": {} /* long', "", '{"a":{}'),
+        ('{"a": {} /* long *', "*", '{"a":{}'),
+        ('{"a": {} /* long **', "*", '{"a":{}'),
+        ('{"a": {} // long', "", '{"a":{}'),
+        ('{"a": {} # long', "", '{"a":{}'),
+        ('{"a": {} /', " /", '{"a":{}'),
+        # quotes
+        ('{"a": ""x"", "b": ', "", '{"a":"x","b":'),
+        ("{'a': 'x', 'b': ", "", '{"a":"x","b":'),
+        ("{'a': 'x', ", "', ", '{"a":"x'),
+        # words
+        ('{"a": x, y, "b": ', "", '{"a":"x, y","b":'),
+        # escapes that were escaped once more
+        (r"{\"a\": \"x\n y", "", r'{"a":"x\n y'),
+        (r"{\"a\": \"x\\n y", "", r'{"a":"x\n y'),
+        (r"{\"a\": \"x\\\\ y", "", r'{"a":"x\\ y'),
+        (r"{\"a\": \"x\\\" y", "", r'{"a":"x\" y'),
+        (r"{\"a\": \"x\\", "\\\\", '{"a":"x'),
+    ],
+)
+def test_what_is_certain_is_read_at_once(text: str, unread: str, out: str):
+    parser = JSONParser()
+    assert (text[parser.feed(text) :], written(parser.tokens)) == (unread, out)
+
+
+@pytest.mark.requirement("B8")
+@check_each(
+    ("text", "unread", "out"),
+    [
+        ('{"a": [1, 2, ', "", '{"a":[1,2'),
+        ('{"a": {} \n', "\n", '{"a":{}'),
+        ('{"a": {} \n \nRes', "\nRes", '{"a":{}'),
+        ('{"a": {} \n \nRest', "Rest", '{"a":{}'),
+        ('{"a": {} \n Result:', "", '{"a":{},"Result":'),
+        ('{"a": {} \nResult:', "\nResult:", '{"a":{}}'),
+    ],
+)
+def test_only_what_may_be_a_mark_at_a_line_is_waited_for(text: str, unread: str, out: str):
+    parser = JSONParser(stops=LINE)
+    assert (text[parser.feed(text) :], written(parser.tokens)) == (unread, out)
+
+
+@pytest.mark.requirement("B8")
+def test_a_mark_at_a_line_inside_quotes_is_text():
+    assert read('{"a": "x\nResult: y" , "b": 1}', stops=LINE).text == '{"a":"x\\nResult: y","b":1}'
+
+
+@pytest.mark.requirement("B8")
+def test_escapes_in_a_row_go_out_in_one_piece():
+    parser = JSONParser()
+    parser.feed('{"a": "x\\n\\t\\"y')
+    assert [text for kind, text in parser.tokens if kind == PART] == ["x", '\\n\\t\\"', "y"]
+
+
+@pytest.mark.requirement("B8")
+@check_each("text", ['"""x"""', '""x""', "'''x'''"])
+def test_quotes_around_the_whole_value_are_single_ones(text: str):
+    reading = read(text)
+    assert (reading.text, reading.status, reading.end) == ('""', "complete", 2)
+
+
+@pytest.mark.requirement("B8")
+@check_each("text", ["{'a': 'x', 'b': ", "{'a", '{\'a\': """x"""', "[('x'", "{'a': r'x"])
+def test_outside_a_string_that_flows_there_is_no_shortcut(text: str):
+    parser = JSONParser()
+    parser.feed(text)
+    assert parser.text_run() is None
+
+
+@pytest.mark.requirement("B8")
+def test_a_caller_counts_and_notes_the_text_that_it_handles_itself():
+    parser = JSONParser()
+    parser.feed('{"a": "x')
+    before = parser.remaining_chars
+    parser.count_chars(3)
+    parser.note_control()
+    assert (before - parser.remaining_chars, parser.codes) == (3, {"raw_control"})

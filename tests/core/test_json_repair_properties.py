@@ -12,14 +12,15 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from tests.cases import check_each, size
 from tests.core.parsing_helpers import read, read_chunks
 from tests.core.test_json_repair import CALLS, REPAIRS
 from tests.core.test_json_repair_ends import CUT, HOPELESS
-from tests.growth import assert_linear
+from tests.time_growth import assert_linear
 from toolspeak.core.json_repair.lookahead import LOOKAHEAD
-from toolspeak.core.json_repair.parser import Transducer
+from toolspeak.core.json_repair.parser import JSONParser
 from toolspeak.core.json_repair.tokens import Token
-from toolspeak.core.json_repair.whole_text import read_value
+from toolspeak.core.json_repair.whole_text import parse_value
 
 pytestmark = [pytest.mark.requirement("B4"), pytest.mark.requirement("B8")]
 
@@ -116,7 +117,7 @@ def test_what_passes_without_a_note_is_valid_json(text: str):
 # ---- (b) chunks
 
 
-@settings(max_examples=150)
+@settings(max_examples=size(37, 150))
 @given(broken_documents(), st.lists(st.integers(1, 5), min_size=1, max_size=6), OPTIONS)
 @example('{"a": "x", "key:', [1], {})
 @example('["f("a", "b', [3], {})
@@ -124,7 +125,7 @@ def test_a_chunk_boundary_never_changes_the_result(text: str, sizes: list[int], 
     check_splits(text, sizes, **options)
 
 
-@settings(max_examples=30)
+@settings(max_examples=size(7, 30))
 @given(VALID, FORMATS, st.lists(st.integers(1, 9), min_size=1, max_size=6))
 def test_a_chunk_boundary_never_changes_valid_json(value: Any, formatting: dict[str, Any], sizes: list[int]):
     check_splits(json.dumps(value, **formatting), sizes)
@@ -134,7 +135,7 @@ ALL_TEXTS = [*(row[0] for row in REPAIRS), *(row[0] for row in CUT), *(row[0] fo
 
 
 @pytest.mark.no_cover
-@pytest.mark.parametrize("text", ALL_TEXTS)
+@check_each("text", ALL_TEXTS)
 def test_a_chunk_boundary_never_changes_a_repair(text: str):
     check_splits(text, [2, 3])
     check_splits(text, [5], stops=("</call>", "```"))
@@ -147,11 +148,11 @@ def test_a_chunk_boundary_never_changes_a_repair(text: str):
 def test_a_chunk_boundary_never_changes_where_a_limit_is_met(text: str):
     whole = read(text)
     assert whole.status == "hopeless"
-    for size in (1, 4, 999):
-        assert read_chunks(grouped(text, [size])) == whole
+    for length in (1, 4, 999):
+        assert read_chunks(grouped(text, [length])) == whole
 
 
-@pytest.mark.parametrize("text", [row[0] for row in CALLS])
+@check_each("text", [row[0] for row in CALLS])
 def test_a_chunk_boundary_never_changes_an_argument_list(text: str):
     check_splits(text, [2, 3], call=True)
 
@@ -167,14 +168,14 @@ def test_whatever_is_not_hopeless_becomes_strict_json(text: str, options: dict[s
         value = msgspec.json.decode(reading.text)
         assert json.loads(reading.text) == value
         if not options and not close:
-            assert read_value(text) == (type(read_value(text)))(value, reading.status, reading.notes, reading.end)
+            assert parse_value(text) == (type(parse_value(text)))(value, reading.status, reading.notes, reading.end)
 
 
 # ---- (d) no exceptions, no loops
 
 
-class Counting(Transducer):
-    """Counts how often a state was asked to read on."""
+class Counting(JSONParser):
+    """Counts the parser's steps."""
 
     steps = 0
 
@@ -185,15 +186,15 @@ class Counting(Transducer):
 
 @given(st.text(st.characters(codec=None, exclude_categories=()), max_size=60) | broken_documents(), OPTIONS)
 def test_reading_never_raises_and_takes_few_steps(text: str, options: dict[str, Any]):
-    transducer = Counting(**options)
-    end = transducer.feed(text, 0, True)
-    assert transducer.steps <= 4 * len(text) + 4
-    if transducer.status == "open":
+    parser = Counting(**options)
+    end = parser.feed(text, 0, True)
+    assert parser.steps <= 4 * len(text) + 4
+    if parser.status == "open":
         assert end == len(text)
-    transducer.finish()
-    transducer.close_all()
-    transducer.finish()
-    assert transducer.status in ("complete", "truncated", "hopeless")
+    parser.finish()
+    parser.close_all()
+    parser.finish()
+    assert parser.status in ("complete", "truncated", "hopeless")
 
 
 # ---- (e) linear time
@@ -242,17 +243,20 @@ HOSTILE: dict[str, tuple[str, str]] = {
 
 def steps(text: str, size: int) -> tuple[int, int]:
     """How many steps it takes, and the longest text that had to be read again."""
-    transducer = Counting(stops=("</t>",))
+    parser = Counting(stops=("</t>",))
     unread, longest = "", 0
     for at in range(0, len(text), size):
         buf = unread + text[at : at + size]
-        unread = buf[transducer.feed(buf, 0, False) :]
-        transducer.tokens.clear()
-        if transducer.status != "open":
+        unread = buf[parser.feed(buf, 0, False) :]
+        parser.tokens.clear()
+        if parser.status != "open":
             break
         longest = max(longest, len(unread))
-    transducer.feed(unread, 0, True)
-    return transducer.steps, longest
+    parser.feed(unread, 0, True)
+    return parser.steps, longest
+
+
+LONGEST = size(16_000, 32_000)
 
 
 @pytest.mark.no_cover
@@ -260,7 +264,7 @@ def steps(text: str, size: int) -> tuple[int, int]:
 @pytest.mark.parametrize(("start", "piece"), HOSTILE.values(), ids=HOSTILE)
 @pytest.mark.parametrize("whole", [True, False], ids=["whole", "in chunks"])
 def test_steps_grow_linearly_with_the_text_and_little_is_read_again(start: str, piece: str, whole: bool):
-    small, large = (start + piece * (length // len(piece)) for length in (8_000, 16_000))
+    small, large = (start + piece * (length // len(piece)) for length in (LONGEST // 4, LONGEST // 2))
     few, _ = steps(small, len(small) if whole else 4)
     many, longest = steps(large, len(large) if whole else 4)
     assert many < 2.6 * few
@@ -276,20 +280,20 @@ def test_no_step_is_slow_however_long_the_text(start: str, piece: str):
         text = start + piece * (size // len(piece))
         return lambda: read(text)
 
-    assert_linear(reading, 32_000, factor=4)
+    assert_linear(reading, LONGEST, factor=4)
 
 
 @pytest.mark.requirement("R-T12")
 def test_a_long_plain_string_takes_a_handful_of_steps():
-    transducer = Counting()
-    transducer.feed('{"a": "' + "plain text, as it is " * 10_000 + '"}', 0, True)
-    assert transducer.status == "complete"
-    assert transducer.steps < 10
-    assert [len(text) > 200_000 for kind, text in transducer.tokens].count(True) == 1
+    parser = Counting()
+    parser.feed('{"a": "' + "plain text, as it is " * 10_000 + '"}', 0, True)
+    assert parser.status == "complete"
+    assert parser.steps < 10
+    assert [len(text) > 200_000 for kind, text in parser.tokens].count(True) == 1
 
 
 @pytest.mark.requirement("R-T12")
-@pytest.mark.parametrize(
+@check_each(
     ("text", "most", "options"),
     [
         ('{"a": 1}', 4, {}),
@@ -300,26 +304,26 @@ def test_a_long_plain_string_takes_a_handful_of_steps():
     ],
 )
 def test_plain_json_takes_a_step_for_each_key_value_and_bracket(text: str, most: int, options: dict[str, Any]):
-    transducer = Counting(**options)
-    transducer.feed(text, 0, True)
-    assert transducer.status == "complete"
-    assert transducer.steps <= most
+    parser = Counting(**options)
+    parser.feed(text, 0, True)
+    assert parser.status == "complete"
+    assert parser.steps <= most
 
 
 @pytest.mark.requirement("R-T12")
 def test_a_chunk_of_a_plain_string_takes_one_step():
-    transducer = Counting()
-    transducer.feed('{"a": "x')
-    before = transducer.steps
+    parser = Counting()
+    parser.feed('{"a": "x')
+    before = parser.steps
     for _ in range(1000):
-        assert transducer.feed("text", 0, False) == 4
-    assert transducer.steps - before == 1000
+        assert parser.feed("text", 0, False) == 4
+    assert parser.steps - before == 1000
 
 
 # ---- (f) early fragments
 
 
-@pytest.mark.parametrize(
+@check_each(
     ("start", "kept"),
     [
         ('{"a": "', 0),
@@ -333,37 +337,37 @@ def test_a_chunk_of_a_plain_string_takes_one_step():
         ('{"a": r"', 0),
     ],
 )
-@pytest.mark.parametrize("size", [1, 4, 17])
+@check_each("size", [1, 4, 17])
 def test_a_string_flows_out_as_it_comes(start: str, kept: int, size: int):
     content = "word, more words (and some) — " * 40
-    transducer = Transducer()
+    parser = JSONParser()
     unread, out = start, ""
     for at in range(0, len(content), size):
         buf = unread + content[at : at + size]
-        unread = buf[transducer.feed(buf, 0, False) :]
-        out += "".join(text for kind, text in taken(transducer) if kind == 6)
+        unread = buf[parser.feed(buf, 0, False) :]
+        out += "".join(text for kind, text in taken(parser) if kind == 6)
         assert len(out) >= at + size - kept - 2 or len(out) >= len(content) - kept - 2
     assert content.startswith(out)
 
 
-def taken(transducer: Transducer) -> list[Token]:
-    tokens, transducer.tokens = transducer.tokens, []
+def taken(parser: JSONParser) -> list[Token]:
+    tokens, parser.tokens = parser.tokens, []
     return tokens
 
 
 def test_an_inner_quote_holds_back_no_more_than_the_lookahead():
     content = 'He said "hello there" and left, "quickly" he thought. ' * 30
-    transducer = Transducer()
+    parser = JSONParser()
     unread, out = '{"a": "', ""
     for at, char in enumerate(content):
         buf = unread + char
-        unread = buf[transducer.feed(buf, 0, False) :]
-        out += "".join(json.loads(f'"{text}"') for kind, text in taken(transducer) if kind == 6)
+        unread = buf[parser.feed(buf, 0, False) :]
+        out += "".join(json.loads(f'"{text}"') for kind, text in taken(parser) if kind == 6)
         assert at + 1 - len(out) <= LOOKAHEAD
     assert content.startswith(out)
 
 
 def test_the_key_is_told_before_its_value_comes():
-    transducer = Transducer()
-    transducer.feed('{"name":')
-    assert transducer.tokens == [(0, ""), (4, "name")]
+    parser = JSONParser()
+    parser.feed('{"name":')
+    assert parser.tokens == [(0, ""), (4, "name")]

@@ -11,8 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.cases import check_each
 from tests.core.parsing_helpers import names
-from toolspeak.core.json_repair.whole_text import Read, loads, read_value
+from toolspeak.core.json_repair.whole_text import ParseResult, loads, parse_value
 from toolspeak.core.types import Note
 
 pytestmark = pytest.mark.requirement("B4")
@@ -20,29 +21,29 @@ pytestmark = pytest.mark.requirement("B4")
 
 def test_one_value_is_read_where_it_begins():
     text = 'x {"a": 1} y'
-    assert read_value(text, 2) == Read({"a": 1}, "complete", (), 10)
-    assert read_value(text, 2).strict
+    assert parse_value(text, 2) == ParseResult({"a": 1}, "complete", (), 10)
+    assert parse_value(text, 2).strict
 
 
 def test_a_repaired_value_is_not_strict():
-    read = read_value("{'a': 1}")
-    assert read == Read({"a": 1}, "complete", (Note("single_quotes"),), 8)
+    read = parse_value("{'a': 1}")
+    assert read == ParseResult({"a": 1}, "complete", (Note("single_quotes"),), 8)
     assert not read.strict
 
 
 @pytest.mark.requirement("B6")
 def test_a_cut_value_says_so():
-    read = read_value('{"a": [1, "b')
+    read = parse_value('{"a": [1, "b')
     assert (read.value, read.status, read.strict) == ({"a": [1, "b"]}, "truncated", False)
 
 
 @pytest.mark.requirement("B6")
 def test_the_last_character_of_a_cut_value_belongs_to_it():
-    assert read_value('{"a": 1 /') == Read({"a": "1 /"}, "truncated", (Note("unquoted_value", "1 /"),), 9)
+    assert parse_value('{"a": 1 /') == ParseResult({"a": "1 /"}, "truncated", (Note("unquoted_value", "1 /"),), 9)
 
 
 def test_a_hopeless_text_has_no_value():
-    read = read_value("{see below}")
+    read = parse_value("{see below}")
     assert (read.value, read.status, read.strict) == (None, "hopeless", False)
     assert [note.code for note in read.notes] == ["unquoted_key", "not_an_object"]
 
@@ -138,7 +139,7 @@ TEXTS: list[tuple[str, Any]] = [
 ]
 
 
-@pytest.mark.parametrize(("text", "value"), TEXTS, ids=names(TEXTS))
+@check_each(("text", "value"), TEXTS, ids=names(TEXTS))
 def test_the_json_in_a_text_is_found_and_repaired(text: str, value: Any):
     assert loads(text) == value
     assert type(loads(text)) is type(value)
@@ -161,7 +162,7 @@ NO_JSON = [
 ]
 
 
-@pytest.mark.parametrize("text", NO_JSON)
+@check_each("text", NO_JSON)
 def test_a_text_without_json_is_refused(text: str):
     with pytest.raises(ValueError, match="no JSON"):
         loads(text)
@@ -196,9 +197,7 @@ def test_loading_gives_a_value_or_a_value_error(text: str):
 
 @pytest.mark.no_cover
 @pytest.mark.requirement("R-T12")
-@pytest.mark.parametrize(
-    "piece", ["{", "[", "{}", '{"a":1},"b"', "```", "{x} ", '{"a": "b} ', "{'", '"a":1,', "(", "```json ("]
-)
+@check_each("piece", ["{", "[", "{}", '{"a":1},"b"', "```", "{x} ", '{"a": "b} ', "{'", '"a":1,', "(", "```json ("])
 def test_loading_a_hostile_text_ends_soon(piece: str):
     with contextlib.suppress(ValueError):
         loads(piece * (40_000 // len(piece)))

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.cases import check_each
 from toolspeak.core.json_repair.literals import escape_text, has_surrogate, read_escape, read_word, replace_surrogates
 
 pytestmark = pytest.mark.requirement("B4")
@@ -27,7 +28,7 @@ def test_text_that_needs_no_escape_stays_the_same_object():
     assert escape_text(text) is text
 
 
-@pytest.mark.parametrize(
+@check_each(
     ("text", "expected"),
     [("", False), ("plain", False), ("é你😀", False), ("a\ud800b", True), ("\udfff", True), ("\ud7ff\ue000", False)],
 )
@@ -40,7 +41,7 @@ def test_a_replacement_character_stands_for_each_half_surrogate():
     assert replace_surrogates("a\ud800\udfffb😀") == "a\ufffd\ufffdb😀"
 
 
-@pytest.mark.parametrize(
+@check_each(
     ("word", "text", "code"),
     [
         ("true", "true", ""),
@@ -107,7 +108,7 @@ def test_every_number_is_strict_json(word: str):
         assert msgspec.json.decode(text) == json.loads(text)
 
 
-@pytest.mark.parametrize(
+@check_each(
     ("source", "text", "length", "code"),
     [
         (r"\"x", r"\"", 2, ""),
@@ -154,9 +155,7 @@ def test_an_escape_is_read_kept_or_dropped(source: str, text: str, length: int, 
     assert read_escape(source, 0, True) == (text, length, code)
 
 
-@pytest.mark.parametrize(
-    "cut", ["\\", r"\u", r"\u1", r"\u123", r"\x", r"\x4", r"\ud83d", "\\ud83d\\", r"\ud83d\u", r"\ud83d\udE0"]
-)
+@check_each("cut", ["\\", r"\u", r"\u1", r"\u123", r"\x", r"\x4", r"\ud83d", "\\ud83d\\", r"\ud83d\u", r"\ud83d\udE0"])
 def test_an_escape_that_is_cut_waits_and_means_nothing_at_the_end(cut: str):
     assert read_escape("ab" + cut, 2, False) == ("", 0, "")
     assert read_escape("ab" + cut, 2, True) == ("", len(cut), "")

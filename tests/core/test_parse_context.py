@@ -6,13 +6,14 @@ from typing import Any
 
 import pytest
 
+from tests.cases import check_each
 from toolspeak.core.events import CallStart, Noted, ReasoningDelta, TextDelta
-from toolspeak.core.parsing.context import ALWAYS_SIDE_EFFECTS, Desk
+from toolspeak.core.parsing.context import ALWAYS_SIDE_EFFECTS, ParseContext
 from toolspeak.core.types import Note, Tool
 from toolspeak.errors import SchemaError
 
 TEXT = {"type": "object", "properties": {"a": {"type": "string"}}}
-DESK = Desk((Tool("read_file", parameters=TEXT), Tool("Send-Mail", side_effects=True), Tool("shell")))
+DESK = ParseContext((Tool("read_file", parameters=TEXT), Tool("Send-Mail", side_effects=True), Tool("shell")))
 
 
 @pytest.mark.requirement("R-E6")
@@ -21,29 +22,29 @@ def test_a_name_is_known_only_to_the_letter():
 
 
 def test_nobody_knows_what_is_on_offer_when_nobody_said():
-    assert Desk(None).knows("f") is None
-    assert Desk(()).knows("f") is False
+    assert ParseContext(None).knows("f") is None
+    assert ParseContext(()).knows("f") is False
 
 
 def test_a_tool_has_its_own_schema_and_everything_else_takes_any_object():
     assert DESK.schema("read_file").names == ("a",)
     assert DESK.schema("read_file") is DESK.schema("read_file")
-    for schema in (DESK.schema("Send-Mail"), DESK.schema("nobody"), Desk(None).schema("read_file")):
+    for schema in (DESK.schema("Send-Mail"), DESK.schema("nobody"), ParseContext(None).schema("read_file")):
         assert (schema.names, schema.parameters, schema.problems({"x": 1})) == ((), None, ())
 
 
 def test_a_schema_is_compiled_only_when_it_is_asked_for():
-    desk = Desk((Tool("broken", parameters={"type": "nonsense"}),))
+    context = ParseContext((Tool("broken", parameters={"type": "nonsense"}),))
     with pytest.raises(SchemaError):
-        desk.schema("broken")
+        context.schema("broken")
 
 
 def test_only_what_is_declared_changes_the_world_and_a_shell_always():
     assert frozenset({"shell"}) == ALWAYS_SIDE_EFFECTS
     changing = [name for name in ("read_file", "Send-Mail", "shell", "nobody") if DESK.side_effects(name)]
     assert changing == ["Send-Mail", "shell"]
-    assert Desk(None).side_effects("shell")
-    assert not Desk(None).side_effects("Send-Mail")
+    assert ParseContext(None).side_effects("shell")
+    assert not ParseContext(None).side_effects("Send-Mail")
 
 
 NEAR = [
@@ -55,26 +56,26 @@ NEAR = [
 ]
 
 
-@pytest.mark.parametrize(("name", "meant"), NEAR)
+@check_each(("name", "meant"), NEAR)
 def test_the_tool_that_was_probably_meant_is_found(name: str, meant: str):
     assert DESK.near_miss(name) == meant
 
 
 def test_the_longest_name_that_is_compared():
     tool = "f" * 64
-    desk = Desk((Tool(tool),))
-    assert desk.near_miss("f" * 63 + "g") == tool
-    assert desk.near_miss("f" * 64 + "g") == ""
+    context = ParseContext((Tool(tool),))
+    assert context.near_miss("f" * 63 + "g") == tool
+    assert context.near_miss("f" * 64 + "g") == ""
 
 
-@pytest.mark.parametrize("tools", [None, ()])
+@check_each("tools", [None, ()])
 def test_without_tools_nothing_is_near(tools: Any):
-    assert Desk(tools).near_miss("read_file") == ""
+    assert ParseContext(tools).near_miss("read_file") == ""
 
 
 def test_a_thousand_tools_are_not_all_compared():
-    desk = Desk((*(Tool(f"tool_{'x' * 9}{n}") for n in range(513)), Tool("read_file")))
-    assert desk.near_miss("read_fil") == ""
+    context = ParseContext((*(Tool(f"tool_{'x' * 9}{n}") for n in range(513)), Tool("read_file")))
+    assert context.near_miss("read_fil") == ""
 
 
 # ---- echoes
@@ -88,20 +89,20 @@ def test_a_call_that_stands_in_an_untrusted_text_is_an_echo():
         asked.append((text, name))
         return [{"path": "/"}]
 
-    desk = Desk(None, untrusted=("run rm now", "nothing here"), find_calls=find)
-    assert desk.may_echo("rm")
-    assert not desk.may_echo("ls")
-    assert desk.is_echo("rm", {"path": "/"})
-    assert not desk.is_echo("rm", {"path": "/tmp"})
-    assert not desk.is_echo("ls", {"path": "/"})
+    context = ParseContext(None, untrusted=("run rm now", "nothing here"), find_calls=find)
+    assert context.may_echo("rm")
+    assert not context.may_echo("ls")
+    assert context.is_echo("rm", {"path": "/"})
+    assert not context.is_echo("rm", {"path": "/tmp"})
+    assert not context.is_echo("ls", {"path": "/"})
     assert asked == [("run rm now", "rm")]  # read once, and only where the name stands
 
 
 @pytest.mark.requirement("R-E4")
 def test_a_text_that_is_too_much_to_search_is_taken_for_an_echo():
-    desk = Desk(None, untrusted=("run rm now",), find_calls=lambda text, name: None)
-    assert desk.is_echo("rm", {"path": "/"})
-    assert not desk.is_echo("ls", {})
+    context = ParseContext(None, untrusted=("run rm now",), find_calls=lambda text, name: None)
+    assert context.is_echo("rm", {"path": "/"})
+    assert not context.is_echo("ls", {})
 
 
 @pytest.mark.requirement("R-E4")
@@ -112,61 +113,65 @@ def test_only_further_calls_of_a_block_are_compared_with_what_may_have_been_copi
         asked.append("copied")
         return ("run rm now",)
 
-    desk = Desk(None, untrusted=("see ls",), find_calls=lambda text, name: [{}], copied=copied)
-    assert (desk.may_echo("rm"), desk.is_echo("rm", {}), desk.may_echo("ls")) == (False, False, True)
+    context = ParseContext(None, untrusted=("see ls",), find_calls=lambda text, name: [{}], copied=copied)
+    assert (context.may_echo("rm"), context.is_echo("rm", {}), context.may_echo("ls")) == (False, False, True)
     assert asked == []
-    assert (desk.may_echo("rm", True), desk.is_echo("rm", {}, True), desk.is_echo("ls", {}, True)) == (True, True, True)
-    assert not desk.is_echo("rm", {"path": "/"}, True)
+    assert (context.may_echo("rm", True), context.is_echo("rm", {}, True), context.is_echo("ls", {}, True)) == (
+        True,
+        True,
+        True,
+    )
+    assert not context.is_echo("rm", {"path": "/"}, True)
     assert asked == ["copied"]  # gathered once
 
 
 def test_without_untrusted_texts_nothing_is_an_echo():
-    assert not Desk(None).may_echo("rm")
-    assert not Desk(None).is_echo("rm", {})
+    assert not ParseContext(None).may_echo("rm")
+    assert not ParseContext(None).is_echo("rm", {})
 
 
 def test_without_a_way_to_find_calls_nothing_is_an_echo():
-    desk = Desk(None, untrusted=("rm",))
-    assert desk.may_echo("rm")
-    assert not desk.is_echo("rm", {})
+    context = ParseContext(None, untrusted=("rm",))
+    assert context.may_echo("rm")
+    assert not context.is_echo("rm", {})
 
 
 # ---- what goes out
 
 
 def test_text_is_joined_until_something_else_goes_out():
-    desk = Desk(None)
+    context = ParseContext(None)
     for piece in ("a", "", "b"):
-        desk.say(piece)
-    desk.emit(CallStart(0, "f"))
-    desk.say("c")
-    assert desk.collect() == [TextDelta("ab"), CallStart(0, "f"), TextDelta("c")]
-    assert desk.collect() == []
+        context.say(piece)
+    context.emit(CallStart(0, "f"))
+    context.say("c")
+    assert context.collect() == [TextDelta("ab"), CallStart(0, "f"), TextDelta("c")]
+    assert context.collect() == []
 
 
 @pytest.mark.requirement("B10")
 def test_text_and_reasoning_are_kept_apart_and_in_order():
-    desk = Desk(None)
+    context = ParseContext(None)
     for piece, thinking in (("a", False), ("b", True), ("", False), ("c", True), ("d", False)):
-        desk.say(piece, thinking)
-    assert desk.collect() == [TextDelta("a"), ReasoningDelta("bc"), TextDelta("d")]
+        context.say(piece, thinking)
+    assert context.collect() == [TextDelta("a"), ReasoningDelta("bc"), TextDelta("d")]
 
 
 def test_a_note_goes_out_behind_the_text_before_it():
-    desk = Desk(None)
-    desk.say("a")
-    desk.note("code", "detail")
-    desk.note("other")
-    assert desk.collect() == [TextDelta("a"), Noted(Note("code", "detail")), Noted(Note("other"))]
+    context = ParseContext(None)
+    context.say("a")
+    context.note("code", "detail")
+    context.note("other")
+    assert context.collect() == [TextDelta("a"), Noted(Note("code", "detail")), Noted(Note("other"))]
 
 
 def test_calls_are_numbered_from_zero():
-    desk = Desk(None)
-    assert [desk.next_index() for _ in range(3)] == [0, 1, 2]
+    context = ParseContext(None)
+    assert [context.next_index() for _ in range(3)] == [0, 1, 2]
 
 
 def test_a_fresh_desk_has_seen_nothing():
-    desk = Desk(None, "eager", "k7")
-    assert (desk.policy, desk.nonce, desk.tools) == ("eager", "k7", None)
-    assert (desk.commits, desk.calls_seen, desk.calls_valid, desk.final_answer) == (0, 0, 0, False)
-    assert Desk(None).policy == "standard"
+    context = ParseContext(None, "eager", "k7")
+    assert (context.policy, context.nonce, context.tools) == ("eager", "k7", None)
+    assert (context.commits, context.calls_seen, context.calls_valid, context.final_answer) == (0, 0, 0, False)
+    assert ParseContext(None).policy == "standard"

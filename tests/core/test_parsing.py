@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tests.cases import check_each
 from toolspeak import Tool, UsageError, fold
 from toolspeak.errors import SchemaError, UnknownDialectError
 from toolspeak.parsing import Scanner, parse
@@ -31,7 +32,7 @@ REFUSED: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
 }
 
 
-@pytest.mark.parametrize("case", REFUSED)
+@check_each("case", REFUSED)
 def test_an_option_that_cannot_work_is_the_callers_mistake(case: str):
     options, kind, message = REFUSED[case]
     with pytest.raises(kind, match=message):
@@ -51,7 +52,7 @@ def test_parsing_is_a_fed_and_closed_scanner_folded():
     assert fold(events + scanner.close()) == parse("Hi. " + CALL, [SEND])
 
 
-@pytest.mark.parametrize("tools", [None, [SEND], (SEND,), [{"name": "send"}]], ids=type)
+@check_each("tools", [None, [SEND], (SEND,), [{"name": "send"}]], ids=type)
 def test_tools_may_come_in_any_shape(tools: Any):
     assert calls(CALL, tools) == ONE
 
@@ -61,12 +62,12 @@ def test_tools_may_come_from_an_iterator():
 
 
 @pytest.mark.requirement("R-E6")
-@pytest.mark.parametrize("tools", [[], [Tool("Send")], [{"name": "sender"}]])
+@check_each("tools", [[], [Tool("Send")], [{"name": "sender"}]])
 def test_only_what_is_on_offer_is_called(tools: Any):
     assert calls(CALL, tools) == []
 
 
-@pytest.mark.parametrize(
+@check_each(
     ("options", "expected"),
     [({}, ONE), ({"dialect": "hermes"}, ONE), ({"dialect": "react"}, []), ({"dialect": "action"}, [])],
 )
@@ -75,7 +76,7 @@ def test_a_dialect_limits_the_marks_that_count(options: Any, expected: Any):
 
 
 @pytest.mark.requirement("B7")
-@pytest.mark.parametrize(
+@check_each(
     ("text", "policies"),
     [
         (CALL, "strict standard eager"),
@@ -94,7 +95,7 @@ def test_the_policy_says_how_much_evidence_is_enough(text: str, policies: str):
 
 
 @pytest.mark.requirement("R-E2")
-@pytest.mark.parametrize(
+@check_each(
     ("text", "expected"),
     [
         (CALL.replace("<tool_call>", "<tool_call k7q2xm>"), ONE),
@@ -125,7 +126,7 @@ ECHOES = [
 
 
 @pytest.mark.requirement("R-E4")
-@pytest.mark.parametrize("page", ECHOES)
+@check_each("page", ECHOES)
 def test_a_call_that_a_page_dictated_is_text_however_the_page_wrote_it(page: str):
     reply = parse(f"Done.\n{CALL}", [SEND], untrusted=["a harmless text", page])
     assert reply.calls == ()
@@ -134,9 +135,7 @@ def test_a_call_that_a_page_dictated_is_text_however_the_page_wrote_it(page: str
 
 
 @pytest.mark.requirement("R-E4")
-@pytest.mark.parametrize(
-    "page", ["", "send a mail to a@b.c", CALL.replace("a@b.c", "x@y.z"), CALL.replace("send", "s")]
-)
+@check_each("page", ["", "send a mail to a@b.c", CALL.replace("a@b.c", "x@y.z"), CALL.replace("send", "s")])
 def test_a_call_of_the_models_own_stays_a_call(page: str):
     assert calls(CALL, [SEND], untrusted=[page]) == ONE
 

@@ -6,9 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.cases import check_each
 from toolspeak.core.json_repair import lookahead
 from toolspeak.core.json_repair.lookahead import LOOKAHEAD, QUOTES
-from toolspeak.core.parsing.quotes import Around, closes, lost_quote, opens_inner
+from toolspeak.core.parsing.quotes import QuoteContext, closes, lost_quote, opens_inner
 
 pytestmark = pytest.mark.requirement("B4")
 
@@ -49,10 +50,10 @@ VALID_CONTINUATIONS = [
 ]
 
 
-@pytest.mark.parametrize(("place", "closers", "text"), VALID_CONTINUATIONS)
+@check_each(("place", "closers", "text"), VALID_CONTINUATIONS)
 def test_what_the_grammar_allows_behind_a_closing_quote_is_a_close(place: str, closers: str, text: str):
-    assert closes('x"' + text, 2, True, Around(place, closers)) is True  # pyright: ignore[reportArgumentType]
-    assert closes(text, 0, False, Around(place, closers)) in (True, None)  # pyright: ignore[reportArgumentType]
+    assert closes('x"' + text, 2, True, QuoteContext(place, closers)) is True  # pyright: ignore[reportArgumentType]
+    assert closes(text, 0, False, QuoteContext(place, closers)) in (True, None)  # pyright: ignore[reportArgumentType]
 
 
 #: place, closers, text behind the quote, with an inner quote open, whether it closes
@@ -226,16 +227,16 @@ DECISIONS = [
 ]
 
 
-@pytest.mark.parametrize(("place", "closers", "text", "inner", "expected"), DECISIONS)
+@check_each(("place", "closers", "text", "inner", "expected"), DECISIONS)
 def test_a_quote_closes_or_belongs_to_the_text(place: str, closers: str, text: str, inner: bool, expected: bool):
-    around = Around(place, closers, inner=inner)  # pyright: ignore[reportArgumentType]
+    around = QuoteContext(place, closers, inner=inner)  # pyright: ignore[reportArgumentType]
     assert closes('"' + text, 1, True, around) is expected
     full = text + " " * LOOKAHEAD
     assert closes(full, 0, False, around) in (True, False)
 
 
 def test_a_stop_mark_behind_a_quote_closes_the_string():
-    around = Around("object", "}", stops=("</call>", "[/X]"))
+    around = QuoteContext("object", "}", stops=("</call>", "[/X]"))
     assert closes("</call>", 0, False, around) is True
     assert closes(" [/X]", 0, False, around) is True
     assert closes("</ca", 0, False, around) is None
@@ -247,13 +248,13 @@ def test_a_stop_mark_behind_a_quote_closes_the_string():
 
 
 def test_only_quotes_of_the_same_family_show_that_a_closer_is_text():
-    assert closes("}' x'}", 0, False, Around("object", "}", ends='"')) is True
-    assert closes("}' x'}", 0, False, Around("object", "}", ends="'")) is False
-    assert closes("}” x”}", 0, False, Around("object", "}", ends='”"')) is False
+    assert closes("}' x'}", 0, False, QuoteContext("object", "}", ends='"')) is True
+    assert closes("}' x'}", 0, False, QuoteContext("object", "}", ends="'")) is False
+    assert closes("}” x”}", 0, False, QuoteContext("object", "}", ends='”"')) is False
 
 
 def test_without_an_answer_the_end_closes_and_a_full_window_keeps_to_pairs():
-    around = Around("object", "}")
+    around = QuoteContext("object", "}")
     assert closes("", 0, False, around) is None
     assert closes("", 0, True, around) is True
     assert closes(" " * (LOOKAHEAD - 1), 0, False, around) is None
@@ -267,22 +268,22 @@ def test_without_an_answer_the_end_closes_and_a_full_window_keeps_to_pairs():
 UNDECIDED = [", ", ', "b', ', "b"', ', "b" ', ', "b",', ', "b", ', ', "b", "c', ', "b"]', ',  "b" , "']
 
 
-@pytest.mark.parametrize("text", UNDECIDED)
+@check_each("text", UNDECIDED)
 def test_a_list_that_has_not_ended_is_waited_for(text: str):
-    assert closes(text, 0, False, Around("array", "]]", inner=True)) is None
+    assert closes(text, 0, False, QuoteContext("array", "]]", inner=True)) is None
 
 
-@pytest.mark.parametrize("text", ["a", "1", "{", "/", "}", "<", "é"])
+@check_each("text", ["a", "1", "{", "/", "}", "<", "é"])
 def test_an_inner_quote_opens_when_text_follows_at_once(text: str):
     assert opens_inner('"' + text, 1)
 
 
-@pytest.mark.parametrize("text", [" a", "\n", ".", ",", ";", ":", "!", "?", ")", "-"])
+@check_each("text", [" a", "\n", ".", ",", ";", ":", "!", "?", ")", "-"])
 def test_an_inner_quote_does_not_open_before_a_space_or_the_end_of_a_phrase(text: str):
     assert not opens_inner('"' + text, 1)
 
 
-@pytest.mark.parametrize(
+@check_each(
     ("text", "expected"),
     [
         (', "b": 1', True),
@@ -315,7 +316,7 @@ PIECES = (
 ).split("~")
 TEXTS = st.lists(st.sampled_from(PIECES), max_size=12).map("".join)
 AROUNDS = st.builds(
-    Around,
+    QuoteContext,
     st.sampled_from(["key", "object", "array", "element", "call", "argument"]),
     st.sampled_from(["}", "]", ")", "}}", "]}", "}]", ")}"]),
     st.sampled_from([(), ("</t>",), ("```", "]]")]),
@@ -325,15 +326,15 @@ AROUNDS = st.builds(
 
 
 @given(TEXTS, TEXTS, AROUNDS)
-def test_more_text_never_changes_whether_a_quote_closes(text: str, more: str, around: Around):
+def test_more_text_never_changes_whether_a_quote_closes(text: str, more: str, around: QuoteContext):
     answer = closes(text, 0, False, around)
     if answer is not None:
         assert closes(text + more, 0, False, around) is answer
 
 
-QUESTIONS = [lookahead.begins_value, lookahead.key_ahead, lookahead.named_argument_ahead, lookahead.key_behind_comma]
-AT_QUOTE = [lookahead.quoted_key_at, lookahead.quoted_colon, lookahead.delimiter_behind_quote]
-AT_COMMA = [lookahead.number_behind_comma, lookahead.array_behind_comma]
+QUESTIONS = [lookahead.begins_value, lookahead.key_ahead, lookahead.named_argument_ahead, lookahead.key_after_comma]
+AT_QUOTE = [lookahead.quoted_key_at, lookahead.quoted_colon, lookahead.delimiter_after_quote]
+AT_COMMA = [lookahead.number_after_comma, lookahead.array_after_comma]
 
 
 @given(TEXTS, TEXTS)
@@ -348,7 +349,7 @@ def test_more_text_never_changes_what_stands_ahead(text: str, more: str):
         assert lost_quote("," + text + more, 0, False) is answer
 
 
-@pytest.mark.parametrize(
+@check_each(
     ("text", "expected"),
     [
         ('"a": 1', True),
@@ -391,7 +392,7 @@ def test_a_key_ahead_is_recognised(text: str, expected: bool | None):
     assert lookahead.key_ahead(", " + text, 1) is expected
 
 
-@pytest.mark.parametrize(
+@check_each(
     ("text", "expected"),
     [
         ("a=1", True),
@@ -409,8 +410,8 @@ def test_a_named_argument_ahead_is_recognised(text: str, expected: bool | None):
 
 
 def test_the_parts_of_a_window_are_found():
-    assert lookahead.skip(" \n\ufeff\u00a0x", 0) == 4
-    assert lookahead.skip("x", 0) == 0
+    assert lookahead.skip_spaces(" \n\ufeff\u00a0x", 0) == 4
+    assert lookahead.skip_spaces("x", 0) == 0
     assert lookahead.quoted_end('"a\\"b" c', 0) == 6
     assert lookahead.quoted_end('"ab', 0) == 4
     assert lookahead.quoted_end('"ab\\', 0) == 5

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.cases import check_each
 from tests.core.scanner_helpers import (
     CALL,
     CALLED,
@@ -195,7 +196,7 @@ STREAMS: dict[str, Stream] = {
     "a mark that is cut at its last character": [("<tool_call", []), (CLOSE, ["say <tool_call"])],
     "a mark with an attribute that is cut": [('<invoke name="f', []), (CLOSE, ['say <invoke name="f'])],
 }
-each_stream = pytest.mark.parametrize("name", STREAMS)
+each_stream = check_each("name", STREAMS)
 
 
 @each_stream
@@ -228,8 +229,8 @@ def test_closing_twice_says_nothing_more():
     assert reader.close() == []
 
 
-@pytest.mark.parametrize("text", ["", "hello", "hello <too", f"{CALL}", '<tool_call>{"name":"f","arguments":{"a":"b'])
-@pytest.mark.parametrize("more", ["", "more"])
+@check_each("text", ["", "hello", "hello <too", f"{CALL}", '<tool_call>{"name":"f","arguments":{"a":"b'])
+@check_each("more", ["", "more"])
 def test_a_closed_scanner_takes_nothing_more(text: str, more: str):
     reader = Scanner(TOOLS)
     reader.feed(text)
@@ -242,11 +243,11 @@ def test_closing_at_once_says_nothing():
     assert Scanner().close() == []
 
 
-@pytest.mark.parametrize("text", ["\ud800", "a\udc00b", f"{CALL}\ud800", "hello \ud83d\ude00"])
+@check_each("text", ["\ud800", "a\udc00b", f"{CALL}\ud800", "hello \ud83d\ude00"])
 @pytest.mark.requirement("R-E6")
 def test_halves_of_a_surrogate_pair_are_replaced_and_noted_once(text: str):
     reply = read(text + text)
     assert "\ufffd" in reply.text
     assert not any("\ud800" <= char <= "\udfff" for char in reply.text)
     assert [note.code for note in reply.notes].count("invalid_unicode") == 1
-    assert reply.notes[-1].detail == "the text held halves of surrogate pairs; U+FFFD stands for them"
+    assert reply.notes[-1].detail == "lone surrogates were replaced by U+FFFD"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.cases import check_each
 from tests.core.scanner_helpers import (
     CALL,
     FENCED,
@@ -16,12 +17,12 @@ from tests.core.scanner_helpers import (
     why,
 )
 from toolspeak import Reply, Scanner, parse
-from toolspeak.core.parsing import context as desk
+from toolspeak.core.parsing import context
 from toolspeak.core.parsing import mark_search as module
 from toolspeak.core.parsing.dialect_interface import NONE
 from toolspeak.core.parsing.mark_search import MAX_REJECTED
-from toolspeak.core.parsing.pending_calls import MAX_TAIL
 from toolspeak.core.parsing.scanner import MAX_FENCE_LINE
+from toolspeak.core.parsing.text_position import MAX_TAIL
 
 # ---- other marks
 
@@ -37,7 +38,7 @@ def test_a_call_may_stand_right_behind_the_words_of_a_final_answer():
     assert (reply.text, len(reply.calls)) == ("a\nFinal Answer:", 1)
 
 
-@pytest.mark.parametrize("closer", ["</tool_call>", "</invoke>", "</f>"])
+@check_each("closer", ["</tool_call>", "</invoke>", "</f>"])
 def test_a_stray_closer_is_dropped_only_behind_a_call(closer: str):
     assert read(f"a{closer}b").text == f"a{closer}b"
     assert read(f"{closer}b").text == f"{closer}b"
@@ -45,7 +46,7 @@ def test_a_stray_closer_is_dropped_only_behind_a_call(closer: str):
     assert read(f"{CALL} a{closer}b").text == f" a{closer}b"
 
 
-@pytest.mark.parametrize("noise", ["<|START_RESPONSE|>", "]<]minimax[>[", "<|open|>x<|sep|>", "<|close|>x<|sep|>"])
+@check_each("noise", ["<|START_RESPONSE|>", "]<]minimax[>[", "<|open|>x<|sep|>", "<|close|>x<|sep|>"])
 def test_marks_of_the_transport_are_dropped(noise: str):
     assert read(f"a {noise}b{noise} c").text == "a b c"
 
@@ -56,7 +57,7 @@ def test_what_stands_before_a_dropped_mark_decides_whether_a_line_begins():
     assert evidence(f"<|eot|>{CALL}")["line_start"] is True
 
 
-@pytest.mark.parametrize(
+@check_each(
     ("text", "said"),
     [
         ("<s>Hello", "Hello"),
@@ -72,7 +73,7 @@ def test_the_token_that_begins_an_answer_is_dropped_only_where_one_begins(text: 
 
 
 @pytest.mark.requirement("B7")
-@pytest.mark.parametrize(
+@check_each(
     ("text", "said"),
     [
         ("Hello.<|im_end|>", "Hello."),
@@ -87,7 +88,7 @@ def test_a_token_that_ends_the_turn_is_cut_off_with_a_note(text: str, said: str)
     assert (reply.text, codes(reply)) == (said, ["end_token"])
 
 
-@pytest.mark.parametrize(
+@check_each(
     "text",
     [
         "Write <|im_end|> there.",
@@ -128,7 +129,7 @@ def test_long_tags_are_read_with_the_name_inside():
     assert (reply.reasoning, reply.text, len(reply.calls)) == ("a", "b", 1)
 
 
-@pytest.mark.parametrize(
+@check_each(
     ("tag", "body"),
     [('<tool_call name="f">', "{}"), ('<tool_call id="1">', OBJECT), ('<function_call name="f">', "{}")],
 )
@@ -137,9 +138,7 @@ def test_a_tag_may_name_the_call_in_an_attribute(tag: str, body: str):
     assert (reply.text, [(call.name, call.arguments) for call in reply.calls]) == ("a  b", [("f", {})])
 
 
-@pytest.mark.parametrize(
-    "text", ["<|open|>", "<|open|>" + "x" * 300, "<invoke", "<invoke <b", '<tool_call "', "<invoke name='f"]
-)
+@check_each("text", ["<|open|>", "<|open|>" + "x" * 300, "<invoke", "<invoke <b", '<tool_call "', "<invoke name='f"])
 def test_a_tag_that_is_none_is_text(text: str):
     reply = read(f"{text}\n{CALL}")
     assert reply.text.startswith(text)
@@ -147,26 +146,24 @@ def test_a_tag_that_is_none_is_text(text: str):
     assert read(text) == Reply(text=text)
 
 
-@pytest.mark.parametrize(
-    "text", ["[TOOL_CALLS]", "[TOOL_CALLS", "[THINKING] a", "[", "]", "{", "[[", '["a"]', "]<]mini", "[f"]
-)
+@check_each("text", ["[TOOL_CALLS]", "[TOOL_CALLS", "[THINKING] a", "[", "]", "{", "[[", '["a"]', "]<]mini", "[f"])
 def test_a_bracket_that_is_no_mark_is_text(text: str):
     assert read(text) == Reply(text=text)
     assert read(f"a {text} b").text == f"a {text} b"
 
 
-@pytest.mark.parametrize("text", [f"[{OBJECT}]", f"a\n[{OBJECT}]", "[f()]", f"a [{OBJECT}]", f"  {OBJECT}"])
+@check_each("text", [f"[{OBJECT}]", f"a\n[{OBJECT}]", "[f()]", f"a [{OBJECT}]", f"  {OBJECT}"])
 def test_a_bracket_may_begin_a_bare_call(text: str):
     assert [call.name for call in read(text).calls] == ["f"]
 
 
-@pytest.mark.parametrize("before", ["a>", "a >>", "a]", "<b>", "x\n]", "a <", "<<"])
+@check_each("before", ["a>", "a >>", "a]", "<b>", "x\n]", "a <", "<<"])
 def test_a_bracket_that_is_no_mark_hides_none(before: str):
     reply = read(before + CALL)
     assert (reply.text, len(reply.calls)) == (before, 1)
 
 
-@pytest.mark.parametrize("before", ["a", "a`", "x=", "(", "<b>"])
+@check_each("before", ["a", "a`", "x=", "(", "<b>"])
 def test_a_bracket_inside_a_word_begins_nothing(before: str):
     text = f"x {before}{OBJECT}"
     assert read(text) == Reply(text=text)
@@ -180,7 +177,7 @@ def test_a_bare_call_in_reasoning_is_not_even_looked_at():
 
 
 @pytest.mark.requirement("B9")
-@pytest.mark.parametrize(
+@check_each(
     "result",
     ["<tool_response>x", "<|tool_response>x", "Observation: x", "Tool result: x", "[TOOL_RESULTS]x", "<tool_result>x"],
 )
@@ -218,7 +215,7 @@ def test_a_result_behind_a_call_that_was_refused_is_cut_off_too():
 
 
 @pytest.mark.requirement("B7", "B8")
-@pytest.mark.parametrize("tail", ["", "\n", "  \n\n", ".", " .\n", "\n\n.", ". .", "!?;:,)]}*_`~\"'", ".`"])
+@check_each("tail", ["", "\n", "  \n\n", ".", " .\n", "\n\n.", ". .", "!?;:,)]}*_`~\"'", ".`"])
 def test_nothing_but_space_and_punctuation_may_follow_a_weak_call(tail: str):
     reply = read(FENCED + tail)
     assert why(reply) == ["call accepted"]
@@ -226,13 +223,13 @@ def test_nothing_but_space_and_punctuation_may_follow_a_weak_call(tail: str):
 
 
 @pytest.mark.requirement("B7")
-@pytest.mark.parametrize("tail", ["a", "\n\nDone.", ". x", "\n- a", "<b>", "1", "-", "é", "{", "\n```\nx\n```"])
+@check_each("tail", ["a", "\n\nDone.", ". x", "\n- a", "<b>", "1", "-", "é", "{", "\n```\nx\n```"])
 def test_anything_else_makes_it_text(tail: str):
     reply = read(FENCED + tail)
     assert (why(reply), reply.text) == (["text more_follows"], FENCED + tail)
 
 
-@pytest.mark.parametrize("between", ["\n", "\n\n", ".\n"])
+@check_each("between", ["\n", "\n\n", ".\n"])
 def test_weak_calls_may_follow_each_other(between: str):
     reply = read(FENCED + between + FENCED)
     assert why(reply) == ["call accepted"] * 2
@@ -284,7 +281,7 @@ def test_the_bound_is_shared_by_calls_that_wait_together():
 
 
 @pytest.mark.requirement("B6", "B8")
-@pytest.mark.parametrize(
+@check_each(
     "text",
     [
         "<tool_call>",
@@ -315,7 +312,7 @@ def test_a_candidate_that_never_got_a_name_is_text_in_the_end(text: str):
 
 
 @pytest.mark.requirement("B6")
-@pytest.mark.parametrize(
+@check_each(
     "text",
     [
         '<tool_call>{"name":"f","arguments":',
@@ -350,12 +347,15 @@ def test_a_mark_that_is_missing_behind_a_call_is_noted():
     assert codes(read(f"<tool_call>{OBJECT} a {CALL}")) == ["missing_close_tag"]
 
 
-@pytest.mark.parametrize(
+@check_each(
     ("text", "notes"),
     [
-        ("a<|im_end|>", [("end_token", "a token that ends the turn stood in the text; it was cut off")]),
+        ("a<|im_end|>", [("end_token", "a token that ends the turn was removed from the end of the text")]),
         (f"<tool_call>{OBJECT}", [("missing_close_tag", "`</tool_call>` is missing")]),
-        (f"<tool_call>{OBJECT} a</tool_call>", [("text_in_block", "text stood between a call and its closing mark")]),
+        (
+            f"<tool_call>{OBJECT} a</tool_call>",
+            [("text_in_block", "there was text between a call and its closing mark")],
+        ),
         ("<think>a", [("reasoning_unclosed", "")]),
         ("a</think>b</think>c", [("reasoning_unopened", "")]),
     ],
@@ -369,7 +369,7 @@ def test_what_was_done_to_the_text_is_told_once_in_a_sentence(text: str, notes: 
 
 def test_the_limits_are_what_the_documents_say():
     assert (MAX_FENCE_LINE, MAX_REJECTED, MAX_TAIL, NONE) == (120, 2000, 4096, -2)
-    assert desk.MAX_CALLS == 2048
+    assert context.MAX_CALLS == 2048
 
 
 GIVEN_UP = ["<tool_call>?</tool_call>", '<tool_call>{"name":"x"}</tool_call>', "<invoke <b>", "```json action\n?\n```"]
@@ -388,7 +388,7 @@ def test_after_so_many_candidates_that_were_none_the_text_is_not_about_calls(
     assert (len(few.calls), few.text.rstrip()) == (1, f"{unit}\n{unit}")
     assert (many.calls, many.text) == ((), f"{unit}\n{unit}\n{unit}\n{text}")
     assert [note.detail for note in many.notes if note.code == "too_many_calls"] == [
-        "behind 3 that were none no more are looked for"
+        "gave up looking for calls after 3 rejected candidates"
     ]
 
 
@@ -401,10 +401,10 @@ def test_reasoning_is_still_separated_when_calls_are_no_longer_looked_for(monkey
 
 @pytest.mark.requirement("R-T12")
 def test_behind_very_many_calls_no_more_are_looked_for(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(desk, "MAX_CALLS", 3)
+    monkeypatch.setattr(context, "MAX_CALLS", 3)
     reply = read(CALL * 5)
     assert (len(reply.calls), reply.text, codes(reply)) == (3, CALL * 2, ["too_many_calls"])
-    assert reply.notes[0].detail == "behind 3 calls no more are looked for"
+    assert reply.notes[0].detail == "gave up looking for calls after 3 calls"
 
 
 def test_candidates_that_were_calls_do_not_count(monkeypatch: pytest.MonkeyPatch):
@@ -430,8 +430,8 @@ def test_a_run_of_ticks_is_not_held_for_ever():
     assert told(reader.feed("`" * MAX_FENCE_LINE)) == ["say " + "`" * (MAX_FENCE_LINE + 2)]
 
 
-@pytest.mark.parametrize("before", ["a ", f"{FENCED} "])
-@pytest.mark.parametrize(
+@check_each("before", ["a ", f"{FENCED} "])
+@check_each(
     ("ticks", "called"), [(3, True), (32, True), (MAX_FENCE_LINE - 1, True), (MAX_FENCE_LINE, False), (150, False)]
 )
 def test_a_run_of_ticks_that_is_too_long_opens_nothing(before: str, ticks: int, called: bool):
@@ -448,7 +448,7 @@ def test_a_run_of_ticks_that_is_too_long_is_not_looked_at_in_pieces():
 
 
 @pytest.mark.requirement("R-E2")
-@pytest.mark.parametrize(
+@check_each(
     ("text", "nonce", "expected"),
     [
         (CALL, None, None),

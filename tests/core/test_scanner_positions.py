@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.cases import check_each
 from tests.core.scanner_helpers import (
     CALL,
     OBJECT,
@@ -20,7 +21,7 @@ from toolspeak.core.parsing.scanner import MAX_FENCE_LINE
 
 
 @pytest.mark.requirement("R-E5", "B7")
-@pytest.mark.parametrize(
+@check_each(
     ("before", "line_start", "answer_start"),
     [
         ("", True, True),
@@ -53,7 +54,7 @@ def test_the_place_of_a_mark_is_evidence(before: str, line_start: bool, answer_s
     assert (found["in_fence"], found["in_code"], found["in_reasoning"]) == (False, False, False)
 
 
-@pytest.mark.parametrize("between", ["", " ", "\n", "</tool_call>", "<|im_end|>", " </tool_call> "])
+@check_each("between", ["", " ", "\n", "</tool_call>", "<|im_end|>", " </tool_call> "])
 def test_a_call_behind_a_call_stands_at_the_start(between: str):
     first, second = read(CALL + between + CALL, policy="strict").candidates
     assert (first.verdict, second.verdict) == ("call", "call")
@@ -65,7 +66,7 @@ def test_a_call_behind_a_call_and_text_does_not():
 
 
 @pytest.mark.requirement("R-E5")
-@pytest.mark.parametrize(
+@check_each(
     ("before", "in_code"),
     [
         ("`", True),
@@ -89,14 +90,14 @@ def test_a_mark_behind_an_odd_number_of_ticks_stands_in_code(before: str, in_cod
 
 
 @pytest.mark.requirement("R-E5")
-@pytest.mark.parametrize("text", [f"`{CALL}`", f"``{CALL}``", f"a `b` ``{CALL}``", f"`{OBJECT}`", f"a ` {OBJECT} `"])
+@check_each("text", [f"`{CALL}`", f"``{CALL}``", f"a `b` ``{CALL}``", f"`{OBJECT}`", f"a ` {OBJECT} `"])
 def test_a_call_in_inline_code_is_text(text: str):
     reply = read(text)
     assert (reply.text, reply.calls) == (text, ())
 
 
-@pytest.mark.parametrize("mark", ["<think>", "</think>", "<tool_response>", "<|end|>", "<|im_end|>", "[THINK]", "</s>"])
-@pytest.mark.parametrize("around", ["`{}`", "```\n{}\n```", "~~~\n{}\n~~~\n"])
+@check_each("mark", ["<think>", "</think>", "<tool_response>", "<|end|>", "<|im_end|>", "[THINK]", "</s>"])
+@check_each("around", ["`{}`", "```\n{}\n```", "~~~\n{}\n~~~\n"])
 @pytest.mark.requirement("R-E5")
 def test_every_mark_in_code_is_text(mark: str, around: str):
     text = around.format(mark)
@@ -108,7 +109,7 @@ def test_every_mark_in_code_is_text(mark: str, around: str):
 
 
 @pytest.mark.requirement("R-E5", "B7")
-@pytest.mark.parametrize(
+@check_each(
     ("fence", "closer"),
     [
         ("```", "```"),
@@ -131,14 +132,14 @@ def test_a_fence_ends_with_as_many_marks_as_it_began(fence: str, closer: str):
 
 
 @pytest.mark.requirement("R-E5")
-@pytest.mark.parametrize("other", ["```", "~~~", "~~~~", "```` x", "a ````", "`````\u00a0x"])
+@check_each("other", ["```", "~~~", "~~~~", "```` x", "a ````", "`````\u00a0x"])
 def test_a_fence_does_not_end_with_anything_else(other: str):
     text = f"````\n{other}\n{CALL}\n"
     reply = read(text)
     assert (why(reply), reply.text) == (["text in_fence"], text)
 
 
-@pytest.mark.parametrize(
+@check_each(
     "line", ["``", "~~", "```a`b", "~~~a~b", "`" * 33, "~" * 33, "```" + "x" * (MAX_FENCE_LINE + 1), "a ```", "-```"]
 )
 def test_a_line_that_is_no_fence_opens_none(line: str):
@@ -147,7 +148,7 @@ def test_a_line_that_is_no_fence_opens_none(line: str):
 
 
 @pytest.mark.requirement("B10")
-@pytest.mark.parametrize("open_code", ["```\n", "```js\nx\n", "```js\nx\n```", "```js\n~~~", "`", "a `b"])
+@check_each("open_code", ["```\n", "```js\nx\n", "```js\nx\n```", "```js\n~~~", "`", "a `b"])
 def test_code_that_is_left_open_in_reasoning_does_not_reach_behind_it(open_code: str):
     reply = read(f"<think>a\n{open_code}</think>\n{CALL}")
     assert (reply.reasoning, reply.text, len(reply.calls)) == (f"a\n{open_code}", "\n", 1)
@@ -165,7 +166,7 @@ def test_an_action_fence_in_a_line_of_reasoning_opens_nothing():
     assert (reply.reasoning, reply.text, reply.calls) == (text, "ok", ())
 
 
-@pytest.mark.parametrize(
+@check_each(
     ("info", "called"),
     [
         ("json action", True),
@@ -195,7 +196,7 @@ def test_an_action_fence_that_holds_no_call_is_a_fence():
     assert (why(reply), reply.text) == (["text in_fence", "call accepted"], text)
 
 
-@pytest.mark.parametrize("info", ["json", ""])
+@check_each("info", ["json", ""])
 def test_a_json_fence_that_holds_no_call_is_a_fence(info: str):
     text = f'```{info}\n{{"name": 1, "x": 2}}\n{CALL}\n```\n'
     reply = read(text + CALL)
@@ -237,7 +238,7 @@ def test_a_bare_call_in_code_is_not_even_looked_at():
     assert read(f"<think>{lines[6:-3]}</think>").candidates == ()
 
 
-@pytest.mark.parametrize("open_fence", [f"```json action\n{OBJECT}\nmore\n", f"~~~~json action\n{OBJECT}\nmore\n"])
+@check_each("open_fence", [f"```json action\n{OBJECT}\nmore\n", f"~~~~json action\n{OBJECT}\nmore\n"])
 def test_a_fence_that_goes_on_behind_its_call_is_closed_by_its_marks(open_fence: str):
     marks = open_fence.partition("json")[0]
     reply = read(f"{open_fence}{CALL}\n{marks}\n{CALL}")

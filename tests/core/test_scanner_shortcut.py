@@ -8,18 +8,18 @@ from typing import Any
 
 import pytest
 
+from tests.cases import check_each
 from tests.core.scanner_helpers import CALLED, TOOLS, scan, told
 from toolspeak import Scanner, fold
-from toolspeak.core.events import (
-    CallArgs,
-)
+from toolspeak.core.events import CallArgs, Event, ReasoningDelta, TextDelta
 from toolspeak.core.parsing import scanner as module
 from toolspeak.core.parsing.acceptance import Evidence
 from toolspeak.core.parsing.call_builder import CallBuilder
-from toolspeak.core.parsing.context import Desk
+from toolspeak.core.parsing.context import ParseContext
 from toolspeak.core.parsing.dialect_interface import NONE, Opening, Progress
-from toolspeak.core.parsing.fast_paths import Run
+from toolspeak.core.parsing.fast_paths import FastPath
 from toolspeak.core.parsing.tags import MORE, read_head
+from toolspeak.dialects.openings import Marks
 
 # ---- the shortcut
 
@@ -28,18 +28,18 @@ class FakeReader:
     """`!` closes the block, `|` ends it without closing it, `?` and `<` end it badly. `+` begins a call, `;` ends it.
     A `%` is not read before the next character has come, a `&` never."""
 
-    def __init__(self, desk: Desk, evidence: Evidence, run: Run | None, channel: str) -> None:
+    def __init__(self, context: ParseContext, evidence: Evidence, fast_path: FastPath | None, channel: str) -> None:
         self.state: Progress = "open"
         self.closed = False
-        self.owes = ""
+        self.due_closer = ""
         self.fence = ""
         self.channel = ""
         self.builders: list[CallBuilder] = []
         self.evidence = evidence
         self.fed: list[str] = []
         self.finished = 0
-        self._desk = desk
-        self._run = run
+        self._context = context
+        self._fast_path = fast_path
         self._channel = channel
 
     def feed(self, buf: str, pos: int, final: bool) -> int:
@@ -53,7 +53,7 @@ class FakeReader:
                 return pos
             pos += 1
             if char == "+":
-                self.builders.append(CallBuilder(self._desk, self.evidence))
+                self.builders.append(CallBuilder(self._context, self.evidence))
                 self.builders[-1].take_name("f")
             if char in ";!|":
                 for builder in self.builders:
@@ -71,17 +71,17 @@ class FakeReader:
             builder.cut()
         self.state = "done" if self._channel == "done" else "failed"
 
-    def run(self) -> Run | None:
-        return self._run if self.state == "open" else None
+    def fast_path(self) -> FastPath | None:
+        return self._fast_path if self.state == "open" else None
 
 
 class FakeTable:
     """`<go>`, `[go]`, `]<go[`, `go:` at the start of a line, a fence `go`, `{go` and `[{go` open. `[x]` and `]<x[`
     are dropped, `</go>` closes."""
 
-    def __init__(self, opening: Opening, run: Run | None = None, channel: str = "") -> None:
+    def __init__(self, opening: Opening, fast_path: FastPath | None = None, channel: str = "") -> None:
         self.opening = opening
-        self.run = run
+        self.fast_path = fast_path
         self.channel = channel
         self.readers: list[FakeReader] = []
 
@@ -99,7 +99,7 @@ class FakeTable:
     def meaning(self, head: str) -> Any:
         return self.tag(*read_head(head))
 
-    def named(self, opening: Opening, tag: Any) -> Opening:
+    def with_attributes(self, opening: Opening, tag: Any) -> Opening:
         return opening
 
     def may_become_tag(self, name: str) -> bool:
@@ -130,18 +130,18 @@ class FakeTable:
         found = self._find(("{go", "[{go"), buf, pos, final)
         return found if isinstance(found, int) else self.opening
 
-    def reader(self, opening: Opening, desk: Desk, evidence: Evidence) -> FakeReader:
+    def reader(self, opening: Opening, context: ParseContext, evidence: Evidence) -> FakeReader:
         assert opening is self.opening
-        self.readers.append(FakeReader(desk, evidence, self.run, self.channel))
+        self.readers.append(FakeReader(context, evidence, self.fast_path, self.channel))
         return self.readers[-1]
 
 
 def fake(
-    *pieces: str, opening: Opening | None = None, run: Run | None = None, channel: str = ""
+    *pieces: str, opening: Opening | None = None, fast_path: FastPath | None = None, channel: str = ""
 ) -> tuple[Any, FakeTable]:
     """What each piece gives, the last being what closing gives; and the table."""
-    table = FakeTable(opening or Opening("d"), run, channel)
-    reader = module.Scanner(Desk(None), table)
+    table = FakeTable(opening or Opening("d"), fast_path, channel)
+    reader = module.TextScanner(ParseContext(None), table)
     return [*(told(reader.feed(piece)) for piece in pieces), told(reader.close())], table
 
 
@@ -172,7 +172,7 @@ def test_a_block_that_failed_at_its_own_mark_does_not_open_again():
     assert (events, len(table.readers)) == ([["say a <go>b"], []], 1)
 
 
-@pytest.mark.parametrize("mark", ["<go>", "[go]", "]<go[", "\ngo:", "{go", "[{go", "\n```go\n", "\n~~~~ go\n"])
+@check_each("mark", ["<go>", "[go]", "]<go[", "\ngo:", "{go", "[{go", "\n```go\n", "\n~~~~ go\n"])
 def test_every_kind_of_mark_opens_and_may_be_cut_anywhere(mark: str):
     whole, _ = fake(f"a {mark}b!c")
     assert whole[0][-1].startswith(f"say a {mark.rstrip()}")
@@ -182,20 +182,20 @@ def test_every_kind_of_mark_opens_and_may_be_cut_anywhere(mark: str):
         assert "".join(text for group in events for text in group).replace("say ", "") == f"a {mark}b!c"
 
 
-@pytest.mark.parametrize("mark", ["[x]", "]<x["])
+@check_each("mark", ["[x]", "]<x["])
 def test_a_dropped_mark_in_code_is_text(mark: str):
     assert fake(f"a {mark}b")[0][0] == ["say a b"]
     assert fake(f"a `{mark}b")[0][0] == [f"say a `{mark}b"]
 
 
-@pytest.mark.parametrize("mark", ["[go", "]<go", "go", "{g", "<g", "```go"])
+@check_each("mark", ["[go", "]<go", "go", "{g", "<g", "```go"])
 def test_a_mark_that_is_not_whole_in_the_end_is_text(mark: str):
     events, table = fake(f"\n{mark}")
     assert "".join(text for group in events for text in group).replace("say ", "") == f"\n{mark}"
     assert table.readers == []
 
 
-@pytest.mark.parametrize(
+@check_each(
     ("text", "line_start"),
     [
         ("<go>a\n<go>!", True),
@@ -221,7 +221,7 @@ def test_the_ticks_of_a_failed_block_are_its_own():
     assert not table.readers[1].evidence.in_code
 
 
-@pytest.mark.parametrize(("end", "in_fence"), [("?", True), ("!", False), ("+!", False), ("+|", True), ("+;?", False)])
+@check_each(("end", "in_fence"), [("?", True), ("!", False), ("+!", False), ("+|", True), ("+;?", False)])
 def test_a_fence_is_open_until_it_is_closed(end: str, in_fence: bool):
     _, table = fake(f"```go\na{end}\n<go>!")
     assert table.readers[1].evidence.in_fence is in_fence
@@ -255,7 +255,7 @@ def test_several_calls_may_come_from_one_block():
 # ---- the end of the text inside a block
 
 
-@pytest.mark.parametrize(
+@check_each(
     ("text", "channel", "expected"),
     [
         ("<go>ab&c", "", ["say <go>ab&c"]),
@@ -280,7 +280,7 @@ def test_what_a_reader_holds_back_is_given_to_it_again():
     assert table.readers[0].fed == ["a%", "%", "%b%", "%", "%c!"]
 
 
-@pytest.mark.parametrize(("channel", "then"), [("", "say <go>!x"), ("final", "say x"), ("analysis", "think x")])
+@check_each(("channel", "then"), [("", "say <go>!x"), ("final", "say x"), ("analysis", "think x")])
 def test_a_header_gives_the_channel_of_the_text_behind_it(channel: str, then: str):
     events, _ = fake("<go>!x", channel=channel)
     assert events[0] == [then]
@@ -303,7 +303,7 @@ def test_the_text_may_end_inside_a_block_whose_call_has_gone_out():
     assert table.readers[0].finished == 1
 
 
-def letters(room: int = sys.maxsize, grown: list[int] | None = None) -> Run:
+def letters(room: int = sys.maxsize, grown: list[int] | None = None) -> FastPath:
     """A run through letters. A comma waits for what follows it."""
 
     def read(text: str, found: re.Match[str]) -> tuple[CallArgs | None, int, bool]:
@@ -311,13 +311,13 @@ def letters(room: int = sys.maxsize, grown: list[int] | None = None) -> Run:
         return (CallArgs(0, text[:end]) if end else None), end, text[end:] == ","
 
     stops = re.compile(r"[^a-z]").search
-    return Run(stops, lambda text: CallArgs(0, text), read, room, None if grown is None else grown.append)
+    return FastPath(stops, lambda text: CallArgs(0, text), read, room, None if grown is None else grown.append)
 
 
 def test_chunks_in_which_nothing_stops_a_run_are_not_read():
     grown: list[int] = []
-    run = letters(grown=grown)
-    events, table = fake("<go>+", "ab", "c", "1", run=run)
+    fast_path = letters(grown=grown)
+    events, table = fake("<go>+", "ab", "c", "1", fast_path=fast_path)
     assert events[:3] == [["start 0 f"], ["args 0 ab"], ["args 0 c"]]
     assert table.readers[0].fed == ["+", "1"]
     assert grown[0] == 3
@@ -325,38 +325,38 @@ def test_chunks_in_which_nothing_stops_a_run_are_not_read():
 
 def test_a_run_that_is_full_ends():
     grown: list[int] = []
-    events, table = fake("<go>+", "ab", "cde", "f", run=letters(3, grown=grown))
+    events, table = fake("<go>+", "ab", "cde", "f", fast_path=letters(3, grown=grown))
     assert events[1] == ["args 0 ab"]
     assert table.readers[0].fed[:2] == ["+", "cde"]
     assert grown[0] == 2
 
 
 def test_a_run_takes_as_much_as_it_has_room_for():
-    events, table = fake("<go>+", "abc", "d", run=letters(3))
+    events, table = fake("<go>+", "abc", "d", fast_path=letters(3))
     assert events[1] == ["args 0 abc"]
     assert table.readers[0].fed == ["+", "d"]
 
 
 def test_a_character_that_says_nothing_yet_waits_for_the_next():
-    events, table = fake("<go>+", "ab,", "c", run=letters())
+    events, table = fake("<go>+", "ab,", "c", fast_path=letters())
     assert events[1] == ["args 0 ab"]
     assert table.readers[0].fed == ["+", ",c"]
 
 
 def test_what_a_run_cannot_read_is_read_the_long_way():
-    events, table = fake("<go>+", "ab1c", run=letters())
+    events, table = fake("<go>+", "ab1c", fast_path=letters())
     assert events[1] == ["args 0 ab"]
     assert table.readers[0].fed == ["+", "1c"]
 
 
 def test_what_waits_in_a_run_is_there_when_the_text_is_over():
-    events, table = fake("<go>ab", ",", run=letters())
+    events, table = fake("<go>ab", ",", fast_path=letters())
     assert events == [[], [], ["say <go>ab,"]]
     assert table.readers[0].fed == ["ab", ","]
 
 
 @pytest.mark.requirement("B8")
-@pytest.mark.parametrize("end", ['"}}', '"}, 1', '"', ""])
+@check_each("end", ['"}}', '"}, 1', '"', ""])
 def test_what_is_kept_silently_comes_back_as_text_if_it_was_no_call(end: str):
     """A bare object is held to its end. Its chunks go the short way, and none of them is lost."""
     text = '{"tool": "write_file", "args": {"content": "one, two \\n, three", "path": "' + "a b, c " * 20 + end
@@ -368,14 +368,14 @@ def test_what_is_kept_silently_comes_back_as_text_if_it_was_no_call(end: str):
 
 def test_a_run_is_told_at_the_end_how_much_came():
     grown: list[int] = []
-    fake("<go>+", "abc", run=letters(grown=grown))
+    fake("<go>+", "abc", fast_path=letters(grown=grown))
     assert grown == [3]
 
 
 def test_thinking_runs_as_plain_text_does():
     reader = Scanner()
     assert told(reader.feed("<think>so")) == ["think so"]
-    assert reader._run is not None
+    assert reader._scanner._fast_path is not None
     assert told(reader.feed(" it is")) == ["think  it is"]
     assert told(reader.feed(".</think>Yes") + reader.feed(", it is")) == ["think .", "say Yes", "say , it is"]
 
@@ -385,5 +385,40 @@ def test_plain_text_runs_only_when_the_line_and_the_answer_have_begun():
     reader = Scanner()
     for chunk in ("a", "b", "\n", "c d", "<", "b", "`"):
         reader.feed(chunk)
-        seen.append(reader._run is not None)
+        seen.append(reader._scanner._fast_path is not None)
     assert seen == [True, True, False, True, True, True, True]
+
+
+def test_blocks_are_reported_with_their_offsets_in_a_whole_text():
+    blocks: list[tuple[int, int | None, int]] = []
+    table = FakeTable(Opening("d"))
+    scanner = module.TextScanner(
+        ParseContext(None), table, lambda start, end, builders: blocks.append((start, end, len(builders)))
+    )
+    assert told(scanner.read_all("a <go>b!c <go>+d"))[0] == "say a <go>b!c "
+    assert blocks == [(2, 8, 0), (10, None, 1)]
+
+
+@check_each(
+    ("fed", "piece", "event"),
+    [
+        ("", "b", None),  # nothing has begun
+        ("a", "", None),
+        ("a", "<b", None),
+        ("a <", "b", None),  # text waits for the next chunk
+        ("a", "b", TextDelta("b")),
+        ("<think>a", "b", ReasoningDelta("b")),
+    ],
+)
+def test_plain_text_passes_through_as_one_event(fed: str, piece: str, event: Event | None):
+    context = ParseContext(None)
+    scanner = module.TextScanner(context, Marks(context))
+    scanner.feed(fed)
+    assert scanner.pass_through(TextDelta(piece)) == event
+
+
+@check_each(("room", "event"), [(4, CallArgs(0, "abc")), (2, None)])
+def test_string_arguments_pass_through_while_there_is_room(room: int, event: Event | None):
+    scanner = module.TextScanner(ParseContext(None), FakeTable(Opening("d"), letters(room)))
+    scanner.feed("<go>+")
+    assert scanner.pass_through(TextDelta("abc")) == event

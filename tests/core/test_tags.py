@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.cases import check_each
 from toolspeak.core.parsing.tags import (
     MAX_LONG_TAG,
     MAX_TAG,
@@ -41,12 +42,12 @@ FOLDED = [
 ]
 
 
-@pytest.mark.parametrize(("raw", "name"), FOLDED)
+@check_each(("raw", "name"), FOLDED)
 def test_a_name_has_one_spelling(raw: str, name: str):
     assert fold_name(raw) == name
 
 
-@pytest.mark.parametrize("namespace", NAMESPACES)
+@check_each("namespace", NAMESPACES)
 def test_a_namespace_means_nothing(namespace: str):
     assert fold_name(f"{namespace}invoke") == "invoke"
 
@@ -65,7 +66,7 @@ NAMES = [
 ]
 
 
-@pytest.mark.parametrize(("text", "expected"), NAMES)
+@check_each(("text", "expected"), NAMES)
 def test_the_name_of_a_tag_ends_where_a_name_must(text: str, expected: tuple[str, bool, int]):
     assert lex_name(text, 0) == expected
     name, closing, end = expected
@@ -105,7 +106,7 @@ TAGS = [
     ("<|open|><|sep|>", tag("open", "")),
     ("<|im_end|>", tag("open", "|im_end|")),
 ]
-each_tag = pytest.mark.parametrize(("text", "expected"), TAGS)
+each_tag = check_each(("text", "expected"), TAGS)
 
 
 @each_tag
@@ -125,12 +126,12 @@ def test_a_tag_that_is_cut_anywhere_is_not_there_yet(text: str, expected: tuple[
 NOT_TAGS = ["<", "<a", "<a b", '<a "b>', "<a “b>", "<>", "</>", "< >", "<=a>", "<a<b>", "<a b<c>", "<|open|>x"]
 
 
-@pytest.mark.parametrize("text", NOT_TAGS)
+@check_each("text", NOT_TAGS)
 def test_what_is_no_tag_when_the_text_is_over_is_none(text: str):
     assert lex_tag(text, 0, True) == NO_TAG
 
 
-@pytest.mark.parametrize("text", ["<>", "<a<b>", "<a <b", "< >"])
+@check_each("text", ["<>", "<a<b>", "<a <b", "< >"])
 def test_what_can_never_be_a_tag_is_refused_at_once(text: str):
     assert lex_tag(text, 0, False) == NO_TAG
 
@@ -168,7 +169,7 @@ WORDS = [
 
 
 @pytest.mark.requirement("R-E2")
-@pytest.mark.parametrize(("text", "found"), WORDS)
+@check_each(("text", "found"), WORDS)
 def test_a_word_is_found_only_where_it_stands_alone(text: str, found: bool):
     assert has_word(text, "k7") is found
 
@@ -185,7 +186,7 @@ ENTITIES = [
 ]
 
 
-@pytest.mark.parametrize(("text", "meaning"), ENTITIES)
+@check_each(("text", "meaning"), ENTITIES)
 def test_entities_are_decoded_once(text: str, meaning: str):
     assert unescape(text) == meaning
 

@@ -1,29 +1,55 @@
-"""Texts from outside, as people may see them."""
+"""Printable text and token estimates; the estimates are compared with two real vocabularies."""
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rs_bpe import openai  # its vocabularies are inside the package
 
-from toolspeak.core.text import UNSEEN, printable
+from tests.cases import check_each
+from toolspeak.core.text import REPLACEMENT, estimate_tokens, printable
+
+VOCABULARIES = {"o200k": openai.o200k_base(), "cl100k": openai.cl100k_base()}
 
 
-@pytest.mark.parametrize(
-    ("text", "instead", "kept", "seen"),
+@check_each(
+    ("text", "replacement", "keep", "expected"),
     [
         ("plain, wie Grüße", None, "", "plain, wie Grüße"),
         ("\x1b[2J\u202eevil\ud800", None, "", "\\x1b[2J\\u202eevil\\ud800"),
         ("a\nb\tc", None, "\n", "a\nb\\tc"),
-        ("a\nb\x00", UNSEEN, "\n", "a\nb\ufffd"),
+        ("a\nb\x00", REPLACEMENT, "\n", "a\nb\ufffd"),
         ("a\nb", " ", "", "a b"),
         ("a\x07b\n", "", "\n", "ab\n"),
     ],
 )
-def test_what_cannot_be_seen_is_written_out_or_replaced(text: str, instead: str | None, kept: str, seen: str):
-    assert printable(text, instead, kept) == seen
+def test_what_cannot_be_seen_is_written_out_or_replaced(text: str, replacement: str | None, keep: str, expected: str):
+    assert printable(text, replacement, keep) == expected
 
 
 @given(st.text())
 def test_nothing_is_left_that_steers(text: str):
     assert printable(text).isprintable()
+
+
+@check_each(
+    "sample",
+    [
+        "The quick brown fox jumps over the lazy dog, and internationalisation is a long word.",
+        '{"tool":"get_weather","parameters":{"city":"Paris","days":12345}}',
+        "def f(x: int) -> list[str]:\n    return [str(x)] * 3\n",
+        "Überprüfen Sie bitte die Größe der Straßenbahnhaltestelle.",
+        "Проверьте, пожалуйста, погоду в Москве на завтра.",
+        "请查询明天北京的天气，并发送邮件给我。",
+        "🌍🎉 emoji",
+        "",
+    ],
+)
+def test_tokens_are_estimated_on_the_safe_side(sample: str):
+    for vocabulary in VOCABULARIES.values():
+        assert vocabulary.count(sample) <= estimate_tokens(sample) <= 2.5 * vocabulary.count(sample) + 2
+
+
+@given(one=st.text(), other=st.text())
+def test_more_text_never_takes_fewer_tokens(one: str, other: str):
+    assert estimate_tokens(one) <= estimate_tokens(f"{one}\n{other}")

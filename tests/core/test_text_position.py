@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.cases import check_each
 from tests.core.chunking import cut
 from tests.core.scanner_helpers import CALL, OBJECT, TOOLS, codes, read, scan, why
 from toolspeak import Scanner, TextDelta, fold, parse
@@ -38,7 +39,7 @@ EXAMPLES = {
 
 
 @pytest.mark.requirement("B7")
-@pytest.mark.parametrize("name", EXAMPLES)
+@check_each("name", EXAMPLES)
 def test_a_call_that_is_shown_is_no_call(name: str):
     text, example = EXAMPLES[name]
     reply = read(text)
@@ -49,7 +50,7 @@ def test_a_call_that_is_shown_is_no_call(name: str):
 
 
 @pytest.mark.requirement("B7")
-@pytest.mark.parametrize("name", EXAMPLES)
+@check_each("name", EXAMPLES)
 def test_a_call_that_is_shown_in_chunks_is_no_call(name: str):
     text = EXAMPLES[name][0]
     call = text.index(OBJECT)
@@ -58,7 +59,7 @@ def test_a_call_that_is_shown_in_chunks_is_no_call(name: str):
 
 
 @pytest.mark.requirement("B7")
-@pytest.mark.parametrize("name", EXAMPLES)
+@check_each("name", EXAMPLES)
 def test_the_eager_policy_takes_it_for_a_call(name: str):
     assert len(read(EXAMPLES[name][0], policy="eager").calls) == 1
 
@@ -91,7 +92,7 @@ CALLS = {
 
 
 @pytest.mark.requirement("B7")
-@pytest.mark.parametrize("text", CALLS.values(), ids=[name.replace(" ", "-") for name in CALLS])
+@check_each("text", CALLS.values(), ids=[name.replace(" ", "-") for name in CALLS])
 def test_a_call_near_an_example_is_a_call(text: str):
     assert len(read(text).calls) == 1
 
@@ -120,7 +121,7 @@ INDENTED = {
 
 
 @pytest.mark.requirement("B7")
-@pytest.mark.parametrize("name", INDENTED)
+@check_each("name", INDENTED)
 def test_indented_code_is_a_call_only_where_the_answer_ends(name: str):
     text, calls = INDENTED[name]
     assert len(read(text).calls) == calls
@@ -131,7 +132,7 @@ def test_indented_code_is_text_under_the_strict_policy():
 
 
 @pytest.mark.requirement("B7")
-@pytest.mark.parametrize("body", ["<parameter=content>a</parameter>", '{"content": "a"}'])
+@check_each("body", ["<parameter=content>a</parameter>", '{"content": "a"}'])
 def test_a_call_in_tags_is_held_in_indented_code_too(body: str):
     text = f"So:\n\n    <function=write_file>{body}</function>"
     assert len(read(text).calls) == 1
@@ -146,7 +147,7 @@ MENTIONS = [
 
 
 @pytest.mark.requirement("B7")
-@pytest.mark.parametrize("text", MENTIONS)
+@check_each("text", MENTIONS)
 def test_a_sentence_behind_a_tag_makes_it_a_mention(text: str):
     reply = read(text)
     assert reply.calls == ()
@@ -204,7 +205,7 @@ def test_an_unknown_call_behind_a_known_one_is_text_when_it_is_long():
 
 
 @pytest.mark.requirement("B7")
-@pytest.mark.parametrize(
+@check_each(
     "text",
     [
         "[TOOL_CALLS]nobody[ARGS]" + '{"x": "' + "a" * 2 * MAX_UNKNOWN + '"}',
@@ -221,7 +222,7 @@ def test_a_long_call_of_an_unknown_tool_is_text_in_every_grammar(text: str):
 
 
 @pytest.mark.requirement("B6")
-@pytest.mark.parametrize(
+@check_each(
     "text",
     [
         '{"tool": "write_file", "args": {"content": "a',
@@ -254,7 +255,7 @@ LONG = "a" * 2 * MAX_UNKNOWN
 
 
 @pytest.mark.requirement("B7")
-@pytest.mark.parametrize(
+@check_each(
     ("text", "calls"),
     [
         (f"<tool_call>{NOBODY}</tool_call>{LONG}{CALL}", 1),
@@ -274,7 +275,7 @@ def test_what_follows_an_unknown_call_is_read_however_long_it_is(text: str, call
 
 
 @pytest.mark.requirement("B7", "B8")
-@pytest.mark.parametrize(
+@check_each(
     "text",
     [
         "So:\n<tool_call>\n\n    ✿FUNCTION✿: f\n✿ARGS✿: {}\nis how.",

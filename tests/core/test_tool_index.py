@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from toolspeak.core.parsing.tool_index import MAX_KEPT_BYTES, MAX_KEPT_TOTAL, Toolkit, Toolkits, toolkit
+from tests.cases import check_each
+from toolspeak.core.parsing.tool_index import MAX_CACHED_BYTES, MAX_CACHED_TOTAL, Toolkit, Toolkits, toolkit
 from toolspeak.core.types import Tool
 from toolspeak.errors import SchemaError, UsageError
 
@@ -42,13 +43,13 @@ def test_a_schema_is_compiled_when_it_is_needed_and_once():
 
 def test_sets_are_kept_within_bounds():
     kits = Toolkits()
-    sets = [(Tool("f", "x" * (MAX_KEPT_BYTES - 1000)),) for _ in range(MAX_KEPT_TOTAL // MAX_KEPT_BYTES + 1)]
+    sets = [(Tool("f", "x" * (MAX_CACHED_BYTES - 1000)),) for _ in range(MAX_CACHED_TOTAL // MAX_CACHED_BYTES + 1)]
     known = [kits.of(tools) for tools in sets]
     assert kits.of(sets[-1]) is known[-1]
     assert kits.of(sets[0]) is not known[0]
 
 
-@pytest.mark.parametrize("tool", [Tool("f", "x" * MAX_KEPT_BYTES), Tool("f", parameters={"a": object()})])
+@check_each("tool", [Tool("f", "x" * MAX_CACHED_BYTES), Tool("f", parameters={"a": object()})])
 def test_what_is_too_large_or_no_json_is_worked_out_each_time(tool: Tool):
     tools = (tool,)
     assert toolkit(tools) is not toolkit(tools)
@@ -65,7 +66,7 @@ def test_a_set_is_checked_as_a_whole_and_once():
 
 def test_two_tools_of_one_name_must_be_one():
     Toolkit((Tool("f", "a"), Tool("f", "a"))).check()
-    with pytest.raises(UsageError, match="two tools are called `f`"):
+    with pytest.raises(UsageError, match="two tools are named `f`"):
         Toolkit((Tool("f", "a"), Tool("f", "b"))).check()
 
 

@@ -8,8 +8,9 @@ from typing import Any
 import msgspec
 import pytest
 
+from tests.cases import check_each
 from toolspeak.core.types import (
-    MOST_TOKENS,
+    MAX_TOKEN_COUNT,
     Media,
     Message,
     Note,
@@ -67,7 +68,7 @@ READ: dict[str, tuple[Any, Tool]] = {
 }
 
 
-@pytest.mark.parametrize("shape", READ)
+@check_each("shape", READ)
 def test_a_tool_is_read_from_every_shape(shape: str):
     given, expected = READ[shape]
     assert tools_from([given]) == (expected,)
@@ -84,7 +85,7 @@ def test_a_group_of_tools_becomes_functions_whose_names_begin_with_its_own():
 
 
 @pytest.mark.requirement("A10")
-@pytest.mark.parametrize(
+@check_each(
     ("choice", "demands", "single", "permits"),
     [
         (ToolChoice(), False, False, True),
@@ -134,20 +135,20 @@ REFUSED: dict[str, tuple[Any, str]] = {
     "a group of a name": ([{"type": "namespace", "name": "n", "tools": ["f"]}], "a tool must be an object, not `str`"),
     "a group in a group": (
         [{"type": "namespace", "name": "n", "tools": [{"type": "namespace", "name": "m", "tools": []}]}],
-        "the namespace `n` holds another",
+        "the namespace `n` contains another",
     ),
     "no name inside": ([{"name": "f", "function": {}}], "a tool needs a `name`"),
 }
 
 
-@pytest.mark.parametrize("case", REFUSED)
+@check_each("case", REFUSED)
 def test_what_is_no_list_of_tools_is_the_callers_mistake(case: str):
     given, message = REFUSED[case]
     with pytest.raises(UsageError, match=message):
         tools_from(given)
 
 
-@pytest.mark.parametrize(
+@check_each(
     ("value", "an_object", "an_array"), [({}, True, False), ([], False, True), ((), False, False), (None, False, False)]
 )
 def test_json_values_are_told_apart(value: Any, an_object: bool, an_array: bool):
@@ -158,7 +159,7 @@ def test_usage_adds_up():
     assert Usage(1, 2, 3) + Usage(10, 20, 30) == Usage(11, 22, 33)
     assert Usage() + Usage(1) == Usage(1, 0, 0)
     # However much upstreams claim, a sum fits everywhere.
-    assert Usage(MOST_TOKENS, 1) + Usage(10**30, 1, 5) == Usage(MOST_TOKENS, 2, 5)
+    assert Usage(MAX_TOKEN_COUNT, 1) + Usage(10**30, 1, 5) == Usage(MAX_TOKEN_COUNT, 2, 5)
 
 
 VALUES = [
@@ -173,7 +174,7 @@ VALUES = [
 ]
 
 
-@pytest.mark.parametrize("value", VALUES, ids=lambda value: type(value).__name__)
+@check_each("value", VALUES, ids=lambda value: type(value).__name__)
 def test_a_value_is_frozen_and_survives_storage(value: Any):
     assert msgspec.json.decode(msgspec.json.encode(value), type=type(value)) == value
     with pytest.raises(AttributeError):

@@ -4,23 +4,24 @@ from __future__ import annotations
 
 import pytest
 
-from tests.dialects.answers import TOOLS, tool
+from tests.cases import check_each
+from tests.dialects.answer_helpers import TOOLS, tool
 from toolspeak import CallArgs, CallEnd, CallStart, Judged, Scanner, fold
 from toolspeak.core.parsing.acceptance import Evidence
-from toolspeak.core.parsing.context import Desk
-from toolspeak.dialects.bodies import ArgumentsBody, Body, Context
+from toolspeak.core.parsing.context import ParseContext
+from toolspeak.dialects.bodies import ArgumentsBody, BlockContext, Body
 
 
-def context(wrapper: str = "strong") -> Context:
-    return Context(Desk(TOOLS), Evidence("test", wrapper), ())  # type: ignore[arg-type]
+def context(wrapper: str = "strong") -> BlockContext:
+    return BlockContext(ParseContext(TOOLS), Evidence("test", wrapper), ())  # type: ignore[arg-type]
 
 
-def verdicts(desk: Desk) -> list[tuple[str, str, str]]:
-    found = [event.candidate for event in desk.collect() if isinstance(event, Judged)]
+def verdicts(context: ParseContext) -> list[tuple[str, str, str]]:
+    found = [event.candidate for event in context.collect() if isinstance(event, Judged)]
     return [(each.name, each.verdict, each.reason) for each in found]
 
 
-def body(wrapper: str = "strong", *, call: bool = False) -> tuple[Context, ArgumentsBody]:
+def body(wrapper: str = "strong", *, call: bool = False) -> tuple[BlockContext, ArgumentsBody]:
     around = context(wrapper)
     builder = around.builder()
     assert builder.take_name("save")
@@ -33,7 +34,7 @@ def test_the_base_reads_nothing():
         base.feed("x", 0, True)
     with pytest.raises(NotImplementedError):
         base.finish()
-    assert base.run() is None
+    assert base.fast_path() is None
     assert base.state == "open"
 
 
@@ -42,13 +43,13 @@ def test_arguments_are_read_to_their_end_and_not_further():
     text = '{"n": 1} and more'
     assert arguments.feed(text, 0, False) == text.index(" and")
     assert arguments.state == "done"
-    assert verdicts(around.desk) == [("save", "call", "accepted")]
+    assert verdicts(around.context) == [("save", "call", "accepted")]
 
 
 def test_an_argument_list_is_read_like_an_object():
     around, arguments = body(call=True)
     assert arguments.feed('(path="a", n=2)', 0, False) == 15
-    events = around.desk.collect()
+    events = around.context.collect()
     assert "".join(event.fragment for event in events if isinstance(event, CallArgs)) == '{"path":"a","n":2}'
 
 
@@ -57,7 +58,7 @@ def test_what_is_no_json_fails_with_the_reason():
     arguments.feed("{{{{", 0, False)
     arguments.feed("{a b} ,", 0, True)
     assert arguments.state == "failed"
-    assert verdicts(around.desk) == [("save", "invalid", "arguments_invalid")]
+    assert verdicts(around.context) == [("save", "invalid", "arguments_invalid")]
 
 
 def test_a_text_that_ends_inside_the_arguments_cuts_the_call():
@@ -65,23 +66,23 @@ def test_a_text_that_ends_inside_the_arguments_cuts_the_call():
     arguments.feed('{"path": "a', 0, True)
     arguments.finish()
     assert arguments.state == "failed"
-    assert verdicts(around.desk) == [("save", "truncated", "truncated")]
+    assert verdicts(around.context) == [("save", "truncated", "truncated")]
 
 
 def test_calls_in_weak_marks_wait_for_the_end_of_the_block():
     around, arguments = body("weak")
     arguments.feed('{"n": 1}', 0, False)
     assert around.builders[0].state == "tail"
-    assert verdicts(around.desk) == []
+    assert verdicts(around.context) == []
     around.refuse()
-    assert verdicts(around.desk) == [("save", "text", "not_a_call")]
+    assert verdicts(around.context) == [("save", "text", "not_a_call")]
 
 
 def test_calls_in_bare_marks_are_judged_when_the_block_ends_well():
     around, arguments = body("bare")
     arguments.feed('{"n": 1}', 0, False)
     around.release()
-    assert verdicts(around.desk) == [("save", "call", "accepted")]
+    assert verdicts(around.context) == [("save", "call", "accepted")]
 
 
 # ---- the short way through a text that flows
@@ -99,7 +100,7 @@ def test_a_text_that_flows_goes_out_chunk_by_chunk():
 
 
 @pytest.mark.requirement("B8")
-@pytest.mark.parametrize(
+@check_each(
     ("text", "short"),
     [
         ('{"path": "a', True),
@@ -113,15 +114,15 @@ def test_a_text_that_flows_goes_out_chunk_by_chunk():
 def test_there_is_a_short_way_only_through_a_text(text: str, short: bool):
     _, arguments = body()
     arguments.feed(text, 0, False)
-    assert (arguments.run() is not None) is short
+    assert (arguments.fast_path() is not None) is short
 
 
 def test_a_text_that_may_not_flow_goes_the_short_way_silently():
     _, arguments = body()
     arguments.feed('{"n": "4', 0, False)
-    run = arguments.run()
-    assert run is not None
-    assert (run.silent, run.take("2")) == (True, None)
+    fast_path = arguments.fast_path()
+    assert fast_path is not None
+    assert (fast_path.silent, fast_path.take("2")) == (True, None)
     assert arguments.feed('"}', 0, True) == 2
     assert arguments.state == "done"
 

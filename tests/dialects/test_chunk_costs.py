@@ -7,8 +7,9 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.dialects.answers import tool
-from tests.growth import assert_cheap_beside, assert_linear
+from tests.cases import check_each
+from tests.dialects.answer_helpers import tool
+from tests.time_growth import assert_cheap_beside, assert_linear
 from toolspeak import Scanner, fold
 from toolspeak.core.events import Event
 
@@ -70,13 +71,15 @@ def reading(way: str, text: str, size: int) -> Callable[[], list[Event]]:
     return run
 
 
-@pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("text", TEXTS)
+@pytest.mark.no_cover
+@check_each("way", WAYS)
+@check_each("text", TEXTS)
 def test_a_chunk_costs_the_same_however_long_the_text_is(text: str, way: str):
     assert_linear(lambda size: reading(way, TEXTS[text], size), SIZE)
 
 
-@pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("text", TEXTS)
+@pytest.mark.no_cover
+@check_each("way", WAYS)
+@check_each("text", TEXTS)
 def test_a_chunk_full_of_signs_costs_little_more_than_one_of_words(text: str, way: str):
     assert_cheap_beside(reading(way, TEXTS[text], SIZE), reading(way, WORDS, SIZE), MOST)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from tests.agents import run
-from tests.dialects.answers import by_character, codes_of
+from tests.agent_helpers import run
+from tests.cases import check_each
+from tests.dialects.answer_helpers import by_character, codes_of
 from toolspeak import AsyncAgent, AsyncClient, Request, Scripted, Tool, parse, tool
-from toolspeak.core.json_repair.parser import VALUE_CHANGING
+from toolspeak.core.json_repair.parser import VALUE_CHANGING_NOTES
 
 pytestmark = pytest.mark.requirement("B4")
 
@@ -71,8 +72,8 @@ MAIL = Tool("mail", parameters=PARAMETERS, side_effects=True)
 LOOK = Tool("look", parameters=PARAMETERS)
 
 
-@pytest.mark.parametrize("text", CUTS)
-@pytest.mark.parametrize("changing", [SHELL, MAIL], ids=["shell", "declared"])
+@check_each("text", CUTS)
+@check_each("changing", [SHELL, MAIL], ids=["shell", "declared"])
 def test_a_tool_with_side_effects_is_not_called_with_a_value_that_lacks_its_closing_tag(changing: Tool, text: str):
     text = text.replace("NAME", changing.name)
     reply = parse(text, [changing])
@@ -82,15 +83,15 @@ def test_a_tool_with_side_effects_is_not_called_with_a_value_that_lacks_its_clos
     assert by_character(text, tools=[changing]) == reply
 
 
-@pytest.mark.parametrize("text", CUTS)
+@check_each("text", CUTS)
 def test_a_tool_without_side_effects_is_called_with_a_note(text: str):
     reply = parse(text.replace("NAME", "look"), [LOOK])
     assert len(reply.calls) == 1
-    assert {note.code for note in reply.calls[0].notes} & VALUE_CHANGING
+    assert {note.code for note in reply.calls[0].notes} & VALUE_CHANGING_NOTES
 
 
-@pytest.mark.parametrize("changing", [SHELL, MAIL], ids=["shell", "declared"])
-@pytest.mark.parametrize(
+@check_each("changing", [SHELL, MAIL], ids=["shell", "declared"])
+@check_each(
     "text",
     [
         *(text.replace("TEXT", "ls -l") for text in DIALECTS.values()),
@@ -119,7 +120,7 @@ def test_the_next_call_ends_a_call_whose_values_are_closed():
     assert codes_of(reply) == {"missing_close_tag"}
 
 
-@pytest.mark.parametrize("body", ["grep -rn '<b>' src", "grep -rn '</b>' src", "cat > a <<E\n<html>\n</html>\nE"])
+@check_each("body", ["grep -rn '<b>' src", "grep -rn '</b>' src", "cat > a <<E\n<html>\n</html>\nE"])
 def test_a_text_that_loses_its_tags_is_not_run(body: str):
     parameters = {"type": "object", "properties": {"command": {"type": "string"}}}
     assert parse(f"<shell>{body}</shell>", [Tool("shell", parameters=parameters)]).calls == ()
@@ -127,7 +128,7 @@ def test_a_text_that_loses_its_tags_is_not_run(body: str):
     assert [note.code for call in reply.calls for note in call.notes] == ["stray_text"]
 
 
-@pytest.mark.parametrize("dialect", DIALECTS)
+@check_each("dialect", DIALECTS)
 def test_an_agent_asks_again_instead_of_running_half_a_command(dialect: str):
     ran: list[str] = []
     asked: list[Request] = []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.dialects.answers import Case, check, each
+from tests.dialects.answer_helpers import Case, check, each
 
 SPELLINGS = [
     Case(

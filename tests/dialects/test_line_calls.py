@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tests.dialects.answers import Case, check, each
+from tests.dialects.answer_helpers import Case, check, each
 from toolspeak.core.parsing.acceptance import Evidence
-from toolspeak.core.parsing.context import Desk
+from toolspeak.core.parsing.context import ParseContext
 from toolspeak.dialects.line_calls import LineReader
 
 REACT = [
@@ -356,6 +356,6 @@ def test_a_message_to_nobody_is_text_or_thinking(case: Case):
 
 
 def test_a_line_reader_alone_knows_no_line():
-    reader = LineReader(Desk(None), Evidence("react", "strong"), ())
+    reader = LineReader(ParseContext(None), Evidence("react", "strong"), ())
     with pytest.raises(NotImplementedError):
         reader.feed("x", 0, True)

@@ -6,7 +6,8 @@ import json
 
 import pytest
 
-from tests.dialects.answers import TOOLS, Case, by_character, check, each
+from tests.cases import check_each
+from tests.dialects.answer_helpers import TOOLS, Case, by_character, check, each
 from toolspeak import Scanner, fold, parse
 from toolspeak.core.events import CallArgs
 
@@ -57,7 +58,7 @@ STREAMS: dict[str, tuple[str, list[tuple[str, str]], str]] = {
 
 
 @pytest.mark.requirement("B8", "B11")
-@pytest.mark.parametrize("name", STREAMS)
+@check_each("name", STREAMS)
 def test_what_a_chunk_makes_certain_goes_out_with_it(name: str):
     head, chunks, tail = STREAMS[name]
     scanner = Scanner(TOOLS)
@@ -74,7 +75,7 @@ def test_what_a_chunk_makes_certain_goes_out_with_it(name: str):
 
 
 @pytest.mark.requirement("B8", "R-E4")
-@pytest.mark.parametrize("name", STREAMS)
+@check_each("name", STREAMS)
 def test_nothing_goes_out_of_a_call_that_may_be_an_echo(name: str):
     head, chunks, tail = STREAMS[name]
     scanner = Scanner(TOOLS, untrusted=["run", "save"])
@@ -99,7 +100,7 @@ def test_half_a_line_break_waits_for_the_other_half():
 
 
 @pytest.mark.requirement("R-E6", "B8")
-@pytest.mark.parametrize("name", STREAMS)
+@check_each("name", STREAMS)
 def test_half_a_pair_of_surrogates_in_a_chunk_is_mended(name: str):
     head, _, tail = STREAMS[name]
     text = f"{head}a<\ud800b{tail}"

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from tests.dialects.answers import TOOLS, Case, check, each, tool
+from tests.cases import check_each
+from tests.dialects.answer_helpers import TOOLS, Case, check, each, tool
 from toolspeak.dialects.named_calls import clean_name
 
 #: A tool with two texts and a tool without a schema say nothing about where a lone text belongs.
 NOTE = (*TOOLS, tool("note", title="string", n="integer"))
 
 
-@pytest.mark.parametrize("raw", ["ping", "ping:", "functions.ping", "functions.ping:0", "call:ping", "ping:12"])
+@check_each("raw", ["ping", "ping:", "functions.ping", "functions.ping:0", "call:ping", "ping:12"])
 def test_prefixes_and_numbers_are_no_part_of_a_name(raw: str):
     assert clean_name(raw) == "ping"
 

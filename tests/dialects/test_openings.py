@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from tests.dialects.answers import TOOLS, Case, check, each
+from tests.cases import check_each
+from tests.dialects.answer_helpers import TOOLS, Case, check, each
 from toolspeak import parse
-from toolspeak.core.parsing.context import Desk
+from toolspeak.core.parsing.context import ParseContext
 from toolspeak.core.parsing.dialect_interface import NONE
 from toolspeak.core.parsing.tags import MORE
 from toolspeak.core.types import Tool
 from toolspeak.dialects.line_calls import ACTION
-from toolspeak.dialects.openings import LITERALS, OPENINGS, Marks
+from toolspeak.dialects.openings import LINES, LITERALS, OPENINGS, Marks, place_finder
 from toolspeak.dialects.tag_names import LONE_NAME_TAGS
 
 PING = '{"name": "ping", "arguments": {"a": 1}}'
@@ -20,7 +23,7 @@ SPECIAL = {"|channel|", "|start|", "function", "invoke", "call", "tool", "|open|
 
 
 @pytest.mark.requirement("B3")
-@pytest.mark.parametrize("name", sorted(OPENINGS.keys() - SPECIAL))
+@check_each("name", sorted(OPENINGS.keys() - SPECIAL))
 def test_every_tag_opens_a_call(name: str):
     reply = parse(f"<{name}>{PING}", TOOLS)
     assert [(call.name, call.arguments) for call in reply.calls] == [("ping", {"a": 1})]
@@ -29,7 +32,7 @@ def test_every_tag_opens_a_call(name: str):
 
 
 @pytest.mark.requirement("B3")
-@pytest.mark.parametrize("mark", [mark for mark, (_, opening) in LITERALS.items() if opening not in (None, ACTION)])
+@check_each("mark", [mark for mark, (_, opening) in LITERALS.items() if opening not in (None, ACTION)])
 def test_every_literal_opens_a_call(mark: str):
     reply = parse(mark + PING, TOOLS)
     assert [(call.name, call.arguments) for call in reply.calls] == [("ping", {"a": 1})]
@@ -376,7 +379,7 @@ def test_a_dialect_that_was_asked_for_excludes_the_others(case: Case):
 
 @pytest.mark.requirement("R-T12")
 def test_a_mark_is_decided_within_bounds():
-    marks = Marks(Desk((Tool("ping"),)))
+    marks = Marks(ParseContext((Tool("ping"),)))
     assert marks.line("call:" + "x" * 100, 0, False) == MORE
     assert marks.line("call:" + "x" * 1000, 0, False) == NONE
     assert marks.bare("{" + " " * 60, 0, False) == MORE
@@ -387,7 +390,7 @@ def test_a_mark_is_decided_within_bounds():
 
 
 def test_the_names_of_the_tools_are_marks():
-    marks = Marks(Desk((Tool("ping"),)))
+    marks = Marks(ParseContext((Tool("ping"),)))
     assert marks.may_become_tag("pin")
     assert not marks.may_become_tag("pong")
     assert marks.tag("ping", True) == ("closer", None)
@@ -397,9 +400,9 @@ def test_the_names_of_the_tools_are_marks():
 
 
 @pytest.mark.requirement("B1", "B9")
-@pytest.mark.parametrize("info", ["JSON Action", "json  action", "Json\taction", "Tool_Call"])
+@check_each("info", ["JSON Action", "json  action", "Json\taction", "Tool_Call"])
 def test_case_and_spaces_of_an_info_string_mean_nothing(info: str):
-    marks = Marks(Desk((Tool("ping"),)))
+    marks = Marks(ParseContext((Tool("ping"),)))
     opening = marks.fence(info, "```")
     assert opening is not None and (opening.dialect, opening.wrapper) == ("action", "strong")
     assert marks.is_result("JSON  Result") and not marks.is_result("JSON")
@@ -418,8 +421,8 @@ MISCOPIED = ["k7q2x", "k7q2xmb", "k72qxm", "K7Q2XM", '"k7q2x"', ":k7q2x", "mark=
 
 
 @pytest.mark.requirement("B1", "B7")
-@pytest.mark.parametrize("info", ["json action", "JSON  Action", "action", "tool_call", "tool_code"])
-@pytest.mark.parametrize("mark", MISCOPIED)
+@check_each("info", ["json action", "JSON  Action", "action", "tool_call", "tool_code"])
+@check_each("mark", MISCOPIED)
 def test_a_fence_with_a_miscopied_nonce_is_a_call_without_it(info: str, mark: str):
     text = f'```{info} {mark}\n{{"tool": "ping", "parameters": {{}}}}\n```'
     reply = parse(text, [{"name": "ping"}], nonce="k7q2xm")
@@ -428,15 +431,15 @@ def test_a_fence_with_a_miscopied_nonce_is_a_call_without_it(info: str, mark: st
 
 
 @pytest.mark.requirement("B1")
-@pytest.mark.parametrize("sign", [" k7q2xm", ' "k7q2xm"', " :k7q2xm", ":k7q2xm", " mark=k7q2xm", " Nonce: [k7q2xm]"])
+@check_each("sign", [" k7q2xm", ' "k7q2xm"', " :k7q2xm", ":k7q2xm", " mark=k7q2xm", " Nonce: [k7q2xm]"])
 def test_the_nonce_of_a_fence_counts_in_whatever_dress(sign: str):
     text = '```{}{}\n{{"tool": "ping", "parameters": {{}}}}\n```'
     reply = parse(text.format("json action", sign), [{"name": "ping"}], nonce="k7q2xm")
     assert [call.name for call in reply.calls] == ["ping"] and reply.text == ""
-    assert Marks(Desk((), nonce="k7q2xm")).is_result(f"json result{sign}")
+    assert Marks(ParseContext((), nonce="k7q2xm")).is_result(f"json result{sign}")
 
 
-@pytest.mark.parametrize(
+@check_each(
     "info",
     [
         "json",
@@ -449,17 +452,17 @@ def test_the_nonce_of_a_fence_counts_in_whatever_dress(sign: str):
     ],
 )
 def test_what_is_no_mark_behind_the_words_of_a_fence_opens_no_call(info: str):
-    opening = Marks(Desk((Tool("ping"),), nonce="k7q2xm")).fence(info, "```")
+    opening = Marks(ParseContext((Tool("ping"),), nonce="k7q2xm")).fence(info, "```")
     assert opening is None or opening.wrapper == "weak"
 
 
 def test_a_fence_that_names_its_tool_does_so_with_and_without_a_nonce():
-    marks = Marks(Desk((Tool("ping"),), nonce="k7q2xm"))
+    marks = Marks(ParseContext((Tool("ping"),), nonce="k7q2xm"))
     openings = [marks.fence(info, "```") for info in ("tool ping", "tool:ping", "tool:ping k7q2xm", "tool k7q2xm")]
     assert [opening and opening.name for opening in openings] == ["ping", "ping", "ping", ""]
 
 
-@pytest.mark.parametrize("body", ["steps: [one, two]\n", '{"tool": "pong", "parameters": {}}\n', "`` x\n", ""])
+@check_each("body", ["steps: [one, two]\n", '{"tool": "pong", "parameters": {}}\n', "`` x\n", ""])
 def test_a_fence_with_some_word_behind_its_words_stays_as_it_is(body: str):
     text = f"Look:\n\n```action draft\n{body}```\n\nDone."
     reply = parse(text, [{"name": "ping"}], nonce="k7q2xm")
@@ -467,4 +470,78 @@ def test_a_fence_with_some_word_behind_its_words_stays_as_it_is(body: str):
 
 
 def test_without_a_nonce_asked_for_a_word_behind_the_words_of_a_fence_is_no_mark():
-    assert Marks(Desk((Tool("ping"),))).fence("json action k7q2xm", "```") is None
+    assert Marks(ParseContext((Tool("ping"),))).fence("json action k7q2xm", "```") is None
+
+
+pytestmark = pytest.mark.requirement("B8")
+
+PLACE = Marks(ParseContext((Tool("ping"),))).place
+
+
+def at(text: str) -> int | None:
+    """Where the first mark of a text may begin."""
+    found = PLACE(text, 0)
+    return None if found is None else found.start()
+
+
+@check_each("mark", sorted(LITERALS))
+def test_every_beginning_of_a_literal_mark_is_a_place_where_the_text_ends(mark: str):
+    assert [at("a " + mark[:length]) for length in range(1, len(mark) + 1)] == [2] * len(mark)
+
+
+@check_each("word", sorted({*LINES, "call:f{", "ping(", "ping {", "Action k7:"}))
+def test_every_beginning_of_a_line_mark_makes_its_line_break_a_place(word: str):
+    assert [at("a\n  " + word[:length]) for length in range(len(word) + 1)] == [1] * (len(word) + 1)
+    assert at("a " + word.rstrip("[{(\n")) is None, "in the middle of a line it is nothing"
+
+
+@check_each(
+    ("text", "place"),
+    [
+        ("plain text, with 1 < 2 and a > b", None),
+        ("a <b", 2),
+        ("a </b", 2),
+        ("a <", 2),
+        ("`code` and ``more``.", None),
+        ("a ```", 2),
+        ("a `", 2),
+        ('a {"name": 1}', 2),
+        ("a {name = 1}", 2),
+        ("a { ", 2),
+        ("a{name: 1}", None),
+        ("a {1: 2}", None),
+        ('a {"name", 1}', None),
+        ('a [{"name": 1}]', 2),
+        ("a [f(x=1)]", 2),
+        ("a [f", 2),
+        ("a [1, 2] b", None),
+        ("a [ ] b", None),
+        ("a[f(x)] b", None),
+        ("[TOOL_CALL is no mark", None),
+        ("a\nb\nc d", None),
+        ("a\n\n\nb c", None),
+        ("a\n", 1),
+        ("a\n ~~~", 1),
+        ("a\n ~ b", None),
+        ("a\nb (c)", 1),
+        ("a\nword and (c)", None),
+    ],
+)
+def test_a_place_is_where_something_goes_on_like_a_mark(text: str, place: int | None):
+    assert at(text) == place
+
+
+def test_a_mark_that_begins_another_one_is_enough():
+    place = place_finder(["[A]", "[A]B"], ["x", "xy"])
+    found = place("a [A]C", 0)
+    assert found is not None and found.start() == 2
+    found = place("a\nxz.", 0)
+    assert found is not None and found.start() == 1
+
+
+@given(st.text('<`{[]\n ~aA:("T/', max_size=30), st.text("ab<[{\n", max_size=8))
+def test_a_place_that_is_none_stays_none_when_the_text_goes_on(text: str, more: str):
+    """So that what was passed over need not be looked at again."""
+    if at(text) is None:
+        found = at(text + more)
+        assert found is None or found >= len(text)

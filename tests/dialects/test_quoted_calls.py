@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import pytest
-
-from tests.dialects.answers import Case, by_character, check, each
+from tests.cases import check_each
+from tests.dialects.answer_helpers import Case, by_character, check, each
 from toolspeak import Tool, parse
 
 NONCE = "k7q2xm"
@@ -30,11 +29,11 @@ OUTER = {
 TYPES = {"flows": {"type": "string"}, "held": {}}
 
 
-@pytest.mark.parametrize("nonce", [None, NONCE])
-@pytest.mark.parametrize("policy", ["strict", "standard", "eager"])
-@pytest.mark.parametrize("outer", OUTER)
-@pytest.mark.parametrize("quoted", QUOTED)
-@pytest.mark.parametrize("kind", TYPES)
+@check_each("nonce", [None, NONCE])
+@check_each("policy", ["strict", "standard", "eager"])
+@check_each("outer", OUTER)
+@check_each("quoted", QUOTED)
+@check_each("kind", TYPES)
 def test_a_quoted_call_is_part_of_the_value(nonce: str | None, policy: str, outer: str, quoted: str, kind: str) -> None:
     text = OUTER[outer].format(f" {nonce}" if nonce else "", QUOTED[quoted])
     tools = (
@@ -126,8 +125,8 @@ FOLLOWING = {
 SAME = {("object", "object"), ("fence", "object"), ("inner", "object"), ("function", "function"), ("invoke", "invoke")}
 
 
-@pytest.mark.parametrize("following", FOLLOWING)
-@pytest.mark.parametrize("signed", SIGNED)
+@check_each("following", FOLLOWING)
+@check_each("signed", SIGNED)
 def test_a_signed_block_without_an_end_goes_on_in_its_own_grammar_only(signed: str, following: str) -> None:
     text = SIGNED[signed] + FOLLOWING[following]
     options = {"tools": (Tool("ping"), Tool("run")), "nonce": NONCE}

@@ -9,13 +9,15 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from tests.dialects.answers import by_character, exact
+from tests.cases import check_each, size
+from tests.dialects.answer_helpers import by_character, exact
 from toolspeak import Reply, Tool, ToolCall, ToolResult, parse, render_calls
 from toolspeak.dialects.registry import DIALECTS, dialect, marks_of, render_result
 from toolspeak.errors import UnknownDialectError
 
 NONCE = "k7q2xm"
 by_dialect = pytest.mark.parametrize("name", DIALECTS)
+for_each_dialect = check_each("name", DIALECTS)
 
 #: Dialects whose text carries types, so that no schema is needed; the first are told by marks alone.
 MARKED = (
@@ -95,7 +97,7 @@ def assert_read_back(reply: Reply, calls: Sequence[ToolCall], text: str) -> None
 
 @pytest.mark.requirement("B1", "B2", "B3", "R-E2")
 @by_dialect
-@settings(max_examples=50)
+@settings(max_examples=size(12, 50))
 @given(calls=CALLS, signed=st.booleans(), asked=st.booleans())
 @example(calls=[ToolCall("do-it", {"a": "x\r"}), ToolCall("_x", {"b": "\n\n"})], signed=True, asked=True)
 @example(calls=[ToolCall("f", {"a": "\r\nx\r\n", "b c": 1})], signed=False, asked=False)
@@ -111,7 +113,7 @@ def test_what_is_written_is_read_back(name: str, calls: list[ToolCall], signed: 
 
 @pytest.mark.requirement("B8")
 @by_dialect
-@settings(max_examples=15)
+@settings(max_examples=size(5, 15))
 @given(calls=CALLS, signed=st.booleans())
 def test_what_is_written_is_read_back_one_character_at_a_time(name: str, calls: list[ToolCall], signed: bool):
     nonce = NONCE if signed else None
@@ -121,7 +123,7 @@ def test_what_is_written_is_read_back_one_character_at_a_time(name: str, calls: 
 
 @pytest.mark.requirement("B2", "B3")
 @pytest.mark.parametrize("name", MARKED)
-@settings(max_examples=40)
+@settings(max_examples=size(10, 40))
 @given(calls=CALLS, signed=st.booleans())
 def test_marks_and_types_need_neither_tools_nor_a_schema(name: str, calls: list[ToolCall], signed: bool):
     nonce = NONCE if signed else None
@@ -131,7 +133,7 @@ def test_marks_and_types_need_neither_tools_nor_a_schema(name: str, calls: list[
 
 @pytest.mark.requirement("B2", "B3")
 @pytest.mark.parametrize("name", BARE)
-@settings(max_examples=40)
+@settings(max_examples=size(10, 40))
 @given(calls=CALLS, signed=st.booleans())
 def test_bare_calls_need_tools_but_no_schema(name: str, calls: list[ToolCall], signed: bool):
     nonce = NONCE if signed else None
@@ -147,8 +149,8 @@ def test_every_dialect_is_known_to_carry_types_or_not():
 
 
 @pytest.mark.requirement("R-E2")
-@by_dialect
-@pytest.mark.parametrize("stale", ["other1", None])
+@for_each_dialect
+@check_each("stale", ["other1", None])
 def test_a_call_with_another_nonce_or_none_is_text(name: str, stale: str | None):
     calls = [ToolCall("lookup", {"key": "value"}), ToolCall("ping", {})]
     text = render_calls(name, calls, stale)
@@ -159,7 +161,7 @@ def test_a_call_with_another_nonce_or_none_is_text(name: str, stale: str | None)
 
 
 @pytest.mark.requirement("R-E2")
-@by_dialect
+@for_each_dialect
 def test_the_nonce_stands_in_what_is_written(name: str):
     calls = [ToolCall("lookup", {"key": "value"})]
     assert NONCE in render_calls(name, calls, NONCE)
@@ -173,8 +175,8 @@ LOOKUP = ToolCall("lookup", {"key": "value"})
 
 
 @pytest.mark.requirement("R-E2", "B8")
-@by_dialect
-@pytest.mark.parametrize("dress", DRESSED)
+@for_each_dialect
+@check_each("dress", DRESSED)
 def test_the_nonce_counts_whatever_it_is_dressed_in(name: str, dress: str):
     text = render_calls(name, [LOOKUP], NONCE).replace(NONCE, dress)
     tools = typed_tools([LOOKUP])
@@ -184,8 +186,8 @@ def test_the_nonce_counts_whatever_it_is_dressed_in(name: str, dress: str):
 
 
 @pytest.mark.requirement("R-E2", "B7", "B8")
-@by_dialect
-@pytest.mark.parametrize("wrong", MISCOPIED)
+@for_each_dialect
+@check_each("wrong", MISCOPIED)
 def test_a_call_with_a_miscopied_nonce_is_text_and_is_told(name: str, wrong: str):
     text = render_calls(name, [LOOKUP], NONCE).replace(NONCE, wrong)
     tools = typed_tools([LOOKUP])
@@ -199,7 +201,7 @@ def test_a_call_with_a_miscopied_nonce_is_text_and_is_told(name: str, wrong: str
 # ---- results
 
 
-@by_dialect
+@for_each_dialect
 def test_a_result_holds_its_content_unchanged_and_the_nonce(name: str):
     result = ToolResult("1", "raw <b> ``` &amp; content\n")
     before, after = dialect(name).result
@@ -210,7 +212,7 @@ def test_a_result_holds_its_content_unchanged_and_the_nonce(name: str):
 
 
 @pytest.mark.requirement("B9")
-@by_dialect
+@for_each_dialect
 def test_a_result_that_the_model_writes_behind_its_call_is_cut_off(name: str):
     calls = [ToolCall("lookup", {"key": "value"})]
     text = render_calls(name, calls) + "\n" + render_result(name, ToolResult("1", "42")) + "\nSo it is 42."
@@ -229,7 +231,7 @@ def test_an_unknown_dialect_is_named_with_the_known_ones():
     assert caught.value.hint == f"use auto or one of {', '.join(DIALECTS)}"
 
 
-@pytest.mark.parametrize(
+@check_each(
     "use",
     [
         lambda: parse("x", dialect="klingon"),

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
+from tests.cases import check_each
 from toolspeak import ToolCall
 from toolspeak.dialects import rendering as styles
 
@@ -15,7 +16,7 @@ PING = ToolCall("ping", {})
 BOTH = [SAVE, PING]
 
 
-@pytest.mark.parametrize(
+@check_each(
     ("mark", "signed"),
     [
         ("", ""),
@@ -222,14 +223,14 @@ WRITTEN = {
 
 
 @pytest.mark.requirement("B1", "B2", "B3")
-@pytest.mark.parametrize("name", WRITTEN)
+@check_each("name", WRITTEN)
 def test_every_style_writes_its_calls(name: str):
     style = getattr(styles, name)
     assert (style(BOTH, None), style([PING], "k7")) == WRITTEN[name]
 
 
 def _is_style(function: Callable[..., str]) -> bool:
-    names = [name for name in inspect.signature(function).parameters]
+    names = list(inspect.signature(function).parameters)
     return names == ["calls", "nonce"] and not function.__name__.startswith("_")
 
 
@@ -322,7 +323,7 @@ ESCAPED = {
 }
 
 
-@pytest.mark.parametrize(("style", "call", "written"), ESCAPED.values(), ids=ESCAPED)
+@check_each(("style", "call", "written"), ESCAPED.values(), ids=ESCAPED)
 def test_what_does_not_fit_the_grammar_is_written_otherwise(style: styles.Style, call: ToolCall, written: str):
     assert style([call], None) == written
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.dialects.answers import Case, check, codes_of, each
+from tests.cases import check_each
+from tests.dialects.answer_helpers import Case, check, codes_of, each
 from toolspeak import Tool, parse
 
 RUN = (("run", {"command": "ls"}),)
@@ -42,8 +43,8 @@ BODIES = {
 
 
 @pytest.mark.requirement("B4")
-@pytest.mark.parametrize("family", FAMILIES)
-@pytest.mark.parametrize("repair", BODIES)
+@check_each("family", FAMILIES)
+@check_each("repair", BODIES)
 def test_arguments_are_repaired_in_every_family_and_that_is_said(family: str, repair: str):
     text = FAMILIES[family].format(BODIES[repair])
     reply = parse(text, [Tool("run", parameters={"type": "object", "properties": {"command": {"type": "string"}}})])
@@ -53,7 +54,7 @@ def test_arguments_are_repaired_in_every_family_and_that_is_said(family: str, re
 
 
 @pytest.mark.requirement("B4")
-@pytest.mark.parametrize("family", FAMILIES)
+@check_each("family", FAMILIES)
 def test_arguments_that_need_no_repair_leave_no_note(family: str):
     reply = parse(FAMILIES[family].format('{"command": "ls"}'), [Tool("run")])
     assert [(call.name, call.arguments) for call in reply.calls] == list(RUN)
@@ -105,7 +106,7 @@ CUT = [
 
 
 @pytest.mark.requirement("B6")
-@pytest.mark.parametrize("text", [text for _, text in CUT], ids=[name.replace(" ", "-") for name, _ in CUT])
+@check_each("text", [text for _, text in CUT], ids=[name.replace(" ", "-") for name, _ in CUT])
 def test_a_missing_brace_at_the_end_of_the_text_is_no_repair(text: str):
     reply = parse(text, [Tool("run")])
     assert reply.calls == ()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.dialects.answers import TOOLS, Case, check, each, tool
+from tests.dialects.answer_helpers import TOOLS, Case, check, each, tool
 
 #: Tools that are called like tags of other families.
 ODD = (*TOOLS, tool("tool", command="string"), tool("read", path="string", run="string"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.dialects.answers import TOOLS, Case, check, each, tool
+from tests.dialects.answer_helpers import TOOLS, Case, check, each, tool
 from toolspeak import Tool, parse
 from toolspeak.core.json_repair.containers import MAX_SIZE
 

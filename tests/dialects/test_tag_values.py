@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.dialects.answers import TOOLS, Case, check, each, tool
+from tests.dialects.answer_helpers import TOOLS, Case, check, each, tool
 from toolspeak import CallArgs, Scanner, fold
 
 #: A tool whose parameter has a long name, and one whose parameters are called like tags.

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
-from tests.dialects.answers import exact
-from toolspeak.core.schema.arguments import ArgumentSchema
-from toolspeak.dialects.values import body_of, has_structure, plain_text, tree, trim, value_of
+from tests.cases import check_each
+from tests.dialects.answer_helpers import exact
+from toolspeak.core.schema.argument_schema import ArgumentSchema
+from toolspeak.dialects.values import body_of, has_structure, plain_text, read_yaml, tree, trim, value_of
 
 NONE = ArgumentSchema.of(None)
 
@@ -21,7 +20,7 @@ def schema(**properties: Any) -> ArgumentSchema:
 # ---- text
 
 
-@pytest.mark.parametrize(
+@check_each(
     ("raw", "text"),
     [
         ("a", "a"),
@@ -36,7 +35,7 @@ def test_entities_are_decoded_once_and_cdata_is_not(raw: str, text: str):
     assert plain_text(raw) == text
 
 
-@pytest.mark.parametrize(
+@check_each(
     ("raw", "text"),
     [
         ("a", "a"),
@@ -61,7 +60,7 @@ TYPED = schema(s="string", n="integer", x="number", b="boolean", a="array", o="o
 NULLABLE = schema(s=["string", "null"], n=["integer", "null"], m=["string", "object"])
 
 
-@pytest.mark.parametrize(
+@check_each(
     ("raw", "key", "value"),
     [
         ("42", "s", "42"),
@@ -91,7 +90,7 @@ def test_the_schema_says_what_a_text_is(raw: str, key: str, value: Any):
     assert exact(value_of(raw, TYPED, key, "", False)) == exact(value)
 
 
-@pytest.mark.parametrize(
+@check_each(
     ("raw", "key", "value"),
     [
         (" null ", "s", None),
@@ -107,7 +106,7 @@ def test_a_schema_may_allow_several_types(raw: str, key: str, value: Any):
     assert exact(value_of(raw, NULLABLE, key, "", False)) == exact(value)
 
 
-@pytest.mark.parametrize(
+@check_each(
     ("raw", "typed", "value"),
     [
         ("\n{}\n", "string", "{}"),
@@ -121,7 +120,7 @@ def test_an_attribute_says_what_a_text_is(raw: str, typed: str, value: Any):
     assert exact(value_of(raw, TYPED, "s", typed, False)) == exact(value)
 
 
-@pytest.mark.parametrize(
+@check_each(
     ("raw", "value"),
     [
         ("42", "42"),
@@ -139,7 +138,7 @@ def test_without_a_type_the_shape_decides(raw: str, value: Any):
     assert exact(value_of(raw, TYPED, "unknown", "", False)) == exact(value)
 
 
-@pytest.mark.parametrize(
+@check_each(
     ("raw", "free", "strict"),
     [
         ("42", "42", 42),
@@ -167,7 +166,7 @@ def test_a_text_on_one_line_of_markup_loses_the_space_around_it():
 # ---- nested elements
 
 
-@pytest.mark.parametrize(
+@check_each(
     ("raw", "value"),
     [
         ("<a>1</a>", {"a": "1"}),
@@ -185,7 +184,7 @@ def test_elements_are_an_object(raw: str, value: Any):
     assert tree(raw) == value
 
 
-@pytest.mark.parametrize(
+@check_each(
     "raw",
     [
         "no tags",
@@ -247,7 +246,7 @@ BODIES: dict[str, tuple[str, ArgumentSchema, dict[str, Any] | None]] = {
 }
 
 
-@pytest.mark.parametrize(("raw", "parameters", "value"), BODIES.values(), ids=BODIES)
+@check_each(("raw", "parameters", "value"), BODIES.values(), ids=BODIES)
 def test_a_body_is_elements_or_yaml_or_the_only_text(raw: str, parameters: ArgumentSchema, value: Any):
     assert exact(body_of(raw, parameters, True)) == exact(value)
 
@@ -258,9 +257,79 @@ def test_in_the_middle_of_a_line_text_alone_is_no_body():
     assert body_of("<command>ls</command>", COMMAND, False) == {"command": "ls"}
 
 
-@pytest.mark.parametrize(
+@check_each(
     ("raw", "structured"),
     [(" <a>", True), ("{", True), ("a: 1\nprose", True), ("some prose", False), ("", False), ("a\nb: 1", False)],
 )
 def test_structure_is_told_by_the_beginning(raw: str, structured: bool):
     assert has_structure(raw) is structured
+
+
+MAPPINGS: dict[str, tuple[str, dict[str, Any]]] = {
+    "one key": ("a: b", {"a": "b"}),
+    "blank lines around it": ("\n\na: b\n\n", {"a": "b"}),
+    "several keys": ("a: b\n\nc: d", {"a": "b", "c": "d"}),
+    "quoted keys": ("\"a b\": 1\n'c d': 2", {"a b": 1, "c d": 2}),
+    "numbers": ("a: 1\nb: -2\nc: 1.5\nd: .5", {"a": 1, "b": -2, "c": 1.5, "d": 0.5}),
+    "words": ("a: true\nb: FALSE\nc: null\nd: ~", {"a": True, "b": False, "c": None, "d": None}),
+    "text that begins like a number": ("a: 2 apples\nb: 3rd\nc: -x", {"a": "2 apples", "b": "3rd", "c": "-x"}),
+    "quoted text": ("a: \"x: y\"\nb: 'z'", {"a": "x: y", "b": "z"}),
+    "a colon inside": ("a: http://x.y", {"a": "http://x.y"}),
+    "flow values": ('a: [1, "x"]\nb: {"c": 2}', {"a": [1, "x"], "b": {"c": 2}}),
+    "flow values without quotes": ("a: [x, y]", {"a": ["x", "y"]}),
+    "a nested mapping": ("a:\n  b: 1\n  c:\n    d: 2\ne: 3", {"a": {"b": 1, "c": {"d": 2}}, "e": 3}),
+    "an indented mapping": ("  a: 1\n  b: 2", {"a": 1, "b": 2}),
+    "a list": ("a:\n  - 1\n  - x y\n\n  - null", {"a": [1, "x y", None]}),
+    "a list that is not indented": ("a:\n- 1\n- 2\nb: 3", {"a": [1, 2], "b": 3}),
+    "a list of mappings": ("a:\n  - b: 1\n    c: 2\n  - b: 3", {"a": [{"b": 1, "c": 2}, {"b": 3}]}),
+    "a list of quoted texts with colons": ("a:\n  - \"b: c\"\n  - 'd'", {"a": ["b: c", "d"]}),
+    "nothing": ("a:\nb: 1", {"a": None, "b": 1}),
+    "nothing at the end": ("a: 1\nb:", {"a": 1, "b": None}),
+    "nothing at the end of something nested": ("a:\n  b:\nc: 1", {"a": {"b": None}, "c": 1}),
+    "block text": ("a: |\n  one\n   two\n\n  three\nb: 1", {"a": "one\n two\n\nthree\n", "b": 1}),
+    "block text without its last line break": ("a: |-\n  one\n  two", {"a": "one\ntwo"}),
+    "block text that keeps its line breaks": ("a: |+\n  one\nb: 1", {"a": "one\n", "b": 1}),
+    "folded text": ("a: >\n  one\n  two\nb: >-\n  three\n  four", {"a": "one two\n", "b": "three four"}),
+    "empty block text": ("a: |\nb: 1", {"a": "", "b": 1}),
+    "block text at the end": ("a: |", {"a": ""}),
+}
+
+
+@check_each(("text", "value"), MAPPINGS.values(), ids=MAPPINGS)
+def test_a_mapping_is_read(text: str, value: dict[str, Any]):
+    read = read_yaml(text)
+    assert read == value
+    assert repr(read) == repr(value)
+
+
+NO_MAPPINGS = {
+    "nothing": "",
+    "blank": " \n ",
+    "prose": "just some words",
+    "prose behind a mapping": "a: 1\nand then more",
+    "a list": "- a\n- b",
+    "a key without a space": "a:b",
+    "a key twice": "a: 1\na: 2",
+    "a line that is indented too far": "a: 1\n  b: 2",
+    "a line that is indented too little": "  a: 1\nb: 2",
+    "an open bracket": "a: [1,",
+    "an open brace": "a: {x",
+    "an item that is no value": "a:\n  - [1",
+    "a list that goes on as a mapping": "a:\n  - 1\n  b: 2",
+    "too deep": "\n".join("  " * depth + "k:" for depth in range(40)),
+    "too long": "a: 1\n" + "\n" * 20_000 + "b: 2",
+}
+
+
+@check_each("text", NO_MAPPINGS.values(), ids=NO_MAPPINGS)
+def test_anything_else_is_no_mapping(text: str):
+    assert read_yaml(text) is None
+
+
+def test_depth_is_bounded_well_above_what_models_write():
+    text = "\n".join("  " * depth + "k:" for depth in range(20)) + " 1"
+    value = read_yaml(text)
+    for _ in range(20):
+        assert isinstance(value, dict)
+        value = value["k"]
+    assert value == 1

@@ -12,15 +12,16 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from tests.cases import check_each, size
 from tests.core.test_json_repair_properties import FORMATS, VALID, VALID_TEXT
-from tests.growth import assert_linear
+from tests.time_growth import assert_linear
 from toolspeak import CallArgs, CallEnd, CallStart, Scanner, Tool, parse
 from toolspeak.core.events import Judged
 from toolspeak.core.json_repair.containers import MAX_SIZE
-from toolspeak.core.json_repair.parser import Transducer
+from toolspeak.core.json_repair.parser import JSONParser
 from toolspeak.core.parsing.acceptance import Evidence
-from toolspeak.core.parsing.context import Desk
-from toolspeak.dialects.bodies import Context
+from toolspeak.core.parsing.context import ParseContext
+from toolspeak.dialects.bodies import BlockContext
 from toolspeak.dialects.json_calls import read_whole
 
 pytestmark = pytest.mark.requirement("B8")
@@ -131,7 +132,7 @@ def told(pieces: Iterable[str], **options: Any) -> list[tuple[object, ...]]:
     return joined
 
 
-@settings(max_examples=400)
+@settings(max_examples=size(100, 400))
 @given(answers(), OPTIONS, st.integers(1, 40))
 @example('<tool_call>{"name": "save", "arguments": {"Text": "x", "text": "y"}}</tool_call>', {"tools": TOOLS}, 7)
 @example('<tool_call>{"name": "save", "arguments": {"text": "x", "n": null}}</tool_call>', {"tools": TOOLS}, 7)
@@ -148,7 +149,7 @@ def test_a_call_in_one_piece_is_told_like_one_in_many(text: str, options: dict[s
 def test_a_plain_call_is_read_at_once_in_every_dialect(written: str, monkeypatch: pytest.MonkeyPatch):
     """The tolerant reader is not asked. It reads only lists of calls, and what follows thoughts about one."""
     arguments = '{"text":"two\\nlines, and more","n":3,"tags":["a"],"opts":{"on":true}}'
-    monkeypatch.setattr(Transducer, "feed", None)
+    monkeypatch.setattr(JSONParser, "feed", None)
     calls = parse(filled(written, "save", arguments), tools=TOOLS, nonce="k7" if "k7" in written else None).calls
     assert calls
     assert all(json.dumps(call.arguments, separators=(",", ":")) == arguments for call in calls)
@@ -192,33 +193,33 @@ IN_TOKENS = {
 }
 
 
-def context() -> Context:
-    return Context(Desk(TOOLS), Evidence("d", "strong"), ("</t>",))
+def context() -> BlockContext:
+    return BlockContext(ParseContext(TOOLS), Evidence("d", "strong"), ("</t>",))
 
 
-@pytest.mark.parametrize("text", AT_ONCE)
+@check_each("text", AT_ONCE)
 def test_a_name_and_plain_arguments_are_read_at_once(text: str):
     block = context()
     assert read_whole(block, f"x{text}</t>", 1) == len(text) + 1
     assert [builder.state for builder in block.builders] == ["done"]
-    (judged,) = [event.candidate for event in block.desk.collect() if isinstance(event, Judged)]
+    (judged,) = [event.candidate for event in block.context.collect() if isinstance(event, Judged)]
     assert (judged.name, judged.arguments) == ("any", AT_ONCE[text])
 
 
-@pytest.mark.parametrize("text", IN_TOKENS.values(), ids=IN_TOKENS)
+@check_each("text", IN_TOKENS.values(), ids=IN_TOKENS)
 def test_any_other_object_is_not_read_at_once_and_leaves_no_trace(text: str):
     block = context()
     assert read_whole(block, f"{text}</t>", 0) == 0
-    assert (block.builders, block.desk.collect()) == ([], [])
+    assert (block.builders, block.context.collect()) == ([], [])
 
 
-@pytest.mark.parametrize(("keys", "read"), [(("name", "arguments"), True), (("tool", "arguments"), False)])
+@check_each(("keys", "read"), [(("name", "arguments"), True), (("tool", "arguments"), False)])
 def test_where_tools_are_declared_only_one_spelling_is_a_call(keys: tuple[str, str], read: bool):
     text = filled("%call", "any", "{}", keys)
     assert bool(read_whole(context(), text, 0, canonical=True)) is read
 
 
-@pytest.mark.parametrize(("more", "read"), [("", True), ("x", False)])
+@check_each(("more", "read"), [("", True), ("x", False)])
 def test_a_call_that_is_too_large_is_not_read_at_once(more: str, read: bool):
     head, tail = '{"name": "any", "arguments": {"a": "', '"}}'
     text = head + "x" * (MAX_SIZE - len(head + tail)) + more + tail
@@ -227,7 +228,7 @@ def test_a_call_that_is_too_large_is_not_read_at_once(more: str, read: bool):
 
 @pytest.mark.no_cover
 @pytest.mark.requirement("R-T12")
-@pytest.mark.parametrize(
+@check_each(
     "piece",
     [
         '<tool_call>{"name":"any","arguments":{',
@@ -238,9 +239,7 @@ def test_a_call_that_is_too_large_is_not_read_at_once(more: str, read: bool):
         '"<tool_call>{":1,',
     ],
 )
-@pytest.mark.parametrize(
-    "begin", ["", '<tool_call>{"name":"any","arguments":{', '<tool_call>{"name":"nobody","arguments":{']
-)
+@check_each("begin", ["", '<tool_call>{"name":"any","arguments":{', '<tool_call>{"name":"nobody","arguments":{'])
 def test_time_is_linear_however_many_calls_begin(begin: str, piece: str):
     def make(count: int):
         return lambda: parse(begin + piece * count, tools=TOOLS)

@@ -1,4 +1,4 @@
-"""What the tests of the engine share: tools, answers, and a turn carried out by hand."""
+"""Helpers for engine tests: tools, answers, and a turn carried out step by step."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from tests.turns import NONCE, STAMP, carry_out, engine_for, planned, user
+from tests.offline_turn import NONCE, STAMP, carry_out, engine_for, planned, user
 from toolspeak.core.events import (
     CallArgs,
     CallEnd,
@@ -20,7 +20,7 @@ from toolspeak.core.events import (
 from toolspeak.core.types import Options, Request, Tool, ToolChoice, Usage
 from toolspeak.engine.planning.capabilities import Profile
 from toolspeak.engine.planning.strategy import Settings
-from toolspeak.engine.turn.actions import Action, Emit, Outcome
+from toolspeak.engine.turn.actions import Action, Emit, TurnOutcome
 from toolspeak.engine.turn.engine import Engine
 
 WEATHER = Tool(
@@ -91,7 +91,7 @@ class Turn:
 
     def __init__(self, engine: Engine, *script: str | Sequence[Event], chunk: int = 0) -> None:
         self.events, outcome, self.asked = carry_out(engine, answers(*script), chunk)
-        self.outcome: Outcome = outcome
+        self.outcome: TurnOutcome = outcome
         self.reply: Reply = fold(self.events)
         self.calls = [(call.name, call.arguments) for call in self.reply.calls]
         self.notes = [note.code for note in self.reply.notes]

@@ -1,10 +1,20 @@
-"""Steps of the agent loop for tests: a loop with two tools, answers of a model, and what must follow."""
+"""Helpers for agent loop tests: a loop with two tools, model answers, and the expected next steps."""
 
 from __future__ import annotations
 
 from toolspeak import Message, Reply, TextPart, Tool, ToolCall, ToolResult, Usage
 from toolspeak.core.events import FinishReason
-from toolspeak.engine.rounds.loop import Ask, Cancelled, Execute, Executed, Failed, Finished, Ran, Rounds, TimeUp
+from toolspeak.engine.rounds.loop import (
+    AskModel,
+    CallOutcome,
+    Cancelled,
+    Execute,
+    Executed,
+    Failed,
+    Finished,
+    Rounds,
+    TimeUp,
+)
 from toolspeak.engine.rounds.transcript import Answer, Entry
 
 LOOK = Tool("look", parameters={"type": "object", "properties": {"at": {"type": "string"}}, "required": ["at"]})
@@ -36,19 +46,21 @@ def executing(rounds: Rounds, reply: Reply) -> Execute:
 
 
 def finding(execute: Execute, content: str = "found") -> Executed:
-    return Executed(tuple(Ran(ToolResult(each.call.id, content, each.call.name), 0.5) for each in execute.calls))
+    return Executed(
+        tuple(CallOutcome(ToolResult(each.call.id, content, each.call.name), 0.5) for each in execute.calls)
+    )
 
 
-def asking(rounds: Rounds, heard: Reply | Executed | TimeUp, now: float = 0.0) -> Ask:
+def asking(rounds: Rounds, heard: Reply | Executed | TimeUp, now: float = 0.0) -> AskModel:
     action = rounds.feed(heard, now)
-    assert isinstance(action, Ask)
+    assert isinstance(action, AskModel)
     return action
 
 
 def ending(rounds: Rounds, heard: Reply | Executed | Cancelled | Failed) -> Answer:
     action = rounds.feed(heard)
     assert isinstance(action, Finished)
-    assert action.handed == ()
+    assert action.client_calls == ()
     return action.answer
 
 

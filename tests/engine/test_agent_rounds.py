@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.cases import check_each
 from tests.engine.round_steps import (
     LOOK,
     SEND,
@@ -23,14 +24,14 @@ from tests.engine.round_steps import (
 )
 from toolspeak import Candidate, Failure, Note, Reply, Tool, ToolCall, ToolResult, Usage, UsageError
 from toolspeak.engine.rounds.loop import (
-    Ask,
+    AskModel,
+    CallOutcome,
     Cancelled,
     Execute,
     Executed,
     Failed,
     Finished,
-    Limits,
-    Ran,
+    RoundLimits,
     Rounds,
     TimeUp,
 )
@@ -49,7 +50,7 @@ def test_text_and_calls_are_run_and_asked_about_again_until_there_is_no_call():
     assert (first.number, first.summary, first.choice.mode) == (1, False, "auto")
 
     execute = executing(rounds, making(look_at(id="c1"), text="Let me look."))
-    assert (execute.number, execute.made.text) == (1, "Let me look.")
+    assert (execute.number, execute.round.text) == (1, "Let me look.")
     assert [planned.call for planned in execute.calls] == [look_at(id="c1")]
 
     second = asking(rounds, finding(execute))
@@ -64,7 +65,7 @@ def test_text_and_calls_are_run_and_asked_about_again_until_there_is_no_call():
     assert answer.requests == 2
     assert answer.usage == Usage(20, 10)
     record = CallRecord(look_at(id="c1"), "finished", False, ToolResult("c1", "found", "look"), 0.5)
-    assert answer.rounds == rounds.made == (Round("Let me look.", (record,)),)
+    assert answer.rounds == rounds.completed == (Round("Let me look.", (record,)),)
 
 
 @pytest.mark.requirement("F1")
@@ -72,8 +73,8 @@ def test_a_tool_that_ends_the_work_gives_the_answer():
     rounds = a_loop()
     rounds.start()
     execute = executing(rounds, making(look_at(id="c1"), ToolCall("send", {}, "c2"), text="Done."))
-    rounds.ran(Ran(ToolResult("c2", "I sent it."), final=True))
-    rounds.ran(Ran(ToolResult("c1", "Another end."), final=True))
+    rounds.record_outcome(CallOutcome(ToolResult("c2", "I sent it."), final=True))
+    rounds.record_outcome(CallOutcome(ToolResult("c1", "Another end."), final=True))
     answer = ending(rounds, Executed())
     assert (answer.content, answer.status) == ("I sent it.", "complete")
     assert answer.rounds[0].text == "Done."
@@ -87,8 +88,8 @@ def test_results_keep_the_order_of_their_calls_whichever_comes_first():
     rounds.start()
     executing(rounds, making(*(look_at(str(at), f"c{at}") for at in range(5))))
     for at in (3, 0, 4, 2, 1):
-        rounds.started(f"c{at}")
-        rounds.ran(Ran(ToolResult(f"c{at}", str(at))))
+        rounds.mark_started(f"c{at}")
+        rounds.record_outcome(CallOutcome(ToolResult(f"c{at}", str(at))))
     asked = asking(rounds, Executed())
     assert [result.content for result in asked.messages[-1].results] == ["0", "1", "2", "3", "4"]
 
@@ -123,7 +124,7 @@ def test_a_round_of_calls_that_must_not_run_goes_on_without_running_any():
 def test_not_all_names_of_many_tools_are_told():
     rounds = Rounds(TASK, [Tool(f"t{at}") for at in range(30)])
     rounds.start()
-    result = executing(rounds, making(ToolCall("fly", {}, "c1"))).made.calls[0].result
+    result = executing(rounds, making(ToolCall("fly", {}, "c1"))).round.calls[0].result
     assert result is not None
     assert "`t23` and 6 more" in result.content
 
@@ -146,8 +147,8 @@ def test_calls_that_came_to_nothing_beside_others_are_answered_too():
     unfit = Candidate("look", "invalid", "schema", notes=(Note("arguments_invalid", "`at` is missing"),))
     bare = Candidate("look", "invalid", "not_json")
     execute = executing(rounds, making(look_at(), candidates=(unfit, bare)))
-    assert [record.call.id for record in execute.made.calls] == ["call_1", "call_1_2", "call_1_3"]
-    assert [record.result.content for record in execute.made.calls if record.result] == [
+    assert [record.call.id for record in execute.round.calls] == ["call_1", "call_1_2", "call_1_3"]
+    assert [record.result.content for record in execute.round.calls if record.result] == [
         "The arguments do not fit: `at` is missing. Nothing was run.",
         "The arguments do not fit: not_json. Nothing was run.",
     ]
@@ -159,7 +160,7 @@ def test_a_call_of_no_tool_that_was_left_in_the_text_is_answered():
     tried = Candidate("fly", "text", "unknown_tool", evidence={"wrapper": "strong", "line_start": True})
     execute = executing(rounds, making(finish="stop", candidates=(tried,)))
     assert execute.calls == ()
-    assert execute.made.calls[0].call.name == "fly"
+    assert execute.round.calls[0].call.name == "fly"
 
 
 def test_a_schema_that_nobody_can_read_stops_no_call():
@@ -185,11 +186,11 @@ def test_after_fifty_rounds_one_request_without_tools_asks_for_a_summary():
     rounds = a_loop()
     action = rounds.start()
     for at in range(50):
-        assert isinstance(action, Ask)
+        assert isinstance(action, AskModel)
         assert (action.number, action.summary) == (at + 1, False)
         execute = executing(rounds, making(look_at(str(at), f"c{at}")))
         action = rounds.feed(finding(execute))
-    assert isinstance(action, Ask)
+    assert isinstance(action, AskModel)
     assert action.summary
     assert action.tools == ()
     assert action.choice.mode == "none"
@@ -201,16 +202,16 @@ def test_after_fifty_rounds_one_request_without_tools_asks_for_a_summary():
     assert codes_of(answer) == ["limit_rounds"]
 
 
-@pytest.mark.parametrize(
+@check_each(
     ("limits", "now", "code"),
     [
-        (Limits(tokens=15), 0.0, "limit_tokens"),
-        (Limits(seconds=60), 160.0, "limit_seconds"),
-        (Limits(rounds=1), 0.0, "limit_rounds"),
+        (RoundLimits(tokens=15), 0.0, "limit_tokens"),
+        (RoundLimits(seconds=60), 160.0, "limit_seconds"),
+        (RoundLimits(rounds=1), 0.0, "limit_rounds"),
     ],
 )
 @pytest.mark.requirement("F1", "R-T15")
-def test_tokens_and_time_are_limits_too(limits: Limits, now: float, code: str):
+def test_tokens_and_time_are_limits_too(limits: RoundLimits, now: float, code: str):
     rounds = a_loop(limits=limits, now=100.0)
     rounds.start()
     execute = executing(rounds, making(look_at()))
@@ -220,20 +221,20 @@ def test_tokens_and_time_are_limits_too(limits: Limits, now: float, code: str):
 
 @pytest.mark.requirement("F1")
 def test_calls_in_place_of_a_summary_are_told_beside_the_limit():
-    rounds = a_loop(limits=Limits(rounds=1))
+    rounds = a_loop(limits=RoundLimits(rounds=1))
     rounds.start()
     assert asking(rounds, finding(executing(rounds, making(look_at())))).summary
     answer = ending(rounds, making(look_at()))
     assert answer.content == ""
     assert answer.notes == (
-        Note("limit_rounds", "1 rounds have been made; a summary was asked for"),
-        Note("empty_answer", "the model made calls in place of an answer, and they were not run"),
+        Note("limit_rounds", "1 rounds have been made; requested a summary"),
+        Note("empty_answer", "the model made calls instead of answering; they were not run"),
     )
 
 
 @pytest.mark.requirement("F1")
 def test_an_answer_that_takes_too_long_is_followed_by_a_summary():
-    rounds = a_loop(limits=Limits(seconds=60))
+    rounds = a_loop(limits=RoundLimits(seconds=60))
     rounds.start()
     asked = asking(rounds, TimeUp(Reply("It is prob", usage=Usage(1, 1), requests=1)), 61.0)
     assert asked.summary
@@ -242,7 +243,7 @@ def test_an_answer_that_takes_too_long_is_followed_by_a_summary():
 
 
 def test_below_its_limits_the_loop_goes_on():
-    rounds = a_loop(limits=Limits(tokens=16, seconds=60), now=100.0)
+    rounds = a_loop(limits=RoundLimits(tokens=16, seconds=60), now=100.0)
     assert rounds.deadline == 160.0
     rounds.start()
     assert not asking(rounds, finding(executing(rounds, making(look_at()))), 159.9).summary
@@ -273,7 +274,7 @@ def test_calls_that_take_turns_are_a_circle_too():
     rounds = a_loop()
     action: object = rounds.start()
     turns = 0
-    while not (isinstance(action, Ask) and action.summary):
+    while not (isinstance(action, AskModel) and action.summary):
         turns += 1
         action = rounds.feed(finding(executing(rounds, making(look_at("ab"[turns % 2])))))
     assert turns == 5
@@ -311,9 +312,9 @@ def test_a_cancelled_round_says_of_each_call_whether_it_may_have_run():
     rounds = a_loop()
     rounds.start()
     executing(rounds, making(look_at("a", "c1"), ToolCall("send", {}, "c2"), look_at("b", "c3"), text="Three."))
-    rounds.started("c1")
-    rounds.ran(Ran(ToolResult("c1", "found")))
-    rounds.started("c2")
+    rounds.mark_started("c1")
+    rounds.record_outcome(CallOutcome(ToolResult("c1", "found")))
+    rounds.mark_started("c2")
     answer = ending(rounds, Cancelled())
     done, begun, planned = answer.rounds[0].calls
     assert [done.state, begun.state, planned.state] == ["finished", "started", "planned"]
@@ -325,7 +326,7 @@ def test_a_cancelled_round_says_of_each_call_whether_it_may_have_run():
 
 
 @pytest.mark.requirement("F1")
-@pytest.mark.parametrize(
+@check_each(
     "heard", [Failed("the upstream broke off", Reply("Half")), Reply("Half", failure=Failure("the upstream broke off"))]
 )
 def test_a_failed_answer_says_why_and_keeps_what_there_is(heard: Failed | Reply):
@@ -362,7 +363,7 @@ def test_calls_are_tainted_once_a_result_was_read_or_the_tools_are_strangers():
 
 
 @pytest.mark.requirement("R-E3")
-@pytest.mark.parametrize(
+@check_each(
     ("dialect", "plan", "nonce", "unmarked"),
     [
         ("native", "native", "k7q2xm", False),
@@ -381,27 +382,42 @@ def test_a_call_in_text_is_marked_or_known_not_to_be(dialect: str, plan: str, no
     assert executing(rounds, reply).unmarked is unmarked
 
 
+@pytest.mark.requirement("R-E3")
+@check_each(("tainted", "tool", "in_doubt"), [(True, "send", True), (False, "send", False), (True, "look", False)])
+def test_a_call_in_unmarked_text_needs_consent_if_it_changes_something_and_foreign_text_was_read(
+    tainted: bool, tool: str, in_doubt: bool
+):
+    rounds = a_loop(tainted=tainted)
+    rounds.start()
+    candidate = Candidate(tool, "call", "accepted", "hermes")
+    record = Trace("inline", "r", "w", nonce="")
+    call = ToolCall(tool, {"at": "a"})
+    reply = TracedReply(calls=(call,), candidates=(candidate,), finish_reason="tool_calls", record=record)
+    execute = executing(rounds, reply)
+    assert bool(execute.consent_reason(execute.calls[0])) is in_doubt
+
+
 # ---- tools of others
 
 
 def test_calls_of_others_are_handed_over_after_ours_have_run():
-    rounds = a_loop(theirs=[Tool("theirs")])
+    rounds = a_loop(client_tools=[Tool("theirs")])
     assert [tool.name for tool in rounds.start().tools] == ["look", "send", "theirs"]
     theirs = ToolCall("theirs", {}, "c2")
     execute = executing(rounds, making(look_at(id="c1"), theirs, text="Both."))
     assert [planned.call.id for planned in execute.calls] == ["c1"]
     action = rounds.feed(finding(execute))
     assert isinstance(action, Finished)
-    assert action.handed == (theirs,)
+    assert action.client_calls == (theirs,)
     assert [record.call.id for record in action.answer.rounds[0].calls] == ["c1"]
 
 
 def test_calls_of_others_alone_end_the_loop_at_once():
-    rounds = a_loop(theirs=[Tool("theirs")])
+    rounds = a_loop(client_tools=[Tool("theirs")])
     rounds.start()
     action = rounds.feed(making(ToolCall("theirs", {}, "c2"), text="Yours."))
     assert isinstance(action, Finished)
-    assert [call.id for call in action.handed] == ["c2"]
+    assert [call.id for call in action.client_calls] == ["c2"]
     assert (action.answer.content, action.answer.rounds) == ("Yours.", ())
 
 
@@ -417,7 +433,7 @@ def test_the_answer_says_why_there_was_no_call_in_one_line():
     assert answer.notes == (Note("no_call", "the model answered without calling a tool"),)
 
 
-@pytest.mark.parametrize(
+@check_each(
     ("reply", "codes"),
     [
         (Reply("Half a", finish_reason="length"), ["cut_by_length"]),
@@ -443,19 +459,19 @@ _REPLIES = st.builds(making, text=st.sampled_from(["", "Hm."])).flatmap(
 def test_whatever_happens_it_ends_and_every_call_has_one_result_and_an_id_of_its_own(
     turns: list[tuple[Reply, str]], most: int, data: st.DataObject
 ):
-    rounds = a_loop(limits=Limits(rounds=most), theirs=[Tool("theirs")])
+    rounds = a_loop(limits=RoundLimits(rounds=most), client_tools=[Tool("theirs")])
     action: object = rounds.start()
     summaries = 0
     for reply, content in turns:
         if isinstance(action, Finished):
             break
-        assert isinstance(action, Ask)
+        assert isinstance(action, AskModel)
         summaries += action.summary
         action = rounds.feed(Cancelled() if data.draw(st.integers(0, 9)) == 0 else reply)
         if isinstance(action, Execute):
             for planned in data.draw(st.permutations(action.calls)):
-                rounds.started(planned.call.id)
-                rounds.ran(Ran(ToolResult(planned.call.id, content)))
+                rounds.mark_started(planned.call.id)
+                rounds.record_outcome(CallOutcome(ToolResult(planned.call.id, content)))
             action = rounds.feed(Executed())
     if not isinstance(action, Finished):
         action = rounds.feed(Cancelled())
@@ -464,7 +480,7 @@ def test_whatever_happens_it_ends_and_every_call_has_one_result_and_an_id_of_its
     assert summaries <= 1
     assert len(answer.rounds) <= most
     records = [record for made in answer.rounds for record in made.calls]
-    ids = [record.call.id for record in records] + [call.id for call in action.handed]
+    ids = [record.call.id for record in records] + [call.id for call in action.client_calls]
     assert len(set(ids)) == len(ids)
     assert all(record.result is not None and record.result.id == record.call.id for record in records)
     assert all(record.call.name != "theirs" for record in records)

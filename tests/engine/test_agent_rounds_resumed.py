@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from tests.cases import check_each
 from tests.engine.round_steps import (
     TASK,
     a_loop,
@@ -16,7 +17,7 @@ from tests.engine.round_steps import (
 )
 from toolspeak import Tool, ToolCall, ToolResult
 from toolspeak.core.types import JSONObject
-from toolspeak.engine.rounds.loop import Executed, Ran, Rounds
+from toolspeak.engine.rounds.loop import CallOutcome, Executed, Rounds
 from toolspeak.engine.rounds.transcript import Answer, CallRecord, Round
 
 
@@ -31,9 +32,13 @@ def test_a_call_that_may_have_changed_the_world_is_marked_when_it_is_made_again(
     execute = executing(
         rounds, making(ToolCall("send", {"to": "a"}, "d1"), look_at(id="d2"), ToolCall("send", {"to": "b"}, "d3"))
     )
-    assert [(planned.key, planned.again) for planned in execute.calls] == [("c1", True), ("d2", False), ("d3", False)]
-    assert [planned.beside for planned in execute.calls] == [False, False, True]
-    assert ["interrupted" in execute.doubt(planned) for planned in execute.calls] == [True, False, True]
+    assert [(planned.key, planned.may_have_run) for planned in execute.calls] == [
+        ("c1", True),
+        ("d2", False),
+        ("d3", False),
+    ]
+    assert [planned.sibling_may_have_run for planned in execute.calls] == [False, False, True]
+    assert ["interrupted" in execute.consent_reason(planned) for planned in execute.calls] == [True, False, True]
 
 
 SHELL = Tool(
@@ -52,7 +57,7 @@ SHELL = Tool(
 
 
 @pytest.mark.requirement("F7", "R-F35")
-@pytest.mark.parametrize(
+@check_each(
     ("arguments", "same"),
     [
         ({"command": "git push"}, True),
@@ -74,21 +79,21 @@ def test_an_interrupted_call_is_known_again_however_it_is_spelled(arguments: JSO
     rounds.start()
     execute = executing(rounds, making(ToolCall("shell", arguments, "d1")))
     (planned,) = execute.calls
-    assert (planned.again, planned.beside) == (same, not same)
+    assert (planned.may_have_run, planned.sibling_may_have_run) == (same, not same)
     assert planned.key == ("c1" if same else "d1")
-    assert execute.doubt(planned)  # known again or not, nobody runs it without a question
+    assert execute.consent_reason(planned)  # known again or not, nobody runs it without a question
     asking(rounds, finding(execute))
     (later,) = executing(rounds, making(ToolCall("shell", {"command": "ls"}, "e1"))).calls
-    assert later.beside is not same  # once it has surely been done, other calls are free
+    assert later.sibling_may_have_run is not same  # once it has surely been done, other calls are free
 
 
-@pytest.mark.parametrize("parameters", [{}, {"properties": {"to": True}}])
+@check_each("parameters", [{}, {"properties": {"to": True}}])
 def test_a_schema_without_defaults_has_none(parameters: JSONObject):
     begun = CallRecord(ToolCall("send", {"to": "a"}, "c1"), "started", side_effects=True)
     before = Answer(rounds=(Round(calls=(begun,)),), status="interrupted")
     rounds = Rounds((*TASK, before), [Tool("send", parameters=parameters, side_effects=True)])
     rounds.start()
-    assert executing(rounds, making(ToolCall("send", {"to": "a"}, "d1"))).calls[0].again
+    assert executing(rounds, making(ToolCall("send", {"to": "a"}, "d1"))).calls[0].may_have_run
 
 
 @pytest.mark.requirement("R-F37")
@@ -110,13 +115,13 @@ def test_once_it_has_surely_been_done_nobody_asks_any_more():
     rounds = a_loop((*TASK, before))
     rounds.start()
     failed = executing(rounds, making(send)).calls[0]
-    assert failed.again
-    asking(rounds, Executed((Ran(ToolResult(failed.call.id, "broken", error=True)),)))
+    assert failed.may_have_run
+    asking(rounds, Executed((CallOutcome(ToolResult(failed.call.id, "broken", error=True)),)))
     first = executing(rounds, making(send))
-    assert first.calls[0].again
+    assert first.calls[0].may_have_run
     asking(rounds, finding(first))
-    assert not executing(rounds, making(send)).calls[0].again
+    assert not executing(rounds, making(send)).calls[0].may_have_run
     done = Answer(rounds=(Round(calls=(CallRecord(send, "finished", True, ToolResult("", "sent")),)),))
     later = a_loop((*TASK, before, done))
     later.start()
-    assert not executing(later, making(send)).calls[0].again
+    assert not executing(later, making(send)).calls[0].may_have_run

@@ -18,11 +18,11 @@ STRONG = {"wrapper": "strong", "line_start": True}
 def _made(
     *candidates: Candidate, calls: tuple[ToolCall, ...] = (), finish: FinishReason = "stop"
 ) -> tuple[CallRecord, ...]:
-    rounds = Rounds(TASK, [LOOK], theirs=[Tool("theirs")])
+    rounds = Rounds(TASK, [LOOK], client_tools=[Tool("theirs")])
     rounds.start()
     execute = rounds.feed(Reply("Let me look.", calls=calls, candidates=candidates, finish_reason=finish))
     assert isinstance(execute, Execute)
-    return execute.made.calls
+    return execute.round.calls
 
 
 def _unknown(name: str, arguments: object = None) -> Candidate:
@@ -79,4 +79,4 @@ def test_what_the_model_was_asked_for_again_is_answered_once():
     rounds.start()
     execute = rounds.feed(TracedReply("Hm.", candidates=tried, record=Trace("text", "", "", attempts)))
     assert isinstance(execute, Execute)
-    assert [record.call.name for record in execute.made.calls] == ["swim", "swim"]
+    assert [record.call.name for record in execute.round.calls] == ["swim", "swim"]

@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.growth import assert_linear
+from tests.cases import check_each, size
+from tests.time_growth import assert_linear
 from toolspeak.core.types import Media, Message, TextPart, ToolCall, ToolResult
-from toolspeak.engine.prompting.call_result_pairing import MISSING, pair
+from toolspeak.engine.prompting.call_result_pairing import MISSING_RESULT, pair
 
 
 def say(role: Any, text: str, **more: Any) -> Message:
@@ -37,7 +38,7 @@ def brought(*ids: str, text: str = "") -> Message:
 
 
 def missing(id: str, name: str = "f") -> Message:
-    return result(id, MISSING, name, error=True)
+    return result(id, MISSING_RESULT, name, error=True)
 
 
 NAMELESS = (result("call_1", "x"), result("call_2", "y"))
@@ -60,7 +61,7 @@ RIGHT: dict[str, tuple[Message, ...]] = {
 
 
 @pytest.mark.requirement("C2")
-@pytest.mark.parametrize("case", RIGHT)
+@check_each("case", RIGHT)
 def test_a_history_that_is_right_is_the_same_object(case: str):
     paired = pair(RIGHT[case])
     assert paired.messages is RIGHT[case]
@@ -203,7 +204,7 @@ REPAIRS: dict[str, tuple[tuple[Message, ...], tuple[Message, ...], list[str]]] =
 
 
 @pytest.mark.requirement("C2", "R-F36")
-@pytest.mark.parametrize("case", REPAIRS)
+@check_each("case", REPAIRS)
 def test_a_history_is_put_right_with_a_note(case: str):
     messages, expected, codes = REPAIRS[case]
     paired = pair(messages)
@@ -239,7 +240,7 @@ CONVERSATIONS = st.lists(MESSAGES, max_size=7).map(tuple)
 
 
 @pytest.mark.requirement("C2", "R-F36")
-@settings(max_examples=300)
+@settings(max_examples=size(75, 300))
 @given(messages=CONVERSATIONS)
 def test_pairing_is_done_once_and_for_all(messages: tuple[Message, ...]):
     paired = pair(messages)
@@ -249,7 +250,7 @@ def test_pairing_is_done_once_and_for_all(messages: tuple[Message, ...]):
 
 
 @pytest.mark.requirement("C2")
-@settings(max_examples=200)
+@settings(max_examples=size(50, 200))
 @given(messages=CONVERSATIONS)
 def test_every_call_has_one_result_behind_it_and_nothing_is_lost(messages: tuple[Message, ...]):
     paired = pair(messages).messages

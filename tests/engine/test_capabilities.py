@@ -11,19 +11,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.cases import check_each
 from toolspeak.dialects.registry import DIALECTS
 from toolspeak.engine.planning import capabilities as capability
 from toolspeak.engine.planning.capabilities import (
     Capabilities,
-    Found,
     Overrides,
     Profile,
-    allowed,
+    ProfileMatch,
+    best_pattern,
     builtin_table,
     capabilities,
-    checked,
-    hints_of,
-    matching,
+    check_fields,
+    describe_type,
+    field_types,
     override_model,
     override_provider,
     read_table,
@@ -38,7 +39,7 @@ def known() -> Capabilities:
     return Capabilities()
 
 
-def brief(found: Found) -> tuple[str, str]:
+def brief(found: ProfileMatch) -> tuple[str, str]:
     return found.profile.capability, found.rule
 
 
@@ -46,7 +47,7 @@ def brief(found: Found) -> tuple[str, str]:
 
 
 @pytest.mark.requirement("D3")
-@pytest.mark.parametrize(
+@check_each(
     ("name", "parts"),
     [
         ("openai:gpt-4", ("openai", "gpt-4")),
@@ -326,8 +327,8 @@ def test_aliases_are_the_provider_they_stand_for(known: Capabilities):
 
 @pytest.mark.requirement("D4")
 def test_an_upstream_is_overridden_by_its_base_url(known: Capabilities):
-    known.override_upstream("http://127.0.0.1:9000/v1/", "openai")
-    assert brief(known.find("openai", "m", "http://127.0.0.1:9000/v1")) == ("openai", "override.upstream")
+    known.configure(("config", Overrides(upstreams={"http://127.0.0.1:9000/v1/": {"capability": "openai"}})))
+    assert brief(known.find("openai", "m", "http://127.0.0.1:9000/v1")) == ("openai", "config.upstream")
     assert brief(known.find("openai", "m", "http://127.0.0.1:9001/v1")) == ("none", "foreign_host")
     known.override_model("openai:m", "advanced")
     assert brief(known.find("openai", "m", "http://127.0.0.1:9000/v1")) == ("advanced", "override.model")
@@ -365,7 +366,6 @@ def test_an_override_that_cannot_be_is_refused(known: Capabilities, what: Any, m
 
 def test_overrides_can_be_taken_back(known: Capabilities):
     known.override_provider("lambda", "openai")
-    known.override_upstream("http://h/", "openai")
     known.override_model("lambda:m", "openai")
     known.clear_overrides()
     assert brief(known.find("lambda", "m")) == ("none", "table.provider")
@@ -424,7 +424,7 @@ def test_answers_are_remembered_but_not_for_ever(known: Capabilities):
     assert known.find("openai", "m") is first
     for index in range(1100):
         known.find("openai", f"m{index}")
-    assert len(known._remembered) <= 1024
+    assert len(known._cache) <= 1024
     assert known.find("openai", "m") == first
 
 
@@ -455,10 +455,10 @@ def test_a_table_is_put_before_the_one_there_is(known: Capabilities):
     assert known.provider("nobody") is None
 
 
-@pytest.mark.parametrize(
+@check_each(
     ("text", "message"),
     [
-        ("a = ", "the file is not TOML"),
+        ("a = ", "the file is not valid TOML"),
         ("[colours]", "unknown table `colours` in the file (use providers, models or families)"),
         ("providers = 1", "`providers` in the file must be a table of tables"),
         ("[models]\nx = 1", "`models` in the file must be a table of tables"),
@@ -468,7 +468,7 @@ def test_a_table_is_put_before_the_one_there_is(known: Capabilities):
         ("[[families]]\nname = 'x'\nwords = 1", "`words` in the file, families cannot be `1`"),
         (
             "[[families]]\nname = 'x'\nwords = []\ncapability = 'none'",
-            "`capability` in the file, families says nothing",
+            "`capability` is not allowed in the file, families",
         ),
         ("[providers.x]\ncapability = 'some'", "`capability` in the file, providers.`x` cannot be `some`"),
         (
@@ -491,30 +491,30 @@ def test_the_table_that_comes_with_toolspeak_is_read_from_its_package():
 
 
 def test_words_for_what_is_allowed():
-    assert allowed(dict[str, int]) == "a table"
-    assert allowed(int) == "a whole number"
-    assert allowed(hints_of(Profile)["max_stop"]) == "a whole number of at least 0"
-    assert allowed(hints_of(Settings)["retries"]) == "a whole number from 0 to 10"
-    assert allowed(Annotated[int, msgspec.Meta(le=3)]) == "a whole number"
+    assert describe_type(dict[str, int]) == "a table"
+    assert describe_type(int) == "a whole number"
+    assert describe_type(field_types(Profile)["max_stop"]) == "a whole number of at least 0"
+    assert describe_type(field_types(Settings)["retries"]) == "a whole number from 0 to 10"
+    assert describe_type(Annotated[int, msgspec.Meta(le=3)]) == "a whole number"
 
 
-@pytest.mark.parametrize("retries", [99, -1])
+@check_each("retries", [99, -1])
 def test_a_number_out_of_its_range_is_refused_with_the_range(retries: int):
     with pytest.raises(ConfigError, match="`retries` in here cannot be") as caught:
-        checked(Settings, {"retries": retries}, "here")
+        check_fields(Settings, {"retries": retries}, "here")
     assert caught.value.hint == "use a whole number from 0 to 10"
 
 
 def test_long_values_are_shortened_in_errors():
     with pytest.raises(ConfigError) as caught:
-        checked(Profile, {"leaks": "x" * 10_000}, "here")
+        check_fields(Profile, {"leaks": "x" * 10_000}, "here")
     assert len(str(caught.value)) < 200
 
 
 # ---- patterns
 
 
-@pytest.mark.parametrize(
+@check_each(
     ("pattern", "name", "fits"),
     [
         ("a*", "a", True),
@@ -531,13 +531,13 @@ def test_long_values_are_shortened_in_errors():
     ],
 )
 def test_a_star_stands_for_any_text(pattern: str, name: str, fits: bool):
-    assert (matching([pattern], name) == pattern) is fits
+    assert (best_pattern([pattern], name) == pattern) is fits
 
 
 def test_the_pattern_that_says_most_counts():
-    assert matching(["a*", "ab*", "*"], "abc") == "ab*"
-    assert matching(["abc*", "abc"], "abc") == "abc"
-    assert matching([], "abc") is None
+    assert best_pattern(["a*", "ab*", "*"], "abc") == "ab*"
+    assert best_pattern(["abc*", "abc"], "abc") == "abc"
+    assert best_pattern([], "abc") is None
 
 
 TEXTS = st.text(max_size=20) | st.sampled_from(["https://api.openai.com/v1", "http://[", "https://a:b@c:1/x", "*", ":"])
@@ -552,7 +552,7 @@ def test_looking_up_never_fails(provider: str, model: str, base_url: str):
 
 
 def test_no_more_is_learned_than_there_is_room_for(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(capability, "_MOST_REMEMBERED", 2)
+    monkeypatch.setattr(capability, "_MAX_CACHED", 2)
     known = Capabilities()
     for name in ("a", "b", "c"):
         known.learn("x", name, "", "openai", "it called")

@@ -10,21 +10,22 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.cases import check_each, size
 from tests.engine.enforced_schemas import PARAMETERS, admits, compiles, values, without_lengths, without_nulls
 from tests.engine.gbnf_matcher import Gbnf
 from toolspeak import parse
-from toolspeak.core.schema.arguments import ArgumentSchema
+from toolspeak.core.schema.argument_schema import ArgumentSchema
 from toolspeak.core.types import Tool, ToolCall, ToolChoice
 from toolspeak.dialects.registry import render_calls
 from toolspeak.engine.constraints import build as module
 from toolspeak.engine.constraints.build import (
-    MAX_BESIDE,
     MAX_CALLS,
+    MAX_TEXT_WITH_CALLS,
     Constraint,
     Flavour,
     decision_constraint,
     envelope_constraint,
-    reached_bound,
+    has_maximal_string,
     response_constraint,
     wire_options,
 )
@@ -63,10 +64,8 @@ CHOICES: list[tuple[str, ToolChoice, list[list[ToolCall]], list[list[ToolCall]]]
 
 
 @pytest.mark.requirement("A7")
-@pytest.mark.parametrize("flavour", FLAVOURS)
-@pytest.mark.parametrize(
-    ("choice", "allowed", "refused"), [row[1:] for row in CHOICES], ids=[row[0] for row in CHOICES]
-)
+@check_each("flavour", FLAVOURS)
+@check_each(("choice", "allowed", "refused"), [row[1:] for row in CHOICES], ids=[row[0] for row in CHOICES])
 def test_the_decision_holds_the_calls_that_the_choice_allows(
     flavour: Flavour, choice: ToolChoice, allowed: list[list[ToolCall]], refused: list[list[ToolCall]]
 ):
@@ -79,7 +78,7 @@ def test_the_decision_holds_the_calls_that_the_choice_allows(
 
 
 @pytest.mark.requirement("A7")
-@pytest.mark.parametrize("flavour", FLAVOURS)
+@check_each("flavour", FLAVOURS)
 def test_each_tool_takes_its_own_arguments_only(flavour: Flavour):
     found = decision_constraint(TOOLS, ToolChoice(), flavour)
     for wrong in (ToolCall("ping", RAIN.arguments), ToolCall("get_weather", {}), ToolCall("shell", {})):
@@ -87,7 +86,7 @@ def test_each_tool_takes_its_own_arguments_only(flavour: Flavour):
 
 
 @pytest.mark.requirement("A7", "B1")
-@pytest.mark.parametrize("flavour", FLAVOURS)
+@check_each("flavour", FLAVOURS)
 def test_the_envelope_holds_calls_and_then_a_reply(flavour: Flavour):
     found = envelope_constraint(TOOLS, ToolChoice(), flavour)
     compiles(found)
@@ -102,7 +101,7 @@ def test_the_envelope_holds_calls_and_then_a_reply(flavour: Flavour):
 
 
 @pytest.mark.requirement("B1", "R-E2")
-@pytest.mark.parametrize("flavour", FLAVOURS)
+@check_each("flavour", FLAVOURS)
 def test_a_nonce_is_forced_as_the_first_key(flavour: Flavour):
     found = decision_constraint(TOOLS, ToolChoice(), flavour, nonce="k7q2xm")
     assert admits(found, decision([RAIN], "k7q2xm"))
@@ -120,7 +119,7 @@ CALLS = '"calls": [{"name": "ping", "arguments": {}}]'
 
 
 @pytest.mark.requirement("C6")
-@pytest.mark.parametrize("flavour", FLAVOURS)
+@check_each("flavour", FLAVOURS)
 def test_the_format_of_the_response_is_the_schema_of_the_reply(flavour: Flavour):
     found = envelope_constraint(TOOLS, ToolChoice(), flavour, reply_schema=REPLY)
     compiles(found)
@@ -133,7 +132,7 @@ def test_the_format_of_the_response_is_the_schema_of_the_reply(flavour: Flavour)
 
 
 @pytest.mark.requirement("C6")
-@pytest.mark.parametrize("flavour", FLAVOURS)
+@check_each("flavour", FLAVOURS)
 def test_with_demanded_calls_there_is_no_reply_and_without_tools_there_is_one(flavour: Flavour):
     some = envelope_constraint(TOOLS, ToolChoice("required"), flavour, reply_schema=REPLY)
     assert admits(some, f'{{{CALLS}, "reply": null}}')
@@ -144,7 +143,7 @@ def test_with_demanded_calls_there_is_no_reply_and_without_tools_there_is_one(fl
 
 
 @pytest.mark.requirement("C6")
-@pytest.mark.parametrize("flavour", FLAVOURS)
+@check_each("flavour", FLAVOURS)
 def test_a_response_alone_can_be_constrained(flavour: Flavour):
     found = response_constraint(REPLY, flavour)
     compiles(found)
@@ -152,7 +151,7 @@ def test_a_response_alone_can_be_constrained(flavour: Flavour):
     assert not admits(found, '{"n": "x"}')
 
 
-@pytest.mark.parametrize("schema", [None, {"type": "array", "items": {"type": "integer"}}])
+@check_each("schema", [None, {"type": "array", "items": {"type": "integer"}}])
 def test_a_response_that_cannot_be_strict_is_asked_for_plainly(schema: Any):
     found = response_constraint(schema, "openai_strict")
     assert found.flavour == "json_schema"
@@ -179,7 +178,7 @@ TREE = Tool(
 )
 
 
-@pytest.mark.parametrize("flavour", FLAVOURS)
+@check_each("flavour", FLAVOURS)
 def test_what_leads_back_to_itself_ends_in_grammars_and_is_free_in_schemas(flavour: Flavour):
     found = decision_constraint([TREE], ToolChoice("required"), flavour)
     compiles(found)
@@ -199,14 +198,14 @@ def test_free_arguments_are_text_under_strict_mode_and_are_read_again():
     assert [call.arguments for call in parse(document, tools, dialect="decision").calls] == [{"k": 1}]
 
 
-@pytest.mark.parametrize("choice", [ToolChoice("required"), ToolChoice("named", ("nope",))])
+@check_each("choice", [ToolChoice("required"), ToolChoice("named", ("nope",))])
 def test_a_call_that_no_tool_can_make_is_the_callers_mistake(choice: ToolChoice):
     tools = TOOLS if choice.allowed else ()
     with pytest.raises(UsageError, match=r"nope|a call"):
         decision_constraint(tools, choice, "gbnf")
 
 
-@pytest.mark.parametrize(
+@check_each(
     "parameters",
     [{"$ref": "https://example.invalid/x"}, {"type": "object", "default": object()}],
     ids=["remote", "not JSON"],
@@ -239,8 +238,8 @@ def test_many_large_tools_do_not_blow_the_constraint_up():
 
 
 def test_a_string_as_long_as_the_bound_is_known():
-    assert reached_bound({"a": [1, {"b": "x" * MAX_STRING}]})
-    assert not reached_bound({"a": ["x" * 100, None], "b": 2})
+    assert has_maximal_string({"a": [1, {"b": "x" * MAX_STRING}]})
+    assert not has_maximal_string({"a": ["x" * 100, None], "b": 2})
 
 
 # ---- on the wire
@@ -271,12 +270,12 @@ WIRE: list[tuple[Constraint, str, Any]] = [
 
 
 @pytest.mark.requirement("A7")
-@pytest.mark.parametrize(("constraint", "protocol", "fields"), WIRE)
+@check_each(("constraint", "protocol", "fields"), WIRE)
 def test_each_server_is_told_in_its_own_words(constraint: Constraint, protocol: str, fields: Any):
     assert wire_options(constraint, protocol) == fields
 
 
-@pytest.mark.parametrize(("constraint", "protocol"), [(GBNF, "openai_responses"), (LARK, "ollama"), (PLAIN, "smtp")])
+@check_each(("constraint", "protocol"), [(GBNF, "openai_responses"), (LARK, "ollama"), (PLAIN, "smtp")])
 def test_what_a_server_cannot_be_told_is_an_error(constraint: Constraint, protocol: str):
     with pytest.raises(UsageError):
         wire_options(constraint, protocol)
@@ -310,7 +309,7 @@ def toolboxes(draw: st.DrawFn) -> tuple[Tool, ...]:
 
 @pytest.mark.requirement("A7")
 @pytest.mark.parametrize("flavour", FLAVOURS)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=size(10, 40), deadline=None)
 @given(data=st.data())
 def test_every_admitted_document_is_read_as_the_calls_it_holds(flavour: Flavour, data: st.DataObject):
     tools = data.draw(toolboxes())
@@ -340,7 +339,7 @@ def _as_it_is(value: Any) -> Any:
 
 @pytest.mark.requirement("A7")
 @pytest.mark.parametrize("flavour", FLAVOURS)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=size(10, 40), deadline=None)
 @given(data=st.data())
 def test_every_valid_set_of_calls_is_admitted(flavour: Flavour, data: st.DataObject):
     tools = data.draw(toolboxes())
@@ -357,7 +356,7 @@ def test_every_valid_set_of_calls_is_admitted(flavour: Flavour, data: st.DataObj
 
 
 @pytest.mark.requirement("A7", "A10")
-@pytest.mark.parametrize("flavour", get_args(Flavour))
+@check_each("flavour", get_args(Flavour))
 def test_who_must_call_has_nothing_else_to_say(flavour: Flavour):
     constraint = envelope_constraint(TOOLS, ToolChoice("required"), flavour)
     assert admits(constraint, f'{{{CALLS}, "reply": ""}}')
@@ -365,10 +364,10 @@ def test_who_must_call_has_nothing_else_to_say(flavour: Flavour):
 
 
 @pytest.mark.requirement("A7")
-@pytest.mark.parametrize("flavour", ["gbnf", "lark"])
+@check_each("flavour", ["gbnf", "lark"])
 def test_who_may_call_says_little_beside_a_call_and_much_without_one(flavour: Flavour):
     constraint = envelope_constraint(TOOLS, ToolChoice(), flavour)
-    long = json.dumps("x" * 2 * MAX_BESIDE)
+    long = json.dumps("x" * 2 * MAX_TEXT_WITH_CALLS)
     assert admits(constraint, f'{{{CALLS}, "reply": "I will look."}}')
     assert admits(constraint, f'{{"calls": [], "reply": {long}}}')
     assert not admits(constraint, f'{{{CALLS}, "reply": {long}}}')

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from tests.cases import check_each
 from tests.engine.engine_helpers import ASKED, DECISION, TOOLS
-from tests.turns import NONCE, carry_out, engine_for
+from tests.offline_turn import NONCE, carry_out, engine_for
 from toolspeak.core.events import CallArgs, CallEnd, CallStart, Event, TextDelta, fold
 from toolspeak.core.types import Request
-from toolspeak.engine.turn.decision_reader import Decision
+from toolspeak.engine.turn.answer_readers import DecisionReader
 
 CALL = '"tools":[{"name":"get_weather","arguments":{"city":"Oslo"}}]'
 MARKED = f'{{"nonce":"{NONCE}",{CALL}}}'
@@ -22,7 +23,7 @@ def native(name: str, arguments: str) -> list[Event]:
 
 def read(text: str, nonce: str | None = NONCE, chunk: int = 0, cut: bool = False) -> tuple[list[str], list[str]]:
     """The cities asked about, and the notes."""
-    reading = Decision(TOOLS, "standard", nonce)
+    reading = DecisionReader(TOOLS, "standard", nonce)
     size = chunk or len(text) or 1
     events: list[Event] = []
     for at in range(0, len(text), size):
@@ -32,8 +33,8 @@ def read(text: str, nonce: str | None = NONCE, chunk: int = 0, cut: bool = False
 
 
 @pytest.mark.requirement("A7")
-@pytest.mark.parametrize("chunk", [0, 1, 7])
-@pytest.mark.parametrize(
+@check_each("chunk", [0, 1, 7])
+@check_each(
     "around",
     [
         "I think: {} should do.",
@@ -48,12 +49,12 @@ def test_words_around_a_decision_do_not_hide_it(around: str, chunk: int):
         assert read(text, nonce, chunk) == (["Oslo"], ["decision_in_text"])
 
 
-@pytest.mark.parametrize("document", [MARKED, f"\n{MARKED}\n", f"```json\n{MARKED}\n```"])
+@check_each("document", [MARKED, f"\n{MARKED}\n", f"```json\n{MARKED}\n```"])
 def test_a_decision_by_itself_needs_no_note(document: str):
     assert read(document) == (["Oslo"], [])
 
 
-@pytest.mark.parametrize(
+@check_each(
     "text",
     [
         f"I think: {BARE} should do.",  # without the mark
@@ -91,7 +92,7 @@ def test_of_many_documents_that_are_none_only_the_last_are_looked_at():
 
 
 def test_a_native_call_is_no_text():
-    reading = Decision(TOOLS, "standard")
+    reading = DecisionReader(TOOLS, "standard")
     events = [each for event in native("get_weather", '{"city":"Oslo"}') for each in reading.feed(event)]
     assert [call.name for call in fold(events + reading.close(False)).calls] == ["get_weather"]
 

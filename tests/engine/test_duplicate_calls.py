@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.cases import check_each
 from tests.core.chunking import PLACES, cut
-from tests.turns import carry_out, engine_for, user
+from tests.offline_turn import carry_out, engine_for, user
 from toolspeak.core.events import CallArgs, CallEnd, CallStart, Event, Noted, TextDelta, fold
 from toolspeak.core.types import JSONObject, Note, Tool
 from toolspeak.engine.planning.capabilities import Profile, capabilities
-from toolspeak.engine.turn.answer_readers import Envelope, Relay
-from toolspeak.engine.turn.duplicate_calls import Once
+from toolspeak.engine.turn.answer_readers import DuplicateCallFilter, EnvelopeOrTextReader, RelayReader
 
 TOOLS = (Tool("weather"), Tool("now"))
 PARIS: JSONObject = {"name": "weather", "arguments": {"city": "Paris"}}
@@ -28,7 +28,7 @@ def document(*calls: JSONObject) -> str:
 
 
 def through(*events: Event, ended: bool = True) -> list[Event]:
-    reading = Once(Relay())
+    reading = DuplicateCallFilter(RelayReader())
     out = [each for event in events for each in reading.feed(event)]
     return out + reading.close(False) if ended else out
 
@@ -53,7 +53,7 @@ def call(index: int, name: str, *fragments: str, valid: bool = True) -> list[Eve
 def test_the_same_call_leaves_once_however_it_is_cut(
     written: list[JSONObject], left: list[JSONObject], places: Sequence[int]
 ):
-    reading = Once(Envelope(TOOLS, "standard"))
+    reading = DuplicateCallFilter(EnvelopeOrTextReader(TOOLS, "standard"))
     events = [event for piece in cut(document(*written), places) for event in reading.feed(TextDelta(piece))]
     events += reading.close(False)
     reply = fold(events)
@@ -76,7 +76,7 @@ def test_what_may_be_a_repetition_is_held_to_its_end():
 
 def test_a_repetition_is_told():
     first, again = call(0, "weather", "{}"), call(1, "weather", "{", "}")
-    told = Note("same_call_dropped", "a call of `weather` was dropped: it was made already")
+    told = Note("same_call_dropped", "a repeated call of `weather` was dropped")
     assert through(*first, *again) == [*first, Noted(told)]
 
 
@@ -123,13 +123,13 @@ def test_what_belongs_to_no_call_passes():
 
 @given(st.lists(st.sampled_from([PARIS, ROME, NOW]), max_size=8))
 def test_what_leaves_is_each_call_once_in_its_order(written: list[JSONObject]):
-    reading = Once(Envelope(TOOLS, "standard"))
+    reading = DuplicateCallFilter(EnvelopeOrTextReader(TOOLS, "standard"))
     reply = fold([*reading.feed(TextDelta(document(*written))), *reading.close(False)])
     wanted = list({json.dumps(each): each for each in written}.values())
     assert [{"name": each.name, "arguments": each.arguments} for each in reply.calls] == wanted
 
 
-@pytest.mark.parametrize(("repeats", "count"), [(True, 2), (False, 1)])
+@check_each(("repeats", "count"), [(True, 2), (False, 1)])
 def test_the_profile_says_whether_a_model_stutters(repeats: bool, count: int):
     profile = Profile(plan="envelope", constraint="json_schema", repeats=repeats, marks="fixed")
     engine = engine_for([user("Weather in Paris?")], TOOLS, profile=profile, stream=True)

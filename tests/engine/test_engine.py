@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tests.cases import check_each
 from tests.engine.engine_helpers import (
     ANSWER,
     ASKED,
@@ -28,7 +29,7 @@ from tests.engine.engine_helpers import (
     native,
     turn,
 )
-from tests.turns import NONCE, STAMP, engine_for, user
+from tests.offline_turn import NONCE, STAMP, engine_for, user
 from toolspeak.core.events import (
     CallArgs,
     CallEnd,
@@ -41,7 +42,7 @@ from toolspeak.core.events import (
 from toolspeak.core.types import Message, TextPart, Tool, ToolCall, ToolChoice, ToolResult, Usage
 from toolspeak.engine.planning.capabilities import Profile
 from toolspeak.engine.planning.strategy import Settings
-from toolspeak.engine.turn.actions import Ask, Done
+from toolspeak.engine.turn.actions import AskUpstream, Done
 from toolspeak.errors import UsageError
 
 # ---- modes
@@ -91,11 +92,11 @@ def test_a_fallback_without_a_native_call_drops_the_text_decides_and_lets_the_fi
     assert engine.feed(1, TextDelta("I would have to look.")) == []
     engine.feed(1, Finish("stop"))
     (ask,) = engine.end(1)
-    assert isinstance(ask, Ask)
+    assert isinstance(ask, AskUpstream)
     assert (ask.attempt, ask.request.tools, ask.request.messages[0].role) == (2, (), "system")
     assert engine.feed(2, TextDelta(NO_TOOLS)) == []
     (ask,) = engine.end(2)
-    assert isinstance(ask, Ask)
+    assert isinstance(ask, AskUpstream)
     assert (ask.attempt, ask.request.messages, ask.request.stream) == (3, tuple(ASKED), True)
     assert emitted(engine.feed(3, TextDelta("Oslo "))) == [TextDelta("Oslo ")]
     assert emitted(engine.feed(3, TextDelta("is cold."))) == [TextDelta("is cold.")]
@@ -105,7 +106,7 @@ def test_a_fallback_without_a_native_call_drops_the_text_decides_and_lets_the_fi
 
 
 @pytest.mark.requirement("A3")
-@pytest.mark.parametrize(
+@check_each(
     ("settings", "profile", "answer"),
     [
         (Settings(mode="fallback", plan="inline"), NATIVE, action(city="Oslo")),
@@ -138,7 +139,7 @@ def test_chat_only_takes_the_tools_and_the_choice_away():
     choice = ToolChoice("required")
     turned = turn(ANSWER, settings=Settings(chat_only=True), choice=choice, tools=(WEATHER, BROWSER), profile=NATIVE)
     assert (turned.asked[0].tools, turned.asked[0].tool_choice) == ((), ToolChoice())
-    dropped = "`tool_choice` was dropped: it demands a call, and chat only allows none"
+    dropped = "`tool_choice` was dropped: it requires a call, but chat-only mode allows none"
     assert (turned.reply.text, turned.reply.failure, turned.outcome.warnings) == (ANSWER, None, (dropped,))
     bare = turn(ANSWER, settings=Settings(chat_only=True), choice=choice, tools=())
     assert (bare.asked[0].tool_choice, bare.outcome.warnings) == (ToolChoice(), (dropped,))
@@ -146,14 +147,14 @@ def test_chat_only_takes_the_tools_and_the_choice_away():
 
 
 @pytest.mark.requirement("A10")
-@pytest.mark.parametrize("choice", [ToolChoice("required"), ToolChoice("named", ("ping",))])
+@check_each("choice", [ToolChoice("required"), ToolChoice("named", ("ping",))])
 def test_a_demand_for_a_call_without_any_tools_is_refused_before_anything_is_asked(choice: ToolChoice):
     with pytest.raises(UsageError, match="tool"):
         turn(ANSWER, choice=choice, tools=())
 
 
 @pytest.mark.requirement("A6", "A10")
-@pytest.mark.parametrize("settings", [Settings(chat_only=True), DECISION])
+@check_each("settings", [Settings(chat_only=True), DECISION])
 def test_a_native_call_that_nobody_offered_is_no_call(settings: Settings):
     called = finished(TextDelta(ANSWER), *native(city="Oslo"), reason="tool_calls")
     script = [called] if settings.chat_only else [NO_TOOLS, called]
@@ -201,7 +202,7 @@ def test_a_decision_that_stays_wrong_goes_on_to_the_answer():
     assert (turned.calls, turned.reply.text, turned.outcome.requests) == ([], ANSWER, 4)
     assert turned.notes.count("retry_bad_arguments") == 2
     assert "no usable tool call after 3 requests: bad arguments: `get_weather`: `city` is required" in turned.warnings
-    assert turned.outcome.trace.why_no_call == "the arguments do not fit: `get_weather`: `city` is required"
+    assert turned.outcome.trace.why_no_call == "the arguments are invalid: `get_weather`: `city` is required"
 
 
 @pytest.mark.requirement("A14", "E3", "H6")
@@ -237,7 +238,7 @@ def test_text_that_was_held_is_told_before_the_failure_of_the_upstream():
     assert kinds.index("TextDelta") < kinds.index("Failure")
 
 
-@pytest.mark.parametrize(
+@check_each(
     "more", [{"choice": ToolChoice("required")}, {"choice": ToolChoice("named", ("search",))}, {"settings": DECISION}]
 )
 def test_text_that_was_never_meant_for_the_caller_is_not_told_even_then(more: dict[str, Any]):
@@ -282,7 +283,7 @@ DROPPED = "the tool `browser` of type `web_search_preview` was dropped: it canno
 
 
 @pytest.mark.requirement("A13")
-@pytest.mark.parametrize(
+@check_each(
     ("name", "script", "warnings"),
     [
         ("inline", [ANSWER], {"tool calls emulated", DROPPED}),
@@ -311,11 +312,11 @@ def test_where_no_tool_is_a_function_the_request_goes_up_without_any_and_says_so
 
 
 UNNAMED = Tool("a b\n<|im_start|>")
-UNSHOWN = "the tool `a b < |im_start|>` was dropped: no prompt can show its name"
+UNSHOWN = "the tool `a b < |im_start|>` was dropped: its name cannot appear in a prompt"
 
 
 @pytest.mark.requirement("A13", "C1")
-@pytest.mark.parametrize("name", ["inline", "decision", "envelope"])
+@check_each("name", ["inline", "decision", "envelope"])
 def test_where_no_tool_has_a_name_that_can_be_shown_there_is_no_prompt_about_tools(name: str):
     settings, profile = PLANS[name]
     turned = turn(REFUSAL, tools=(UNNAMED, BROWSER), settings=settings, profile=profile)
@@ -325,7 +326,7 @@ def test_where_no_tool_has_a_name_that_can_be_shown_there_is_no_prompt_about_too
 
 
 @pytest.mark.requirement("A10")
-@pytest.mark.parametrize("choice", [ToolChoice("required"), ToolChoice("named", (UNNAMED.name,))])
+@check_each("choice", [ToolChoice("required"), ToolChoice("named", (UNNAMED.name,))])
 def test_a_demand_for_a_call_of_a_tool_whose_name_cannot_be_shown_is_refused_before_anything_is_asked(
     choice: ToolChoice,
 ):
@@ -334,14 +335,14 @@ def test_a_demand_for_a_call_of_a_tool_whose_name_cannot_be_shown_is_refused_bef
 
 
 @pytest.mark.requirement("A13")
-@pytest.mark.parametrize("tool", [UNNAMED, BROWSER])
+@check_each("tool", [UNNAMED, BROWSER])
 def test_a_fallback_with_nothing_that_a_prompt_can_teach_is_native_and_drops_nothing(tool: Tool):
     turned = turn(ANSWER, tools=(tool,), settings=FALLBACK, profile=NATIVE)
     assert ([request.tools for request in turned.asked], turned.outcome.warnings) == ([(tool,)], ())
 
 
 @pytest.mark.requirement("A13")
-@pytest.mark.parametrize(("tool", "warning"), [(UNNAMED, UNSHOWN), (BROWSER, DROPPED)])
+@check_each(("tool", "warning"), [(UNNAMED, UNSHOWN), (BROWSER, DROPPED)])
 def test_an_upstream_that_takes_no_tools_is_asked_without_a_prompt_that_would_list_none(tool: Tool, warning: str):
     refused = [Failure("no tools here", status=400)]
     turned = turn(refused, ANSWER, tools=(tool,), settings=Settings(), profile=NATIVE)
@@ -363,13 +364,13 @@ def test_a_custom_tool_is_called_with_one_text():
 @pytest.mark.requirement("C1")
 def test_two_tools_of_one_name_are_an_error():
     other = Tool("get_weather", parameters={"type": "object", "properties": {"zip": {"type": "string"}}})
-    with pytest.raises(UsageError, match="two tools are called `get_weather`"):
+    with pytest.raises(UsageError, match="two tools are named `get_weather`"):
         turn(action(city="Oslo"), tools=(WEATHER, other))
 
 
 @pytest.mark.requirement("B1", "E2")
-@pytest.mark.parametrize("stream", [False, True])
-@pytest.mark.parametrize("mark", [NONCE[:-1], NONCE.upper(), f'"{NONCE[1:]}"', f"mark={NONCE}x"])
+@check_each("stream", [False, True])
+@check_each("mark", [NONCE[:-1], NONCE.upper(), f'"{NONCE[1:]}"', f"mark={NONCE}x"])
 def test_a_call_whose_nonce_is_miscopied_is_asked_for_again_with_the_right_one(mark: str, stream: bool):
     wrong = action(city="Oslo").replace(NONCE, mark, 1)
     turned = turn(wrong, action(city="Oslo"), stream=stream, chunk=3 * stream)
@@ -378,6 +379,6 @@ def test_a_call_whose_nonce_is_miscopied_is_asked_for_again_with_the_right_one(m
     assert f"json action {NONCE}\n" in last_words(turned.asked[1])
     stubborn = turn(wrong, stream=stream, chunk=3 * stream)
     assert (stubborn.calls, len(stubborn.asked), stubborn.reply.text) == ([], 3, wrong)
-    assert stubborn.outcome.trace.why_no_call.startswith("a call was demanded and none came: the marks around")
+    assert stubborn.outcome.trace.why_no_call.startswith("a call was required, but there was none: the marks around")
     quoted = f"The page says:\n\n{wrong}\n\nThat is all."
     assert (turn(quoted).calls, len(turn(quoted).asked), turn(quoted).reply.text) == ([], 1, quoted)

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.cases import size
 from tests.engine.engine_helpers import (
     ANSWER,
     NO_TOOLS,
@@ -23,7 +24,7 @@ from tests.engine.engine_helpers import (
     envelope,
     turn,
 )
-from tests.turns import NONCE
+from tests.offline_turn import NONCE
 from toolspeak.core.events import (
     CallArgs,
     CallEnd,
@@ -36,7 +37,7 @@ from toolspeak.core.events import (
     TextDelta,
     UsageSeen,
 )
-from toolspeak.core.schema.arguments import ArgumentSchema
+from toolspeak.core.schema.argument_schema import ArgumentSchema
 from toolspeak.core.types import ToolChoice, Usage
 
 PIECES = [
@@ -159,7 +160,7 @@ def cut(answer: Sequence[Event], size: int) -> list[Event]:
     size=st.sampled_from([1, 7]),
     marks=st.sampled_from(["auto", "fixed"]),
 )
-@settings(max_examples=150)
+@settings(max_examples=size(37, 150))
 def test_whatever_a_model_writes_the_turn_ends_well(
     plan: str, choice: ToolChoice, script: list[list[Event]], size: int, marks: Any
 ):
@@ -177,7 +178,7 @@ def test_whatever_a_model_writes_the_turn_ends_well(
         assert sum(isinstance(event, Finish) for event in turned.events) == 1
         assert all(choice.permits(name) for name, _ in turned.calls)
         assert len(turned.calls) <= (1 if choice.single else len(turned.calls))
-        assert all(not SCHEMAS[name].align(arguments).problems for name, arguments in turned.calls)
+        assert all(not SCHEMAS[name].coerce(arguments).problems for name, arguments in turned.calls)
         assert not choice.demands or turned.calls or turned.reply.finish_reason in ("error", "length", "content_filter")
         assert turned.calls or turned.outcome.trace.why_no_call
         assert len({call.id for call in turned.reply.calls}) == len(turned.calls)

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from tests.turns import NONCE, STAMP, carry_out, engine_for, planned, user
+from tests.cases import check_each
+from tests.offline_turn import NONCE, STAMP, carry_out, engine_for, planned, user
 from toolspeak.core.events import (
     CallArgs,
     CallStart,
@@ -24,7 +25,7 @@ from toolspeak.core.events import (
 from toolspeak.core.types import Opaque, Options, Request, ResponseFormat, Tool, ToolChoice
 from toolspeak.engine.planning.capabilities import Profile
 from toolspeak.engine.planning.strategy import Settings
-from toolspeak.engine.turn.actions import Outcome
+from toolspeak.engine.turn.actions import TurnOutcome
 from toolspeak.engine.turn.engine import Engine
 
 WEATHER = Tool(
@@ -46,7 +47,7 @@ CALL = f'```json action {NONCE}\n{{"tool": "get_weather", "parameters": {{"city"
 Said = str | Sequence[Event]
 
 
-def carried_out(engine: Engine, *script: Said) -> tuple[Reply, Outcome, list[Request]]:
+def carried_out(engine: Engine, *script: Said) -> tuple[Reply, TurnOutcome, list[Request]]:
     """A turn with a model that answers in this order, and then no more."""
     left = list(script)
     events, outcome, asked = carry_out(engine, lambda _: left.pop(0))
@@ -73,7 +74,7 @@ EMPTY: dict[str, tuple[Settings, Profile, Said]] = {
 
 
 @pytest.mark.requirement("E2")
-@pytest.mark.parametrize(("settings", "profile", "nothing"), EMPTY.values(), ids=EMPTY)
+@check_each(("settings", "profile", "nothing"), EMPTY.values(), ids=EMPTY)
 def test_an_empty_answer_is_asked_for_once_more(settings: Settings, profile: Profile, nothing: Said):
     engine = engine_for(ASKED, [WEATHER], settings, profile=profile)
     words = envelope("Sunny.") if settings is ENVELOPE else "Sunny."
@@ -84,7 +85,7 @@ def test_an_empty_answer_is_asked_for_once_more(settings: Settings, profile: Pro
 
 
 @pytest.mark.requirement("E3")
-@pytest.mark.parametrize(("settings", "profile", "nothing"), EMPTY.values(), ids=EMPTY)
+@check_each(("settings", "profile", "nothing"), EMPTY.values(), ids=EMPTY)
 def test_who_has_nothing_to_say_twice_is_not_asked_again(settings: Settings, profile: Profile, nothing: Said):
     engine = engine_for(ASKED, [WEATHER], settings, profile=profile)
     reply, outcome, _ = carried_out(engine, nothing, nothing)
@@ -107,7 +108,7 @@ NOT_EMPTY: dict[str, tuple[ToolChoice, Said]] = {
 }
 
 
-@pytest.mark.parametrize(("choice", "said"), NOT_EMPTY.values(), ids=NOT_EMPTY)
+@check_each(("choice", "said"), NOT_EMPTY.values(), ids=NOT_EMPTY)
 def test_these_are_not_empty_answers(choice: ToolChoice, said: Said):
     _, outcome, _ = carried_out(engine_for(ASKED, [WEATHER], profile=NATIVE, choice=choice), said)
     assert outcome.requests == 1
@@ -117,9 +118,9 @@ def test_these_are_not_empty_answers(choice: ToolChoice, said: Said):
 
 
 @pytest.mark.requirement("E3")
-@pytest.mark.parametrize("stream", [False, True])
-@pytest.mark.parametrize("broken", [[BROKEN], [TextDelta("I'm sor"), BROKEN]], ids=["at once", "in its middle"])
-@pytest.mark.parametrize(("settings", "profile"), [(INLINE, Profile()), (Settings(), NATIVE)], ids=["inline", "native"])
+@check_each("stream", [False, True])
+@check_each("broken", [[BROKEN], [TextDelta("I'm sor"), BROKEN]], ids=["at once", "in its middle"])
+@check_each(("settings", "profile"), [(INLINE, Profile()), (Settings(), NATIVE)], ids=["inline", "native"])
 def test_when_asking_again_fails_the_answer_before_is_given(
     settings: Settings, profile: Profile, broken: list[Event], stream: bool
 ):
@@ -127,7 +128,7 @@ def test_when_asking_again_fails_the_answer_before_is_given(
     reply, outcome, _ = carried_out(engine, REFUSAL, broken)
     assert (reply.text, reply.finish_reason, outcome.failure) == (REFUSAL, "stop", None)
     assert outcome.warnings[-1].startswith("no usable tool call after 2 requests: refusal")
-    assert outcome.warnings[-1].endswith("; asking again failed: the upstream is busy")
+    assert outcome.warnings[-1].endswith("; the retry failed: the upstream is busy")
     assert outcome.trace.why_no_call == "the upstream failed: the upstream is busy"
 
 
@@ -153,7 +154,7 @@ FAILING: dict[str, tuple[dict[str, Any], list[Said]]] = {
 }
 
 
-@pytest.mark.parametrize(("given", "script"), FAILING.values(), ids=FAILING)
+@check_each(("given", "script"), FAILING.values(), ids=FAILING)
 def test_a_turn_fails_with_its_upstream_when(given: dict[str, Any], script: list[Said]):
     settings = given.pop("settings", INLINE) if "settings" in given else INLINE
     _, outcome, _ = carried_out(engine_for(ASKED, [WEATHER], settings, **given), *script)
@@ -176,7 +177,7 @@ def formed(profile: Profile, stream: bool = False) -> Engine:
 
 
 @pytest.mark.requirement("C6")
-@pytest.mark.parametrize("stream", [False, True])
+@check_each("stream", [False, True])
 def test_nulls_that_strict_mode_demands_do_not_reach_the_caller(stream: bool):
     said = envelope({"city": "Oslo", "wind": None, "rain": None})
     reply, outcome, asked = carried_out(formed(STRICT, stream), said)

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests.cases import check_each
 from tests.engine.engine_helpers import (
     ANSWER,
     ASKED,
@@ -33,7 +34,7 @@ from tests.engine.engine_helpers import (
     turn,
     with_options,
 )
-from tests.turns import NONCE, STAMP, engine_for, planned, user
+from tests.offline_turn import NONCE, STAMP, engine_for, planned, user
 from toolspeak.core.events import (
     CallArgs,
     CallEnd,
@@ -49,7 +50,7 @@ from toolspeak.core.events import (
 from toolspeak.core.types import Media, Message, Note, Options, Request, ResponseFormat, TextPart, ToolChoice, Usage
 from toolspeak.engine.planning.capabilities import Profile
 from toolspeak.engine.planning.strategy import Settings
-from toolspeak.engine.turn.actions import Done, Stop
+from toolspeak.engine.turn.actions import Done, StopAttempt
 from toolspeak.engine.turn.engine import Engine
 
 # ---- formats, stops, numbers
@@ -86,7 +87,7 @@ def test_an_answer_without_the_format_is_asked_for_again_and_then_an_error():
     assert (turned.reply.text, turned.reply.finish_reason, turned.outcome.requests) == ("", "error", 3)
     assert turned.outcome.failure is not None
     assert turned.outcome.failure.kind == "format"
-    assert turned.outcome.failure.message.startswith("no answer in the form asked for after 3 requests")
+    assert turned.outcome.failure.message.startswith("no answer in the requested format after 3 requests")
 
 
 @pytest.mark.requirement("C6", "E3")
@@ -100,8 +101,8 @@ def test_what_is_returned_after_the_last_retry_has_the_form_asked_for_too():
 
 
 @pytest.mark.requirement("B11")
-@pytest.mark.parametrize("stream", [False, True])
-@pytest.mark.parametrize("opening", ["\n\n", "I'm sorry,\n"])
+@check_each("stream", [False, True])
+@check_each("opening", ["\n\n", "I'm sorry,\n"])
 def test_an_opening_before_a_call_is_no_refusal_whatever_the_call_comes_to(stream: bool, opening: str):
     turned = turn(f"{opening}{action()}\n\n", f"Again.\n{action(city='Oslo')}", stream=stream)
     assert (turned.calls, turned.outcome.requests) == (WEATHER_CALL, 2)
@@ -168,8 +169,8 @@ def test_a_native_call_is_not_told_as_rescued():
 
 
 @pytest.mark.requirement("D6")
-@pytest.mark.parametrize("plan", ["native", "fallback"])
-@pytest.mark.parametrize("status", [400, 404, 422, 501])
+@check_each("plan", ["native", "fallback"])
+@check_each("status", [400, 404, 422, 501])
 def test_an_upstream_that_does_not_take_tools_is_asked_without_them(plan: str, status: int):
     settings, profile = PLANS[plan]
     refusal = [Failure("bad request", status=status, body='{"error": "m does not support tools"}')]
@@ -181,7 +182,7 @@ def test_an_upstream_that_does_not_take_tools_is_asked_without_them(plan: str, s
 
 
 @pytest.mark.requirement("D6")
-@pytest.mark.parametrize(
+@check_each(
     ("settings", "answer"),
     [
         (Settings(), [Failure("no tools", status=401)]),
@@ -204,14 +205,14 @@ def test_a_failure_in_the_middle_of_an_answer_keeps_what_has_left_and_stops_the_
     assert emitted(engine.feed(1, TextDelta("Oslo is "))) == [TextDelta("Oslo is ")]
     broken = Failure("the connection broke", kind="truncated")
     actions = engine.feed(1, broken)
-    assert actions[0] == Stop(1)
+    assert actions[0] == StopAttempt(1)
     assert emitted(actions) == [UsageSeen(Usage()), broken, Finish("error")]
     assert isinstance(actions[-1], Done)
     assert actions[-1].outcome.failure == broken
 
 
 @pytest.mark.requirement("B6")
-@pytest.mark.parametrize("stream", [False, True])
+@check_each("stream", [False, True])
 def test_a_native_call_in_which_the_upstream_fails_is_no_call(stream: bool):
     broken = [CallStart(0, "get_weather", "a"), CallArgs(0, '{"city": "Os'), Failure("gone", "truncated")]
     turned = turn(broken, settings=Settings(), profile=NATIVE, stream=stream)
@@ -261,7 +262,7 @@ def test_each_retry_says_what_to_do_in_stronger_words_and_builds_on_the_last():
 
 
 @pytest.mark.requirement("E2")
-@pytest.mark.parametrize(("retries", "requests"), [(0, 1), (1, 2), (4, 5)])
+@check_each(("retries", "requests"), [(0, 1), (1, 2), (4, 5)])
 def test_the_number_of_retries_is_a_setting(retries: int, requests: int):
     turned = turn(REFUSAL, settings=Settings(mode="force", retries=retries))
     assert (turned.outcome.requests, turned.reply.text) == (requests, REFUSAL)
@@ -312,7 +313,7 @@ def test_a_native_call_without_the_mark_is_ignored_where_marks_were_asked_for():
 
 
 @pytest.mark.requirement("H6")
-@pytest.mark.parametrize(
+@check_each(
     ("script", "arguments", "why"),
     [
         ([ANSWER], {"tools": (), "settings": INLINE}, "no tools reached the model"),
@@ -327,8 +328,8 @@ def test_a_native_call_without_the_mark_is_ignored_where_marks_were_asked_for():
         ([ANSWER], {"choice": ToolChoice("none")}, "`tool_choice` is none"),
         ([[Failure("gone")]], {}, "the upstream failed: gone"),
         ([REFUSAL], {}, "the model refused: no tools (en)"),
-        ([UNSAFE], {"choice": ToolChoice("required")}, "a call was demanded and none came: it was declined"),
-        ([finished(TextDelta("Once upon a"), reason="length")], {}, "the answer was cut off by its length limit"),
+        ([UNSAFE], {"choice": ToolChoice("required")}, "a call was required, but there was none: it was declined"),
+        ([finished(TextDelta("Once upon a"), reason="length")], {}, "the answer was cut off by the token limit"),
         ([ANSWER], {}, "the model answered without calling a tool"),
         ([action(city="Oslo")], {}, ""),
     ],
@@ -343,7 +344,7 @@ def test_why_there_is_no_call_is_said_in_one_line(script: list[Any], arguments: 
 def test_a_candidate_that_was_not_taken_is_named():
     bad = decision(("get_weather", {"days": 1}))
     turned = turn(bad, NO_TOOLS, ANSWER, settings=DECISION)
-    why = "`get_weather` was not taken for a call: it is weakly marked and does not fit the tool's schema"
+    why = "`get_weather` was not accepted as a call: it is weakly marked and does not match the tool's schema"
     assert (turned.outcome.trace.why_no_call, turned.outcome.trace.no_call_code) == (why, "does_not_fit")
 
 
@@ -363,8 +364,8 @@ def interleaved(*endings: Event) -> list[Event]:
 
 
 @pytest.mark.requirement("A10", "B8")
-@pytest.mark.parametrize("stream", [False, True])
-@pytest.mark.parametrize("endings", [(CallEnd(0), CallEnd(1)), (CallEnd(1), CallEnd(0)), (CallEnd(1),), ()])
+@check_each("stream", [False, True])
+@check_each("endings", [(CallEnd(0), CallEnd(1)), (CallEnd(1), CallEnd(0)), (CallEnd(1),), ()])
 def test_calls_keep_the_order_in_which_they_began(stream: bool, endings: tuple[Event, ...]):
     arguments: dict[str, Any] = {"settings": Settings(), "profile": NATIVE, "stream": stream}
     turned = turn(interleaved(*endings), **arguments)
@@ -374,7 +375,7 @@ def test_calls_keep_the_order_in_which_they_began(stream: bool, endings: tuple[E
 
 
 @pytest.mark.requirement("B6", "B8")
-@pytest.mark.parametrize("stream", [False, True])
+@check_each("stream", [False, True])
 def test_a_whole_call_behind_one_that_was_cut_off_still_counts(stream: bool):
     cut = [CallStart(0, "get_weather", "a"), CallArgs(0, '{"city": "Os'), *native("search", 1, "b", query="x")]
     turned = turn(finished(*cut, reason="length"), settings=Settings(), profile=NATIVE, stream=stream)

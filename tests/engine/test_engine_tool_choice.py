@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests.cases import check_each
 from tests.engine.engine_helpers import (
     ANSWER,
     ASKED,
@@ -30,7 +31,7 @@ from tests.engine.engine_helpers import (
     native,
     turn,
 )
-from tests.turns import engine_for
+from tests.offline_turn import engine_for
 from toolspeak.core.events import (
     CallArgs,
     CallEnd,
@@ -43,15 +44,15 @@ from toolspeak.core.events import (
 )
 from toolspeak.core.types import Message, Note, Tool, ToolCall, ToolChoice, ToolResult, Usage
 from toolspeak.engine.planning.strategy import Settings
-from toolspeak.engine.turn.actions import Ask, Done, Emit, Stop
+from toolspeak.engine.turn.actions import AskUpstream, Done, Emit, StopAttempt
 from toolspeak.errors import UsageError
 
 # ---- the choice of tools
 
 
 @pytest.mark.requirement("A10")
-@pytest.mark.parametrize("plan", PLANS)
-@pytest.mark.parametrize("mode", ["auto", "required", "named"])
+@check_each("plan", PLANS)
+@check_each("mode", ["auto", "required", "named"])
 def test_a_choice_that_names_a_tool_that_is_not_there_is_the_callers_mistake(plan: str, mode: Any):
     settings, profile = PLANS[plan]
     with pytest.raises(UsageError, match="`get_wether`"):
@@ -66,10 +67,10 @@ def test_a_choice_that_names_a_tool_that_cannot_be_emulated_is_the_callers_mista
 
 
 @pytest.mark.requirement("A10")
-@pytest.mark.parametrize("tools", [(), (BROWSER,)])
+@check_each("tools", [(), (BROWSER,)])
 def test_a_demand_without_a_tool_to_call_is_the_callers_mistake(tools: tuple[Tool, ...]):
     messages = [*ASKED, Message("assistant", calls=(ToolCall("f", {}, "1"),)), Message("tool", results=(_RESULT,))]
-    with pytest.raises(UsageError, match="no tool to call"):
+    with pytest.raises(UsageError, match="there are no tools"):
         engine_for(messages, tools, INLINE, choice=ToolChoice("required"))
 
 
@@ -77,7 +78,7 @@ _RESULT = ToolResult("1", "done")
 
 
 @pytest.mark.requirement("A10")
-@pytest.mark.parametrize("plan", PLANS)
+@check_each("plan", PLANS)
 def test_a_model_that_keeps_calling_what_is_not_allowed_ends_in_an_error(plan: str):
     settings, profile = PLANS[plan]
     call = ("search", {"query": "Oslo"})
@@ -107,7 +108,7 @@ def test_a_subset_without_a_demand_leaves_the_answer_to_the_model():
 
 
 @pytest.mark.requirement("A10")
-@pytest.mark.parametrize("stream", [False, True])
+@check_each("stream", [False, True])
 def test_two_calls_of_the_one_tool_that_is_named_are_one(stream: bool):
     both = f"{action(city='Oslo')}\n{action(city='Rome')}"
     turned = turn(both, choice=ToolChoice("named", ("get_weather",)), stream=stream)
@@ -116,7 +117,7 @@ def test_two_calls_of_the_one_tool_that_is_named_are_one(stream: bool):
 
 
 @pytest.mark.requirement("A10", "E1")
-@pytest.mark.parametrize("plan", ["native", "inline", "envelope", "decision"])
+@check_each("plan", ["native", "inline", "envelope", "decision"])
 def test_a_safety_refusal_is_not_asked_again_but_a_demand_that_it_leaves_unmet_is_an_error(plan: str):
     settings, profile = PLANS[plan]
     said = envelope(UNSAFE) if plan == "envelope" else UNSAFE
@@ -130,7 +131,7 @@ def test_a_safety_refusal_is_not_asked_again_but_a_demand_that_it_leaves_unmet_i
 
 
 @pytest.mark.requirement("A10", "B6")
-@pytest.mark.parametrize("reason", ["length", "content_filter"])
+@check_each("reason", ["length", "content_filter"])
 def test_a_demand_that_the_upstream_cut_short_keeps_the_upstreams_reason(reason: Any):
     turned = turn(finished(TextDelta("Well, "), reason=reason), choice=ToolChoice("required"))
     assert (turned.reply.text, turned.reply.finish_reason, turned.outcome.requests) == ("Well, ", reason, 1)
@@ -160,7 +161,7 @@ def test_an_invented_result_stops_the_attempt_and_whatever_still_comes_of_it_is_
     engine.start()
     engine.feed(1, TextDelta(f"{action(city='Oslo')}\n"))
     actions = engine.feed(1, TextDelta("```json result\n4 degrees\n```\n"))
-    assert Stop(1) in actions
+    assert StopAttempt(1) in actions
     assert isinstance(actions[-1], Done)
     assert emitted(actions)[-1] == Finish("tool_calls")
     assert engine.feed(1, TextDelta("It is cold.")) == []
@@ -191,7 +192,7 @@ def test_events_of_another_attempt_are_ignored():
     assert engine.feed(2, TextDelta("Hello")) == []
     assert engine.end(2) == []
     engine.feed(1, TextDelta(REFUSAL))
-    asks = [each for each in engine.end(1) if isinstance(each, Ask)]
+    asks = [each for each in engine.end(1) if isinstance(each, AskUpstream)]
     assert [ask.attempt for ask in asks] == [2]
     assert engine.feed(1, TextDelta("late")) == []
 
@@ -205,9 +206,7 @@ def test_thinking_is_set_apart_in_answers_and_in_final_answers():
 
 
 @pytest.mark.requirement("B7", "E1")
-@pytest.mark.parametrize(
-    "call", [action(city="Oslo"), '<tool_call>{"name": "get_weather", "arguments": {}}</tool_call>']
-)
+@check_each("call", [action(city="Oslo"), '<tool_call>{"name": "get_weather", "arguments": {}}</tool_call>'])
 def test_a_call_in_thinking_that_the_upstream_sets_apart_is_asked_for_again(call: str):
     turned = turn(finished(ReasoningDelta(f"I call it.\n{call}\n")), action(city="Oslo"))
     assert (turned.calls, turned.outcome.requests) == (WEATHER_CALL, 2)
@@ -216,7 +215,7 @@ def test_a_call_in_thinking_that_the_upstream_sets_apart_is_asked_for_again(call
 
 
 @pytest.mark.requirement("B7")
-@pytest.mark.parametrize("thought", ["What a day.", '<tool_call>{"name": "fly", "arguments": {}}</tool_call>'])
+@check_each("thought", ["What a day.", '<tool_call>{"name": "fly", "arguments": {}}</tool_call>'])
 def test_thinking_without_a_call_of_a_tool_is_no_fault(thought: str):
     turned = turn(finished(ReasoningDelta(thought)))
     assert (turned.calls, turned.outcome.requests, turned.reply.reasoning) == ([], 1, thought)
@@ -252,7 +251,7 @@ def test_a_call_whose_arguments_have_left_is_closed_and_not_asked_for_again():
 
 
 @pytest.mark.requirement("B11", "E1")
-@pytest.mark.parametrize("stream", [False, True])
+@check_each("stream", [False, True])
 def test_a_call_that_was_described_and_not_made_keeps_its_text_and_gains_the_retrys_call(stream: bool):
     said = "I will now call get_weather to look at the weather in Oslo for you."
     turned = turn(said, f"Here it is:\n{action(city='Oslo')}", stream=stream)
@@ -266,7 +265,7 @@ def test_an_opening_that_may_be_a_refusal_waits_and_any_other_flows():
     engine.start()
     assert engine.feed(1, TextDelta("I'm sorry, but ")) == []
     assert engine.feed(1, TextDelta("I don't have access to any tools.")) == []
-    assert [type(action) for action in engine.end(1)] == [Emit, Ask]
+    assert [type(action) for action in engine.end(1)] == [Emit, AskUpstream]
     assert emitted(engine.feed(2, TextDelta("Oslo is "))) == [TextDelta("Oslo is ")]
     assert emitted(engine.feed(2, TextDelta("cold."))) == [TextDelta("cold.")]
 

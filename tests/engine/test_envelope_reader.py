@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.cases import check_each
 from tests.core.chunking import ANY_TEXT, PLACES, cut, joined
 from toolspeak.core.events import CallArgs, CallEnd, CallStart, Event, Judged, Noted, TextDelta, fold
-from toolspeak.core.parsing.context import Desk
+from toolspeak.core.parsing.context import ParseContext
 from toolspeak.core.types import JSONValue, Tool
 from toolspeak.engine.turn.envelope_reader import EnvelopeReader
 
@@ -23,7 +24,7 @@ CALL = {"name": "f", "arguments": {"a": "x"}}
 
 
 def read(*chunks: str, nonce: str | None = None) -> list[Event]:
-    reader = EnvelopeReader(Desk(TOOLS, "standard", nonce))
+    reader = EnvelopeReader(ParseContext(TOOLS, "standard", nonce))
     events = [event for chunk in chunks for event in reader.feed(chunk)]
     return events + reader.close()
 
@@ -48,7 +49,7 @@ def verdicts(events: Iterable[Event]) -> list[tuple[str, str, str]]:
 
 
 def test_calls_are_announced_and_flow_while_the_document_is_written():
-    reader = EnvelopeReader(Desk(TOOLS))
+    reader = EnvelopeReader(ParseContext(TOOLS))
     assert reader.feed('{"calls": [{"name": "f"') == []
     assert reader.feed(', "arguments":') == [CallStart(0, "f")]
     assert reader.feed(' {"a": "long te') == [CallArgs(0, '{"a":"long te')]
@@ -60,7 +61,7 @@ def test_calls_are_announced_and_flow_while_the_document_is_written():
 
 
 def test_the_reply_flows_unescaped_before_the_document_ends():
-    reader = EnvelopeReader(Desk(TOOLS))
+    reader = EnvelopeReader(ParseContext(TOOLS))
     assert reader.feed('{"calls": [], "reply": "Hel') == [TextDelta("Hel")]
     assert reader.feed('lo\\n\\"you\\" there') == [TextDelta('lo\n"you" there')]
     assert reader.feed(" \\u00") == [TextDelta(" ")]
@@ -74,12 +75,12 @@ def test_calls_and_reply_come_out_of_one_document():
     assert (fold(events).text, codes(events)) == ("One moment.", [])
 
 
-@pytest.mark.parametrize("text", ["{}", document(), '{"calls":[]}', '{"reply":""}', '{"calls":null,"reply":null}'])
+@check_each("text", ["{}", document(), '{"calls":[]}', '{"reply":""}', '{"calls":null,"reply":null}'])
 def test_a_document_may_hold_nothing(text: str):
     assert read(text) == []
 
 
-@pytest.mark.parametrize(
+@check_each(
     "call",
     [
         {"tool": "f", "parameters": {"a": "x"}},
@@ -112,7 +113,7 @@ def test_the_reply_may_stand_first():
 
 
 @pytest.mark.requirement("C6")
-@pytest.mark.parametrize(
+@check_each(
     "reply",
     [{"city": "Paris", "tags": ["a", "b\n", {}], "n": 1.5, "none": None}, [1, "two", [], True], 5, False, {}, []],
 )
@@ -123,7 +124,7 @@ def test_a_reply_that_is_not_text_is_given_as_json(reply: JSONValue):
 
 @pytest.mark.requirement("C6")
 def test_a_reply_in_json_flows_as_well():
-    reader = EnvelopeReader(Desk(TOOLS))
+    reader = EnvelopeReader(ParseContext(TOOLS))
     assert fold(reader.feed('{"calls": [], "reply": {"city": "Par')).text == '{"city":"Par'
 
 
@@ -142,7 +143,7 @@ def test_a_document_with_the_nonce_counts():
 
 
 @pytest.mark.requirement("R-E2")
-@pytest.mark.parametrize(
+@check_each(
     "text",
     [
         document([CALL], "Hi"),
@@ -167,7 +168,7 @@ def test_without_the_nonce_before_it_nothing_is_a_call_and_the_reply_is_still_te
 
 
 @pytest.mark.requirement("R-E6")
-@pytest.mark.parametrize("name", ["g", "", None, 5, ["f"], {"name": "f"}])
+@check_each("name", ["g", "", None, 5, ["f"], {"name": "f"}])
 def test_only_exact_names_are_called(name: JSONValue):
     events = read(document([{"name": name, "arguments": {"a": "x"}}]))
     assert made(events) == []
@@ -188,7 +189,7 @@ def test_a_call_that_does_not_fit_is_invalid():
 
 
 @pytest.mark.requirement("R-E6")
-@pytest.mark.parametrize(
+@check_each(
     "call",
     [
         '{"name": "any", "name": "f", "arguments": {"a": "x"}}',
@@ -205,7 +206,7 @@ def test_a_call_that_says_two_things_is_refused(call: str):
     assert "duplicate_key" in codes(events)
 
 
-@pytest.mark.parametrize(
+@check_each(
     "calls",
     [
         {"name": "f", "arguments": {"a": "x"}},
@@ -257,7 +258,7 @@ def test_text_behind_the_document_is_noted():
 
 
 @pytest.mark.requirement("B6")
-@pytest.mark.parametrize(
+@check_each(
     "text",
     [
         '{"calls": [{"name": "f"',
@@ -296,13 +297,13 @@ def test_a_document_that_breaks_elsewhere_says_so():
 
 
 def test_it_knows_an_envelope_when_it_sees_one():
-    reader = EnvelopeReader(Desk(TOOLS))
+    reader = EnvelopeReader(ParseContext(TOOLS))
     reader.feed('{"city": "Paris", "deep": {"calls": []}')
-    assert (reader.recognised, reader.over) == (False, False)
+    assert (reader.recognised, reader.finished) == (False, False)
     reader.feed(', "reply": 1')
-    assert (reader.recognised, reader.over) == (True, False)
+    assert (reader.recognised, reader.finished) == (True, False)
     reader.feed("}")
-    assert (reader.recognised, reader.over) == (True, True)
+    assert (reader.recognised, reader.finished) == (True, True)
 
 
 # ---- laws
@@ -322,7 +323,7 @@ _CALLS = st.lists(
 @given(_CALLS, _WORDS, st.booleans())
 def test_every_document_gives_its_calls_and_its_reply_exactly(calls: list[JSONValue], reply: str, ascii_only: bool):
     text = json.dumps({"calls": calls, "reply": reply}, ensure_ascii=ascii_only)
-    reader = EnvelopeReader(Desk(TOOLS))
+    reader = EnvelopeReader(ParseContext(TOOLS))
     before = [event for char in text[:-1] for event in reader.feed(char)]
     events = before + reader.feed(text[-1]) + reader.close()
     assert made(events) == [(call["name"], call["arguments"]) for call in calls]
@@ -365,8 +366,8 @@ def test_no_text_does_harm(chunks: list[str]):
     assert {call.name for call in fold(events).calls} <= {"f", "any", "mail"}
 
 
-@pytest.mark.parametrize("text", ["\U0001f600", "é\\n", "a\\\\b"])
-@pytest.mark.parametrize("escaped", [True, False])
+@check_each("text", ["\U0001f600", "é\\n", "a\\\\b"])
+@check_each("escaped", [True, False])
 def test_an_escape_may_be_cut_anywhere(text: str, escaped: bool):
     reply = json.dumps({"calls": [], "reply": text}, ensure_ascii=escaped)
     for at in range(len(reply)):

@@ -9,23 +9,24 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.cases import check_each
 from tests.dialects.test_registry import CALLS, pairs, typed_tools
-from tests.growth import assert_linear
+from tests.time_growth import assert_linear
 from toolspeak import ToolCall, ToolResult, parse, render_calls
 from toolspeak.core.types import Media, TextPart
 from toolspeak.dialects.registry import DIALECTS, render_result
 from toolspeak.engine.prompting.escaping import (
     Level,
-    fenced,
-    joined,
+    calls_text,
+    code_fence,
+    display_name,
+    is_plain_name,
+    join_text_parts,
     json_text,
     neutralise,
     one_line,
-    plain_name,
     result_text,
-    shortened,
-    shown_name,
-    written,
+    shorten,
 )
 
 NONCE = "k7q2xm"
@@ -79,8 +80,8 @@ ORDINARY = [
 
 
 @pytest.mark.requirement("R-E8", "R-E9")
-@pytest.mark.parametrize("token", TURNS)
-@pytest.mark.parametrize("level", ["turns", "foreign", "own"])
+@check_each("token", TURNS)
+@check_each("level", ["turns", "foreign", "own"])
 def test_a_control_token_is_broken_everywhere(token: str, level: Level):
     safe = neutralise(f"a {token} b", level)
     assert token not in safe
@@ -88,7 +89,7 @@ def test_a_control_token_is_broken_everywhere(token: str, level: Level):
 
 
 @pytest.mark.requirement("R-E8")
-@pytest.mark.parametrize("token", CALLS_AND_THINKING + THINKING)
+@check_each("token", CALLS_AND_THINKING + THINKING)
 def test_marks_of_calls_and_thinking_are_broken_in_foreign_text(token: str):
     safe = neutralise(token)
     assert token not in safe
@@ -96,23 +97,23 @@ def test_marks_of_calls_and_thinking_are_broken_in_foreign_text(token: str):
 
 
 @pytest.mark.requirement("R-E9")
-@pytest.mark.parametrize("mark", CALLS_AND_THINKING + MARKS)
+@check_each("mark", CALLS_AND_THINKING + MARKS)
 def test_every_mark_of_a_call_is_broken_in_what_the_model_said_before(mark: str):
     assert mark not in neutralise(mark, "own")
 
 
-@pytest.mark.parametrize("token", CALLS_AND_THINKING + THINKING + MARKS)
+@check_each("token", CALLS_AND_THINKING + THINKING + MARKS)
 def test_users_may_speak_of_calls_and_thinking(token: str):
     assert neutralise(token, "turns") == token
 
 
-@pytest.mark.parametrize("token", THINKING)
+@check_each("token", THINKING)
 def test_thinking_that_the_model_did_itself_stays(token: str):
     assert neutralise(token, "own") == token
 
 
-@pytest.mark.parametrize("text", ORDINARY)
-@pytest.mark.parametrize("level", ["turns", "foreign", "own"])
+@check_each("text", ORDINARY)
+@check_each("level", ["turns", "foreign", "own"])
 def test_ordinary_text_is_left_alone(text: str, level: Level):
     assert neutralise(text, level, NONCE) == text
 
@@ -130,9 +131,7 @@ def test_what_has_been_neutralised_holds_nothing_to_neutralise(text: str):
 
 @pytest.mark.no_cover
 @pytest.mark.requirement("R-T12")
-@pytest.mark.parametrize(
-    "unit", ["<", "<|", "<||||", "[", "`", "```", "~~~ ", "\n ", "> ", "<a", "<tool", "Action", "]<"]
-)
+@check_each("unit", ["<", "<|", "<||||", "[", "`", "```", "~~~ ", "\n ", "> ", "<a", "<tool", "Action", "]<"])
 def test_neutralising_takes_time_linear_in_the_text(unit: str):
     def both(size: int) -> Callable[[], object]:
         text = unit * (size // len(unit))
@@ -144,14 +143,14 @@ def test_neutralising_takes_time_linear_in_the_text(unit: str):
 # ---- names and lengths
 
 
-@pytest.mark.parametrize("name", ["get_weather", "mcp__files-read", "a.b", "Wetter für morgen", "天气"])
+@check_each("name", ["get_weather", "mcp__files-read", "a.b", "Wetter für morgen", "天气"])
 def test_a_plain_name_is_shown_as_it_is(name: str):
-    assert plain_name(name)
-    assert shown_name(name) == name
+    assert is_plain_name(name)
+    assert display_name(name) == name
 
 
 @pytest.mark.requirement("R-E8")
-@pytest.mark.parametrize(
+@check_each(
     ("name", "shown"),
     [
         ("a\nb", "a b"),
@@ -163,14 +162,14 @@ def test_a_plain_name_is_shown_as_it_is(name: str):
     ],
 )
 def test_a_name_that_could_be_more_than_a_name_is_made_one(name: str, shown: str):
-    assert not plain_name(name)
-    assert shown_name(name) == shown
+    assert not is_plain_name(name)
+    assert display_name(name) == shown
 
 
 @pytest.mark.requirement("R-E2")
 def test_a_name_cannot_carry_the_nonce():
-    assert NONCE not in shown_name(f"ping {NONCE}", NONCE)
-    assert NONCE not in written("hermes", (ToolCall(f"ping {NONCE}", {}),), NONCE).partition("\n")[2]
+    assert NONCE not in display_name(f"ping {NONCE}", NONCE)
+    assert NONCE not in calls_text("hermes", (ToolCall(f"ping {NONCE}", {}),), NONCE).partition("\n")[2]
 
 
 def test_one_line_is_one_line():
@@ -179,14 +178,14 @@ def test_one_line_is_one_line():
 
 
 def test_a_long_text_keeps_its_head_and_its_tail():
-    assert shortened("abcdefghij", 10) == "abcdefghij"
-    assert shortened("abcdefghijkl", 9) == "abcdef\n[... 3 characters left out ...]\njkl"
+    assert shorten("abcdefghij", 10) == "abcdefghij"
+    assert shorten("abcdefghijkl", 9) == "abcdef\n[... 3 characters left out ...]\njkl"
 
 
 @pytest.mark.requirement("R-E9")
-@pytest.mark.parametrize("text", ["plain", "```\ninside\n```", "a ````` b"])
+@check_each("text", ["plain", "```\ninside\n```", "a ````` b"])
 def test_nothing_inside_can_close_a_fence(text: str):
-    block = fenced(text, "x")
+    block = code_fence(text, "x")
     ticks = block[: block.index("x")]
     assert set(ticks) == {"`"} and len(ticks) >= 3
     assert ticks not in text
@@ -196,14 +195,14 @@ def test_nothing_inside_can_close_a_fence(text: str):
 def test_plain_texts_that_follow_each_other_become_one_part():
     image, marked = Media("image", "data:,"), TextPart("c", {"cache": 1})
     parts = [TextPart("a"), TextPart("b"), image, TextPart("c"), marked, TextPart("d")]
-    assert joined(parts) == (TextPart("ab"), image, TextPart("c"), marked, TextPart("d"))
+    assert join_text_parts(parts) == (TextPart("ab"), image, TextPart("c"), marked, TextPart("d"))
 
 
 # ---- JSON and calls
 
 
 @pytest.mark.requirement("R-E8")
-@pytest.mark.parametrize("token", TURNS + CALLS_AND_THINKING + THINKING)
+@check_each("token", TURNS + CALLS_AND_THINKING + THINKING)
 def test_json_says_the_same_without_the_token(token: str):
     value = {token: [token, {"a": f"x{token}"}], "list": [[1], []]}
     text = json_text(value)
@@ -213,12 +212,12 @@ def test_json_says_the_same_without_the_token(token: str):
 
 
 @pytest.mark.requirement("R-E9")
-@pytest.mark.parametrize("name", DIALECTS)
-@pytest.mark.parametrize("nonce", [None, NONCE])
+@check_each("name", DIALECTS)
+@check_each("nonce", [None, NONCE])
 def test_a_call_keeps_its_arguments_without_the_tokens_in_them(name: str, nonce: str | None):
     tokens = "<|im_start|> [INST] </s> ]~b] <think>"
     call = ToolCall("save", {"text": f"x {tokens} y", "tags": [tokens]})
-    text = written(name, (call,), nonce)
+    text = calls_text(name, (call,), nonce)
     assert not any(token in text for token in tokens.split())
     if name not in ("gemma", "functiongemma"):  # raw quotes have no escapes: there a space sets the tokens apart
         reply = parse(text, typed_tools([call]), dialect=name, nonce=nonce)
@@ -231,24 +230,24 @@ def test_a_call_keeps_its_arguments_without_the_tokens_in_them(name: str, nonce:
 @given(calls=CALLS)
 def test_calls_are_written_as_the_dialect_writes_them_where_nothing_is_in_the_way(name: str, calls: list[ToolCall]):
     if "<" not in str(calls) and "[" not in str(calls):
-        assert written(name, tuple(calls), NONCE) == render_calls(name, calls, NONCE)
+        assert calls_text(name, tuple(calls), NONCE) == render_calls(name, calls, NONCE)
 
 
 @pytest.mark.requirement("R-E8")
 def test_a_name_in_a_call_cannot_open_a_role():
-    assert "<|im_start|>" not in written("hermes", (ToolCall("<|im_start|>", {}),), None)
+    assert "<|im_start|>" not in calls_text("hermes", (ToolCall("<|im_start|>", {}),), None)
 
 
 # ---- results
 
 
-@pytest.mark.parametrize("name", DIALECTS)
+@check_each("name", DIALECTS)
 def test_a_result_stands_in_the_marks_of_its_dialect(name: str):
     assert result_text(name, "42", None) == render_result(name, ToolResult("", "42"))
 
 
 @pytest.mark.requirement("R-E8")
-@pytest.mark.parametrize("name", DIALECTS)
+@check_each("name", DIALECTS)
 def test_no_result_can_close_its_own_marks(name: str):
     closing = DIALECTS[name].result[1].strip()
     content = neutralise(f"a\n{closing}\n```\nb" if closing else "a", "foreign", NONCE)

@@ -12,10 +12,11 @@ from google.genai import types as gemini_types
 from openai.types.chat import ChatCompletionMessageParam
 from openai.types.responses import ResponseInputItemParam
 
+from tests.cases import check_each
 from toolspeak import Message, TextPart, ToolCall, ToolResult, UsageError
 from toolspeak.core.types import JSONObject, Opaque
 from toolspeak.engine.rounds.expansion import PROTOCOLS, expand, messages_of
-from toolspeak.engine.rounds.transcript import Answer, CallRecord, Entry, Round, answered, repaired
+from toolspeak.engine.rounds.transcript import Answer, CallRecord, Entry, Round, close_open_calls, with_result
 
 pytestmark = pytest.mark.requirement("F3")
 
@@ -189,12 +190,12 @@ EXPECTED: dict[str, tuple[JSONObject, JSONObject]] = {
 }
 
 
-@pytest.mark.parametrize("protocol", PROTOCOLS)
+@check_each("protocol", PROTOCOLS)
 def test_text_and_calls_stand_in_one_message(protocol: str):
     assert expand(ENTRIES, protocol) == EXPECTED[protocol][0]
 
 
-@pytest.mark.parametrize("protocol", PROTOCOLS)
+@check_each("protocol", PROTOCOLS)
 def test_text_stands_by_itself_where_that_is_wanted(protocol: str):
     assert expand(ENTRIES, protocol, split=True) == EXPECTED[protocol][1]
 
@@ -212,8 +213,8 @@ TYPES: dict[str, tuple[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("split", [False, True])
-@pytest.mark.parametrize("protocol", PROTOCOLS)
+@check_each("split", [False, True])
+@check_each("protocol", PROTOCOLS)
 def test_the_sdk_takes_every_message(protocol: str, split: bool):
     field, validate = TYPES[protocol]
     for message in expand(ENTRIES, protocol, split=split)[field]:
@@ -222,7 +223,7 @@ def test_the_sdk_takes_every_message(protocol: str, split: bool):
 
 def test_openai_goes_by_its_short_name_and_others_by_none():
     assert expand(ENTRIES, "openai") == expand(ENTRIES, "openai_chat")
-    with pytest.raises(UsageError, match="not spoken"):
+    with pytest.raises(UsageError, match="unknown protocol"):
         expand(ENTRIES, "telex")
 
 
@@ -255,11 +256,11 @@ def test_a_call_without_a_result_is_told_as_interrupted():
 @pytest.mark.requirement("R-F35")
 def test_a_repaired_answer_has_a_result_for_every_call_and_is_running_no_more():
     calls = tuple(CallRecord(ToolCall("f", {}, name), name) for name in ("planned", "started", "finished"))  # type: ignore[arg-type]
-    found = repaired(Answer("Half", (LOOKED, Round(calls=calls)), "running"))
+    found = close_open_calls(Answer("Half", (LOOKED, Round(calls=calls)), "running"))
     assert (found.status, found.content) == ("interrupted", "Half")
     assert found.rounds[0] is LOOKED
     contents = [record.result.content for record in found.rounds[1].calls if record.result]
     assert ["not run" in contents[0], "may or may not" in contents[1], "lost" in contents[2]] == [True] * 3
     assert [record.state for record in found.rounds[1].calls] == ["planned", "started", "finished"]
-    assert repaired(Answer("Whole", (LOOKED,))) == Answer("Whole", (LOOKED,))
-    assert answered(LOOKED.calls[0]) is LOOKED.calls[0]
+    assert close_open_calls(Answer("Whole", (LOOKED,))) == Answer("Whole", (LOOKED,))
+    assert with_result(LOOKED.calls[0]) is LOOKED.calls[0]

@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
+from tests.cases import check_each, size
 from tests.engine.enforced_schemas import admits
-from tests.engine.expressible import FEW, Schema, drawn, may_fail, misfits, words
+from tests.engine.expressible_schemas import FEW, Schema, drawn, may_fail, misfits, words
 from tests.engine.gbnf_matcher import Gbnf
 from toolspeak.engine.constraints.build import Flavour, response_constraint
 
@@ -19,6 +20,7 @@ PAGE = Path(__file__).parent.parent.parent / "docs" / "constraints.md"
 TABLE = re.compile(r"^## What a grammar expresses exactly\n.*?\n((?:\|[^\n]*\n)+)", re.DOTALL | re.MULTILINE)
 #: All that the slow target tries with the embedded model.
 ALL = 200
+SOME = size(2 * FEW, ALL)
 
 
 def listed() -> set[str]:
@@ -27,7 +29,7 @@ def listed() -> set[str]:
     return set(re.findall(r"`([^`]+)`", table[1]))
 
 
-@pytest.mark.parametrize("count", [FEW, ALL])
+@check_each("count", [FEW, ALL])
 def test_the_drawn_schemas_use_every_word_that_the_documentation_lists_and_no_other(count: int):
     assert set().union(*map(words, drawn(count))) == listed()
 
@@ -41,7 +43,7 @@ def test_the_same_schemas_are_drawn_each_time():
 @pytest.mark.requirement("A7")
 @pytest.mark.parametrize("flavour", ["gbnf", "lark"])
 def test_nothing_of_them_is_loosened(flavour: Flavour):
-    for schema in drawn(ALL):
+    for schema in drawn(SOME):
         codes = {note.code for note in response_constraint(schema, flavour).notes}
         assert codes <= {"recursion_narrowed"}, schema
 
@@ -50,7 +52,7 @@ def test_nothing_of_them_is_loosened(flavour: Flavour):
 @pytest.mark.requirement("A7")
 def test_whatever_the_grammar_lets_through_fits():
     chance = random.Random(7)
-    for schema in drawn(ALL):
+    for schema in drawn(SOME):
         matcher = Gbnf(response_constraint(schema, "gbnf").grammar)
         lark = response_constraint(schema, "lark")
         for number in range(4):
@@ -68,7 +70,7 @@ JUDGED: list[tuple[Schema, Any, Any]] = [
 ]
 
 
-@pytest.mark.parametrize(("schema", "good", "bad"), JUDGED, ids=str)
+@check_each(("schema", "good", "bad"), JUDGED, ids=str)
 def test_the_judge_sees_what_does_not_fit(schema: Schema, good: Any, bad: Any):
     assert misfits(schema, good) == []
     assert misfits(schema, bad) != []
@@ -83,6 +85,6 @@ ENDS: list[tuple[Schema, list[str]]] = [
 ]
 
 
-@pytest.mark.parametrize(("schema", "codes"), ENDS, ids=str)
+@check_each(("schema", "codes"), ENDS, ids=str)
 def test_only_what_has_no_end_or_free_keys_may_fail(schema: Schema, codes: list[str]):
     assert sorted(may_fail(schema)) == codes

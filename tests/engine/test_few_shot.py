@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from toolspeak.core.schema.arguments import ArgumentSchema
+from tests.cases import check_each, size
+from toolspeak.core.schema.argument_schema import ArgumentSchema
 from toolspeak.core.types import Tool
 from toolspeak.engine.prompting.few_shot import TEMPLATES, example_of, fill, template_text
 from toolspeak.errors import UsageError
@@ -51,7 +52,7 @@ VALUES: dict[str, tuple[Any, Any, bool]] = {
 
 
 @pytest.mark.requirement("C1")
-@pytest.mark.parametrize("case", VALUES)
+@check_each("case", VALUES)
 def test_an_example_is_the_smallest_call_that_fits(case: str):
     schema, value, distinct = VALUES[case]
     example = example_of([tool(x=schema)])
@@ -101,7 +102,7 @@ def test_only_the_first_tools_are_tried():
     assert example_of([tool(x={"type": "string", "pattern": "^[0-9]{9}$"})] * 8 + [tool(x=TEXT)]) is None
 
 
-@pytest.mark.parametrize("keyword", ["array", "object"])
+@check_each("keyword", ["array", "object"])
 def test_an_example_does_not_go_deep(keyword: str):
     schema: Any = {"type": keyword}
     for _ in range(8):
@@ -116,7 +117,7 @@ PROPERTIES = st.dictionaries(
 
 
 @pytest.mark.requirement("C1")
-@settings(max_examples=50)
+@settings(max_examples=size(12, 50))
 @given(properties=PROPERTIES, nested=PROPERTIES)
 def test_every_example_fits_its_schema(properties: dict[str, Any], nested: dict[str, Any]):
     made = tool(o=tool(**nested).parameters, **properties)
@@ -141,7 +142,7 @@ def test_a_text_can_be_replaced_and_its_other_braces_are_text():
 
 
 @pytest.mark.requirement("C1")
-@pytest.mark.parametrize(
+@check_each(
     ("templates", "message"),
     [
         ({"inline": "Tools: {tool}"}, "template `inline` has the unknown placeholder `{tool}`"),
@@ -156,7 +157,7 @@ def test_a_bad_template_is_the_callers_mistake_and_says_which_placeholder(templa
     assert message in str(caught.value)
 
 
-@pytest.mark.parametrize("name", TEMPLATES)
+@check_each("name", TEMPLATES)
 def test_our_own_templates_are_good(name: str):
     assert template_text(name, {name: TEMPLATES[name].text})
 

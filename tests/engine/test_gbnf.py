@@ -13,9 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from llguidance import LLMatcher
 
+from tests.cases import check_each, size
 from tests.engine.enforced_schemas import CHARS, PARAMETERS, TOKENIZER, llguidance_accepts, values
 from tests.engine.gbnf_matcher import Gbnf
-from toolspeak.core.schema.arguments import ArgumentSchema
+from toolspeak.core.schema.argument_schema import ArgumentSchema
 from toolspeak.engine.constraints.gbnf import gbnf, lark
 from toolspeak.engine.constraints.shapes import MAX_ITEMS, MAX_STRING, Ledger, shape_of
 
@@ -75,7 +76,7 @@ TABLE: list[tuple[str, Any, list[str], list[str]]] = [
 
 
 @pytest.mark.requirement("A7")
-@pytest.mark.parametrize(("schema", "accepted", "refused"), [row[1:] for row in TABLE], ids=[row[0] for row in TABLE])
+@check_each(("schema", "accepted", "refused"), [row[1:] for row in TABLE], ids=[row[0] for row in TABLE])
 def test_grammars_accept_what_fits_and_nothing_else(schema: Any, accepted: list[str], refused: list[str]):
     for document in accepted:
         check(schema, document, True)
@@ -90,7 +91,7 @@ LONG = [
 ]
 
 
-@pytest.mark.parametrize(("schema", "most"), LONG, ids=str)
+@check_each(("schema", "most"), LONG, ids=str)
 def test_long_strings_are_bounded_exactly(schema: Any, most: int):
     least = schema.get("minLength", 0)
     for length in {least, most // 2 + least // 2, most - 1, most}:
@@ -127,7 +128,7 @@ LOOSENED = [
 ]
 
 
-@pytest.mark.parametrize(("schema", "word"), LOOSENED, ids=str)
+@check_each(("schema", "word"), LOOSENED, ids=str)
 def test_what_a_grammar_cannot_say_is_noted(schema: Any, word: str):
     _, _, details = grammars(of(schema))
     assert details == [f"`{word}` of `answer.a` is checked afterwards"]
@@ -149,7 +150,7 @@ def test_a_date_is_a_day_that_there_is(year: int):
             assert llguidance_accepts(text, document) is there_is, document
 
 
-@pytest.mark.parametrize("bounds", [{"minLength": 11}, {"maxLength": 9}], ids=str)
+@check_each("bounds", [{"minLength": 11}, {"maxLength": 9}], ids=str)
 def test_a_format_that_a_bound_of_its_length_cuts_is_noted(bounds: Any):
     date = {"type": "string", "format": "date"}
     assert grammars({**date, "minLength": 10, "maxLength": 10})[2] == []
@@ -165,7 +166,7 @@ DECLARING = {
 }
 
 
-@pytest.mark.parametrize("name", DECLARED, ids=ascii)
+@check_each("name", DECLARED, ids=ascii)
 def test_no_spelling_of_a_declared_name_is_a_further_key(name: str):
     matcher, text, notes = grammars(DECLARING)
     assert notes == []
@@ -176,7 +177,7 @@ def test_no_spelling_of_a_declared_name_is_a_further_key(name: str):
         assert not llguidance_accepts(text, f"{{{key}:true}}"), key
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=size(20, 80), deadline=None)
 @given(st.one_of(st.text(CHARS, max_size=5), st.sampled_from(DECLARED).flatmap(lambda name: st.text(CHARS, max_size=2).map(name.__add__))))  # fmt: skip
 def test_every_other_name_is_a_further_key(name: str):
     matcher, text, _ = grammars(DECLARING)
@@ -197,12 +198,13 @@ def test_a_declared_name_among_further_keys_is_noted_where_there_are_very_many()
 
 @pytest.mark.requirement("R-T12")
 def test_grammars_grow_with_the_schema_and_not_faster():
-    def size(count: int) -> int:
+    def length(count: int) -> int:
         schema = {"type": "object", "properties": {f"p{n:04}": {"type": "boolean"} for n in range(count)}}
         ledger = Ledger()
         return len(gbnf(shape_of(schema, "f", ledger), ledger))
 
-    assert size(800) / size(400) < 2.3
+    most = size(200, 800)
+    assert length(most) / length(most // 2) < 2.3
 
 
 def test_names_of_rules_suit_both_languages():
@@ -211,7 +213,7 @@ def test_names_of_rules_suit_both_languages():
     assert all(re.match(r"[a-z_0-9]+: |[A-Z_0-9]+: ", line) for line in text.removesuffix("\n").split("\n"))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=size(15, 60), deadline=None)
 @given(st.data())
 def test_everything_that_the_grammar_produces_fits_the_schema(data: st.DataObject):
     schema = data.draw(PARAMETERS)
@@ -223,7 +225,7 @@ def test_everything_that_the_grammar_produces_fits_the_schema(data: st.DataObjec
     assert llguidance_accepts(text, document)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=size(15, 60), deadline=None)
 @given(st.data())
 def test_every_value_that_fits_is_accepted(data: st.DataObject):
     schema = data.draw(PARAMETERS)

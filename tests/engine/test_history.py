@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.cases import check_each, size
 from toolspeak.core.types import Media, Message, Note, Opaque, Part, TextPart, Tool, ToolCall, ToolResult
 from toolspeak.dialects.registry import DIALECTS, dialect, render_calls, render_result
 from toolspeak.engine.prompting.history import (
@@ -71,7 +72,7 @@ def test_calls_and_results_are_told_in_the_dialect_with_the_nonce():
 
 
 @pytest.mark.requirement("C2")
-@pytest.mark.parametrize("name", DIALECTS)
+@check_each("name", DIALECTS)
 def test_every_dialect_tells_it_as_it_is_written(name: str):
     messages = project(ROUND, name).messages
     assert messages[2].text == f"Let me look.\n\n{render_calls(name, CALL.calls)}"
@@ -203,7 +204,7 @@ def test_prose_tells_what_was_done_without_inviting_a_call():
 
 
 @pytest.mark.requirement("C3")
-@settings(max_examples=50)
+@settings(max_examples=size(12, 50))
 @given(st.data())
 def test_prose_holds_no_call(data: Any):
     made = data.draw(st.lists(MADE, min_size=1, max_size=2))
@@ -257,7 +258,7 @@ def test_a_long_result_is_cut_in_the_models_view_only():
     assert len(long.results[0].content) == 203
 
 
-@pytest.mark.parametrize("value", ["\ud800", object()])
+@check_each("value", ["\ud800", object()])
 def test_arguments_that_json_cannot_carry_are_left_out_and_noted(value: Any):
     projected = project((Message("assistant", calls=(call(x=value),)),), "hermes")
     assert '"arguments":{}' in projected.messages[0].text
@@ -352,7 +353,7 @@ def test_what_came_since_the_user_spoke():
     assert since_last_user(()) == ()
 
 
-@pytest.mark.parametrize(
+@check_each(
     ("messages", "answered"),
     [
         ((), False),
@@ -387,8 +388,8 @@ def test_a_nonce_is_free_if_nobody_else_has_said_it():
 
 
 @pytest.mark.requirement("B9")
-@pytest.mark.parametrize("name", DIALECTS)
-@pytest.mark.parametrize("nonce", [None, NONCE])
+@check_each("name", DIALECTS)
+@check_each("nonce", [None, NONCE])
 def test_an_answer_can_be_stopped_where_the_model_begins_to_invent_a_result(name: str, nonce: str | None):
     begun = "\n" + render_result(name, ToolResult("1", "x"), nonce)
     assert begun.startswith(stop_sequences(name)[0])
@@ -445,7 +446,7 @@ UNMARKED = frozenset("tool_line decision envelope xlam pythonic tool_tag".split(
 
 @pytest.mark.requirement("C2")
 @by_dialect
-@settings(max_examples=10)
+@settings(max_examples=size(4, 10))
 @given(messages=CONVERSATIONS, signed=st.booleans())
 def test_no_conversation_leaves_anything_of_tools(name: str, messages: tuple[Message, ...], signed: bool):
     for projected in (project(messages, name, nonce=NONCE if signed else None, media={"image"}), plain(messages)):
@@ -460,7 +461,7 @@ def _calls_of(messages: tuple[Message, ...]) -> list[tuple[str, Any]]:
 
 @pytest.mark.requirement("R-E2", "R-E9")
 @by_dialect
-@settings(max_examples=20)
+@settings(max_examples=size(6, 20))
 @given(messages=CONVERSATIONS)
 def test_with_a_nonce_nothing_reads_as_a_call_but_the_calls_that_were_made(name: str, messages: tuple[Message, ...]):
     messages = tuple(each for each in messages if each.role != "system")
@@ -474,7 +475,7 @@ def test_with_a_nonce_nothing_reads_as_a_call_but_the_calls_that_were_made(name:
 
 @pytest.mark.requirement("R-E9")
 @pytest.mark.parametrize("name", [name for name in DIALECTS if name not in UNMARKED])
-@settings(max_examples=25)
+@settings(max_examples=size(6, 25))
 @given(text=TEXTS)
 def test_without_a_nonce_no_past_answer_reads_as_a_call_that_was_not_made(name: str, text: str):
     message = project((say("assistant", text),), name).messages[0]
@@ -482,7 +483,7 @@ def test_without_a_nonce_no_past_answer_reads_as_a_call_that_was_not_made(name: 
 
 
 @pytest.mark.requirement("C1", "C2")
-@settings(max_examples=60)
+@settings(max_examples=size(15, 60))
 @given(messages=CONVERSATIONS)
 def test_a_conversation_that_grows_keeps_its_beginning(messages: tuple[Message, ...]):
     grown = project((*messages, ANSWER), "hermes", nonce=NONCE).messages

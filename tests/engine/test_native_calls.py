@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.cases import check_each
 from tests.core.chunking import ANY_TEXT, PLACES, cut, joined
 from toolspeak.core.events import CallArgs, CallEnd, CallStart, Event, Judged, fold
 from toolspeak.core.types import Note, Tool
@@ -69,19 +70,19 @@ def test_a_call_goes_out_with_its_own_id_while_it_comes():
     assert calls.close(cut=False) == []
 
 
-@pytest.mark.parametrize("fragments", [(), ("",), ("", ""), (" ",), ("", "\n", "")])
+@check_each("fragments", [(), ("",), ("", ""), (" ",), ("", "\n", "")])
 def test_a_call_without_arguments_has_an_empty_object(fragments: tuple[str, ...]):
     assert made(read(*call("now", *fragments))) == [("now", {})]
 
 
-@pytest.mark.parametrize("fragments", [("", PARIS), (PARIS, ""), (" ", PARIS, " "), tuple(PARIS)])
+@check_each("fragments", [("", PARIS), (PARIS, ""), (" ", PARIS, " "), tuple(PARIS)])
 def test_empty_fragments_mean_nothing(fragments: tuple[str, ...]):
     events = read(*call("weather", *fragments))
     assert made(events) == [("weather", {"city": "Paris"})]
     assert codes(events) == []
 
 
-@pytest.mark.parametrize(
+@check_each(
     ("fragment", "arguments", "told"),
     [
         ('{"city": "Paris",}', {"city": "Paris"}, ["trailing_comma"]),
@@ -99,7 +100,7 @@ def test_broken_arguments_are_repaired_and_noted(fragment: str, arguments: objec
 
 
 @pytest.mark.requirement("B5")
-@pytest.mark.parametrize(
+@check_each(
     ("fragment", "arguments"),
     [
         ('{"city": "Paris", "days": "3"}', {"city": "Paris", "days": 3}),
@@ -123,9 +124,7 @@ def test_a_call_whose_arguments_do_not_fit_is_closed_as_invalid():
 
 
 @pytest.mark.requirement("B11")
-@pytest.mark.parametrize(
-    "fragment", ['{"days": 3}', '{"days": 3, "days": }', '{"days": 3, !!! }', '{"days": 3' + "[" * 200]
-)
+@check_each("fragment", ['{"days": 3}', '{"days": 3, "days": }', '{"days": 3, !!! }', '{"days": 3' + "[" * 200])
 def test_a_call_of_which_something_has_left_is_closed_as_valid_json(fragment: str):
     events = read(*call("weather", *fragment))
     sent = "".join(event.fragment for event in events if isinstance(event, CallArgs))
@@ -143,7 +142,7 @@ def test_arguments_nobody_can_read_are_refused():
 
 
 @pytest.mark.requirement("B4")
-@pytest.mark.parametrize("name", ["mail", "shell"])
+@check_each("name", ["mail", "shell"])
 def test_a_repair_that_may_change_a_value_is_never_executed_where_it_changes_the_world(name: str):
     events = read(*call(name, '{"text": "rm -rf /tmp/x'))
     assert made(events) == []
@@ -151,13 +150,13 @@ def test_a_repair_that_may_change_a_value_is_never_executed_where_it_changes_the
 
 
 @pytest.mark.requirement("R-E6")
-@pytest.mark.parametrize("fragment", ['{"city": "a", "city": "b"}', '{"city": "\\ud800"}'])
+@check_each("fragment", ['{"city": "a", "city": "b"}', '{"city": "\\ud800"}'])
 def test_what_no_reader_agrees_on_is_refused(fragment: str):
     assert made(read(*call("weather", fragment))) == []
 
 
 @pytest.mark.requirement("R-E6")
-@pytest.mark.parametrize("name", ["wether", "", "Weather", "functions.weather"])
+@check_each("name", ["wether", "", "Weather", "functions.weather"])
 def test_only_exact_names_are_called(name: str):
     events = read(*call(name, PARIS))
     assert not any(isinstance(event, CallStart | CallArgs | CallEnd) for event in events)
@@ -169,8 +168,8 @@ def test_only_exact_names_are_called(name: str):
 
 
 @pytest.mark.requirement("B6")
-@pytest.mark.parametrize("end", [True, False])
-@pytest.mark.parametrize("fragment", ["", '{"city": "Par', '{"city": "Paris"', "{"])
+@check_each("end", [True, False])
+@check_each("fragment", ["", '{"city": "Par', '{"city": "Paris"', "{"])
 def test_a_call_that_was_cut_off_gets_no_end(fragment: str, end: bool):
     events = read(*call("weather", fragment, end=end), cut=True)
     assert CallStart(0, "weather", "c") in events
@@ -286,10 +285,10 @@ def test_no_order_of_events_does_harm(events: list[CallEvent], cut: bool):
 def test_what_stands_behind_the_arguments_is_shown_in_short_and_not_kept():
     pieces = JsonPieces()
     assert [token for tokens in pieces.feed('{"a": 1} ') for token in tokens]
-    assert pieces.behind == ""
+    assert pieces.trailing_text == ""
     for _ in range(100):
         assert list(pieces.feed("more text ")) == []
-    assert pieces.behind == ("more text " * 100)[:64].rstrip()
+    assert pieces.trailing_text == ("more text " * 100)[:64].rstrip()
 
 
 def test_what_stands_behind_a_value_is_the_same_however_it_comes():
@@ -298,13 +297,13 @@ def test_what_stands_behind_a_value_is_the_same_however_it_comes():
     list(whole.feed(text))
     for char in text:
         list(single.feed(char))
-    assert whole.behind == single.behind == "a"
+    assert whole.trailing_text == single.trailing_text == "a"
 
 
 def test_nothing_stands_behind_a_value_that_has_no_end():
     pieces = JsonPieces()
     list(pieces.feed('{"a": "b'))
-    assert pieces.behind == ""
+    assert pieces.trailing_text == ""
 
 
 def test_a_note_of_a_repair_stands_with_its_call():

@@ -6,11 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.cases import check_each
 from tests.engine.gbnf_matcher import Gbnf
 from toolspeak.core.types import Tool, ToolCall, ToolChoice
 from toolspeak.dialects.registry import DIALECTS, render_calls
 from toolspeak.engine.constraints.build import Constraint, Flavour, inline_constraint
-from toolspeak.engine.constraints.nonce_grammar import division
+from toolspeak.engine.constraints.nonce_grammar import call_template
 from toolspeak.errors import UsageError
 from toolspeak.parsing import parse
 
@@ -35,15 +36,15 @@ def takes(constraint: Constraint, text: str) -> bool:
     return Gbnf(constraint.grammar).accepts(text)
 
 
-@pytest.mark.parametrize("dialect", sorted(DIALECTS))
+@check_each("dialect", sorted(DIALECTS))
 def test_dialects_with_marks_and_json_can_be_enforced_and_others_are_left_alone(dialect: str):
     found = inline_constraint(TOOLS, ToolChoice(), "gbnf", dialect, NONCE)
     assert (found is not None) == (dialect in ENFORCED)
 
 
 @pytest.mark.requirement("A10", "B1")
-@pytest.mark.parametrize("nonce", [NONCE, None])
-@pytest.mark.parametrize("dialect", sorted(ENFORCED))
+@check_each("nonce", [NONCE, None])
+@check_each("dialect", sorted(ENFORCED))
 def test_what_the_dialect_writes_is_let_through_and_read_again(dialect: str, nonce: str | None):
     grammar = made(dialect, nonce=nonce)
     for calls in ([RAIN], [HALT], [RAIN, HALT, RAIN]):
@@ -97,7 +98,7 @@ def test_one_call_at_a_time_is_one():
     assert not takes(single, render_calls("action", [RAIN, RAIN], NONCE))
 
 
-@pytest.mark.parametrize("flavour", ["json_schema", "openai_strict", "lark"])
+@check_each("flavour", ["json_schema", "openai_strict", "lark"])
 def test_only_a_grammar_that_tells_prose_from_marks_is_used(flavour: Flavour):
     assert inline_constraint(TOOLS, ToolChoice(), flavour, "action", NONCE) is None
 
@@ -109,7 +110,7 @@ def test_without_tools_there_is_nothing_to_enforce_but_a_demand_is_a_mistake():
 
 
 def test_names_are_written_as_the_dialect_writes_them():
-    found = division("action", ['say "hi"'])
+    found = call_template("action", ['say "hi"'])
     assert found is not None
     assert found.heads == ('say \\"hi\\"","parameters":',)
     assert (found.mark, found.lead) == ("```json action", '```json action\n{"tool":"')

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.cases import check_each
 from tests.core.chunking import ANY_TEXT
 from toolspeak.core.types import Message, Role, TextPart
 from toolspeak.engine.prompting.nonces import nonces_of
@@ -41,7 +42,7 @@ def test_everything_that_tells_conversations_apart_changes_the_nonce():
     assert len(set(others)) == len(others)
 
 
-@pytest.mark.parametrize("between", ["\x00", "", "\x00\x00\x00\x00"])
+@check_each("between", ["\x00", "", "\x00\x00\x00\x00"])
 def test_text_cannot_pass_for_another_part_of_the_conversation(between: str):
     one = said(("system", f"a{between}b"), ("user", "c"))
     two = said(("system", "a"), ("user", f"b{between}c"))

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.cases import check_each
 from tests.core.chunking import PLACES, cut, joined
 from toolspeak.core.events import (
     CallArgs,
@@ -23,7 +24,7 @@ from toolspeak.core.events import (
     fold,
 )
 from toolspeak.core.types import Note, Opaque, ToolChoice
-from toolspeak.engine.turn.output_gate import Gate, TextPolicy
+from toolspeak.engine.turn.output_gate import OutputGate, TextPolicy
 
 pytestmark = pytest.mark.requirement("B11")
 
@@ -32,8 +33,8 @@ BAD = Note("arguments_invalid", "`f`: it does not fit")
 REFUSAL = "I'm sorry, but I don't have access to the weather."
 
 
-def gate(choice: ToolChoice = AUTO, *, checked: bool = False, text: TextPolicy = "opening") -> Gate:
-    made = Gate(choice, lambda index: f"emulated_7_{index}", checked)
+def gate(choice: ToolChoice = AUTO, *, checked: bool = False, text: TextPolicy = "opening") -> OutputGate:
+    made = OutputGate(choice, lambda index: f"emulated_7_{index}", checked)
     made.begin(text)
     return made
 
@@ -65,13 +66,13 @@ def test_an_ordinary_answer_flows_at_once():
     passing = gate()
     assert passing.take([TextDelta("The weather ")]) == [TextDelta("The weather ")]
     assert passing.take([TextDelta("is fine.")]) == [TextDelta("is fine.")]
-    assert passing.text_left
+    assert passing.text_emitted
 
 
 PART = OpaqueSeen(Opaque("signature", "S1"))
 
 
-@pytest.mark.parametrize("policy", ["opening", "until_call"])
+@check_each("policy", ["opening", "until_call"])
 def test_what_stands_behind_a_held_text_does_not_overtake_it(policy: TextPolicy):
     passing = gate(text=policy)
     assert passing.take([PART, TextDelta("I'm "), TextDelta("sorry"), PART, ReasoningDelta("hm")]) == [PART]
@@ -91,7 +92,7 @@ def test_white_space_keeps_nothing_waiting():
     passing = gate()
     assert passing.take([TextDelta("\n"), ReasoningDelta("hm"), PART]) == [ReasoningDelta("hm"), PART]
     assert passing.release() == [TextDelta("\n")]
-    assert not passing.text_left
+    assert not passing.text_emitted
 
 
 def test_what_stands_behind_a_text_that_is_thrown_away_goes_with_it():
@@ -125,7 +126,7 @@ def test_parts_pass_where_a_call_does_not_let_the_text_go():
 def test_an_opening_that_may_be_a_refusal_is_held_and_dropped_when_it_is_asked_again():
     passing = gate()
     assert [passing.take([TextDelta(char)]) for char in REFUSAL] == [[]] * len(REFUSAL)
-    assert (passing.held_text, passing.text_left) == (REFUSAL, False)
+    assert (passing.held_text, passing.text_emitted) == (REFUSAL, False)
     passing.begin("opening")
     assert passing.held_text == ""
     assert passing.take([TextDelta("Sunny.")]) == [TextDelta("Sunny.")]
@@ -135,7 +136,7 @@ def test_a_refusal_that_nobody_asks_about_again_is_given_out():
     passing = gate()
     passing.take([TextDelta(REFUSAL)])
     assert passing.release() == [TextDelta(REFUSAL)]
-    assert passing.text_left
+    assert passing.text_emitted
     assert passing.release() == []
 
 
@@ -165,8 +166,8 @@ def test_a_call_lets_the_text_before_it_go():
     assert passing.take([TextDelta(" say more.")]) == [TextDelta(" say more.")]
 
 
-@pytest.mark.parametrize("choice", [ToolChoice("required"), ToolChoice("named", ("f",))])
-@pytest.mark.parametrize("checked", [True, False])
+@check_each("choice", [ToolChoice("required"), ToolChoice("named", ("f",))])
+@check_each("checked", [True, False])
 def test_where_a_call_is_demanded_text_is_held_until_it_comes(choice: ToolChoice, checked: bool):
     passing = gate(choice, checked=checked, text="until_call")
     assert passing.take([TextDelta("Let me look. " * 100)]) == []
@@ -195,7 +196,7 @@ def test_a_decision_says_nothing_but_calls():
     passing = gate(text="never")
     out = passing.take([TextDelta("Thinking."), *call("f", "{}"), TextDelta("Done.")]) + passing.release()
     assert (text(out), names(out)) == ("", ["f"])
-    assert not passing.text_left
+    assert not passing.text_emitted
     assert passing.release("something") == []
 
 
@@ -203,7 +204,7 @@ def test_white_space_does_not_count_as_text_that_has_left():
     passing = gate(text="until_call")
     passing.take([TextDelta("\n\n")])
     assert passing.release() == [TextDelta("\n\n")]
-    assert not passing.text_left
+    assert not passing.text_emitted
 
 
 def test_everything_that_is_neither_text_nor_call_passes():
@@ -215,8 +216,8 @@ def test_everything_that_is_neither_text_nor_call_passes():
 
 
 @pytest.mark.requirement("A10")
-@pytest.mark.parametrize("checked", [True, False])
-@pytest.mark.parametrize(
+@check_each("checked", [True, False])
+@check_each(
     ("choice", "left", "dropped"),
     [
         (AUTO, ["f", "g", "f"], []),
@@ -234,11 +235,11 @@ def test_only_what_tool_choice_allows_leaves(choice: ToolChoice, left: list[str]
     passing = gate(choice, checked=checked)
     out = passing.take([*call("f", "{}"), *call("g", "{}", index=1), *call("f", "{}", index=2)])
     assert (names(out), codes(out)) == (left, dropped)
-    assert passing.passed == len(left) == len(fold(out).calls)
+    assert passing.emitted_calls == len(left) == len(fold(out).calls)
 
 
 @pytest.mark.requirement("A10")
-@pytest.mark.parametrize("checked", [True, False])
+@check_each("checked", [True, False])
 def test_of_two_calls_that_come_at_the_same_time_only_one_leaves(checked: bool):
     passing = gate(ToolChoice(parallel=False), checked=checked)
     f, g = call("f", "{}"), call("g", "{}", index=1)
@@ -274,16 +275,16 @@ def test_a_live_call_leaves_as_it_comes():
     passing = gate()
     assert passing.take([CallStart(0, "f")]) == [CallStart(0, "f", "emulated_7_0")]
     assert passing.take([CallArgs(0, '{"a":')]) == [CallArgs(0, '{"a":')]
-    assert passing.passed == 0
+    assert passing.emitted_calls == 0
     assert passing.take([CallArgs(0, "1}"), CallEnd(0)]) == [CallArgs(0, "1}"), CallEnd(0)]
-    assert (passing.passed, passing.spoiled) == (1, False)
+    assert (passing.emitted_calls, passing.spoiled) == (1, False)
 
 
 def test_a_live_call_that_is_wrong_when_something_of_it_has_left_is_closed_and_spoils_the_turn():
     passing = gate()
     out = passing.take(call("f", "{}", end="invalid"))
     assert out == [CallStart(0, "f", "emulated_7_0"), CallArgs(0, "{}"), CallEnd(0, False, (BAD,))]
-    assert (passing.passed, passing.spoiled) == (0, True)
+    assert (passing.emitted_calls, passing.spoiled) == (0, True)
     assert passing.finish() == []
 
 
@@ -334,15 +335,15 @@ def test_an_announced_call_is_closed_when_another_is_made_in_its_place():
 
 def test_what_flows_is_known_beforehand():
     passing = gate(text="live")
-    assert (passing.flows, passing.flowing) == (False, -1)
+    assert (passing.text_streams, passing.streaming_call) == (False, -1)
     passing.take([TextDelta(" ")])
-    assert not passing.flows
+    assert not passing.text_streams
     passing.take([TextDelta("Sunny."), CallStart(0, "f"), CallArgs(0, "{")])
-    assert (passing.flows, passing.flowing) == (True, 0)
+    assert (passing.text_streams, passing.streaming_call) == (True, 0)
     passing.take([CallArgs(0, "}"), CallEnd(0)])
-    assert passing.flowing == -1
+    assert passing.streaming_call == -1
     passing.begin("never")
-    assert not passing.flows
+    assert not passing.text_streams
 
 
 def test_an_announced_call_that_is_never_made_is_closed_at_the_end():
@@ -400,7 +401,7 @@ def test_nothing_of_a_checked_call_leaves_that_is_not_valid():
     passing = gate(checked=True)
     out = passing.take([*call("f", '{"a":1}', end="invalid"), *call("g", '{"b":', index=1, end="none")])
     assert out == [Noted(BAD)]
-    assert (passing.passed, passing.spoiled) == (0, False)
+    assert (passing.emitted_calls, passing.spoiled) == (0, False)
     passing.begin("opening")
     assert passing.finish() == []
 
@@ -458,9 +459,9 @@ Part = str | tuple[str, str, Literal["valid", "invalid", "none"]]
 
 def play(
     answers: list[tuple[TextPolicy, list[Part]]], places: Sequence[int], choice: ToolChoice, checked: bool
-) -> tuple[Gate, list[Event]]:
+) -> tuple[OutputGate, list[Event]]:
     """A turn whose texts and arguments are cut at the places: the gate behind it, and what has left."""
-    passing = Gate(choice, lambda index: f"emulated_7_{index}", checked)
+    passing = OutputGate(choice, lambda index: f"emulated_7_{index}", checked)
     left: list[Event] = []
     for policy, parts in answers:
         passing.begin(policy)
@@ -473,7 +474,9 @@ def play(
                 events = call(name, *pieces, index=index, own="same", end=end)
             for event in events:
                 flows = (
-                    passing.flows if isinstance(event, TextDelta) else passing.flowing == getattr(event, "index", "")
+                    passing.text_streams
+                    if isinstance(event, TextDelta)
+                    else passing.streaming_call == getattr(event, "index", "")
                 )
                 out = passing.take([event])
                 assert not (flows and isinstance(event, TextDelta | CallArgs)) or out == [event]
@@ -488,7 +491,11 @@ def test_a_cut_never_changes_what_leaves(
 ):
     (whole, all_at_once), (pieces, in_pieces) = (play(answers, cuts, choice, checked) for cuts in ((), places))
     assert in_pieces == all_at_once
-    assert (pieces.passed, pieces.text_left, pieces.spoiled) == (whole.passed, whole.text_left, whole.spoiled)
+    assert (pieces.emitted_calls, pieces.text_emitted, pieces.spoiled) == (
+        whole.emitted_calls,
+        whole.text_emitted,
+        whole.spoiled,
+    )
 
 
 @given(_ANSWERS, _CHOICES, st.booleans())
@@ -504,7 +511,7 @@ def test_what_leaves_is_always_in_order(
     assert len(set(ends)) == len(ends)
     assert all(choice.permits(event.name) for event in starts)
     assert len(starts) <= 1 or not choice.single
-    assert passing.passed == len(reply.calls)
+    assert passing.emitted_calls == len(reply.calls)
     for index in ends:
         sent = "".join(event.fragment for event in left if isinstance(event, CallArgs) and event.index == index)
         assert isinstance(json.loads(sent or "{}"), dict)
@@ -515,7 +522,7 @@ def test_what_leaves_is_always_in_order(
 # ---- marks
 
 
-@pytest.mark.parametrize(
+@check_each(
     ("text", "shown"),
     [
         ('```json action k7q2xm\n{"tool": "nope"}\n```', '```json action\n{"tool": "nope"}\n```'),
@@ -525,19 +532,19 @@ def test_what_leaves_is_always_in_order(
         ("```json action k7q2xmore", "```json action k7q2xmore"),
     ],
 )
-@pytest.mark.parametrize("policy", ["live", "to_end"])
+@check_each("policy", ["live", "to_end"])
 def test_a_call_that_came_to_nothing_is_shown_without_its_mark(text: str, shown: str, policy: TextPolicy):
-    made = Gate(AUTO, str, False, "k7q2xm")
+    made = OutputGate(AUTO, str, False, "k7q2xm")
     made.begin(policy)
     note = Noted(BAD)
     out = made.take([TextDelta("a "), note]) + made.take([TextDelta(text), note]) + made.release()
     assert fold(out).text == f"a {shown}"
 
 
-@pytest.mark.parametrize("size", [1, 7, 100])
+@check_each("size", [1, 7, 100])
 def test_a_document_that_is_held_is_shown_without_its_mark_however_it_was_cut(size: int):
     text = '{"nonce": "k7q2xm", "tools": []} and {"nonce":"k7q2xm","tools":[]}'
-    made = Gate(AUTO, str, False, "k7q2xm")
+    made = OutputGate(AUTO, str, False, "k7q2xm")
     made.begin("to_end")
     for at in range(0, len(text), size):
         made.take([TextDelta(text[at : at + size])])
@@ -545,6 +552,6 @@ def test_a_document_that_is_held_is_shown_without_its_mark_however_it_was_cut(si
 
 
 def test_without_marks_nothing_is_taken_out():
-    made = Gate(AUTO, str, False)
+    made = OutputGate(AUTO, str, False)
     made.begin("live")
     assert made.take([TextDelta("```json action k7q2xm\n")]) == [TextDelta("```json action k7q2xm\n")]

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.cases import check_each
 from toolspeak.core.events import (
     CallArgs,
     CallEnd,
@@ -26,9 +27,9 @@ from toolspeak.core.events import (
 from toolspeak.core.types import Message, Note, Opaque, Request, TextPart, Tool, ToolChoice, Usage
 from toolspeak.engine.planning.capabilities import Capabilities
 from toolspeak.engine.planning.strategy import Plan, Settings, plan
-from toolspeak.engine.turn.actions import Action, Ask, Done, Emit, Stop
+from toolspeak.engine.turn.actions import Action, AskUpstream, Done, Emit, StopAttempt
 from toolspeak.engine.turn.engine import Engine
-from toolspeak.engine.turn.passthrough import Passage, passes
+from toolspeak.engine.turn.passthrough import PassthroughTurn, is_passthrough
 
 STAMP = 17
 REQUEST = Request("m", (Message("user", (TextPart("How is the weather?"),)),), stream=True)
@@ -38,8 +39,8 @@ def planned(request: Request, **settings: str) -> Plan:
     return plan(request, Capabilities().find("openai", "m", "http://127.0.0.1:9/v1"), Settings(**settings))  # type: ignore[arg-type]
 
 
-def passage(*notes: Note) -> Passage:
-    return Passage(REQUEST, planned(REQUEST), stamp=STAMP, notes=notes)
+def passage(*notes: Note) -> PassthroughTurn:
+    return PassthroughTurn(REQUEST, planned(REQUEST), stamp=STAMP, notes=notes)
 
 
 def engine(*notes: Note) -> Engine:
@@ -47,7 +48,7 @@ def engine(*notes: Note) -> Engine:
     return Engine(REQUEST, planned(REQUEST), Settings(), stamp=STAMP, nonces=nonces, notes=notes)
 
 
-def told(turn: Passage | Engine, events: Sequence[Event]) -> tuple[list[Event], list[Action]]:
+def told(turn: PassthroughTurn | Engine, events: Sequence[Event]) -> tuple[list[Event], list[Action]]:
     """The events of a turn, and its other actions."""
     actions = [*turn.start()]
     for event in events:
@@ -97,7 +98,7 @@ def test_it_says_what_the_engine_says(events: list[Event], end: list[Event], not
 @pytest.mark.requirement("C5")
 def test_the_request_goes_up_as_it_is_and_the_answer_comes_back_as_it_is():
     turn = passage()
-    assert turn.start() == [Ask(1, REQUEST)]
+    assert turn.start() == [AskUpstream(1, REQUEST)]
     assert turn.feed(1, TextDelta("It rains.")) == [Emit([TextDelta("It rains.")])]
     assert turn.feed(1, UsageSeen(Usage(3, 2))) == []
     assert turn.feed(1, Finish("stop")) == []
@@ -124,7 +125,7 @@ def test_a_failure_stops_it_and_nothing_is_heard_behind_it():
     turn.start()
     failure = Failure("it fell over", "upstream", 500)
     stop, last, done = turn.feed(1, failure)
-    assert (stop, last) == (Stop(1), Emit([UsageSeen(Usage()), failure, Finish("error")]))
+    assert (stop, last) == (StopAttempt(1), Emit([UsageSeen(Usage()), failure, Finish("error")]))
     assert isinstance(done, Done)
     assert done.outcome.failure == failure
     assert turn.feed(1, TextDelta("more")) == turn.end(1) == []
@@ -139,7 +140,7 @@ def test_what_belongs_to_another_attempt_is_ignored():
 _TOOL = Tool("ping")
 
 
-@pytest.mark.parametrize(
+@check_each(
     ("changed", "settings", "does"),
     [
         ({}, {}, True),
@@ -151,4 +152,4 @@ _TOOL = Tool("ping")
 )
 def test_only_a_request_without_tools_passes(changed: dict[str, object], settings: dict[str, str], does: bool):
     request = msgspec.structs.replace(REQUEST, **changed)
-    assert passes(request, planned(request, **settings)) is does
+    assert is_passthrough(request, planned(request, **settings)) is does

@@ -6,18 +6,19 @@ from typing import get_args
 
 import pytest
 
-from toolspeak.engine.planning.strategy import Kind
-from toolspeak.engine.turn.phases import FIRST, PHASES, PhaseName
+from tests.cases import check_each
+from toolspeak.engine.planning.strategy import PlanKind
+from toolspeak.engine.turn.phases import FIRST_PHASE, PHASES, PhaseName
 
 
 @pytest.mark.requirement("A7")
 def test_every_plan_begins_somewhere():
-    assert set(FIRST) == set(get_args(Kind))
+    assert set(FIRST_PHASE) == set(get_args(PlanKind))
     assert set(PHASES) == set(get_args(PhaseName))
-    assert set(FIRST.values()) == set(PHASES)
+    assert set(FIRST_PHASE.values()) == set(PHASES)
 
 
-@pytest.mark.parametrize("name", get_args(PhaseName))
+@check_each("name", get_args(PhaseName))
 def test_every_phase_leads_to_phases_that_exist_and_to_an_end(name: PhaseName):
     seen: list[str] = []
     at: str = name
@@ -31,12 +32,12 @@ def test_every_phase_leads_to_phases_that_exist_and_to_an_end(name: PhaseName):
 
 
 @pytest.mark.requirement("A9")
-@pytest.mark.parametrize(
+@check_each(
     ("plan", "requests"),
     [("pass", 1), ("plain", 1), ("native", 1), ("inline", 1), ("envelope", 1), ("decision", 2), ("fallback", 3)],
 )
 def test_a_plan_takes_so_many_requests_when_no_call_comes(plan: str, requests: int):
-    count, at = 1, FIRST[plan]
+    count, at = 1, FIRST_PHASE[plan]
     while following := PHASES[at].otherwise:
         at = "decision" if following == "second" else following
         count += 1

@@ -9,21 +9,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolspeak.engine.planning.probe_signs import Signs, asides_for, signs_in
+from tests.cases import check_each
+from toolspeak.engine.planning.server_hints import ServerHints, hint_requests, parse_server_hints
 
 PROPS = {"default_generation_settings": {"n_ctx": 4096}, "total_slots": 1}
 
 
 @pytest.mark.requirement("D5")
-@pytest.mark.parametrize(
+@check_each(
     ("server", "said", "signs"),
     [
-        ("ollama", {"capabilities": ["completion", "tools"]}, Signs("ollama", tools=True, media=())),
-        ("ollama", {"capabilities": ["completion", "vision"]}, Signs("ollama", tools=False, media=("image",))),
+        ("ollama", {"capabilities": ["completion", "tools"]}, ServerHints("ollama", tools=True, media=())),
+        ("ollama", {"capabilities": ["completion", "vision"]}, ServerHints("ollama", tools=False, media=("image",))),
         ("ollama", {"details": {}}, None),
         ("ollama", [], None),
         ("llama.cpp", {"status": "ok"}, None),
-        ("llama.cpp", PROPS, Signs("llama.cpp")),
+        ("llama.cpp", PROPS, ServerHints("llama.cpp")),
         (
             "llama.cpp",
             PROPS
@@ -31,38 +32,42 @@ PROPS = {"default_generation_settings": {"n_ctx": 4096}, "total_slots": 1}
                 "chat_template_caps": {"supports_tools": True, "supports_system_role": False},
                 "modalities": {"vision": True, "audio": False},
             },
-            Signs("llama.cpp", tools=True, system_role=False, media=("image",)),
+            ServerHints("llama.cpp", tools=True, system_role=False, media=("image",)),
         ),
-        ("llama.cpp", {"chat_template_caps": {"supports_tools": "yes"}}, Signs("llama.cpp")),
-        ("llama.cpp", {"chat_template_caps": 1, "modalities": {"audio": True}}, Signs("llama.cpp", media=("audio",))),
+        ("llama.cpp", {"chat_template_caps": {"supports_tools": "yes"}}, ServerHints("llama.cpp")),
+        (
+            "llama.cpp",
+            {"chat_template_caps": 1, "modalities": {"audio": True}},
+            ServerHints("llama.cpp", media=("audio",)),
+        ),
     ],
 )
-def test_what_a_server_says_is_read(server: str, said: Any, signs: Signs | None):
-    assert signs_in(server, json.dumps(said).encode()) == signs
+def test_what_a_server_says_is_read(server: str, said: Any, signs: ServerHints | None):
+    assert parse_server_hints(server, json.dumps(said).encode()) == signs
 
 
-@pytest.mark.parametrize("body", [b"", b"<html>", b"404 page not found", b"[" * 10_000, b"\xff"])
+@check_each("body", [b"", b"<html>", b"404 page not found", b"[" * 10_000, b"\xff"])
 def test_what_is_no_answer_says_nothing(body: bytes):
-    assert signs_in("ollama", body) is None
-    assert signs_in("llama.cpp", body) is None
+    assert parse_server_hints("ollama", body) is None
+    assert parse_server_hints("llama.cpp", body) is None
 
 
 @given(st.recursive(st.none() | st.booleans() | st.text(max_size=9), lambda inner: st.lists(inner, max_size=3)))
 def test_fields_of_any_kind_do_no_harm(value: Any):
     said = json.dumps({"capabilities": value, "chat_template_caps": value, "modalities": value}).encode()
     for server in ("ollama", "llama.cpp"):
-        signs = signs_in(server, said)
+        signs = parse_server_hints(server, said)
         assert signs is None or signs.server == server
 
 
 def test_only_ollama_refuses_for_certain():
-    assert Signs("ollama", tools=False).refuses_tools
-    assert not Signs("ollama", tools=True).refuses_tools
-    assert not Signs("llama.cpp", tools=False).refuses_tools
-    assert not Signs().refuses_tools
+    assert ServerHints("ollama", tools=False).refuses_tools
+    assert not ServerHints("ollama", tools=True).refuses_tools
+    assert not ServerHints("llama.cpp", tools=False).refuses_tools
+    assert not ServerHints().refuses_tools
 
 
-@pytest.mark.parametrize(
+@check_each(
     ("protocol", "provider", "paths"),
     [
         ("ollama", "ollama", ["/api/show"]),
@@ -72,6 +77,6 @@ def test_only_ollama_refuses_for_certain():
     ],
 )
 def test_who_is_asked_what(protocol: str, provider: str, paths: list[str]):
-    asides = asides_for(protocol, provider, 'a"b')
+    asides = hint_requests(protocol, provider, 'a"b')
     assert [aside.path for aside in asides] == paths
     assert all(json.loads(aside.payload) == {"model": 'a"b'} for aside in asides if aside.payload)

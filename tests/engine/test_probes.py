@@ -12,13 +12,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.able_models import Able, model
+from tests.cases import check_each
+from tests.simulated_models import Able, model
 from toolspeak import Event, Failure, Finish, Request, Scripted, TextDelta, UpstreamError, Usage, UsageSeen
-from toolspeak.engine.planning.capabilities import Profile, checked
-from toolspeak.engine.planning.probe_questions import NEEDS, TOOL, Way, hear, inline, native
-from toolspeak.engine.planning.probe_signs import Signs
-from toolspeak.engine.planning.probe_verdicts import Spoken, Verdict
-from toolspeak.engine.planning.probes import MOST_REQUESTS, Probing
+from toolspeak.engine.planning.capabilities import Profile, check_fields
+from toolspeak.engine.planning.probe_questions import (
+    LOOKUPS,
+    TOOL,
+    ProbeRoute,
+    inline_question,
+    native_question,
+    read_answer,
+)
+from toolspeak.engine.planning.probe_results import DialectScore, ProbeResult
+from toolspeak.engine.planning.probes import MAX_REQUESTS, ProbeRun
+from toolspeak.engine.planning.server_hints import ServerHints
 from toolspeak.upstreams.base import failure_of
 
 NONCE = "k7q2xm"
@@ -38,18 +46,18 @@ def events_of(able: Able, request: Request) -> list[Event]:
     return asyncio.run(collect())
 
 
-def probing_of(protocol: str = "openai_chat", profile: Profile | None = None, **more: Any) -> Probing:
-    return Probing(Way("m", protocol), profile or Profile(), NONCE, **more)
+def probing_of(protocol: str = "openai_chat", profile: Profile | None = None, **more: Any) -> ProbeRun:
+    return ProbeRun(ProbeRoute("m", protocol), profile or Profile(), NONCE, **more)
 
 
-def probe(able: Able, **more: Any) -> Verdict:
+def probe(able: Able, **more: Any) -> ProbeResult:
     probing = probing_of(**more)
-    while probing.asked is not None:
-        probing.hear(events_of(able, probing.asked.request))
-    return probing.verdict()
+    while probing.pending is not None:
+        probing.submit(events_of(able, probing.pending.request))
+    return probing.result()
 
 
-def found(verdict: Verdict) -> dict[str, str]:
+def found(verdict: ProbeResult) -> dict[str, str]:
     return {finding.trait: finding.value for finding in verdict.findings}
 
 
@@ -137,14 +145,14 @@ def test_the_truth_about_a_model_is_found(able: Able, fields: dict[str, object])
     verdict = probe(able)
     assert verdict.fields == fields
     assert verdict.unreachable == ""
-    assert checked(Profile, verdict.fields, "the verdict") == verdict.fields
+    assert check_fields(Profile, verdict.fields, "the verdict") == verdict.fields
     assert verdict.requests <= 32
     assert all(finding.evidence for finding in verdict.findings)
 
 
 @pytest.mark.requirement("D5")
-@pytest.mark.parametrize("seed", range(8))
-@pytest.mark.parametrize("able", [Able(), Able(native="rejects", speaks=("hermes",))], ids=["native", "by text"])
+@check_each("seed", range(8))
+@check_each("able", [Able(), Able(native="rejects", speaks=("hermes",))], ids=["native", "by text"])
 def test_an_upstream_that_breaks_half_of_the_time_is_never_misjudged(able: Able, seed: int):
     truth = probe(able)
     verdict = probe(replace(able, flaky=0.5, chance=Random(seed)))
@@ -153,7 +161,7 @@ def test_an_upstream_that_breaks_half_of_the_time_is_never_misjudged(able: Able,
         return
     # What could not be found out is left open; what is said is true.
     assert verdict.fields.items() <= truth.fields.items()
-    assert verdict.requests <= MOST_REQUESTS
+    assert verdict.requests <= MAX_REQUESTS
 
 
 def test_most_of_the_truth_is_found_although_half_of_the_answers_are_errors():
@@ -164,29 +172,29 @@ def test_most_of_the_truth_is_found_although_half_of_the_answers_are_errors():
 def test_a_model_that_nobody_can_reach_has_no_verdict():
     probing = probing_of()
     asked = 0
-    while probing.asked is not None:
-        probing.hear([Failure("no connection")])
+    while probing.pending is not None:
+        probing.submit([Failure("no connection")])
         asked += 1
-    assert (asked, probing.verdict().fields, probing.unreachable) == (5, {}, "no connection")
+    assert (asked, probing.result().fields, probing.unreachable) == (5, {}, "no connection")
 
 
 def test_a_key_that_is_not_taken_ends_the_probe_at_once():
     probing = probing_of()
-    probing.hear([Failure("invalid key", status=401)])
-    assert (probing.asked, probing.unreachable) == (None, "401 invalid key")
+    probing.submit([Failure("invalid key", status=401)])
+    assert (probing.pending, probing.unreachable) == (None, "401 invalid key")
 
 
 def test_a_model_that_is_not_there_is_asked_in_every_way_and_then_no_more():
     probing = probing_of()
-    while probing.asked is not None:
-        probing.hear([Failure("model not found", status=404)])
+    while probing.pending is not None:
+        probing.submit([Failure("model not found", status=404)])
     assert (probing.requests, probing.unreachable) == (4, "404 model not found")
 
 
 def test_a_model_that_calls_natively_is_asked_for_dialects_only_in_full():
     assert probe(Able()).dialects == ()
     full = probe(Able(speaks=("react",)), full=True)
-    assert full.dialects[0] == Spoken("react", won=3, tried=3, marked=3, own=3)
+    assert full.dialects[0] == DialectScore("react", won=3, tried=3, marked=3, own=3)
     assert full.fields["capability"] == "openai"
     assert full.fields["dialect"] == "react"
 
@@ -218,19 +226,19 @@ def test_among_models_without_marks_the_dialect_that_is_really_spoken_wins():
         return [TextDelta(call), Finish("stop")]
 
     probing = probing_of()
-    while probing.asked is not None:
-        probing.hear(stubborn(probing.asked.request))
-    assert probing.verdict().fields["dialect"] == "hermes"
-    assert probing.verdict().fields["marks"] == "fixed"
+    while probing.pending is not None:
+        probing.submit(stubborn(probing.pending.request))
+    assert probing.result().fields["dialect"] == "hermes"
+    assert probing.result().fields["marks"] == "fixed"
 
 
 def test_one_lucky_call_is_outvoted():
     probing = probing_of()
-    while probing.asked is not None:
-        request = probing.asked.request
+    while probing.pending is not None:
+        request = probing.pending.request
         lucky = bool(request.tools) and "lamp" in request.messages[-1].text
-        probing.hear(events_of(Able() if lucky else Able(native="ignores"), request))
-    verdict = probing.verdict()
+        probing.submit(events_of(Able() if lucky else Able(native="ignores"), request))
+    verdict = probing.result()
     assert verdict.fields["capability"] == "none"
     assert ("native", "no", "1 of 3 called") in [(f.trait, f.value, f.evidence) for f in verdict.findings]
 
@@ -238,11 +246,11 @@ def test_one_lucky_call_is_outvoted():
 def test_one_call_at_a_time_is_told_from_calls_that_are_garbled():
     assert found(probe(Able(parallel=False)))["parallel"] == "one at a time"
     probing = probing_of()
-    while probing.asked is not None:
-        garbled = probing.asked.trait == "parallel"
-        probing.hear([TextDelta("?"), Finish("stop")] if garbled else events_of(Able(), probing.asked.request))
-    assert found(probing.verdict())["parallel"] == "no"
-    assert probing.verdict().fields["parallel"] is False
+    while probing.pending is not None:
+        garbled = probing.pending.trait == "parallel"
+        probing.submit([TextDelta("?"), Finish("stop")] if garbled else events_of(Able(), probing.pending.request))
+    assert found(probing.result())["parallel"] == "no"
+    assert probing.result().fields["parallel"] is False
 
 
 # ---- signs at no cost
@@ -250,28 +258,28 @@ def test_one_call_at_a_time_is_told_from_calls_that_are_garbled():
 
 @pytest.mark.requirement("D5")
 def test_ollama_without_tools_is_believed_and_not_asked():
-    signs = Signs("ollama", tools=False, media=())
-    probing = probing_of("ollama", signs=signs)
-    while probing.asked is not None:
-        assert not probing.asked.request.tools
-        probing.hear(events_of(Able(native="rejects"), probing.asked.request))
-    verdict = probing.verdict()
+    signs = ServerHints("ollama", tools=False, media=())
+    probing = probing_of("ollama", hints=signs)
+    while probing.pending is not None:
+        assert not probing.pending.request.tools
+        probing.submit(events_of(Able(native="rejects"), probing.pending.request))
+    verdict = probing.result()
     assert verdict.fields["capability"] == "none"
     assert verdict.fields["media"] == []
 
 
 def test_ollama_with_tools_is_asked_all_the_same_and_has_no_word_for_a_choice():
-    signs = Signs("ollama", tools=True, media=("image",))
-    verdict = probe(Able(schema="enforces"), protocol="ollama", signs=signs)
+    signs = ServerHints("ollama", tools=True, media=("image",))
+    verdict = probe(Able(schema="enforces"), protocol="ollama", hints=signs)
     assert verdict.fields["capability"] == "openai"
     assert verdict.fields["required"] is False
     assert verdict.fields["media"] == ["image"]
     assert verdict.fields["constraint"] == "json_schema"
-    assert found(probe(Able(native="ignores"), protocol="ollama", signs=signs))["native"] == "no"
+    assert found(probe(Able(native="ignores"), protocol="ollama", hints=signs))["native"] == "no"
 
 
 def test_what_llama_cpp_says_of_a_template_is_a_hint_only():
-    assert probe(Able(), signs=Signs("llama.cpp", tools=False)).fields["capability"] == "openai"
+    assert probe(Able(), hints=ServerHints("llama.cpp", tools=False)).fields["capability"] == "openai"
 
 
 def test_tools_of_a_shape_of_their_own_are_advanced():
@@ -287,16 +295,18 @@ def test_a_protocol_that_can_enforce_nothing_known_is_not_asked_to():
 # ---- what cannot be found out
 
 
-def broken(trait: str) -> Verdict:
+def broken(trait: str) -> ProbeResult:
     """A good model whose upstream breaks whenever this is asked."""
     probing = probing_of(full=True)
-    while probing.asked is not None:
-        asked = probing.asked
-        probing.hear([Failure("overloaded", status=503)] if asked.trait == trait else events_of(Able(), asked.request))
-    return probing.verdict()
+    while probing.pending is not None:
+        asked = probing.pending
+        probing.submit(
+            [Failure("overloaded", status=503)] if asked.trait == trait else events_of(Able(), asked.request)
+        )
+    return probing.result()
 
 
-@pytest.mark.parametrize("trait", ["system_role", "native", "required", "parallel", "constraint"])
+@check_each("trait", ["system_role", "native", "required", "parallel", "constraint"])
 def test_what_breaks_is_unknown_and_says_nothing(trait: str):
     verdict = broken(trait)
     assert found(verdict)[trait] == "unknown"
@@ -312,34 +322,34 @@ def test_dialects_that_break_are_none():
 
 def test_a_model_of_few_words_may_stream_or_not():
     probing = probing_of()
-    while probing.asked is not None:
-        probing.hear([TextDelta("No."), Finish("stop")])
-    assert found(probing.verdict())["streams"] == "unknown"
-    assert "streams" not in probing.verdict().fields
+    while probing.pending is not None:
+        probing.submit([TextDelta("No."), Finish("stop")])
+    assert found(probing.result())["streams"] == "unknown"
+    assert "streams" not in probing.result().fields
 
 
 def test_a_probe_that_becomes_too_long_ends():
     probing = probing_of(full=True)
-    first = probing.asked
+    first = probing.pending
     assert first is not None
-    probing.hear([TextDelta("hello"), Finish("stop")])
-    while probing.asked is not None:
-        probing.hear([Failure("overloaded", status=503)])
-    assert probing.requests == MOST_REQUESTS
-    assert not set(probing.verdict().fields) & {"capability", "dialect", "parallel"}
+    probing.submit([TextDelta("hello"), Finish("stop")])
+    while probing.pending is not None:
+        probing.submit([Failure("overloaded", status=503)])
+    assert probing.requests == MAX_REQUESTS
+    assert not set(probing.result().fields) & {"capability", "dialect", "parallel"}
 
 
 def test_usage_is_summed():
     probing = probing_of()
-    while probing.asked is not None:
-        probing.hear([TextDelta("No."), UsageSeen(Usage(10, 2)), Finish("stop")])
-    assert probing.verdict().usage == Usage(10 * probing.requests, 2 * probing.requests)
+    while probing.pending is not None:
+        probing.submit([TextDelta("No."), UsageSeen(Usage(10, 2)), Finish("stop")])
+    assert probing.result().usage == Usage(10 * probing.requests, 2 * probing.requests)
 
 
 # ---- one answer
 
 
-@pytest.mark.parametrize(
+@check_each(
     ("status", "message", "kind"),
     [
         (400, "no", "rejected"),
@@ -354,20 +364,20 @@ def test_usage_is_summed():
     ],
 )
 def test_a_failure_says_something_about_the_question_or_nothing(status: int, message: str, kind: str):
-    asked = native(Way("m", "openai_chat"), "native", NEEDS[0])
-    assert hear(asked, [Failure(message, status=status)]).kind == kind
+    asked = native_question(ProbeRoute("m", "openai_chat"), "native", LOOKUPS[0])
+    assert read_answer(asked, [Failure(message, status=status)]).kind == kind
 
 
 def test_a_call_that_was_cut_off_is_none():
-    asked = inline(Way("m", "openai_chat"), "dialects", NEEDS[0], "hermes", NONCE)
+    asked = inline_question(ProbeRoute("m", "openai_chat"), "dialects", LOOKUPS[0], "hermes", NONCE)
     text = f'<tool_call {NONCE}>\n{{"name": "lookup_code", "arguments": {{"item": "la'
-    assert not hear(asked, [TextDelta(text), Finish("length")]).written
+    assert not read_answer(asked, [TextDelta(text), Finish("length")]).text_call
 
 
 @given(st.lists(st.sampled_from(["lamp", "<tool_call>", "zanthor", '{"code":"QX7"}', "\n", "x" * 50]), max_size=6))
 def test_whatever_is_answered_the_battery_ends_with_fields_that_a_profile_has(words: list[str]):
     probing = probing_of()
-    while probing.asked is not None:
-        probing.hear([TextDelta(" ".join(words) or "."), Finish("stop")])
-    checked(Profile, probing.verdict().fields, "the verdict")
-    assert probing.requests <= MOST_REQUESTS
+    while probing.pending is not None:
+        probing.submit([TextDelta(" ".join(words) or "."), Finish("stop")])
+    check_fields(Profile, probing.result().fields, "the verdict")
+    assert probing.requests <= MAX_REQUESTS

@@ -7,12 +7,13 @@ from typing import Any
 
 import pytest
 
+from tests.cases import check_each
 from tests.engine.engine_helpers import ASKED, CONSTRAINED, TOOLS
-from tests.turns import NONCE, STAMP, planned
+from tests.offline_turn import NONCE, STAMP, planned
 from toolspeak.core.types import Message, Request, TextPart
 from toolspeak.engine.planning.strategy import Settings
-from toolspeak.engine.prompting.history import cached_to
-from toolspeak.engine.turn.actions import Ask
+from toolspeak.engine.prompting.history import mark_cache_prefix
+from toolspeak.engine.turn.actions import AskUpstream
 from toolspeak.engine.turn.engine import Engine
 from toolspeak.protocols import anthropic
 
@@ -29,12 +30,12 @@ def sent(settings: Settings, protocol: str = "anthropic", before: tuple[Message,
     request = Request("m", (*before, *ASKED), TOOLS, protocol="openai_chat")
     plan = planned(request, settings, CONSTRAINED)
     engine = Engine(request, plan, settings, stamp=STAMP, nonces=lambda _: nonce, protocol=protocol)
-    (ask,) = [action for action in engine.start() if isinstance(action, Ask)]
+    (ask,) = [action for action in engine.start() if isinstance(action, AskUpstream)]
     return json.loads(anthropic.encode_request(ask.request))
 
 
 @pytest.mark.requirement("G5")
-@pytest.mark.parametrize("plan", PLANS)
+@check_each("plan", PLANS)
 def test_the_contract_is_cached_up_to_its_nonce(plan: str):
     marked, rest = sent(PLANS[plan])["system"]
     assert marked["cache_control"] == MARK
@@ -55,16 +56,16 @@ def test_the_callers_own_system_text_is_cached_with_it_and_keeps_its_own_mark():
     )
 
 
-@pytest.mark.parametrize("protocol", ["openai_chat", "openai_responses", "gemini", "ollama"])
+@check_each("protocol", ["openai_chat", "openai_responses", "gemini", "ollama"])
 def test_services_that_cache_by_themselves_get_no_mark(protocol: str):
     assert "cache_control" not in json.dumps(sent(PLANS["inline"], protocol))
 
 
 def test_a_text_that_is_not_there_is_not_marked():
     messages = (Message("system", (TextPart("a"),)), Message("user"))
-    assert cached_to(messages, "b") is messages
+    assert mark_cache_prefix(messages, "b") is messages
 
 
 def test_a_mark_at_the_end_leaves_nothing_behind_it():
-    (message,) = cached_to((Message("system", (TextPart("x"), TextPart("ab"), TextPart("y"))),), "b")
+    (message,) = mark_cache_prefix((Message("system", (TextPart("x"), TextPart("ab"), TextPart("y"))),), "b")
     assert message.parts == (TextPart("x"), TextPart("ab", {"cache_control": MARK}), TextPart("y"))

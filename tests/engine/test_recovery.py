@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.cases import check_each, size
 from toolspeak.core.events import Candidate, Failure, Reply
 from toolspeak.core.types import Message, Note, TextPart, Tool, ToolCall, ToolChoice, ToolResult
 from toolspeak.engine.turn.faults import Fault, FaultKind
@@ -84,20 +85,20 @@ ANSWERS: dict[str, tuple[str, str | None, str | None]] = {
 
 
 @pytest.mark.requirement("E1", "A14", "B5", "B7")
-@pytest.mark.parametrize("case", ANSWERS)
+@check_each("case", ANSWERS)
 def test_the_fault_of_an_answer_is_named(case: str):
     text, under_auto, under_required = ANSWERS[case]
     assert (kind(text), kind(text, REQUIRED)) == (under_auto, under_required)
 
 
-@pytest.mark.parametrize("case", ANSWERS)
+@check_each("case", ANSWERS)
 def test_where_no_call_is_wanted_nothing_is_wrong(case: str):
     assert kind(ANSWERS[case][0], NONE) is None
 
 
 @pytest.mark.requirement("B6")
-@pytest.mark.parametrize("case", ANSWERS)
-@pytest.mark.parametrize("reason", ["length", "content_filter", "error"])
+@check_each("case", ANSWERS)
+@check_each("reason", ["length", "content_filter", "error"])
 def test_what_the_upstream_cut_off_is_not_asked_again(case: str, reason: str):
     reply = read(ANSWERS[case][0])
     cut = Reply(reply.text, calls=reply.calls, candidates=reply.candidates, finish_reason=reason)  # type: ignore[arg-type]
@@ -196,7 +197,7 @@ EXAMPLE = '<tool_call>{"name": "get_weather", "arguments": {"city": "..."}}</too
 
 
 @pytest.mark.requirement("E2")
-@pytest.mark.parametrize("kind", KINDS)
+@check_each("kind", KINDS)
 def test_each_message_says_what_was_wrong_and_what_to_do(kind: FaultKind):
     text = instruction(Fault(kind, "the detail"), 1, tools=TOOLS, example=EXAMPLE)
     wrong, order, *rest = text.split("\n\n")
@@ -207,7 +208,7 @@ def test_each_message_says_what_was_wrong_and_what_to_do(kind: FaultKind):
 
 
 @pytest.mark.requirement("E2")
-@pytest.mark.parametrize("kind", KINDS)
+@check_each("kind", KINDS)
 def test_each_attempt_is_put_more_strongly(kind: FaultKind):
     first, second, third = (instruction(Fault(kind), attempt, tools=TOOLS) for attempt in (1, 2, 3))
     assert "must" not in first.split("\n\n")[1]
@@ -242,7 +243,7 @@ def test_the_problem_with_the_arguments_is_told():
 
 
 @pytest.mark.requirement("R-E8")
-@pytest.mark.parametrize(
+@check_each(
     "token",
     ["<|im_start|>", "[INST]", "<tool_call>", "</s>", "<think>", "<｜User｜>", "\x1b[31m", "\x00", "a\nSystem:"],
 )
@@ -264,7 +265,7 @@ def test_foreign_words_are_quoted_and_harmless(token: str):
     assert "\n" not in found.detail
 
 
-@settings(max_examples=60)
+@settings(max_examples=size(15, 60))
 @given(st.text(max_size=5000), st.sampled_from(KINDS), st.text(max_size=40))
 def test_a_message_stays_short_and_printable(detail: str, kind: FaultKind, name: str):
     text = instruction(Fault(kind, detail, name), 1, tools=(Tool(name or "x"),), example=EXAMPLE)

@@ -1,18 +1,25 @@
-"""Refusals are told from answers: measured on sets written without sight of the tables, then rule by rule."""
+"""Refusal detection: rates on texts written independently of the tables, then the rules one by one."""
 
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec import structs
 
-from tests.growth import assert_cheap_beside
-from toolspeak.engine.refusals.answer_view import SPACELESS, topics_in, view_of
-from toolspeak.engine.refusals.classifier import OPENING, RETRYABLE, Verdict, classify, may_open_refusal
+from tests.cases import check_each, size
+from tests.time_growth import assert_cheap_beside
+from toolspeak.engine.refusals import classifier
+from toolspeak.engine.refusals.answer_view import offer_of, topics_in, view_of
+from toolspeak.engine.refusals.classifier import RETRYABLE, Verdict, classify
+from toolspeak.engine.refusals.opening import OPENING, may_open_refusal
+from toolspeak.engine.refusals.tables import LANGUAGES, Phrases, language, phrases
 
 SETS = Path(__file__).parent.parent / "refusals"
 
@@ -27,8 +34,8 @@ def judged(row: dict[str, Any]) -> str:
     return classify(row["text"], row["tools"]).category
 
 
-def held(text: str) -> int:
-    """How many characters of an answer are held back before it flows."""
+def held_back(text: str) -> int:
+    """Return how many characters of an answer are held back before it is streamed."""
     return next((size for size in range(1, len(text) + 1) if not may_open_refusal(text[:size])), len(text))
 
 
@@ -40,9 +47,9 @@ def test_at_most_one_answer_in_a_hundred_is_taken_for_a_refusal():
 
 
 @pytest.mark.requirement("E1")
-@pytest.mark.parametrize("shape", ["need", "question", "advice", "instead"])
+@check_each("shape", ["need", "question", "advice", "instead"])
 def test_answers_in_the_shape_of_a_refusal_are_left_alone(shape: str):
-    """That nothing is needed, what is missing, what the reader may do, what was done instead: in every language."""
+    """No tool is needed, something is missing, the reader may act, something else was done: in every language."""
     answers = [row for row in rows("answers") if row.get("shape") == shape]
     assert len({row["language"] for row in answers}) == 6
     assert [row["text"] for row in answers if judged(row) != "answer"] == []
@@ -51,33 +58,33 @@ def test_answers_in_the_shape_of_a_refusal_are_left_alone(shape: str):
 @pytest.mark.requirement("E1")
 def test_nine_refusals_in_ten_are_recognised():
     refusals = [row for row in rows("refusals") if row["category"] in RETRYABLE]
-    seen = [judged(row) in RETRYABLE for row in refusals]
-    assert sum(seen) / len(seen) >= 0.9
-    # The tables were improved after reading the misses on even lines. Of the misses on odd lines only the checks that
-    # stopped them were known, so these lines tell better how far the tables carry.
-    unseen = [
+    recognised = [judged(row) in RETRYABLE for row in refusals]
+    assert sum(recognised) / len(recognised) >= 0.9
+    # The tables were improved after reading the misses on even lines. Of the misses on odd lines only the check that
+    # stopped each was looked at, so the odd lines show better how far the tables generalise.
+    unread = [
         judged(row) in RETRYABLE
         for line, row in enumerate(rows("refusals"), 1)
         if line % 2 and row["category"] in RETRYABLE
     ]
-    assert sum(unseen) / len(unseen) >= 0.85
+    assert sum(unread) / len(unread) >= 0.85
 
 
 @pytest.mark.requirement("E1")
 def test_refusals_that_were_written_later_are_mostly_recognised_and_answers_left_alone():
-    """Of these refusals the misses on even lines were read before the tables were improved, those on odd lines not."""
+    """The misses on even lines were read before the tables were improved, those on odd lines were not."""
     refusals = rows("held_out")
-    seen = [judged(row) in RETRYABLE for row in refusals]
-    assert sum(seen) / len(seen) >= 0.85
-    assert sum(seen[::2]) / len(seen[::2]) >= 0.7
+    recognised = [judged(row) in RETRYABLE for row in refusals]
+    assert sum(recognised) / len(recognised) >= 0.85
+    assert sum(recognised[::2]) / len(recognised[::2]) >= 0.7
     wrong = [row["text"] for row in rows("held_out_answers") if judged(row) != "answer"]
     assert wrong == []
 
 
 @pytest.mark.requirement("E1")
-@pytest.mark.parametrize("half", ["read", "counted"])
+@check_each("half", ["read", "counted"])
 def test_refusals_in_new_words_are_recognised_and_answers_left_alone(half: str):
-    """Written before the tables were read again; of the half that is counted no miss has been looked at since."""
+    """Written before the tables were improved again; no miss of the half `counted` has been read since."""
     refusals = [judged(row) in RETRYABLE for row in rows("blind_refusals") if row["half"] == half]
     assert len(refusals) == 30
     assert sum(refusals) / len(refusals) >= 0.9
@@ -88,36 +95,36 @@ def test_refusals_in_new_words_are_recognised_and_answers_left_alone(half: str):
 
 
 @pytest.mark.requirement("E1")
-@pytest.mark.parametrize("row", rows("wordings"), ids=lambda row: row["text"][:40])
-def test_what_brings_the_parts_of_a_refusal_together_is_one_in_any_words(row: dict[str, Any]):
+@check_each("row", rows("wordings"), ids=lambda row: row["text"][:40])
+def test_a_wording_that_contains_the_parts_of_a_refusal_is_recognised(row: dict[str, Any]):
     assert (judged(row) in RETRYABLE) is (row["kind"] == "refusal")
 
 
 @pytest.mark.requirement("E1")
-def test_what_is_declined_for_safety_is_never_asked_again():
+def test_a_safety_refusal_is_never_retried():
     declined = [row for row in (*rows("refusals"), *rows("safety")) if row["category"] == "safety"]
     assert [row["text"] for row in declined if judged(row) in RETRYABLE] == []
 
 
 @pytest.mark.requirement("E1")
-@pytest.mark.parametrize(("part", "least"), [("first", 0.9), ("second", 0.9), ("third", 0.7)])
-def test_what_is_declined_for_safety_is_mostly_recognised(part: str, least: float):
-    """Where a call is demanded, what is not recognised is asked again. Of the third part no miss has been looked at."""
+@check_each(("part", "least"), [("first", 0.9), ("second", 0.9), ("third", 0.7)])
+def test_most_safety_refusals_are_recognised(part: str, least: float):
+    """Where a call is required, an unrecognised one is retried. No miss of the third part has been read."""
     declined = [judged(row) == "safety" for row in rows("safety") if row["part"] == part]
     assert sum(declined) / len(declined) >= least
-    known = [judged(row) == "safety" for row in rows("refusals") if row["category"] == "safety"]
-    assert sum(known) / len(known) >= 0.9
+    earlier = [judged(row) == "safety" for row in rows("refusals") if row["category"] == "safety"]
+    assert sum(earlier) / len(earlier) >= 0.9
 
 
-def test_a_reason_before_what_went_wrong_is_none_for_declining():
+def test_a_reason_before_a_reported_failure_does_not_make_a_safety_refusal():
     text = "The terms of service are in terms.txt. I won't find more, since the search failed."
     assert classify(text, TOOLS).category == "answer"
     assert classify("Phishing is a crime. I won't write that.", TOOLS).category == "safety"
 
 
 @pytest.mark.requirement("B11")
-def test_an_ordinary_answer_is_held_for_a_few_characters_only():
-    sizes = sorted(held(row["text"]) for row in rows("answers"))
+def test_an_ordinary_answer_is_held_back_for_a_few_characters_only():
+    sizes = sorted(held_back(row["text"]) for row in rows("answers"))
     assert sum(sizes) / len(sizes) <= 8
     assert sizes[len(sizes) * 9 // 10] <= 16
 
@@ -176,12 +183,12 @@ REFUSALS = [
 
 ANSWERS = {
     "a plain answer": "The weather in Paris is 18°C and sunny.",
-    "the name of a tool, for who asked which": "get_weather",
+    "the name of a tool, asked for by the user": "get_weather",
     "the same as a sentence": "The tool is `get_weather`.",
     "nothing at all": "",
     "white space": " \n ",
     "a limit that no tool could lift": "I cannot give medical advice.",
-    "a tool that nobody offered": "I don't have a tool for feeding your cat.",
+    "a tool that was not offered": "I don't have a tool for feeding your cat.",
     "something that no tool is for": "I can't access your bank account.",
     "a limit, then the answer": "I can't check your bank balance, but the weather in Rome will be fine.",
     "a report": "I could not find the file notes.txt.",
@@ -225,22 +232,22 @@ ANSWERS = {
 
 
 @pytest.mark.requirement("E1")
-@pytest.mark.parametrize(("category", "language", "text"), REFUSALS, ids=[text[:40] for _, _, text in REFUSALS])
-def test_refusals_are_told_by_kind_and_language(category: str, language: str, text: str):
+@check_each(("category", "language", "text"), REFUSALS, ids=[text[:40] for _, _, text in REFUSALS])
+def test_refusals_are_classified_by_category_and_language(category: str, language: str, text: str):
     verdict = classify(text, TOOLS)
     assert (verdict.category, verdict.language) == (category, language)
     assert verdict.rule
 
 
 @pytest.mark.requirement("E1")
-@pytest.mark.parametrize("case", ANSWERS)
+@check_each("case", ANSWERS)
 def test_ordinary_answers_are_left_alone(case: str):
     assert classify(ANSWERS[case], TOOLS).category not in RETRYABLE
     if case != "a grave step that is declined":
         assert classify(ANSWERS[case], TOOLS) == Verdict("answer")
 
 
-@pytest.mark.parametrize(
+@check_each(
     ("text", "retried"),
     [
         ("I can't help with that using the tools available to me.", False),
@@ -257,7 +264,7 @@ def test_ordinary_answers_are_left_alone(case: str):
         ("None of the tools are available to me.", True),
     ],
 )
-def test_who_knows_the_tools_may_say_that_none_serves_unless_one_does(text: str, retried: bool):
+def test_a_model_may_deny_that_its_tools_serve_unless_one_does(text: str, retried: bool):
     verdict = classify(text, ["find_hotel", "get_weather"])
     assert (verdict.category in RETRYABLE) == retried
 
@@ -267,7 +274,7 @@ def test_a_limit_counts_only_where_a_tool_could_lift_it():
     assert classify(text, ["get_stock_price"]).category == "cannot_access"
     assert classify(text, ["web_search"]).category == "cannot_access"
     assert classify(text, ["translate"]).category == "answer"
-    assert classify(text).category == "cannot_access"  # nothing is known of the tools
+    assert classify(text).category == "cannot_access"  # without names, any topic may have a tool
 
 
 def test_a_tool_that_runs_commands_reaches_files_and_the_web():
@@ -275,7 +282,7 @@ def test_a_tool_that_runs_commands_reaches_files_and_the_web():
         assert classify(text, ["bash"]).category == "cannot_access"
 
 
-def test_words_in_a_tools_name_tell_what_it_is_for():
+def test_words_in_the_name_of_a_tool_indicate_its_topic():
     assert classify("I can't look up the warranty.", ["getWarrantyInfo"]).category == "cannot_access"
     assert classify("I can't look up the warranty.", ["getMenu"]).category == "answer"
 
@@ -306,18 +313,18 @@ def test_names_of_any_shape_do_no_harm():
 # ----------------------------------------------------------------------------------------- the opening
 
 OPENINGS = [text for category, _, text in REFUSALS if category in ("no_tools", "cannot_access")]
-#: Openings that only a whole answer tells: they begin like any other.
+#: Refusals that begin like an ordinary answer.
 UNHELD = ("If only I had", "我这里没有get_weather")
 
 
 @pytest.mark.requirement("B11")
-@pytest.mark.parametrize("text", [text for text in OPENINGS if not text.startswith(UNHELD)])
-def test_the_opening_of_a_refusal_is_held_to_its_end(text: str):
+@check_each("text", [text for text in OPENINGS if not text.startswith(UNHELD)])
+def test_the_opening_of_a_refusal_is_held_back_to_its_end(text: str):
     assert all(may_open_refusal(text[:size]) for size in range(min(len(text) + 1, OPENING)))
 
 
 @pytest.mark.requirement("B11")
-def test_nothing_is_decided_before_anything_is_said_and_everything_after_the_opening():
+def test_nothing_is_decided_on_an_empty_text_and_everything_after_the_opening():
     assert may_open_refusal("")
     assert may_open_refusal("  \n")
     refusal = "I'm sorry, but I don't have any tools. " * 9
@@ -326,7 +333,7 @@ def test_nothing_is_decided_before_anything_is_said_and_everything_after_the_ope
 
 
 @pytest.mark.requirement("B11")
-@pytest.mark.parametrize(
+@check_each(
     "text",
     [
         "The weather",
@@ -343,12 +350,12 @@ def test_nothing_is_decided_before_anything_is_said_and_everything_after_the_ope
         "{",
     ],
 )
-def test_an_ordinary_opening_flows(text: str):
+def test_an_ordinary_opening_is_released(text: str):
     assert not may_open_refusal(text)
 
 
 @pytest.mark.requirement("B11")
-def test_a_sentence_that_turns_out_harmless_flows_when_it_ends():
+def test_a_sentence_that_turns_out_harmless_is_released_at_its_end():
     text = "I can't tell a lie"
     assert may_open_refusal(f"{text}.")
     assert not may_open_refusal(f"{text}. ")
@@ -362,9 +369,9 @@ words = st.sampled_from(
 
 
 @pytest.mark.requirement("B11")
-@settings(max_examples=150)
+@settings(max_examples=size(37, 150))
 @given(st.lists(words, max_size=14).map(" ".join) | st.text(max_size=60), st.text(max_size=20))
-def test_what_flows_is_never_held_again(text: str, more: str):
+def test_a_released_opening_is_never_held_back_again(text: str, more: str):
     if not may_open_refusal(text):
         assert not may_open_refusal(text + more)
 
@@ -389,7 +396,7 @@ HOSTILE = {
 
 @pytest.mark.requirement("R-T12")
 @pytest.mark.no_cover
-@pytest.mark.parametrize("case", HOSTILE)
+@check_each("case", HOSTILE)
 def test_the_length_of_a_text_does_not_matter(case: str):
     text = HOSTILE[case] * (1_000_000 // len(HOSTILE[case]))
     classify(text[:8192], TOOLS)  # the tables are compiled once
@@ -400,17 +407,115 @@ def test_the_length_of_a_text_does_not_matter(case: str):
     assert_cheap_beside(lambda: judge(1_000_000), lambda: judge(8192), most=1_000_000 / 8192)
 
 
-@settings(max_examples=100)
+@settings(max_examples=size(25, 100))
 @given(st.text(max_size=300), st.lists(st.text(max_size=12), max_size=3))
 def test_every_text_gets_a_verdict(text: str, names: list[str]):
     assert classify(text, names).category in {*RETRYABLE, "safety", "answer"}
 
 
-def test_topics_are_found_in_every_language():
+# -------------------------------------------------------------------------------------------- tables
+
+#: Slots that only some languages need.
+OPTIONAL = {
+    "adv",
+    "am",
+    "cannot",
+    "cutoff",
+    "have_no",
+    "mods",
+    "no",
+    "not",
+    "others",
+    "question",
+    "signs",
+    "use",
+    "wants",
+}
+
+
+def test_every_language_has_the_slots_that_the_classifier_reads():
+    slots = {name: set(language(name).slots) - OPTIONAL for name in LANGUAGES}
+    assert slots == dict.fromkeys(LANGUAGES, slots["en"])
+
+
+@pytest.mark.parametrize("name", LANGUAGES)
+def test_every_pattern_compiles(name: str):
+    words = phrases(name)
+    assert all(words.slot(slot) for slot in words.language.slots)
+    assert [rule for rule, _ in words.matches("⌘")] == []
+
+
+def test_a_name_in_backticks_or_next_to_a_word_for_tools_counts_as_named():
+    offer = offer_of(("calculator", "get_weather"))
+    assert offer.may_be_named("i use `calculator`")
+    assert offer.may_be_named("the calculator tool")
+    assert offer.may_be_named("get_weather")
+    assert not offer.may_be_named("a calculator is a machine")
+    assert not offer.may_be_named("press the `keys`")
+    assert not offer_of(()).may_be_named("get_weather")
+
+
+def test_topics_are_recognised_in_every_language():
     for sentence in ("the weather", "das wetter", "la meteo", "el clima", "今天的天气", "東京の天気"):
         assert "weather" in topics_in(sentence)
-    assert {"zh", "ja"} == SPACELESS
 
 
-def test_numbers_and_pictures_alone_are_no_sentences():
+def test_numbers_and_pictures_alone_are_not_sentences():
     assert view_of("Fine. 😊 12.5! Good.", ()).head == ("fine.", "good.")
+
+
+@pytest.mark.parametrize("name", ["en", "fr"])
+@given(st.lists(st.sampled_from("i i'm i'x x'i 'i i'' i''x d'un l'outil aujourd'hui c'est j'ai j' the , é".split())))
+def test_common_words_are_counted_as_their_pattern_matches_them(name: str, words: list[str]):
+    text = " ".join(words)
+    assert classifier._count_common_words(text)[name] == len(phrases(name).slot("common").findall(text))
+
+
+# ------------------------------------------------------------------------------------------- prefilter
+
+#: The languages with a prefilter, and their patterns without it.
+SIGNS = [name for name in LANGUAGES if "signs" in language(name).slots]
+UNFILTERED = {
+    name: Phrases(
+        structs.replace(language(name), slots={k: v for k, v in language(name).slots.items() if k != "signs"})
+    )
+    for name in SIGNS
+}
+
+
+def test_the_signs_of_a_language_change_no_match_on_the_sets():
+    for row in (*rows("refusals"), *rows("answers"), *rows("held_out"), *rows("blind_refusals")):
+        name = row["language"]
+        for sentence in view_of(row["text"], ()).head if name in SIGNS else ():
+            expected = [rule.name for rule, _ in UNFILTERED[name].matches(sentence)]
+            assert [rule.name for rule, _ in phrases(name).matches(sentence)] == expected, sentence
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.data())
+def test_whatever_a_rule_matches_contains_a_sign(data: st.DataObject):
+    words = phrases(data.draw(st.sampled_from(SIGNS)))
+    rule = data.draw(st.sampled_from(words.language.rules))
+    pattern = words._compile(words._fill(rule.pattern))
+    for match in pattern.finditer(data.draw(st.from_regex(pattern))):
+        assert words._may_match(match.group()), match
+
+
+FIRST = """
+import time
+from toolspeak.engine.refusals.classifier import classify
+for text in ("Paris has about two million inhabitants and lies on the Seine.", "I don't have access to weather data."):
+    start = time.process_time()
+    verdict = classify(text, ["get_weather"])
+    print(verdict.category, time.process_time() - start)
+"""
+
+
+@pytest.mark.requirement("E1")
+def test_the_first_answers_do_not_wait_for_all_tables():
+    """Limits with room for a slow machine; compiling all tables takes more than half a second."""
+    runs = [subprocess.run([sys.executable, "-c", FIRST], capture_output=True, text=True, check=True) for _ in range(2)]
+    lines = [run.stdout.split() for run in runs]
+    assert {(line[0], line[2]) for line in lines} == {("answer", "cannot_access")}
+    assert min(float(line[1]) for line in lines) < 0.2
+    assert min(float(line[3]) for line in lines) < 0.25

@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.cases import check_each
 from tests.core.chunking import ANY_TEXT
 from toolspeak.core.types import JSONValue, ResponseFormat
-from toolspeak.engine.prompting.response_format import Formatted, checked_format
+from toolspeak.engine.turn.recovery import FormattedAnswer, check_format
 from toolspeak.errors import SchemaError
 
 pytestmark = pytest.mark.requirement("C6")
@@ -27,7 +28,7 @@ ANY_OBJECT = ResponseFormat()
 LIST = ResponseFormat({"type": "array", "items": {"type": "integer"}})
 
 
-@pytest.mark.parametrize(
+@check_each(
     ("text", "wanted"),
     [
         ('{"city": "Paris"}', CITY),
@@ -38,11 +39,11 @@ LIST = ResponseFormat({"type": "array", "items": {"type": "integer"}})
     ],
 )
 def test_an_answer_in_the_form_asked_for_stays_as_it_is(text: str, wanted: ResponseFormat):
-    assert checked_format(text, wanted) == Formatted(text)
+    assert check_format(text, wanted) == FormattedAnswer(text)
 
 
 @pytest.mark.requirement("B4", "B5")
-@pytest.mark.parametrize(
+@check_each(
     ("text", "wanted", "value"),
     [
         ('```json\n{"city": "Paris"}\n```', CITY, {"city": "Paris"}),
@@ -55,45 +56,45 @@ def test_an_answer_in_the_form_asked_for_stays_as_it_is(text: str, wanted: Respo
     ],
 )
 def test_an_answer_that_is_nearly_right_is_repaired_and_noted(text: str, wanted: ResponseFormat, value: JSONValue):
-    formatted = checked_format(text, wanted)
+    formatted = check_format(text, wanted)
     assert (formatted.problem, json.loads(formatted.text)) == ("", value)
     assert formatted.notes
 
 
 def test_a_repair_of_the_syntax_has_a_note_of_its_own():
-    assert [note.code for note in checked_format("{'city': 'Paris'}", CITY).notes] == ["format_repaired"]
+    assert [note.code for note in check_format("{'city': 'Paris'}", CITY).notes] == ["format_repaired"]
 
 
 @pytest.mark.no_cover
-@pytest.mark.parametrize("wanted", [CITY, ANY_OBJECT, LIST])
-@pytest.mark.parametrize("text", ["", "  ", "The weather is fine.", "\ud800", "[" * 100_000])
+@check_each("wanted", [CITY, ANY_OBJECT, LIST])
+@check_each("text", ["", "  ", "The weather is fine.", "\ud800", "[" * 100_000])
 def test_what_is_no_json_is_left_alone_and_told(text: str, wanted: ResponseFormat):
-    formatted = checked_format(text, wanted)
+    formatted = check_format(text, wanted)
     assert (formatted.text, formatted.notes) == (text, ())
     assert formatted.problem
 
 
-@pytest.mark.parametrize("text", ["[1]", "null", '"text"', "5", "[1,]"])
+@check_each("text", ["[1]", "null", '"text"', "5", "[1,]"])
 def test_any_object_means_an_object(text: str):
-    assert checked_format(text, ANY_OBJECT) == Formatted(text, problem="the answer is not a JSON object")
+    assert check_format(text, ANY_OBJECT) == FormattedAnswer(text, problem="the answer is not a JSON object")
 
 
-@pytest.mark.parametrize("text", ["{}", '{"city": 5.5e3, "days": {}}', "null", "[]"])
+@check_each("text", ["{}", '{"city": 5.5e3, "days": {}}', "null", "[]"])
 def test_what_does_not_fit_the_schema_says_why(text: str):
-    formatted = checked_format(text, CITY)
+    formatted = check_format(text, CITY)
     assert (formatted.text, formatted.notes) == (text, ())
     assert formatted.problem not in ("", "the answer is not JSON")
 
 
 def test_halves_of_surrogate_pairs_are_repaired():
-    formatted = checked_format('{"city": "\ud800"}', CITY)
+    formatted = check_format('{"city": "\ud800"}', CITY)
     assert json.loads(formatted.text) == {"city": "\ufffd"}
     assert formatted.notes
 
 
 def test_a_schema_that_is_none_is_the_callers_mistake():
     with pytest.raises(SchemaError):
-        checked_format("{}", ResponseFormat({"type": 5}))
+        check_format("{}", ResponseFormat({"type": 5}))
 
 
 _VALUES = st.recursive(
@@ -105,10 +106,10 @@ _VALUES = st.recursive(
 
 @given(ANY_TEXT | _VALUES.map(json.dumps) | _VALUES.map(str), st.sampled_from([CITY, ANY_OBJECT, LIST]))
 def test_what_is_given_out_without_a_problem_is_json(text: str, wanted: ResponseFormat):
-    formatted = checked_format(text, wanted)
+    formatted = check_format(text, wanted)
     if formatted.problem:
         assert formatted.text == text
     else:
         value = json.loads(formatted.text)
         assert isinstance(value, list if wanted is LIST else dict)
-        assert checked_format(formatted.text, wanted) == Formatted(formatted.text)
+        assert check_format(formatted.text, wanted) == FormattedAnswer(formatted.text)

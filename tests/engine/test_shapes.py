@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from tests.growth import assert_cheap_beside
+from tests.cases import check_each
+from tests.time_growth import assert_cheap_beside
 from toolspeak.engine.constraints.shapes import (
     MAX_EXACT_RECURSION,
     MAX_ITEMS,
@@ -111,7 +112,7 @@ EXACT: list[tuple[str, Any, Shape]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("schema", "shape"), [case[1:] for case in EXACT], ids=[case[0] for case in EXACT])
+@check_each(("schema", "shape"), [case[1:] for case in EXACT], ids=[case[0] for case in EXACT])
 def test_what_shapes_can_say_is_said_without_a_note(schema: Any, shape: Shape):
     assert read(schema) == (shape, [])
 
@@ -140,7 +141,7 @@ LOOSE: list[tuple[str, Any, Shape, str]] = [
 
 
 @pytest.mark.requirement("A7")
-@pytest.mark.parametrize(("schema", "shape", "code"), [case[1:] for case in LOOSE], ids=[case[0] for case in LOOSE])
+@check_each(("schema", "shape", "code"), [case[1:] for case in LOOSE], ids=[case[0] for case in LOOSE])
 def test_what_shapes_cannot_say_is_loosened_with_a_note(schema: Any, shape: Shape, code: str):
     assert read(schema) == (shape, [code])
 
@@ -172,7 +173,7 @@ LEADING_BACK = [
 ]
 
 
-@pytest.mark.parametrize(("table", "required"), [row[1:] for row in LEADING_BACK], ids=[row[0] for row in LEADING_BACK])
+@check_each(("table", "required"), [row[1:] for row in LEADING_BACK], ids=[row[0] for row in LEADING_BACK])
 def test_what_leads_back_to_itself_is_left_out_in_the_end_where_all_must_be_exact(table: Any, required: list[str]):
     node = {"type": "object", "properties": {**LABEL, **table}, "required": ["label", *required]}
     schema = {**of({"$ref": "#/$defs/n"}), "$defs": {"n": node}}
@@ -238,6 +239,7 @@ def all_of_bomb(levels: int = 25) -> Any:
     return {**of({"$ref": "#/$defs/l0"}), "$defs": {**pair, f"l{levels}": {"type": "null"}}}
 
 
+@pytest.mark.no_cover
 @pytest.mark.requirement("R-T12")
 def test_a_schema_that_multiplies_is_loosened_to_any_object_in_no_time():
     wide = {"enum": ["x" * 1000 + str(n) for n in range(50)]}
@@ -279,9 +281,7 @@ def test_notes_are_bounded_and_told_once():
     assert len(again.all()) == 1
 
 
-@pytest.mark.parametrize(
-    "schema", [{"$ref": "https://example.invalid/x"}, {"type": 5}, 7, {"$ref": "#/$defs/missing"}], ids=str
-)
+@check_each("schema", [{"$ref": "https://example.invalid/x"}, {"type": 5}, 7, {"$ref": "#/$defs/missing"}], ids=str)
 def test_what_is_no_local_schema_is_refused(schema: Any):
     with pytest.raises(SchemaError):
         shape_of(schema, "f", Ledger())

@@ -10,12 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.cases import check_each
 from toolspeak.core.types import Message, Request, TextPart, Tool, ToolCall, ToolChoice, ToolResult
 from toolspeak.dialects import registry as table
 from toolspeak.dialects.registry import DIALECTS, Dialect
 from toolspeak.dialects.rendering import fenced
 from toolspeak.engine.planning import strategy as strategy_module
-from toolspeak.engine.planning.capabilities import Capabilities, Found, Profile
+from toolspeak.engine.planning.capabilities import Capabilities, Profile, ProfileMatch
 from toolspeak.engine.planning.strategy import DEFAULT_CONTRACT_BUDGET, Mode, Plan, Settings, Strategy, plan, strategy
 from toolspeak.errors import ConfigError
 
@@ -25,10 +26,10 @@ RESULT = Message("tool", results=(ToolResult("1", "pong"),))
 PING = Tool("ping")
 SEARCH = Tool("web_search", kind="web_search")
 
-NONE = Found(Profile(), "unknown", "nothing is known")
-OPENAI = Found(Profile("openai"), "table.provider", "the table says so")
-ADVANCED = Found(Profile("advanced"), "table.provider", "the table says so")
-CONSTRAINED = Found(Profile(constraint="gbnf"), "table.provider", "the table says so")
+NONE = ProfileMatch(Profile(), "unknown", "nothing is known")
+OPENAI = ProfileMatch(Profile("openai"), "table.provider", "the table says so")
+ADVANCED = ProfileMatch(Profile("advanced"), "table.provider", "the table says so")
+CONSTRAINED = ProfileMatch(Profile(constraint="gbnf"), "table.provider", "the table says so")
 
 
 def request(
@@ -45,31 +46,31 @@ def brief(made: Plan) -> tuple[str, str]:
 
 
 @pytest.mark.requirement("C5")
-@pytest.mark.parametrize("found", [NONE, OPENAI])
-@pytest.mark.parametrize("mode", ["off", "fallback", "force", "auto"])
-@pytest.mark.parametrize("chat_only", [False, True])
-def test_without_tools_and_tool_history_nothing_is_touched(found: Found, mode: Any, chat_only: bool):
+@check_each("found", [NONE, OPENAI])
+@check_each("mode", ["off", "fallback", "force", "auto"])
+@check_each("chat_only", [False, True])
+def test_without_tools_and_tool_history_nothing_is_touched(found: ProfileMatch, mode: Any, chat_only: bool):
     made = plan(request(tools=()), found, Settings(mode=mode, chat_only=chat_only))
     assert brief(made) == ("pass", "no_tools")
     assert (made.native, made.emulation, made.rescue) == (True, "", False)
 
 
 @pytest.mark.requirement("A1", "A2")
-@pytest.mark.parametrize("found", [NONE, OPENAI])
-@pytest.mark.parametrize("messages", [(HELLO,), (HELLO, CALLED, RESULT)])
-def test_off_passes_tools_as_they_are(found: Found, messages: tuple[Message, ...]):
+@check_each("found", [NONE, OPENAI])
+@check_each("messages", [(HELLO,), (HELLO, CALLED, RESULT)])
+def test_off_passes_tools_as_they_are(found: ProfileMatch, messages: tuple[Message, ...]):
     made = plan(request(*messages), found, Settings(mode="off"))
     assert brief(made) == ("pass", "mode.off")
     assert not made.rescue
 
 
 @pytest.mark.requirement("A6")
-@pytest.mark.parametrize("found", [NONE, OPENAI, ADVANCED])
-@pytest.mark.parametrize("mode", ["off", "fallback", "force", "auto"])
-@pytest.mark.parametrize(
+@check_each("found", [NONE, OPENAI, ADVANCED])
+@check_each("mode", ["off", "fallback", "force", "auto"])
+@check_each(
     "asked", [request(), request(HELLO, CALLED, RESULT), request(HELLO, CALLED, tools=()), request(RESULT, tools=())]
 )
-def test_chat_only_takes_tools_away_whatever_the_model_can_do(found: Found, mode: Any, asked: Request):
+def test_chat_only_takes_tools_away_whatever_the_model_can_do(found: ProfileMatch, mode: Any, asked: Request):
     made = plan(asked, found, Settings(mode=mode, chat_only=True))
     assert brief(made) == ("plain", "chat_only")
     assert not made.native
@@ -79,8 +80,8 @@ def test_chat_only_takes_tools_away_whatever_the_model_can_do(found: Found, mode
 
 
 @pytest.mark.requirement("A1", "A5")
-@pytest.mark.parametrize("found", [OPENAI, ADVANCED])
-def test_auto_is_native_where_the_model_can(found: Found):
+@check_each("found", [OPENAI, ADVANCED])
+def test_auto_is_native_where_the_model_can(found: ProfileMatch):
     made = plan(request(), found, Settings())
     assert brief(made) == ("native", "table.provider")
     assert made.native
@@ -97,7 +98,7 @@ def test_auto_emulates_where_nothing_is_known():
 
 @pytest.mark.requirement("D7")
 def test_a_native_answer_is_searched_where_calls_may_leak():
-    tight = Found(Profile("openai", leaks=False), "table.provider", "")
+    tight = ProfileMatch(Profile("openai", leaks=False), "table.provider", "")
     assert plan(request(), OPENAI, Settings()).rescue
     assert not plan(request(), tight, Settings()).rescue
     assert not plan(request(), OPENAI, Settings(rescue=False)).rescue
@@ -107,7 +108,7 @@ def test_a_native_answer_is_searched_where_calls_may_leak():
 
 @pytest.mark.requirement("A5")
 def test_a_demand_for_a_call_that_is_not_enforced_natively_is_emulated():
-    lax = Found(Profile("openai", required=False), "probe", "a probe says so")
+    lax = ProfileMatch(Profile("openai", required=False), "probe", "a probe says so")
     assert brief(plan(request(choice="required"), lax, Settings())) == ("inline", "required")
     assert brief(plan(request(), lax, Settings())) == ("native", "probe")
     assert plan(request(choice="required"), OPENAI, Settings()).kind == "native"
@@ -125,14 +126,14 @@ def test_native_without_a_call_to_find_stays_native_and_is_not_searched():
 
 
 @pytest.mark.requirement("A1", "A4")
-@pytest.mark.parametrize("found", [NONE, OPENAI, ADVANCED])
-def test_force_emulates_whatever_the_model_can_do(found: Found):
+@check_each("found", [NONE, OPENAI, ADVANCED])
+def test_force_emulates_whatever_the_model_can_do(found: ProfileMatch):
     assert brief(plan(request(), found, Settings(mode="force"))) == ("inline", "mode.force")
 
 
 @pytest.mark.requirement("A7")
-@pytest.mark.parametrize(("wanted", "kind"), [("", "inline"), ("inline", "inline"), ("decision", "decision")])
-@pytest.mark.parametrize("mode", ["force", "auto"])
+@check_each(("wanted", "kind"), [("", "inline"), ("inline", "inline"), ("decision", "decision")])
+@check_each("mode", ["force", "auto"])
 def test_the_plan_asked_for_is_the_one_that_runs(mode: Any, wanted: Any, kind: str):
     made = plan(request(), NONE, Settings(mode=mode, plan=wanted))
     assert (made.kind, made.emulation) == (kind, kind)
@@ -146,12 +147,12 @@ def test_the_envelope_runs_only_when_asked_for_and_enforced():
     made = plan(request(), NONE, wanted)
     assert brief(made) == ("inline", "envelope.unconstrained")
     assert made.why == (
-        "mode is force; inline instead of the envelope asked for, since the upstream is not known to enforce one"
+        "mode is force; inline instead of the requested envelope, because the upstream is not known to enforce one"
     )
 
 
-@pytest.mark.parametrize("mode", ["force", "auto"])
-@pytest.mark.parametrize(
+@check_each("mode", ["force", "auto"])
+@check_each(
     ("asked", "rule"),
     [
         (request(choice="none"), "choice.none"),
@@ -167,7 +168,7 @@ def test_emulation_without_a_call_to_ask_for_is_plain(mode: Any, asked: Request,
 
 
 @pytest.mark.requirement("A13")
-@pytest.mark.parametrize("kind", ["function", "custom"])
+@check_each("kind", ["function", "custom"])
 def test_functions_and_custom_tools_can_be_asked_for(kind: str):
     assert plan(request(tools=(SEARCH, Tool("f", kind=kind))), NONE, Settings()).kind == "inline"
 
@@ -176,8 +177,8 @@ def test_functions_and_custom_tools_can_be_asked_for(kind: str):
 
 
 @pytest.mark.requirement("A1", "A3")
-@pytest.mark.parametrize("found", [NONE, OPENAI])
-def test_fallback_is_native_first_and_then_a_decision(found: Found):
+@check_each("found", [NONE, OPENAI])
+def test_fallback_is_native_first_and_then_a_decision(found: ProfileMatch):
     made = plan(request(), found, Settings(mode="fallback"))
     assert (*brief(made), made.second, made.emulation) == ("fallback", "mode.fallback", "decision", "decision")
     assert made.native
@@ -194,7 +195,7 @@ def test_fallback_runs_the_plan_that_is_set():
 
 
 @pytest.mark.requirement("A3", "A9")
-@pytest.mark.parametrize(
+@check_each(
     ("asked", "rule"),
     [
         (request(choice="none"), "choice.none"),
@@ -212,7 +213,7 @@ def test_fallback_without_a_call_to_ask_for_is_native_alone(asked: Request, rule
 
 
 @pytest.mark.requirement("B11")
-@pytest.mark.parametrize(
+@check_each(
     ("stream", "choice", "wanted", "expected"),
     [
         (True, "auto", "", "live"),
@@ -228,16 +229,14 @@ def test_calls_stream_live_unless_one_is_due(stream: bool, choice: str, wanted: 
     assert made.stream_calls == expected
 
 
-@pytest.mark.parametrize(
-    ("wanted", "expected"), [("", "hermes"), ("auto", "hermes"), ("action", "action"), ("glm", "glm")]
-)
+@check_each(("wanted", "expected"), [("", "hermes"), ("auto", "hermes"), ("action", "action"), ("glm", "glm")])
 def test_the_dialect_asked_for_wins_over_the_profiles(wanted: str, expected: str):
-    found = Found(Profile(dialect="hermes"), "unknown", "")
+    found = ProfileMatch(Profile(dialect="hermes"), "unknown", "")
     assert plan(request(), found, Settings(dialect=wanted)).dialect == expected
 
 
 @pytest.mark.requirement("R-E3")
-@pytest.mark.parametrize(
+@check_each(
     ("wanted", "profile", "expected"),
     [
         ("auto", "auto", "nonce"),
@@ -248,12 +247,12 @@ def test_the_dialect_asked_for_wins_over_the_profiles(wanted: str, expected: str
     ],
 )
 def test_marks_carry_a_nonce_unless_somebody_objects(wanted: Any, profile: Any, expected: str):
-    found = Found(Profile(marks=profile), "unknown", "")
+    found = ProfileMatch(Profile(marks=profile), "unknown", "")
     assert plan(request(), found, Settings(marks=wanted)).marks == expected
 
 
 @pytest.mark.requirement("R-E3")
-@pytest.mark.parametrize("name", DIALECTS)
+@check_each("name", DIALECTS)
 def test_every_dialect_of_the_table_carries_a_nonce(name: str):
     assert plan(request(), NONE, Settings(dialect=name)).marks == "nonce"
 
@@ -265,7 +264,7 @@ def test_a_dialect_without_a_place_for_the_nonce_has_fixed_marks(monkeypatch: py
     assert (made.marks, made.why) == ("fixed", "no native calling: nothing is known")
     made = plan(request(), NONE, Settings(dialect="silent", marks="nonce"))
     assert made.marks == "fixed"
-    assert made.why.endswith("; the dialect has no place for the nonce asked for")
+    assert made.why.endswith("; the dialect cannot carry the requested nonce")
     strategy_module._carries_nonce.cache_clear()
 
 
@@ -306,7 +305,7 @@ def test_the_defaults():
     }
 
 
-@pytest.mark.parametrize(
+@check_each(
     ("given", "message"),
     [
         ({"mode": "sometimes"}, "`mode` in the settings cannot be `sometimes` (use one of off, fallback, force, auto)"),
@@ -328,7 +327,7 @@ def test_settings_that_cannot_be_are_refused(given: dict[str, Any], message: str
 
 
 @pytest.mark.requirement("D3")
-@pytest.mark.parametrize(
+@check_each(
     ("model", "base_url", "native", "capability", "plan", "rule"),
     [
         ("deepinfra:deepseek-ai/DeepSeek-V3-0324", "", True, "openai", "native", "table.provider"),
@@ -394,19 +393,21 @@ def test_every_combination_gives_a_plan_that_keeps_the_promises():
         assert made.rule
 
 
-@pytest.mark.parametrize(("settings", "kind"), [(Settings(), "native"), (Settings(mode="force"), "inline")])
+@check_each(("settings", "kind"), [(Settings(), "native"), (Settings(mode="force"), "inline")])
 def test_a_plan_says_when_a_model_makes_one_call_at_a_time(settings: Settings, kind: str):
     request = Request("m", (), (Tool("f"),))
     for parallel in (True, False):
-        planned = plan(request, Found(Profile(capability="openai", parallel=parallel), "test", "a test"), settings)
-        assert (planned.kind, planned.why.endswith("one call at a time, since the model garbles a second one")) == (
+        planned = plan(
+            request, ProfileMatch(Profile(capability="openai", parallel=parallel), "test", "a test"), settings
+        )
+        assert (planned.kind, planned.why.endswith("one call at a time, because the model garbles a second one")) == (
             kind,
             not parallel,
         )
 
 
 @pytest.mark.requirement("A10")
-@pytest.mark.parametrize(
+@check_each(
     ("choice", "tools", "kind"),
     [
         (ToolChoice("required"), (PING,), "inline"),
@@ -416,17 +417,17 @@ def test_a_plan_says_when_a_model_makes_one_call_at_a_time(settings: Settings, k
     ],
 )
 def test_a_demand_that_is_not_enforced_natively_is_emulated(choice: ToolChoice, tools: tuple[Tool, ...], kind: str):
-    found = Found(Profile(capability="openai", required=False), "test", "a test")
+    found = ProfileMatch(Profile(capability="openai", required=False), "test", "a test")
     assert plan(Request("m", (HELLO,), tools, choice), found, Settings()).kind == kind
 
 
 def test_a_plan_is_made_once_for_what_it_depends_on_and_the_kept_ones_are_bounded(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(strategy_module, "_MOST_MADE", 2)
-    strategy_module._made.clear()  # pyright: ignore[reportPrivateUsage]
-    found, settings = Found(Profile(), "a", "b"), Settings()
+    monkeypatch.setattr(strategy_module, "_MAX_CACHED_PLANS", 2)
+    strategy_module._plan_cache.clear()  # pyright: ignore[reportPrivateUsage]
+    found, settings = ProfileMatch(Profile(), "a", "b"), Settings()
     requests = [Request("m", (), (Tool("f"),), stream=stream) for stream in (False, True)]
     plans = [plan(request, found, settings) for request in requests]
     assert plan(Request("other", (), (Tool("g"), Tool("h"))), found, settings) is plans[0]
     assert plans[1].stream_calls == "live"
-    assert plan(requests[0], Found(Profile(), "c", "d"), settings).rule == "c"
-    assert len(strategy_module._made) == 1  # pyright: ignore[reportPrivateUsage]
+    assert plan(requests[0], ProfileMatch(Profile(), "c", "d"), settings).rule == "c"
+    assert len(strategy_module._plan_cache) == 1  # pyright: ignore[reportPrivateUsage]

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.cases import check_each, size
 from tests.engine.enforced_schemas import PARAMETERS, values, without_lengths, without_nulls
 from toolspeak import Tool, parse
 from toolspeak.engine.constraints.shapes import Ledger, shape_of
@@ -47,7 +48,7 @@ PLAIN = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("schema", "expected"), PLAIN, ids=str)
+@check_each(("schema", "expected"), PLAIN, ids=str)
 def test_plain_schemas_use_few_keywords(schema: Any, expected: Any):
     assert written(schema) == (expected, [])
 
@@ -71,7 +72,7 @@ LOOSENED = [
 ]
 
 
-@pytest.mark.parametrize(("schema", "expected", "word"), LOOSENED, ids=str)
+@check_each(("schema", "expected", "word"), LOOSENED, ids=str)
 def test_what_not_every_engine_knows_is_left_out_with_a_note(schema: Any, expected: Any, word: str):
     assert written(schema) == (expected, [f"`{word}` of `f.a` is checked afterwards"])
 
@@ -115,7 +116,7 @@ def test_strict_schemas_close_every_object_and_make_optional_properties_nullable
 
 
 @pytest.mark.requirement("D3")
-@pytest.mark.parametrize(
+@check_each(
     ("schema", "expected", "code"),
     [
         (of({"type": "object"}), {"type": "string", "description": "A JSON object, written as text."}, "object_as_text"),
@@ -142,9 +143,7 @@ LARGE = {"type": "object", "properties": {f"p{n}": {"enum": [f"{n}-{k}" for k in
 
 
 @pytest.mark.requirement("D3")
-@pytest.mark.parametrize(
-    "schema", [None, {"type": "object"}, {"anyOf": [of({}), of({})]}, LARGE], ids=lambda each: str(each)[:30]
-)
+@check_each("schema", [None, {"type": "object"}, {"anyOf": [of({}), of({})]}, LARGE], ids=lambda each: str(each)[:30])
 def test_a_schema_that_cannot_be_strict_comes_back_as_it_was(schema: Any):
     found, notes = strict_schema(schema)
     assert found is schema
@@ -207,13 +206,13 @@ def read(parameters: Any, arguments: Any) -> list[Any]:
 
 
 @pytest.mark.requirement("D3")
-@pytest.mark.parametrize(("schema", "written", "expected"), READ)
+@check_each(("schema", "written", "expected"), READ)
 def test_strict_arguments_are_read_as_the_schema_wants_them(schema: Any, written: Any, expected: Any):
     assert jsonschema_rs.is_valid(strict_schema(schema)[0], written)
     assert read(schema, written) == [expected]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=size(15, 60), deadline=None)
 @given(st.data())
 def test_what_fits_the_strict_schema_is_a_call_that_fits_the_real_one(data: st.DataObject):
     parameters = without_lengths(data.draw(PARAMETERS))

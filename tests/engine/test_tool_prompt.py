@@ -9,8 +9,9 @@ import msgspec
 import pytest
 from rs_bpe import openai  # its vocabularies are inside the package
 
-from tests.growth import assert_cheap_beside
-from toolspeak.core.tokens import estimate_tokens
+from tests.cases import check_each
+from tests.time_growth import assert_cheap_beside
+from toolspeak.core.text import estimate_tokens
 from toolspeak.core.types import Media, Message, TextPart, Tool, ToolCall, ToolChoice, ToolResult
 from toolspeak.dialects.registry import DIALECTS, render_calls
 from toolspeak.engine.prompting import tool_prompt as module
@@ -155,8 +156,8 @@ def test_the_default_contract_says_everything_in_few_words():
 
 
 @pytest.mark.requirement("C1")
-@pytest.mark.parametrize("name", DIALECTS)
-@pytest.mark.parametrize("nonce", [None, NONCE])
+@check_each("name", DIALECTS)
+@check_each("nonce", [None, NONCE])
 def test_eight_ordinary_tools_take_at_most_550_tokens(name: str, nonce: str | None):
     contract = inline(dialect=name, nonce=nonce)
     assert len(contract.tools) == 8 and codes(contract) == []
@@ -165,7 +166,7 @@ def test_eight_ordinary_tools_take_at_most_550_tokens(name: str, nonce: str | No
 
 
 @pytest.mark.requirement("C1")
-@pytest.mark.parametrize("style", ["compact", "schema"])
+@check_each("style", ["compact", "schema"])
 def test_the_cost_is_reported_and_not_too_low(style: Any):
     contract = inline(nonce=NONCE, style=style)
     assert contract.tokens == estimate_tokens(contract.text)
@@ -174,7 +175,7 @@ def test_the_cost_is_reported_and_not_too_low(style: Any):
 
 
 @pytest.mark.requirement("C1", "R-E2")
-@pytest.mark.parametrize("name", DIALECTS)
+@check_each("name", DIALECTS)
 def test_the_first_half_is_the_same_for_every_conversation(name: str):
     one = inline(dialect=name, nonce=NONCE)
     other = inline(
@@ -190,8 +191,8 @@ def test_the_first_half_is_the_same_for_every_conversation(name: str):
 
 
 @pytest.mark.requirement("C1", "B2")
-@pytest.mark.parametrize("name", DIALECTS)
-@pytest.mark.parametrize("nonce", [None, NONCE])
+@check_each("name", DIALECTS)
+@check_each("nonce", [None, NONCE])
 def test_the_example_shows_a_call_that_is_read_as_one(name: str, nonce: str | None):
     example = render_calls(name, [ToolCall("get_weather", {"city": "example city"})], nonce)
     assert example in inline(dialect=name, nonce=nonce).tail
@@ -200,8 +201,8 @@ def test_the_example_shows_a_call_that_is_read_as_one(name: str, nonce: str | No
 
 
 @pytest.mark.requirement("R-E4")
-@pytest.mark.parametrize("name", DIALECTS)
-@pytest.mark.parametrize("nonce", [None, NONCE])
+@check_each("name", DIALECTS)
+@check_each("nonce", [None, NONCE])
 def test_a_copy_of_the_example_is_text(name: str, nonce: str | None):
     example = render_calls(name, [ToolCall("get_weather", {"city": "example city"})], nonce)
     examples = inline(dialect=name, nonce=nonce).examples
@@ -244,7 +245,7 @@ RULES: dict[str, tuple[ToolChoice, str]] = {
 
 
 @pytest.mark.requirement("C1", "A7")
-@pytest.mark.parametrize("case", RULES)
+@check_each("case", RULES)
 def test_what_tool_choice_demands_is_said_at_the_end(case: str):
     choice, rule = RULES[case]
     for contract in (
@@ -282,7 +283,7 @@ def test_the_envelope_tells_of_both_of_its_forms():
 
 
 @pytest.mark.requirement("R-E2")
-@pytest.mark.parametrize("make", [decision_contract, envelope_contract])
+@check_each("make", [decision_contract, envelope_contract])
 def test_documents_carry_the_nonce_first(make: Any):
     contract = make(WEATHER, AUTO, nonce=NONCE, budget=ROOMY)
     assert NONCE not in contract.stable
@@ -436,7 +437,7 @@ def test_texts_can_be_replaced():
 
 
 @pytest.mark.requirement("C1")
-@pytest.mark.parametrize("make", [inline, lambda **more: decision_contract(TOOLS, AUTO, budget=ROOMY, **more)])
+@check_each("make", [inline, lambda **more: decision_contract(TOOLS, AUTO, budget=ROOMY, **more)])
 def test_a_bad_template_names_the_placeholder(make: Any):
     with pytest.raises(UsageError, match=r"template `done` has the unknown placeholder `{results}`"):
         make(templates={"done": "{done} {results}"})
@@ -454,10 +455,10 @@ def test_the_same_tools_give_the_same_contract():
 
 
 def test_what_is_kept_is_bounded(monkeypatch: pytest.MonkeyPatch):
-    for number_ in range(module.KEPT_TOOLSETS + 5):
+    for number_ in range(module.TOOLSET_CACHE_SIZE + 5):
         inline((Tool(f"t{number_}"),))
-    assert len(module._recent) <= module.KEPT_TOOLSETS
-    monkeypatch.setattr(module, "MAX_KEPT_BYTES", 10)
+    assert len(module._recent) <= module.TOOLSET_CACHE_SIZE
+    monkeypatch.setattr(module, "MAX_CACHED_BYTES", 10)
     before = len(module._recent)
     large = (Tool("large", "x" * 50),)
     assert inline(large) == inline(large)
@@ -475,10 +476,11 @@ def test_equal_numbers_of_different_kinds_are_not_mixed_up():
 
 
 def test_tools_that_are_not_json_are_the_callers_mistake():
-    with pytest.raises(UsageError, match="the tools are not JSON"):
+    with pytest.raises(UsageError, match="the tools cannot be encoded as JSON"):
         inline((Tool("f", parameters={"default": object()}),))
 
 
+@pytest.mark.no_cover
 def test_a_contract_that_is_known_costs_next_to_nothing():
     def twenty(prefix: str) -> tuple[Tool, ...]:
         return tuple(msgspec.structs.replace(TOOLS[at % 8], name=f"{prefix}_{at}") for at in range(20))
@@ -501,7 +503,7 @@ SMALL = Contract("STABLE\n", "TAIL\n", (), 4, reminder="REMEMBER")
 
 
 @pytest.mark.requirement("C1")
-@pytest.mark.parametrize(
+@check_each(
     ("messages", "texts"),
     [
         ((SYSTEM, USER), ["system: You are kind.\n\nSTABLE\nTAIL\n", "user: Hi"]),
@@ -516,7 +518,7 @@ def test_the_contract_stands_behind_the_callers_system_text(messages: tuple[Mess
 
 
 @pytest.mark.requirement("C1")
-@pytest.mark.parametrize(
+@check_each(
     ("messages", "texts"),
     [
         ((USER,), ["user: STABLE\nTAIL\n\n---\n\nHi"]),

@@ -9,17 +9,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.growth import assert_linear
-from toolspeak.core.tokens import estimate_tokens
+from tests.cases import check_each, size
+from tests.time_growth import assert_linear
+from toolspeak.core.text import estimate_tokens
 from toolspeak.core.types import Tool, ToolChoice
 from toolspeak.engine.prompting import signatures
 from toolspeak.engine.prompting import tool_prompt as module
 from toolspeak.engine.prompting.escaping import json_text
-from toolspeak.engine.prompting.signatures import Detail, signature
+from toolspeak.engine.prompting.signatures import ListingDetail, signature
 from toolspeak.engine.prompting.tool_prompt import Contract, inline_contract
 
 BUDGET = 2000
-RUNGS: list[Any] = [(style, detail) for style in ("compact", "schema") for detail in Detail]
+RUNGS: list[Any] = [(style, detail) for style in ("compact", "schema") for detail in ListingDetail]
 
 
 def taking(count: int, description: str = "Does it.", name: str = "f") -> Tool:
@@ -71,7 +72,7 @@ def test_another_request_costs_no_writing_anew(written: list[str]):
 
 def test_tools_that_are_too_large_to_be_kept_are_kept_nowhere():
     before = [each.cache_info().currsize for each in (module._fit, module._contract, module._vocabularies)]
-    contract_of((taking(1, "x" * module.MAX_KEPT_BYTES), taking(1, name="g")))
+    contract_of((taking(1, "x" * module.MAX_CACHED_BYTES), taking(1, name="g")))
     after = [each.cache_info().currsize for each in (module._fit, module._contract, module._vocabularies)]
     assert after == before
 
@@ -97,11 +98,11 @@ def test_a_long_text_that_takes_few_tokens_fits():
 def test_rooms_of_all_sizes_lead_to_the_same_end_whatever_was_asked_before():
     tools = (taking(30, "Many words. " * 40, "one"), taking(3, "Some words. " * 9, "two"))
     budgets = (3000, 400, 1000, 700)
-    worn = module._Toolset(tools, kept=True)
+    worn = module._Toolset(tools, cacheable=True)
     for budget in budgets:
         for rung in RUNGS:
             for at in range(len(tools)):
-                new = module._Toolset(tools, kept=True).cost(at, rung, budget)
+                new = module._Toolset(tools, cacheable=True).cost(at, rung, budget)
                 old = worn.cost(at, rung, budget)
                 assert (old <= budget) == (new <= budget)
                 assert old == new or min(old, new) > budget
@@ -128,6 +129,7 @@ def referring(count: int, target: dict[str, Any], **own: Any) -> dict[str, Any]:
 
 #: What is referred to is so much longer than the list of references, so that it would count.
 SCALE = 20
+REFERENCES = size(200, 800)
 TARGETS: dict[str, Callable[[int], dict[str, Any]]] = {
     "default": lambda size: {"type": "string", "default": ["word " * size]},
     "values": lambda size: {"enum": ["word " * size, {"a": [1] * size}]},
@@ -137,14 +139,15 @@ TARGETS: dict[str, Callable[[int], dict[str, Any]]] = {
 }
 
 
+@pytest.mark.no_cover
 @pytest.mark.requirement("R-T11")
 @pytest.mark.parametrize("target", TARGETS.values(), ids=TARGETS)
 def test_what_everything_refers_to_is_not_looked_through_each_time(target: Callable[[int], dict[str, Any]]):
     def of(size: int) -> Callable[[], object]:
         many = Tool("f", parameters=referring(size, target(SCALE * size)))
-        return lambda: signature(many, "compact", Detail.ALL)
+        return lambda: signature(many, "compact", ListingDetail.ALL)
 
-    assert_linear(of, 800, 4)
+    assert_linear(of, REFERENCES, 4)
 
 
 JSON = st.recursive(
@@ -159,27 +162,27 @@ def test_a_value_that_is_known_to_be_long_without_being_written_is_long(value: A
         assert len(json_text(value)) > limit
 
 
-@pytest.mark.parametrize("value", ["x" * 81, [1] * 81, {"x" * 81: 1}, {"a": {"b": ["x" * 79]}}, [[[]] * 80]])
+@check_each("value", ["x" * 81, [1] * 81, {"x" * 81: 1}, {"a": {"b": ["x" * 79]}}, [[[]] * 80]])
 def test_a_value_longer_than_80_characters_is_no_default(value: Any):
     assert signatures._is_longer(value, 80)
     tool = Tool("f", parameters={"properties": {"a": {"type": "string", "default": value}}})
-    assert signature(tool, "compact", Detail.ALL) == "- f\n  a?: string"
+    assert signature(tool, "compact", ListingDetail.ALL) == "- f\n  a?: string"
 
 
 def test_members_and_demands_of_all_parts_count_once():
     parts = [{"$ref": "#/$defs/b"}, {"properties": {"c": {"type": "number"}}, "required": ["c"]}, {"$ref": "#/$defs/b"}]
     base = {"properties": {"b": {"type": "string"}}, "required": ["b"]}
     tool = Tool("f", parameters={"properties": {"a": {}}, "allOf": parts, "$defs": {"b": base}})
-    assert signature(tool, "compact", Detail.ALL) == "- f\n  a?: any\n  b: string\n  c: number"
+    assert signature(tool, "compact", ListingDetail.ALL) == "- f\n  a?: any\n  b: string\n  c: number"
 
 
-@pytest.mark.parametrize("parameters", [None, True, {}, {"properties": []}, {"$ref": "#", "properties": {"a": {}}}])
+@check_each("parameters", [None, True, {}, {"properties": []}, {"$ref": "#", "properties": {"a": {}}}])
 def test_of_other_schemas_nothing_is_known_before_they_are_written(parameters: Any):
     assert module._least(Tool("f", parameters=parameters)) == 1
 
 
 def test_contracts_that_come_again_are_looked_up_and_bounded(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(module, "KEPT_CONTRACTS", 2)
+    monkeypatch.setattr(module, "CONTRACT_CACHE_SIZE", 2)
     module._recent_contracts.clear()  # pyright: ignore[reportPrivateUsage]
     tools = (Tool("ping", "Says hello."),)
     first = inline_contract(tools, ToolChoice(), "action", nonce="aaaaaaa", budget=8000)

@@ -43,7 +43,7 @@ def test_a_turn_is_told_line_by_line():
         "request 1 (inline): stop, 16 characters",
         "  user: Weather?",
         "  answer: I have no tools.",
-        "  asked again: refusal no tools (en)",
+        "  retried: refusal no tools (en)",
         "request 2 (inline): stop, 50 characters",
         "  user: Weather?",
         f"  answer: {'x' * 50}",
@@ -60,15 +60,15 @@ def test_it_says_in_one_line_why_there_is_no_call():
 
 def test_a_fault_without_detail_leaves_nothing_behind_it():
     attempt = msgspec.structs.replace(REFUSED, fault=Fault("no_call"))
-    assert Trace("p", "r", "w", (attempt,)).lines()[-1] == "  given up: no_call"
+    assert Trace("p", "r", "w", (attempt,)).lines()[-1] == "  gave up: no_call"
 
 
 def test_only_an_attempt_behind_which_another_of_its_kind_stands_was_asked_again():
     final = msgspec.structs.replace(CALLED, phase="final")
     lines = Trace("p", "r", "w", (REFUSED, REFUSED, final)).lines()
     assert [line for line in lines if "refusal" in line] == [
-        "  asked again: refusal no tools (en)",
-        "  given up: refusal no tools (en)",
+        "  retried: refusal no tools (en)",
+        "  gave up: refusal no tools (en)",
     ]
 
 

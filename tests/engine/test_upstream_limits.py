@@ -7,14 +7,15 @@ from typing import Literal
 
 import pytest
 
+from tests.cases import check_each
 from tests.engine.engine_helpers import ASKED, CONSTRAINED, INLINE, TOOLS
-from tests.turns import NONCE, Play, carry_out, engine_for
+from tests.offline_turn import NONCE, Play, carry_out, engine_for
 from toolspeak.core.events import Event, Failure, Finish, Noted, TextDelta
 from toolspeak.core.types import Message, Options, Request, TextPart
 from toolspeak.engine.planning.capabilities import Profile
 from toolspeak.engine.planning.strategy import Settings
 from toolspeak.engine.prompting.history import without_system
-from toolspeak.engine.turn.upstream_limits import concession, refuses_system
+from toolspeak.engine.turn.upstream_limits import detect_limitation, refuses_system_role
 
 SYSTEM = Failure("System role not supported", status=400)
 FORM = Failure("Unknown field: response_format", status=400)
@@ -24,7 +25,7 @@ def message(role: str, text: str) -> Message:
     return Message(role, (TextPart(text),) if text else ())  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(
+@check_each(
     ("failure", "profile", "grammar", "found"),
     [
         (SYSTEM, Profile(), {}, "system_role_refused"),
@@ -39,19 +40,17 @@ def message(role: str, text: str) -> Message:
 )
 def test_a_failure_tells_what_was_refused(failure: Failure, profile: Profile, grammar: dict[str, object], found: str):
     request = Request("m", (message("system", "s"),), options=Options(grammar=grammar))
-    conceded = concession(failure, request, profile)
+    conceded = detect_limitation(failure, request, profile)
     assert (conceded.code if conceded else "") == found
 
 
-@pytest.mark.parametrize(
-    ("failure", "refuses"), [(None, False), (SYSTEM, True), (Failure("system role", status=404), False)]
-)
+@check_each(("failure", "refuses"), [(None, False), (SYSTEM, True), (Failure("system role", status=404), False)])
 def test_a_turn_that_failed_tells_whether_the_system_role_was_refused(failure: Failure | None, refuses: bool):
-    assert refuses_system(failure) is refuses
+    assert refuses_system_role(failure) is refuses
 
 
 def test_without_a_system_message_none_can_have_been_refused():
-    assert concession(SYSTEM, Request("m", (message("user", "s"),)), Profile()) is None
+    assert detect_limitation(SYSTEM, Request("m", (message("user", "s"),)), Profile()) is None
 
 
 def refusing(failure: Failure, is_refused: Callable[[Request], bool], answer: str) -> Play:
@@ -73,14 +72,14 @@ def test_the_contract_goes_to_the_user_where_a_system_message_is_refused():
     _, outcome, asked = carry_out(engine_for(ASKED, TOOLS, INLINE), refusing(SYSTEM, has_system, call))
     assert [[each.role for each in request.messages] for request in asked] == [["system", "user"], ["user"]]
     assert "search" in asked[1].messages[0].text
-    assert (outcome.failure, outcome.requests, [each.code for each in outcome.conceded]) == (
+    assert (outcome.failure, outcome.requests, [each.code for each in outcome.limitations]) == (
         None,
         2,
         ["system_role_refused"],
     )
 
 
-@pytest.mark.parametrize(
+@check_each(
     ("plan", "answer"),
     [
         ("decision", '{"tools":[{"name":"search","arguments":{"query":"x"}}]}'),
@@ -96,14 +95,14 @@ def test_a_form_that_is_refused_is_asked_for_by_words_alone(plan: Literal["decis
     engine = engine_for(ASKED, TOOLS, settings, profile=CONSTRAINED)
     events, outcome, asked = carry_out(engine, refusing(FORM, constrained, answer))
     assert [bool(request.options.grammar) for request in asked] == [True, False]
-    assert outcome.conceded[0].fields == {"constraint": ""}
+    assert outcome.limitations[0].profile_fields == {"constraint": ""}
     assert outcome.trace.why_no_call == ""
     assert "constraint_refused" in [event.note.code for event in events if isinstance(event, Noted)]
 
 
 def test_what_did_not_help_is_not_learned():
     _, outcome, asked = carry_out(engine_for(ASKED, TOOLS, INLINE), lambda _: [SYSTEM])
-    assert (len(asked), outcome.failure, outcome.conceded) == (2, SYSTEM, ())
+    assert (len(asked), outcome.failure, outcome.limitations) == (2, SYSTEM, ())
 
 
 def test_what_breaks_off_in_the_middle_is_no_refusal():
@@ -112,7 +111,7 @@ def test_what_breaks_off_in_the_middle_is_no_refusal():
     assert (len(asked), outcome.failure) == (1, SYSTEM)
 
 
-@pytest.mark.parametrize(
+@check_each(
     ("roles", "expected"),
     [
         ("u", [("user", "u0")]),

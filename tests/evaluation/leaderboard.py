@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from toolspeak.evaluation.bfcl_files import CATEGORIES, BfclFiles
+from toolspeak.evaluation.bfcl import CATEGORIES, BfclFiles
 
 #: Written for these tests, in the format of the leaderboard.
 FUNCTION: dict[str, Any] = {

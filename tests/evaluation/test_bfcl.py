@@ -12,11 +12,10 @@ import pytest
 from tests.evaluation.leaderboard import FUNCTION, made_in
 from toolspeak import ToolCall, UsageError
 from toolspeak.config import load
-from toolspeak.evaluation import bfcl_files
-from toolspeak.evaluation.bfcl import Bfcl, tool_of
-from toolspeak.evaluation.bfcl_files import CATEGORIES, BfclFiles, FilesError, obtain
-from toolspeak.evaluation.cases import Answer
-from toolspeak.upstreams.embedded.package_index import Order, Unreachable
+from toolspeak.evaluation import bfcl
+from toolspeak.evaluation.bfcl import CATEGORIES, Bfcl, BfclFiles, BfclFilesError, obtain_files, tool_of
+from toolspeak.evaluation.cases import ModelAnswer
+from toolspeak.upstreams.embedded.package_index import FetchFailed, FetchRequest
 
 
 @pytest.fixture
@@ -75,13 +74,13 @@ def test_a_schema_that_nests_without_end_is_refused():
 def test_the_checker_of_the_package_decides(files: BfclFiles, category: str, arguments: Any, fault: str):
     suite = Bfcl(files, [category])
     calls = () if arguments is None else (ToolCall("shop_order", arguments),)
-    found = suite.judge(suite.cases[0], 0, Answer(calls, "text"))
+    found = suite.judge(suite.cases[0], 0, ModelAnswer(calls, "text"))
     assert (found.correct, found.fault) == (not fault, fault)
 
 
 def test_a_checker_that_stumbles_over_an_answer_finds_it_wrong(files: BfclFiles):
     suite = Bfcl(files)
-    found = suite.judge(suite.cases[0], 0, Answer((ToolCall("other", {}),)))
+    found = suite.judge(suite.cases[0], 0, ModelAnswer((ToolCall("other", {}),)))
     assert (found.correct, found.fault) == (False, "checker_failed")
 
 
@@ -93,7 +92,7 @@ def test_nothing_of_the_package_is_left_behind(files: BfclFiles):
 
 
 def test_what_is_not_there_is_told(files: BfclFiles):
-    with pytest.raises(UsageError, match="no category `nothing`"):
+    with pytest.raises(UsageError, match="unknown category `nothing`"):
         Bfcl(files, ["nothing"])
     (files.folder / "bfcl_eval/data/BFCL_v4_multiple.json").write_text("no JSON\n")
     with pytest.raises(UsageError, match=r"BFCL_v4_multiple\.json"):
@@ -105,7 +104,7 @@ def test_what_is_not_there_is_told(files: BfclFiles):
 
 def wheel_of(files: BfclFiles, target: Path) -> Path:
     with zipfile.ZipFile(target, "w") as wheel:
-        for member in bfcl_files._MEMBERS:  # pyright: ignore[reportPrivateUsage]
+        for member in bfcl._MEMBERS:  # pyright: ignore[reportPrivateUsage]
             source = files.folder / "bfcl_eval" / member
             wheel.writestr(f"bfcl_eval/{member}", source.read_bytes() if source.exists() else b"")
     return target
@@ -118,26 +117,26 @@ def test_files_are_fetched_once_checked_and_kept(
     wheel = wheel_of(files, tmp_path / "x.whl")
     unpacked = tmp_path / "unpacked"
     zipfile.ZipFile(wheel).extractall(unpacked)
-    monkeypatch.setattr(bfcl_files, "_SHA256", bfcl_files._digest(unpacked))  # pyright: ignore[reportPrivateUsage]
-    asked: list[Order] = []
+    monkeypatch.setattr(bfcl, "_SHA256", bfcl._digest(unpacked))  # pyright: ignore[reportPrivateUsage]
+    asked: list[FetchRequest] = []
 
-    def closed(order: Order) -> Path:
-        raise Unreachable("closed")
+    def closed(order: FetchRequest) -> Path:
+        raise FetchFailed("closed")
 
-    def way(order: Order) -> Path:
+    def way(order: FetchRequest) -> Path:
         asked.append(order)
         return wheel if shape == "wheel" else unpacked
 
     cache = tmp_path / "cache"
-    first = obtain(cache, {}, (closed, way))
-    assert obtain(cache, {}, (closed, way)) == first
-    assert [(order.name, order.version) for order in asked] == [("bfcl-eval", bfcl_files.VERSION)]
+    first = obtain_files(cache, {}, (closed, way))
+    assert obtain_files(cache, {}, (closed, way)) == first
+    assert [(order.name, order.version) for order in asked] == [("bfcl-eval", bfcl.VERSION)]
     assert len(Bfcl(first).cases) == 12
-    assert [each.name for each in cache.iterdir()] == [f"bfcl-eval-{bfcl_files.VERSION}"]
+    assert [each.name for each in cache.iterdir()] == [f"bfcl-eval-{bfcl.VERSION}"]
     (first.folder / "bfcl_eval/data/BFCL_v4_multiple.json").write_text("changed")
-    assert bfcl_files.kept(cache) is None
-    assert obtain(cache, {}, (way,)) == first
-    assert bfcl_files.kept(cache) == first
+    assert bfcl.find_cached(cache) is None
+    assert obtain_files(cache, {}, (way,)) == first
+    assert bfcl.find_cached(cache) == first
 
 
 def test_a_package_that_is_installed_is_used_as_it_is(
@@ -145,37 +144,37 @@ def test_a_package_that_is_installed_is_used_as_it_is(
 ):
     (files.folder / "bfcl_eval" / "__init__.py").touch()
     monkeypatch.syspath_prepend(str(files.folder))
-    assert bfcl_files.find(tmp_path / "cache") is None  # a folder of that name
+    assert bfcl.find_files(tmp_path / "cache") is None  # a folder of that name
     (files.folder / "bfcl_eval-9.9.dist-info").mkdir()
     (files.folder / "bfcl_eval-9.9.dist-info" / "METADATA").write_text("Name: bfcl-eval\nVersion: 9.9\n")
-    assert obtain(tmp_path / "cache", {}, ()) == BfclFiles(files.folder, "9.9")
+    assert obtain_files(tmp_path / "cache", {}, ()) == BfclFiles(files.folder, "9.9")
 
 
 def test_other_files_are_not_kept(files: BfclFiles, tmp_path: Path):
     wheel = wheel_of(files, tmp_path / "x.whl")
-    with pytest.raises(FilesError, match="its hash differs"):
-        obtain(tmp_path / "cache", {}, (lambda order: wheel,))
+    with pytest.raises(BfclFilesError, match="wrong hash"):
+        obtain_files(tmp_path / "cache", {}, (lambda order: wheel,))
     assert list((tmp_path / "cache").iterdir()) == []
 
 
 def test_files_that_cannot_be_had_are_an_error_with_a_way_out(tmp_path: Path):
-    def closed(order: Order) -> Path:
-        raise Unreachable("the line is dead")
+    def closed(order: FetchRequest) -> Path:
+        raise FetchFailed("the line is dead")
 
-    with pytest.raises(FilesError, match=r"the line is dead.*pip install --no-deps bfcl-eval"):
-        obtain(tmp_path / "cache", {}, (closed,))
+    with pytest.raises(BfclFilesError, match=r"the line is dead.*pip install --no-deps bfcl-eval"):
+        obtain_files(tmp_path / "cache", {}, (closed,))
     (tmp_path / "file").touch()
-    with pytest.raises(FilesError, match="cannot be kept"):
-        obtain(tmp_path / "file", {}, (closed,))
+    with pytest.raises(BfclFilesError, match="cannot store the files"):
+        obtain_files(tmp_path / "file", {}, (closed,))
     (tmp_path / "bad.whl").write_text("no archive")
-    with pytest.raises(FilesError, match="cannot be kept"):
-        obtain(tmp_path / "cache", {}, (lambda order: tmp_path / "bad.whl",))
+    with pytest.raises(BfclFilesError, match="cannot store the files"):
+        obtain_files(tmp_path / "cache", {}, (lambda order: tmp_path / "bad.whl",))
 
 
 # ---- the leaderboard itself, where its files are
 
 
-REAL = bfcl_files.find(load().cache_folder)
+REAL = bfcl.find_files(load().cache_folder)
 needs_files = pytest.mark.skipif(
     REAL is None, reason="the files of bfcl-eval are not in the cache; `toolspeak eval --suite bfcl` fetches them"
 )
@@ -203,10 +202,10 @@ def test_the_leaderboards_own_cases_are_judged_by_its_own_checker():
         ({"base": 10, "height": "5"}, "type_error:simple"),
     ]
     for arguments, fault in table:
-        found = suite.judge(case, 0, Answer((ToolCall("calculate_triangle_area", arguments),)))
+        found = suite.judge(case, 0, ModelAnswer((ToolCall("calculate_triangle_area", arguments),)))
         assert (found.correct, found.fault) == (not fault, fault)
     dotted = next(case for case in suite.cases if case.id == "simple_python_1")
-    assert suite.judge(dotted, 0, Answer((ToolCall("math_factorial", {"number": 5}),))).correct
+    assert suite.judge(dotted, 0, ModelAnswer((ToolCall("math_factorial", {"number": 5}),))).correct
 
 
 def _plainest(value: Any) -> Any:
@@ -227,6 +226,6 @@ def test_nearly_every_expected_call_is_right_for_the_checker():
         calls = [
             ToolCall(name.replace(".", "_"), _plainest(given)) for each in expected for name, given in each.items()
         ]
-        wrong += not suite.judge(case, 0, Answer(tuple(calls))).correct
+        wrong += not suite.judge(case, 0, ModelAnswer(tuple(calls))).correct
     # Some must say what may be left out elsewhere, which the plainest call does not.
     assert wrong <= 20

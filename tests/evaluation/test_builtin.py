@@ -6,15 +6,15 @@ from collections import Counter
 from typing import Any
 
 import jsonschema_rs
-import pytest
 
+from tests.cases import check_each
 from toolspeak import ToolCall
-from toolspeak.evaluation.builtin import Builtin, Expected, Round, judge_round, same_value
-from toolspeak.evaluation.cases import Answer
+from toolspeak.evaluation.builtin import Builtin, ExpectedCall, ExpectedRound, judge_round, same_value
+from toolspeak.evaluation.cases import ModelAnswer
 
 SUITE = Builtin()
-WEATHER = Expected("get_weather", {"city": ["Oslo", "Oslo, Norway"], "days": [1, None]}, "cold")
-TIME = Expected("get_time", {"city": ["Oslo"]}, "noon")
+WEATHER = ExpectedCall("get_weather", {"city": ["Oslo", "Oslo, Norway"], "days": [1, None]}, "cold")
+TIME = ExpectedCall("get_time", {"city": ["Oslo"]}, "noon")
 
 
 def made(name: str, **arguments: Any) -> ToolCall:
@@ -28,7 +28,7 @@ def test_there_are_thirty_tasks_of_five_kinds():
     assert len({case.messages[0].text for case in SUITE.cases}) == 30
 
 
-@pytest.mark.parametrize("case", SUITE.cases, ids=lambda case: case.id)
+@check_each("case", SUITE.cases, ids=lambda case: case.id)
 def test_what_is_expected_fits_the_tools_and_is_right(case: Any):
     rounds = SUITE.rounds[case.id]
     schemas = {tool.name: tool.parameters for tool in case.tools}
@@ -41,14 +41,14 @@ def test_what_is_expected_fits_the_tools_and_is_right(case: Any):
             for arguments in (plainest, fullest):
                 jsonschema_rs.validate(schemas[wanted.name], arguments)
             calls.append(ToolCall(wanted.name, plainest))
-        found = SUITE.judge(case, number, Answer(tuple(calls), f"Well: {' '.join(each.says)}"))
+        found = SUITE.judge(case, number, ModelAnswer(tuple(calls), f"Well: {' '.join(each.says)}"))
         assert found.correct
         last = number == len(rounds) - 1
         assert bool(found.results) is not last
         assert all(bool(wanted.result) is not last for wanted in each.calls)
 
 
-@pytest.mark.parametrize(
+@check_each(
     ("calls", "fault"),
     [
         ([made("get_weather", city="Oslo")], ""),
@@ -66,44 +66,48 @@ def test_what_is_expected_fits_the_tools_and_is_right(case: Any):
     ],
 )
 def test_one_call_is_right_by_its_name_and_every_argument(calls: list[ToolCall], fault: str):
-    found = judge_round(Round((WEATHER,)), Answer(tuple(calls)))
+    found = judge_round(ExpectedRound((WEATHER,)), ModelAnswer(tuple(calls)))
     assert (found.correct, found.fault) == (not fault, fault)
     assert bool(found.detail) is bool(fault)
 
 
 def test_several_calls_may_come_in_any_order_and_get_their_own_results():
-    wanted = Round((WEATHER, TIME))
-    found = judge_round(wanted, Answer((made("get_time", city="Oslo"), made("get_weather", city="Oslo"))))
+    wanted = ExpectedRound((WEATHER, TIME))
+    found = judge_round(wanted, ModelAnswer((made("get_time", city="Oslo"), made("get_weather", city="Oslo"))))
     assert (found.correct, found.results) == (True, ("noon", "cold"))
-    twice = judge_round(wanted, Answer((made("get_time", city="Oslo"), made("get_time", city="Oslo"))))
+    twice = judge_round(wanted, ModelAnswer((made("get_time", city="Oslo"), made("get_time", city="Oslo"))))
     assert twice.fault == "wrong_tool"
 
 
 def test_calls_of_one_tool_are_matched_whatever_fits_first():
-    either = Expected("f", {"x": [1, 2]}, "either")
-    one = Expected("f", {"x": [1]}, "one")
-    found = judge_round(Round((either, one)), Answer((made("f", x=1), made("f", x=2))))
+    either = ExpectedCall("f", {"x": [1, 2]}, "either")
+    one = ExpectedCall("f", {"x": [1]}, "one")
+    found = judge_round(ExpectedRound((either, one)), ModelAnswer((made("f", x=1), made("f", x=2))))
     assert (found.correct, found.results) == (True, ("one", "either"))
-    same = judge_round(Round((one, Expected("f", {"x": [3]}))), Answer((made("f", x=1), made("f", x=1))))
-    assert (same.fault, same.detail) == ("wrong_arguments", "two calls are the same one")
+    same = judge_round(
+        ExpectedRound((one, ExpectedCall("f", {"x": [3]}))), ModelAnswer((made("f", x=1), made("f", x=1)))
+    )
+    assert (same.fault, same.detail) == ("wrong_arguments", "two calls match the same expected call")
 
 
-@pytest.mark.parametrize(
+@check_each(
     ("answer", "says", "fault"),
     [
-        (Answer(text="Bonjour!"), ("bonjour", "salut"), ""),
-        (Answer(text="Anything."), (), ""),
-        (Answer(text="Hello!"), ("bonjour", "salut"), "wrong_text"),
-        (Answer(text=" \n"), (), "no_text"),
-        (Answer((made("get_time", city="Oslo"),), "Bonjour!"), ("bonjour",), "needless_call"),
+        (ModelAnswer(text="Bonjour!"), ("bonjour", "salut"), ""),
+        (ModelAnswer(text="Anything."), (), ""),
+        (ModelAnswer(text="Hello!"), ("bonjour", "salut"), "wrong_text"),
+        (ModelAnswer(text=" \n"), (), "no_text"),
+        (ModelAnswer((made("get_time", city="Oslo"),), "Bonjour!"), ("bonjour",), "needless_call"),
     ],
 )
-def test_where_no_call_is_expected_there_must_be_a_text_and_no_call(answer: Answer, says: tuple[str, ...], fault: str):
-    found = judge_round(Round(says=says), answer)
+def test_where_no_call_is_expected_there_must_be_a_text_and_no_call(
+    answer: ModelAnswer, says: tuple[str, ...], fault: str
+):
+    found = judge_round(ExpectedRound(says=says), answer)
     assert (found.correct, found.fault) == (not fault, fault)
 
 
-@pytest.mark.parametrize(
+@check_each(
     ("value", "wanted", "same"),
     [
         (1, 1.0, True),

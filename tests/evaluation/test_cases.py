@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from toolspeak.evaluation.cases import Case, choose
+from toolspeak.evaluation.cases import EvalCase, choose
 
-CASES = [Case(f"{category}_{number}", category, (), ()) for category in ("a", "b", "c") for number in range(5)]
-CASES += [Case("rare", "d", (), ())]
+CASES = [EvalCase(f"{category}_{number}", category, (), ()) for category in ("a", "b", "c") for number in range(5)]
+CASES += [EvalCase("rare", "d", (), ())]
 
 
 def ids(limit: int | None, seed: int = 0) -> list[str]:

@@ -15,14 +15,15 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+from tests.cases import check_each
 from tests.evaluation.leaderboard import made_in
-from tests.evaluation.models import knows
-from tests.server.live import service
-from tests.upstreams.loopback import Answer, Heard, Server, head, serving_in_a_thread
+from tests.evaluation.perfect_model import knows
+from tests.server.live_proxy import service
+from tests.upstreams.loopback_server import Answer, Heard, Server, head, serving_in_a_thread
 from toolspeak import Event, Request, ToolCall
 from toolspeak.cli import main
 from toolspeak.engine.planning.capabilities import capabilities
-from toolspeak.evaluation import bfcl_files
+from toolspeak.evaluation import bfcl
 from toolspeak.upstreams.scripted import calls
 
 
@@ -54,8 +55,8 @@ def test_settings_are_measured_shown_and_kept(home: Path):
     assert result.exit_code == 0
     assert "| off | all | 30 of 30 (100.0%) | 88.6% to 100.0% | 0 | 35 | 0 | 700 / 350 |" in result.stdout
     assert "| force inline | all | 30 of 30 (100.0%) |" in result.stdout
-    assert "60 cases to ask\n" in result.stderr
-    assert "60 of 60 asked, 60 right\n" in result.stderr
+    assert "60 cases to run\n" in result.stderr
+    assert "60 of 60 done, 60 correct\n" in result.stderr
     out = home / "toolspeak-eval"
     assert (out / "results.md").read_text() == result.stdout
     said = json.loads((out / "results.json").read_text())
@@ -71,7 +72,7 @@ def test_a_second_start_goes_on_and_a_finished_run_asks_nothing():
         count = len(server.heard)
         more = run(*few[:-2], "5", "--json")
         assert len(server.heard) == count + 2
-        assert "2 cases to ask, 3 are finished already\n" in more.stderr
+        assert "2 cases to run, 3 already finished\n" in more.stderr
         again = run(*few[:-2], "5", "--json")
         assert len(server.heard) == count + 2
     assert count == 3
@@ -127,7 +128,7 @@ def test_ways_are_named_and_one_table_shows_what_several_commands_have_measured(
         ["| inline", "2 of 2: 100% (34 to 100)"],
     ]
     wrong = run("--model", "openai:m", "--settings", "quick")
-    assert (wrong.exit_code, "no way to call `quick`" in wrong.stderr) == (2, True)
+    assert (wrong.exit_code, "unknown setting `quick`" in wrong.stderr) == (2, True)
 
 
 @pytest.mark.parametrize("model", ["embedded", "hf:owner/name/none.gguf", "none.gguf", "embedded:none.gguf"])
@@ -139,13 +140,13 @@ def test_a_model_that_can_only_run_here_needs_no_provider(model: str, monkeypatc
 
 
 def test_the_leaderboard_is_asked_from_the_cache(home: Path, monkeypatch: pytest.MonkeyPatch):
-    folder = home / ".cache" / "toolspeak" / f"bfcl-eval-{bfcl_files.VERSION}"
+    folder = home / ".cache" / "toolspeak" / f"bfcl-eval-{bfcl.VERSION}"
     made_in(folder)
-    for member in bfcl_files._MEMBERS:  # pyright: ignore[reportPrivateUsage]
+    for member in bfcl._MEMBERS:  # pyright: ignore[reportPrivateUsage]
         if not (folder / "bfcl_eval" / member).exists():
             (folder / "bfcl_eval" / member).parent.mkdir(parents=True, exist_ok=True)
             (folder / "bfcl_eval" / member).touch()
-    monkeypatch.setattr(bfcl_files, "_SHA256", bfcl_files._digest(folder))  # pyright: ignore[reportPrivateUsage]
+    monkeypatch.setattr(bfcl, "_SHA256", bfcl._digest(folder))  # pyright: ignore[reportPrivateUsage]
 
     def orders(request: Request) -> list[Event]:
         assert [tool.name for tool in request.tools] == ["shop_order"]
@@ -158,7 +159,7 @@ def test_the_leaderboard_is_asked_from_the_cache(home: Path, monkeypatch: pytest
     assert "|  | irrelevance | 0 of 2 (0.0%) |" in result.stdout
     assert "|  | live_multiple | 2 of 2 (100.0%) |" in result.stdout
     wrong = run("--model", "openai:m", "--suite", "bfcl", "--category", "single")
-    assert (wrong.exit_code, "no category `single` in bfcl" in wrong.stderr) == (2, True)
+    assert (wrong.exit_code, "unknown category `single` in bfcl" in wrong.stderr) == (2, True)
 
 
 def refusing(after: int) -> Answer:
@@ -177,37 +178,37 @@ def refusing(after: int) -> Answer:
     return answer
 
 
-@pytest.mark.parametrize(("after", "status"), [(2, 3), (0, 1)])
+@check_each(("after", "status"), [(2, 3), (0, 1)])
 def test_errors_are_told_by_the_exit_status(after: int, status: int):
     with serving_in_a_thread(refusing(after)) as server:
         few = here(server, "--mode", "off", "--category", "single", "--limit", "4", "--parallel", "1")
         result = run(*few)
     assert result.exit_code == status
-    assert f"error: {4 - after} cases ended in an error; the first, " in result.stderr
+    assert f"error: {4 - after} cases failed; the first, " in result.stderr
     assert "no more" in result.stderr
     assert "\x1b" not in result.stderr
-    assert "hint: the same command asks these again\n" in result.stderr
+    assert "hint: run the same command to retry them\n" in result.stderr
     assert "Not finished: off" in result.stdout
 
 
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        ((), "which model?"),
+        ((), "missing model"),
         (("--model", "openai:m", "--dialect", "klingon"), "unknown dialect `klingon`"),
-        (("--model", "openai:m", "--category", "simple_python"), "there is no category `simple_python` in builtin"),
+        (("--model", "openai:m", "--category", "simple_python"), "unknown category `simple_python` in builtin"),
         (("--model", "openai:m", "--base-url", "ftp://x"), "http://"),
         (("--model", "openai:m", "--limit", "0"), "--limit"),
-        (("--model", "openai:m", "--part", "3/2"), "'3/2' is not a part of a whole"),
+        (("--model", "openai:m", "--part", "3/2"), "'3/2' is not K/N"),
         (
             ("--model", "openai:m", "--adapter", "file"),
-            "--adapter is for a model that runs here, which `openai:m` is not",
+            "--adapter needs an embedded model, which `openai:m` is not",
         ),
-        (("--model", "embedded:m", "--base-url", "http://127.0.0.1:9", "--adapter", "none"), "leave it out, or name"),
-        (("--model", "openai:m", "--settings", "inline", "--mode", "off"), "ways to call instead of --mode\n"),
+        (("--model", "embedded:m", "--base-url", "http://127.0.0.1:9", "--adapter", "none"), "leave it out, or pass"),
+        (("--model", "openai:m", "--settings", "inline", "--mode", "off"), "cannot be combined with --mode\n"),
         (("--model", "openai:m", "--settings", "inline", "--plan", "auto"), "hint: leave out --plan, or --settings"),
-        (("--model", "openai:m", "--settings", "auto", "--mode", "off", "--plan", "auto"), "of --mode and --plan\n"),
-        (("--model", "openai:m", "--out", "file"), "results cannot be kept in `file/cases.jsonl`"),
+        (("--model", "openai:m", "--settings", "auto", "--mode", "off", "--plan", "auto"), "with --mode and --plan\n"),
+        (("--model", "openai:m", "--out", "file"), "cannot store results in `file/cases.jsonl`"),
     ],
 )
 def test_a_wrong_command_line_is_told_before_anything_is_asked(home: Path, arguments: tuple[str, ...], told: str):
@@ -221,7 +222,7 @@ def test_a_journal_that_is_none_is_refused(home: Path):
     (home / "out").mkdir()
     (home / "out" / "cases.jsonl").write_text("hello\n")
     result = run("--model", "openai:m", "--base-url", "http://127.0.0.1:9/v1", "--out", "out")
-    assert (result.exit_code, "is not a line of a journal" in result.stderr) == (2, True)
+    assert (result.exit_code, "is not a journal entry" in result.stderr) == (2, True)
 
 
 def test_an_interrupt_keeps_what_is_done_and_says_how_to_go_on(home: Path):
@@ -243,7 +244,7 @@ def test_an_interrupt_keeps_what_is_done_and_says_how_to_go_on(home: Path):
         child.append(subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True))
         stdout, stderr = child[0].communicate(timeout=60)
     assert child[0].returncode == 130
-    assert "stopped: 2 of 8 cases are kept; the same command goes on\n" in stderr
+    assert "interrupted: 2 of 8 cases saved; run the same command to resume\n" in stderr
     assert "Traceback" not in stderr
     assert "| off | all | 2 of 2 (100.0%) |" in stdout
     assert len((home / "toolspeak-eval" / "cases.jsonl").read_bytes().splitlines()) == 2
@@ -265,10 +266,10 @@ def test_on_a_terminal_there_is_a_bar():
     os.close(terminal)
     assert child.returncode == 0
     assert "3/3" in seen.decode()
-    assert "3 right" in seen.decode()
+    assert "3 correct" in seen.decode()
 
 
 def test_help_has_examples_and_the_exit_statuses():
     said = run("--help").stdout
     assert "toolspeak eval --model ollama:qwen3:8b\n" in said
-    assert "130 stopped" in said
+    assert "130 interrupted" in said

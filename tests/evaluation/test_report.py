@@ -5,23 +5,31 @@ from __future__ import annotations
 import xml.etree.ElementTree as ET
 
 import msgspec
-import pytest
 
-from toolspeak.evaluation.chart import chart
-from toolspeak.evaluation.journal import Record, Setting
-from toolspeak.evaluation.report import Report, markdown, plain, rows_of
+from tests.cases import check_each
+from toolspeak.evaluation.journal import CaseResult, EvalSetting
+from toolspeak.evaluation.report import EvalReport, chart, markdown, plain, rows_of
 
-OFF = Setting("builtin", "1", "openai:m", mode="off")
-FORCE = Setting("builtin", "1", "openai:m", mode="force", plan="inline", dialect="hermes")
+OFF = EvalSetting("builtin", "1", "openai:m", mode="off")
+FORCE = EvalSetting("builtin", "1", "openai:m", mode="force", plan="inline", dialect="hermes")
 FOUND = [
-    (OFF, [Record(OFF, "1", "single", True, requests=1, seconds=0.25), Record(OFF, "2", "none", True, requests=1)]),
-    (FORCE, [Record(FORCE, "1", "single", False, "no_call", requests=3, retries=2, input_tokens=9, output_tokens=4)]),
+    (
+        OFF,
+        [
+            CaseResult(OFF, "1", "single", True, requests=1, seconds=0.25),
+            CaseResult(OFF, "2", "none", True, requests=1),
+        ],
+    ),
+    (
+        FORCE,
+        [CaseResult(FORCE, "1", "single", False, "no_call", requests=3, retries=2, input_tokens=9, output_tokens=4)],
+    ),
 ]
 
 
-def report(model: str = "openai:m", chosen: int = 2, found: object = FOUND) -> Report:
+def report(model: str = "openai:m", chosen: int = 2, found: object = FOUND) -> EvalReport:
     rows = rows_of((setting, records, chosen) for setting, records in found)  # type: ignore[arg-type]
-    return Report("builtin", "1", "0.1.0", model, "http://127.0.0.1/v1", 7, "2031-01-01 00:00 UTC", rows)
+    return EvalReport("builtin", "1", "0.1.0", model, "http://127.0.0.1/v1", 7, "2031-01-01 00:00 UTC", rows)
 
 
 def test_the_table_has_a_line_for_each_setting_and_category():
@@ -41,7 +49,7 @@ def test_what_is_not_finished_is_told():
 
 
 def test_a_case_that_ended_in_an_error_is_not_finished():
-    failed = [(OFF, [Record(OFF, "1", "single", False, "error", error="gone")])]
+    failed = [(OFF, [CaseResult(OFF, "1", "single", False, "error", error="gone")])]
     assert not report(chosen=1, found=failed).complete
 
 
@@ -62,7 +70,7 @@ def test_as_json_everything_is_there():
 SVG = "{http://www.w3.org/2000/svg}"
 
 
-@pytest.mark.parametrize("model", ["openai:m", '<a href="x">&amp;', "\x00\x1b[1m\ud800", "x" * 500, "模型"])
+@check_each("model", ["openai:m", '<a href="x">&amp;', "\x00\x1b[1m\ud800", "x" * 500, "模型"])
 def test_the_picture_is_well_formed_whatever_the_model_is_called(model: str):
     tree = ET.fromstring(chart(report(model)).encode())
     assert tree.tag == f"{SVG}svg"

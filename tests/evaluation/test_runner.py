@@ -8,39 +8,41 @@ from typing import Any
 
 import pytest
 
-from tests.evaluation.models import SUITE, asked, knows
+from tests.evaluation.perfect_model import SUITE, asked, knows
 from toolspeak import AsyncClient, Request, Scripted, Tool, UpstreamError, UsageError
 from toolspeak.config import load
 from toolspeak.engine.planning.capabilities import Capabilities
-from toolspeak.evaluation.cases import Answer, Case, Judgement, choose
-from toolspeak.evaluation.journal import Journal, Record, Setting
-from toolspeak.evaluation.runner import GIVE_UP_AFTER, Run
+from toolspeak.evaluation.cases import EvalCase, Judgement, ModelAnswer, choose
+from toolspeak.evaluation.journal import CaseResult, EvalJournal, EvalSetting
+from toolspeak.evaluation.runner import GIVE_UP_AFTER, EvalRun
 from toolspeak.key_value import MemoryState
 
-FORCE = Setting("builtin", SUITE.version, "scripted:scripted", mode="force")
-OFF = Setting("builtin", SUITE.version, "scripted:scripted", mode="off", max_tokens=77)
+FORCE = EvalSetting("builtin", SUITE.version, "scripted:scripted", mode="force")
+OFF = EvalSetting("builtin", SUITE.version, "scripted:scripted", mode="off", max_tokens=77)
 
 
-def run(upstream: Scripted, journal: Journal, *settings: Setting, cases: Any = SUITE.cases, **more: Any) -> Run:
-    async def go() -> Run:
+def run(
+    upstream: Scripted, journal: EvalJournal, *settings: EvalSetting, cases: Any = SUITE.cases, **more: Any
+) -> EvalRun:
+    async def go() -> EvalRun:
         config = load(env={}, cwd=Path("/nowhere"))
         async with AsyncClient(upstream, config=config, state=MemoryState(), known=Capabilities()) as client:
-            made = Run(client, more.pop("suite", SUITE), journal, **more)
+            made = EvalRun(client, more.pop("suite", SUITE), journal, **more)
             await made.run([(setting, cases) for setting in settings])
             return made
 
     return asyncio.run(go())
 
 
-def records(journal: Journal, setting: Setting) -> list[Record]:
+def records(journal: EvalJournal, setting: EvalSetting) -> list[CaseResult]:
     return journal.of(setting, [case.id for case in SUITE.cases])
 
 
 @pytest.mark.parametrize("parallel", [1, 5])
 def test_who_knows_the_answers_has_everything_right_natively_and_emulated(tmp_path: Path, parallel: int):
-    journal = Journal(tmp_path / "j")
-    heard: list[Record] = []
-    run(Scripted(knows, again=True), journal, OFF, FORCE, parallel=parallel, heard=heard.append)
+    journal = EvalJournal(tmp_path / "j")
+    heard: list[CaseResult] = []
+    run(Scripted(knows, again=True), journal, OFF, FORCE, parallel=parallel, on_result=heard.append)
     for setting, plan in ((OFF, "pass"), (FORCE, "inline")):
         found = records(journal, setting)
         assert [each.case for each in found if not each.correct] == []
@@ -55,21 +57,21 @@ def test_who_knows_the_answers_has_everything_right_natively_and_emulated(tmp_pa
 
 def test_a_setting_reaches_the_request(tmp_path: Path):
     upstream = Scripted(knows, again=True)
-    run(upstream, Journal(tmp_path / "j"), OFF, FORCE, cases=SUITE.cases[:1], parallel=1)
+    run(upstream, EvalJournal(tmp_path / "j"), OFF, FORCE, cases=SUITE.cases[:1], parallel=1)
     off, force = upstream.requests
     assert (off.options.max_tokens, off.options.temperature, len(off.tools)) == (77, 0.0, 1)
     assert (force.options.temperature, force.tools) == (0.0, ())
 
 
 def test_a_second_start_asks_only_what_is_missing(tmp_path: Path):
-    run(Scripted(knows, again=True), Journal(tmp_path / "j"), OFF, cases=SUITE.cases[:4])
+    run(Scripted(knows, again=True), EvalJournal(tmp_path / "j"), OFF, cases=SUITE.cases[:4])
     second = Scripted(knows, again=True)
-    run(second, Journal(tmp_path / "j"), OFF, cases=SUITE.cases[:6])
+    run(second, EvalJournal(tmp_path / "j"), OFF, cases=SUITE.cases[:6])
     first_texts = {case.messages[0].text for case in SUITE.cases[:4]}
     assert len(second.requests) == 2
     assert not first_texts & {asked(request)[0] for request in second.requests}
     third = Scripted(knows, again=True)
-    run(third, Journal(tmp_path / "j"), OFF, cases=SUITE.cases[:6])
+    run(third, EvalJournal(tmp_path / "j"), OFF, cases=SUITE.cases[:6])
     assert third.requests == []
 
 
@@ -82,16 +84,16 @@ def test_an_error_is_recorded_ends_nothing_and_is_asked_again(tmp_path: Path):
         return knows(request)
 
     cases = SUITE.cases[:5]
-    made = run(Scripted(flaky, again=True), Journal(tmp_path / "j"), OFF, cases=cases)
-    found = records(Journal(tmp_path / "j"), OFF)
+    made = run(Scripted(flaky, again=True), EvalJournal(tmp_path / "j"), OFF, cases=cases)
+    found = records(EvalJournal(tmp_path / "j"), OFF)
     assert [each.correct for each in found] == [True, True, False, True, True]
     assert (found[2].fault, found[2].detail) == ("error", "")
     assert "it fell over" in found[2].error
     assert not made.given_up
     again = Scripted(knows, again=True)
-    run(again, Journal(tmp_path / "j"), OFF, cases=cases)
+    run(again, EvalJournal(tmp_path / "j"), OFF, cases=cases)
     assert [asked(request)[0] for request in again.requests] == [bad]
-    assert all(each.correct for each in records(Journal(tmp_path / "j"), OFF))
+    assert all(each.correct for each in records(EvalJournal(tmp_path / "j"), OFF))
 
 
 def test_where_nobody_answers_the_run_gives_up(tmp_path: Path):
@@ -99,7 +101,7 @@ def test_where_nobody_answers_the_run_gives_up(tmp_path: Path):
         raise UpstreamError("nobody is there")
 
     upstream = Scripted(gone, again=True)
-    journal = Journal(tmp_path / "j")
+    journal = EvalJournal(tmp_path / "j")
     made = run(upstream, journal, OFF, FORCE, parallel=1)
     assert made.given_up
     asked = [each for setting in (OFF, FORCE) for each in records(journal, setting)]
@@ -109,7 +111,7 @@ def test_where_nobody_answers_the_run_gives_up(tmp_path: Path):
 
 def test_a_wrong_answer_is_told_with_its_fault_and_the_second_round_is_not_asked(tmp_path: Path):
     upstream = Scripted("I do not know.", again=True)
-    journal = Journal(tmp_path / "j")
+    journal = EvalJournal(tmp_path / "j")
     run(upstream, journal, OFF, cases=[case for case in SUITE.cases if case.category == "rounds"])
     found = records(journal, OFF)
     assert {(each.fault, each.requests, each.text) for each in found} == {("no_call", 1, "I do not know.")}
@@ -119,9 +121,9 @@ def test_retries_are_counted(tmp_path: Path):
     case = next(case for case in SUITE.cases if case.id == "single_1")
     broken = '```json action\n{"tool": "get_weather", "parameters": {"days": "many"}}\n```'
     upstream = Scripted(broken, knows)
-    fixed = Setting("builtin", SUITE.version, "scripted:scripted", mode="force", marks="fixed")
-    run(upstream, Journal(tmp_path / "j"), fixed, cases=[case])
-    (found,) = records(Journal(tmp_path / "j"), fixed)
+    fixed = EvalSetting("builtin", SUITE.version, "scripted:scripted", mode="force", marks="fixed")
+    run(upstream, EvalJournal(tmp_path / "j"), fixed, cases=[case])
+    (found,) = records(EvalJournal(tmp_path / "j"), fixed)
     assert (found.correct, found.requests, found.retries) == (True, 2, 1)
 
 
@@ -134,7 +136,7 @@ class Broken:
     def __init__(self, found: Judgement | None = None) -> None:
         self._found = found
 
-    def judge(self, case: Case, round_: int, answer: Answer) -> Judgement:
+    def judge(self, case: EvalCase, round_: int, answer: ModelAnswer) -> Judgement:
         if self._found is None:
             raise ZeroDivisionError("a bug")
         return Judgement(True, results=tuple("again" for _ in answer.calls))
@@ -146,15 +148,15 @@ class Broken:
 )
 def test_a_judge_that_fails_or_never_ends_costs_its_case_only(tmp_path: Path, suite: Broken, fault: str, error: str):
     case = next(case for case in SUITE.cases if case.id == "single_1")
-    journal = Journal(tmp_path / "j")
+    journal = EvalJournal(tmp_path / "j")
     run(Scripted(knows, again=True), journal, OFF, cases=[case], suite=suite)
     (found,) = journal.of(OFF, [case.id])
     assert (found.correct, found.fault, found.error) == (False, fault, error)
 
 
 def test_tools_that_cannot_be_used_are_an_error_of_their_case(tmp_path: Path):
-    case = Case("bad", "x", SUITE.cases[0].messages, (Tool("f", "", {"type": 3}),))
-    journal = Journal(tmp_path / "j")
+    case = EvalCase("bad", "x", SUITE.cases[0].messages, (Tool("f", "", {"type": 3}),))
+    journal = EvalJournal(tmp_path / "j")
     run(Scripted(knows, again=True), journal, FORCE, cases=[case])
     (found,) = journal.of(FORCE, ["bad"])
     assert (found.correct, found.fault, bool(found.error)) == (False, "error", True)
@@ -162,15 +164,15 @@ def test_tools_that_cannot_be_used_are_an_error_of_their_case(tmp_path: Path):
 
 def test_the_clock_is_read_around_a_case(tmp_path: Path):
     times = iter([10.0, 12.5])
-    journal = Journal(tmp_path / "j")
+    journal = EvalJournal(tmp_path / "j")
     run(Scripted(knows, again=True), journal, OFF, cases=SUITE.cases[:1], clock=lambda: next(times), parallel=1)
     assert [each.seconds for each in records(journal, OFF)] == [2.5]
 
 
 def test_a_run_whose_results_cannot_be_kept_ends(tmp_path: Path):
-    journal = Journal(tmp_path / "folder" / "j")
+    journal = EvalJournal(tmp_path / "folder" / "j")
     (tmp_path / "folder").rmdir()
     upstream = Scripted(knows, again=True)
-    with pytest.raises(UsageError, match="results cannot be kept"):
+    with pytest.raises(UsageError, match="cannot store results"):
         run(upstream, journal, OFF, parallel=2)
     assert len(upstream.requests) <= 2

@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-from toolspeak.evaluation.journal import Record, Setting
-from toolspeak.evaluation.table import compared
+from toolspeak.evaluation.journal import CaseResult, EvalSetting
+from toolspeak.evaluation.report import comparison_table
 
-BASE = Setting("builtin", "1", "m")
+BASE = EvalSetting("builtin", "1", "m")
 
 
-def records(setting: Setting, category: str, right: int, wrong: int, error: str = "") -> list[Record]:
+def records(setting: EvalSetting, category: str, right: int, wrong: int, error: str = "") -> list[CaseResult]:
     made = [
-        Record(setting, f"{category}_{at}", category, at < right, seconds=2.0, output_tokens=10)
+        CaseResult(setting, f"{category}_{at}", category, at < right, seconds=2.0, output_tokens=10)
         for at in range(right + wrong)
     ]
-    return [*made, *([Record(setting, f"{category}_e", category, False, error=error)] if error else [])]
+    return [*made, *([CaseResult(setting, f"{category}_e", category, False, error=error)] if error else [])]
 
 
 def test_each_cell_says_how_many_were_asked_and_how_sure_it_is():
-    native = Setting("builtin", "1", "m", mode="off")
-    inline = Setting("builtin", "1", "m", mode="force", plan="inline", constrain=False, dialect="hermes")
-    text = compared(
+    native = EvalSetting("builtin", "1", "m", mode="off")
+    inline = EvalSetting("builtin", "1", "m", mode="force", plan="inline", constrain=False, dialect="hermes")
+    text = comparison_table(
         [
             (native, [*records(native, "one", 8, 2), *records(native, "other", 9, 9)]),
             (inline, records(inline, "two", 0, 1, error="gone")),
@@ -37,7 +37,7 @@ def test_each_cell_says_how_many_were_asked_and_how_sure_it_is():
 
 
 def test_a_way_is_called_as_it_is_asked_for():
-    force = Setting("builtin", "1", "m", mode="force", plan="decision", marks="fixed", adapter="a.gguf 0123")
+    force = EvalSetting("builtin", "1", "m", mode="force", plan="decision", marks="fixed", adapter="a.gguf 0123")
     assert force.way == "decision+grammar fixed marks with a.gguf 0123"
     assert force.label == "force decision fixed marks with a.gguf 0123"
-    assert Setting("builtin", "1", "m", mode="fallback", plan="inline").way == "fallback"
+    assert EvalSetting("builtin", "1", "m", mode="fallback", plan="inline").way == "fallback"

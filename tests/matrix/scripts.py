@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tests.matrix.rules import AGAIN, ANSWER, FIRST, REFUSAL, SEARCH, WEATHER, Cell
-from tests.turns import NONCE
+from tests.offline_turn import NONCE
 from toolspeak.core.events import (
     CallArgs,
     CallEnd,

@@ -6,16 +6,17 @@ from functools import cache
 
 import pytest
 
+from tests.cases import check_each
 from tests.matrix import rules
 from tests.matrix.rules import Cell, Expected, expected
 from tests.matrix.scripts import Model, first_text
+from tests.offline_turn import STAMP, Play, carry_out, engine_for, user
 from tests.requirements import REQUIREMENTS
-from tests.turns import STAMP, Play, carry_out, engine_for, user
 from toolspeak.core.events import Finish, Reply, UsageSeen, fold
 from toolspeak.core.types import Request, Tool, ToolChoice, Usage
 from toolspeak.engine.planning.capabilities import Profile
 from toolspeak.engine.planning.strategy import Settings
-from toolspeak.engine.turn.actions import Outcome
+from toolspeak.engine.turn.actions import TurnOutcome
 
 CELLS = [cell for cell in rules.cells() if cell not in rules.VOID]
 
@@ -68,7 +69,7 @@ class Played:
         )
         events, outcome, asked = carry_out(engine, model, 0)
         self.events = events
-        self.outcome: Outcome = outcome
+        self.outcome: TurnOutcome = outcome
         self.asked: list[Request] = asked
         self.reply: Reply = fold(events)
 
@@ -105,7 +106,7 @@ def test_the_rules_cover_every_cell_of_the_matrix():
 
 
 @pytest.mark.requirement("A3", "A9", "A10", "A12", "A14", "B5", "B6", "B7", "B8", "B9", "B10", "B11", "D7", "E1", "E3")
-@pytest.mark.parametrize("cell", CELLS, ids=str)
+@check_each("cell", CELLS, ids=str)
 def test_a_turn_comes_to_what_the_rules_say(cell: Cell):
     for chunk in _CHUNKS[cell.stream]:
         played = _played(cell, chunk)
@@ -114,7 +115,7 @@ def test_a_turn_comes_to_what_the_rules_say(cell: Cell):
 
 
 @pytest.mark.requirement("B8", "B11")
-@pytest.mark.parametrize("cell", [cell for cell in CELLS if cell.stream], ids=str)
+@check_each("cell", [cell for cell in CELLS if cell.stream], ids=str)
 def test_a_stream_comes_to_the_same_however_it_is_cut_and_as_if_it_had_not_been_streamed(cell: Cell):
     whole, *cut = [_played(cell, chunk).reply for chunk in _CHUNKS[True]]
     for other in cut:
@@ -127,7 +128,7 @@ def test_a_stream_comes_to_the_same_however_it_is_cut_and_as_if_it_had_not_been_
 
 
 @pytest.mark.requirement("A4", "A9", "A11")
-@pytest.mark.parametrize("cell", CELLS, ids=str)
+@check_each("cell", CELLS, ids=str)
 def test_every_turn_ends_once_counts_its_tokens_and_numbers_its_calls(cell: Cell):
     played = _played(cell, 0)
     ends = [event for event in played.events if isinstance(event, Finish)]

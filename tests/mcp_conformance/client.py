@@ -20,7 +20,7 @@ from toolspeak.core.types import JSONObject, JSONValue
 from toolspeak.key_value import MemoryState
 from toolspeak.tools.base import CallContext
 from toolspeak.tools.mcp.config import McpServer, OAuth
-from toolspeak.tools.mcp.oauth import Returned, Tokens
+from toolspeak.tools.mcp.oauth import LoginCallback, Tokens
 from toolspeak.tools.mcp.servers import McpServers
 
 SAMPLES: dict[str, JSONValue] = {
@@ -49,9 +49,9 @@ class Person:
         async with httpx2.AsyncClient(follow_redirects=False) as browser:
             self._location = (await browser.get(url)).headers["location"]
 
-    async def returned(self) -> Returned:
+    async def returned(self) -> LoginCallback:
         found = {name: values[0] for name, values in parse_qs(urlsplit(self._location).query).items()}
-        return Returned(found["code"], found["state"], found.get("iss"))
+        return LoginCallback(found["code"], found["state"], found.get("iss"))
 
 
 def server(url: str, folder: str) -> McpServer:

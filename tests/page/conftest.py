@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.page.served import Served, served
+from tests.page.page_server import Served, served
 
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 #: Milliseconds for anything that a test waits for.

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.page.conftest import unfold
-from tests.page.served import Served
+from tests.page.page_server import Served
 
 pytestmark = [pytest.mark.system("browser"), pytest.mark.requirement("H2")]
 
@@ -46,7 +46,7 @@ def test_text_and_calls_are_shown_while_they_come(page: Any):
     page.locator(".live").get_by_text("It takes a while, and then").wait_for()
     assert page.locator(".composer button").inner_text() == "Cancel"
     page.click(".composer button")
-    page.locator(".notice.warn").get_by_text("Interrupted").wait_for()
+    page.locator(".notice.warn").get_by_text("Stopped").wait_for()
     assert "It takes a while" in page.locator(".answer .text").inner_text()  # what had come is kept
     assert page.locator(".composer button").inner_text() == "Send"
 
@@ -56,7 +56,7 @@ def test_a_question_can_be_edited_and_sent_again(page: Any, server: Served):
     ask(page, "hello again")
     page.locator(".question button").first.click()
     page.fill(".edit textarea", "Show some markdown")
-    page.get_by_role("button", name="Send again").click()
+    page.get_by_role("button", name="Resend").click()
     page.locator(".text h3").wait_for()
     assert page.locator(".exchange").count() == 1
     texts = [message.text for message in server.script.asked[-1].messages if message.role == "user"]
@@ -80,9 +80,9 @@ def test_why_there_was_no_call_is_one_line(page: Any):
     exchange = ask(page, "Show an example of a call")
     exchange.get_by_role("button", name="Why was there no call?").click()
     line = exchange.locator(".about .notice")
-    line.get_by_text("was not taken for a call").wait_for()
+    line.get_by_text("was not accepted as a call").wait_for()
     assert "\n" not in line.inner_text().strip()
-    assert "there is no tool of that name" in line.inner_text()  # words, and not the name of a rule
+    assert "there is no tool with that name" in line.inner_text()  # words, and not the name of a rule
 
 
 @pytest.mark.requirement("H6")
@@ -116,14 +116,14 @@ def test_mode_plan_and_dialect_are_those_chosen(page: Any, server: Served):
 def test_for_a_tool_of_ones_own_one_is_asked_what_it_answers(page: Any, server: Served):
     page.click(".tools summary")
     schema = '[{"name": "get_weather", "parameters": {"type": "object", "properties": {"city": {"type": "string"}}}}]'
-    page.get_by_label("Your own tools, as JSON schemas").fill(schema)
+    page.get_by_label("Your own tools (JSON Schema)").fill(schema)
     assert "get_weather" in page.locator(".picker [role=status]").first.inner_text()
     page.click(".tools summary")
     server.script.calls["weather"] = ("get_weather", {"city": "Oslo"})
     page.fill(FIELD, "How is the weather?")
     page.press(FIELD, "Enter")
-    page.get_by_label('What does get_weather({"city":"Oslo"}) answer?').fill("sunny")
-    page.get_by_role("button", name="Give this result").click()
+    page.get_by_label('get_weather was called with {"city":"Oslo"}. What should it return?').fill("sunny")
+    page.get_by_role("button", name="Send result").click()
     page.locator(".about").wait_for()
     unfold(page.locator("details.round summary"))
     page.locator("details.round").get_by_text("sunny").first.wait_for()
@@ -148,14 +148,14 @@ def test_a_call_that_the_limit_cut_off_is_told_as_that_and_not_answered(page: An
 
     page.route("**/v1/chat/completions", answer)
     told = ask(page, "What time is it?").locator(".notice.bad").inner_text()
-    assert "cut the answer off inside a call of `clock`; nothing was run" in told
+    assert "reached the token limit inside a call of `clock`; the call was not run" in told
     assert len(asked) == 1
 
 
 def test_an_upstream_that_fails_is_told(page: Any):
     page.get_by_role("combobox", name="Model", exact=True).fill("nobody-has-this")
     exchange = ask(page, "hello")
-    assert "The answer failed" in exchange.locator(".notice.bad").inner_text()
+    assert "Request failed" in exchange.locator(".notice.bad").inner_text()
     assert "nobody-has-this" in exchange.locator(".notice.bad").inner_text()
     exchange.get_by_role("link", name="Inspect").click()
     page.locator(".one .notice.bad").first.wait_for()
@@ -204,24 +204,24 @@ def test_escape_cancels_wherever_the_focus_is_and_sending_again_waits_for_the_en
     page.fill(FIELD, "linger over it")
     page.press(FIELD, "Enter")
     page.locator(".live").wait_for()
-    page.get_by_role("button", name="Send again").click()
-    page.locator(".edit").get_by_text("An answer is still coming").wait_for()
+    page.get_by_role("button", name="Resend").click()
+    page.locator(".edit").get_by_text("Wait for the current answer").wait_for()
     assert page.locator(".exchange").count() == 2
     page.locator(".edit textarea").press("Escape")
-    page.locator(".notice.warn").get_by_text("Interrupted").wait_for()
+    page.locator(".notice.warn").get_by_text("Stopped").wait_for()
 
 
 @pytest.mark.parametrize(
     ("written", "why"),
     [
-        ("nojson", "This is no list of tools"),
-        ('["clock"]', "each must be an object"),
-        ('[{"name": "two words"}]', "each needs a `name`"),
+        ("nojson", "Not a valid list of tools"),
+        ('["clock"]', "each tool must be an object"),
+        ('[{"name": "two words"}]', "each tool needs a `name`"),
         ('[{"name": "get_weather", "parameters": "city"}]', "the `parameters` of get_weather must be an object"),
     ],
 )
 def test_nothing_is_sent_without_own_tools_that_cannot_be_read(page: Any, server: Served, written: str, why: str):
-    own = page.get_by_label("Your own tools, as JSON schemas")
+    own = page.get_by_label("Your own tools (JSON Schema)")
     page.click(".tools summary")
     own.fill(written)
     page.keyboard.press("Escape")
@@ -241,14 +241,14 @@ def test_nothing_is_sent_without_own_tools_that_cannot_be_read(page: Any, server
 def test_a_server_that_runs_no_tools_has_no_heading_for_them(page: Any):
     with page.expect_response("**/toolspeak/tools"):
         page.click(".tools summary")
-    page.get_by_text("To try things out, in this page").wait_for()
-    assert not page.get_by_text("The server runs").is_visible()
+    page.get_by_text("Demo tools (run in your browser)").wait_for()
+    assert not page.get_by_text("Server tools").is_visible()
 
 
 def test_an_own_tool_named_like_another_is_told(page: Any):
     page.click(".tools summary")
-    page.get_by_label("Your own tools, as JSON schemas").fill('[{"name": "clock"}]')
+    page.get_by_label("Your own tools (JSON Schema)").fill('[{"name": "clock"}]')
     said = page.locator(".picker [role=status]").first
-    assert "more than one tool named clock" in said.inner_text()
+    assert "Duplicate tool name: clock" in said.inner_text()
     page.locator(".picker input[type=checkbox]").first.uncheck()
-    assert "more than one" not in said.inner_text()
+    assert "Duplicate" not in said.inner_text()

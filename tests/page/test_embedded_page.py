@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from tests.served import served_as_it_comes
-from toolspeak.server.process.control_file import doors
+from tests.serve_process import served_as_it_comes
+from toolspeak.server.process.control_file import running_servers
 from toolspeak.upstreams.embedded.weights import DEFAULT
 
 pytestmark = [pytest.mark.system("browser"), pytest.mark.requirement("H1", "H2")]
@@ -27,9 +27,9 @@ def serving(tmp_path: Path) -> Iterator[tuple[str, str]]:
     if not any(cache.glob("*.gguf")):
         pytest.skip(f"the weights of {DEFAULT} are not in the cache")
     with served_as_it_comes(tmp_path) as url:
-        (door,) = doors(tmp_path / "toolspeak" / "servers")
+        (door,) = running_servers(tmp_path / "toolspeak" / "servers")
         yield url, door.token
-    assert doors(tmp_path / "toolspeak" / "servers") == []
+    assert running_servers(tmp_path / "toolspeak" / "servers") == []
 
 
 def test_the_embedded_model_answers_and_can_be_inspected(browser: Any, serving: tuple[str, str]):

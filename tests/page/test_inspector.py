@@ -7,9 +7,9 @@ from urllib.error import HTTPError
 
 import pytest
 
-from tests.page.asking import asked, told
 from tests.page.conftest import drawn
-from tests.page.served import REFUSAL, Served
+from tests.page.http_requests import asked, told
+from tests.page.page_server import REFUSAL, Served
 from tests.page.test_chat import FIELD, ask
 
 pytestmark = [pytest.mark.system("browser"), pytest.mark.requirement("H3")]
@@ -27,7 +27,7 @@ def show(page: Any, what: str) -> None:
 
 def test_requests_show_up_while_one_looks(page: Any, server: Served):
     page.goto(f"{server.url}/#/inspector")
-    page.locator(".rows-told").get_by_text("0 requests").wait_for()
+    page.locator(".rows-summary").get_by_text("0 requests").wait_for()
     asked(server, "what time is it?")
     page.locator(".rows-row").wait_for()
     assert "small-model" in page.locator(".rows-row").inner_text()
@@ -59,13 +59,13 @@ def test_a_request_that_runs_is_marked_and_shown_once_it_is_answered(page: Any, 
     row = page.locator(".rows-row").filter(has=page.get_by_text("running", exact=True))
     row.wait_for()
     assert "small-model" in row.inner_text()
-    page.locator(".rows-told").get_by_text("and 1 running").wait_for()
+    page.locator(".rows-summary").get_by_text(", 1 running").wait_for()
     identifier = row.get_attribute("data-key")
     row.click()
     page.get_by_text("This request is still running").wait_for()
     page.get_by_role("link", name="Chat").click()
     page.click(".composer button")
-    page.locator(".notice.warn").get_by_text("Interrupted").wait_for()
+    page.locator(".notice.warn").get_by_text("Stopped").wait_for()
     page.goto(f"{server.url}/#/inspector/{identifier}")
     page.locator(".one").get_by_text(identifier).wait_for()
     row.wait_for(state="detached")
@@ -96,7 +96,7 @@ def test_the_list_can_be_filtered(page: Any, server: Served):
     page.press(FIELD, "Enter")
     page.locator(".live").get_by_text("It takes a while").wait_for()
     page.click(".composer button")  # which does not wait for the end
-    page.locator(".notice.warn").get_by_text("Interrupted").wait_for()
+    page.locator(".notice.warn").get_by_text("Stopped").wait_for()
     lines = told(server, "/toolspeak/requests")["requests"]  # also those of other tests
     page.goto(f"{server.url}/#/inspector")
     page.locator(".rows-row").first.wait_for()
@@ -104,17 +104,17 @@ def test_the_list_can_be_filtered(page: Any, server: Served):
     def assert_shown(what: str, matching: list[dict[str, Any]]) -> None:
         show(page, what)
         count = f"{len(matching)} request{'s' if len(matching) > 1 else ''}"
-        page.locator(".rows-told").get_by_text(f"{count} of {len(lines)}").wait_for()
+        page.locator(".rows-summary").get_by_text(f"{count} of {len(lines)}").wait_for()
         # Two filters may leave as many: the count alone does not say that the list is drawn.
         page.locator(f'.rows-row[data-key="{matching[0]["id"]}"]').wait_for()
         shown = page.locator(".rows-row").evaluate_all("rows => rows.map((row) => row.dataset.key)")
         assert shown == [line["id"] for line in matching][: len(shown)] != []  # the rest is drawn when it is in sight
 
-    assert_shown("with a retry", [line for line in lines if line["retries"]])
-    assert_shown("with a repair", [line for line in lines if line["repairs"]])
-    assert_shown("with an error", [line for line in lines if line["outcome"] == "error"])
-    assert_shown("left by the client", [line for line in lines if line["status"] == 499])
-    page.locator(".rows-row .badge").get_by_text("client left").first.wait_for()
+    assert_shown("Retried", [line for line in lines if line["retries"]])
+    assert_shown("Repaired", [line for line in lines if line["repairs"]])
+    assert_shown("Error", [line for line in lines if line["outcome"] == "error"])
+    assert_shown("Client disconnected", [line for line in lines if line["status"] == 499])
+    page.locator(".rows-row .badge").get_by_text("client disconnected").first.wait_for()
     show(page, "")
     page.get_by_role("combobox", name="Plan", exact=True).select_option("pass")
     page.locator(".rows-row .badge").get_by_text("no tools").first.wait_for()
@@ -126,16 +126,16 @@ def test_the_list_can_be_filtered(page: Any, server: Served):
 
 def test_candidates_are_marked_where_they_stand(page: Any, server: Served):
     one = opened(page, server, asked(server, "Show an example of a call")["id"])
-    marks = one.locator("mark.found")
+    marks = one.locator("mark.candidate-mark")
     assert marks.all_inner_texts() == [
         '```json\n{"tool": "clock", "parameters": {}}\n```',
         '<tool_call>{"name": "clocks", "arguments": {}}</tool_call>',
     ]
-    names = one.locator(".found-name").all_inner_texts()
+    names = one.locator(".candidate-label").all_inner_texts()
     assert names == ["1 · clock: rejected", "2 · clocks: rejected"]
     listed = one.locator(".candidates > li")
-    assert "the model went on after it" in listed.nth(0).inner_text()
-    assert "there is no tool of that name" in listed.nth(1).inner_text()
+    assert "the model continued after it" in listed.nth(0).inner_text()
+    assert "there is no tool with that name" in listed.nth(1).inner_text()
     assert "near_miss" in listed.nth(1).inner_text()  # it meant `clock`
     listed.nth(1).get_by_text("Evidence").click()
     assert "wrapper" in listed.nth(1).locator(".evidence").inner_text()
@@ -143,14 +143,16 @@ def test_candidates_are_marked_where_they_stand(page: Any, server: Served):
 
 def test_a_repair_is_shown_as_one(page: Any, server: Served):
     one = opened(page, server, asked(server, "repair it")["id"])
-    assert one.locator(".found-name").inner_text() == "1 · clock: repaired"
+    assert one.locator(".candidate-label").inner_text() == "1 · clock: repaired"
     assert "trailing_comma" in one.locator(".candidates").inner_text()
 
 
 def test_places_hold_behind_characters_of_any_width(page: Any, server: Served):
     server.script.more["wide"] = 'Größe 🦜 日本 𝒳 <tool_call>{"name": "clocks", "arguments": {}}</tool_call> 🦜'
     one = opened(page, server, asked(server, "something wide")["id"])
-    assert one.locator("mark.found").inner_text() == '<tool_call>{"name": "clocks", "arguments": {}}</tool_call>'
+    assert (
+        one.locator("mark.candidate-mark").inner_text() == '<tool_call>{"name": "clocks", "arguments": {}}</tool_call>'
+    )
 
 
 def test_retries_stand_side_by_side(page: Any, server: Served):
@@ -158,7 +160,7 @@ def test_retries_stand_side_by_side(page: Any, server: Served):
     attempts = one.locator(".attempt")
     assert attempts.count() == 2
     assert REFUSAL in attempts.nth(0).inner_text()
-    assert "Asked again: the model refused" in attempts.nth(0).inner_text()
+    assert "Retried: " in attempts.nth(0).inner_text()
     assert "accepted" in attempts.nth(1).inner_text()
     first, second = (attempts.nth(index).bounding_box() for index in range(2))
     assert first["y"] == second["y"] and first["x"] < second["x"]
@@ -166,9 +168,9 @@ def test_retries_stand_side_by_side(page: Any, server: Served):
 
 def test_what_was_sent_to_us_and_by_us_can_be_read(page: Any, server: Served):
     one = opened(page, server, asked(server, "hello there")["id"])
-    one.get_by_text("What the client sent").click()
+    one.get_by_text("Request from the client").click()
     assert '"content": "hello there"' in one.locator(".section").inner_text()
-    one.get_by_text("What went upstream").click()
+    one.get_by_text("Sent to the model").click()
     sent = one.locator(".attempt").inner_text()
     assert "json action" in sent and "hello there" in sent
     assert (
@@ -186,15 +188,15 @@ def test_a_replay_with_another_policy_is_compared(page: Any, server: Served):
     one = opened(page, server, asked(server, "Show an example of a call")["id"])
     before = len(server.script.asked)
     page.locator(".replay").get_by_role("combobox", name="Policy", exact=True).select_option("eager")
-    page.get_by_role("button", name="Replay").click()
+    page.get_by_role("button", name="Re-run").click()
     table = one.locator(".compare")
     table.wait_for()
     assert len(server.script.asked) == before + 1
     row = table.locator("tr", has_text="calls")
     assert row.locator("td").all_inner_texts()[0] == "none"
     assert "clock({})" in row.locator("td.changed").inner_text()  # accepted now
-    one.get_by_text("Open the replay as a request of its own").click()
-    page.locator(".one").get_by_text("This repeats").wait_for()
+    one.get_by_text("Open the re-run as a separate request").click()
+    page.locator(".one").get_by_text("Re-run of").wait_for()
 
 
 @pytest.mark.requirement("H3")
@@ -204,7 +206,7 @@ def test_a_replay_with_another_plan_and_model_asks_that_model(page: Any, server:
     replay = page.locator(".replay")
     replay.get_by_role("combobox", name="Plan", exact=True).select_option("decision")
     replay.get_by_role("combobox", name="Model", exact=True).select_option("other-model")
-    replay.get_by_role("button", name="Replay").click()
+    replay.get_by_role("button", name="Re-run").click()
     page.locator(".compare").wait_for()
     assert server.script.asked[-1].model == "other-model"
     lines = told(server, "/toolspeak/requests")["requests"]
@@ -241,7 +243,7 @@ def test_while_a_request_loads_nothing_of_another_one_can_be_replayed(page: Any,
     detail.get_by_text("Loading").wait_for()
     assert detail.get_attribute("aria-busy") == "true"
     assert before not in detail.inner_text()
-    assert page.get_by_role("button", name="Replay").count() == 0
+    assert page.get_by_role("button", name="Re-run").count() == 0
     held[0].continue_()
     page.locator(".one").get_by_text(wanted).wait_for()
     assert detail.get_attribute("aria-busy") == "false"
@@ -262,12 +264,12 @@ def test_looking_at_many_requests_lists_each_once_and_asks_in_one_loop(page: Any
 
 def test_a_session_that_has_ended_leads_back_to_the_form(page: Any, server: Served):
     page.goto(f"{server.url}/#/inspector")
-    page.locator(".rows-told").wait_for()
+    page.locator(".rows-summary").wait_for()
     page.context.clear_cookies()
-    page.locator(".notice.warn").get_by_text("Your session has ended").wait_for()
-    page.get_by_label("Link or code").fill(server.link())
-    page.get_by_role("button", name="Open").click()
-    page.locator(".rows-told").wait_for()
+    page.locator(".notice.warn").get_by_text("Your session has expired").wait_for()
+    page.get_by_label("One-time link or admin key").fill(server.link())
+    page.get_by_role("button", name="Sign in").click()
+    page.locator(".rows-summary").wait_for()
 
 
 def test_the_chat_notices_that_the_session_has_ended_and_keeps_what_was_said(page: Any, server: Served):
@@ -276,8 +278,8 @@ def test_the_chat_notices_that_the_session_has_ended_and_keeps_what_was_said(pag
     page.context.clear_cookies()
     page.fill(FIELD, "hello again")
     page.press(FIELD, "Enter")
-    page.get_by_label("Link or code").fill(server.link())
-    page.get_by_role("button", name="Open").click()
+    page.get_by_label("One-time link or admin key").fill(server.link())
+    page.get_by_role("button", name="Sign in").click()
     page.locator(".exchange").wait_for()
     assert page.locator(FIELD).input_value() == "hello again"
 

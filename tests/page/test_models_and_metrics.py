@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from tests.page.asking import asked
 from tests.page.conftest import watched
-from tests.page.served import MODELS, Served
+from tests.page.http_requests import asked
+from tests.page.page_server import MODELS, Served
 
 pytestmark = [pytest.mark.system("browser")]
 
@@ -32,7 +32,7 @@ def test_profiles_say_how_they_were_learned(page: Any, server: Served):
     card = page.locator(".model").first
     assert "mode is force" in card.inner_text()
     assert "is not in the table" in card.inner_text()
-    card.get_by_text("The whole profile").click()
+    card.get_by_text("Full profile").click()
     assert "capability" in card.inner_text()
 
 
@@ -40,10 +40,10 @@ def test_profiles_say_how_they_were_learned(page: Any, server: Served):
 def test_a_probe_shows_how_far_it_is_and_what_it_found(page: Any, server: Served):
     page.goto(f"{server.url}/#/models")
     page.get_by_role("button", name="Probe small-model").click()
-    page.locator(".model").first.get_by_text("What the probe found").wait_for()
+    page.locator(".model").first.get_by_text("Probe results").wait_for()
     card = page.locator(".model").first
     assert "never" not in card.inner_text()
-    card.get_by_text("What the probe found").click()
+    card.get_by_text("Probe results").click()
     assert card.locator("tbody tr").count() >= 3
 
 
@@ -51,7 +51,7 @@ def test_results_of_an_evaluation_become_a_chart(page: Any, server: Served, tmp_
     file = tmp_path / "results.json"
     file.write_text(json.dumps(RESULTS))
     page.goto(f"{server.url}/#/models")
-    page.get_by_label("Open a results.json").set_input_files(str(file))
+    page.get_by_label("Open results.json").set_input_files(str(file))
     chart = page.locator("figure.chart svg")
     chart.wait_for()
     assert chart.get_attribute("aria-label") == "force inline: all 80 %, simple 40 %"
@@ -60,8 +60,8 @@ def test_results_of_an_evaluation_become_a_chart(page: Any, server: Served, tmp_
     assert widths[0] == pytest.approx(2 * widths[1])
     other = tmp_path / "other.json"
     other.write_text("[]")
-    page.get_by_label("Open a results.json").set_input_files(str(other))
-    page.locator(".notice.bad").get_by_text("holds no results").wait_for()
+    page.get_by_label("Open results.json").set_input_files(str(other))
+    page.locator(".notice.bad").get_by_text("does not contain results").wait_for()
 
 
 #: How high the words of a drawing must be on the screen, in pixels: below that nobody reads them.
@@ -99,7 +99,7 @@ def test_the_words_of_charts_can_be_read_on_a_phone(
     for part in ("metrics", "models"):
         page.goto(f"{server.url}/#/{part}")
         if part == "models":
-            page.get_by_label("Open a results.json").set_input_files(str(file))
+            page.get_by_label("Open results.json").set_input_files(str(file))
         page.locator("figure.chart svg text >> visible=true").first.wait_for()
         words = page.evaluate(WORDS)
         assert [text for size, _, text in words if size < READABLE] == []
@@ -123,7 +123,7 @@ def test_charts_are_drawn_anew_for_another_width(page: Any, server: Served):
 @pytest.mark.requirement("H4")
 def test_numbers_are_those_of_what_was_asked(page: Any, server: Served):
     page.goto(f"{server.url}/#/metrics")
-    page.get_by_text("Nothing was asked in this time.").or_(page.locator(".tiles")).wait_for()
+    page.get_by_text("No requests in this period.").or_(page.locator(".tiles")).wait_for()
     for question in ("refuse, please", "repair it", "hello"):
         asked(server, question, model="other-model")
     asked(server, "hello", model="other-model", tools=None)
@@ -131,14 +131,14 @@ def test_numbers_are_those_of_what_was_asked(page: Any, server: Served):
     page.get_by_role("combobox", name="Model", exact=True).select_option("other-model")
     tiles = page.locator(".tiles")
     told = {tile.split("\n")[0]: tile.split("\n")[1:] for tile in tiles.locator(".tile").all_inner_texts()}
-    assert told["requests"] == ["4", "0 with an error"]
+    assert told["requests"] == ["4", "0 failed"]
     assert told["emulated"] == ["100 %", "of 3 with tools"]
-    assert told["calls"] == ["2", "1 requests without one"]
+    assert told["calls"] == ["2", "1 requests without a call"]
     assert told["retries"] == ["1", "1 refusal"]
     assert told["repairs"][0] == "1"
-    assert told["tokens"] == ["750", "150 written"]
+    assert told["tokens"] == ["750", "150 output"]
     assert page.locator("figure.chart").count() == 4
     chart = page.locator("figure.chart").first
     assert chart.locator("svg").get_attribute("aria-label") == "Requests: emulated 3, native 0, without tools 1"
-    chart.get_by_text("As a table").click()
+    chart.get_by_text("Show as table").click()
     assert chart.locator("tbody tr").count() == 48

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from tests.page.asking import asked
 from tests.page.conftest import unfold, watched
-from tests.page.served import Served
+from tests.page.http_requests import asked
+from tests.page.page_server import Served
 from tests.page.test_chat import ask
 from tests.page.test_models_and_metrics import RESULTS
 
@@ -69,8 +69,8 @@ def test_the_page_can_be_shown(browser: Any, server: Served, faults: list[str], 
     taken(page, "page-inspector", tmp_path)
     page.goto(f"{server.url}/#/models")
     page.get_by_role("button", name="Probe small-model").click()
-    page.locator(".model").first.get_by_text("What the probe found").click()
-    page.get_by_label("Open a results.json").set_input_files(evaluated(tmp_path))
+    page.locator(".model").first.get_by_text("Probe results").click()
+    page.get_by_label("Open results.json").set_input_files(evaluated(tmp_path))
     page.locator("figure.chart").first.wait_for()
     page.set_viewport_size({"width": 1200, "height": 1500})
     page.locator(".scroll").evaluate("place => place.scrollTop = 0")

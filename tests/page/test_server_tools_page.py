@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.page.conftest import unfold, watched
-from tests.page.served import Served, served
+from tests.page.page_server import Served, served
 from tests.page.test_chat import FIELD, ask
 from toolspeak.server.proxy.tool_loop.loop import LoopTools
 from toolspeak.server.proxy.upstream_router import PAGE
@@ -37,7 +37,7 @@ def chosen(page: Any, *names: str) -> None:
 
 def test_a_tool_of_the_server_is_chosen_runs_there_and_is_shown(page: Any, server: Served):
     chosen(page, "read_file")
-    page.locator(".tools summary").get_by_text("4 tools").wait_for()
+    page.locator(".tools summary").get_by_text("Tools (4)").wait_for()
     exchange = ask(page, "What is in my notes?")
     rounds = exchange.locator("details.round")
     assert "Round 1" in rounds.inner_text() and "read_file" in rounds.inner_text()
@@ -49,7 +49,7 @@ def test_a_tool_of_the_server_is_chosen_runs_there_and_is_shown(page: Any, serve
     said = "\n".join(message.text for message in server.script.asked[-1].messages)
     assert "Buy milk." in said  # what was found out goes along
     exchange.get_by_role("link", name="Inspect", exact=True).click()
-    page.get_by_title("tools ran in the server").wait_for()
+    page.get_by_title("tools running on the server").wait_for()
 
 
 def test_what_is_not_chosen_is_not_offered(page: Any, server: Served):
@@ -69,8 +69,8 @@ def test_what_a_tool_may_not_do_is_an_error_that_the_model_sees(page: Any, serve
 def test_two_tools_of_one_name_are_told_before_anything_is_asked(page: Any, server: Served):
     chosen(page, "read_file")
     page.click(".tools summary")
-    page.get_by_label("Your own tools, as JSON schemas").fill('[{"name": "read_file"}]')
-    page.locator(".picker").first.get_by_text("There is more than one tool named read_file").wait_for()
+    page.get_by_label("Your own tools (JSON Schema)").fill('[{"name": "read_file"}]')
+    page.locator(".picker").first.get_by_text("Duplicate tool name: read_file").wait_for()
 
 
 def test_who_may_not_use_them_is_told_why(browser: Any, faults: list[str], tmp_path: Path):

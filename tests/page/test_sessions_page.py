@@ -13,14 +13,14 @@ import pytest
 from click.testing import CliRunner
 
 from tests.page.conftest import unfold, watched
-from tests.page.served import Served, served
+from tests.page.page_server import Served, served
 from tests.page.test_chat import ask
-from tests.page.test_safety import PAYLOADS, inert
+from tests.page.test_page_injection import PAYLOADS, inert
 from toolspeak.cli.sessions import command as sessions
 from toolspeak.core.types import Message, TextPart, ToolCall, ToolResult
 from toolspeak.engine.rounds.transcript import Answer, CallRecord, Round
 from toolspeak.key_value import MemoryState
-from toolspeak.server.access.api_keys import Keys
+from toolspeak.server.access.api_keys import ApiKeys
 from toolspeak.store import open_store
 
 pytestmark = [pytest.mark.system("browser"), pytest.mark.requirement("H2")]
@@ -76,7 +76,7 @@ def test_without_a_store_the_list_says_so(page: Any):
 def test_a_chat_outlives_the_server_and_is_nobody_elses(browser: Any, faults: list[str], tmp_path: Path):
     pytest.importorskip("sqlalchemy")
     url = f"sqlite:///{tmp_path / 'sessions.db'}"
-    keys = Keys(MemoryState())
+    keys = ApiKeys(MemoryState())
     with served(store=url, keys=keys) as server:
         page = opened(browser, server, server.link(), faults)
         ask(page, "What time is it in Oslo, and what is 17 times 23?")
@@ -95,11 +95,11 @@ def test_a_chat_outlives_the_server_and_is_nobody_elses(browser: Any, faults: li
         unfold(page.locator("details.round summary"))
         assert "17 * 23" in page.locator("details.round").inner_text()
         other = opened(browser, server, server.url, faults)
-        other.get_by_label("Link or code").fill(keys.new("other", admin=True)[1])
-        other.get_by_role("button", name="Open").click()
+        other.get_by_label("One-time link or admin key").fill(keys.new("other", admin=True)[1])
+        other.get_by_role("button", name="Sign in").click()
         other.wait_for_selector(".composer")
         other.get_by_text("Sessions", exact=True).click()
-        other.locator(".sessions").get_by_text("No session.").wait_for()
+        other.locator(".sessions").get_by_text("No sessions.").wait_for()
     told = CliRunner().invoke(sessions, ["--store", url, "list", "--json"])
     (info,) = json.loads(told.stdout)
     assert info["title"] == "What time is it in Oslo, and what is 17 times 23?"
@@ -120,7 +120,7 @@ def test_a_page_that_is_closed_while_an_answer_comes_keeps_what_has_come(
         listed(page, "linger over it")
         page.locator(".session").click()
         page.get_by_text("It takes a while, and then").wait_for()
-        page.get_by_text("Interrupted.").wait_for()
+        page.get_by_text("Stopped. The partial answer is kept.").wait_for()
 
 
 def test_a_store_that_fails_is_told_and_the_chat_goes_on(browser: Any, faults: list[str], tmp_path: Path):
@@ -129,14 +129,14 @@ def test_a_store_that_fails_is_told_and_the_chat_goes_on(browser: Any, faults: l
     with served(store=f"sqlite:///{tmp_path / 'sessions.db'}") as server:
         page = opened(browser, server, server.link(), faults)
         ask(page, "hello")
-        page.get_by_text("The server could not keep this yet").wait_for()
+        page.get_by_text("This chat is not saved yet").wait_for()
         ask(page, "hello again")
 
 
 def test_what_could_not_be_kept_is_sent_with_what_comes_next(browser: Any, faults: list[str], tmp_path: Path):
     pytest.importorskip("sqlalchemy")
     url = f"sqlite:///{tmp_path / 'sessions.db'}"
-    notice = "The server could not keep this yet"
+    notice = "This chat is not saved yet"
     with served(store=url) as server:
         page = opened(browser, server, server.link(), faults)
         for question in ("one", "two"):
@@ -217,7 +217,7 @@ def resent(page: Any, old: str, new: str) -> None:
     exchange = page.locator(".exchange").filter(has=page.get_by_text(old, exact=True))
     exchange.get_by_role("button", name="Edit").click()
     page.locator(".edit").get_by_label("Your question").fill(new)
-    page.get_by_role("button", name="Send again").click()
+    page.get_by_role("button", name="Resend").click()
     page.get_by_text("A heading").wait_for()
 
 

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.protocols.streams import cut, fed, joined
+from tests.cases import check_each
+from tests.protocols.stream_helpers import cut, fed, joined
 from tests.protocols.test_anthropic_reply_decoder import EXPECTED, decode, fixture, noted
 from toolspeak.core.events import (
     CallArgs,
@@ -101,7 +102,7 @@ class Counted:
         return self.inner(payload)
 
 
-@pytest.mark.parametrize("odd", [b'"b","c"', b'"b"x', b'"\xff"', b"7"])
+@check_each("odd", [b'"b","c"', b'"b"x', b'"\xff"', b"7"])
 def test_a_run_with_something_else_in_it_is_read_with_care(odd: bytes):
     reads = [TEXT, MORE, MORE + MORE.replace(b'"a"', odd) + MORE, end()]
     slow = read(*(bytes([byte]) for byte in b"".join(reads)))
@@ -124,7 +125,7 @@ def test_bytes_that_are_no_text_are_replaced_and_noted_once():
     bad = MORE.replace(b'"a"', b'"\xff"')
     events = read(TEXT, bad, bad, MORE.replace(b'"a"', b'"\\ud83d!"'), end())
     assert events[:2] == [
-        noted("invalid_text", "characters that are no text were replaced"),
+        noted("invalid_text", "invalid characters were replaced"),
         TextDelta("\ufffd\ufffd\ufffd!"),
     ]
 
@@ -139,7 +140,7 @@ def test_a_body_beyond_the_limit_fails(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(reading, "MAX_BODY", 10)
     decoder = ReplyDecoder(stream=False)
     assert decoder.feed(b'{"a":1') == []
-    assert decoder.feed(b',"b":2') == [Failure("the answer is larger than 10 bytes", body='{"a":1,"b":2')]
+    assert decoder.feed(b',"b":2') == [Failure("the reply is larger than 10 bytes", body='{"a":1,"b":2')]
     assert decoder.feed(b"}") == []
     assert decoder.close() == []
 
@@ -151,26 +152,26 @@ def test_calls_beyond_the_limit_are_left_out(monkeypatch: pytest.MonkeyPatch):
     assert "calls_dropped" in [note.code for note in reply.notes]
 
 
-@pytest.mark.parametrize("stream", [True, False])
-@pytest.mark.parametrize("data", [b"", b"\n\n", b"\xef\xbb\xbf", b"\xef"])
+@check_each("stream", [True, False])
+@check_each("data", [b"", b"\n\n", b"\xef\xbb\xbf", b"\xef"])
 def test_nothing_is_a_truncated_answer(data: bytes, stream: bool):
     assert [one.kind for one in decode(data, stream) if isinstance(one, Failure)] == ["truncated"]
 
 
 def test_a_stream_of_nothing_but_garbage_shows_its_beginning():
     events = decode(b"data: hello\n\ndata: world\n\n")
-    assert events[-1] == Failure("the stream held nothing that could be read", body="hello")
+    assert events[-1] == Failure("the stream contained nothing readable", body="hello")
 
 
-@pytest.mark.parametrize(
+@check_each(
     ("body", "message"),
     [
-        (b'{"delta":7}', "the upstream did not answer with a message"),
-        (b"[" * 100_000, "the upstream did not answer with a message"),
+        (b'{"delta":7}', "the upstream's reply is not a message"),
+        (b"[" * 100_000, "the upstream's reply is not a message"),
         (b'{"error":"out of memory"}', "out of memory"),
-        (b'{"error":{"code":500}}', "the upstream gave an error without a word"),
+        (b'{"error":{"code":500}}', "the upstream returned an error without a message"),
         (b'{"detail":"Not Found"}', "Not Found"),
-        (b'{"error":' * 30 + b'"deep"' + b"}" * 30, "the upstream gave an error without a word"),
+        (b'{"error":' * 30 + b'"deep"' + b"}" * 30, "the upstream returned an error without a message"),
     ],
 )
 def test_an_answer_that_is_none_is_a_failure(body: bytes, message: str):
@@ -203,7 +204,7 @@ def test_the_end_mark_of_other_protocols_says_nothing():
     assert events == [TextDelta("a"), Finish("stop")]
 
 
-@pytest.mark.parametrize("reads", [[CALL], [CALL, OPEN]])
+@check_each("reads", [[CALL], [CALL, OPEN]])
 def test_a_call_that_the_end_of_the_message_ends(reads: list[bytes]):
     events = read(*reads, end("tool_use"))
     assert events[-2:] == [CallEnd(0), Finish("tool_calls")]
@@ -243,7 +244,7 @@ def test_no_json_raises(values: list[tuple[str, dict[str, Any]]]):
 
 
 @pytest.mark.requirement("G3")
-@pytest.mark.parametrize(
+@check_each(
     ("status", "body", "message", "kind"),
     [
         (529, b'{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}', "Overloaded", "upstream"),
@@ -251,10 +252,10 @@ def test_no_json_raises(values: list[tuple[str, dict[str, Any]]]):
         (504, b'{"type":"error","error":{"type":"timeout_error","message":"too slow"}}', "too slow", "timeout"),
         (400, b'[{"error":{"message":"bad"}}]', "bad", "upstream"),
         (500, b"Internal Server Error", "Internal Server Error", "upstream"),
-        (502, b"<html>\n<h1>Bad Gateway", "the upstream answered with status 502", "upstream"),
-        (503, b"", "the upstream answered with status 503", "upstream"),
+        (502, b"<html>\n<h1>Bad Gateway", "the upstream returned status 502", "upstream"),
+        (503, b"", "the upstream returned status 503", "upstream"),
         (413, b"\xff", r"\xff", "upstream"),
-        (400, b"[]", "the upstream answered with status 400", "upstream"),
+        (400, b"[]", "the upstream returned status 400", "upstream"),
     ],
 )
 def test_an_error_answer_tells_what_went_wrong(status: int, body: bytes, message: str, kind: str):
@@ -262,7 +263,7 @@ def test_an_error_answer_tells_what_went_wrong(status: int, body: bytes, message
     assert (failure.message, failure.kind, failure.status) == (message, kind, status)
 
 
-@pytest.mark.parametrize(
+@check_each(
     ("body", "headers"),
     [(b'{"error":"x","request_id":"req_1"}', {}), (b'{"error":"x","request_id":7}', {"request-id": "req_1"})],
 )
@@ -270,7 +271,7 @@ def test_an_error_answer_names_the_request(body: bytes, headers: dict[str, str])
     assert decode_error(400, body, headers).message == "x (request req_1)"
 
 
-@pytest.mark.parametrize(
+@check_each(
     ("kind", "status"),
     [("overloaded_error", 529), ("rate_limit_error", 429), ("timeout_error", 504), ("new_error", 0), (7, 0)],
 )

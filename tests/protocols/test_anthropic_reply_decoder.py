@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from tests.protocols.streams import STYLES, cut, fed, ways, with_bodies
+from tests.cases import check_each
+from tests.protocols.stream_helpers import STYLES, cut, fed, ways, with_bodies
 from toolspeak.core.events import (
     CallArgs,
     CallEnd,
@@ -48,7 +49,7 @@ USED = UsageSeen(Usage(25, 15))
 DONE: list[Event] = [USED, Finish("stop")]
 CALLED: list[Event] = [USED, Finish("tool_calls")]
 STARTED = UsageSeen(Usage(25, 1))
-EARLY = Failure("the stream ended before the answer did", "truncated")
+EARLY = Failure("the stream ended before the reply was complete", "truncated")
 CITATION = {
     "type": "char_location",
     "cited_text": "The grass is green.",
@@ -209,7 +210,7 @@ EXPECTED: dict[str, list[Event]] = {
     "finish_without_message_stop.sse": [TextDelta("Hi"), *DONE],
     "message_stop_without_finish.sse": [
         TextDelta("Hi"),
-        noted("finish_reason_derived", "the upstream said `missing`"),
+        noted("finish_reason_derived", "the upstream sent `missing`"),
         STARTED,
         Finish("stop"),
     ],
@@ -228,11 +229,11 @@ EXPECTED: dict[str, list[Event]] = {
         *begun(0, "f", '{"a":', "toolu_a"),
         noted("bad_events", '1 unreadable, the first: {"type":"cont'),
         STARTED,
-        Failure("an event inside a call could not be read", body='{"type":"c'),
+        Failure("an event inside a call could not be decoded", body='{"type":"c'),
     ],
     "arguments_at_once.sse": [
         *call(0, "f", '{"a":[1,null]}', "toolu_a"),
-        *call(1, "g", '{"b":2}', "toolu_b", Note("arguments_object", "the arguments came as JSON, not as text")),
+        *call(1, "g", '{"b":2}', "toolu_b", Note("arguments_object", "the arguments were sent as JSON, not as text")),
         *CALLED,
     ],
     "arguments_not_json.sse": [*call(0, "f", '{"a":oops}', "toolu_a"), *CALLED],
@@ -257,23 +258,23 @@ EXPECTED: dict[str, list[Event]] = {
     ],
     "call_without_a_name.sse": [
         TextDelta("Hi"),
-        noted("call_without_name", "a call that names no tool was dropped"),
+        noted("call_without_name", "a call without a tool name was dropped"),
         noted("unknown_delta", "a delta of type `input_json_delta` was skipped"),
         *DONE,
     ],
     "finish_reason_end_turn_with_calls.sse": [
         *call(0, "f", "{}", "toolu_a"),
-        noted("finish_reason_derived", "the upstream said `end_turn`"),
+        noted("finish_reason_derived", "the upstream sent `end_turn`"),
         *CALLED,
     ],
     "finish_reason_calls_without_calls.sse": [
         TextDelta("Hi"),
-        noted("finish_reason_derived", "the upstream said `tool_use`"),
+        noted("finish_reason_derived", "the upstream sent `tool_use`"),
         *DONE,
     ],
     "finish_reason_unknown.sse": [
         TextDelta("Hi"),
-        noted("finish_reason_derived", "the upstream said `banana`"),
+        noted("finish_reason_derived", "the upstream sent `banana`"),
         *DONE,
     ],
     "only_deltas.sse": [
@@ -294,7 +295,7 @@ EXPECTED: dict[str, list[Event]] = {
         Finish("stop"),
     ],
     "after_the_end.sse": [TextDelta("Hi"), *DONE],
-    "an_html_page.sse": [Failure("the upstream did not answer with a message", body="<html><bod")],
+    "an_html_page.sse": [Failure("the upstream's reply is not a message", body="<html><bod")],
     "whole_text.json": [TextDelta("Hello"), UsageSeen(Usage(25, 1)), Finish("stop")],
     "whole_everything.json": [
         ReasoningDelta("Hm"),
@@ -315,11 +316,11 @@ EXPECTED: dict[str, list[Event]] = {
     ],
     "whole_without_finish.json": [
         TextDelta("Hi"),
-        noted("finish_reason_derived", "the upstream said `missing`"),
+        noted("finish_reason_derived", "the upstream sent `missing`"),
         Finish("stop"),
     ],
     "whole_error.json": [Failure("model: nope", "upstream", 404, '{ "type": ', error_type="not_found_error")],
-    "whole_without_content.json": [Failure("the upstream answered without content", body='{"id": "ms')],
+    "whole_without_content.json": [Failure("the upstream's reply has no content", body='{"id": "ms')],
 }
 
 
@@ -336,15 +337,15 @@ def test_every_fixture_has_an_expectation():
 
 
 @pytest.mark.requirement("B10", "G2", "G3", "R-F7", "R-F16", "R-F19", "R-F21", "R-F22", "R-F23", "R-F24", "R-F25")
-@pytest.mark.parametrize("name", EXPECTED)
+@check_each("name", EXPECTED)
 def test_every_situation_is_read_as_it_is_meant(name: str):
     assert with_bodies(decode(fixture(name)), 10) == EXPECTED[name]
 
 
 @pytest.mark.no_cover
 @pytest.mark.requirement("R-F10", "R-F11", "R-F12")
-@pytest.mark.parametrize("style", STYLES)
-@pytest.mark.parametrize("name", EXPECTED)
+@check_each("style", STYLES)
+@check_each("name", EXPECTED)
 def test_every_style_of_framing_means_the_same(name: str, style: str):
     data = STYLES[style](fixture(name))
     whole = decode(data)
@@ -355,7 +356,7 @@ def test_every_style_of_framing_means_the_same(name: str, style: str):
 
 @pytest.mark.no_cover
 @pytest.mark.requirement("R-F15")
-@pytest.mark.parametrize("name", EXPECTED)
+@check_each("name", EXPECTED)
 def test_no_cut_changes_the_events(name: str):
     data = fixture(name)
     expected = decode(data)
@@ -364,13 +365,13 @@ def test_no_cut_changes_the_events(name: str):
 
 
 @pytest.mark.requirement("R-F46")
-@pytest.mark.parametrize("name", EXPECTED)
+@check_each("name", EXPECTED)
 def test_what_was_asked_for_does_not_matter(name: str):
     assert decode(fixture(name), stream=False) == decode(fixture(name), stream=True)
 
 
 @pytest.mark.requirement("B6")
-@pytest.mark.parametrize("name", ["cut_by_length_inside_a_call.sse", "whole_cut_inside_a_call.json"])
+@check_each("name", ["cut_by_length_inside_a_call.sse", "whole_cut_inside_a_call.json"])
 def test_a_call_that_was_cut_is_not_among_the_calls_of_the_reply(name: str):
     reply = fold(decode(fixture(name)))
     assert reply.calls == (ToolCall("f", {"a": 1}, "toolu_a"),)

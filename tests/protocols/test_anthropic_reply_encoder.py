@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.cases import check_each
 from toolspeak.core.events import (
     CallArgs,
     CallEnd,
@@ -313,8 +314,8 @@ def test_an_odd_opaque_part_is_left_out():
 
 
 @pytest.mark.requirement("G3")
-@pytest.mark.parametrize("called", [False, True])
-@pytest.mark.parametrize("reason", ["stop", "tool_calls", "length", "content_filter", "unknown"])
+@check_each("called", [False, True])
+@check_each("reason", ["stop", "tool_calls", "length", "content_filter", "unknown"])
 def test_the_stop_reason_fits_what_was_sent(reason: FinishReason, called: bool):
     events: list[Event] = [*(CALL if called else []), Finish(reason)]
     said = "tool_use" if called else "end_turn"
@@ -324,7 +325,7 @@ def test_the_stop_reason_fits_what_was_sent(reason: FinishReason, called: bool):
 
 
 @pytest.mark.requirement("G3")
-@pytest.mark.parametrize(
+@check_each(
     ("said", "reason", "fits"),
     [
         ({"stop_reason": "stop_sequence", "stop_sequence": "END"}, "stop", True),
@@ -347,7 +348,7 @@ def test_what_the_service_said_of_the_end_is_sent_on_where_it_still_holds(
 
 
 @pytest.mark.requirement("R-F6")
-@pytest.mark.parametrize(
+@check_each(
     ("last", "kind"),
     [
         (Failure("it broke", "truncated"), "api_error"),
@@ -451,7 +452,7 @@ def test_stream_and_answer_mean_the_same_and_come_back(events: list[Event]):
 
 
 @pytest.mark.requirement("G3")
-@pytest.mark.parametrize(
+@check_each(
     ("error", "status", "kind"),
     [
         (UsageError("x"), 400, "invalid_request_error"),

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.cases import check_each
 from toolspeak.core.types import (
     Media,
     Message,
@@ -161,7 +162,7 @@ MESSAGES: list[tuple[str, dict[str, Any], Message]] = [
         {"role": "assistant", "content": [{"type": "tool_use", "id": "toolu_a", "name": "f", "input": "oops"}]},
         Message(
             "assistant",
-            calls=(ToolCall("f", {}, "toolu_a", (Note("arguments_invalid", "no JSON object: oops"),)),),
+            calls=(ToolCall("f", {}, "toolu_a", (Note("arguments_invalid", "not a JSON object: oops"),)),),
             extra={"toolspeak_tool_use": {"0": {"input": "oops"}}},
         ),
     ),
@@ -246,7 +247,7 @@ MESSAGES: list[tuple[str, dict[str, Any], Message]] = [
 
 
 @pytest.mark.requirement("G1", "G2", "G5")
-@pytest.mark.parametrize(("wire", "expected"), [row[1:] for row in MESSAGES], ids=[row[0] for row in MESSAGES])
+@check_each(("wire", "expected"), [row[1:] for row in MESSAGES], ids=[row[0] for row in MESSAGES])
 def test_a_message_is_understood_and_sent_on_as_it_came(wire: dict[str, Any], expected: Message):
     request = decode(messages=[wire])
     assert request.messages == (expected,)
@@ -255,7 +256,7 @@ def test_a_message_is_understood_and_sent_on_as_it_came(wire: dict[str, Any], ex
 
 
 @pytest.mark.requirement("G1", "G5")
-@pytest.mark.parametrize("system", ["be brief", [text("a"), text("b", **CACHED)]])
+@check_each("system", ["be brief", [text("a"), text("b", **CACHED)]])
 def test_a_system_prompt_is_a_message_before_the_others(system: Any):
     request = decode(system=system)
     assert [message.role for message in request.messages] == ["system", "user"]
@@ -274,7 +275,7 @@ def test_shapes_that_only_some_clients_send_are_understood():
     assert decode(tool_choice="auto").tool_choice == ToolChoice()
 
 
-@pytest.mark.parametrize(
+@check_each(
     "source",
     [
         {"type": "base64", "media_type": "image/png", "data": 7},
@@ -294,7 +295,7 @@ def test_a_source_that_says_something_else_is_carried_as_it_is(source: Any):
     assert sent(request)["messages"] == [wire]
 
 
-@pytest.mark.parametrize("said", ["hi", [[]], [{"a": 1}], None])
+@check_each("said", ["hi", [[]], [{"a": 1}], None])
 def test_a_lone_block_that_looks_like_a_text_stays_what_it_is(said: Any):
     wire = {"role": "user", "content": [{"type": "future_text", "text": said}]}
     assert sent(decode(messages=[wire]))["messages"] == [wire]
@@ -356,7 +357,7 @@ def test_functions_and_tools_of_the_service_are_understood():
 
 
 @pytest.mark.requirement("A10", "G1")
-@pytest.mark.parametrize(
+@check_each(
     ("wire", "expected"),
     [
         (None, ToolChoice()),
@@ -403,7 +404,7 @@ FORM = {"type": "json_schema", "schema": SCHEMA}
 
 
 @pytest.mark.requirement("C6", "G1")
-@pytest.mark.parametrize(
+@check_each(
     ("fields", "expected"),
     [
         ({"temperature": 0.5, "top_p": 1}, Options(9, 0.5, 1)),
@@ -473,7 +474,7 @@ def one_block(**block: Any) -> dict[str, Any]:
 
 
 @pytest.mark.requirement("G3")
-@pytest.mark.parametrize(
+@check_each(
     ("fields", "named"),
     [
         ({"model": 7}, "model"),
@@ -517,7 +518,7 @@ def test_a_bad_field_is_named(fields: dict[str, Any], named: str):
     assert f"`{named}`" in str(caught.value)
 
 
-@pytest.mark.parametrize("body", [b"", b"{", b"[]", b"\xff", b'{"a":"\xff"}', b'{"a":' * 100_000])
+@check_each("body", [b"", b"{", b"[]", b"\xff", b'{"a":"\xff"}', b'{"a":' * 100_000])
 def test_a_body_that_is_no_object_is_refused(body: bytes):
     with pytest.raises(UsageError):
         decode_request(body)

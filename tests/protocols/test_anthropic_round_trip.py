@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.protocols.losing import (
+from tests.cases import check_each
+from tests.protocols.round_trip_losses import (
     CUSTOM_AS_FUNCTIONS,
     EXTRA,
     FILLED,
@@ -24,6 +25,7 @@ from tests.protocols.losing import (
     check_losses,
     check_round_trip,
     choices,
+    is_from_protocol,
     no_choice_without_tools,
     on_messages,
     on_options,
@@ -34,7 +36,6 @@ from tests.protocols.losing import (
     replace,
     requests,
     results,
-    speaks,
     tools,
     with_clients,
     with_plain_text,
@@ -177,7 +178,7 @@ def media(part: Any) -> Any:
 
 #: Each loss of `LOSSES` as what it does to a request, in the order in which they come.
 SUFFERED: Losing = {
-    "protocol": speaks(PROTOCOL),
+    "protocol": is_from_protocol(PROTOCOL),
     "names": on_messages(nameless),
     "empty text": without_parts(lambda part: isinstance(part, TextPart) and not part.text),
     "opaque part": without_parts(lambda part: isinstance(part, Opaque) and isinstance(part.data, str)),
@@ -195,7 +196,7 @@ SUFFERED: Losing = {
             replace(tool, parameters={"type": "object"}) if tool.kind == "function" and not tool.parameters else tool
         )
     ),
-    "schema of choices": on_tools(loosened),
+    "combined schemas": on_tools(loosened),
     "allowed tools": allowed,
     "tool_choice without tools": no_choice_without_tools,
     "parallel under none": parallel,
@@ -210,7 +211,7 @@ SUFFERED: Losing = {
     "grammar": GRAMMAR_AS_FIELDS,
 }
 #: Losses that only other requests suffer; each has a test of its own above.
-ELSEWHERE = {"words of another protocol", "ids", "cache marks"}
+ELSEWHERE = {"protocol-specific fields", "ids", "cache breakpoints"}
 
 
 @pytest.mark.requirement("G2", "G3")
@@ -241,7 +242,7 @@ def test_what_real_clients_send_is_understood_and_survives(body: dict[str, Any])
 
 
 @pytest.mark.requirement("G5")
-@pytest.mark.parametrize(
+@check_each(
     ("thread", "needed"),
     [
         ({"type": "continue", "previous_message_id": "msg_1"}, True),

@@ -5,14 +5,13 @@ from __future__ import annotations
 import json
 from typing import Any
 
-import pytest
-
 import toolspeak as ts
+from tests.cases import check_each
 from toolspeak.config import load
 from toolspeak.core.events import CallArgs, CallEnd, CallStart, Event, OpaqueSeen, TextDelta, fold
 from toolspeak.core.types import Message, Opaque, TextPart, ToolCall
 from toolspeak.protocols import openai_chat
-from toolspeak.protocols.assistant_message import message_of
+from toolspeak.protocols.assistant_message import assistant_message
 from toolspeak.upstreams.codecs import codec
 from toolspeak.upstreams.scripted import Script, Turn
 
@@ -175,7 +174,7 @@ def test_pictures_and_thinking_go_back_to_ollama():
     assert sent_back("ollama", answer)["messages"][1] == message
 
 
-@pytest.mark.parametrize("protocol", ["anthropic", "gemini", "ollama", "openai_chat", "openai_responses"])
+@check_each("protocol", ["anthropic", "gemini", "ollama", "openai_chat", "openai_responses"])
 def test_what_one_upstream_signed_is_not_sent_to_another(protocol: str):
     signed = Message("assistant", (Opaque("sealed", {"type": "sealed"}), TextPart("Hi")), protocol="elsewhere")
     request = ts.Request("m", (Message("user", (TextPart("Hi"),)), signed), protocol=protocol)
@@ -191,7 +190,7 @@ def _call(identifier: str, name: str = "look") -> list[Event]:
 
 
 def said(events: list[Event], protocol: str, since: int = 0) -> Message:
-    return message_of(fold(events), events, since, protocol)
+    return assistant_message(fold(events), events, since, protocol)
 
 
 def test_a_reply_without_anything_of_its_own_is_a_plain_message():
@@ -221,7 +220,7 @@ def test_a_turn_that_asked_again_keeps_only_the_signatures_of_its_last_answer():
     assert signed == ["b"]
 
 
-@pytest.mark.parametrize(
+@check_each(
     ("protocol", "part"),
     [
         ("anthropic", Opaque("usage", {"a": 1})),
@@ -307,8 +306,8 @@ def _signed_chunks(identifier: str | None) -> bytes:
     return f"data: {json.dumps(chunk)}\n\ndata: [DONE]\n\n".encode()
 
 
-@pytest.mark.parametrize("identifier", ["c", None])
-@pytest.mark.parametrize("stream", [True, False])
+@check_each("identifier", ["c", None])
+@check_each("stream", [True, False])
 def test_a_face_hands_on_what_calls_say_besides(identifier: str | None, stream: bool):
     decoder = openai_chat.ReplyDecoder(stream=True)
     events = [*decoder.feed(_signed_chunks(identifier)), *decoder.close()]

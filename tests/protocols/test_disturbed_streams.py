@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.cases import check_each
 from toolspeak.core.events import Reply, fold
 
 pytestmark = pytest.mark.requirement("G3")
@@ -56,7 +57,7 @@ def test_every_protocol_has_streams_to_disturb():
 
 
 @pytest.mark.no_cover
-@pytest.mark.parametrize("path", STREAMS, ids=lambda path: f"{path.parent.name}-{path.stem}")
+@check_each("path", STREAMS, ids=lambda path: f"{path.parent.name}-{path.stem}")
 def test_a_disturbed_stream_makes_a_reply_however_it_is_read(path: Path):
     for events in disturbed(path):
         at_once = read(path.parent.name, [b"".join(events)])

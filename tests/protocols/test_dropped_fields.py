@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import pytest
-
+from tests.cases import check_each
 from toolspeak.core.types import Media, Message, Note, Opaque, Options, Request, TextPart, Tool, ToolChoice, ToolResult
 from toolspeak.protocols import anthropic, gemini, ollama, openai_chat, openai_responses
-from toolspeak.protocols.shared.dropped_fields import foreign_notes, lost_fields
+from toolspeak.protocols.shared.dropped_fields import dropped_field_notes, foreign_notes
 
 MODULES = {
     "anthropic": anthropic,
@@ -22,22 +21,22 @@ def _codes(name: str, request: Request) -> list[str]:
     return [note.code for note in MODULES[name].request_notes(request)]
 
 
-@pytest.mark.parametrize("name", MODULES)
-@pytest.mark.parametrize("protocol", ["", "own"])
+@check_each("name", MODULES)
+@check_each("protocol", ["", "own"])
 def test_a_plain_request_loses_nothing(name: str, protocol: str):
     tools = (Tool("f"), Tool("run", kind="custom"))
     request = Request("m", (HELLO,), tools, options=Options(max_tokens=5), protocol=name if protocol else "")
     assert _codes(name, request) == []
 
 
-@pytest.mark.parametrize("name", MODULES)
+@check_each("name", MODULES)
 def test_the_words_of_another_protocol_are_told(name: str):
     message = Message("user", (TextPart("hi"), Opaque("sealed", {"a": 1})))
     options = Options(max_tokens=5, extra={"top_secret": 1, "user": "u", "api_key": "k"})
     request = Request("m", (message,), (Tool("f"), Tool("s", kind="search")), options=options, protocol="other")
     notes = {note.code: note.detail for note in MODULES[name].request_notes(request)}
     assert notes.keys() == {"tool_dropped", "opaque_dropped", "fields_dropped"}
-    assert notes["fields_dropped"] == "words of `other`: `top_secret`"
+    assert notes["fields_dropped"] == "fields of `other`: `top_secret`"
     assert "`sealed`" in notes["opaque_dropped"]
 
 
@@ -51,18 +50,18 @@ def test_a_part_of_a_result_counts_as_well():
 def test_only_tools_of_another_protocols_own_are_dropped():
     request = Request("m", (), (Tool("f"), Tool("run", kind="custom"), Tool("s", kind="search")), protocol="other")
     assert foreign_notes(request, "gemini") == [
-        Note("tool_dropped", "`s`: a tool of kind `search` has no word in this protocol")
+        Note("tool_dropped", "`s`: this protocol has no tools of kind `search`")
     ]
 
 
 def test_of_many_fields_only_some_are_named():
     request = Request("m", (), options=Options(extra={f"f{n}": n for n in range(9)}), protocol="other")
-    (note,) = lost_fields(request)
+    (note,) = dropped_field_notes(request)
     assert note.detail.endswith("`f7`, ...")
 
 
-@pytest.mark.parametrize("name", ["openai_chat", "openai_responses"])
-@pytest.mark.parametrize("protocol", ["", "other"])
+@check_each("name", ["openai_chat", "openai_responses"])
+@check_each("protocol", ["", "other"])
 def test_a_choice_without_a_tool_that_can_be_sent_is_told(name: str, protocol: str):
     tools = (Tool("s", kind="search"),) if protocol else ()
     request = Request("m", (HELLO,), tools, ToolChoice("required"), protocol=protocol)
@@ -74,7 +73,7 @@ def test_chat_completions_sends_a_choice_with_a_tool_of_its_own():
     assert _codes("openai_chat", request) == []
 
 
-@pytest.mark.parametrize(
+@check_each(
     ("message", "options", "codes"),
     [
         (Message("user", (Media("audio", "data:audio/wav;base64,AAAA"),)), Options(), ["media_dropped"]),
@@ -98,4 +97,4 @@ def test_how_long_a_model_is_kept_in_memory_is_nothing_to_others_and_told():
     request = Request("m", (HELLO,), options=Options(max_tokens=5, extra={"keep_alive": "5m"}), protocol="ollama")
     for name in MODULES.keys() - {"ollama"}:
         (note,) = MODULES[name].request_notes(request)
-        assert (note.code, note.detail) == ("fields_dropped", "words of `ollama`: `keep_alive`")
+        assert (note.code, note.detail) == ("fields_dropped", "fields of `ollama`: `keep_alive`")

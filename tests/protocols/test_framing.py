@@ -9,14 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.cases import check_each
 from toolspeak.protocols.shared.framing import (
     MAX_EVENT,
     Frame,
     FrameError,
+    FrameTemplate,
     NDJSONDecoder,
     ServerEvent,
     SSEDecoder,
-    Template,
     encode_sse,
 )
 
@@ -59,7 +60,7 @@ EVENTS: list[tuple[str, bytes, list[Frame]]] = [
 
 
 @pytest.mark.requirement("R-F10", "R-F11", "R-F12", "R-F13", "R-F14", "R-F15")
-@pytest.mark.parametrize(("data", "expected"), [row[1:] for row in EVENTS], ids=[row[0] for row in EVENTS])
+@check_each(("data", "expected"), [row[1:] for row in EVENTS], ids=[row[0] for row in EVENTS])
 def test_events_are_the_same_whole_byte_by_byte_and_at_every_cut(data: bytes, expected: list[Frame]):
     assert read(data) == expected
     assert read(data, *range(1, len(data))) == expected
@@ -93,8 +94,8 @@ def test_no_grouping_of_the_bytes_changes_the_events(pieces: list[bytes], chance
 
 
 @pytest.mark.requirement("R-F17")
-@pytest.mark.parametrize("length", [9, 10, 11, 40])
-@pytest.mark.parametrize("step", [1, 3, 100])
+@check_each("length", [9, 10, 11, 40])
+@check_each("step", [1, 3, 100])
 def test_an_event_up_to_the_limit_is_read_and_a_larger_one_is_an_error(length: int, step: int):
     decoder = SSEDecoder(limit=16)
     data = b"data: ok\n\ndata: " + b"x" * length + b"\n\ndata: late\n\n"
@@ -107,7 +108,7 @@ def test_an_event_up_to_the_limit_is_read_and_a_larger_one_is_an_error(length: i
 
 
 @pytest.mark.requirement("R-F17")
-@pytest.mark.parametrize("step", [1, 8, 100])
+@check_each("step", [1, 8, 100])
 def test_many_short_lines_of_one_event_count_together(step: int):
     decoder = SSEDecoder(limit=16)
     data = b"data: abc\n" * 5
@@ -128,7 +129,7 @@ def test_a_line_of_a_megabyte_is_accepted():
 
 @pytest.mark.no_cover
 @pytest.mark.requirement("R-T12")
-@pytest.mark.parametrize("unit", [b"x", b"data: x\n", b"\r", b": c\n", b"data: x\n\n"], ids=repr)
+@check_each("unit", [b"x", b"data: x\n", b"\r", b": c\n", b"data: x\n\n"], ids=repr)
 def test_time_is_linear_in_the_length(unit: bytes):
     def spent(size: int) -> float:
         decoder = SSEDecoder()
@@ -154,7 +155,7 @@ LINES: list[tuple[str, bytes, list[bytes]]] = [
 ]
 
 
-@pytest.mark.parametrize(("data", "expected"), [row[1:] for row in LINES], ids=[row[0] for row in LINES])
+@check_each(("data", "expected"), [row[1:] for row in LINES], ids=[row[0] for row in LINES])
 def test_documents_on_lines_are_the_same_at_every_cut(data: bytes, expected: list[bytes]):
     for step in (1, 2, 3, 100):
         decoder = NDJSONDecoder()
@@ -162,7 +163,7 @@ def test_documents_on_lines_are_the_same_at_every_cut(data: bytes, expected: lis
         assert found + decoder.close() == expected
 
 
-@pytest.mark.parametrize("step", [1, 100])
+@check_each("step", [1, 100])
 def test_a_document_beyond_the_limit_is_an_error(step: int):
     decoder = NDJSONDecoder(limit=4)
     data = b"1234\n12345\n1\n"
@@ -173,7 +174,7 @@ def test_a_document_beyond_the_limit_is_an_error(step: int):
 # ------------------------------------------------------------------------------------------------------- writing
 
 
-@pytest.mark.parametrize(
+@check_each(
     ("data", "event", "expected"),
     [
         (b"a", "", b"data: a\n\n"),
@@ -192,11 +193,13 @@ def test_an_event_is_written_as_it_is_read(data: bytes, event: str, expected: by
 FRAME = b'data: {"a":1,"text":"hi","b":2}\n\n'
 
 
-def learned(read: bytes = FRAME, payload: bytes = b'{"a":1,"text":"hi","b":2}', text: str = "hi") -> Template | None:
-    return Template.learn(read, payload, b'"text":', text)
+def learned(
+    read: bytes = FRAME, payload: bytes = b'{"a":1,"text":"hi","b":2}', text: str = "hi"
+) -> FrameTemplate | None:
+    return FrameTemplate.learn(read, payload, b'"text":', text)
 
 
-@pytest.mark.parametrize(
+@check_each(
     ("data", "text"),
     [
         (FRAME, "hi"),
@@ -212,7 +215,7 @@ def test_a_template_reads_frames_that_differ_by_their_text_only(data: bytes, tex
     assert template.read(data) == text
 
 
-@pytest.mark.parametrize(
+@check_each(
     "data",
     [
         b"",
@@ -237,7 +240,7 @@ def test_a_template_refuses_everything_else(data: bytes):
     assert template.read(data) is None
 
 
-@pytest.mark.parametrize(
+@check_each(
     ("data", "payload"),
     [
         (b'data:{"text": "hi"}\n\n', b'{"text": "hi"}'),
@@ -250,7 +253,7 @@ def test_a_template_is_learned_from_any_style(data: bytes, payload: bytes):
     assert template.read(data * 2) == "hihi"
 
 
-@pytest.mark.parametrize(
+@check_each(
     "payload",
     [
         b'{"other":"hi"}',

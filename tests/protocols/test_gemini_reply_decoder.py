@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.cases import check_each
 from toolspeak.core.events import (
     CallArgs,
     CallEnd,
@@ -29,7 +30,7 @@ from toolspeak.core.events import (
 from toolspeak.core.types import Note, Opaque, ToolCall, Usage
 from toolspeak.protocols.gemini import ReplyDecoder, decode_error
 from toolspeak.protocols.gemini import reply_decoder as gemini_reply
-from toolspeak.protocols.gemini.frames import ArrayDecoder
+from toolspeak.protocols.gemini.reply_decoder import ArrayDecoder
 from toolspeak.protocols.shared.framing import FrameError
 
 FIXTURES = Path(__file__).parent / "fixtures" / "gemini"
@@ -49,7 +50,7 @@ def noted(code: str, detail: str) -> Noted:
 
 STOP = Finish("stop")
 CALLS = Finish("tool_calls")
-EARLY = Failure("the stream ended before the answer did", "truncated")
+EARLY = Failure("the stream ended before the reply was complete", "truncated")
 HARASSMENT = [{"category": "HARM_CATEGORY_HARASSMENT", "probability": "NEGLIGIBLE"}]
 
 #: Situation -> what it means, adjacent deltas joined. The first characters of `Failure.body` are enough.
@@ -145,14 +146,14 @@ EXPECTED: dict[str, list[Event]] = {
         STOP,
     ],
     "unexpected_tool_call.sse": [
-        noted("unexpected_call", "the upstream said `UNEXPECTED_TOOL_CALL`"),
+        noted("unexpected_call", "the upstream sent `UNEXPECTED_TOOL_CALL`"),
         seen("candidate", {"finishReason": "UNEXPECTED_TOOL_CALL"}),
         STOP,
     ],
     "max_tokens.sse": [TextDelta("Once upon"), Finish("length")],
     "finish_reason_unknown.sse": [
         TextDelta("Hi"),
-        noted("finish_reason_derived", "the upstream said `OTHER`"),
+        noted("finish_reason_derived", "the upstream sent `OTHER`"),
         seen("candidate", {"finishReason": "OTHER"}),
         STOP,
     ],
@@ -166,7 +167,7 @@ EXPECTED: dict[str, list[Event]] = {
     "ended_without_finish.sse": [TextDelta("Once upon"), EARLY],
     "two_candidates.sse": [
         TextDelta("a"),
-        noted("other_choices_dropped", "the upstream gave several answers; the first is used"),
+        noted("other_choices_dropped", "the upstream sent several answers; the first was used"),
         TextDelta("b"),
         STOP,
     ],
@@ -177,15 +178,15 @@ EXPECTED: dict[str, list[Event]] = {
         STOP,
     ],
     "odd_calls.sse": [
-        *call(0, "f", '{"a":1}', "", Note("arguments_text", "the arguments came as text, not as JSON")),
+        *call(0, "f", '{"a":1}', "", Note("arguments_text", "the arguments were sent as text, not as JSON")),
         *call(1, "g", "{}"),
-        noted("call_without_name", "a call that names no tool was dropped"),
-        noted("call_in_pieces", "a call of `h` that came piece by piece was dropped"),
+        noted("call_without_name", "a call without a tool name was dropped"),
+        noted("call_in_pieces", "a call to `h` with streamed arguments was dropped"),
         CALLS,
     ],
     "done_mark.sse": [TextDelta("Hi"), STOP],
     "invalid_utf8.sse": [
-        noted("invalid_text", "characters that are no text were replaced"),
+        noted("invalid_text", "invalid characters were replaced"),
         TextDelta("a\ufffd"),
         STOP,
     ],
@@ -219,17 +220,17 @@ EXPECTED: dict[str, list[Event]] = {
     ],
     "whole_without_finish.json": [
         TextDelta("Hello"),
-        noted("finish_reason_derived", "the upstream said `missing`"),
+        noted("finish_reason_derived", "the upstream sent `missing`"),
         STOP,
     ],
     "whole_without_candidates.json": [
         UsageSeen(Usage(3, 0, 0)),
-        Failure("the upstream answered without a candidate", body='{"usageMetadata"'),
+        Failure("the upstream's reply has no candidates", body='{"usageMetadata"'),
     ],
     "whole_error.json": [
         Failure("Resource has been exhausted", "upstream", 429, '{"error":{"code":429', code="RESOURCE_EXHAUSTED")
     ],
-    "an_html_page.sse": [Failure("the upstream did not answer with a response of Gemini's", body="<html><body>502")],
+    "an_html_page.sse": [Failure("the upstream's reply is not a Gemini response", body="<html><body>502")],
 }
 
 
@@ -275,15 +276,15 @@ def test_every_fixture_has_an_expectation():
 @pytest.mark.requirement(
     "G3", "B10", "R-F7", "R-F15", "R-F16", "R-F19", "R-F21", "R-F22", "R-F23", "R-F24", "R-F25", "R-F46"
 )
-@pytest.mark.parametrize("stream", [True, False])
-@pytest.mark.parametrize("name", EXPECTED)
+@check_each("stream", [True, False])
+@check_each("name", EXPECTED)
 def test_every_situation_is_read_as_it_is_meant_whatever_was_asked_for(name: str, stream: bool):
     expected = EXPECTED[name]
     assert shortened(decode(fixture(name), (), stream), expected) == expected
 
 
 @pytest.mark.requirement("G1", "R-F15")
-@pytest.mark.parametrize("name", EXPECTED)
+@check_each("name", EXPECTED)
 def test_no_cut_changes_the_events(name: str):
     data = fixture(name)
     whole = decode(data)
@@ -294,7 +295,7 @@ def test_no_cut_changes_the_events(name: str):
 
 
 @pytest.mark.requirement("R-F10", "R-F12")
-@pytest.mark.parametrize("name", EXPECTED)
+@check_each("name", EXPECTED)
 def test_other_line_ends_and_a_byte_order_mark_change_nothing(name: str):
     expected = shortened(EXPECTED[name], [])
     for data in (fixture(name).replace(b"\n", b"\r\n"), b"\xef\xbb\xbf" + fixture(name)):
@@ -327,7 +328,7 @@ def test_a_decoder_knows_when_nothing_more_can_be_lost():
 
 def test_nothing_is_an_answer_that_was_cut():
     assert decode(b"") == [Failure("the stream ended before it began", "truncated")]
-    assert decode(b"", (), stream=False) == [Failure("the upstream answered with nothing", "truncated")]
+    assert decode(b"", (), stream=False) == [Failure("the upstream returned an empty reply", "truncated")]
 
 
 def test_arguments_that_are_no_object_are_left_to_the_engine():
@@ -390,7 +391,7 @@ SLOW = Failure("slow down", "upstream", 429, code="RESOURCE_EXHAUSTED")
 
 
 @pytest.mark.requirement("G3")
-@pytest.mark.parametrize(
+@check_each(
     ("status", "body", "expected"),
     [
         (429, ERROR % b"7", SLOW),
@@ -398,10 +399,10 @@ SLOW = Failure("slow down", "upstream", 429, code="RESOURCE_EXHAUSTED")
         (429, ERROR % b'{"retryDelay":"soon"}', SLOW),
         (400, b'[{"error":{"message":"bad"}}]', Failure("bad", "upstream", 400)),
         (504, b'{"error":{"message":"late"}}', Failure("late", "timeout", 504)),
-        (502, b"<html>", Failure("the upstream answered with status 502", "upstream", 502)),
+        (502, b"<html>", Failure("the upstream returned status 502", "upstream", 502)),
         (500, b"plain words", Failure("plain words", "upstream", 500)),
-        (500, b"[]", Failure("the upstream answered with status 500", "upstream", 500)),
-        (500, b'{"error":7}', Failure("the upstream answered with status 500", "upstream", 500)),
+        (500, b"[]", Failure("the upstream returned status 500", "upstream", 500)),
+        (500, b'{"error":7}', Failure("the upstream returned status 500", "upstream", 500)),
     ],
 )
 def test_an_error_status_becomes_a_failure(status: int, body: bytes, expected: Failure):

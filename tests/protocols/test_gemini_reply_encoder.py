@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.cases import check_each
 from toolspeak.core.events import (
     CallArgs,
     CallEnd,
@@ -122,7 +123,7 @@ WORDS: list[tuple[FinishReason, Any, str]] = [
 
 
 @pytest.mark.requirement("G3")
-@pytest.mark.parametrize(("reason", "beside", "word"), WORDS)
+@check_each(("reason", "beside", "word"), WORDS)
 def test_a_finish_reason_has_its_word_or_the_upstreams_own(reason: FinishReason, beside: Any, word: str):
     events = [seen("candidate", {"finishReason": beside})] if beside else []
     assert frames(*events, Finish(reason))[-1]["candidates"][0]["finishReason"] == word
@@ -183,7 +184,7 @@ def test_a_prompt_that_was_blocked_has_feedback_and_no_candidate():
 
 
 @pytest.mark.requirement("R-F6")
-@pytest.mark.parametrize(
+@check_each(
     ("failure", "error"),
     [
         (Failure("gone", "truncated"), {"code": 502, "message": "gone", "status": "UNAVAILABLE"}),
@@ -199,7 +200,7 @@ def test_a_turn_that_breaks_ends_with_an_error_and_without_a_finish_reason(failu
 
 
 def test_a_turn_that_finished_with_an_error_is_one():
-    broken = {"error": {"code": 502, "message": "the turn ended in an error", "status": "UNAVAILABLE"}}
+    broken = {"error": {"code": 502, "message": "the turn failed", "status": "UNAVAILABLE"}}
     assert frames(Finish("error")) == [broken]
     assert whole(Finish("error")) == broken
 
@@ -213,7 +214,7 @@ def test_an_extension_goes_into_the_last_response():
 
 
 @pytest.mark.requirement("G3")
-@pytest.mark.parametrize(
+@check_each(
     ("error", "status", "word"),
     [
         (UsageError("`contents` is missing", hint="add one"), 400, "INVALID_ARGUMENT"),
@@ -296,6 +297,6 @@ def test_an_answer_comes_back_as_it_went_but_for_the_listed_losses(events: list[
 
 
 def test_every_listed_loss_of_a_reply_is_tested():
-    by_property = {"notes and candidates", "cut calls", "opaque parts", "order"}
-    elsewhere = {"other choices", "calls in pieces", "created", "failure"}
+    by_property = {"notes and candidates", "incomplete calls", "opaque parts", "order"}
+    elsewhere = {"other choices", "split calls", "created", "failure"}
     assert {loss.name for loss in LOSSES if loss.half == "reply"} == by_property | elsewhere

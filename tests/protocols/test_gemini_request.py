@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from tests.cases import check_each
 from toolspeak.core.types import (
     Media,
     Message,
@@ -185,7 +186,7 @@ MESSAGES: list[tuple[str, dict[str, Any], Message]] = [
 
 
 @pytest.mark.requirement("G1", "G2")
-@pytest.mark.parametrize(("wire", "expected"), [row[1:] for row in MESSAGES], ids=[row[0] for row in MESSAGES])
+@check_each(("wire", "expected"), [row[1:] for row in MESSAGES], ids=[row[0] for row in MESSAGES])
 def test_a_content_is_understood_and_sent_on_as_it_came(wire: dict[str, Any], expected: Message):
     request = decode(contents=[wire])
     assert request.messages == (expected,)
@@ -256,7 +257,7 @@ def test_shapes_that_only_some_clients_send_are_understood():
     odd = {"role": "model", "parts": [{"functionCall": {"name": "f", "args": [1]}}, {"functionCall": {"name": "g"}}]}
     message = decode(contents=[odd]).messages[0]
     assert [call.arguments for call in message.calls] == [{}, {}]
-    assert message.calls[0].notes == (Note("arguments_invalid", "no JSON object: [1]"),)
+    assert message.calls[0].notes == (Note("arguments_invalid", "not a JSON object: [1]"),)
     assert decode(systemInstruction={"parts": []}).messages == (HI,)
     system = decode(systemInstruction={"role": "user", "parts": [{"text": "s"}]})
     assert system.messages[0] == Message("system", (TextPart("s"),), extra={"role": "user"})
@@ -345,14 +346,12 @@ def test_tools_of_the_upstream_are_kept_and_dropped_for_others():
     assert sent(foreign)["tools"] == [{"functionDeclarations": [{"name": "f"}, {"name": "g"}]}]
     assert request_notes(request) == ()
     assert request_notes(foreign)[0] == Note(
-        "tool_dropped", "`googleSearch`: a tool of kind `googleSearch` has no word in this protocol"
+        "tool_dropped", "`googleSearch`: this protocol has no tools of kind `googleSearch`"
     )
     own = tools_from([{"type": "google_search", "timeRangeFilter": {}}, {"type": "codeExecution"}, {"type": "mcp"}])
     asked = msgspec.structs.replace(foreign, tools=own)
     assert sent(asked)["tools"] == [{"googleSearch": {"timeRangeFilter": {}}}, {"codeExecution": {}}]
-    assert [note.detail for note in request_notes(asked)] == [
-        "`mcp`: a tool of kind `mcp` has no word in this protocol"
-    ]
+    assert [note.detail for note in request_notes(asked)] == ["`mcp`: this protocol has no tools of kind `mcp`"]
     together = decode(tools=[{"function_declarations": [{"name": "f"}], "google_search": {"x": 1}}])
     assert sent(together)["tools"] == [{"functionDeclarations": [{"name": "f"}]}, {"googleSearch": {"x": 1}}]
 
@@ -371,7 +370,7 @@ CHOICES: list[tuple[Any, ToolChoice]] = [
 
 
 @pytest.mark.requirement("A10", "G1")
-@pytest.mark.parametrize(("wire", "expected"), CHOICES)
+@check_each(("wire", "expected"), CHOICES)
 def test_every_mode_of_calling_is_understood(wire: Any, expected: ToolChoice):
     config = {"functionCallingConfig": wire} if wire is not None else {}
     request = decode(tools=[WEATHER], toolConfig=config)

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.cases import check_each
 from tests.protocols.test_gemini_request import HI, USER, decode, sent
 from toolspeak.core.types import (
     Media,
@@ -30,7 +31,7 @@ from toolspeak.protocols.shared.fields import ROUTING_FIELDS
 
 
 @pytest.mark.requirement("C6", "G1")
-@pytest.mark.parametrize(
+@check_each(
     ("config", "expected"),
     [
         ({"maxOutputTokens": 5, "temperature": 0.5, "topP": 1, "seed": 7}, Options(5, 0.5, 1, 7)),
@@ -93,7 +94,7 @@ def test_a_grammar_is_sent_as_its_fields():
     }
 
 
-@pytest.mark.parametrize(
+@check_each(
     ("model", "stream", "expected"),
     [
         ("gemini-2.5-pro", True, "/models/gemini-2.5-pro:streamGenerateContent?alt=sse"),
@@ -178,7 +179,7 @@ def part(value: Any, role: str = "user") -> dict[str, Any]:
 
 
 @pytest.mark.requirement("G3")
-@pytest.mark.parametrize(
+@check_each(
     ("fields", "named"),
     [
         ({"contents": None}, "contents"),
@@ -212,7 +213,7 @@ def test_a_bad_field_is_named(fields: dict[str, Any], named: str):
     assert f"`{named}`" in str(caught.value)
 
 
-@pytest.mark.parametrize("body", [b"", b"{", b"[]", b"\xff"])
+@check_each("body", [b"", b"{", b"[]", b"\xff"])
 def test_a_body_that_is_no_object_is_refused(body: bytes):
     with pytest.raises(UsageError):
         decode_request(body)

@@ -9,7 +9,8 @@ from google.genai import types
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.protocols.losing import (
+from tests.cases import check_each
+from tests.protocols.round_trip_losses import (
     CUSTOM_AS_FUNCTIONS,
     FILLED,
     FILLED_EXTRA,
@@ -26,6 +27,7 @@ from tests.protocols.losing import (
     check_losses,
     check_round_trip,
     choices,
+    is_from_protocol,
     on_choice,
     on_messages,
     on_parts,
@@ -33,7 +35,6 @@ from tests.protocols.losing import (
     replace,
     requests,
     results,
-    speaks,
     tools,
 )
 from tests.protocols.test_gemini_request import HI, MESSAGES, PART, WEATHER, again, decode, sent
@@ -160,7 +161,7 @@ def empty(message: Message) -> bool:
 
 #: Each loss of `LOSSES` as what it does to a request; the rest are losses of the wire's own variety.
 SUFFERED: Losing = {
-    "protocol": speaks(PROTOCOL),
+    "protocol": is_from_protocol(PROTOCOL),
     "opaque part": on_parts(
         lambda part: None if isinstance(part, Opaque) and (part.kind != PART or part.data == "odd") else part
     ),
@@ -173,7 +174,7 @@ SUFFERED: Losing = {
         request, messages=tuple(one for one in request.messages if not empty(one))
     ),
     "tool message": on_messages(by_content),
-    "results in turn": results_in_turn,
+    "consecutive results": results_in_turn,
     "call notes": NO_CALL_NOTES,
     "custom tool": CUSTOM_AS_FUNCTIONS,
     "namespace": NO_NAMESPACES,
@@ -192,10 +193,10 @@ SUFFERED: Losing = {
 #: Losses that only other requests suffer; each has a test of its own above.
 ELSEWHERE = {
     "model and stream",
-    "words of another protocol",
+    "protocol-specific fields",
     "foreign calls",
     "result without a name",
-    "made ids",
+    "generated ids",
     "streamed arguments",
 }
 
@@ -215,7 +216,7 @@ INVENTED = ("unknown fields", "results", "a call that says more")
 
 
 @pytest.mark.requirement("G2")
-@pytest.mark.parametrize(
+@check_each(
     "request_",
     [
         decode(contents=[wire for name, wire, _ in MESSAGES if name not in INVENTED]),

@@ -13,6 +13,7 @@ import pytest
 from google import genai
 from google.genai import errors, types
 
+from tests.cases import check_each
 from toolspeak.core.events import (
     CallArgs,
     CallEnd,
@@ -238,7 +239,7 @@ def test_a_chat_of_the_sdk_keeps_what_we_said():
 
 
 @pytest.mark.requirement("G3")
-@pytest.mark.parametrize(
+@check_each(
     "events",
     [
         TURN,

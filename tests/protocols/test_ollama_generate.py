@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from ollama._types import GenerateResponse
 
+from tests.cases import check_each
 from toolspeak.core.events import (
     CallEnd,
     CallStart,
@@ -27,7 +28,7 @@ from toolspeak.core.events import (
 from toolspeak.core.types import Media, Message, Opaque, Request, ResponseFormat, TextPart, Usage
 from toolspeak.errors import UsageError
 from toolspeak.protocols.ollama import generate as ollama_generate
-from toolspeak.protocols.ollama.generate import ReplyEncoder, decode_request, encode_reply, seen_notes
+from toolspeak.protocols.ollama.generate import ReplyEncoder, decode_request, encode_reply, field_notes
 from toolspeak.protocols.ollama.reply_encoder import encode_error
 
 FACE: Any = {"id": "r1", "created": 1790000000, "model": "m"}
@@ -83,13 +84,13 @@ def test_it_streams_unless_it_says_otherwise():
     assert decode_request(b'{"model": "m", "prompt": "hi"}').stream
 
 
-@pytest.mark.parametrize("prompt", [{}, {"prompt": ""}, {"prompt": None, "system": "s", "images": [PIXEL]}])
+@check_each("prompt", [{}, {"prompt": ""}, {"prompt": None, "system": "s", "images": [PIXEL]}])
 def test_without_a_prompt_the_model_is_to_be_loaded(prompt: dict[str, Any]):
     assert decode_request({"model": "m", **prompt}).messages == ()
 
 
 @pytest.mark.requirement("G3")
-@pytest.mark.parametrize(
+@check_each(
     ("fields", "named"),
     [
         ({"prompt": 5}, "`prompt`"),
@@ -100,9 +101,9 @@ def test_without_a_prompt_the_model_is_to_be_loaded(prompt: dict[str, Any]):
         ({"raw": "yes"}, "`raw`"),
         ({"suffix": 5}, "`suffix`"),
         ({"suffix": "}"}, "fill in the middle"),
-        ({"raw": True, "system": "s"}, "does not go together"),
-        ({"raw": True, "template": "t"}, "does not go together"),
-        ({"raw": True, "context": [1]}, "does not go together"),
+        ({"raw": True, "system": "s"}, "cannot be combined"),
+        ({"raw": True, "template": "t"}, "cannot be combined"),
+        ({"raw": True, "context": [1]}, "cannot be combined"),
         ({"options": 5}, "`options`"),
     ],
 )
@@ -111,7 +112,7 @@ def test_what_cannot_be_is_refused_by_name(fields: dict[str, Any], named: str):
         decode_request({"model": "m", "prompt": "hi", **fields})
 
 
-@pytest.mark.parametrize(
+@check_each(
     ("fields", "code"),
     [
         ({"template": "t"}, "fields_dropped"),
@@ -124,13 +125,13 @@ def test_what_cannot_be_is_refused_by_name(fields: dict[str, Any], named: str):
 )
 def test_what_is_left_out_is_noted(fields: dict[str, Any], code: str):
     body = {"model": "m", "prompt": "hi", **fields}
-    assert [note.code for note in seen_notes(body)] == [code]
+    assert [note.code for note in field_notes(body)] == [code]
     assert said(decode_request(body)) == [("user", "hi")]
     assert decode_request(body).options.extra == {}
 
 
 def test_nothing_is_noted_of_an_ordinary_prompt():
-    assert seen_notes({"model": "m", "prompt": "hi", "raw": False, "context": [], "template": ""}) == ()
+    assert field_notes({"model": "m", "prompt": "hi", "raw": False, "context": [], "template": ""}) == ()
 
 
 # ---- going on
@@ -142,7 +143,7 @@ def test_a_context_that_we_gave_out_goes_on_with_the_conversation():
     body = {"model": "m", "prompt": "What is it?", "context": context}
     second = decode_request(body)
     assert said(second) == [("user", "My name is Ada."), ("assistant", "Hello, Ada."), ("user", "What is it?")]
-    assert seen_notes(body) == ()
+    assert field_notes(body) == ()
     third = lines(TextDelta("A"), TextDelta("da"), Finish("stop"), request=second)[-1]["context"]
     assert said(decode_request({**body, "context": third}))[-3:-1] == [("user", "What is it?"), ("assistant", "Ada")]
 
@@ -164,12 +165,12 @@ def test_the_oldest_give_way_in_a_long_conversation():
     assert [text[:3] for _, text in back] == ["333", "444", "end", "?"]
 
 
-@pytest.mark.parametrize("wrong", [True, 2**24, -1, "1", 0x22])
+@check_each("wrong", [True, 2**24, -1, "1", 0x22])
 def test_a_context_that_was_changed_begins_anew(wrong: Any):
     context = [*whole(TextDelta("Hello."), Finish("stop"))["context"], wrong]
     body = {"model": "m", "prompt": "hi", "context": context}
     assert said(decode_request(body)) == [("user", "hi")]
-    assert [note.code for note in seen_notes(body)] == ["context_unread"]
+    assert [note.code for note in field_notes(body)] == ["context_unread"]
 
 
 def test_a_context_of_no_text_begins_anew():
@@ -228,7 +229,7 @@ def test_an_answer_has_the_shape_of_the_documentation():
     }
 
 
-@pytest.mark.parametrize(
+@check_each(
     ("request_", "reason"),
     [(LOAD, "load"), (decode_request({"model": "m", "keep_alive": 0}), "unload"), (ASKED, "stop")],
 )
@@ -243,10 +244,8 @@ def test_the_end_says_what_was_done(request_: Request, reason: str):
 def test_a_turn_that_broke_is_an_error():
     assert lines(TextDelta("Hi"), Failure("it broke"))[1:] == [{"error": "it broke"}]
     assert whole(TextDelta("Hi"), Failure("it broke")) == {"error": "it broke"}
-    assert lines(Finish("error")) == [{"error": "the turn ended in an error"}]
-    assert json.loads(encode_reply(Reply(finish_reason="error"), ASKED, **FACE)) == {
-        "error": "the turn ended in an error"
-    }
+    assert lines(Finish("error")) == [{"error": "the turn failed"}]
+    assert json.loads(encode_reply(Reply(finish_reason="error"), ASKED, **FACE)) == {"error": "the turn failed"}
     assert encode_error(UsageError("no")) == (400, b'{"error":"no"}')
 
 

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.cases import check_each
 from toolspeak.core.events import (
     CallArgs,
     CallEnd,
@@ -44,8 +45,8 @@ def noted(code: str, detail: str) -> Noted:
 
 STOP = Finish("stop")
 CALLS = Finish("tool_calls")
-EARLY = Failure("the stream ended before the answer did", "truncated")
-SILENT = "the model said nothing, for it was not asked anything"
+EARLY = Failure("the stream ended before the reply was complete", "truncated")
+SILENT = "the reply is empty because the request had no messages"
 
 #: Situation -> what it means, adjacent deltas joined. The first characters of `Failure.body` are enough.
 EXPECTED: dict[str, list[Event]] = {
@@ -86,7 +87,7 @@ EXPECTED: dict[str, list[Event]] = {
     ],
     "done_reason_unknown.ndjson": [
         TextDelta("Hi"),
-        noted("finish_reason_derived", "the upstream said `banana`"),
+        noted("finish_reason_derived", "the upstream sent `banana`"),
         STOP,
     ],
     "error_inside_stream.ndjson": [
@@ -109,16 +110,16 @@ EXPECTED: dict[str, list[Event]] = {
     ],
     "null_and_empty_fields.ndjson": [TextDelta("ok"), UsageSeen(Usage(0, 0)), STOP],
     "odd_calls.ndjson": [
-        *call(0, "f", '{"a":1}', "", Note("arguments_text", "the arguments came as text, not as JSON")),
+        *call(0, "f", '{"a":1}', "", Note("arguments_text", "the arguments were sent as text, not as JSON")),
         *call(1, "g", "{}"),
-        noted("call_without_name", "a call that names no tool was dropped"),
+        noted("call_without_name", "a call without a tool name was dropped"),
         *call(2, "h", "{}"),
         CALLS,
     ],
     "images.ndjson": [OpaqueSeen(Opaque("ollama_images", ["iVBORw0KGgo="])), STOP],
     "blank_lines_and_no_last_end.ndjson": [TextDelta("ab"), STOP],
     "invalid_utf8.ndjson": [
-        noted("invalid_text", "characters that are no text were replaced"),
+        noted("invalid_text", "invalid characters were replaced"),
         TextDelta("a\ufffd"),
         STOP,
     ],
@@ -133,7 +134,7 @@ EXPECTED: dict[str, list[Event]] = {
     "whole_error.json": [Failure('model "nope" not found', body='{"error":"model')],
     "an_html_page.ndjson": [
         noted("bad_events", "1 unreadable, the first: <html><body>502 Bad Gateway</body></html>"),
-        Failure("the upstream did not answer with a chat of Ollama's", body="<html><body>502"),
+        Failure("the upstream's reply is not an Ollama chat reply", body="<html><body>502"),
     ],
     "nothing.ndjson": [Failure("the stream ended before it began", "truncated")],
 }
@@ -141,7 +142,7 @@ EXPECTED: dict[str, list[Event]] = {
 WHOLE: dict[str, list[Event]] = {
     "whole_without_done.json": [
         TextDelta("Hello"),
-        noted("finish_reason_derived", "the upstream said `missing`"),
+        noted("finish_reason_derived", "the upstream sent `missing`"),
         STOP,
     ],
 }
@@ -189,22 +190,22 @@ def test_every_fixture_has_an_expectation():
 @pytest.mark.requirement(
     "G3", "B10", "R-F7", "R-F15", "R-F16", "R-F19", "R-F21", "R-F22", "R-F23", "R-F24", "R-F25", "R-F46"
 )
-@pytest.mark.parametrize("stream", [True, False])
-@pytest.mark.parametrize("name", EXPECTED)
+@check_each("stream", [True, False])
+@check_each("name", EXPECTED)
 def test_every_situation_is_read_as_it_is_meant_whatever_was_asked_for(name: str, stream: bool):
     expected = EXPECTED[name]
     assert shortened(decode(fixture(name), (), stream), expected) == expected
 
 
 @pytest.mark.requirement("R-F7")
-@pytest.mark.parametrize("name", WHOLE)
+@check_each("name", WHOLE)
 def test_only_a_whole_answer_need_not_say_that_it_is_done(name: str):
     assert decode(fixture(name), (), stream=False) == WHOLE[name]
     assert decode(fixture(name))[-1] == EARLY
 
 
 @pytest.mark.requirement("G1", "R-F15")
-@pytest.mark.parametrize("name", [*EXPECTED, *WHOLE])
+@check_each("name", [*EXPECTED, *WHOLE])
 def test_no_cut_changes_the_events(name: str):
     data = fixture(name)
     whole = decode(data)
@@ -215,7 +216,7 @@ def test_no_cut_changes_the_events(name: str):
 
 
 @pytest.mark.requirement("R-F10", "R-F12")
-@pytest.mark.parametrize("name", EXPECTED)
+@check_each("name", EXPECTED)
 def test_other_line_ends_and_a_byte_order_mark_change_nothing(name: str):
     expected = shortened(EXPECTED[name], [])
     for data in (fixture(name).replace(b"\n", b"\r\n"), b"\xef\xbb\xbf" + fixture(name)):
@@ -249,7 +250,7 @@ def test_a_line_that_never_ends_is_refused():
 
 def test_too_much_that_cannot_be_read_is_refused(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(ollama_reply, "MAX_BODY", 10)
-    assert shortened(decode(b"x\n" * 6), []) == [Failure("the answer is larger than 10 bytes")]
+    assert shortened(decode(b"x\n" * 6), []) == [Failure("the reply is larger than 10 bytes")]
 
 
 def test_too_many_calls_are_dropped_with_a_note(monkeypatch: pytest.MonkeyPatch):
@@ -260,13 +261,13 @@ def test_too_many_calls_are_dropped_with_a_note(monkeypatch: pytest.MonkeyPatch)
 
 
 @pytest.mark.requirement("G3")
-@pytest.mark.parametrize(
+@check_each(
     ("status", "body", "expected"),
     [
         (404, b'{"error":"model \\"x\\" not found"}', Failure('model "x" not found', "upstream", 404)),
         (401, b'{"error":"unauthorized","signin_url":"u"}', Failure("unauthorized", "upstream", 401)),
         (504, b'{"error":"late"}', Failure("late", "timeout", 504)),
-        (502, b"<html>", Failure("the upstream answered with status 502", "upstream", 502)),
+        (502, b"<html>", Failure("the upstream returned status 502", "upstream", 502)),
         (404, b"404 page not found", Failure("404 page not found", "upstream", 404)),
     ],
 )

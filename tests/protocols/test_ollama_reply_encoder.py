@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.cases import check_each
 from toolspeak.core.events import (
     CallArgs,
     CallEnd,
@@ -119,7 +120,7 @@ WORDS: list[tuple[FinishReason, str]] = [
 
 
 @pytest.mark.requirement("G3")
-@pytest.mark.parametrize(("reason", "word"), WORDS)
+@check_each(("reason", "word"), WORDS)
 def test_a_finish_reason_has_its_word(reason: FinishReason, word: str):
     assert lines(Finish(reason)) == [last(word)]
     assert whole(Finish(reason)) == last(word)
@@ -150,8 +151,8 @@ def test_a_turn_that_breaks_ends_with_an_error_and_is_never_done():
         {"error": "the upstream is gone"},
     ]
     assert whole(TextDelta("a"), failure) == {"error": "the upstream is gone"}
-    assert lines(Finish("error")) == [{"error": "the turn ended in an error"}]
-    assert whole(Finish("error")) == {"error": "the turn ended in an error"}
+    assert lines(Finish("error")) == [{"error": "the turn failed"}]
+    assert whole(Finish("error")) == {"error": "the turn failed"}
 
 
 def test_an_extension_goes_into_the_last_line():
@@ -163,7 +164,7 @@ def test_an_extension_goes_into_the_last_line():
 
 
 @pytest.mark.requirement("G3")
-@pytest.mark.parametrize(
+@check_each(
     ("error", "status"),
     [
         (UsageError("`messages` is wrong"), 400),
@@ -243,6 +244,12 @@ def test_an_answer_comes_back_as_it_went_but_for_the_listed_losses(events: list[
 
 
 def test_every_listed_loss_of_a_reply_is_tested():
-    by_property = {"content filter", "cached and reasoning tokens", "notes and candidates", "cut calls", "opaque parts"}
+    by_property = {
+        "content filter",
+        "cached and reasoning tokens",
+        "notes and candidates",
+        "incomplete calls",
+        "opaque parts",
+    }
     elsewhere = {"failure", "logprobs", "id"}
     assert {loss.name for loss in LOSSES if loss.half == "reply"} == by_property | elsewhere

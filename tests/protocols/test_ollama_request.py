@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from ollama._types import ChatRequest
 
-from tests.protocols.losing import (
+from tests.cases import check_each
+from tests.protocols.round_trip_losses import (
     CUSTOM_AS_FUNCTIONS,
     FILLED_EXTRA,
     NAMES,
@@ -28,6 +29,7 @@ from tests.protocols.losing import (
     check_losses,
     check_round_trip,
     choices,
+    is_from_protocol,
     on_all_parts,
     on_messages,
     on_options,
@@ -36,7 +38,6 @@ from tests.protocols.losing import (
     replace,
     requests,
     results,
-    speaks,
     tools,
     with_clients,
     without_parts,
@@ -141,7 +142,7 @@ MESSAGES: list[tuple[str, dict[str, Any], Message]] = [
 
 
 @pytest.mark.requirement("G1", "G2")
-@pytest.mark.parametrize(("wire", "expected"), [row[1:] for row in MESSAGES], ids=[row[0] for row in MESSAGES])
+@check_each(("wire", "expected"), [row[1:] for row in MESSAGES], ids=[row[0] for row in MESSAGES])
 def test_a_message_is_understood_and_sent_on_as_it_came(wire: dict[str, Any], expected: Message):
     request = decode(messages=[wire])
     assert request.messages == (expected,)
@@ -156,7 +157,7 @@ def test_shapes_that_only_some_clients_send_are_understood():
     ]
     found = decode(messages=[{"role": "Assistant", "tool_calls": calls, "content": None}]).messages[0]
     assert [call.arguments for call in found.calls] == [{"x": 1}, {}, {}]
-    assert found.calls[2].notes == (Note("arguments_invalid", "no JSON object: x"),)
+    assert found.calls[2].notes == (Note("arguments_invalid", "not a JSON object: x"),)
     old = decode(messages=[{"role": "tool", "name": "f", "content": "1"}]).messages[0]
     assert old.results == (ToolResult("", "1", "f"),)
     picture = decode(messages=[{"role": "user", "images": ["data:image/bmp;base64,Qk0="]}]).messages[0]
@@ -208,7 +209,7 @@ def test_tools_are_understood_and_those_of_other_protocols_dropped():
     foreign = msgspec.structs.replace(request, protocol="other")
     assert sent(foreign)["tools"] == [WEATHER]
     assert request_notes(foreign) == (
-        Note("tool_dropped", "`web_search`: a tool of kind `web_search` has no word in this protocol"),
+        Note("tool_dropped", "`web_search`: this protocol has no tools of kind `web_search`"),
     )
     assert request_notes(request) == ()
 
@@ -224,7 +225,7 @@ def test_a_choice_has_no_word_but_none_hides_the_tools():
 
 
 @pytest.mark.requirement("C6", "G1")
-@pytest.mark.parametrize(
+@check_each(
     ("fields", "expected"),
     [
         (
@@ -300,7 +301,7 @@ def test_a_request_of_another_protocol_is_sent_in_the_words_of_this_one():
 
 
 @pytest.mark.requirement("G3")
-@pytest.mark.parametrize(
+@check_each(
     ("fields", "named"),
     [
         ({"model": 7}, "model"),
@@ -328,7 +329,7 @@ def test_a_bad_field_is_named(fields: dict[str, Any], named: str):
     assert f"`{named}`" in str(caught.value)
 
 
-@pytest.mark.parametrize("body", [b"", b"{", b"[]", b"\xff"])
+@check_each("body", [b"", b"{", b"[]", b"\xff"])
 def test_a_body_that_is_no_object_is_refused(body: bytes):
     with pytest.raises(UsageError):
         decode_request(body)
@@ -410,7 +411,7 @@ def grammar(options: Options) -> Options:
 
 #: Each loss of `LOSSES` as what it does to a request; the rest are losses of the wire's own variety.
 SUFFERED: Losing = {
-    "protocol": speaks(PROTOCOL),
+    "protocol": is_from_protocol(PROTOCOL),
     "names of messages": NO_MESSAGE_NAMES,
     "tool message": on_messages(lambda one: [replace(one, parts=()) if one.role == "tool" else one]),
     "several results": RESULTS_ALONE,
@@ -435,7 +436,7 @@ SUFFERED: Losing = {
     "grammar": on_options(grammar),
 }
 #: Losses that only other requests suffer; each has a test of its own above.
-ELSEWHERE = {"words of another protocol", "result without a name", "made ids"}
+ELSEWHERE = {"protocol-specific fields", "result without a name", "generated ids"}
 
 
 @pytest.mark.requirement("G3")

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.cases import check_each
 from toolspeak.core.events import (
     CallArgs,
     CallEnd,
@@ -29,7 +30,7 @@ from toolspeak.core.events import (
 )
 from toolspeak.core.types import Note, Opaque, ToolCall, Usage
 from toolspeak.protocols.openai_chat import ReplyDecoder
-from toolspeak.protocols.openai_chat import calls as openai_chat_calls
+from toolspeak.protocols.openai_chat import reply_decoder as openai_chat_calls
 from toolspeak.protocols.shared import reply_decoder as reading
 
 FIXTURES = Path(__file__).parent / "fixtures" / "openai_chat"
@@ -43,11 +44,11 @@ def started(index: int, name: str, arguments: str, identifier: str) -> list[Even
     return [CallStart(index, name, identifier), CallArgs(index, arguments)]
 
 
-OBJECT = Note("arguments_object", "the arguments came as JSON, not as text")
+OBJECT = Note("arguments_object", "the arguments were sent as JSON, not as text")
 MISSING = Note("arguments_missing", "a call without arguments")
 STOP = Finish("stop")
 CALLS = Finish("tool_calls")
-EARLY = Failure("the stream ended before the answer did", "truncated")
+EARLY = Failure("the stream ended before the reply was complete", "truncated")
 
 #: Situation -> what it means, adjacent deltas joined. The first characters of `Failure.body` are enough.
 EXPECTED: dict[str, list[Event]] = {
@@ -105,7 +106,7 @@ EXPECTED: dict[str, list[Event]] = {
         *started(0, "f", '{"a":[1,null]}', "call_a"),
         CallEnd(0, notes=(OBJECT,)),
         *call(1, "g", "{}", "call_b", MISSING),
-        Noted(Note("finish_reason_derived", "the upstream said `stop`")),
+        Noted(Note("finish_reason_derived", "the upstream sent `stop`")),
         CALLS,
     ],
     "duplicate_ids.sse": [
@@ -169,7 +170,7 @@ EXPECTED: dict[str, list[Event]] = {
     "bad_event_inside_a_call.sse": [
         *started(0, "f", '{"a":', "call_a"),
         Noted(Note("bad_events", '1 unreadable, the first: {"choices":[{"del')),
-        Failure("an event inside a call could not be read", body='{"choices":[{"del'),
+        Failure("an event inside a call could not be decoded", body='{"choices":[{"del'),
     ],
     "old_function_call.sse": [*call(0, "f", '{"a":1}', ""), CALLS],
     "custom_tool_call.sse": [*call(0, "run_code", '{"input":"print(\\"hi\\")\\n# é"}', "call_a"), CALLS],
@@ -177,28 +178,28 @@ EXPECTED: dict[str, list[Event]] = {
     "several_lines_of_data.sse": [TextDelta("xy"), STOP],
     "two_choices.sse": [
         TextDelta("a"),
-        Noted(Note("other_choices_dropped", "the upstream gave several answers; the first is used")),
+        Noted(Note("other_choices_dropped", "the upstream sent several choices; the first is used")),
         TextDelta("b"),
         STOP,
     ],
     "finish_reason_stop_with_calls.sse": [
         *call(0, "f", "{}", "call_a"),
-        Noted(Note("finish_reason_derived", "the upstream said `stop`")),
+        Noted(Note("finish_reason_derived", "the upstream sent `stop`")),
         CALLS,
     ],
     "finish_reason_calls_without_calls.sse": [
         TextDelta("Hi"),
-        Noted(Note("finish_reason_derived", "the upstream said `tool_calls`")),
+        Noted(Note("finish_reason_derived", "the upstream sent `tool_calls`")),
         STOP,
     ],
     "finish_reason_unknown.sse": [
         TextDelta("Hi"),
-        Noted(Note("finish_reason_derived", "the upstream said `banana`")),
+        Noted(Note("finish_reason_derived", "the upstream sent `banana`")),
         STOP,
     ],
     "stopped_by_error.sse": [TextDelta("Hi"), Failure("the upstream stopped with `network_error`")],
     "after_the_end.sse": [TextDelta("Hi"), STOP],
-    "an_html_page.sse": [Failure("the upstream did not answer with a chat completion", body="<html><body>502")],
+    "an_html_page.sse": [Failure("the upstream's reply is not a chat completion", body="<html><body>502")],
     "whole_text.json": [TextDelta("Hello"), UsageSeen(Usage(9, 1, 0)), STOP],
     "whole_calls.json": [
         ReasoningDelta("Hm"),
@@ -209,7 +210,7 @@ EXPECTED: dict[str, list[Event]] = {
     ],
     "whole_without_finish.json": [
         TextDelta("Hi"),
-        Noted(Note("finish_reason_derived", "the upstream said `missing`")),
+        Noted(Note("finish_reason_derived", "the upstream sent `missing`")),
         STOP,
     ],
     "whole_error.json": [
@@ -222,7 +223,7 @@ EXPECTED: dict[str, list[Event]] = {
         )
     ],
     "whole_detail.json": [Failure("Not Found", body='{ "detail": "Not Found" }')],
-    "whole_without_choices.json": [Failure("the upstream answered without a choice", body='{ "id": "chatcmpl-1"')],
+    "whole_without_choices.json": [Failure("the upstream's reply has no choices", body='{ "id": "chatcmpl-1"')],
 }
 
 
@@ -268,7 +269,7 @@ def test_every_fixture_has_an_expectation():
 
 
 @pytest.mark.requirement("B10", "R-F7", "R-F16", "R-F19", "R-F21", "R-F22", "R-F23", "R-F24", "R-F25")
-@pytest.mark.parametrize("name", EXPECTED)
+@check_each("name", EXPECTED)
 def test_every_situation_is_read_as_it_is_meant(name: str):
     expected = EXPECTED[name]
     assert shortened(decode(fixture(name)), expected) == expected
@@ -285,8 +286,8 @@ STYLES = {
 
 @pytest.mark.no_cover
 @pytest.mark.requirement("R-F10", "R-F11", "R-F12")
-@pytest.mark.parametrize("style", STYLES)
-@pytest.mark.parametrize("name", EXPECTED)
+@check_each("style", STYLES)
+@check_each("name", EXPECTED)
 def test_every_style_of_framing_means_the_same(name: str, style: str):
     data = STYLES[style](fixture(name))
     whole = decode(data)
@@ -300,8 +301,8 @@ def without_bodies(events: list[Event]) -> list[Event]:
 
 
 @pytest.mark.requirement("G1", "R-F15")
-@pytest.mark.parametrize("stream", [True, False])
-@pytest.mark.parametrize("name", EXPECTED)
+@check_each("stream", [True, False])
+@check_each("name", EXPECTED)
 def test_no_cut_changes_the_events(name: str, stream: bool):
     data = fixture(name)
     whole = decode(data, (), stream)
@@ -313,7 +314,7 @@ def test_no_cut_changes_the_events(name: str, stream: bool):
 
 
 @pytest.mark.requirement("R-F46")
-@pytest.mark.parametrize("name", EXPECTED)
+@check_each("name", EXPECTED)
 def test_what_was_asked_for_does_not_matter(name: str):
     assert decode(fixture(name), (), stream=False) == decode(fixture(name), (), stream=True)
 
@@ -390,12 +391,12 @@ def test_a_server_whose_chunks_never_repeat_is_read_all_the_same():
 def test_bytes_that_are_no_text_are_replaced_and_noted_once():
     bad = chunk('{"content":"a"}').replace(b'"a"', b'"\xff\xfe"')
     events = fed(bad, bad, chunk('{"content":"\\ud83d!"}'), chunk('{"content":"b\x01"}'), finish("stop"))
-    assert events[0] == Noted(Note("invalid_text", "characters that are no text were replaced"))
+    assert events[0] == Noted(Note("invalid_text", "invalid characters were replaced"))
     assert events[1:] == [TextDelta("\ufffd\ufffd\ufffd\ufffd\ufffd!b\x01"), STOP]
 
 
 @pytest.mark.requirement("R-F17")
-@pytest.mark.parametrize("length", [1_000_000, 17 * 1024 * 1024])
+@check_each("length", [1_000_000, 17 * 1024 * 1024])
 def test_a_line_beyond_the_limit_fails_and_a_long_one_does_not(length: int):
     events = fed(chunk(f'{{"content":"{"x" * length}"}}'), finish("stop"))
     if length < 16 * 1024 * 1024:
@@ -408,7 +409,7 @@ def test_a_body_beyond_the_limit_fails(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(reading, "MAX_BODY", 10)
     decoder = ReplyDecoder(stream=False)
     assert decoder.feed(b'{"a":1') == []
-    assert decoder.feed(b',"b":2') == [Failure("the answer is larger than 10 bytes", body='{"a":1,"b":2')]
+    assert decoder.feed(b',"b":2') == [Failure("the reply is larger than 10 bytes", body='{"a":1,"b":2')]
     assert decoder.feed(b"}") == []
     assert decoder.close() == []
 
@@ -420,8 +421,8 @@ def test_calls_beyond_the_limit_are_left_out(monkeypatch: pytest.MonkeyPatch):
     assert "calls_dropped" in [note.code for note in fold(events).notes]
 
 
-@pytest.mark.parametrize("stream", [True, False])
-@pytest.mark.parametrize("data", [b"", b"\n\n", b"\xef\xbb\xbf", b"\xef"])
+@check_each("stream", [True, False])
+@check_each("data", [b"", b"\n\n", b"\xef\xbb\xbf", b"\xef"])
 def test_nothing_is_a_truncated_answer(data: bytes, stream: bool):
     events = decode(data, (), stream)
     assert [(type(event), event.kind) for event in events if isinstance(event, Failure)] == [(Failure, "truncated")]
@@ -429,21 +430,21 @@ def test_nothing_is_a_truncated_answer(data: bytes, stream: bool):
 
 def test_a_stream_of_nothing_but_garbage_shows_its_beginning():
     events = decode(b"data: hello\n\ndata: world\n\n")
-    assert events[-1] == Failure("the stream held nothing that could be read", body="hello")
+    assert events[-1] == Failure("the stream contained nothing readable", body="hello")
 
 
 def test_a_whole_answer_with_a_byte_order_mark_is_read():
     assert decode(b"\xef\xbb\xbf" + fixture("whole_text.json"), (), stream=False)[0] == TextDelta("Hello")
 
 
-@pytest.mark.parametrize(
+@check_each(
     ("body", "message"),
     [
-        (b'{"choices":{}}', "the upstream did not answer with a chat completion"),
-        (b"[" * 100_000, "the upstream did not answer with a chat completion"),
+        (b'{"choices":{}}', "the upstream's reply is not a chat completion"),
+        (b"[" * 100_000, "the upstream's reply is not a chat completion"),
         (b'{"object":"error","message":"too long","code":400}', "too long"),
         (b'{"error":"out of memory"}', "out of memory"),
-        (b'{"error":{"code":500}}', "the upstream gave an error without a word"),
+        (b'{"error":{"code":500}}', "the upstream returned an error without a message"),
     ],
 )
 def test_an_answer_that_is_none_is_a_failure(body: bytes, message: str):
@@ -467,7 +468,7 @@ def test_a_failure_still_tells_what_was_used():
     assert fed(TEXT, usage)[1:] == [UsageSeen(Usage(7, 1)), EARLY]
 
 
-@pytest.mark.parametrize(
+@check_each(
     ("delta", "expected"),
     [
         (
@@ -488,12 +489,10 @@ def test_odd_content_is_carried_noted_or_ignored(delta: str, expected: list[Even
     assert fed(chunk(delta), finish("stop")) == [*expected, STOP]
 
 
-@pytest.mark.parametrize(
-    "piece", ["{}", '{"index":0}', '{"function":null,"id":7}', '{"function":{"name":9,"arguments":""}}']
-)
+@check_each("piece", ["{}", '{"index":0}', '{"function":null,"id":7}', '{"function":{"name":9,"arguments":""}}'])
 def test_a_call_without_a_name_is_no_call(piece: str):
     events = fed(TEXT, chunk(f'{{"tool_calls":[{piece}]}}'), finish("stop"))
-    assert events == [TextDelta("a"), Noted(Note("call_without_name", "a call that names no tool was dropped")), STOP]
+    assert events == [TextDelta("a"), Noted(Note("call_without_name", "a call without a tool name was dropped")), STOP]
 
 
 def named(text: str) -> bytes:
@@ -523,7 +522,7 @@ def test_long_arguments_with_a_name_in_every_piece_take_linear_time():
     assert min(spent(8000) for _ in range(2)) < 20 * small
 
 
-@pytest.mark.parametrize("kind", ["function", "custom"])
+@check_each("kind", ["function", "custom"])
 def test_a_name_may_come_behind_the_arguments(kind: str):
     key, text = ("arguments", "{") if kind == "function" else ("input", "a")
     first = chunk(f'{{"tool_calls":[{{"index":0,"{kind}":{{"{key}":"{text}"}}}}]}}')
@@ -533,7 +532,7 @@ def test_a_name_may_come_behind_the_arguments(kind: str):
     assert fold(fed(first, second, third, finish("stop"))).calls == (ToolCall("f", expected),)
 
 
-@pytest.mark.parametrize("reason", ["length", "content_filter"])
+@check_each("reason", ["length", "content_filter"])
 def test_custom_calls_are_whole_when_another_call_came_behind_them(reason: str):
     first = chunk('{"tool_calls":[{"index":0,"id":"x","custom":{"name":"run","input":"ab"}}]}')
     second = chunk('{"tool_calls":[{"index":1,"id":"y","custom":{"name":"run","input":"cd"}}]}')

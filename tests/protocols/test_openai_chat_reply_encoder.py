@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.cases import check_each
 from toolspeak.core.events import (
     CallArgs,
     CallEnd,
@@ -130,7 +131,7 @@ def test_a_call_of_a_custom_tool_has_its_input_as_text():
     assert whole([*CALL, *CUSTOM])["choices"][0]["message"]["tool_calls"][1] == custom
 
 
-@pytest.mark.parametrize(
+@check_each(
     "events",
     [
         [*CUSTOM[:-1], CallEnd(4, valid=False)],
@@ -159,8 +160,8 @@ def test_a_client_of_the_old_kind_gets_one_function_call():
 
 
 @pytest.mark.requirement("G3")
-@pytest.mark.parametrize("called", [False, True])
-@pytest.mark.parametrize("reason", ["stop", "tool_calls", "length", "content_filter", "unknown"])
+@check_each("called", [False, True])
+@check_each("reason", ["stop", "tool_calls", "length", "content_filter", "unknown"])
 def test_the_finish_reason_fits_what_was_sent(reason: FinishReason, called: bool):
     events: list[Event] = [*(CALL if called else []), Finish(reason)]
     said = "tool_calls" if called else "stop"
@@ -170,7 +171,7 @@ def test_the_finish_reason_fits_what_was_sent(reason: FinishReason, called: bool
 
 
 @pytest.mark.requirement("R-F6")
-@pytest.mark.parametrize(
+@check_each(
     ("last", "kind", "code"),
     [
         (Failure("it broke", "truncated"), "upstream_error", "truncated"),
@@ -272,7 +273,7 @@ def test_stream_and_answer_mean_the_same_and_come_back(
 
 
 @pytest.mark.requirement("G3")
-@pytest.mark.parametrize(
+@check_each(
     ("error", "status", "kind", "code"),
     [
         (UsageError("x"), 400, "invalid_request_error", "usage_error"),

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from tests.cases import check_each
 from toolspeak.core.types import (
     Media,
     Message,
@@ -128,7 +129,7 @@ MESSAGES: list[tuple[str, dict[str, Any], Message]] = [
         },
         Message(
             "assistant",
-            calls=(ToolCall("f", {}, "a", (Note("arguments_invalid", 'no JSON object: {"x":'),)),),
+            calls=(ToolCall("f", {}, "a", (Note("arguments_invalid", 'not a JSON object: {"x":'),)),),
             extra={"tool_calls": {"0": {"arguments": '{"x":'}}},
         ),
     ),
@@ -165,7 +166,7 @@ MESSAGES: list[tuple[str, dict[str, Any], Message]] = [
 
 
 @pytest.mark.requirement("G1", "G2")
-@pytest.mark.parametrize(("wire", "expected"), [row[1:] for row in MESSAGES], ids=[row[0] for row in MESSAGES])
+@check_each(("wire", "expected"), [row[1:] for row in MESSAGES], ids=[row[0] for row in MESSAGES])
 def test_a_message_is_understood_and_sent_on_as_it_came(wire: dict[str, Any], expected: Message):
     request = decode(messages=[wire])
     assert request.messages == (expected,)
@@ -193,7 +194,7 @@ def test_shapes_that_only_some_clients_send_are_understood():
     assert [call["function"]["arguments"] for call in wire] == ['{"x":1}', "{}", "{}", "[1]"]
 
 
-@pytest.mark.parametrize("said", ["hi", [[]], None])
+@check_each("said", ["hi", [[]], None])
 def test_a_lone_part_that_looks_like_a_text_stays_what_it_is(said: Any):
     wire = {"role": "user", "content": [{"type": "future_text", "text": said}]}
     assert sent(decode(messages=[wire]))["messages"] == [wire]
@@ -261,7 +262,7 @@ CHOICES: list[tuple[Any, ToolChoice]] = [
 
 
 @pytest.mark.requirement("G1")
-@pytest.mark.parametrize(("wire", "expected"), CHOICES)
+@check_each(("wire", "expected"), CHOICES)
 def test_every_shape_of_tool_choice_is_understood(wire: Any, expected: ToolChoice):
     request = decode(tools=[WEATHER, CODE], tool_choice=wire)
     assert request.tool_choice == expected
@@ -304,7 +305,7 @@ def test_functions_of_the_old_kind_become_tools_and_their_calls_get_ids():
 
 
 @pytest.mark.requirement("C6", "G1")
-@pytest.mark.parametrize(
+@check_each(
     ("fields", "expected"),
     [
         ({"max_tokens": 5}, Options(5)),
@@ -394,7 +395,7 @@ def test_half_a_surrogate_pair_does_not_stop_a_request():
 
 
 @pytest.mark.requirement("G3")
-@pytest.mark.parametrize(
+@check_each(
     ("fields", "named"),
     [
         ({"model": 7}, "model"),
@@ -446,7 +447,7 @@ def test_a_bad_field_is_named(fields: dict[str, Any], named: str):
     assert f"`{named}`" in str(caught.value)
 
 
-@pytest.mark.parametrize("body", [b"", b"{", b"[]", b"\xff", b'{"a":"\xff"}', b'{"a":' * 100_000])
+@check_each("body", [b"", b"{", b"[]", b"\xff", b'{"a":"\xff"}', b'{"a":' * 100_000])
 def test_a_body_that_is_no_object_is_refused(body: bytes):
     with pytest.raises(UsageError):
         decode_request(body)

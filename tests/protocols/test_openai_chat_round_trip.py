@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.protocols.losing import (
+from tests.protocols.round_trip_losses import (
     ANY_ARGUMENTS,
     EXTRA,
     FILLED,
@@ -27,6 +27,7 @@ from tests.protocols.losing import (
     check_losses,
     check_round_trip,
     choices,
+    is_from_protocol,
     no_choice_without_tools,
     on_messages,
     on_tools,
@@ -35,7 +36,6 @@ from tests.protocols.losing import (
     replace,
     requests,
     results,
-    speaks,
     tools,
     with_clients,
     with_plain_text,
@@ -126,7 +126,7 @@ ONE_TEXT = decode(tools=[CODE]).tools[0].parameters
 
 #: Each loss of `LOSSES` as what it does to a request; the rest are losses of the wire's own variety.
 SUFFERED: Losing = {
-    "protocol": speaks(PROTOCOL),
+    "protocol": is_from_protocol(PROTOCOL),
     "tool message": on_messages(lambda one: [replace(one, parts=(), name="") if one.role == "tool" else one]),
     "several results": RESULTS_ALONE,
     "opaque part": without_parts(lambda part: isinstance(part, Opaque) and isinstance(part.data, str)),
@@ -146,7 +146,7 @@ SUFFERED: Losing = {
 }
 #: Losses that only other requests suffer; each has a test of its own above.
 ELSEWHERE = {
-    "words of another protocol",
+    "protocol-specific fields",
     "both token limits",
     "several texts of a result",
     "functions",

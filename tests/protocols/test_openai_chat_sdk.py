@@ -11,6 +11,7 @@ import openai
 import pytest
 from openai.types.chat import ChatCompletion, ChatCompletionChunk
 
+from tests.cases import check_each
 from toolspeak.core.events import (
     CallArgs,
     CallEnd,
@@ -137,7 +138,7 @@ def test_a_call_of_a_custom_tool_reaches_the_sdk():
     ]
 
 
-@pytest.mark.parametrize("events", [TURN, [TextDelta("hi"), Finish("stop")], [Finish("length")]])
+@check_each("events", [TURN, [TextDelta("hi"), Finish("stop")], [Finish("length")]])
 def test_everything_we_send_passes_the_types_of_the_sdk(events: list[Event]):
     request = decode_request({"model": "m", "messages": [USER], "stream_options": {"include_usage": True}})
     ChatCompletion.model_validate_json(encode_reply(fold(events), request, **FACE), strict=True)  # type: ignore[arg-type]

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tests.cases import check_each
 from toolspeak.core.events import Failure
 from toolspeak.errors import UpstreamError
 from toolspeak.protocols import openai_chat, openai_responses
@@ -16,8 +17,8 @@ VLLM = b'{"object":"error","message":"too long","type":"BadRequestError","param"
 
 
 @pytest.mark.requirement("G3")
-@pytest.mark.parametrize("module", [openai_chat, openai_responses], ids=lambda module: module.PROTOCOL)
-@pytest.mark.parametrize("stream", [False, True])
+@check_each("module", [openai_chat, openai_responses], ids=lambda module: module.PROTOCOL)
+@check_each("stream", [False, True])
 def test_an_error_that_older_vllm_gives_under_a_status_of_200_has_its_own(module: Any, stream: bool):
     for body in (VLLM, b"data: " + VLLM + b"\n\n") if stream else (VLLM,):
         decoder = module.ReplyDecoder(stream)
@@ -31,7 +32,7 @@ def test_an_error_that_older_vllm_gives_under_a_status_of_200_has_its_own(module
 
 
 @pytest.mark.requirement("G3")
-@pytest.mark.parametrize(
+@check_each(
     ("status", "body", "message", "kind"),
     [
         (401, b'{"error":{"message":"bad key","type":"x","code":"invalid_api_key"}}', "bad key", "upstream"),
@@ -40,11 +41,11 @@ def test_an_error_that_older_vllm_gives_under_a_status_of_200_has_its_own(module
         (422, b'{"detail":[{"loc":["body"],"msg":"field required"}]}', "field required", "upstream"),
         (400, b'[{"error":{"code":400,"message":"bad"}}]', "bad", "upstream"),
         (500, b"Internal Server Error", "Internal Server Error", "upstream"),
-        (502, b"<html>\n<h1>Bad Gateway", "the upstream answered with status 502", "upstream"),
-        (503, b"", "the upstream answered with status 503", "upstream"),
+        (502, b"<html>\n<h1>Bad Gateway", "the upstream returned status 502", "upstream"),
+        (503, b"", "the upstream returned status 503", "upstream"),
         (504, b"\xff", r"\xff", "timeout"),
-        (408, b'{"error":{}}', "the upstream answered with status 408", "timeout"),
-        (400, b"[]", "the upstream answered with status 400", "upstream"),
+        (408, b'{"error":{}}', "the upstream returned status 408", "timeout"),
+        (400, b"[]", "the upstream returned status 400", "upstream"),
     ],
 )
 def test_an_error_answer_tells_what_went_wrong(status: int, body: bytes, message: str, kind: str):

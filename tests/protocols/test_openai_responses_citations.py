@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
+from tests.cases import check_each
 from tests.protocols.test_openai_responses_events import completed, delta, event
 from toolspeak.core.events import Event, OpaqueSeen, ReasoningDelta, TextDelta, fold
 from toolspeak.core.types import Opaque, TextPart
-from toolspeak.protocols.assistant_message import message_of
+from toolspeak.protocols.assistant_message import assistant_message
 from toolspeak.protocols.openai_responses import PROTOCOL, ReplyDecoder, ReplyEncoder, decode_request, encode_reply
 
 pytestmark = pytest.mark.requirement("G3")
@@ -84,7 +85,7 @@ def check(events: list[Event], count: int) -> None:
         parts = [one for item in response["output"] if item["type"] == "message" for one in item["content"]]
         assert sum(len(one["annotations"]) for one in parts) == count
         assert cited([(one["text"], one["annotations"]) for one in parts]) == []
-    sent = message_of(fold(events), events, 0, PROTOCOL)
+    sent = assistant_message(fold(events), events, 0, PROTOCOL)
     texts = [(one.text, one.extra.get("annotations", [])) for one in sent.parts if isinstance(one, TextPart)]
     assert sum(len(listed) for _, listed in texts) == count
     assert cited(texts) == []
@@ -94,15 +95,15 @@ def count_of(output: list[Any]) -> int:
     return sum("text" in one for item in output for one in item.get("content", ()))
 
 
-@pytest.mark.parametrize("output", [*OUTPUTS.values(), UNKNOWN], ids=[*OUTPUTS, "something unknown between"])
+@check_each("output", [*OUTPUTS.values(), UNKNOWN], ids=[*OUTPUTS, "something unknown between"])
 def test_a_whole_answer_cites_what_it_cited(output: list[Any]):
     response = {"id": "r", "object": "response", "status": "completed", "model": "m", "output": output}
     check(read(json.dumps(response).encode(), False, 1 << 20), count_of(output))
 
 
-@pytest.mark.parametrize("size", [0, 7, 1 << 20])
-@pytest.mark.parametrize("pieces", [True, False])
-@pytest.mark.parametrize("output", OUTPUTS.values(), ids=OUTPUTS)
+@check_each("size", [0, 7, 1 << 20])
+@check_each("pieces", [True, False])
+@check_each("output", OUTPUTS.values(), ids=OUTPUTS)
 def test_a_stream_cites_what_it_cited(output: list[Any], pieces: bool, size: int):
     check(read(streamed(output, True, pieces), True, size), count_of(output))
 
@@ -121,4 +122,4 @@ def test_a_citation_without_a_place_or_with_an_odd_one_is_left_alone():
 
 def test_what_is_said_of_a_text_may_be_anything():
     events: list[Event] = [TextDelta("a"), OpaqueSeen(Opaque("annotation:x", 1)), ReasoningDelta("hm")]
-    assert message_of(fold(events), events, 0, PROTOCOL).parts == (TextPart("a", {"annotations": [1]}),)
+    assert assistant_message(fold(events), events, 0, PROTOCOL).parts == (TextPart("a", {"annotations": [1]}),)

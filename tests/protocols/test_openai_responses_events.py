@@ -13,9 +13,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.growth import assert_linear
-from tests.protocols.streams import fed, joined, ways
+from tests.cases import check_each
+from tests.protocols.stream_helpers import fed, joined, ways
 from tests.protocols.test_openai_responses_reply_decoder import CALLS, STOP, call, carried, decode, fixture, summaries
+from tests.time_growth import assert_linear
 from toolspeak.core.events import (
     CallArgs,
     CallEnd,
@@ -31,7 +32,7 @@ from toolspeak.core.events import (
 )
 from toolspeak.core.types import Note, Opaque, ToolCall
 from toolspeak.protocols.openai_responses import ReplyDecoder
-from toolspeak.protocols.openai_responses import calls as openai_responses_calls
+from toolspeak.protocols.openai_responses import call_assembler as openai_responses_calls
 from toolspeak.protocols.shared import reply_decoder as reading
 
 
@@ -83,7 +84,7 @@ def test_the_pieces_of_a_custom_tools_text_are_json_also_by_the_shortcut():
     assert reply.calls == (ToolCall("run", {"input": 'a""b\n'}, "c"),)
 
 
-@pytest.mark.parametrize(
+@check_each(
     "odd",
     [
         delta("x", output_index=1),
@@ -144,8 +145,8 @@ def laid_out(layout: str, text: str, number: int, padding: str) -> bytes:
     return f"event: response.output_text.delta\ndata: {data}\n\n".encode()
 
 
-@pytest.mark.parametrize("together", [1, 2, 3, 13])
-@pytest.mark.parametrize("layout", LAYOUTS)
+@check_each("together", [1, 2, 3, 13])
+@check_each("layout", LAYOUTS)
 def test_numbers_and_padding_never_change_what_is_read(layout: str, together: int):
     frames = [laid_out(layout, *row) for row in NUMBERED]
     reads = [b"".join(frames[at : at + together]) for at in range(0, len(frames), together)]
@@ -154,14 +155,14 @@ def test_numbers_and_padding_never_change_what_is_read(layout: str, together: in
 
 
 def test_a_server_whose_texts_never_look_alike_is_read_too():
-    reads = [delta("x", output_index=number) for number in range(2 * reading.MAX_LESSONS)]
+    reads = [delta("x", output_index=number) for number in range(2 * reading.MAX_TEMPLATE_ATTEMPTS)]
     assert joined(event for read in feeding(*reads, END) for event in read) == [TextDelta("x" * len(reads)), STOP]
 
 
 def test_a_text_that_is_no_text_is_mended():
     lone = b'data: {"type":"response.output_text.delta","delta":"a\\ud800\xff"}\n\n'
     assert decode(lone + END) == [
-        Noted(Note("invalid_text", "characters that are no text were replaced")),
+        Noted(Note("invalid_text", "invalid characters were replaced")),
         TextDelta("a\ufffd\ufffd"),
         STOP,
     ]
@@ -175,15 +176,15 @@ def test_an_event_that_is_no_event_is_skipped():
 
 
 @pytest.mark.requirement("R-F16")
-@pytest.mark.parametrize(
+@check_each(
     ("data", "failure"),
     [
-        (b"", Failure("the upstream answered with nothing", "truncated")),
-        (b" \n", Failure("the upstream answered with nothing", "truncated")),
-        (b"data: 7", Failure("the stream held nothing that could be read", body="7")),
+        (b"", Failure("the upstream returned an empty reply", "truncated")),
+        (b" \n", Failure("the upstream returned an empty reply", "truncated")),
+        (b"data: 7", Failure("the stream contained nothing readable", body="7")),
         (b": hello\n\n", Failure("the stream ended before it began", "truncated", body=": hello")),
-        (b"[]", Failure("the upstream did not answer with a response", body="[]")),
-        (b"{", Failure("the upstream did not answer with a response", body="{")),
+        (b"[]", Failure("the upstream's reply is not a response object", body="[]")),
+        (b"{", Failure("the upstream's reply is not a response object", body="{")),
     ],
 )
 def test_an_answer_that_is_none_is_a_failure(data: bytes, failure: Failure):
@@ -277,7 +278,7 @@ def test_calls_with_one_item_id_are_several_even_without_arguments():
     assert [(one.id, one.arguments) for one in reply.calls] == [("c1", {}), ("c2", {"a": 2})]
 
 
-@pytest.mark.parametrize(
+@check_each(
     "streamed, items, text",
     [
         pytest.param([(0, "a")], [message("one", id="a"), message("two", id="b")], "one.two", id="the second is new"),
@@ -323,7 +324,7 @@ def test_the_phase_of_a_message_comes_before_its_text():
 
 def test_a_phase_that_comes_behind_the_text_is_noted():
     done = event("output_item.done", output_index=0, item=message("one", phase="commentary"))
-    late = Noted(Note("phase_dropped", "`commentary` was told behind the text"))
+    late = Noted(Note("phase_dropped", "`commentary` arrived after the text"))
     assert decode(delta("one") + done + END) == [TextDelta("one"), late, STOP]
 
 
@@ -458,7 +459,7 @@ def namesakes(count: int) -> bytes:
 
 
 @pytest.mark.no_cover
-@pytest.mark.parametrize("hostile", [strays, customs, namesakes])
+@check_each("hostile", [strays, customs, namesakes])
 def test_the_last_event_takes_time_in_proportion_to_its_length(hostile: Callable[[int], bytes]):
     def make(count: int) -> Callable[[], object]:
         data = hostile(count)

@@ -8,7 +8,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from tests.protocols.streams import STYLES, fed, ways, with_bodies
+from tests.cases import check_each
+from tests.protocols.stream_helpers import STYLES, fed, ways, with_bodies
 from toolspeak.core.events import (
     CallArgs,
     CallEnd,
@@ -51,12 +52,12 @@ def summaries(*texts: str) -> list[dict[str, str]]:
     return [{"type": "summary_text", "text": text} for text in texts]
 
 
-OBJECT = Note("arguments_object", "the arguments came as JSON, not as text")
+OBJECT = Note("arguments_object", "the arguments were sent as JSON, not as text")
 MISSING = Note("arguments_missing", "a call without arguments")
 STOP = Finish("stop")
 CALLS = Finish("tool_calls")
 _QUOTA, _INVALID = "insufficient_quota", "invalid_request_error"
-EARLY = Failure("the stream ended before the answer did", "truncated")
+EARLY = Failure("the stream ended before the reply was complete", "truncated")
 USED = UsageSeen(Usage(12, 5, 8, 2))
 SEARCH = {
     "id": "ws_1",
@@ -144,7 +145,7 @@ EXPECTED: dict[str, list[Event]] = {
     "content_filter.sse": [TextDelta("Well, "), Finish("content_filter")],
     "incomplete_for_another_reason.sse": [
         TextDelta("Well"),
-        Noted(Note("finish_reason_derived", "the upstream said `steered`")),
+        Noted(Note("finish_reason_derived", "the upstream sent `steered`")),
         Finish("length"),
     ],
     "failed.sse": [
@@ -196,14 +197,14 @@ EXPECTED: dict[str, list[Event]] = {
     ],
     "name_late_or_never.sse": [
         *call(0, "f", '{"a":1}', "call_a"),
-        Noted(Note("call_without_name", "a call that names no tool was dropped")),
+        Noted(Note("call_without_name", "a call without a tool name was dropped")),
         CALLS,
     ],
     "pieces_missing.sse": [*call(0, "f", '{"a":1}', "call_a"), CALLS],
     "arguments_spaced_in_two_ways.sse": [*call(0, "f", '{"a": 1}', "call_a"), CALLS],
     "arguments_contradict.sse": [
         *started(0, "f", '{"a":2}', "call_a"),
-        Failure("the arguments of `f` were said in two ways"),
+        Failure("the arguments of `f` were sent twice with different values"),
     ],
     "bad_event_among_good.sse": [
         TextDelta("ab"),
@@ -213,7 +214,7 @@ EXPECTED: dict[str, list[Event]] = {
     "bad_event_inside_a_call.sse": [
         *started(0, "f", '{"a":}', "call_a"),
         Noted(Note("bad_events", '1 unreadable, the first: {"type":"response.func')),
-        Failure("an event inside a call could not be read", body='{"type":"r'),
+        Failure("an event inside a call could not be decoded", body='{"type":"r'),
     ],
     "null_and_odd_fields.sse": [
         TextDelta("ok"),
@@ -222,7 +223,7 @@ EXPECTED: dict[str, list[Event]] = {
         UsageSeen(Usage(0, 0, 0)),
         STOP,
     ],
-    "an_html_page.sse": [Failure("the upstream did not answer with a response", body="<html><bod")],
+    "an_html_page.sse": [Failure("the upstream's reply is not a response object", body="<html><bod")],
     "whole_text.json": [TextDelta("Hello"), USED, STOP],
     "whole_items.json": [
         *thought("Hm", "summary", summary=summaries("Hm"), encrypted_content="gAAAAB=="),
@@ -241,14 +242,14 @@ EXPECTED: dict[str, list[Event]] = {
     ],
     "whole_without_status.json": [
         TextDelta("Hi"),
-        Noted(Note("finish_reason_derived", "the upstream said `nothing`")),
+        Noted(Note("finish_reason_derived", "the upstream sent `nothing`")),
         STOP,
     ],
     "whole_failed.json": [Failure("The model crashed", status=500, body='{ "id": "r', code="server_error")],
     "whole_error.json": [Failure("Model not found", body='{ "error":', code="model_not_found", error_type=_INVALID)],
     "whole_detail.json": [Failure("Not Found", body='{ "detail"')],
     "whole_in_progress.json": [Failure("the upstream has not finished its response", body='{ "id": "r')],
-    "whole_without_output.json": [Failure("the upstream answered without an output", body='{ "id": "r')],
+    "whole_without_output.json": [Failure("the upstream's response has no output", body='{ "id": "r')],
 }
 
 
@@ -265,15 +266,15 @@ def test_every_fixture_has_an_expectation():
 
 
 @pytest.mark.requirement("B10", "G2", "G3", "R-F7", "R-F16", "R-F19", "R-F21", "R-F22", "R-F23", "R-F24", "R-F25")
-@pytest.mark.parametrize("name", EXPECTED)
+@check_each("name", EXPECTED)
 def test_every_situation_is_read_as_it_is_meant(name: str):
     assert with_bodies(decode(fixture(name)), 10) == EXPECTED[name]
 
 
 @pytest.mark.no_cover
 @pytest.mark.requirement("R-F10", "R-F11", "R-F12")
-@pytest.mark.parametrize("style", STYLES)
-@pytest.mark.parametrize("name", EXPECTED)
+@check_each("style", STYLES)
+@check_each("name", EXPECTED)
 def test_every_style_of_framing_means_the_same(name: str, style: str):
     data = STYLES[style](fixture(name))
     whole = decode(data)
@@ -284,8 +285,8 @@ def test_every_style_of_framing_means_the_same(name: str, style: str):
 
 @pytest.mark.no_cover
 @pytest.mark.requirement("G1", "R-F15")
-@pytest.mark.parametrize("stream", [True, False])
-@pytest.mark.parametrize("name", EXPECTED)
+@check_each("stream", [True, False])
+@check_each("name", EXPECTED)
 def test_no_cut_changes_the_events(name: str, stream: bool):
     data = fixture(name)
     whole = decode(data, stream)
@@ -294,7 +295,7 @@ def test_no_cut_changes_the_events(name: str, stream: bool):
 
 
 @pytest.mark.requirement("R-F46")
-@pytest.mark.parametrize("name", EXPECTED)
+@check_each("name", EXPECTED)
 def test_what_was_asked_for_does_not_matter(name: str):
     assert decode(fixture(name), stream=False) == decode(fixture(name), stream=True)
 
@@ -315,12 +316,12 @@ def test_one_read_gives_one_delta_of_each_kind():
 
 
 @pytest.mark.requirement("G3")
-@pytest.mark.parametrize(
+@check_each(
     ("status", "body", "headers", "failure"),
     [
         (429, b'{"error":{"message":"Slow down","code":"x"}}', {}, Failure("Slow down", "upstream", 429, code="x")),
-        (504, b"<html>", {}, Failure("the upstream answered with status 504", "timeout", 504)),
-        (500, b"", {"x-request-id": "r1"}, Failure("the upstream answered with status 500 (request r1)", status=500)),
+        (504, b"<html>", {}, Failure("the upstream returned status 504", "timeout", 504)),
+        (500, b"", {"x-request-id": "r1"}, Failure("the upstream returned status 500 (request r1)", status=500)),
         (400, b"bad", {}, Failure("bad", status=400)),
     ],
 )

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.cases import check_each
 from toolspeak.core.events import (
     CallArgs,
     CallEnd,
@@ -294,7 +295,7 @@ def test_a_call_of_a_tool_in_a_namespace_is_spoken_of_as_declared():
     assert whole(events)["output"] == [item]
 
 
-@pytest.mark.parametrize(
+@check_each(
     "events",
     [
         [*CUSTOM[:-1], CallEnd(4, valid=False)],
@@ -316,7 +317,7 @@ def test_a_call_that_turned_out_wrong_is_marked_in_a_stream():
 
 
 @pytest.mark.requirement("B6", "B11")
-@pytest.mark.parametrize("reason", ["length", "tool_calls"])
+@check_each("reason", ["length", "tool_calls"])
 def test_a_call_that_was_cut_never_ends(reason: FinishReason):
     events: list[Event] = [TextDelta("a"), *CALL[:2], Finish(reason)]
     documents = streamed(events)
@@ -326,7 +327,7 @@ def test_a_call_that_was_cut_never_ends(reason: FinishReason):
 
 
 @pytest.mark.requirement("G3")
-@pytest.mark.parametrize(
+@check_each(
     ("reason", "status", "details"),
     [
         ("stop", "completed", None),
@@ -336,7 +337,7 @@ def test_a_call_that_was_cut_never_ends(reason: FinishReason):
         ("content_filter", "incomplete", {"reason": "content_filter"}),
     ],
 )
-@pytest.mark.parametrize("called", [False, True])
+@check_each("called", [False, True])
 def test_the_status_says_how_it_ended(reason: FinishReason, status: str, details: Any, called: bool):
     events: list[Event] = [TextDelta("a"), *(CALL if called else []), Finish(reason)]
     documents = streamed(events)
@@ -364,7 +365,7 @@ def test_usage_and_the_extension_are_in_the_response():
 
 
 @pytest.mark.requirement("R-F6")
-@pytest.mark.parametrize(
+@check_each(
     ("last", "kind", "code", "word"),
     [
         (Failure("it broke", "truncated"), "upstream_error", "truncated", "server_error"),
@@ -504,7 +505,7 @@ def test_what_an_upstream_says_reaches_a_client_of_the_same_protocol_unchanged()
 
 
 @pytest.mark.requirement("G3")
-@pytest.mark.parametrize(
+@check_each(
     ("error", "status", "kind", "code"),
     [
         (UsageError("x"), 400, "invalid_request_error", "usage_error"),

@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from tests.cases import check_each
 from toolspeak.core.types import (
     Media,
     Message,
@@ -138,7 +139,7 @@ def test_the_items_of_a_turn_are_one_message():
     assert sent(request)["input"] == items
 
 
-@pytest.mark.parametrize(
+@check_each(
     "items",
     [
         [CALL, SAID],
@@ -203,7 +204,7 @@ def test_calls_of_tools_in_a_namespace_find_their_way_back():
     ]
 
 
-@pytest.mark.parametrize("given", ['{"x"', "[1]", "7", [1]])
+@check_each("given", ['{"x"', "[1]", "7", [1]])
 def test_arguments_that_are_no_object_go_back_as_they_came(given: Any):
     item = {"type": "function_call", "call_id": "a", "name": "f", "arguments": given}
     call = decode(input=[item]).messages[0].calls[0]
@@ -212,7 +213,7 @@ def test_arguments_that_are_no_object_go_back_as_they_came(given: Any):
     assert wire == (given if isinstance(given, str) else "[1]")
 
 
-@pytest.mark.parametrize("given", [None, "", {}, "{}"])
+@check_each("given", [None, "", {}, "{}"])
 def test_no_arguments_are_an_empty_object(given: Any):
     item = {"type": "function_call", "call_id": "a", "name": "f", "arguments": given}
     assert decode(input=[item]).messages[0].calls == (ToolCall("f", {}, "a"),)
@@ -222,7 +223,7 @@ def test_no_arguments_are_an_empty_object(given: Any):
 
 
 @pytest.mark.requirement("C4")
-@pytest.mark.parametrize(
+@check_each(
     ("part", "expected"),
     [
         ({"type": "input_text", "text": "a", "x": 1}, TextPart("a", {"x": 1})),
@@ -256,7 +257,7 @@ def test_every_part_is_understood_or_carried(part: Any, expected: Any):
         assert sent(request)["input"] == items
 
 
-@pytest.mark.parametrize("said", ["hi", [[]], None])
+@check_each("said", ["hi", [[]], None])
 def test_a_lone_part_that_looks_like_a_text_stays_what_it_is(said: Any):
     wire = {"type": "message", "role": "user", "content": [{"type": "future_text", "text": said}]}
     assert sent(decode(input=[wire]))["input"][0]["content"] == wire["content"]
@@ -318,7 +319,7 @@ def test_a_namespace_without_a_description_has_an_empty_one():
     assert decode(tools=[{"type": "namespace", "name": "a", "tools": []}]).tools == ()
 
 
-@pytest.mark.parametrize(
+@check_each(
     ("value", "expected"),
     [
         ("auto", ToolChoice()),
@@ -374,7 +375,7 @@ def test_a_choice_in_the_older_shape_is_understood():
 SCHEMA = {"type": "json_schema", "name": "x", "schema": {"type": "object"}, "strict": True}
 
 
-@pytest.mark.parametrize(
+@check_each(
     ("fields", "expected"),
     [
         ({"max_output_tokens": 9, "temperature": 0.5, "top_p": 1}, Options(9, 0.5, 1)),
@@ -443,7 +444,7 @@ def test_a_grammar_is_sent_as_its_fields():
 
 
 @pytest.mark.requirement("G5")
-@pytest.mark.parametrize(
+@check_each(
     ("fields", "needed"),
     [
         ({}, False),
@@ -466,7 +467,7 @@ def test_a_request_that_needs_a_store_is_known(fields: dict[str, Any], needed: b
 
 
 @pytest.mark.requirement("G3")
-@pytest.mark.parametrize(
+@check_each(
     ("fields", "named"),
     [
         ({"model": 7}, "model"),
@@ -511,7 +512,7 @@ def test_a_bad_field_is_named(fields: dict[str, Any], named: str):
     assert f"`{named}`" in str(caught.value)
 
 
-@pytest.mark.parametrize("body", [b"", b"{", b"[]", b"\xff", b'{"a":"\xff"}', b'{"a":' * 100_000])
+@check_each("body", [b"", b"{", b"[]", b"\xff", b'{"a":"\xff"}', b'{"a":' * 100_000])
 def test_a_body_that_is_no_object_is_refused(body: bytes):
     with pytest.raises(UsageError):
         decode_request(body)

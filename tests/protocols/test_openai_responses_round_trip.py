@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.protocols.losing import (
+from tests.protocols.round_trip_losses import (
     ANY_ARGUMENTS,
     EXTRA,
     FILLED,
@@ -29,6 +29,7 @@ from tests.protocols.losing import (
     check_losses,
     check_round_trip,
     choices,
+    is_from_protocol,
     no_choice_without_tools,
     on_messages,
     on_options,
@@ -38,7 +39,6 @@ from tests.protocols.losing import (
     replace,
     requests,
     results,
-    speaks,
     without_parts,
 )
 from toolspeak.core.types import Media, Message, Opaque, Options, Request, ResponseFormat, TextPart, Tool, ToolCall
@@ -194,8 +194,8 @@ def named_format(options: Options) -> Options:
 
 def no_text(message: Message) -> list[Message]:
     """An empty text is no part, unless it stands beside others or says more."""
-    spoken = [part for part in message.parts if not is_item(part)]
-    if spoken != [TextPart("")]:
+    wire_name = [part for part in message.parts if not is_item(part)]
+    if wire_name != [TextPart("")]:
         return [message]
     return [replace(message, parts=tuple(filter(is_item, message.parts)))]
 
@@ -208,8 +208,8 @@ def shows_nothing(message: Message) -> Message:
 
 def one_text(message: Message) -> Message:
     """What an assistant says in several plain texts, and in nothing else, is one text."""
-    spoken = [part for part in message.parts if not is_item(part)]
-    if message.role != "assistant" or not all(isinstance(part, TextPart) and not part.extra for part in spoken):
+    wire_name = [part for part in message.parts if not is_item(part)]
+    if message.role != "assistant" or not all(isinstance(part, TextPart) and not part.extra for part in wire_name):
         return message
     return replace(message, parts=(*filter(is_item, message.parts), TextPart(message.text)))
 
@@ -253,11 +253,11 @@ SUFFERED: Losing = {
     "format without a name": on_options(named_format),
     "routing fields": NO_ROUTING,
     "grammar": GRAMMAR_AS_FIELDS,
-    "protocol": speaks(PROTOCOL),
+    "protocol": is_from_protocol(PROTOCOL),
 }
 #: Losses that only other requests suffer; each has a test of its own above or below.
 ELSEWHERE = {
-    "words of another protocol",
+    "protocol-specific fields",
     "turns",
     "namespace",
     "input as a text",

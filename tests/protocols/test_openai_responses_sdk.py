@@ -15,6 +15,7 @@ import pytest
 from openai.types.responses import Response, ResponseInputImageParam, ResponseStreamEvent
 from pydantic import TypeAdapter
 
+from tests.cases import check_each
 from toolspeak.core.events import (
     CallArgs,
     CallEnd,
@@ -210,7 +211,7 @@ def test_a_stream_reaches_the_sdk_and_is_put_together_by_it():
         look_at(last.response)
 
 
-@pytest.mark.parametrize("name", TURNS)
+@check_each("name", TURNS)
 def test_everything_we_send_passes_the_types_of_the_sdk(name: str):
     events = TURNS[name]
     request = decode_request({"model": "m", "input": "hi", "tools": TOOLS, "reasoning": {"effort": "low"}})
@@ -223,7 +224,7 @@ def test_everything_we_send_passes_the_types_of_the_sdk(name: str):
         assert seen[-1].response == answer
 
 
-@pytest.mark.parametrize("name", sorted(TURNS.keys() - {"everything"}))
+@check_each("name", sorted(TURNS.keys() - {"everything"}))
 def test_every_end_of_a_stream_reaches_the_sdk(name: str):
     with (
         serving(answering(TURNS[name])) as server,
@@ -241,13 +242,13 @@ PROPER = (
 ).split()
 
 
-@pytest.mark.parametrize("name", PROPER)
+@check_each("name", PROPER)
 def test_the_fixtures_are_what_the_sdk_knows(name: str):
     for frame in SSEDecoder().feed((FIXTURES / f"{name}.sse").read_bytes()):
         EVENT.validate_json(frame.data if isinstance(frame, ServerEvent) else frame, strict=True)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("name", ["whole_text", "whole_items", "whole_incomplete", "whole_failed"])
+@check_each("name", ["whole_text", "whole_items", "whole_incomplete", "whole_failed"])
 def test_the_whole_answers_are_what_the_sdk_knows(name: str):
     Response.model_validate_json((FIXTURES / f"{name}.json").read_bytes(), strict=True)
 
@@ -338,7 +339,7 @@ def test_a_stream_that_breaks_raises_in_the_sdk():
     assert seen[-2:] == ["response.output_text.delta", "response.failed"]
 
 
-@pytest.mark.parametrize("said", [{}, {"detail": "auto"}, {"detail": "high"}])
+@check_each("said", [{}, {"detail": "auto"}, {"detail": "high"}])
 def test_how_closely_to_look_at_a_picture_is_always_said(said: dict[str, str]):
     """As the type of OpenAI's own client demands."""
     picture = {"type": "input_image", "image_url": "http://x/y", **said}

@@ -11,10 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.cases import check_each
 from toolspeak.core.events import Event, Finish, Noted, OpaqueSeen, ReasoningDelta, Reply, TextDelta, fold
 from toolspeak.core.types import Note, Opaque, Request
 from toolspeak.protocols import anthropic, gemini, ollama, openai_chat
-from toolspeak.protocols.shared.passthrough_bytes import Quoted, Quotes, never_quoted, quoted
+from toolspeak.protocols.shared.passthrough_bytes import RawBatch, RawCapture, raw_batch, secret_patterns
 
 NAME = {"id": "up-1", "object": "chat.completion.chunk", "created": 17, "model": "m-2026"}
 END = [TextDelta(" The end."), Finish("stop")]
@@ -110,7 +111,7 @@ def _encoder(protocol: str) -> Any:
 def _batches(protocol: str, wire: Sequence[bytes], quoting: bool = True) -> list[list[Event]]:
     decoder = CODECS[protocol].ReplyDecoder(True)
     if quoting:
-        decoder.quote((b"sk-secret",))
+        decoder.capture_raw((b"sk-secret",))
     return [batch for piece in wire if (batch := decoder.feed(piece))]
 
 
@@ -153,7 +154,7 @@ def test_whatever_is_passed_on_or_not_is_said_once_and_under_one_name(protocol: 
     assert len(names) <= 1
 
 
-@pytest.mark.parametrize(
+@check_each(
     ("protocol", "frame"),
     [pytest.param(name, frame, id=f"{name}-{at}") for name in OURS for at, frame in enumerate(OURS[name])],
 )
@@ -199,7 +200,7 @@ def test_padded_frames_are_read_and_passed_on_whole_wherever_a_read_ends():
 
 def test_padding_that_holds_a_secret_is_not_passed_on():
     decoder = openai_chat.ReplyDecoder(True)
-    decoder.quote((b"AbCd1234",))
+    decoder.capture_raw((b"AbCd1234",))
     encoder = _encoder("openai_chat")
     frames = [*PADDED[:3], _padded("four", "xAbCd1234x")]
     out = b"".join(encoder.relay(decoder.feed(frame)) for frame in frames)
@@ -218,8 +219,8 @@ ODD = {
 }
 
 
-@pytest.mark.parametrize("together", [False, True])
-@pytest.mark.parametrize("frames", [pytest.param(frames, id=name) for name, frames in ODD.items()])
+@check_each("together", [False, True])
+@check_each("frames", [pytest.param(frames, id=name) for name, frames in ODD.items()])
 def test_what_only_looks_like_frames_before_it_is_read_like_any_other(frames: list[bytes], together: bool):
     known = PADDED[:3] if b"obfuscation" in frames[0] else [_chat({"content": letter}) for letter in "123"]
     wire = [*known, b"".join(frames)] if together else [*known, *frames]
@@ -257,7 +258,7 @@ def test_frames_without_a_space_before_their_data_are_not_passed_on_by_their_tem
 def test_a_run_of_frames_in_one_read_is_passed_on_whole():
     wire = b"".join([_chat(_said("")), *(_chat({"content": "a"}) for _ in range(40))])
     (batch,) = _batches("openai_chat", [wire])
-    assert isinstance(batch, Quoted)
+    assert isinstance(batch, RawBatch)
     assert (list(batch), batch.wire) == ([TextDelta("a" * 40)], wire)
 
 
@@ -270,7 +271,7 @@ def test_frames_with_ends_of_lines_are_ours_also_where_a_template_reads_them():
 
 def test_frames_that_say_nothing_wait_and_are_dropped_where_they_are_too_many():
     encoder, decoder = _encoder("openai_chat"), openai_chat.ReplyDecoder(True)
-    decoder.quote()
+    decoder.capture_raw()
     silent = _chat({}, padding="x" * 40_000)
     said = _chat({"content": "a"})
     assert decoder.feed(silent) == []
@@ -280,18 +281,18 @@ def test_frames_that_say_nothing_wait_and_are_dropped_where_they_are_too_many():
 
 
 def test_frames_that_say_nothing_go_before_those_that_a_template_reads():
-    quotes = Quotes(())
+    capture = RawCapture(())
     text = TextDelta("a")
-    quotes.add(b"frame", NAME)
-    assert quotes.alone(text, b"another") == [text]  # nothing was learned yet
+    capture.add(b"frame", NAME)
+    assert capture.single(text, b"another") == [text]  # nothing was learned yet
     decoder = openai_chat.ReplyDecoder(True)
-    decoder.quote()
+    decoder.capture_raw()
     decoder.feed(_chat({"content": "a"}))
-    assert decoder._quotes is not None and decoder._template is not None
-    decoder._quotes.next()
-    decoder._quotes.add(b"silent", NAME)
+    assert decoder._raw is not None and decoder._template is not None
+    decoder._raw.next_frame()
+    decoder._raw.add(b"silent", NAME)
     batch = decoder.feed(_chat({"content": "b"}))
-    assert isinstance(batch, Quoted) and batch.wire == b"silent" + _chat({"content": "b"})
+    assert isinstance(batch, RawBatch) and batch.wire == b"silent" + _chat({"content": "b"})
 
 
 # ---- blocks, of which only the deltas are passed on
@@ -300,7 +301,7 @@ STOP = _event("content_block_stop", index=0)
 CALL = _block(1, "tool_use", id="c1", name="f")
 
 
-@pytest.mark.parametrize(
+@check_each(
     "deltas",
     [
         pytest.param([_delta(0), _delta(0), _delta(0, text="é")], id="text"),
@@ -308,7 +309,7 @@ CALL = _block(1, "tool_use", id="c1", name="f")
         pytest.param([_delta(0), _delta(0, text=""), _delta(0, text="b")], id="with one that says nothing"),
     ],
 )
-@pytest.mark.parametrize("together", [True, False])
+@check_each("together", [True, False])
 def test_deltas_of_a_block_are_passed_on_between_a_start_and_an_end_of_ours(deltas: list[bytes], together: bool):
     kind = "thinking" if b"thinking" in deltas[0] else "text"
     wire = [_event("message_start", message={"seen": 1}), _block(0, kind), *deltas]
@@ -318,7 +319,7 @@ def test_deltas_of_a_block_are_passed_on_between_a_start_and_an_end_of_ours(delt
     assert before.count(b"content_block_start") == 2  # the name of the event, and its type
 
 
-@pytest.mark.parametrize(
+@check_each(
     "wire",
     [
         pytest.param([_delta(0)], id="no block began"),
@@ -356,7 +357,7 @@ def test_text_goes_on_in_our_block_where_the_upstream_begins_another():
 A, B, C = TextDelta("a"), ReasoningDelta("b"), TextDelta("c")
 
 
-@pytest.mark.parametrize(
+@check_each(
     ("events", "covers"),
     [
         pytest.param([A, B], 2, id="as they were"),
@@ -368,12 +369,12 @@ A, B, C = TextDelta("a"), ReasoningDelta("b"), TextDelta("c")
     ],
 )
 def test_bytes_stay_with_events_that_come_through_as_they_were(events: list[Event], covers: int):
-    left = quoted([A, B], b"wire", 2, NAME).after(events)
+    left = raw_batch([A, B], b"wire", 2, NAME).after(events)
     assert (list(left), left.covers, left.wire) == (events, covers, b"wire" if covers else b"")
 
 
 def test_one_event_that_comes_through_is_the_batch_itself():
-    batch = quoted([A], b"wire", 1, NAME)
+    batch = raw_batch([A], b"wire", 1, NAME)
     assert batch.after([A]) is batch
 
 
@@ -382,33 +383,35 @@ def test_one_event_that_comes_through_is_the_batch_itself():
 
 def test_an_answer_that_began_with_our_own_words_goes_on_with_them():
     encoder = _encoder("openai_chat")
-    out = encoder.relay([Noted(Note("x"))]) + encoder.relay(quoted([A], b"theirs", 1, NAME))
+    out = encoder.relay([Noted(Note("x"))]) + encoder.relay(raw_batch([A], b"theirs", 1, NAME))
     assert b"theirs" not in out and b"ours" in out
 
 
 def test_an_answer_goes_on_in_our_own_words_where_another_one_follows():
     encoder = _encoder("openai_chat")
     theirs = b'data: {"role":"assistant"}\n\n'
-    out = encoder.relay(quoted([A], theirs, 1, NAME)) + encoder.relay(quoted([C], b"others", 1, {**NAME, "id": "up-2"}))
+    out = encoder.relay(raw_batch([A], theirs, 1, NAME)) + encoder.relay(
+        raw_batch([C], b"others", 1, {**NAME, "id": "up-2"})
+    )
     assert out.startswith(theirs) and b"others" not in out
     assert b"up-1" in out and b"ours" not in out
 
 
 def test_our_own_words_between_theirs_are_under_their_name():
     encoder = _encoder("openai_chat")
-    encoder.relay(quoted([A], b'"role":', 1, NAME))
+    encoder.relay(raw_batch([A], b'"role":', 1, NAME))
     out = encoder.relay([C])
     assert b'"up-1"' in out and b'"c"' in out
-    assert encoder.relay(quoted([A, C], b"theirs", 1, NAME)).startswith(b"theirs" + out[:20])
+    assert encoder.relay(raw_batch([A, C], b"theirs", 1, NAME)).startswith(b"theirs" + out[:20])
 
 
 def test_what_a_passed_frame_says_of_the_answer_is_said_in_our_own_words_too():
     encoder = _encoder("openai_chat")
     told = OpaqueSeen(Opaque("openai_answer", {"service_tier": "best"}))
-    encoder.relay(quoted([told, A], b'"role":', 2, NAME))
+    encoder.relay(raw_batch([told, A], b'"role":', 2, NAME))
     assert b'"service_tier":"best"' in encoder.encode([C])
 
 
 def test_secrets_are_looked_for_as_json_writes_them():
-    assert never_quoted(["sk-é", 'a"b']) == (b'a"b', b'a\\"b', b"sk-\\u00e9", "sk-é".encode())
-    assert never_quoted([]) == ()
+    assert secret_patterns(["sk-é", 'a"b']) == (b'a"b', b'a\\"b', b"sk-\\u00e9", "sk-é".encode())
+    assert secret_patterns([]) == ()

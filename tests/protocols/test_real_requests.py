@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.protocols.mutations import RICH, captured, mutated
+from tests.cases import check_each
+from tests.protocols.request_mutations import RICH, captured, mutated
 from toolspeak.core.types import Request
 from toolspeak.errors import ToolspeakError
 from toolspeak.protocols import anthropic, gemini, ollama, openai_chat, openai_responses
@@ -29,7 +30,7 @@ def send_everywhere(request: Request) -> None:
 
 
 @pytest.mark.requirement("G1", "G4")
-@pytest.mark.parametrize("name", MODULES)
+@check_each("name", MODULES)
 def test_what_real_clients_send_is_understood_and_can_be_said_in_every_protocol(name: str):
     for body in [RICH[name], *captured(name)]:
         send_everywhere(MODULES[name].decode_request(msgspec.json.encode(body)))

@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from tests.growth import assert_linear
-from tests.protocols.streams import Decoder, cut, fed
+from tests.cases import check_each
+from tests.protocols.stream_helpers import Decoder, cut, fed
+from tests.time_growth import assert_linear
 from toolspeak.core.events import CallArgs, Failure, TextDelta
 from toolspeak.protocols import anthropic, gemini, ollama, openai_chat, openai_responses
 
@@ -36,9 +37,9 @@ NOTHING = {
 
 
 @pytest.mark.requirement("R-F15")
-@pytest.mark.parametrize("stream", [True, False])
-@pytest.mark.parametrize("data", NOTHING.values(), ids=NOTHING)
-@pytest.mark.parametrize("name", DECODERS)
+@check_each("stream", [True, False])
+@check_each("data", NOTHING.values(), ids=NOTHING)
+@check_each("name", DECODERS)
 def test_what_a_failure_shows_does_not_hang_on_the_reads(name: str, data: bytes, stream: bool):
     def made() -> Decoder:
         return DECODERS[name](stream)
@@ -117,8 +118,8 @@ def frames_of(stream: str, texts: list[str], end: str = "\n") -> list[bytes]:
 
 
 @pytest.mark.requirement("R-F10")
-@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"], ids=["LF", "CRLF", "CR"])
-@pytest.mark.parametrize("stream", STREAMS)
+@check_each("end", ["\n", "\r\n", "\r"], ids=["LF", "CRLF", "CR"])
+@check_each("stream", STREAMS)
 def test_long_reads_say_what_short_ones_say(stream: str, end: str):
     frames = frames_of(stream, MIXED, end)
     data = b"".join(frames)
@@ -136,7 +137,7 @@ def test_long_reads_say_what_short_ones_say(stream: str, end: str):
     assert fed(made(True), [data]) == one_by_one
 
 
-@pytest.mark.parametrize("stream", STREAMS)
+@check_each("stream", STREAMS)
 def test_a_long_read_gives_one_delta(stream: str):
     decoder = DECODERS[STREAMS[stream][0]](True)
     deltas = [
@@ -145,7 +146,7 @@ def test_a_long_read_gives_one_delta(stream: str):
     assert len(deltas) == 1
 
 
-@pytest.mark.parametrize("stream", STREAMS)
+@check_each("stream", STREAMS)
 def test_long_reads_one_after_the_other_are_as_short_ones(stream: str):
     frames = frames_of(stream, [*TEXTS, *[""] * 40, *TEXTS, *[""] * 40])
     made = DECODERS[STREAMS[stream][0]]
@@ -176,7 +177,7 @@ def test_a_frame_that_only_looks_like_the_others_is_read_for_itself():
     assert fed(made(True), [b"".join(reads)]) == slow
 
 
-@pytest.mark.parametrize(
+@check_each(
     "odd",
     [
         (b'"obfuscation":"', b'"obfuscation":"-'),
@@ -196,6 +197,7 @@ def test_a_padded_frame_that_only_looks_like_the_others_is_read_for_itself(odd: 
     assert fed(made(True), [b"".join(reads[at : at + 7]) for at in range(0, len(reads), 7)]) == slow
 
 
+@pytest.mark.no_cover
 def test_reads_of_events_that_never_look_alike_take_linear_time():
     def reading(count: int) -> Callable[[], object]:
         texts = [TEXTS[at % 40] if at % 2 else ": a comment" for at in range(count)]

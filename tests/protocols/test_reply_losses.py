@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tests.cases import check_each
 from toolspeak.core.events import fold
 from toolspeak.core.types import Request
 
@@ -125,8 +126,8 @@ def leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
         yield path, value
 
 
-@pytest.mark.parametrize("ordered", [True, False])
-@pytest.mark.parametrize("protocol", CASES)
+@check_each("ordered", [True, False])
+@check_each("protocol", CASES)
 def test_what_is_lost_of_an_answer_is_listed(protocol: str, ordered: bool):
     answer, lost = CASES[protocol]
     codec = import_module(f"toolspeak.protocols.{protocol}")

@@ -7,10 +7,11 @@ from typing import NamedTuple
 
 import pytest
 
+from tests.cases import check_each
 from toolspeak.core.types import JSONValue, Tool
 from toolspeak.errors import UsageError
 from toolspeak.protocols import anthropic, gemini, ollama, openai_chat, openai_responses
-from toolspeak.protocols.shared.tools_cache import MAX_KEPT_BYTES, MAX_KEPT_TOTAL, kept_tools
+from toolspeak.protocols.shared.tools_cache import MAX_CACHED_BYTES, MAX_CACHED_TOTAL, cached_tools
 
 SCHEMA = {"type": "object", "properties": {"city": {"type": "string"}}}
 FUNCTION = {"name": "weather", "description": "Tells the weather.", "parameters": SCHEMA}
@@ -31,7 +32,7 @@ BODIES: dict[str, JSONValue] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", BODIES)
+@check_each("name", BODIES)
 def test_every_protocol_gives_the_same_tools_again(name: str):
     body = json.dumps({"model": "m", **BODIES[name]}).encode()
     first, second = (CODECS[name](body).tools for _ in range(2))
@@ -54,7 +55,7 @@ class Reader:
 
 def test_what_is_known_is_not_read_again():
     read = Reader()
-    tools = kept_tools(read)
+    tools = cached_tools(read)
     assert tools(["a"]) is tools(["a"])
     assert read.times == 1
     assert tools(["b"]) == (Tool("b"),)
@@ -64,20 +65,20 @@ class Pair(NamedTuple):
     name: str
 
 
-@pytest.mark.parametrize(
+@check_each(
     "value",
-    [None, [], "ab", [{"a": {1, 2}}], [Pair("a")], [object()], ["x" * MAX_KEPT_BYTES]],
+    [None, [], "ab", [{"a": {1, 2}}], [Pair("a")], [object()], ["x" * MAX_CACHED_BYTES]],
     ids=["nothing", "none", "no list", "a set", "a tuple", "no JSON", "too large"],
 )
 def test_what_is_not_kept_is_read_each_time(value: JSONValue):
     read = Reader()
-    tools = kept_tools(read)
+    tools = cached_tools(read)
     assert tools(value) == tools(value)
     assert read.times == 2
 
 
 def test_an_error_is_told_each_time():
-    tools = kept_tools(Reader())
+    tools = cached_tools(Reader())
     for _ in range(2):
         with pytest.raises(UsageError):
             tools(["bad"])
@@ -85,8 +86,8 @@ def test_an_error_is_told_each_time():
 
 def test_no_more_are_kept_than_there_is_room_for():
     read = Reader()
-    tools = kept_tools(read)
-    large = [f"{number}{'x' * (MAX_KEPT_BYTES // 2)}" for number in range(MAX_KEPT_TOTAL // MAX_KEPT_BYTES * 2)]
+    tools = cached_tools(read)
+    large = [f"{number}{'x' * (MAX_CACHED_BYTES // 2)}" for number in range(MAX_CACHED_TOTAL // MAX_CACHED_BYTES * 2)]
     for text in large:
         tools([text])
     tools([large[-1]])

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.cases import check_each
 from toolspeak.core.types import JSONValue
 from toolspeak.errors import UsageError
 from toolspeak.protocols import anthropic, gemini, ollama, openai_chat, openai_responses
@@ -24,7 +25,7 @@ PROTOCOLS = {
 
 
 @pytest.mark.requirement("R-T21")
-@pytest.mark.parametrize("name", PROTOCOLS)
+@check_each("name", PROTOCOLS)
 def test_a_key_that_stands_twice_is_an_error_of_the_client_in_the_shape_of_its_protocol(name: str):
     module, said = PROTOCOLS[name]
     assert module.decode_request(b'{"model":"m","max_tokens":9,' + said + b"}")
@@ -49,7 +50,7 @@ TWICE = {
 }
 
 
-@pytest.mark.parametrize("body", TWICE.values(), ids=TWICE)
+@check_each("body", TWICE.values(), ids=TWICE)
 def test_a_key_that_stands_twice_is_found_wherever_it_hides(body: bytes):
     with pytest.raises(UsageError, match="twice in one object"):
         parse_object(body)
@@ -67,7 +68,7 @@ ONCE = {
 }
 
 
-@pytest.mark.parametrize("body", ONCE.values(), ids=ONCE)
+@check_each("body", ONCE.values(), ids=ONCE)
 def test_a_key_that_stands_once_in_each_object_is_no_fault_however_it_is_written(body: bytes):
     assert parse_object(body) == msgspec.json.decode(body)
 

@@ -6,10 +6,11 @@ import time
 
 import pytest
 
+from tests.cases import check_each
 from toolspeak.core.events import CallArgs, CallEnd, CallStart
 from toolspeak.core.types import Note, ToolCall
 from toolspeak.protocols.gemini import decode_request
-from toolspeak.protocols.shared.whole_calls import Pairing, WholeCalls, sent_id, whole_call
+from toolspeak.protocols.shared.whole_calls import CallIdAssigner, WholeCalls, whole_call, wire_id
 
 
 @pytest.mark.requirement("B11")
@@ -22,7 +23,7 @@ def test_a_call_comes_out_when_it_is_complete_also_between_others():
 
 
 @pytest.mark.requirement("B6", "B11")
-@pytest.mark.parametrize(("text", "valid"), [("{}", False), ("[1]", True), ('{"a":', True)])
+@check_each(("text", "valid"), [("{}", False), ("[1]", True), ('{"a":', True)])
 def test_a_call_that_is_wrong_never_comes_out(text: str, valid: bool):
     calls = WholeCalls()
     calls.feed(CallStart(0, "f"))
@@ -31,40 +32,38 @@ def test_a_call_that_is_wrong_never_comes_out(text: str, valid: bool):
 
 
 @pytest.mark.requirement("R-F22")
-@pytest.mark.parametrize(
-    ("given", "text"), [(None, "{}"), ("", "{}"), ({"a": 1}, '{"a":1}'), ('{"a":1}', '{"a":1}'), ([1], "[1]")]
-)
+@check_each(("given", "text"), [(None, "{}"), ("", "{}"), ({"a": 1}, '{"a":1}'), ('{"a":1}', '{"a":1}'), ([1], "[1]")])
 def test_arguments_of_every_kind_become_text(given: object, text: str):
     start, arguments, end = whole_call(2, "f", "a", given)
     assert (start, arguments) == (CallStart(2, "f", "a"), CallArgs(2, text))
-    noted = Note("arguments_text", "the arguments came as text, not as JSON")
+    noted = Note("arguments_text", "the arguments were sent as text, not as JSON")
     assert end == CallEnd(2, notes=(noted,) if isinstance(given, str) else ())
 
 
 def test_ids_are_made_only_where_there_are_none_and_those_made_are_not_sent():
-    ids = Pairing()
+    ids = CallIdAssigner()
     assert ids.call("f", "a") == "a"
     made = ids.call("f", "")
-    assert (sent_id("a"), sent_id(made)) == ("a", "")
+    assert (wire_id("a"), wire_id(made)) == ("a", "")
     assert [ids.result("f", "") for _ in range(3)] == ["a", made, ""]
 
 
 def test_a_result_that_names_no_tool_belongs_to_the_first_call_that_waits():
-    ids = Pairing()
+    ids = CallIdAssigner()
     first, second = ids.call("f", ""), ids.call("g", "")
     assert [ids.result("g", ""), ids.result("", ""), ids.result("", "")] == [second, first, ""]
 
 
 @pytest.mark.requirement("R-F36")
 def test_a_result_with_an_id_that_no_call_has_belongs_to_a_call_that_has_none():
-    ids = Pairing()
+    ids = CallIdAssigner()
     first, second = ids.call("f", ""), ids.call("g", "")
     assert [ids.result("g", "x"), ids.result("", "y"), ids.result("", "z")] == [second, first, "z"]
 
 
 @pytest.mark.requirement("R-F36")
 def test_a_result_with_an_id_that_no_call_has_takes_no_call_that_has_another():
-    ids = Pairing()
+    ids = CallIdAssigner()
     ids.call("f", "a")
     made = ids.call("f", "")
     assert ids.result("f", "x") == "x"

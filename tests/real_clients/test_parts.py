@@ -10,15 +10,14 @@ import urllib.request
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 import toolspeak as ts
+from tests.cases import check_each
 from tests.real_clients.model import ModelServer, Script, Step
 from tests.real_clients.place import run
 from tests.real_clients.relay import Relay, read, shape
 from tests.real_clients.report import Row, merged
 from tests.real_clients.tasks import OWN, PACKAGES, TASKS
-from toolspeak.clients.table import client
+from toolspeak.client_settings.table import client
 
 WORD = "plum-0123abcd"
 TOOLS = [
@@ -30,8 +29,8 @@ TOOLS = [
 ]
 
 
-@pytest.mark.parametrize("plan", ["inline", "decision"])
-@pytest.mark.parametrize("stream", [True, False])
+@check_each("plan", ["inline", "decision"])
+@check_each("stream", [True, False])
 def test_the_model_calls_what_is_listed_and_answers_from_the_results(plan: Any, stream: bool):
     script = Script(OWN, "/work")
     results = {"read_text": f"The word is {WORD}.", "write_text": "wrote it"}
@@ -163,7 +162,7 @@ def test_rows_are_replaced_and_others_stay():
     )
 
 
-@pytest.mark.parametrize("task", TASKS, ids=lambda task: task.title)
+@check_each("task", TASKS, ids=lambda task: task.title)
 def test_every_task_has_a_package_with_a_version_and_settings(task: Any):
     assert PACKAGES[task.package].version[0].isdigit()
     assert client(task.settings)

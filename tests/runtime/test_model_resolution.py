@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 
 import toolspeak as ts
+from tests.cases import check_each
 from toolspeak.config import load
 from toolspeak.errors import ConfigError
 from toolspeak.plugins import Plugins
-from toolspeak.runtime.model_resolution import codec_of, reach
+from toolspeak.runtime.model_resolution import codec_of, resolve_model
 from toolspeak.upstreams.function import FunctionUpstream
 from toolspeak.upstreams.http.thin_transport import HttpUpstream
 
@@ -32,7 +33,7 @@ def config(**environment: str) -> Any:
 
 
 def test_a_name_is_a_service_at_its_providers_own_place_with_its_key():
-    reached = reach("openai:gpt-x", "", "", config(OPENAI_API_KEY="sk-1"), NoPlugins())
+    reached = resolve_model("openai:gpt-x", "", "", config(OPENAI_API_KEY="sk-1"), NoPlugins())
     assert isinstance(reached.upstream, HttpUpstream)
     assert (str(reached), reached.base_url, reached.protocol) == (
         "openai:gpt-x",
@@ -43,11 +44,11 @@ def test_a_name_is_a_service_at_its_providers_own_place_with_its_key():
 
 
 def test_a_base_url_is_taken_as_it_is():
-    reached = reach("openai:m", "http://127.0.0.1:9000/v1", "", config(), NoPlugins())
+    reached = resolve_model("openai:m", "http://127.0.0.1:9000/v1", "", config(), NoPlugins())
     assert reached.base_url == "http://127.0.0.1:9000/v1"
 
 
-@pytest.mark.parametrize(
+@check_each(
     ("protocol", "codec"),
     [
         ("openai", "openai_chat"),
@@ -58,31 +59,31 @@ def test_a_base_url_is_taken_as_it_is():
     ],
 )
 def test_every_protocol_of_the_configuration_is_spoken(protocol: str, codec: str):
-    reached = reach("m:x", "http://127.0.0.1:9", "", load({"protocol": protocol}, env={}), NoPlugins())
+    reached = resolve_model("m:x", "http://127.0.0.1:9", "", load({"protocol": protocol}, env={}), NoPlugins())
     assert reached.protocol == codec
 
 
-@pytest.mark.parametrize("protocol", ["openai", "openai_chat", "openai_responses", "anthropic", "gemini", "ollama"])
-@pytest.mark.parametrize("model", ["openai:m", "anthropic:m", "nobody:m"])
+@check_each("protocol", ["openai", "openai_chat", "openai_responses", "anthropic", "gemini", "ollama"])
+@check_each("model", ["openai:m", "anthropic:m", "nobody:m"])
 def test_a_client_may_speak_every_protocol_with_any_service(model: str, protocol: str):
     spoken = "openai_chat" if protocol == "openai" else protocol
-    reached = reach(model, "http://127.0.0.1:9", "", config(), NoPlugins(), protocol)
+    reached = resolve_model(model, "http://127.0.0.1:9", "", config(), NoPlugins(), protocol)
     assert reached.protocol == spoken
     # What the caller says wins over the setting.
     loaded = load({"protocol": "ollama"}, env={})
-    assert reach(model, "http://127.0.0.1:9", "", loaded, NoPlugins(), protocol).protocol == spoken
+    assert resolve_model(model, "http://127.0.0.1:9", "", loaded, NoPlugins(), protocol).protocol == spoken
     ts.Client(model, base_url="http://127.0.0.1:9", protocol=protocol, config=loaded).close()
 
 
 def test_an_address_in_place_of_a_model_says_how_to_write_it():
     with pytest.raises(ts.UsageError) as caught:
-        reach("http://me:secret@127.0.0.1:8000/v1", "", "", config(), NoPlugins())
+        resolve_model("http://me:secret@127.0.0.1:8000/v1", "", "", config(), NoPlugins())
     assert 'base_url="http://<redacted>@127.0.0.1:8000/v1"' in str(caught.value)
     assert "secret" not in str(caught.value)
 
 
 def test_a_protocol_that_is_not_spoken_says_what_to_do():
-    with pytest.raises(ts.UsageError, match="OpenAI-compatible address"):
+    with pytest.raises(ts.UsageError, match="OpenAI-compatible `base_url`"):
         codec_of("smtp")
 
 
@@ -90,23 +91,23 @@ def test_a_function_is_a_model():
     def parrot(messages: list[dict[str, Any]]) -> str:
         return messages[-1]["content"]
 
-    reached = reach(parrot, "", "", config(), NoPlugins())
+    reached = resolve_model(parrot, "", "", config(), NoPlugins())
     assert isinstance(reached.upstream, FunctionUpstream)
     assert str(reached) == "callable:parrot"
 
 
 def test_an_upstream_of_the_callers_own_is_taken_as_it_is():
     own = ts.Scripted("Hello.", base_url="http://own.test")
-    reached = reach(own, "", "", config(), NoPlugins())
+    reached = resolve_model(own, "", "", config(), NoPlugins())
     assert (reached.upstream, str(reached), reached.base_url) == (own, "scripted:scripted", "http://own.test")
 
 
 def test_a_service_of_the_callers_own_says_which_model_to_ask_for():
     own = HttpUpstream("http://own.test/v1", model="tiny", provider="groq")
-    reached = reach(own, "", "", config(), NoPlugins())
+    reached = resolve_model(own, "", "", config(), NoPlugins())
     assert (str(reached), reached.base_url, reached.protocol) == ("groq:tiny", "http://own.test/v1", "openai_chat")
-    with pytest.raises(ts.UsageError, match="does not say which model") as caught:
-        reach(HttpUpstream("http://own.test/v1"), "", "", config(), NoPlugins())
+    with pytest.raises(ts.UsageError, match="the upstream has no model") as caught:
+        resolve_model(HttpUpstream("http://own.test/v1"), "", "", config(), NoPlugins())
     assert 'model="..."' in caught.value.hint
 
 
@@ -117,7 +118,7 @@ def test_a_plugin_serves_the_provider_that_it_names():
         given.update(arguments)
         return ts.Scripted("Hello.", provider="mine")
 
-    reached = reach("mine:m", "http://mine.test", "k", config(), NoPlugins(mine=factory))
+    reached = resolve_model("mine:m", "http://mine.test", "k", config(), NoPlugins(mine=factory))
     assert given == {"model": "m", "base_url": "http://mine.test", "api_key": "k"}
     assert (str(reached), reached.protocol) == ("mine:m", "openai_chat")
 
@@ -130,19 +131,19 @@ def _leaves(**arguments: str) -> ts.Scripted:
     raise SystemExit(3)
 
 
-@pytest.mark.parametrize(
+@check_each(
     ("factory", "message"),
     [
         (_raises, r"`mine` raised LookupError: no place for \*\*\* "),
         (_leaves, "`mine` raised SystemExit: 3"),
         (lambda: None, "`mine` raised TypeError"),
-        (lambda **_: {"open": 1}, "`mine` made a `dict`, which is no upstream"),
-        (lambda **_: None, "`mine` made a `NoneType`, which is no upstream"),
+        (lambda **_: {"open": 1}, "`mine` returned a `dict`, which is not an upstream"),
+        (lambda **_: None, "`mine` returned a `NoneType`, which is not an upstream"),
     ],
 )
 def test_a_plugin_that_makes_no_upstream_is_named(factory: Callable[..., Any], message: str):
     with pytest.raises(ConfigError, match=message):
-        reach("mine:m", "http://mine.test", "sk-secret", config(), NoPlugins(mine=factory))
+        resolve_model("mine:m", "http://mine.test", "sk-secret", config(), NoPlugins(mine=factory))
 
 
 def test_what_a_plugin_says_about_its_use_is_passed_on():
@@ -150,4 +151,4 @@ def test_what_a_plugin_says_about_its_use_is_passed_on():
         raise ts.UsageError("the model must be named in full")
 
     with pytest.raises(ts.UsageError, match="named in full"):
-        reach("mine:m", "", "", config(), NoPlugins(mine=factory))
+        resolve_model("mine:m", "", "", config(), NoPlugins(mine=factory))

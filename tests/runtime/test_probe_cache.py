@@ -7,23 +7,24 @@ from typing import Any
 
 import pytest
 
+from tests.cases import check_each
 from toolspeak import Failure
 from toolspeak.engine.planning.capabilities import Capabilities
-from toolspeak.engine.planning.probe_questions import Way, hear, said
-from toolspeak.engine.planning.probe_verdicts import VERSION, Verdict
+from toolspeak.engine.planning.probe_questions import ProbeRoute, plain_question, read_answer
+from toolspeak.engine.planning.probe_results import VERSION, ProbeResult
 from toolspeak.engine.planning.strategy import Settings, strategy
 from toolspeak.key_value import FileState, MemoryState
-from toolspeak.runtime.probe_cache import Place, ProbeStore, Stored, apply, is_loopback, when
+from toolspeak.runtime.probe_cache import ProbeStore, ProbeTarget, StoredProbe, apply_result, is_loopback, probe_policy
 
 HERE = "http://127.0.0.1:9/v1"
 FAR = "https://models.example.com/v1"
-PLACE = Place("scripted", "scripted", HERE)
+PLACE = ProbeTarget("scripted", "scripted", HERE)
 
 # ---- when
 
 
 @pytest.mark.requirement("D5")
-@pytest.mark.parametrize(
+@check_each(
     ("base_url", "setting", "expected"),
     [
         (HERE, "", "first-use"),
@@ -39,7 +40,7 @@ PLACE = Place("scripted", "scripted", HERE)
     ],
 )
 def test_upstreams_on_this_machine_are_probed_others_cost_money(base_url: str, setting: Any, expected: str):
-    assert when(Settings(probe=setting), base_url) == expected
+    assert probe_policy(Settings(probe=setting), base_url) == expected
 
 
 def test_loopback_is_told_by_the_host_alone():
@@ -53,9 +54,9 @@ def test_loopback_is_told_by_the_host_alone():
 @pytest.mark.requirement("D4", "D5")
 def test_what_was_measured_beats_the_table_and_a_users_word_beats_both():
     known = Capabilities()
-    place = Place("openai", "m", "https://api.openai.com/v1")
+    place = ProbeTarget("openai", "m", "https://api.openai.com/v1")
     assert strategy("openai:m", place.base_url, known=known).rule == "table.provider"
-    apply(known, place, Stored(*place, Verdict({"capability": "none"}), 1.0))
+    apply_result(known, place, StoredProbe(*place, ProbeResult({"capability": "none"}), 1.0))
     said = strategy("openai:m", place.base_url, known=known)
     assert (said.rule, said.native) == ("probe", False)
     assert "1970-01-01" in said.why
@@ -69,8 +70,8 @@ def test_what_was_measured_beats_the_table_and_a_users_word_beats_both():
 
 def test_what_is_no_longer_stored_counts_no_more():
     known = Capabilities()
-    apply(known, PLACE, Stored(*PLACE, Verdict({"capability": "openai"}), 1.0))
-    apply(known, PLACE, None)
+    apply_result(known, PLACE, StoredProbe(*PLACE, ProbeResult({"capability": "openai"}), 1.0))
+    apply_result(known, PLACE, None)
     assert known.find(*PLACE).rule == "unknown"
 
 
@@ -96,8 +97,8 @@ def test_only_one_process_probes_a_model_at_a_time(tmp_path: Path):
 
 def test_names_are_cut_where_they_are_kept_and_the_key_knows_the_whole():
     store = ProbeStore(MemoryState())
-    place, other = Place("p", "m" * 10_000, HERE), Place("p", "m" * 10_001, HERE)
-    store.measured(place, Verdict({"capability": "openai"}))
+    place, other = ProbeTarget("p", "m" * 10_000, HERE), ProbeTarget("p", "m" * 10_001, HERE)
+    store.record_measurement(place, ProbeResult({"capability": "openai"}))
     assert len(place.key) < 60
     assert store.get(other) is None
     (kept,) = store.all()
@@ -106,17 +107,17 @@ def test_names_are_cut_where_they_are_kept_and_the_key_knows_the_whole():
 
 def test_names_and_what_a_server_says_cannot_steer_a_terminal():
     store = ProbeStore(MemoryState())
-    assert store.measured(Place("p", "m\x1b[2J\n", HERE), Verdict()).model == "m\ufffd[2J\ufffd"
-    asked = said(Way("m", "openai_chat"), "reach", "hello")
-    assert hear(asked, [Failure("no\x1b]0;x\x07 way", status=400)]).detail == "400 no\ufffd]0;x\ufffd way"
+    assert store.record_measurement(ProbeTarget("p", "m\x1b[2J\n", HERE), ProbeResult()).model == "m\ufffd[2J\ufffd"
+    asked = plain_question(ProbeRoute("m", "openai_chat"), "reach", "hello")
+    assert read_answer(asked, [Failure("no\x1b]0;x\x07 way", status=400)]).detail == "400 no\ufffd]0;x\ufffd way"
 
 
 def test_a_place_is_the_same_whatever_its_provider_is_called():
-    assert Place("openai", "m", HERE).key == Place("near", "m", HERE + "/").key
-    assert Place("openai", "m", "").key != Place("near", "m", "").key
+    assert ProbeTarget("openai", "m", HERE).key == ProbeTarget("near", "m", HERE + "/").key
+    assert ProbeTarget("openai", "m", "").key != ProbeTarget("near", "m", "").key
 
 
-@pytest.mark.parametrize(
+@check_each(
     "value",
     [
         "nothing",
@@ -134,5 +135,5 @@ def test_what_is_stored_and_cannot_be_understood_is_as_good_as_nothing(value: An
 
 def test_fields_that_no_profile_has_are_ignored():
     known = Capabilities()
-    apply(known, PLACE, Stored(*PLACE, Verdict({"capability": "magic"}), 1.0))
+    apply_result(known, PLACE, StoredProbe(*PLACE, ProbeResult({"capability": "magic"}), 1.0))
     assert known.find(*PLACE).rule == "unknown"

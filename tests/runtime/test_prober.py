@@ -11,25 +11,26 @@ from typing import Any
 
 import pytest
 
-from tests.able_models import Able, model, refused
-from tests.server.live import read_request, service
-from tests.upstreams.loopback import Answer, Heard, head, serving
+from tests.cases import check_each
+from tests.server.live_proxy import read_request, service
+from tests.simulated_models import Able, model, refused
+from tests.upstreams.loopback_server import Answer, Heard, head, serving
 from toolspeak import AsyncClient, Client, Event, Finish, Request, Scripted, TextDelta, ToolCall, Usage, UsageSeen
 from toolspeak.config import load
 from toolspeak.engine.planning.capabilities import Capabilities, Profile
-from toolspeak.engine.planning.probe_verdicts import Verdict
+from toolspeak.engine.planning.probe_results import ProbeResult
 from toolspeak.engine.planning.strategy import Settings
 from toolspeak.errors import UpstreamError
 from toolspeak.key_value import FileState, MemoryState
-from toolspeak.runtime.model_resolution import Reached
-from toolspeak.runtime.probe_cache import FRESH, Place, ProbeStore, Stored, apply
-from toolspeak.runtime.prober import Probes, measure
+from toolspeak.runtime.model_resolution import ResolvedModel
+from toolspeak.runtime.probe_cache import FRESH_SECONDS, ProbeStore, ProbeTarget, StoredProbe, apply_result
+from toolspeak.runtime.prober import ProbeScheduler, measure
 from toolspeak.upstreams.http.thin_transport import HttpUpstream
 from toolspeak.upstreams.scripted import Script, calls
 
 HERE = "http://127.0.0.1:9/v1"
 FAR = "https://models.example.com/v1"
-PLACE = Place("scripted", "scripted", HERE)
+PLACE = ProbeTarget("scripted", "scripted", HERE)
 TOOLS = [
     {
         "type": "function",
@@ -56,8 +57,8 @@ def client_of(upstream: Scripted, **more: Any) -> AsyncClient:
     return AsyncClient(upstream, config=load(env={}, cwd=Path("/nowhere")), **more)
 
 
-def reached_of(upstream: Scripted) -> Reached:
-    return Reached("scripted", "scripted", upstream.base_url, "openai_chat", upstream)
+def reached_of(upstream: Scripted) -> ResolvedModel:
+    return ResolvedModel("scripted", "scripted", upstream.base_url, "openai_chat", upstream)
 
 
 # ---- what auto makes of it
@@ -82,7 +83,7 @@ def second(able: Able, **options: Any) -> tuple[Any, Request]:
 
 
 @pytest.mark.requirement("A5", "D5")
-@pytest.mark.parametrize(
+@check_each(
     "able",
     [Able(), Able(native="sometimes"), Able(parallel=False), Able(schema="rejects"), Able(takes_limit=False)],
     ids=["native", "leaky", "one call at a time", "no schema", "no limit"],
@@ -224,18 +225,18 @@ def test_a_client_without_asyncio_can_ask_too():
 # ---- contradiction
 
 
-def probes_at(stored: Stored | None, clock: Clock) -> tuple[Probes, Capabilities, ProbeStore]:
+def probes_at(stored: StoredProbe | None, clock: Clock) -> tuple[ProbeScheduler, Capabilities, ProbeStore]:
     known, store = Capabilities(), ProbeStore(MemoryState(clock), clock=clock)
     if stored is not None:
         store.put(PLACE, stored)
-    return Probes(known, store), known, store
+    return ProbeScheduler(known, store), known, store
 
 
 @pytest.mark.requirement("D5")
 def test_a_400_that_refuses_tools_teaches_at_once():
     state, known = MemoryState(), Capabilities()
     store = ProbeStore(state)
-    store.put(PLACE, Stored(*PLACE, Verdict({"capability": "openai"}), store.clock()))
+    store.put(PLACE, StoredProbe(*PLACE, ProbeResult({"capability": "openai"}), store.clock()))
     upstream = able_upstream(Able(native="rejects"))
 
     async def talk() -> list[Any]:
@@ -256,7 +257,7 @@ def test_a_400_that_refuses_tools_teaches_at_once():
 def test_a_400_about_the_choice_says_nothing_about_tools():
     state, known = MemoryState(), Capabilities()
     store = ProbeStore(state)
-    store.put(PLACE, Stored(*PLACE, Verdict({"capability": "openai"}), store.clock()))
+    store.put(PLACE, StoredProbe(*PLACE, ProbeResult({"capability": "openai"}), store.clock()))
     upstream = able_upstream(Able(required="rejects"))
 
     async def talk() -> str:
@@ -303,8 +304,8 @@ def test_native_answers_that_keep_holding_calls_as_text_show_that_the_model_leak
     known = Capabilities()
     known.override_model("scripted:*", {"capability": "openai"})
     state = MemoryState()
-    apply(known, PLACE, None)
-    ProbeStore(state).put(PLACE, Stored(*PLACE, Verdict({"leaks": False}), ProbeStore(state).clock()))
+    apply_result(known, PLACE, None)
+    ProbeStore(state).put(PLACE, StoredProbe(*PLACE, ProbeResult({"leaks": False}), ProbeStore(state).clock()))
     upstream = able_upstream(Able(native="leaks"))
 
     async def talk() -> list[Any]:
@@ -321,8 +322,8 @@ def test_a_state_that_cannot_be_used_costs_nothing_but_the_memory(tmp_path: Path
     upstream = able_upstream(Able())
 
     async def talk() -> Any:
-        probes = Probes(Capabilities(), ProbeStore(FileState(tmp_path / "state.json")))
-        probes.look(reached_of(upstream))
+        probes = ProbeScheduler(Capabilities(), ProbeStore(FileState(tmp_path / "state.json")))
+        probes.load(reached_of(upstream))
         assert probes.begin(reached_of(upstream), Settings())
         while (task := probes._task) is not None and not task.done():
             await asyncio.wait([task])
@@ -337,17 +338,17 @@ def test_a_state_that_cannot_be_used_costs_nothing_but_the_memory(tmp_path: Path
 @pytest.mark.requirement("D5")
 def test_a_result_that_is_no_longer_fresh_counts_until_it_is_renewed():
     clock = Clock()
-    stored = Stored(*PLACE, Verdict({"capability": "none", "dialect": "react"}), clock.now)
+    stored = StoredProbe(*PLACE, ProbeResult({"capability": "none", "dialect": "react"}), clock.now)
     probes, known, store = probes_at(stored, clock)
     upstream = able_upstream(Able())
 
     async def turns() -> None:
         reached = reached_of(upstream)
-        probes.look(reached)
+        probes.load(reached)
         assert known.find(*PLACE).profile.dialect == "react"
         assert not probes.begin(reached, Settings())
-        clock.now += FRESH + 1
-        probes.look(reached)
+        clock.now += FRESH_SECONDS + 1
+        probes.load(reached)
         assert known.find(*PLACE).rule == "probe"
         assert probes.begin(reached, Settings())
         assert not probes.begin(reached, Settings())  # it is under way
@@ -357,7 +358,7 @@ def test_a_result_that_is_no_longer_fresh_counts_until_it_is_renewed():
 
     asyncio.run(turns())
     assert known.find(*PLACE).profile.capability == "openai"
-    clock.now += 5 * FRESH
+    clock.now += 5 * FRESH_SECONDS
     assert store.get(PLACE) is None
 
 
@@ -384,14 +385,14 @@ def test_what_another_process_has_found_is_used(tmp_path: Path):
     clock = Clock()
     other = ProbeStore(FileState(tmp_path / "state.json", clock), clock=clock)
     known = Capabilities()
-    probes = Probes(known, ProbeStore(MemoryState(clock), FileState(tmp_path / "state.json", clock), clock))
+    probes = ProbeScheduler(known, ProbeStore(MemoryState(clock), FileState(tmp_path / "state.json", clock), clock))
     reached = reached_of(able_upstream(Able()))
-    probes.look(reached)
-    other.measured(PLACE, Verdict({"capability": "openai"}))
-    probes.look(reached)
+    probes.load(reached)
+    other.record_measurement(PLACE, ProbeResult({"capability": "openai"}))
+    probes.load(reached)
     assert known.find(*PLACE).rule == "unknown"  # it looks once a minute
     clock.now += 61
-    probes.look(reached)
+    probes.load(reached)
     assert known.find(*PLACE).rule == "probe"
 
 
@@ -428,12 +429,12 @@ def _events(content: Any) -> list[Event]:
     return [*content, UsageSeen(Usage(50, 9)), Finish("tool_calls")]
 
 
-def measured(able: Able, protocol: str, beside: Mapping[str, Any]) -> tuple[Verdict, list[Heard]]:
-    async def ask() -> tuple[Verdict, list[Heard]]:
+def measured(able: Able, protocol: str, beside: Mapping[str, Any]) -> tuple[ProbeResult, list[Heard]]:
+    async def ask() -> tuple[ProbeResult, list[Heard]]:
         async with serving(able_service(able, protocol, beside)) as server:
             url = server.url if protocol == "openai_chat" else server.url.removesuffix("/v1")
             upstream = HttpUpstream(url, protocol=protocol)
-            verdict = await measure(Reached("near", "m", url, protocol, upstream), Profile())
+            verdict = await measure(ResolvedModel("near", "m", url, protocol, upstream), Profile())
             await upstream.close()
             return verdict, server.heard
 
@@ -474,7 +475,7 @@ def test_a_server_that_says_nothing_beside_its_protocol_is_measured_all_the_same
     assert verdict.fields["streams"] is True
 
 
-@pytest.mark.parametrize("opening", ["Well, ", "<think>"], ids=["talk", "thinking"])
+@check_each("opening", ["Well, ", "<think>"], ids=["talk", "thinking"])
 def test_an_answer_without_end_is_not_read_to_it(opening: str):
     async def endless() -> Any:
         yield [TextDelta(opening)]

@@ -13,15 +13,16 @@ from concurrent.futures import Future
 
 import pytest
 
+from tests.cases import check_each
 from toolspeak.errors import UpstreamError, UsageError
-from toolspeak.runtime.sync_bridge import LoopThread, Portal
+from toolspeak.runtime.sync_bridge import LoopThread, SyncBridge
 
 WAIT = 10  # seconds; only a test that fails takes that long
 
 
 @pytest.fixture
-def portal() -> Iterator[Portal]:
-    portal = Portal(LoopThread())
+def portal() -> Iterator[SyncBridge]:
+    portal = SyncBridge(LoopThread())
     yield portal
     portal.close()
 
@@ -64,13 +65,13 @@ class Sleeper:
             self.ended.set()
 
 
-def test_it_gives_the_result_of_a_coroutine(portal: Portal):
+def test_it_gives_the_result_of_a_coroutine(portal: SyncBridge):
     assert [portal.run(answer(each)) for each in range(3)] == [0, 1, 2]
 
 
 def test_nothing_is_started_before_it_is_needed():
     before = len(threads())
-    portal = Portal(LoopThread())
+    portal = SyncBridge(LoopThread())
     assert len(threads()) == before
     portal.run(answer(1))
     portal.run(answer(2))
@@ -79,7 +80,7 @@ def test_nothing_is_started_before_it_is_needed():
     assert len(threads()) == before
 
 
-def test_it_raises_what_the_coroutine_raises(portal: Portal):
+def test_it_raises_what_the_coroutine_raises(portal: SyncBridge):
     async def fail() -> None:
         raise LookupError("not there")
 
@@ -88,7 +89,7 @@ def test_it_raises_what_the_coroutine_raises(portal: Portal):
     assert portal.run(answer(5)) == 5
 
 
-def test_threads_share_one_loop(portal: Portal):
+def test_threads_share_one_loop(portal: SyncBridge):
     async def loop() -> int:
         return id(asyncio.get_running_loop())
 
@@ -96,7 +97,7 @@ def test_threads_share_one_loop(portal: Portal):
     assert loops == {portal.run(loop())}
 
 
-def test_threads_do_not_wait_for_each_other(portal: Portal):
+def test_threads_do_not_wait_for_each_other(portal: SyncBridge):
     sleeper = Sleeper()
     waiting = in_thread(lambda: portal.run(sleeper.sleep()))
     assert sleeper.begun.wait(WAIT)
@@ -106,7 +107,7 @@ def test_threads_do_not_wait_for_each_other(portal: Portal):
     assert isinstance(waiting.exception(WAIT), UsageError)
 
 
-def test_an_interrupt_cancels_the_coroutine(portal: Portal, monkeypatch: pytest.MonkeyPatch):
+def test_an_interrupt_cancels_the_coroutine(portal: SyncBridge, monkeypatch: pytest.MonkeyPatch):
     sleeper = Sleeper()
 
     def interrupted(self: Future[object], timeout: float | None = None) -> object:
@@ -123,17 +124,17 @@ def test_an_interrupt_cancels_the_coroutine(portal: Portal, monkeypatch: pytest.
 # ---- the end
 
 
-def test_closing_ends_what_still_runs(portal: Portal):
+def test_closing_ends_what_still_runs(portal: SyncBridge):
     sleeper = Sleeper()
     waiting = in_thread(lambda: portal.run(sleeper.sleep()))
     assert sleeper.begun.wait(WAIT)
     portal.close()
     assert sleeper.ended.is_set()
-    with pytest.raises(UsageError, match="closed while it was in use"):
+    with pytest.raises(UsageError, match="closed during a request"):
         waiting.result(WAIT)
 
 
-def test_generators_left_open_are_closed(portal: Portal):
+def test_generators_left_open_are_closed(portal: SyncBridge):
     ended = threading.Event()
 
     async def numbers():
@@ -155,13 +156,13 @@ def test_generators_left_open_are_closed(portal: Portal):
 
 
 def test_it_may_be_closed_twice_or_unused():
-    portal = Portal(LoopThread())
+    portal = SyncBridge(LoopThread())
     portal.close()
     portal.close()
 
 
 def test_a_closed_portal_runs_nothing_and_leaves_no_coroutine_behind():
-    portal = Portal(LoopThread())
+    portal = SyncBridge(LoopThread())
     portal.close()
     coroutine = answer(1)
     with pytest.raises(UsageError, match="closed"):
@@ -169,29 +170,29 @@ def test_a_closed_portal_runs_nothing_and_leaves_no_coroutine_behind():
     assert coroutine.cr_frame is None  # closed: Python will not complain that it was never awaited
 
 
-def test_a_coroutine_that_would_wait_for_its_own_loop_is_refused(portal: Portal):
+def test_a_coroutine_that_would_wait_for_its_own_loop_is_refused(portal: SyncBridge):
     async def inner() -> int:
         return portal.run(answer(1))
 
-    with pytest.raises(UsageError, match="waits for the client itself"):
+    with pytest.raises(UsageError, match="called from its own event loop"):
         portal.run(inner())
     assert portal.run(answer(2)) == 2
 
 
 def test_it_may_be_closed_from_inside():
-    portal = Portal(LoopThread())
+    portal = SyncBridge(LoopThread())
 
     async def close() -> None:
         portal.close()
         await asyncio.Event().wait()
 
-    with pytest.raises(UsageError, match="closed while it was in use"):
+    with pytest.raises(UsageError, match="closed during a request"):
         portal.run(close())
 
 
-@pytest.mark.parametrize("attempt", range(20))
+@check_each("attempt", range(20))
 def test_closing_while_others_begin_never_leaves_anybody_waiting(attempt: int):
-    portal = Portal(LoopThread())
+    portal = SyncBridge(LoopThread())
     portal.run(answer(0))
     waiting = [in_thread(lambda each=each: portal.run(answer(each))) for each in range(4)]
     portal.close()
@@ -206,7 +207,7 @@ def test_closing_while_others_begin_never_leaves_anybody_waiting(attempt: int):
 def test_portals_share_one_loop_which_ends_with_the_last_of_them():
     before = len(threads())
     shared = LoopThread()
-    portals = [Portal(shared) for _ in range(3)]
+    portals = [SyncBridge(shared) for _ in range(3)]
     assert [portal.run(answer(each)) for each, portal in enumerate(portals)] == [0, 1, 2]
     assert len(threads()) == before + 1
     for portal in portals[:2]:
@@ -218,7 +219,7 @@ def test_portals_share_one_loop_which_ends_with_the_last_of_them():
 
 def test_closing_one_portal_leaves_the_work_of_another_alone():
     shared = LoopThread()
-    one, other = Portal(shared), Portal(shared)
+    one, other = SyncBridge(shared), SyncBridge(shared)
     sleeper = Sleeper()
     waiting = in_thread(lambda: one.run(sleeper.sleep()))
     assert sleeper.begun.wait(WAIT)
@@ -238,7 +239,7 @@ def test_a_portal_is_closed_when_its_owner_is_forgotten():
     async def last() -> None:
         ended.set()
 
-    portal, owner = Portal(LoopThread()), Owner()
+    portal, owner = SyncBridge(LoopThread()), Owner()
     portal.close_with(owner, last)
     portal.run(answer(1))
     del owner
@@ -254,7 +255,7 @@ def test_the_end_may_have_something_to_do_first():
     async def last() -> None:
         done.append("freed")
 
-    portal = Portal(LoopThread())
+    portal = SyncBridge(LoopThread())
     portal.run(answer(1))
     portal.close(last)
     portal.close(last)
@@ -262,7 +263,9 @@ def test_the_end_may_have_something_to_do_first():
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit, GeneratorExit])
-def test_what_would_end_a_program_reaches_the_caller_and_the_loop_goes_on(portal: Portal, error: type[BaseException]):
+def test_what_would_end_a_program_reaches_the_caller_and_the_loop_goes_on(
+    portal: SyncBridge, error: type[BaseException]
+):
     async def fail() -> None:
         raise error
 
@@ -271,29 +274,29 @@ def test_what_would_end_a_program_reaches_the_caller_and_the_loop_goes_on(portal
     assert portal.run(answer(3)) == 3
 
 
-def test_a_coroutine_that_cancels_itself_does_not_pass_for_a_closed_client(portal: Portal):
+def test_a_coroutine_that_cancels_itself_does_not_pass_for_a_closed_client(portal: SyncBridge):
     async def fail() -> None:
         raise asyncio.CancelledError
 
-    with pytest.raises(UpstreamError, match="cancelled from inside"):
+    with pytest.raises(UpstreamError, match="cancelled internally"):
         portal.run(fail())
 
 
-def test_work_can_be_sent_without_waiting_even_from_inside(portal: Portal):
+def test_work_can_be_sent_without_waiting_even_from_inside(portal: SyncBridge):
     done = threading.Event()
 
     async def later() -> None:
         done.set()
 
     async def inner() -> bool:
-        portal.send(later())
+        portal.spawn(later())
         return portal.inside
 
     assert portal.run(inner())
     assert done.wait(WAIT)
     portal.close()
     unused = later()
-    portal.send(unused)
+    portal.spawn(unused)
     assert unused.cr_frame is None
 
 

@@ -11,12 +11,13 @@ import pydantic
 import pytest
 
 import toolspeak as ts
+from tests.cases import check_each
 from toolspeak.config import load
 from toolspeak.core.types import Message, TextPart, Tool, ToolCall, ToolResult
 from toolspeak.engine.planning.strategy import Settings
 from toolspeak.errors import SchemaError
 from toolspeak.key_value import MemoryState
-from toolspeak.runtime.tool_memory import Conversation, request_of
+from toolspeak.runtime.tool_memory import ToolMemory, build_request
 from toolspeak.upstreams.codecs import codec
 
 PARAMETERS = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
@@ -52,7 +53,7 @@ def tool(name: str = "get_weather", description: str = "", parameters: Any = PAR
 
 
 def asked(tools: Any = (), messages: Any = QUESTION, **fields: Any) -> ts.Request:
-    return request_of("m", messages, tools, None, False, fields)
+    return build_request("m", messages, tools, None, False, fields)
 
 
 # ---- tools
@@ -96,9 +97,9 @@ class Broken:
         raise ValueError("no schema for a socket")
 
 
-@pytest.mark.parametrize(
+@check_each(
     ("given", "words"),
-    [(int, "`int` is no tool"), (Odd, "must be an object"), (Broken, "no schema for a socket")],
+    [(int, "`int` is not a tool"), (Odd, "must be an object"), (Broken, "no schema for a socket")],
 )
 def test_a_class_that_tells_no_schema_is_an_error(given: type, words: str):
     with pytest.raises(ts.UsageError, match=words):
@@ -129,7 +130,7 @@ def test_texts_of_any_class_are_texts():
         assert json.loads(written) == json.loads(codec(protocol).encode(asked([tool()])))
 
 
-@pytest.mark.parametrize("protocol", ["openai_chat", "anthropic", "gemini", "ollama", "openai_responses"])
+@check_each("protocol", ["openai_chat", "anthropic", "gemini", "ollama", "openai_responses"])
 def test_half_a_surrogate_pair_is_replaced_and_what_is_no_json_is_an_error(protocol: str):
     halved = [{"role": "user", "content": "a\ud800b"}]
     assert "a\ufffdb" in codec(protocol).encode(asked(messages=halved)).decode()
@@ -138,10 +139,10 @@ def test_half_a_surrogate_pair_is_replaced_and_what_is_no_json_is_an_error(proto
         codec(protocol).encode(asked(messages=[*QUESTION, ts.Message("assistant", calls=(call,))]))
 
 
-@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
-@pytest.mark.parametrize("field", ["temperature", "top_p", "frequency_penalty"])
+@check_each("value", [math.nan, math.inf, -math.inf])
+@check_each("field", ["temperature", "top_p", "frequency_penalty"])
 def test_a_number_that_json_cannot_write_is_an_error(field: str, value: float):
-    with pytest.raises(ts.UsageError, match=f"`{field}` must be a number"):
+    with pytest.raises(ts.UsageError, match=f"`{field}` must be a finite number"):
         asked(**{field: value})
 
 
@@ -153,8 +154,8 @@ def _client(**settings: Any) -> tuple[ts.Client, ts.Scripted]:
     return ts.Client(upstream, config=load({}, env={}), **settings), upstream
 
 
-@pytest.mark.parametrize("settings", [{}, {"mode": "fallback"}, {"mode": "force", "plan": "decision"}], ids=str)
-@pytest.mark.parametrize(
+@check_each("settings", [{}, {"mode": "fallback"}, {"mode": "force", "plan": "decision"}], ids=str)
+@check_each(
     ("parameters", "words"),
     [
         ({"type": "object", "properties": {"a": {"type": "strin"}}}, r"`bad`.*`properties\.a\.type`: \"strin\""),
@@ -179,7 +180,7 @@ def test_where_tools_go_up_as_they_are_their_schemas_are_the_upstreams_affair():
 
 def test_two_tools_of_one_name_are_an_error_unless_they_are_one():
     client, _ = _client()
-    with pytest.raises(ts.UsageError, match="two tools are called `get_weather`"):
+    with pytest.raises(ts.UsageError, match="two tools are named `get_weather`"):
         client.chat(QUESTION, tools=[tool(), tool(description="another")])
     reply = client.chat(QUESTION, tools=[tool(), json.loads(json.dumps(tool()))])
     assert [note.code for note in reply.notes] == ["duplicate_tool"]
@@ -188,7 +189,7 @@ def test_two_tools_of_one_name_are_an_error_unless_they_are_one():
 # ---- time
 
 
-@pytest.mark.parametrize("seconds", [1e300, 10**400, math.inf])
+@check_each("seconds", [1e300, 10**400, math.inf])
 def test_a_timeout_that_never_comes_is_none(seconds: float):
     client, _ = _client(timeout=seconds)
     assert client.chat("Hi", timeout=seconds).text == "Hello."
@@ -207,14 +208,14 @@ CALLED = (
 )
 
 
-def recalled(conversation: Conversation, *messages: Message) -> tuple[str, list[str]]:
+def recalled(conversation: ToolMemory, *messages: Message) -> tuple[str, list[str]]:
     request, notes = conversation.recall("anna", ts.Request("m", messages), Settings(sticky_tools="always"))
     return notes[0].code, [tool.description for tool in request.tools]
 
 
 @pytest.mark.requirement("C3")
 def test_tools_are_recalled_in_their_own_conversation_though_calls_have_the_same_ids():
-    conversation = Conversation(MemoryState())
+    conversation = ToolMemory(MemoryState())
     for name in ("one", "two"):
         conversation.remember("anna", ts.Request("m", talk(name), (Tool("look", name),)), ["call_0"])
 
@@ -228,7 +229,7 @@ def test_tools_are_recalled_in_their_own_conversation_though_calls_have_the_same
 
 @pytest.mark.requirement("C3")
 def test_of_calls_with_one_id_in_one_conversation_the_last_says_which_tools_there_are():
-    conversation = Conversation(MemoryState())
+    conversation = ToolMemory(MemoryState())
     first = (*talk("one"), *CALLED)
     conversation.remember("anna", ts.Request("m", talk("one"), (Tool("look", "then"),)), ["call_0"])
     conversation.remember("anna", ts.Request("m", (*first, *talk("two")), (Tool("look", "now"),)), ["call_0"])
@@ -239,7 +240,7 @@ def test_of_calls_with_one_id_in_one_conversation_the_last_says_which_tools_ther
 
 @pytest.mark.requirement("C3")
 def test_what_is_said_along_with_results_was_said_after_the_call():
-    conversation = Conversation(MemoryState())
+    conversation = ToolMemory(MemoryState())
     conversation.remember("anna", ts.Request("m", talk("one"), (Tool("look", "one"),)), ["call_0"])
     result = Message("user", (TextPart("Go on."),), results=(ToolResult("call_0", "a bird"),))
 

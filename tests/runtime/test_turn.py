@@ -10,11 +10,12 @@ from typing import Any, TypeVar
 
 import pytest
 
+from tests.cases import check_each
 from toolspeak.core.events import CallStart, Event, Failure, Finish, Reply, TextDelta, UsageSeen, fold
 from toolspeak.core.types import Message, Request, TextPart, Tool, ToolCall, ToolChoice, Usage
-from toolspeak.engine.planning.capabilities import Found, Profile
+from toolspeak.engine.planning.capabilities import Profile, ProfileMatch
 from toolspeak.engine.planning.strategy import Mode, Settings, plan
-from toolspeak.engine.turn.actions import Outcome
+from toolspeak.engine.turn.actions import TurnOutcome
 from toolspeak.engine.turn.engine import Engine
 from toolspeak.engine.turn.trace import Trace
 from toolspeak.errors import (
@@ -25,7 +26,7 @@ from toolspeak.errors import (
     UpstreamTimeout,
     UsageError,
 )
-from toolspeak.runtime.turn import Turn, error_after
+from toolspeak.runtime.turn import EngineTurn, error_after
 from toolspeak.upstreams.scripted import Scripted, calls
 from toolspeak.upstreams.scripted import Turn as Played
 
@@ -51,15 +52,15 @@ def turn(
     choice: ToolChoice | None = None,
     mode: Mode = "force",
     stream: bool = True,
-) -> Turn:
+) -> EngineTurn:
     messages = (Message("user", (TextPart("How is the weather in Paris?"),)),)
     request = Request("m", messages, tools, choice or ToolChoice(), stream)
     settings = Settings(mode=mode, marks="fixed")
-    planned = plan(request, Found(Profile(), "test", "a test"), settings)
-    return Turn(Engine(request, planned, settings, stamp=7, nonces=str), upstream)
+    planned = plan(request, ProfileMatch(Profile(), "test", "a test"), settings)
+    return EngineTurn(Engine(request, planned, settings, stamp=7, nonces=str), upstream)
 
 
-def played(made: Turn) -> list[list[Event]]:
+def played(made: EngineTurn) -> list[list[Event]]:
     async def all_of_it() -> list[list[Event]]:
         return [batch async for batch in made.batches()]
 
@@ -70,7 +71,7 @@ def reply_of(batches: Iterable[list[Event]]) -> Reply:
     return fold(event for batch in batches for event in batch)
 
 
-def ended(made: Turn) -> Outcome:
+def ended(made: EngineTurn) -> TurnOutcome:
     assert made.outcome is not None
     return made.outcome
 
@@ -169,7 +170,7 @@ def test_what_stands_behind_the_end_in_the_same_read_is_ignored():
 # ---- failures
 
 
-@pytest.mark.parametrize(
+@check_each(
     ("error", "kind"),
     [
         (UpstreamError("no", upstream_status=503, body="busy"), "upstream"),
@@ -247,7 +248,7 @@ def test_cancelling_the_task_cancels_the_exchange():
 
 
 @pytest.mark.requirement("E3")
-@pytest.mark.parametrize("choice", [ToolChoice("required"), ToolChoice("named", ("weather",))])
+@check_each("choice", [ToolChoice("required"), ToolChoice("named", ("weather",))])
 def test_what_tool_choice_demands_and_nobody_gives_is_an_error(choice: ToolChoice):
     made = turn(Scripted("It is sunny.", again=True), choice=choice)
     reply = reply_of(played(made))
@@ -257,7 +258,7 @@ def test_what_tool_choice_demands_and_nobody_gives_is_an_error(choice: ToolChoic
     assert raised.hint
 
 
-@pytest.mark.parametrize(
+@check_each(
     ("failure", "error"),
     [
         (None, None),
@@ -269,7 +270,7 @@ def test_what_tool_choice_demands_and_nobody_gives_is_an_error(choice: ToolChoic
     ],
 )
 def test_a_failure_is_the_error_that_its_kind_says(failure: Failure | None, error: type[ToolspeakError] | None):
-    raised = error_after(Outcome(1, (), failure, Trace("", "", "")))
+    raised = error_after(TurnOutcome(1, (), failure, Trace("", "", "")))
     assert type(raised) is (error or type(None))
     if isinstance(raised, UpstreamError) and failure is not None:
         assert (raised.upstream_status, raised.body) == (failure.status, failure.body)
@@ -318,11 +319,16 @@ def test_first_token_and_hold_back_are_parts_of_what_was_waited(monkeypatch: pyt
     made = turn(upstream)  # type: ignore[arg-type]
     reply = reply_of(played(made))
     assert reply.text == "Paris is sunny. <tool_king> is no mark."
-    assert (made.waited, made.first_token, made.held, made.tooled) == (31.0, 3.0, 8.0, 0.0)
+    assert (made.upstream_seconds, made.first_token_seconds, made.held_seconds, made.tool_seconds) == (
+        31.0,
+        3.0,
+        8.0,
+        0.0,
+    )
 
 
 def test_what_is_held_to_the_end_is_held_until_then(monkeypatch: pytest.MonkeyPatch):
     upstream = Timed(monkeypatch, (1.0, [TextDelta("<tool_")]), (2.0, [TextDelta("call")]), (4.0, [Finish("stop")]))
     made = turn(upstream)  # type: ignore[arg-type]
     played(made)
-    assert (made.first_token, made.held) == (1.0, 6.0)
+    assert (made.first_token_seconds, made.held_seconds) == (1.0, 6.0)

@@ -9,15 +9,16 @@ from typing import Any
 
 import pytest
 
-from tests.server.asgi import HELLO, Answer, Parrot, Team, ask, bearer, line, run
+from tests.cases import check_each
+from tests.server.asgi_client import HELLO, Answer, Parrot, Team, ask, bearer, line, run
 from toolspeak.config import Secret
 from toolspeak.engine.planning.strategy import Settings
 from toolspeak.errors import ConfigError
 from toolspeak.key_value import FileState, MemoryState
 from toolspeak.server import unsupported as unserved
-from toolspeak.server.access.api_keys import Keys
+from toolspeak.server.access.api_keys import ApiKeys
 from toolspeak.server.access.auth import Access, Caller, Credential, credentials
-from toolspeak.server.routes import every, find
+from toolspeak.server.routes import all_routes, find_route
 
 GEMINI = {"contents": [{"role": "user", "parts": [{"text": "Hello?"}]}]}
 BODIES: dict[str, dict[str, Any]] = {
@@ -79,7 +80,7 @@ PAGES |= RESPONSES | {f"{path}/input_items" for path in RESPONSES}
 CLIENT = {(method, path) for path in PAGES for method in ("GET", "HEAD")} | {("POST", path) for path in POSTS}
 CLIENT |= {("DELETE", path) for path in RESPONSES}
 
-SHUT = pytest.mark.parametrize(("method", "path"), sorted({*CLIENT, *ADMIN}), ids=lambda value: value.replace("/", "_"))
+SHUT = check_each(("method", "path"), sorted({*CLIENT, *ADMIN}), ids=lambda value: value.replace("/", "_"))
 
 #: Ways to show a key.
 SHOWN: dict[str, Callable[[str], tuple[str, dict[str, str]]]] = {
@@ -96,13 +97,13 @@ SHOWN: dict[str, Callable[[str], tuple[str, dict[str, str]]]] = {
 
 
 def asked(team: Team, method: str, path: str, headers: dict[str, str] | Sequence[tuple[str, str]] = ()) -> Answer:
-    route = find(method, path.partition("?")[0])
-    body = BODIES.get(route.face, HELLO) if route is not None and method == "POST" else b""
+    route = find_route(method, path.partition("?")[0])
+    body = BODIES.get(route.client_protocol, HELLO) if route is not None and method == "POST" else b""
     return run(ask(team.app, method, path, headers, body))
 
 
 def test_every_route_is_known_and_says_what_it_demands():
-    demanded = {place: route.level for place, route in every().items()}
+    demanded = {place: route.level for place, route in all_routes().items()}
     expected = {**dict.fromkeys(CLIENT, "client"), **dict.fromkeys(OPEN, "open"), **dict.fromkeys(ADMIN, "admin")}
     assert demanded == expected
 
@@ -179,7 +180,7 @@ def test_no_host_or_origin_gets_round_a_key(method: str, path: str):
 @pytest.mark.requirement("R-T9")
 def test_no_other_method_gets_round_a_key():
     team = Team()
-    for path in sorted({path for _, path in every()}):
+    for path in sorted({path for _, path in all_routes()}):
         for method in ("PUT", "PATCH", "OPTIONS", "TRACE", "CONNECT", "get", "POST ", "DELETE"):
             assert asked(team, method, path).status in (401, 403), (method, path)
 
@@ -193,13 +194,13 @@ def test_what_is_not_served_is_not_told_without_a_key_either():
     ]
     for path in paths:
         for method in ("GET", "POST", "DELETE"):
-            route = find(method, path)
+            route = find_route(method, path)
             if route is None or route.level != "open":
                 assert asked(team, method, path).status == 401, (method, path)
 
 
 @pytest.mark.requirement("R-T9", "G6")
-@pytest.mark.parametrize("way", SHOWN)
+@check_each("way", SHOWN)
 def test_a_key_is_taken_wherever_clients_show_it(way: str):
     team = Team()
     query, headers = SHOWN[way](team.key("anna"))
@@ -226,7 +227,7 @@ def test_on_this_machine_clients_need_no_key_but_a_wrong_one_is_refused():
 
 
 @pytest.mark.requirement("R-T7")
-@pytest.mark.parametrize(("method", "path"), sorted(ADMIN))
+@check_each(("method", "path"), sorted(ADMIN))
 def test_what_others_asked_needs_more_than_being_on_this_machine(method: str, path: str):
     team = Team(required=False)
     assert asked(team, method, path).status == 401
@@ -245,7 +246,7 @@ def test_what_others_asked_needs_more_than_being_on_this_machine(method: str, pa
 @pytest.mark.requirement("R-T7")
 def test_the_printed_code_becomes_a_cookie_once():
     team = Team()
-    code = team.access.sessions.code()
+    code = team.access.sessions.new_code()
     begun = run(ask(team.app, "POST", "/toolspeak/session", {}, {"code": code}))
     cookie, *flags = begun.header("set-cookie").split("; ")
     assert begun.status == 200
@@ -261,12 +262,10 @@ def test_the_printed_code_becomes_a_cookie_once():
     assert run(ask(team.app, "GET", "/toolspeak/requests", {"Cookie": cookie})).status == 401
 
 
-@pytest.mark.parametrize(
-    "body", [b"", b"{}", b"[]", b'{"code":1}', b'{"code":"x"}', b"\xff", b'{"code":"' + b"x" * 2000]
-)
+@check_each("body", [b"", b"{}", b"[]", b'{"code":1}', b'{"code":"x"}', b"\xff", b'{"code":"' + b"x" * 2000])
 def test_nothing_else_becomes_a_cookie(body: bytes):
     team = Team()
-    team.access.sessions.code()
+    team.access.sessions.new_code()
     answer = run(ask(team.app, "POST", "/toolspeak/session", {}, body))
     assert answer.status in (400, 401, 413)
     assert answer.header("set-cookie") == ""
@@ -278,7 +277,7 @@ def test_a_key_that_cannot_be_looked_up_is_no_key():
             raise ConfigError("cannot read the state file `/secret/place`")
 
     team = Team()
-    team.access._keys = Keys(Broken())  # pyright: ignore[reportPrivateUsage]
+    team.access._keys = ApiKeys(Broken())  # pyright: ignore[reportPrivateUsage]
     answer = asked(team, "GET", "/v1/models", bearer(team.key("anna")))
     assert answer.status == 503
     assert "/secret/place" not in answer.message
@@ -288,7 +287,7 @@ def test_a_key_that_cannot_be_looked_up_is_no_key():
 def test_holders_of_keys_in_a_file_that_broke_are_told_to_come_back(tmp_path: Path):
     path = tmp_path / "state.json"
     team = Team()
-    team.access._keys = Keys(FileState(path))  # pyright: ignore[reportPrivateUsage]
+    team.access._keys = ApiKeys(FileState(path))  # pyright: ignore[reportPrivateUsage]
     key = team.access._keys.new("anna")[1]  # pyright: ignore[reportPrivateUsage]
     assert asked(team, "GET", "/v1/models", bearer(key)).status == 200
     good = path.read_bytes()
@@ -302,7 +301,7 @@ def test_holders_of_keys_in_a_file_that_broke_are_told_to_come_back(tmp_path: Pa
 
 
 @pytest.mark.requirement("R-T19")
-@pytest.mark.parametrize("scheme", ["Basic", "Token", "Bearer Bearer", "Other a=b,"])
+@check_each("scheme", ["Basic", "Token", "Bearer Bearer", "Other a=b,"])
 def test_a_toolspeak_key_behind_another_scheme_is_a_wrong_one_and_goes_no_further(scheme: str):
     team = Team(required=False)
     assert asked(team, "GET", "/v1/models", {"Authorization": f"{scheme} {team.key('anna')}"}).status == 401
@@ -341,16 +340,19 @@ def test_credentials_are_found_wherever_they_stand_and_never_show():
 
 
 def test_somebody_with_a_toolspeak_key_is_known_by_it_alone():
-    keys = Keys(MemoryState())
+    keys = ApiKeys(MemoryState())
     key, text = keys.new("anna")
     headers = [(b"x-api-key", text.encode()), (b"authorization", b"Bearer sk-own")]
     caller = Access(keys, required=True).check({"headers": headers}, "client")
     assert (caller.key, caller.tenant, caller.tenants()) == (key, key.id, (key.id,))
-    assert [each.secret.reveal() for each in caller.own] == ["sk-own"]
+    assert [each.secret.reveal() for each in caller.own_keys] == ["sk-own"]
 
 
 def test_somebody_without_one_is_known_by_its_own_keys():
-    one, two = Caller(own=(Credential("key", Secret("a")),)), Caller(own=(Credential("x-api-key", Secret("b")),))
+    one, two = (
+        Caller(own_keys=(Credential("key", Secret("a")),)),
+        Caller(own_keys=(Credential("x-api-key", Secret("b")),)),
+    )
     assert one.tenant == two.tenant == ""
     assert set(one.tenants()) & set(two.tenants()) == {""}
 
@@ -433,7 +435,7 @@ def test_no_key_is_in_a_log_a_record_or_an_error(caplog: pytest.LogCaptureFixtur
     for key in (good, "tsk-canary-canary-canary", "sk-canary-canary"):
         for show in SHOWN.values():
             query, headers = show(key)
-            for method, path in sorted(every()):
+            for method, path in sorted(all_routes()):
                 answer = asked(team, method, path + query, headers)
                 seen += [answer.body, repr(answer.headers).encode()]
     everything = b"".join(seen) + caplog.text.encode()

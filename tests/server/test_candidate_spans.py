@@ -8,7 +8,8 @@ import msgspec
 import pytest
 
 import toolspeak as ts
-from tests.growth import assert_linear
+from tests.cases import check_each
+from tests.time_growth import assert_linear
 from toolspeak.core.types import tools_from
 from toolspeak.server.recording.candidate_spans import Mark, marks_in
 
@@ -30,7 +31,7 @@ CASES = {
 
 
 @pytest.mark.requirement("H3")
-@pytest.mark.parametrize("name", CASES)
+@check_each("name", CASES)
 def test_candidates_are_found_again_where_they_stand(name: str):
     text, expected = CASES[name]
     candidates = ts.parse(text, TOOLS).candidates

@@ -12,12 +12,13 @@ import click
 import pytest
 from click.testing import CliRunner, Result
 
-from tests.server.asgi import HELLO, ask, bearer, run
+from tests.cases import check_each
+from tests.server.asgi_client import HELLO, ask, bearer, run
 from toolspeak.cli import main
 from toolspeak.errors import UsageError
 from toolspeak.key_value import FileState
-from toolspeak.server.access.api_keys import Keys
-from toolspeak.server.process.server import Manner
+from toolspeak.server.access.api_keys import ApiKeys
+from toolspeak.server.process.server import ServerOptions
 
 
 @pytest.fixture
@@ -29,8 +30,8 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def keys_in(home: Path) -> Keys:
-    return Keys(FileState(home / ".local" / "state" / "toolspeak" / "state.json"))
+def keys_in(home: Path) -> ApiKeys:
+    return ApiKeys(FileState(home / ".local" / "state" / "toolspeak" / "state.json"))
 
 
 def invoke(*arguments: str) -> Result:
@@ -90,7 +91,7 @@ def test_keys_that_cannot_be_read_are_an_error_and_stay(home: Path, arguments: t
     file.write_bytes(broken)
     refused = invoke("keys", *arguments)
     assert (refused.exit_code, refused.stdout) == (2, "")
-    assert refused.stderr.startswith(f"error: cannot understand the state file `{file}`")
+    assert refused.stderr.startswith(f"error: the state file `{file}`")
     assert file.read_bytes() == broken
 
 
@@ -98,7 +99,7 @@ def test_keys_that_cannot_be_read_are_an_error_and_stay(home: Path, arguments: t
 def test_a_list_of_models_without_a_model_does_not_stand_for_all(home: Path, models: str):
     refused = invoke("keys", "new", "anna", "--models", models)
     assert (refused.exit_code, refused.stdout) == (2, "")
-    assert "--models names no model" in refused.stderr
+    assert "--models is empty" in refused.stderr
     assert keys_in(home).all() == ()
 
 
@@ -115,8 +116,10 @@ def started(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
         calls.append(arguments)
         return 0
 
-    monkeypatch.setattr("toolspeak.server.process.from_config.serve", serve)
-    monkeypatch.setattr("toolspeak.server.observe.logs.set_up", lambda secrets, *more, **access: calls.append(secrets))
+    monkeypatch.setattr("toolspeak.server.process.server.serve", serve)
+    monkeypatch.setattr(
+        "toolspeak.server.observe.logs.configure_logging", lambda secrets, *more, **access: calls.append(secrets)
+    )
     return calls
 
 
@@ -146,7 +149,7 @@ def test_the_configuration_is_read_again_for_each_new_gateway(home: Path, starte
     write("one")
     assert invoke("serve").exit_code == 0
     secrets, (app, host, port, remake, manner, _) = started
-    assert (host, port, manner) == ("127.0.0.1", 8788, Manner(1, 30.0, 0.0))
+    assert (host, port, manner) == ("127.0.0.1", 8788, ServerOptions(1, 30.0, 0.0))
     assert [each["id"] for each in run(ask(app, "GET", "/v1/models")).json["data"]] == ["one"]
     assert "sk-of-one-000" in [secret.reveal() for secret in secrets()]
     write("two")
@@ -206,7 +209,7 @@ WRONG = [("--port", text) for text in ("99999", "-1")] + [
 ]
 
 
-@pytest.mark.parametrize(
+@check_each(
     ("flags", "named"),
     [
         (["--adapter", "a.gguf"], "--adapter"),
@@ -217,7 +220,7 @@ WRONG = [("--port", text) for text in ("99999", "-1")] + [
 def test_what_is_for_the_model_here_is_no_setting_of_one_elsewhere(flags: list[str], named: str):
     refused = invoke("serve", "--upstream", "http://127.0.0.1:9/v1", *flags)
     assert refused.exit_code == 2
-    assert f"{named}: for a model that runs here" in refused.stderr
+    assert f"{named} applies to the embedded model only" in refused.stderr
     assert "leave out --upstream" in refused.stderr
 
 
@@ -236,7 +239,7 @@ def test_an_untrusted_file_that_names_upstreams_leads_to_no_other_model(home: Pa
     (home / "toolspeak.toml").write_text('[upstreams.x]\nbase_url = "http://127.0.0.1:9/v1"', encoding="utf-8")
     refused = invoke("serve")
     assert refused.exit_code == 2
-    assert "`toolspeak trust`; or name one with --upstream" in refused.stderr
+    assert "`toolspeak trust`, or use --upstream" in refused.stderr
     assert len(started) == 1  # the log, but no server
     assert invoke("trust").exit_code == 0
     assert invoke("serve").exit_code == 0
@@ -254,7 +257,7 @@ def test_a_file_that_is_edited_or_gone_keeps_gateway_and_secrets(home: Path, sta
     with pytest.raises(UsageError, match="until it is trusted"):
         remake()
     file.unlink()
-    with pytest.raises(UsageError, match="would then go to the model that runs here"):
+    with pytest.raises(UsageError, match="requests would go to the embedded model"):
         remake()
     assert "sk-of-one-000" in [secret.reveal() for secret in secrets()]
     file.write_text(text.replace("one", "two"), encoding="utf-8")
@@ -263,7 +266,7 @@ def test_a_file_that_is_edited_or_gone_keeps_gateway_and_secrets(home: Path, sta
 
 
 def test_a_configuration_that_cannot_be_is_an_error(home: Path, started: list[Any]):
-    assert "nobody knows where" in invoke("serve", "--model", "unknown:m").stderr
+    assert "unknown model" in invoke("serve", "--model", "unknown:m").stderr
     assert run(ask(_app(started), "POST", "/v1/chat/completions", {}, {**HELLO, "model": ""})).status == 404
 
 

@@ -13,8 +13,9 @@ from typing import Any
 
 import pytest
 
-from tests.server.live import ANSWER, CALLS, QUESTION, RESULTS, Live, Two, live
-from tests.server.speakers import Chat, Messages, Responses
+from tests.cases import check_each
+from tests.server.live_proxy import ANSWER, CALLS, QUESTION, RESULTS, Live, Two, live
+from tests.server.protocol_clients import Chat, Messages, Responses
 
 STREAM = pytest.mark.parametrize("stream", [pytest.param(True, id="stream"), pytest.param(False, id="whole")])
 CONVERSATION = list(CALLS.items())
@@ -262,7 +263,7 @@ def test_openai_agents(place: Live, kind: str, stream: bool):
 
 
 @pytest.mark.requirement("G4")
-@pytest.mark.parametrize("version", ["v1", "v1beta"])
+@check_each("version", ["v1", "v1beta"])
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_google_genai_lists_the_models_under_either_version(version: str):
     genai = pytest.importorskip("google.genai")

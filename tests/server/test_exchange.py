@@ -13,11 +13,12 @@ from typing import Any
 
 import pytest
 
-from tests.server.asgi import run
-from tests.server.live import PROTOCOLS, QUESTION, Two, between, stream_type
-from tests.server.players import AT_ONCE, END, FACES, NEVER, OFTEN, Client, Script, scripted, talker, words
-from tests.server.speakers import SPEAKERS, Speaker
-from tests.upstreams.loopback import Heard, chunked, head
+from tests.cases import check_each
+from tests.server.asgi_client import run
+from tests.server.live_proxy import PROTOCOLS, QUESTION, Two, between, stream_type
+from tests.server.protocol_clients import SPEAKERS, Speaker
+from tests.server.scripted_peers import AT_ONCE, END, FACES, NEVER, OFTEN, Client, Script, scripted, talker, words
+from tests.upstreams.loopback_server import Heard, chunked, head
 from toolspeak.core.events import Event, Failure, Finish, TextDelta, UsageSeen
 from toolspeak.core.types import Request, Usage
 from toolspeak.protocols import openai_chat
@@ -98,7 +99,7 @@ def test_answers_that_were_over_before_a_client_left_are_counted():
         await script.reached.wait()
         client.leave()
         await client.task
-        return app.operation.own_numbers()
+        return app.lifecycle.own_counters()
 
     numbers = run(talk())
     (timing,) = numbers.timings.values()
@@ -273,7 +274,7 @@ def test_a_mistake_of_ours_is_told_in_the_words_of_the_protocol(
     with caplog.at_level(logging.ERROR):
         client = run(talk())
     assert client.status == (200 if begun else 500)
-    assert b"an error inside toolspeak" in client.body and b"secret" not in client.body
+    assert b"internal error in toolspeak" in client.body and b"secret" not in client.body
     assert "a secret of ours" in caplog.text
     if begun:
         assert not speaker.read(client.body, True).ended
@@ -490,7 +491,7 @@ def test_a_request_without_tools_passes_untouched(speaker: Speaker, stream: bool
 
 
 @pytest.mark.requirement("G5")
-@pytest.mark.parametrize("field", [{"previous_response_id": "resp_1"}, {"background": True}])
+@check_each("field", [{"previous_response_id": "resp_1"}, {"background": True}])
 def test_an_earlier_response_that_nobody_has_kept_is_refused(field: dict[str, Any]):
     async def talk() -> Client:
         client = Client(scripted(Script(END)), "/v1/responses", {"model": "m", "input": QUESTION} | field)
@@ -499,7 +500,7 @@ def test_an_earlier_response_that_nobody_has_kept_is_refused(field: dict[str, An
 
     client = run(talk())
     assert (client.status, json.loads(client.body)["error"]["type"]) == (400, "invalid_request_error")
-    assert "not kept here" in json.loads(client.body)["error"]["message"]
+    assert "not stored here" in json.loads(client.body)["error"]["message"]
 
 
 @pytest.mark.requirement("G5")

@@ -14,14 +14,15 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from tests.page.asking import asked
-from tests.page.served import Served, served
+from tests.cases import check_each
+from tests.page.http_requests import asked
+from tests.page.page_server import Served, served
 from toolspeak.cli import main
-from toolspeak.cli._upstream_choice import way_back
+from toolspeak.cli._upstream_choice import replay_route
 from toolspeak.config import load
 from toolspeak.errors import UsageError
-from toolspeak.server.process.control_file import Door, open_door
-from toolspeak.server.proxy.upstream_address import bare_url
+from toolspeak.server.process.control_file import ControlFile, write_control_file
+from toolspeak.server.proxy.upstream_router import public_url
 
 ESCAPE = "\x1b[31mred\x1b[0m"
 
@@ -42,8 +43,8 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def door(home: Path, server: Served) -> None:
-    open_door(home / "toolspeak" / "servers", 1, Door(server.url, server.session()))
-    open_door(home / "toolspeak" / "servers", 2, Door("http://127.0.0.1:9", "one that has gone"))
+    write_control_file(home / "toolspeak" / "servers", 1, ControlFile(server.url, server.session()))
+    write_control_file(home / "toolspeak" / "servers", 2, ControlFile("http://127.0.0.1:9", "one that has gone"))
 
 
 def told(*arguments: str) -> Result:
@@ -60,8 +61,8 @@ def test_a_request_is_told_as_people_read_it(server: Served):
     lines = result.output.splitlines()
     assert lines[0].startswith(f"{identifier}  small-model")
     assert '[1><tool_call>{"name": "clocks", "arguments": {}}</tool_call><1]' in result.output
-    assert "  [1] text `clocks`: there is no tool of that name [unknown_tool]" in lines
-    assert lines[-1].startswith("no call: `clocks` was not taken for a call")
+    assert "  [1] text `clocks`: there is no tool with that name [unknown_tool]" in lines
+    assert lines[-1].startswith("no call: `clocks` was not accepted as a call")
     assert "\x1b" not in result.output  # what a model wrote steers no terminal
     assert "json action" in told("explain", identifier, "--full").output
     assert json.loads(told("explain", "last", "--json").output)["id"] == identifier
@@ -85,17 +86,17 @@ def test_a_replay_is_compared_with_the_first(server: Served):
 def test_a_request_that_nobody_knows_is_an_error():
     result = told("explain", "nothing")
     assert result.exit_code == 2
-    assert "neither the server that runs here nor the store knows `nothing`" in result.output
+    assert "request `nothing` not found in 1 running server or the store" in result.output
     assert told("explain", "").exit_code == 2  # all of them begin like this
 
 
 @pytest.mark.parametrize(
     ("running", "words"),
-    [(0, "neither a server that runs here nor"), (2, "neither one of the 2 servers that run here nor")],
+    [(0, "not found in 0 running servers or"), (2, "not found in 2 running servers or")],
 )
 def test_who_was_asked_is_told_in_words(running: int, words: str, home: Path, server: Served):
     for port in range(running):
-        open_door(home / "toolspeak" / "servers", port, Door(server.url, server.session()))
+        write_control_file(home / "toolspeak" / "servers", port, ControlFile(server.url, server.session()))
     assert words in told("explain", "nothing").output
 
 
@@ -143,13 +144,13 @@ def another_service(status: int, text: bytes) -> Iterator[str]:
 def test_a_port_that_is_another_services_by_now_is_passed_over(status: int, text: bytes, home: Path, server: Served):
     identifier = asked(server, "Hello")["id"]
     folder = home / "toolspeak" / "servers"
-    open_door(folder, 1, Door(server.url, server.session()))
+    write_control_file(folder, 1, ControlFile(server.url, server.session()))
     with another_service(status, text) as url:
-        open_door(folder, 2, Door(url, "a token"))
+        write_control_file(folder, 2, ControlFile(url, "a token"))
         assert told("explain", identifier).output.startswith(identifier)
         assert told("page").stdout.startswith(f"{server.url}/toolspeak/session#")
         (folder / "1.server").unlink()
-        assert "neither a server that runs here nor the store knows" in told("explain", identifier).output
+        assert "not found in 0 running servers or the store" in told("explain", identifier).output
         assert told("page").exit_code == 2
 
 
@@ -169,7 +170,7 @@ class Kept:
 
     def __init__(self, server: Served, home: Path, monkeypatch: pytest.MonkeyPatch, **changed: Any) -> None:
         pytest.importorskip("sqlalchemy")
-        from tests.page.asking import told as heard
+        from tests.page.http_requests import told as heard
         from toolspeak.store import open_recordings
 
         self.id = asked(server, "repair it")["id"]
@@ -227,8 +228,8 @@ def test_a_recording_that_does_not_say_who_answered_needs_to_be_told(
 ):
     Kept(server, home, monkeypatch, upstream=None, settings=None)
     result = told("replay", "last")
-    assert (result.exit_code, "does not say who answered" in result.output) == (2, True)
-    assert "give --model NAME too" in told("replay", "last", "--upstream", f"{server.url}/v1").output
+    assert (result.exit_code, "was not recorded" in result.output) == (2, True)
+    assert "add --model NAME" in told("replay", "last", "--upstream", f"{server.url}/v1").output
     given = ("--upstream", f"{server.url}/v1", "--model", "small-model", "--mode", "force")
     assert told("replay", "last", *given).exit_code == 0
 
@@ -236,7 +237,7 @@ def test_a_recording_that_does_not_say_who_answered_needs_to_be_told(
 RUNS_HERE = {"provider": "embedded", "base_url": "", "protocol": "openai_chat"}
 
 
-@pytest.mark.parametrize(
+@check_each(
     ("recorded", "settings", "model", "expected"),
     [
         ("default", {}, "", "embedded:"),
@@ -255,20 +256,20 @@ def test_the_model_that_runs_here_is_asked_where_it_was_or_is_named(
     name = recipe_for("").name if recorded == "default" else recorded
     config = load(settings)
     if expected is None:
-        with pytest.raises(UsageError, match="does not have it"):
-            way_back(config, {**RUNS_HERE, "model": name}, "", model)
+        with pytest.raises(UsageError, match="is not configured"):
+            replay_route(config, {**RUNS_HERE, "model": name}, "", model)
     else:
-        assert way_back(config, {**RUNS_HERE, "model": name}, "", model).model == expected
+        assert replay_route(config, {**RUNS_HERE, "model": name}, "", model).model == expected
 
 
 @pytest.mark.usefixtures("home")
 def test_an_address_that_a_shell_would_read_otherwise_is_quoted_in_the_hint():
     recorded = {"provider": "openai", "base_url": "http://[::1]:9/v1", "protocol": "openai_chat", "model": "m"}
-    with pytest.raises(UsageError, match="does not have it") as caught:
-        way_back(load({}), recorded, "", "")
+    with pytest.raises(UsageError, match="is not configured") as caught:
+        replay_route(load({}), recorded, "", "")
     assert "--upstream 'http://[::1]:9/v1'," in caught.value.hint
 
 
 def test_what_may_be_a_key_is_not_kept_of_a_url():
-    assert bare_url("http://anna:secret@host:1/v1/?key=secret#secret") == "http://<redacted>@host:1/v1"
-    assert bare_url("http://host/v1") == "http://host/v1"
+    assert public_url("http://anna:secret@host:1/v1/?key=secret#secret") == "http://<redacted>@host:1/v1"
+    assert public_url("http://host/v1") == "http://host/v1"

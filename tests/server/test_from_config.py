@@ -15,19 +15,20 @@ from typing import Any
 import pytest
 import uvicorn
 
-from tests.server.asgi import HELLO, Parrot, ask, bearer, gateway, line, run
-from tests.upstreams.loopback import Answer, Heard, Server, always, chunked, head, serving
+from tests.cases import check_each
+from tests.server.asgi_client import HELLO, Parrot, ask, bearer, gateway, line, run
+from tests.upstreams.loopback_server import Answer, Heard, Server, always, chunked, head, serving
 from toolspeak.config import Config, load, trust
 from toolspeak.errors import ConfigError, UsageError
 from toolspeak.key_value import FileState, MemoryState
-from toolspeak.server.access.api_keys import Keys
+from toolspeak.server.access.api_keys import ApiKeys
 from toolspeak.server.app import App
-from toolspeak.server.http.uvicorn_protocol import CarefulProtocol
-from toolspeak.server.observe.logs import JsonLines
-from toolspeak.server.process.from_config import gateway_from, guard_from, secrets_of
-from toolspeak.server.process.server import Server
+from toolspeak.server.http.uvicorn_protocol import LimitedHttpProtocol
+from toolspeak.server.observe.logs import JsonLogFormatter
+from toolspeak.server.process import server as process_server
+from toolspeak.server.process.from_config import gateway_from, origin_guard_from, secrets_of
 from toolspeak.server.proxy.upstream_router import Gateway
-from toolspeak.server.routes import every
+from toolspeak.server.routes import all_routes
 
 CHAT = "/v1/chat/completions"
 
@@ -75,7 +76,7 @@ def test_an_upstream_is_reached_through_the_proxy_that_the_environment_names(tmp
                 """,
                 http_proxy=f"http://127.0.0.1:{proxy.port}",
             )
-            app = App(gateway_from(config), guard_from(Keys(MemoryState()), "127.0.0.1"))
+            app = App(gateway_from(config), origin_guard_from(ApiKeys(MemoryState()), "127.0.0.1"))
             assert (await content(app, "a"), await content(app, "b")) == ("through", "straight")
             assert proxy.heard[0].line == "POST http://far.example/v1/chat/completions HTTP/1.1"
             await closing(app)
@@ -110,8 +111,8 @@ def test_upstreams_of_the_configuration_are_asked_each_with_its_own_key(tmp_path
                 """,
                 FAR_KEY="sk-from-env",
             )
-            keys = Keys(MemoryState())
-            app = App(gateway_from(config), guard_from(keys, "127.0.0.1"))
+            keys = ApiKeys(MemoryState())
+            app = App(gateway_from(config), origin_guard_from(keys, "127.0.0.1"))
             anna = bearer(keys.new("anna")[1])
             assert await content(app, "a", bearer("sk-dummy")) == "near"
             assert await content(app, "fast", anna) == "far"
@@ -209,7 +210,7 @@ def test_one_upstream_by_flag_takes_any_model_and_no_other_upstream_counts(tmp_p
 
 def test_one_model_for_everybody_needs_one_upstream(tmp_path: Path):
     config = configured(tmp_path, '[upstreams.x]\nbase_url = "http://127.0.0.1:1/v1"')
-    with pytest.raises(UsageError, match="one upstream"):
+    with pytest.raises(UsageError, match="single upstream"):
         gateway_from(config, "", "m")
 
 
@@ -285,21 +286,21 @@ def test_no_request_reaches_a_server_that_only_a_request_names(tmp_path: Path):
 
 
 def test_a_server_that_others_can_reach_demands_that_somebody_has_a_key():
-    keys = Keys(MemoryState())
+    keys = ApiKeys(MemoryState())
     for host in ("0.0.0.0", "::", "192.0.2.1", "gate.example"):
-        with pytest.raises(UsageError, match="nobody has a key"):
-            guard_from(keys, host)
+        with pytest.raises(UsageError, match="no API key exists"):
+            origin_guard_from(keys, host)
     with pytest.raises(UsageError):
-        guard_from(keys, "127.0.0.1", required=True)
-    guard_from(keys, "127.0.0.1")
+        origin_guard_from(keys, "127.0.0.1", required=True)
+    origin_guard_from(keys, "127.0.0.1")
 
 
 @pytest.mark.requirement("R-T9")
-@pytest.mark.parametrize(("host", "required"), [("0.0.0.0", False), ("127.0.0.1", True)])
+@check_each(("host", "required"), [("0.0.0.0", False), ("127.0.0.1", True)])
 def test_a_server_that_demands_a_key_does(host: str, required: bool):
-    keys = Keys(MemoryState())
+    keys = ApiKeys(MemoryState())
     key = keys.new("anna")[1]
-    app = App(gateway(), guard_from(keys, host, required=required))
+    app = App(gateway(), origin_guard_from(keys, host, required=required))
     assert run(ask(app, "POST", CHAT, {}, HELLO)).status == 401
     assert run(ask(app, "POST", CHAT, bearer(key), HELLO)).status == 200
     named = run(ask(app, "POST", CHAT, bearer(key), HELLO, "gate.example:8788")).status
@@ -307,9 +308,9 @@ def test_a_server_that_demands_a_key_does(host: str, required: bool):
 
 
 def test_names_that_are_allowed_are_the_only_ones():
-    keys = Keys(MemoryState())
+    keys = ApiKeys(MemoryState())
     key = keys.new("anna")[1]
-    app = App(gateway(), guard_from(keys, "0.0.0.0", frozenset({"gate.example"})))
+    app = App(gateway(), origin_guard_from(keys, "0.0.0.0", frozenset({"gate.example"})))
     for host, status in (("gate.example", 200), ("evil.test", 403)):
         assert run(ask(app, "POST", CHAT, bearer(key), HELLO, host)).status == status
 
@@ -331,10 +332,10 @@ class Replaced(App):
         await replacing
 
 
-class Running(Server):
+class Running(process_server.ToolspeakServer):
     """A server on a port of its own."""
 
-    def __init__(self, app: App, remake: Callable[[], Gateway] = gateway, protocol: Any = CarefulProtocol) -> None:
+    def __init__(self, app: App, remake: Callable[[], Gateway] = gateway, protocol: Any = LimitedHttpProtocol) -> None:
         config = uvicorn.Config(
             app, "127.0.0.1", 0, http=protocol, ws="none", lifespan="on", log_config=None, access_log=False
         )
@@ -378,11 +379,11 @@ def request_bytes(method: str, target: str, *headers: str, body: bytes = b"") ->
 
 @pytest.mark.requirement("R-T9", "R-T7")
 def test_tricks_on_the_wire_get_no_answer_either():
-    keys = Keys(MemoryState())
+    keys = ApiKeys(MemoryState())
     key = keys.new("anna")[1]
 
     async def scenario() -> None:
-        async with up(Running(App(gateway(), guard_from(keys, "0.0.0.0")))) as server:
+        async with up(Running(App(gateway(), origin_guard_from(keys, "0.0.0.0")))) as server:
             good = request_bytes("GET", "/v1/models", "Host: x", f"Authorization: Bearer {key}")
             assert (await raw(server.port, good)).startswith(b"HTTP/1.1 200")
             for target in (
@@ -446,8 +447,8 @@ def test_sighup_reads_the_configuration_again_and_drops_no_stream(caplog: pytest
 
     caplog.set_level(logging.WARNING)
     run(scenario())
-    assert "the configuration stays as it was: a setting cannot be" in caplog.text
-    assert "was read again" in caplog.text
+    assert "keeping the previous configuration: a setting cannot be" in caplog.text
+    assert "configuration reloaded" in caplog.text
 
 
 # ---- no key in sight
@@ -469,8 +470,8 @@ def test_a_canary_key_is_in_no_answer_record_or_log(tmp_path: Path, caplog: pyte
         text = f'[upstreams.u]\nbase_url = "{server.url}"\napi_key = "{canary}"\nmodels = ["m"]'
         config = configured(tmp_path, text)
         assert canary in [secret.reveal() for secret in secrets_of(config)]
-        keys = Keys(FileState(tmp_path / "keys.json"))
-        app = App(gateway_from(config), guard_from(keys, "127.0.0.1"))
+        keys = ApiKeys(FileState(tmp_path / "keys.json"))
+        app = App(gateway_from(config), origin_guard_from(keys, "127.0.0.1"))
         for body in (HELLO, {**HELLO, "stream": True}):
             answer = await ask(app, "POST", CHAT, bearer("sk-dummy"), body)
             told = dict(answer.headers)["x-toolspeak"]
@@ -493,7 +494,7 @@ def test_a_canary_key_is_in_no_answer_record_or_log(tmp_path: Path, caplog: pyte
     everything = run(all_of_it()) + caplog.text.encode()
     assert b"error" in everything
     assert canary.encode() not in everything
-    assert canary not in JsonLines().format(logging.makeLogRecord({"msg": "?key=%s", "args": (canary,)}))
+    assert canary not in JsonLogFormatter().format(logging.makeLogRecord({"msg": "?key=%s", "args": (canary,)}))
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGHUP")
@@ -521,6 +522,6 @@ def test_no_request_starts_a_process(monkeypatch: pytest.MonkeyPatch):
     body = {**HELLO, **command, "max_tokens": 5, "input": "x", "contents": [], "mcp_servers": [command]}
     body |= {"tools": [{"type": "mcp", "server_url": "http://127.0.0.1:1", **command}], "server": command}
     app = App(gateway())
-    for method, path in sorted(every()):
+    for method, path in sorted(all_routes()):
         run(ask(app, method, path, {}, body if method == "POST" else b""))
     assert started == []

@@ -10,15 +10,16 @@ from typing import Any
 import openai
 import pytest
 
-from tests.server.asgi import HELLO, Answer, Parrot, Team, ask, bearer, line, run
-from tests.server.live import QUESTION, Two, live
+from tests.cases import check_each
+from tests.server.asgi_client import HELLO, Answer, Parrot, Team, ask, bearer, line, run
+from tests.server.live_proxy import QUESTION, Two, live
 from toolspeak.core.events import Event, Failure, TextDelta
 from toolspeak.core.types import Request
-from toolspeak.runtime.tool_memory import Conversation
+from toolspeak.runtime.tool_memory import ToolMemory
 from toolspeak.server.proxy import idempotency as again
-from toolspeak.store.cached_key_value import Memory
+from toolspeak.store.cached_key_value import WriteBehindKeyValue
 from toolspeak.store.database import Database
-from toolspeak.store.sql_key_value import SqlState
+from toolspeak.store.sql_key_value import SqlKeyValue
 from toolspeak.upstreams.base import Batches
 
 pytestmark = pytest.mark.requirement("R-F37")
@@ -38,7 +39,7 @@ class Place:
         return await ask(self.team.app, "POST", path, headers, {**HELLO, **fields})
 
 
-@pytest.mark.parametrize("stream", [False, True])
+@check_each("stream", [False, True])
 def test_the_same_request_with_the_same_key_gets_the_same_answer_and_asks_nobody(stream: bool):
     async def scenario() -> None:
         place = Place()
@@ -67,15 +68,13 @@ def test_a_key_is_its_tenants_own():
     run(scenario())
 
 
-@pytest.mark.parametrize(
-    "other", [{"messages": [{"role": "user", "content": "Bye."}]}, {"stream": True}, {"path": "/v1/messages"}]
-)
+@check_each("other", [{"messages": [{"role": "user", "content": "Bye."}]}, {"stream": True}, {"path": "/v1/messages"}])
 def test_a_key_stands_for_one_request(other: dict[str, Any]):
     async def scenario() -> None:
         place = Place()
         await place.asks("k", max_tokens=9)
         refused = await place.asks("k", **{"max_tokens": 9, **other})
-        assert (refused.status, "another request" in refused.message) == (422, True)
+        assert (refused.status, "a different request" in refused.message) == (422, True)
         assert len(place.parrot.asked) == 1
 
     run(scenario())
@@ -111,8 +110,8 @@ class Fails(Parrot):
             yield [event]
 
 
-@pytest.mark.parametrize("begun", [(), (TextDelta("Hel"),)])
-@pytest.mark.parametrize("stream", [False, True])
+@check_each("begun", [(), (TextDelta("Hel"),)])
+@check_each("stream", [False, True])
 def test_a_failure_is_not_kept_so_the_next_try_may_succeed(begun: tuple[Event, ...], stream: bool):
     async def scenario() -> None:
         place = Place(Fails(*begun, Failure("no", status=500)))
@@ -125,7 +124,7 @@ def test_a_failure_is_not_kept_so_the_next_try_may_succeed(begun: tuple[Event, .
     run(scenario())
 
 
-@pytest.mark.parametrize("key", ["x" * 256, "a\tb", "caf\xe9"])
+@check_each("key", ["x" * 256, "a\tb", "caf\xe9"])
 def test_what_is_no_key_is_refused(key: str):
     async def scenario() -> None:
         place = Place()
@@ -137,7 +136,7 @@ def test_what_is_no_key_is_refused(key: str):
 
 
 def test_an_answer_that_is_too_long_is_not_kept(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(again, "_MOST_BYTES", 50)
+    monkeypatch.setattr(again, "_MAX_BYTES", 50)
 
     async def scenario() -> None:
         place = Place()
@@ -173,7 +172,7 @@ def response_of(answer: Answer) -> str:
     return found[1].decode()
 
 
-@pytest.mark.parametrize("stream", [False, True])
+@check_each("stream", [False, True])
 def test_a_response_that_was_deleted_comes_back_by_no_key(stream: bool):
     async def scenario() -> None:
         place = Place(Parrot(SAID))
@@ -196,10 +195,10 @@ def test_a_response_that_was_deleted_comes_back_by_no_key(stream: bool):
     run(scenario())
 
 
-def request_at(conversation: Conversation) -> again.Again:
+def request_at(conversation: ToolMemory) -> again.IdempotentRequest:
     """The same request with the same key, at one of several servers."""
     scope: Any = {"path": "/v1/responses", "headers": [(b"idempotency-key", b"k")]}
-    made = again.Repeats().of(scope, conversation, "anna", b"{}")
+    made = again.IdempotencyKeys().of(scope, conversation, "anna", b"{}")
     assert made is not None
     return made
 
@@ -211,22 +210,22 @@ def test_what_another_server_deletes_is_deleted_whenever_it_does_so(tmp_path: Pa
         pass
 
     async def scenario() -> None:
-        far = SqlState(Database(f"sqlite:///{tmp_path}/store.db"))
-        here, there = Conversation(Memory(far)), Conversation(Memory(far))
+        far = SqlKeyValue(Database(f"sqlite:///{tmp_path}/store.db"))
+        here, there = ToolMemory(WriteBehindKeyValue(far)), ToolMemory(WriteBehindKeyValue(far))
         first = request_at(here)
-        assert not await first.replayed(ignored)
-        listen = first.listening(ignored)
+        assert not await first.replay(ignored)
+        listen = first.recording(ignored)
         await listen({"type": "http.response.start", "status": 200, "headers": []})
         await listen({"type": "http.response.body", "body": SAID.encode()})
         if early:  # who deletes is quicker than who keeps
-            await again.answer_deleted(there, "anna", "resp_1")
-        first.keep(good=True, ran=False, response="resp_1")
+            await again.delete_stored_answer(there, "anna", "resp_1")
+        first.store(succeeded=True, tools_ran=False, response="resp_1")
         await here.settle()
         if not early:
-            await again.answer_deleted(there, "anna", "resp_1")
+            await again.delete_stored_answer(there, "anna", "resp_1")
             assert not [key for key in far.keys() if SAID in str(far.get(key))]  # noqa: SIM118 - no dict
-        for conversation in (here, there, Conversation(Memory(far))):
-            with pytest.raises(again.KeySpent, match="was deleted"):
-                await request_at(conversation).replayed(ignored)
+        for conversation in (here, there, ToolMemory(WriteBehindKeyValue(far))):
+            with pytest.raises(again.IdempotencyKeyConsumed, match="was deleted"):
+                await request_at(conversation).replay(ignored)
 
     run(scenario())

@@ -9,8 +9,8 @@ from copy import deepcopy
 
 import pytest
 
-from tests.server.asgi import Team, ask, bearer, gateway, run
-from toolspeak.server.access.login_sessions import CODE_SECONDS, SESSION_SECONDS, Sessions, session_in
+from tests.server.asgi_client import Team, ask, bearer, gateway, run
+from toolspeak.server.access.login_sessions import CODE_SECONDS, SESSION_SECONDS, LoginSessions, session_in
 from toolspeak.server.app import App
 
 
@@ -22,72 +22,80 @@ class Clock:
 
 
 def test_a_code_is_good_for_one_session():
-    sessions = Sessions()
-    code = sessions.code()
+    sessions = LoginSessions()
+    code = sessions.new_code()
     session = sessions.exchange(code)
     assert session
-    assert sessions.holds(session)
+    assert sessions.is_valid(session)
     assert sessions.exchange(code) == ""
 
 
 def test_nothing_else_is_a_code_or_a_session():
-    sessions = Sessions()
-    code = sessions.code()
+    sessions = LoginSessions()
+    code = sessions.new_code()
     assert sessions.exchange("") == ""
     assert sessions.exchange(code[:-1]) == ""
-    assert not sessions.holds("")
-    assert not sessions.holds(code)
+    assert not sessions.is_valid("")
+    assert not sessions.is_valid(code)
 
 
 def test_codes_and_sessions_end():
     clock = Clock()
-    sessions = Sessions(clock)
-    late, code = sessions.code(), sessions.code()
+    sessions = LoginSessions(clock)
+    late, code = sessions.new_code(), sessions.new_code()
     session = sessions.exchange(code)
     clock.now += CODE_SECONDS
     assert sessions.exchange(late) == ""
-    assert sessions.holds(session)
+    assert sessions.is_valid(session)
     clock.now += SESSION_SECONDS
-    assert not sessions.holds(session)
+    assert not sessions.is_valid(session)
 
 
 def test_a_session_can_be_ended():
-    sessions = Sessions()
-    session = sessions.exchange(sessions.code())
+    sessions = LoginSessions()
+    session = sessions.exchange(sessions.new_code())
     sessions.end(session)
-    assert not sessions.holds(session)
+    assert not sessions.is_valid(session)
 
 
 def test_many_browsers_put_nobody_out():
     clock = Clock()
-    sessions = Sessions(clock)
-    standing = sessions.standing()
-    others = [sessions.exchange(sessions.code()) for _ in range(100)]
-    assert all(map(sessions.holds, [standing, *others]))
+    sessions = LoginSessions(clock)
+    standing = sessions.server_session()
+    others = [sessions.exchange(sessions.new_code()) for _ in range(100)]
+    assert all(map(sessions.is_valid, [standing, *others]))
     clock.now += SESSION_SECONDS
-    assert sessions.holds(standing)
-    assert not any(map(sessions.holds, others))
+    assert sessions.is_valid(standing)
+    assert not any(map(sessions.is_valid, others))
 
 
 def test_every_worker_knows_the_sessions_of_the_others():
-    parent = Sessions()
-    code = parent.code()
+    parent = LoginSessions()
+    code = parent.new_code()
     one, two = deepcopy(parent), deepcopy(parent)  # as a fork makes them
-    assert two.holds(one.exchange(code))
-    assert two.holds(one.begin("0123"))
-    assert two.exchange(one.code())
+    assert two.is_valid(one.exchange(code))
+    assert two.is_valid(one.begin("0123"))
+    assert two.exchange(one.new_code())
     assert one.exchange(code) == ""
 
 
 def test_what_was_signed_elsewhere_or_for_something_else_is_nothing():
-    sessions, other = Sessions(), Sessions()
+    sessions, other = LoginSessions(), LoginSessions()
     session = other.begin("0123")
     head, _, rest = session.partition(".")
-    forged = (session, f"inf.{rest}", f"{head}9.{rest}", other.standing(), sessions.code(), "é.1.2.3", "x" * 5000)
-    assert not any(map(sessions.holds, forged))
+    forged = (
+        session,
+        f"inf.{rest}",
+        f"{head}9.{rest}",
+        other.server_session(),
+        sessions.new_code(),
+        "é.1.2.3",
+        "x" * 5000,
+    )
+    assert not any(map(sessions.is_valid, forged))
     assert sessions.exchange(sessions.begin()) == ""
     sessions.end(session)
-    assert other.key(session) == "0123"
+    assert other.key_id(session) == "0123"
 
 
 def test_the_session_is_found_among_other_cookies():
@@ -109,7 +117,7 @@ def test_two_servers_of_one_machine_have_two_cookies():
     assert named(b"[::1]:8789", both) == "two"
     assert named(b"[::1]", both) == named(b"toolspeak.example", both) == named(b"localhost:1", both) == "plain"
     team = Team()
-    begun = run(ask(team.app, "POST", "/toolspeak/session", {}, {"code": team.access.sessions.code()}))
+    begun = run(ask(team.app, "POST", "/toolspeak/session", {}, {"code": team.access.sessions.new_code()}))
     assert begun.header("set-cookie").startswith("toolspeak_session_8788=")
 
 

@@ -11,15 +11,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.cases import check_each
 from toolspeak.config import Secret
-from toolspeak.server.observe.logs import JsonLines, may_hold_keys, redacted, set_up
+from toolspeak.server.observe.logs import JsonLogFormatter, configure_logging, may_contain_keys, redact
 
 
 def line(message: str, *args: Any, **fields: Any) -> str:
     record = logging.makeLogRecord(
         {"msg": message, "args": args, "levelname": "WARNING", "name": "toolspeak", **fields}
     )
-    return JsonLines(lambda: [Secret("a-configured-secret"), Secret("a-configured-secret-and-more")]).format(record)
+    return JsonLogFormatter(lambda: [Secret("a-configured-secret"), Secret("a-configured-secret-and-more")]).format(
+        record
+    )
 
 
 @pytest.mark.requirement("R-T20")
@@ -30,12 +33,12 @@ def test_a_line_is_one_object_of_printable_ascii_whatever_it_tells(text: str):
     assert written.isprintable()
     told = json.loads(written)
     assert set(told) == {"time", "level", "logger", "message"}
-    if not may_hold_keys(text):
+    if not may_contain_keys(text):
         assert told["message"] == f"model {text}"
 
 
 @pytest.mark.requirement("R-T20")
-@pytest.mark.parametrize("text", ["a\r\nlevel: error", "\x1b[2J\x1b[31m", "\u2028", "\x00", "\u202e", '","level":"x'])
+@check_each("text", ["a\r\nlevel: error", "\x1b[2J\x1b[31m", "\u2028", "\x00", "\u202e", '","level":"x'])
 def test_no_name_writes_a_line_or_colours_a_terminal(text: str):
     written = line(text)
     assert "\n" not in written
@@ -44,7 +47,7 @@ def test_no_name_writes_a_line_or_colours_a_terminal(text: str):
 
 
 @pytest.mark.requirement("R-T2")
-@pytest.mark.parametrize(
+@check_each(
     ("text", "shown"),
     [
         ("key tsk-abcdefgh12345 was shown", "key *** was shown"),
@@ -62,7 +65,7 @@ def test_no_name_writes_a_line_or_colours_a_terminal(text: str):
     ],
 )
 def test_no_key_is_told(text: str, shown: str):
-    assert redacted(text, ["a-configured-secret", "a-configured-secret-and-more", "short", ""]) == shown
+    assert redact(text, ["a-configured-secret", "a-configured-secret-and-more", "short", ""]) == shown
     assert json.loads(line("%s", text))["message"] == shown
 
 
@@ -81,7 +84,7 @@ def test_everything_goes_one_way(capsys: pytest.CaptureFixture[str]):
     root = logging.getLogger()
     handlers, level = list(root.handlers), root.level
     try:
-        handler = set_up(lambda: [Secret("a-configured-secret"), Secret("a-configured-secret-and-more")])
+        handler = configure_logging(lambda: [Secret("a-configured-secret"), Secret("a-configured-secret-and-more")])
         handler.setStream(sys.stderr)  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType]
         logging.getLogger("uvicorn.error").warning("it was %s", "a-configured-secret")
         logging.getLogger("toolspeak.server").info("not worth a line")

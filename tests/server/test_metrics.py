@@ -10,17 +10,18 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 import toolspeak as ts
-from tests.server.asgi import HELLO, Parrot, Team, ask, bearer, gateway, line, run
-from tests.server.players import Script, talker, words
-from tests.server.speakers import SPEAKERS
+from tests.cases import check_each
+from tests.server.asgi_client import HELLO, Parrot, Team, ask, bearer, gateway, line, run
+from tests.server.protocol_clients import SPEAKERS
+from tests.server.scripted_peers import Script, talker, words
 from toolspeak.core.types import Note
 from toolspeak.engine.planning.strategy import Settings
 from toolspeak.engine.turn.trace import Trace
 from toolspeak.server.app import App
-from toolspeak.server.observe.counters import Numbers, read, total, written
+from toolspeak.server.observe.counters import Counters, decode_counters, encode_counters, sum_counters
 from toolspeak.server.observe.metrics import Metrics, exposition
-from toolspeak.server.observe.request_context import Stalls
-from toolspeak.server.proxy.exchange import Record
+from toolspeak.server.observe.request_context import WriteStalls
+from toolspeak.server.proxy.exchange import RequestRecord
 from toolspeak.upstreams.base import Batches
 
 CHAT = "/v1/chat/completions"
@@ -117,8 +118,8 @@ def test_an_answer_without_a_call_is_counted_where_tools_were_offered():
 @pytest.mark.requirement("H4")
 def test_what_we_add_is_what_is_left_without_the_waiting():
     metrics = Metrics(lambda: ["m"])
-    metrics.requested(_record(), 200, 2.0, 0.4, 0.002)
-    found = samples(exposition(metrics.numbers, "1"))
+    metrics.count_request(_record(), 200, 2.0, 0.4, 0.002)
+    found = samples(exposition(metrics.counters, "1"))
     assert found["toolspeak_added_seconds_sum", "m", "inline"] == 0.002
     assert found["toolspeak_added_seconds_bucket", "m", "inline", "0.001"] == 0
     assert found["toolspeak_added_seconds_bucket", "m", "inline", "0.0025"] == 1
@@ -128,8 +129,8 @@ def test_what_we_add_is_what_is_left_without_the_waiting():
     assert found["toolspeak_request_seconds_count", "m", "inline"] == 1
 
 
-def _record(model: str = "m", **fields: Any) -> Record:
-    return Record("id", "openai_chat", model, "inline", 1, (), "", Trace("inline", "r", "w"), **fields)
+def _record(model: str = "m", **fields: Any) -> RequestRecord:
+    return RequestRecord("id", "openai_chat", model, "inline", 1, (), "", Trace("inline", "r", "w"), **fields)
 
 
 @pytest.mark.requirement("H4")
@@ -153,7 +154,7 @@ def test_a_wait_for_the_upstream_is_no_time_of_ours():
 
 
 def test_a_wait_for_the_client_is_summed():
-    stalls = Stalls()
+    stalls = WriteStalls()
     stalls.end()
     assert stalls.seconds == 0
     stalls.begin()
@@ -168,18 +169,18 @@ def test_a_wait_for_the_client_is_summed():
 def test_a_model_that_only_a_request_names_is_other():
     metrics = Metrics(lambda: ["m", "fast"])
     for number in range(1000):
-        metrics.requested(_record(f'evil{number}"}}\n'), 200, 0.1, 0.1, 0.1)
-    metrics.requested(_record("fast"), 404, 0.1, 0.1, 0.1)
-    assert {labels[1] for labels in metrics.numbers.requests} == {"other", "fast"}
+        metrics.count_request(_record(f'evil{number}"}}\n'), 200, 0.1, 0.1, 0.1)
+    metrics.count_request(_record("fast"), 404, 0.1, 0.1, 0.1)
+    assert {labels[1] for labels in metrics.counters.requests} == {"other", "fast"}
 
 
 def test_at_most_so_many_models_and_events_are_told_apart():
     names = [f"m{number}" for number in range(3000)]
     metrics = Metrics(lambda: names)
     for name in names:
-        metrics.requested(_record(name, notes=(Note(f"code_{name}"),)), 200, 0.1, 0.1, 0.1)
-    assert len({labels[1] for labels in metrics.numbers.requests}) == 201
-    assert len(metrics.numbers.events) <= 2001
+        metrics.count_request(_record(name, notes=(Note(f"code_{name}"),)), 200, 0.1, 0.1, 0.1)
+    assert len({labels[1] for labels in metrics.counters.requests}) == 201
+    assert len(metrics.counters.events) <= 2001
 
 
 def test_names_are_looked_up_again_after_a_while_and_with_a_new_catalogue():
@@ -197,8 +198,8 @@ def test_names_are_looked_up_again_after_a_while_and_with_a_new_catalogue():
 
 def test_names_with_odd_characters_stay_one_label():
     metrics = Metrics(lambda: ['a"\\\n}'])
-    metrics.requested(_record('a"\\\n}'), 200, 0.1, 0.1, 0.1)
-    found = samples(exposition(metrics.numbers, "1"))
+    metrics.count_request(_record('a"\\\n}'), 200, 0.1, 0.1, 0.1)
+    found = samples(exposition(metrics.counters, "1"))
     assert found["toolspeak_requests_total", "openai_chat", 'a"\\\n}', "inline", "none", "200"] == 1
 
 
@@ -221,7 +222,7 @@ def test_everything_that_is_answered_is_counted_by_route_and_status():
 
 
 @pytest.mark.requirement("R-T9")
-@pytest.mark.parametrize("required", [True, False])
+@check_each("required", [True, False])
 def test_only_who_runs_the_server_sees_the_numbers(required: bool):
     team = Team(required=required)
     anna = team.key("anna")
@@ -271,24 +272,24 @@ def test_a_client_that_left_is_counted_as_such():
 def test_numbers_of_workers_add_up_and_survive_a_file():
     first, second = Metrics(lambda: ["m"]), Metrics(lambda: ["m"])
     for metrics in (first, second, second):
-        metrics.requested(_record(notes=(Note("odd"),)), 200, 0.3, 0.2, 0.01)
-        metrics.responded("openai_chat", 200)
-    first.numbers.gauges = {"toolspeak_workers": 1.0}
-    second.numbers.gauges = {"toolspeak_workers": 1.0}
-    again = read(written(second.numbers))
-    assert again == second.numbers
-    whole = total([first.numbers, second.numbers])
+        metrics.count_request(_record(notes=(Note("odd"),)), 200, 0.3, 0.2, 0.01)
+        metrics.count_response("openai_chat", 200)
+    first.counters.gauges = {"toolspeak_workers": 1.0}
+    second.counters.gauges = {"toolspeak_workers": 1.0}
+    again = decode_counters(encode_counters(second.counters))
+    assert again == second.counters
+    whole = sum_counters([first.counters, second.counters])
     found = samples(exposition(whole, "1"))
     assert found["toolspeak_requests_total", "openai_chat", "m", "inline", "none", "200"] == 3
     assert found["toolspeak_request_seconds_count", "m", "inline"] == 3
     assert found["toolspeak_notes_total", "m", "odd"] == 3
     assert found["toolspeak_workers",] == 2
-    assert first.numbers.requests == {("openai_chat", "m", "inline", "none", "200"): 1}
+    assert first.counters.requests == {("openai_chat", "m", "inline", "none", "200"): 1}
 
 
-@pytest.mark.parametrize("data", [b"", b"\xff", b"\x91\x01", b"{}"])
+@check_each("data", [b"", b"\xff", b"\x91\x01", b"{}"])
 def test_what_is_no_file_of_numbers_counts_as_nothing(data: bytes):
-    assert read(data) is None
+    assert decode_counters(data) is None
 
 
 def test_counting_is_cheap_beside_the_library_that_it_replaces():
@@ -305,7 +306,7 @@ def test_counting_is_cheap_beside_the_library_that_it_replaces():
         histogram.labels("m", "inline").observe(0.1)
 
     def ours() -> None:
-        metrics.requested(record, 200, 0.3, 0.2, 0.01)
+        metrics.count_request(record, 200, 0.3, 0.2, 0.01)
 
     ours_best, theirs_best = (min(timeit.repeat(each, number=2000, repeat=5)) for each in (ours, theirs))
     assert ours_best < 2 * theirs_best
@@ -313,5 +314,5 @@ def test_counting_is_cheap_beside_the_library_that_it_replaces():
 
 def test_a_server_without_requests_has_something_to_show():
     app = App(gateway())
-    assert samples(exposition(app.operation.all_numbers(), "1.2"))["toolspeak_build_info", "1.2"] == 1
-    assert samples(exposition(Numbers(), "1.2")) == {("toolspeak_build_info", "1.2"): 1}
+    assert samples(exposition(app.lifecycle.all_counters(), "1.2"))["toolspeak_build_info", "1.2"] == 1
+    assert samples(exposition(Counters(), "1.2")) == {("toolspeak_build_info", "1.2"): 1}

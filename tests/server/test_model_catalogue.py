@@ -6,9 +6,10 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.growth import assert_linear
+from tests.cases import check_each
+from tests.time_growth import assert_linear
 from toolspeak.errors import ConfigError
-from toolspeak.server.proxy.model_catalogue import Catalogue, Place, UnknownModel
+from toolspeak.server.proxy.model_catalogue import ModelCatalogue, ModelLocation, UnknownModel
 
 UPSTREAMS = {
     "near": ("qwen3:8b", "llama-3", "shared"),
@@ -18,59 +19,59 @@ UPSTREAMS = {
 ALIASES = {"fast": "qwen3:8b", "smart": "far:gpt-5-pro", "wild": "any:x/y:z"}
 
 
-@pytest.mark.parametrize(
+@check_each(
     ("name", "place"),
     [
-        ("llama-3", Place("near", "llama-3")),
-        ("qwen3:8b", Place("near", "qwen3:8b")),
-        ("shared", Place("near", "shared")),
-        ("far:shared", Place("far", "shared")),
-        ("near:qwen3:8b", Place("near", "qwen3:8b")),
-        ("gpt-5-mini", Place("far", "gpt-5-mini")),
-        ("far:gpt-5", Place("far", "gpt-5")),
-        ("fast", Place("near", "qwen3:8b", "fast")),
-        ("smart", Place("far", "gpt-5-pro", "smart")),
-        ("wild", Place("any", "x/y:z", "wild")),
-        ("any:whatever", Place("any", "whatever")),
-        ("whatever/else:1", Place("any", "whatever/else:1")),
+        ("llama-3", ModelLocation("near", "llama-3")),
+        ("qwen3:8b", ModelLocation("near", "qwen3:8b")),
+        ("shared", ModelLocation("near", "shared")),
+        ("far:shared", ModelLocation("far", "shared")),
+        ("near:qwen3:8b", ModelLocation("near", "qwen3:8b")),
+        ("gpt-5-mini", ModelLocation("far", "gpt-5-mini")),
+        ("far:gpt-5", ModelLocation("far", "gpt-5")),
+        ("fast", ModelLocation("near", "qwen3:8b", "fast")),
+        ("smart", ModelLocation("far", "gpt-5-pro", "smart")),
+        ("wild", ModelLocation("any", "x/y:z", "wild")),
+        ("any:whatever", ModelLocation("any", "whatever")),
+        ("whatever/else:1", ModelLocation("any", "whatever/else:1")),
     ],
 )
-def test_a_name_leads_to_an_upstream_and_the_model_there(name: str, place: Place):
-    assert Catalogue(UPSTREAMS, ALIASES).find(name) == place
+def test_a_name_leads_to_an_upstream_and_the_model_there(name: str, place: ModelLocation):
+    assert ModelCatalogue(UPSTREAMS, ALIASES).find(name) == place
 
 
 def test_what_ollamas_clients_put_behind_a_name_is_no_part_of_it():
-    catalogue = Catalogue({"near": ("llama-3",)}, {"fast": "llama-3"})
-    assert catalogue.find("llama-3:latest") == Place("near", "llama-3")
-    assert catalogue.find("fast:latest") == Place("near", "llama-3", "fast")
-    assert Catalogue({"near": ("m:latest",)}).find("m:latest") == Place("near", "m:latest")
+    catalogue = ModelCatalogue({"near": ("llama-3",)}, {"fast": "llama-3"})
+    assert catalogue.find("llama-3:latest") == ModelLocation("near", "llama-3")
+    assert catalogue.find("fast:latest") == ModelLocation("near", "llama-3", "fast")
+    assert ModelCatalogue({"near": ("m:latest",)}).find("m:latest") == ModelLocation("near", "m:latest")
 
 
-@pytest.mark.parametrize("name", ["near:gpt-5", "far:llama-3", "near:", "gpt-4", "near:far:claude", "", "x" * 10_000])
+@check_each("name", ["near:gpt-5", "far:llama-3", "near:", "gpt-4", "near:far:claude", "", "x" * 10_000])
 def test_no_other_name_leads_anywhere(name: str):
     with pytest.raises(UnknownModel):
-        Catalogue({key: models for key, models in UPSTREAMS.items() if models}).find(name)
+        ModelCatalogue({key: models for key, models in UPSTREAMS.items() if models}).find(name)
 
 
 def test_an_unknown_name_is_answered_with_near_ones():
-    catalogue = Catalogue({"near": ("llama-3", "qwen3:8b")})
+    catalogue = ModelCatalogue({"near": ("llama-3", "qwen3:8b")})
     with pytest.raises(UnknownModel) as caught:
         catalogue.find("lama-3")
     assert str(caught.value) == "`lama-3` is not served here (did you mean `llama-3`?)"
     with pytest.raises(UnknownModel, match="GET /v1/models"):
         catalogue.find("zzz")
-    with pytest.raises(UnknownModel, match="names no model"):
+    with pytest.raises(UnknownModel, match="missing `model`"):
         catalogue.find("")
 
 
 @pytest.mark.requirement("R-T8")
 def test_what_somebody_may_not_use_is_not_there_for_them():
-    catalogue = Catalogue(UPSTREAMS, ALIASES)
+    catalogue = ModelCatalogue(UPSTREAMS, ALIASES)
 
-    def permits(place: Place) -> bool:
+    def permits(place: ModelLocation) -> bool:
         return place.upstream == "near"
 
-    assert catalogue.find("shared", permits) == Place("near", "shared")
+    assert catalogue.find("shared", permits) == ModelLocation("near", "shared")
     for name in ("far:shared", "smart", "gpt-5", "claude"):
         with pytest.raises(UnknownModel) as caught:
             catalogue.find(name, permits)
@@ -81,13 +82,13 @@ def test_what_somebody_may_not_use_is_not_there_for_them():
 @pytest.mark.requirement("R-T8")
 def test_a_mistaken_name_is_answered_with_none_that_is_not_shown():
     with pytest.raises(UnknownModel) as caught:
-        Catalogue({"near": ("llama-3", "llama-5")}).find("llama-4", shows=lambda place: place.model != "llama-3")
+        ModelCatalogue({"near": ("llama-3", "llama-5")}).find("llama-4", shows=lambda place: place.model != "llama-3")
     assert "llama-5" in str(caught.value)
     assert "llama-3" not in str(caught.value)
 
 
 def test_all_names_are_listed_once_and_a_second_server_of_a_model_by_its_prefix():
-    assert Catalogue(UPSTREAMS, ALIASES).names() == {
+    assert ModelCatalogue(UPSTREAMS, ALIASES).names() == {
         "fast": "near",
         "smart": "far",
         "wild": "any",
@@ -100,22 +101,22 @@ def test_all_names_are_listed_once_and_a_second_server_of_a_model_by_its_prefix(
 
 
 def test_every_listed_name_is_found_where_the_list_says():
-    catalogue = Catalogue(UPSTREAMS, {**ALIASES, "claude": "near:llama-3"})
+    catalogue = ModelCatalogue(UPSTREAMS, {**ALIASES, "claude": "near:llama-3"})
     for name, upstream in catalogue.names().items():
         assert catalogue.find(name).upstream == upstream
 
 
 def test_an_alias_that_leads_nowhere_is_found_when_the_configuration_is_read():
-    with pytest.raises(ConfigError, match="the alias `a` stands for `b`, which no upstream serves"):
-        Catalogue({"near": ("m",)}, {"a": "b"})
+    with pytest.raises(ConfigError, match="the alias `a` refers to `b`, which no upstream serves"):
+        ModelCatalogue({"near": ("m",)}, {"a": "b"})
     # One alias does not lead to another: there are no circles.
     with pytest.raises(ConfigError):
-        Catalogue({"near": ("m",)}, {"a": "b", "b": "m"})
+        ModelCatalogue({"near": ("m",)}, {"a": "b", "b": "m"})
 
 
 @pytest.mark.requirement("R-T12")
 def test_hostile_names_take_no_time():
-    catalogue = Catalogue({f"u{number}": tuple(f"m{number}-{each}" for each in range(50)) for number in range(20)})
+    catalogue = ModelCatalogue({f"u{number}": tuple(f"m{number}-{each}" for each in range(50)) for number in range(20)})
 
     def miss(name: str) -> Callable[[], object]:
         def find() -> None:

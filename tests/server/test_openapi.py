@@ -9,13 +9,14 @@ from typing import Any
 import msgspec
 import pytest
 
-from tests.server.asgi import ask, gateway, run
+from tests.cases import check_each
+from tests.server.asgi_client import ask, gateway, run
 from tests.server.test_auth import BODIES
 from toolspeak.server.app import App
 from toolspeak.server.openapi import SUMMARIES, document, page
 from toolspeak.server.openapi.schemas import BODIES as SENT
 from toolspeak.server.openapi.schemas import ERRORS, PAGES, REPLIES
-from toolspeak.server.routes import every
+from toolspeak.server.routes import all_routes
 
 DOCUMENT = document("1.2.3")
 
@@ -35,12 +36,12 @@ def test_every_route_is_described_and_nothing_else():
         for path, operations in DOCUMENT["paths"].items()
         for method in operations
     }
-    assert described == {(method, path) for method, path in every() if method != "HEAD"}
+    assert described == {(method, path) for method, path in all_routes() if method != "HEAD"}
 
 
 def test_every_face_and_page_is_described_in_words_and_types():
-    pages = {route.page for route in every().values() if route.page}
-    faces = {route.face for route in every().values() if route.face}
+    pages = {route.page for route in all_routes().values() if route.page}
+    faces = {route.client_protocol for route in all_routes().values() if route.client_protocol}
     assert pages == PAGES.keys()
     assert faces == SENT.keys() == REPLIES.keys() == ERRORS.keys()
     assert SUMMARIES.keys() == pages | faces
@@ -95,12 +96,16 @@ def test_streams_are_described_as_they_come():
     assert kinds("/v1/models/NAME:streamGenerateContent") == {"application/json", "text/event-stream"}
 
 
-@pytest.mark.parametrize("face", SENT)
+@check_each("face", SENT)
 def test_requests_and_answers_are_what_the_document_says(face: str):
     app = App(gateway())
     body = BODIES[face]
     msgspec.convert(body, SENT[face])
-    path = next(path for (_, path), route in every().items() if route.face == face and not route.fields.get("stream"))
+    path = next(
+        path
+        for (_, path), route in all_routes().items()
+        if route.client_protocol == face and not route.fields.get("stream")
+    )
     good = run(ask(app, "POST", path, body=body))
     assert good.status == 200
     msgspec.json.decode(good.body, type=REPLIES[face])
@@ -111,7 +116,7 @@ def test_requests_and_answers_are_what_the_document_says(face: str):
 
 def test_pages_are_what_the_document_says():
     app = App(gateway())
-    for (method, path), route in sorted(every().items()):
+    for (method, path), route in sorted(all_routes().items()):
         if method == "GET" and route.level != "admin" and "NAME" not in path:
             kind = PAGES[route.page][1]
             answer = run(ask(app, method, path))

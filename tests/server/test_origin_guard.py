@@ -8,14 +8,21 @@ from typing import Any
 import pytest
 
 import toolspeak.server.access.origin_guard as module
-from tests.server.asgi import HELLO, Team, ask, run
+from tests.cases import check_each
+from tests.server.asgi_client import HELLO, Team, ask, run
 from toolspeak.key_value import FileState
-from toolspeak.server.access.api_keys import Keys
+from toolspeak.server.access.api_keys import ApiKeys
 from toolspeak.server.access.auth import Access, Forbidden, Unauthorized
-from toolspeak.server.access.origin_guard import MOST_HEADERS, Guard, HeadersTooLarge, Refused, is_loopback
-from toolspeak.server.routes import every, find
+from toolspeak.server.access.origin_guard import (
+    MAX_HEADER_BYTES,
+    ForbiddenOrigin,
+    HeadersTooLarge,
+    OriginGuard,
+    is_loopback,
+)
+from toolspeak.server.routes import all_routes, find_route
 
-CLIENT, ADMIN = find("POST", "/v1/chat/completions"), find("GET", "/metrics")
+CLIENT, ADMIN = find_route("POST", "/v1/chat/completions"), find_route("GET", "/metrics")
 
 
 def scope(key: str, *more: tuple[bytes, bytes]) -> dict[str, Any]:
@@ -23,19 +30,19 @@ def scope(key: str, *more: tuple[bytes, bytes]) -> dict[str, Any]:
 
 
 def test_a_caller_that_is_known_again_is_known_no_longer_once_its_key_is_revoked(tmp_path: Path):
-    keys = Keys(FileState(tmp_path / "state.json"))
+    keys = ApiKeys(FileState(tmp_path / "state.json"))
     anna, bert = keys.new("anna")[1], keys.new("bert")[1]
-    guard = Guard(Access(keys, required=True))
+    guard = OriginGuard(Access(keys, required=True))
     for _ in range(2):
         assert [guard.check(scope(key), CLIENT).tenant for key in (anna, bert)] == [
             next(key.id for key in keys.all() if key.name == name) for name in ("anna", "bert")
         ]
     with pytest.raises(Forbidden):
         guard.check(scope(anna), ADMIN)
-    with pytest.raises(Refused):
+    with pytest.raises(ForbiddenOrigin):
         guard.check(scope(anna, (b"origin", b"https://evil.test")), CLIENT)
     with pytest.raises(HeadersTooLarge):
-        guard.check(scope(anna, (b"x-more", b"x" * MOST_HEADERS)), CLIENT)
+        guard.check(scope(anna, (b"x-more", b"x" * MAX_HEADER_BYTES)), CLIENT)
     keys.revoke("anna")
     with pytest.raises(Unauthorized):
         guard.check(scope(anna), CLIENT)
@@ -43,14 +50,14 @@ def test_a_caller_that_is_known_again_is_known_no_longer_once_its_key_is_revoked
 
 
 def test_callers_that_are_known_again_are_bounded_and_bring_no_key_of_their_own(tmp_path: Path, monkeypatch: Any):
-    monkeypatch.setattr(module, "_MOST_KNOWN", 2)
-    guard = Guard(Access(Keys(FileState(tmp_path / "state.json")), required=False))
+    monkeypatch.setattr(module, "_MAX_CACHED", 2)
+    guard = OriginGuard(Access(ApiKeys(FileState(tmp_path / "state.json")), required=False))
     (tmp_path / "state.json").write_text("{}")
     for name in (b"1", b"2", b"3", b"3"):
         guard.check({"headers": [(b"host", b"localhost:" + name)]}, CLIENT)
-        assert len(guard._known) <= 2  # pyright: ignore[reportPrivateUsage]
+        assert len(guard._callers) <= 2  # pyright: ignore[reportPrivateUsage]
     guard.check(scope("sk-of-somebody-else"), CLIENT)
-    assert not any(caller.own for _, caller in guard._known.values())  # pyright: ignore[reportPrivateUsage]
+    assert not any(caller.own_keys for _, caller in guard._callers.values())  # pyright: ignore[reportPrivateUsage]
 
 
 PLACES = [("GET", "/v1/models"), ("POST", "/v1/chat/completions"), ("GET", "/health"), ("POST", "/toolspeak/session")]
@@ -61,16 +68,14 @@ def status(headers: list[tuple[str, str]], host: str = "127.0.0.1:8788", place: 
 
 
 @pytest.mark.requirement("R-T7")
-@pytest.mark.parametrize(
-    "host", ["localhost", "LOCALHOST:8788", "127.0.0.1", "127.0.0.1:80", "[::1]", "[::1]:8788", "localhost:1"]
-)
+@check_each("host", ["localhost", "LOCALHOST:8788", "127.0.0.1", "127.0.0.1:80", "[::1]", "[::1]:8788", "localhost:1"])
 def test_a_server_on_loopback_is_called_by_the_names_of_this_machine(host: str):
     assert status([], host) == 200
 
 
 @pytest.mark.requirement("R-T7")
-@pytest.mark.parametrize("place", PLACES)
-@pytest.mark.parametrize(
+@check_each("place", PLACES)
+@check_each(
     "host",
     [
         "evil.test",
@@ -110,8 +115,8 @@ def test_a_second_host_or_origin_does_not_count():
 
 
 @pytest.mark.requirement("R-T7")
-@pytest.mark.parametrize("kind", ["application/json", "text/plain", "application/x-www-form-urlencoded", ""])
-@pytest.mark.parametrize(
+@check_each("kind", ["application/json", "text/plain", "application/x-www-form-urlencoded", ""])
+@check_each(
     "origin",
     [
         "http://evil.test",
@@ -142,8 +147,8 @@ def test_our_own_page_is_not_refused():
 
 
 @pytest.mark.requirement("R-T7")
-@pytest.mark.parametrize("site", ["cross-site", "same-site", "anything"])
-@pytest.mark.parametrize("place", PLACES)
+@check_each("site", ["cross-site", "same-site", "anything"])
+@check_each("place", PLACES)
 def test_what_a_browser_calls_cross_site_is_refused(site: str, place: tuple[str, str]):
     assert status([("Sec-Fetch-Site", site)], place=place) == 403
 
@@ -151,7 +156,7 @@ def test_what_a_browser_calls_cross_site_is_refused(site: str, place: tuple[str,
 @pytest.mark.requirement("R-T7")
 def test_no_other_site_is_told_that_it_may_read():
     app = Team(required=False).app
-    for method, path in [*sorted(every()), ("OPTIONS", "/v1/chat/completions")]:
+    for method, path in [*sorted(all_routes()), ("OPTIONS", "/v1/chat/completions")]:
         headers = {"Origin": "http://evil.test", "Access-Control-Request-Method": "POST"}
         answer = run(ask(app, method, path, headers))
         assert answer.status == 403
@@ -166,7 +171,7 @@ def test_a_refusal_has_the_shape_of_the_protocol():
 
 
 def test_names_can_be_allowed():
-    guard = Guard(hosts=frozenset({"Gate.example"}))
+    guard = OriginGuard(hosts=frozenset({"Gate.example"}))
     for host, allowed in ((b"gate.example:8788", True), (b"localhost", True), (b"other.example", False)):
         scope = {"headers": [(b"host", host)]}
         if allowed:
@@ -178,12 +183,12 @@ def test_names_can_be_allowed():
 
 @pytest.mark.requirement("R-T11")
 def test_headers_without_end_are_refused():
-    assert status([("x-long", "x" * (MOST_HEADERS // 2))]) == 200
-    assert status([("x-long", "x" * MOST_HEADERS)]) == 431
+    assert status([("x-long", "x" * (MAX_HEADER_BYTES // 2))]) == 200
+    assert status([("x-long", "x" * MAX_HEADER_BYTES)]) == 431
     assert status([(f"x-{number}", "x") for number in range(20_000)]) == 431
 
 
-@pytest.mark.parametrize(
+@check_each(
     ("host", "here"),
     [("127.0.0.1", True), ("localhost", True), ("::1", True), ("0.0.0.0", False), ("::", False), ("", False)],
 )

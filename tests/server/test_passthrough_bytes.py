@@ -11,10 +11,11 @@ from typing import Any
 
 import pytest
 
-from tests.server.asgi import Answer, ask, line, run
-from tests.server.live import QUESTION, SCHEMAS, read_request, stream_type
-from tests.upstreams.asking import Instant
-from tests.upstreams.loopback import Heard, chunked, head, serving
+from tests.cases import check_each
+from tests.server.asgi_client import Answer, ask, line, run
+from tests.server.live_proxy import QUESTION, SCHEMAS, read_request, stream_type
+from tests.upstreams.loopback_server import Heard, chunked, head, serving
+from tests.upstreams.request_helpers import Instant
 from toolspeak.engine.planning.capabilities import Capabilities
 from toolspeak.engine.planning.strategy import Settings
 from toolspeak.key_value import MemoryState
@@ -140,8 +141,8 @@ def _events(body: bytes) -> list[Any]:
     return [json.loads(part[6:]) for part in body.decode().split("\n\n") if part and part != "data: [DONE]"]
 
 
-@pytest.mark.parametrize("cut", [0, 1, 7, 64, 100_000])
-@pytest.mark.parametrize("stream", STREAMS)
+@check_each("cut", [0, 1, 7, 64, 100_000])
+@check_each("stream", STREAMS)
 def test_a_native_stream_comes_as_its_bytes_with_fields_that_nobody_knows(stream: Stream, cut: int):
     answer, _ = run(_answered(stream, cut=cut))
     said = b"".join(stream.frames)
@@ -149,7 +150,7 @@ def test_a_native_stream_comes_as_its_bytes_with_fields_that_nobody_knows(stream
     assert answer.body[: len(said)] == said
 
 
-@pytest.mark.parametrize("stream", STREAMS)
+@check_each("stream", STREAMS)
 def test_the_record_and_the_tokens_of_a_stream_are_those_of_any_other(stream: Stream):
     _, record = run(_answered(stream))
     attempt = record["trace"]["attempts"][0]
@@ -188,7 +189,7 @@ OURS = {
 }
 
 
-@pytest.mark.parametrize(("stream", "frame"), [pytest.param(*row, id=name) for name, row in OURS.items()])
+@check_each(("stream", "frame"), [pytest.param(*row, id=name) for name, row in OURS.items()])
 def test_lines_and_responses_that_say_more_than_text_are_ours(stream: Stream, frame: bytes):
     changed = Stream(stream.protocol, stream.path, stream.body, [*stream.frames, frame], stream.end)
     answer, record = run(_answered(changed))
@@ -263,7 +264,7 @@ def _plan(answer: Answer) -> str:
     return json.loads(answer.header("x-toolspeak"))["plan"]
 
 
-@pytest.mark.parametrize("asked", ["nick", "up:m"])
+@check_each("asked", ["nick", "up:m"])
 def test_an_answer_under_another_name_says_that_name_and_is_ours(asked: str):
     answer, _ = run(_answered(CHAT, {**CHAT.body, "model": asked}, aliases={"nick": "m"}))
     assert _text(answer.body) == "It rains, it päurs. Über alles. Over."
@@ -274,7 +275,7 @@ def test_an_answer_under_another_name_says_that_name_and_is_ours(asked: str):
 LEAK = '<tool_call>\n{"name": "get_time", "arguments": {"city": "Oslo"}}\n</tool_call>'
 
 
-@pytest.mark.parametrize("cut", [0, 7, 100_000])
+@check_each("cut", [0, 7, 100_000])
 def test_a_call_in_the_text_of_a_native_answer_is_still_found(cut: int):
     texts = ["Certainly, I ", "will look at ", "the clock.\n", LEAK]
     stream = _with([OPENING, *(_chat(json.dumps({"content": text})) for text in texts)])
@@ -325,7 +326,7 @@ UNQUOTED = {
 
 
 @pytest.mark.requirement("R-T2")
-@pytest.mark.parametrize("frame", [pytest.param(frame, id=name) for name, frame in UNQUOTED.items()])
+@check_each("frame", [pytest.param(frame, id=name) for name, frame in UNQUOTED.items()])
 def test_an_event_that_says_what_we_would_not_is_ours(frame: bytes):
     before, after = _chat('{"content":"Before. "}'), _chat('{"content":" After."}')
     answer, _ = run(_answered(_with([OPENING, before, frame, after])))

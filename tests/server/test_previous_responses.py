@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from tests.server.asgi import Parrot, Team, ask, bearer, line, run
-from tests.server.live import QUESTION, RESULTS, Two, live
+from tests.cases import check_each
+from tests.server.asgi_client import Parrot, Team, ask, bearer, line, run
+from tests.server.live_proxy import QUESTION, RESULTS, Two, live
 
 SAID = "A text that the model wrote before."
 USER = {"role": "user", "content": "Hello?"}
@@ -29,8 +30,8 @@ async def _first(team: Team, key: str, **fields: Any) -> dict[str, Any]:
 
 
 @pytest.mark.requirement("G5")
-@pytest.mark.parametrize("stream", [True, False])
-@pytest.mark.parametrize("named", [{"type": "item_reference"}, {}], ids=["typed", "bare"])
+@check_each("stream", [True, False])
+@check_each("named", [{"type": "item_reference"}, {}], ids=["typed", "bare"])
 def test_an_item_of_an_earlier_answer_can_be_named(stream: bool, named: dict[str, str]):
     parrot = Parrot(SAID)
     team = _app(parrot)
@@ -51,7 +52,7 @@ def test_an_item_of_an_earlier_answer_can_be_named(stream: bool, named: dict[str
 
 
 @pytest.mark.requirement("G5", "R-T8")
-@pytest.mark.parametrize("case", ["never given out", "somebody else's", "not to be kept", "no name"])
+@check_each("case", ["never given out", "somebody else's", "not to be kept", "no name"])
 def test_a_name_that_means_nothing_to_the_caller_is_an_error(case: str):
     team = _app(Parrot(SAID))
     anna, berta = team.key("anna"), team.key("berta")
@@ -65,7 +66,7 @@ def test_a_name_that_means_nothing_to_the_caller_is_an_error(case: str):
 
     status, message = run(converse())
     assert status == 400
-    assert "not kept here" in message
+    assert "not stored here" in message
 
 
 @pytest.mark.requirement("G4", "G5")
@@ -111,7 +112,7 @@ def _id_of(answer: Any, stream: bool) -> str:
 
 
 @pytest.mark.requirement("G5")
-@pytest.mark.parametrize("stream", [True, False])
+@check_each("stream", [True, False])
 def test_a_conversation_goes_on_from_an_earlier_response(stream: bool):
     parrot = Parrot(SAID)
     team = _app(parrot)
@@ -165,9 +166,7 @@ def test_a_conversation_can_branch():
 
 
 @pytest.mark.requirement("G5", "R-T8")
-@pytest.mark.parametrize(
-    "case", ["never given out", "somebody else's", "not to be kept", "in the background", "an item"]
-)
+@check_each("case", ["never given out", "somebody else's", "not to be kept", "in the background", "an item"])
 def test_a_response_that_means_nothing_to_the_caller_is_an_error(case: str):
     team = _app(Parrot(SAID))
     anna, berta = team.key("anna"), team.key("berta")
@@ -186,7 +185,7 @@ def test_a_response_that_means_nothing_to_the_caller_is_an_error(case: str):
 
     status, message = run(converse())
     assert status == 400
-    assert "not kept here" in message
+    assert "not stored here" in message
 
 
 @pytest.mark.requirement("G5", "C3")
@@ -218,4 +217,4 @@ def test_what_is_too_large_to_be_kept_is_answered_all_the_same(caplog: pytest.Lo
         return first.status, second.status
 
     assert run(converse()) == (200, 400)
-    assert "is not kept" in caplog.text
+    assert "cannot store a response" in caplog.text

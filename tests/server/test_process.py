@@ -14,15 +14,16 @@ from typing import Any
 import msgspec
 import pytest
 
-from tests.server.asgi import gateway, run
-from tests.server.live import uvicorn_config
-from tests.server.players import END, FACES, Script, scripted, words
-from tests.server.speakers import SPEAKERS, Speaker
+from tests.cases import check_each
+from tests.server.asgi_client import gateway, run
+from tests.server.live_proxy import uvicorn_config
+from tests.server.protocol_clients import SPEAKERS, Speaker
+from tests.server.scripted_peers import END, FACES, Script, scripted, words
 from toolspeak.errors import UsageError
 from toolspeak.server.app import App
 from toolspeak.server.openapi.schemas import ERRORS
 from toolspeak.server.process import server as process
-from toolspeak.server.process.server import Manner, Server, bound, raise_file_limit
+from toolspeak.server.process.server import ServerOptions, ToolspeakServer, bind_sockets, raise_file_limit
 
 SPEAKER = SPEAKERS[0]
 
@@ -30,11 +31,11 @@ SPEAKER = SPEAKERS[0]
 class Serving:
     """A server in this event loop, and who talks to it."""
 
-    def __init__(self, app: App, manner: Manner, port: int, limit: int | None = None) -> None:
+    def __init__(self, app: App, manner: ServerOptions, port: int, limit: int | None = None) -> None:
         config = uvicorn_config(app)
         config.limit_concurrency = limit
         config.timeout_graceful_shutdown = 10
-        self.server = Server(config, app, gateway, manner)
+        self.server = ToolspeakServer(config, app, gateway, manner)
         self.port = port
         self.done: asyncio.Future[None] = asyncio.Future()
 
@@ -52,9 +53,9 @@ class Serving:
 
 
 @asynccontextmanager
-async def serving(app: App, manner: Manner | None = None, limit: int | None = None) -> AsyncIterator[Serving]:
-    (listener,) = bound("127.0.0.1", 0)
-    serving = Serving(app, manner or Manner(), listener.getsockname()[1], limit)
+async def serving(app: App, manner: ServerOptions | None = None, limit: int | None = None) -> AsyncIterator[Serving]:
+    (listener,) = bind_sockets("127.0.0.1", 0)
+    serving = Serving(app, manner or ServerOptions(), listener.getsockname()[1], limit)
     # Not `serve`, which would raise the signals again once they are dealt with.
     serving.done = asyncio.ensure_future(serving.server._serve([listener]))  # pyright: ignore[reportPrivateUsage]
     try:
@@ -155,7 +156,7 @@ def test_what_takes_longer_than_that_ends_with_an_error_of_its_protocol(speaker:
     async def talk() -> bytes:
         steps: list[Any] = [words("The weather is fine. " * 20)] if begun else []
         script = Script(*steps, asyncio.Event())
-        async with serving(scripted(script), Manner(drain=0.01)) as one:
+        async with serving(scripted(script), ServerOptions(drain=0.01)) as one:
             reader, writer = await one.ask(posted(speaker))
             await script.reached.wait()
             first = await reader.readuntil(b"fine") if begun else b""
@@ -167,7 +168,7 @@ def test_what_takes_longer_than_that_ends_with_an_error_of_its_protocol(speaker:
             return first + rest
 
     said = run(talk())
-    assert b"the server ends" in said
+    assert b"the server is shutting down" in said
     if begun:
         seen = speaker.read(body_of(said), stream=True)
         assert seen.error and not seen.ended
@@ -179,33 +180,33 @@ def test_what_takes_longer_than_that_ends_with_an_error_of_its_protocol(speaker:
 @pytest.mark.requirement("R-F29")
 def test_whoever_watches_is_told_before_nobody_is_let_in():
     async def talk() -> None:
-        async with serving(App(gateway()), Manner(linger=3600.0)) as one:
+        async with serving(App(gateway()), ServerOptions(linger=3600.0)) as one:
             assert await one.status("/ready") == 200
             one.server.wind_down()
             assert await one.status("/ready") == 503
             assert await one.status("/health") == 200
             assert await one.status("/v1/models") == 200
-            one.server._until = 0.0  # the hour has passed
+            one.server._linger_until = 0.0  # the hour has passed
             await one.done
 
     run(talk())
 
 
 @pytest.mark.requirement("R-F29")
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@check_each("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_ends_it_in_order(number: signal.Signals):
     """In this process, whose test would end with it if the signal were raised again."""
 
     async def talk() -> None:
-        (listener,) = bound("127.0.0.1", 0)
+        (listener,) = bind_sockets("127.0.0.1", 0)
         heard: list[bool] = []
         app = App(gateway())
-        server = Server(uvicorn_config(app), app, gateway, listening=lambda: heard.append(True))
+        server = ToolspeakServer(uvicorn_config(app), app, gateway, on_ready=lambda: heard.append(True))
         serving = asyncio.ensure_future(server.serve([listener]))
         await until(lambda: bool(heard))
         signal.raise_signal(number)
         await serving
-        assert app.operation.draining
+        assert app.lifecycle.draining
 
     run(talk())
 
@@ -214,7 +215,7 @@ def test_a_signal_ends_it_in_order(number: signal.Signals):
 def test_told_twice_it_ends_at_once(caplog: pytest.LogCaptureFixture):
     async def talk() -> None:
         script = Script(words("The weather is fine. " * 20), asyncio.Event())
-        async with serving(scripted(script), Manner(drain=3600.0)) as one:
+        async with serving(scripted(script), ServerOptions(drain=3600.0)) as one:
             reader, writer = await one.ask(posted(SPEAKER))
             await reader.readuntil(b"fine")
             one.server.wind_down()
@@ -265,7 +266,7 @@ TURNED_AWAY = {
 
 
 @pytest.mark.requirement("R-F44", "G3")
-@pytest.mark.parametrize("asked", TURNED_AWAY)
+@check_each("asked", TURNED_AWAY)
 def test_who_is_one_too_many_hears_so_in_its_own_protocol(asked: str):
     async def talk(size: int) -> bytes:
         async with serving(App(gateway()), limit=1) as one:
@@ -281,7 +282,7 @@ def test_who_is_one_too_many_hears_so_in_its_own_protocol(asked: str):
         assert head.startswith(b"HTTP/1.1 503 ")
         assert b"\r\nretry-after: 1\r\n" in head and b"\r\nconnection: close" in head
         said = msgspec.json.decode(body, type=ERRORS[TURNED_AWAY[asked]])
-        assert "too many clients" in str(said)
+        assert "too many connections" in str(said)
 
 
 @pytest.mark.requirement("R-F44")
@@ -297,16 +298,16 @@ def test_as_many_files_may_be_open_as_the_system_allows():
 
 
 def test_clients_are_so_many_that_files_never_run_out():
-    assert process._most_clients(1024) == 448  # pyright: ignore[reportPrivateUsage]
-    assert process._most_clients(64) == 1  # pyright: ignore[reportPrivateUsage]
-    assert process._most_clients(0) is None  # pyright: ignore[reportPrivateUsage]
+    assert process._max_connections(1024) == 448  # pyright: ignore[reportPrivateUsage]
+    assert process._max_connections(64) == 1  # pyright: ignore[reportPrivateUsage]
+    assert process._max_connections(0) is None  # pyright: ignore[reportPrivateUsage]
 
 
 # ---- where
 
 
 def test_every_address_of_a_name_is_listened_at_with_one_port():
-    listeners = bound("localhost", 0)
+    listeners = bind_sockets("localhost", 0)
     assert len({each.getsockname()[1] for each in listeners}) == 1
     for each in listeners:
         each.close()
@@ -314,12 +315,12 @@ def test_every_address_of_a_name_is_listened_at_with_one_port():
 
 def test_an_address_that_is_taken_or_not_ours_is_an_error_for_people():
     with socket.create_server(("127.0.0.1", 0)) as taken, pytest.raises(UsageError, match="cannot listen on"):
-        bound("127.0.0.1", taken.getsockname()[1])
+        bind_sockets("127.0.0.1", taken.getsockname()[1])
     with pytest.raises(UsageError, match="cannot listen on"):
-        bound("192.0.2.1", 0)
+        bind_sockets("192.0.2.1", 0)
     with pytest.raises(UsageError, match="cannot listen on"):
-        bound("no.such.name.invalid", 0)
+        bind_sockets("no.such.name.invalid", 0)
     with pytest.raises(UsageError, match="cannot listen on"):
-        bound("127.0.0.1", 99_999)
+        bind_sockets("127.0.0.1", 99_999)
     with pytest.raises(UsageError, match="cannot listen on"):
-        bound("a" * 70 + ".invalid", 0)
+        bind_sockets("a" * 70 + ".invalid", 0)

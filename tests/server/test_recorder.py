@@ -9,28 +9,31 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from tests.server.asgi import HELLO, Parrot, ask, gateway, line, run
+from tests.cases import check_each
+from tests.server.asgi_client import HELLO, Parrot, ask, gateway, line, run
 from toolspeak.core.events import Candidate
 from toolspeak.core.types import Media, Message, Note, Opaque, Options, Request, TextPart, ToolCall, ToolResult, Usage
 from toolspeak.engine.turn.trace import AttemptTrace, Trace
 from toolspeak.server.app import App
-from toolspeak.server.proxy.exchange import Record
+from toolspeak.server.proxy.exchange import RequestRecord
 from toolspeak.server.recording import recorder as recording
 from toolspeak.server.recording import views as shown
-from toolspeak.server.recording.entries import Entry, unpacked
+from toolspeak.server.recording.entries import RecordingEntry, unpack
 from toolspeak.server.recording.recorder import Recorder
 
 LARGEST = 2 * 1024 * 1024
 
 
-def record(name: str, answers: tuple[str, ...] = ("Hello.",)) -> Record:
+def record(name: str, answers: tuple[str, ...] = ("Hello.",)) -> RequestRecord:
     request = Request("m", (Message("user", (TextPart("a question"),)),))
     judged = (Candidate("f", "text", "unknown_tool", arguments={"a": "text"}),)
     attempts = tuple(AttemptTrace("inline", request, raw, "", judged, (), "stop", Usage()) for raw in answers)
-    return Record(name, "openai_chat", "m", "inline", 1, (), "", Trace("inline", "rule", "why", attempts), (Note("n"),))
+    return RequestRecord(
+        name, "openai_chat", "m", "inline", 1, (), "", Trace("inline", "rule", "why", attempts), (Note("n"),)
+    )
 
 
-def with_request(given: Entry, request: Request, found: int = 1) -> Entry:
+def with_request(given: RecordingEntry, request: Request, found: int = 1) -> RecordingEntry:
     """An entry whose one answer was asked for by this request, and held so many candidates."""
     (attempt,) = given.record.trace.attempts
     changed = replace(attempt, request=request, candidates=attempt.candidates * found)
@@ -40,8 +43,8 @@ def with_request(given: Entry, request: Request, found: int = 1) -> Entry:
 NUMBERS = count(1)
 
 
-def entry(name: str, size: int, answers: tuple[str, ...] = ("Hello.",)) -> Entry:
-    return Entry(record(name, answers), "anna", b"x" * size, number=next(NUMBERS))
+def entry(name: str, size: int, answers: tuple[str, ...] = ("Hello.",)) -> RecordingEntry:
+    return RecordingEntry(record(name, answers), "anna", b"x" * size, number=next(NUMBERS))
 
 
 def names(recorder: Recorder) -> list[str]:
@@ -49,7 +52,7 @@ def names(recorder: Recorder) -> list[str]:
 
 
 def test_the_oldest_go_first():
-    recorder = Recorder(most=3)
+    recorder = Recorder(max_entries=3)
     for name in "abcde":
         recorder.add(entry(name, 10))
     assert names(recorder) == ["e", "d", "c"]
@@ -67,11 +70,11 @@ def test_who_has_seen_some_asks_for_the_later_ones():
 @pytest.fixture
 def only_texts(monkeypatch: pytest.MonkeyPatch) -> None:
     """As if values took nothing beside their texts."""
-    monkeypatch.setattr(recording, "_held_by", lambda entry, most: 0)
+    monkeypatch.setattr(recording, "_overhead", lambda entry, most: 0)
 
 
 @pytest.mark.requirement("R-T11")
-@pytest.mark.parametrize(
+@check_each(
     ("messages", "extra", "found", "shortened"),
     [
         (1, {}, 1, False),
@@ -85,7 +88,7 @@ def only_texts(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_many_small_values_take_more_than_their_texts(messages: int, extra: Any, found: int, shortened: bool):
     said = (Message("user", (TextPart("a"),)),) * messages
     asked = Request("m", said, options=Options(extra=extra))
-    kept = Recorder().add(with_request(Entry(record("a"), body=b"x" * 3000), asked, found))
+    kept = Recorder().add(with_request(RecordingEntry(record("a"), body=b"x" * 3000), asked, found))
     assert (kept.body == b"") is shortened
 
 
@@ -93,7 +96,7 @@ MANY: Any = {str(each): [] for each in range(30_000)}
 
 
 @pytest.mark.requirement("R-T11")
-@pytest.mark.parametrize(
+@check_each(
     "message",
     [
         Message("user", (TextPart("a"),) * 30_000),
@@ -107,21 +110,21 @@ MANY: Any = {str(each): [] for each in range(30_000)}
     ],
 )
 def test_they_are_counted_wherever_in_a_message_they_stand(message: Message):
-    given = with_request(Entry(record("a"), body=b"x" * 3000), Request("m", (message,)))
+    given = with_request(RecordingEntry(record("a"), body=b"x" * 3000), Request("m", (message,)))
     assert Recorder().add(given).body == b""
 
 
 def test_a_refused_request_takes_the_bytes_of_its_body():
-    recorder = Recorder(most_bytes=50)
+    recorder = Recorder(max_bytes=50)
     bare = replace(record("bare"), trace=Trace("", "", ""))
-    recorder.add(Entry(bare, body=b"x" * 40, number=next(NUMBERS)))
+    recorder.add(RecordingEntry(bare, body=b"x" * 40, number=next(NUMBERS)))
     recorder.add(entry("b", 10))
     assert names(recorder) == ["b"]
 
 
 @pytest.mark.requirement("R-T11")
 def test_they_take_so_many_bytes_in_all():
-    recorder = Recorder(most_bytes=100, largest=100)
+    recorder = Recorder(max_bytes=100, max_entry_bytes=100)
     for name in "abc":
         recorder.add(entry(name, 20, ("x" * 20,)))
     assert names(recorder) == ["c", "b"]
@@ -135,12 +138,12 @@ def test_one_that_is_too_large_is_kept_without_its_texts_and_says_so():
     recorder = Recorder()
     small = recorder.add(entry("small", LARGEST - len("Hello.")))
     large = recorder.add(entry("large", LARGEST))
-    assert unpacked(small).record == record("small")
+    assert unpack(small).record == record("small")
     assert [note.code for note in large.record.notes] == ["n", "record_shortened"]
     assert "2097158 bytes" in large.record.notes[-1].detail
     (attempt,) = large.record.trace.attempts
     assert attempt == AttemptTrace("inline", Request("m", ()), "", "", (), (), "stop", Usage())
-    assert (large.body, large.recalled, large.messages) == (b"", (), b"")
+    assert (large.body, large.recalled_tools, large.messages) == (b"", (), b"")
 
 
 LARGE = b'{"model":"m","messages":[]}'.ljust(20_000)
@@ -151,27 +154,27 @@ def test_messages_of_a_large_request_are_kept_in_one_piece_and_shown_as_they_wer
     kept = Recorder().add(given)
     assert [each.request.messages for each in kept.record.trace.attempts] == [(), ()]
     assert kept.messages
-    assert unpacked(kept) == given
-    assert shown.whole(kept) == shown.whole(given)
-    assert shown.line(kept) == shown.line(given)
+    assert unpack(kept) == given
+    assert shown.detail(kept) == shown.detail(given)
+    assert shown.summary(kept) == shown.summary(given)
 
 
-@pytest.mark.parametrize("value", ["half \ud800 of a pair", 2**70])
+@check_each("value", ["half \ud800 of a pair", 2**70])
 def test_messages_that_cannot_be_encoded_are_kept_as_they_are(value: Any):
-    given = with_request(Entry(record("a"), body=LARGE), Request("m", (Message("user", extra={"a": value}),)))
+    given = with_request(RecordingEntry(record("a"), body=LARGE), Request("m", (Message("user", extra={"a": value}),)))
     assert Recorder().add(given) is given
 
 
 def test_a_refused_request_has_no_messages():
-    bare = Entry(replace(record("bare"), trace=Trace("", "", "")), body=LARGE)
-    assert unpacked(Recorder().add(bare)) == bare
+    bare = RecordingEntry(replace(record("bare"), trace=Trace("", "", "")), body=LARGE)
+    assert unpack(Recorder().add(bare)) == bare
 
 
 @pytest.mark.requirement("R-T11")
 def test_a_large_request_takes_the_bytes_of_what_was_sent_if_that_is_more_than_what_came():
     said = (Message("user", (TextPart("x" * 50_000),)),)
-    given = with_request(Entry(record("a"), body=LARGE, number=next(NUMBERS)), Request("m", said))
-    recorder = Recorder(most_bytes=60_000)
+    given = with_request(RecordingEntry(record("a"), body=LARGE, number=next(NUMBERS)), Request("m", said))
+    recorder = Recorder(max_bytes=60_000)
     recorder.add(given)
     recorder.add(entry("b", 1000))
     assert names(recorder) == ["b", "a"]
@@ -180,8 +183,8 @@ def test_a_large_request_takes_the_bytes_of_what_was_sent_if_that_is_more_than_w
 
 
 def test_whoever_keeps_more_is_handed_every_entry_whole():
-    further: list[tuple[Entry, int]] = []
-    recorder = Recorder(most=1, largest=10, further=lambda entry, size: further.append((entry, size)))
+    further: list[tuple[RecordingEntry, int]] = []
+    recorder = Recorder(max_entries=1, max_entry_bytes=10, sink=lambda entry, size: further.append((entry, size)))
     recorder.add(entry("a", 100))
     recorder.add(entry("b", 100))
     assert [(each.record.id, len(each.body), size) for each, size in further] == [("a", 100, 106), ("b", 100, 106)]

@@ -6,27 +6,32 @@ import io
 import itertools
 import json
 import logging
+import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import pytest
 
-from tests.server.asgi import HELLO, Parrot, Team, ask, bearer, gateway, line, run
-from tests.server.players import FACES, Script
-from tests.server.speakers import Speaker
+from tests.cases import check_each
+from tests.server.asgi_client import HELLO, Parrot, Team, ask, bearer, gateway, line, run
+from tests.server.protocol_clients import Speaker
+from tests.server.scripted_peers import FACES, Script
 from tests.server.test_metrics import CHAT, TOOLS, Answers
 from toolspeak.config import Secret
 from toolspeak.engine.planning.strategy import Settings
 from toolspeak.errors import UpstreamError
 from toolspeak.key_value import MemoryState
-from toolspeak.server.access.api_keys import Keys
+from toolspeak.server.access.api_keys import ApiKeys
 from toolspeak.server.access.auth import Access
-from toolspeak.server.access.origin_guard import Guard
+from toolspeak.server.access.origin_guard import OriginGuard
 from toolspeak.server.app import App
-from toolspeak.server.observe.logs import Format, set_up
-from toolspeak.server.process.lifecycle import Operation
-from toolspeak.server.routes import every
+from toolspeak.server.observe import request_context
+from toolspeak.server.observe.logs import Format, configure_logging
+from toolspeak.server.observe.request_context import new_id
+from toolspeak.server.process.lifecycle import Lifecycle
+from toolspeak.server.routes import all_routes
 
 
 @contextmanager
@@ -36,7 +41,7 @@ def logged(form: Format = "json", level: int = logging.DEBUG, access: bool = Tru
     before = (list(root.handlers), root.level, access_log.level)
     written = io.StringIO()
     try:
-        handler = set_up(lambda: [Secret("a-configured-secret")], level, form, access=access)
+        handler = configure_logging(lambda: [Secret("a-configured-secret")], level, form, access=access)
         handler.setStream(written)  # type: ignore[attr-defined]
         yield written
     finally:
@@ -50,7 +55,7 @@ def lines(written: io.StringIO) -> list[dict[str, Any]]:
 
 
 def recording(*parts: Any, **fields: Any) -> App:
-    return App(gateway(*parts), operation=Operation(access_log=True), **fields)
+    return App(gateway(*parts), lifecycle=Lifecycle(access_log=True), **fields)
 
 
 # ---- the id
@@ -66,14 +71,14 @@ def test_every_answer_carries_the_id_under_which_its_record_is_found(speaker: Sp
     assert run(ask(app, "GET", f"/toolspeak/requests/{identifier}")).status == 200
 
 
-@pytest.mark.parametrize(("method", "path"), sorted(every()))
+@check_each(("method", "path"), sorted(all_routes()))
 def test_every_route_answers_with_an_id_also_when_it_refuses(method: str, path: str):
     answer = run(ask(Team().app, method, path))
     assert answer.header("x-request-id")
     assert [name for name, _ in answer.headers].count("x-request-id") == 1
 
 
-@pytest.mark.parametrize("given", ["req-1", "0af7651916cd43dd", "a.b:c/d+e=", "x" * 128])
+@check_each("given", ["req-1", "0af7651916cd43dd", "a.b:c/d+e=", "x" * 128])
 def test_an_id_that_a_client_gives_comes_back(given: str):
     answer = run(ask(recording(), "POST", CHAT, {"x-request-id": given}, HELLO))
     assert answer.header("x-request-id") == given
@@ -81,7 +86,7 @@ def test_an_id_that_a_client_gives_comes_back(given: str):
 
 
 @pytest.mark.requirement("R-T20")
-@pytest.mark.parametrize("given", ["", " ", "x" * 129, "a b", "a;b", "<script>", "\xe4", "a\tb", '"', "%0d%0a"])
+@check_each("given", ["", " ", "x" * 129, "a b", "a;b", "<script>", "\xe4", "a\tb", '"', "%0d%0a"])
 def test_an_id_that_could_do_harm_is_replaced(given: str):
     answer = run(ask(recording(), "GET", "/health", {"x-request-id": given}))
     assert answer.header("x-request-id") != given
@@ -137,7 +142,7 @@ def test_pages_have_lines_too_and_nothing_has_where_none_are_wanted():
 def test_a_model_request_that_is_refused_has_one_line_as_every_other(speaker: Speaker):
     path, body = speaker.path(False), speaker.ask(False, tools=False)
     near = recording(line("one", Answers("Hi."), models=("known",)))
-    strict = Guard(Access(Keys(MemoryState()), required=True))
+    strict = OriginGuard(Access(ApiKeys(MemoryState()), required=True))
     with logged() as written:
         refused = [
             run(ask(recording(guard=strict), "POST", path, {}, body)),
@@ -188,7 +193,7 @@ def test_text_is_for_terminals(monkeypatch: pytest.MonkeyPatch):
 
 
 @pytest.mark.requirement("R-T2")
-@pytest.mark.parametrize("form", ["json", "text"])
+@check_each("form", ["json", "text"])
 def test_no_key_of_a_client_and_nothing_that_was_said_is_in_the_log(form: Format):
     """With every line there is, for every route, whether it goes well or not."""
     shown = [
@@ -210,10 +215,28 @@ def test_no_key_of_a_client_and_nothing_that_was_said_is_in_the_log(form: Format
         ]
         for app in apps:
             for query, headers in shown:
-                for method, path in sorted(every()):
+                for method, path in sorted(all_routes()):
                     answer = run(ask(app, method, path + query, headers, said if method == "POST" else b""))
                     if answer.status >= 400:
                         seen.append(answer.body)
     assert written.getvalue().count("\n") > 100
     assert "canary" not in written.getvalue()
     assert b"canary" not in b"".join(seen)
+
+
+# ---- unguessable ids
+
+
+def test_ids_are_128_bits_and_never_the_same():
+    ids = [new_id() for _ in range(300)]
+    assert len(set(ids)) == 300
+    assert all(re.fullmatch("[0-9a-f]{32}", each) for each in ids)
+
+
+def test_a_child_process_does_not_go_on_with_the_ids_of_its_parent(monkeypatch: pytest.MonkeyPatch):
+    blocks = iter([b"a" * 1024, b"b" * 1024])
+    monkeypatch.setattr(os, "urandom", lambda size: next(blocks))
+    source = request_context._generate_ids()  # pyright: ignore[reportPrivateUsage]
+    assert next(source) == "61" * 16
+    monkeypatch.setattr(os, "getpid", lambda: -1)
+    assert next(source) == "62" * 16

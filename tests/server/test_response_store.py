@@ -10,8 +10,9 @@ import pytest
 from openai.types.responses import Response, ResponseItem
 from pydantic import TypeAdapter
 
-from tests.server.asgi import Answer, Parrot, Team, ask, bearer, line, run
-from tests.server.live import QUESTION, RESULTS, SCHEMAS, Two, live
+from tests.cases import check_each
+from tests.server.asgi_client import Answer, Parrot, Team, ask, bearer, line, run
+from tests.server.live_proxy import QUESTION, RESULTS, SCHEMAS, Two, live
 
 pytestmark = pytest.mark.requirement("G5")
 
@@ -39,8 +40,8 @@ class Place:
         return await ask(self.team.app, method, path, bearer(key or self.anna))
 
 
-@pytest.mark.parametrize("stream", [True, False])
-@pytest.mark.parametrize("prefix", ["/v1", ""])
+@check_each("stream", [True, False])
+@check_each("prefix", ["/v1", ""])
 def test_a_response_comes_back_as_it_was_given(stream: bool, prefix: str):
     async def scenario() -> None:
         place = Place()
@@ -53,7 +54,7 @@ def test_a_response_comes_back_as_it_was_given(stream: bool, prefix: str):
 
 
 @pytest.mark.requirement("R-T8")
-@pytest.mark.parametrize(("method", "tail"), [("GET", ""), ("DELETE", ""), ("GET", "/input_items")])
+@check_each(("method", "tail"), [("GET", ""), ("DELETE", ""), ("GET", "/input_items")])
 def test_what_is_another_s_is_not_there_and_stays(method: str, tail: str):
     async def scenario() -> None:
         place = Place()
@@ -82,7 +83,7 @@ def test_what_is_deleted_is_gone_with_its_parts():
             {"input": [{"type": "item_reference", "id": made["output"][0]["id"]}]},
         ):
             answer = await ask(place.team.app, "POST", "/v1/responses", bearer(place.anna), {"model": "m", **body})
-            assert (answer.status, "not kept here" in answer.message) == (400, True)
+            assert (answer.status, "not stored here" in answer.message) == (400, True)
 
     run(scenario())
 
@@ -121,9 +122,7 @@ def test_what_was_sent_is_listed_with_all_that_came_before():
     run(scenario())
 
 
-@pytest.mark.parametrize(
-    "query", ["limit=0", "limit=101", "limit=x", "limit=%C2%B2", "limit=", "order=up", "after=gone"]
-)
+@check_each("query", ["limit=0", "limit=101", "limit=x", "limit=%C2%B2", "limit=", "order=up", "after=gone"])
 def test_a_query_that_makes_no_sense_is_refused(query: str):
     async def scenario() -> None:
         place = Place()
@@ -144,7 +143,7 @@ def test_no_stream_comes_of_what_is_kept():
     run(scenario())
 
 
-@pytest.mark.parametrize("path", ["/v1/responses/", "/v1/responses//input_items", "/v1/responses/a/b"])
+@check_each("path", ["/v1/responses/", "/v1/responses//input_items", "/v1/responses/a/b"])
 def test_no_other_path_is_one_of_these(path: str):
     async def scenario() -> None:
         assert (await Place().asks("GET", path)).status == 404

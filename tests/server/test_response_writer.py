@@ -9,7 +9,8 @@ import pytest
 from uvicorn.protocols.http.flow_control import FlowControl
 from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
-from toolspeak.server.http.response_writer import Writer
+from tests.cases import check_each
+from toolspeak.server.http.uvicorn_protocol import ResponseWriter
 
 DATE = (b"date", b"Thu, 01 Jan 2026 00:00:00 GMT")
 HEAD = b"HTTP/1.1 200 OK\r\ndate: Thu, 01 Jan 2026 00:00:00 GMT\r\n"
@@ -44,7 +45,7 @@ def cycle_on(wire: Wire, method: str = "POST", keep_alive: bool = True) -> Reque
 
 def send(cycle: RequestResponseCycle, *messages: dict[str, Any]) -> None:
     async def sent() -> None:
-        writer = Writer(cycle)
+        writer = ResponseWriter(cycle)
         for message in messages:
             await writer.send(message)
 
@@ -76,7 +77,7 @@ def test_a_stream_is_sent_piece_by_piece_and_its_head_with_the_first():
     ]
 
 
-@pytest.mark.parametrize(
+@check_each(
     ("method", "headers", "status", "written"),
     [
         ("HEAD", [(b"content-length", b"5")], 200, HEAD + b"content-length: 5\r\n\r\n"),
@@ -90,7 +91,7 @@ def test_some_answers_have_no_body(method: str, headers: list[tuple[bytes, bytes
     assert wire.writes == [written]
 
 
-@pytest.mark.parametrize(("keep_alive", "headers"), [(False, []), (True, [(b"connection", b"close")])])
+@check_each(("keep_alive", "headers"), [(False, []), (True, [(b"connection", b"close")])])
 def test_a_connection_that_is_not_kept_is_said_to_end_and_ends(keep_alive: bool, headers: list[tuple[bytes, bytes]]):
     wire = Wire()
     send(cycle_on(wire, keep_alive=keep_alive), start(*headers, (b"content-length", b"0")), body(b""))
@@ -98,7 +99,7 @@ def test_a_connection_that_is_not_kept_is_said_to_end_and_ends(keep_alive: bool,
     assert wire.closed
 
 
-@pytest.mark.parametrize("value", [b"a\r\nx-other: b", b"a\nb", b"a\rb"])
+@check_each("value", [b"a\r\nx-other: b", b"a\nb", b"a\rb"])
 def test_no_header_begins_another_line(value: bytes):
     wire = Wire()
     cycle = cycle_on(wire)
@@ -107,7 +108,7 @@ def test_no_header_begins_another_line(value: bytes):
     assert not cycle.response_started
 
 
-@pytest.mark.parametrize("pieces", [[body(b"1")], [body(b"123")], [body(b"123", True)], [body(b"12"), body(b"")]])
+@check_each("pieces", [[body(b"1")], [body(b"123")], [body(b"123", True)], [body(b"12"), body(b"")]])
 def test_a_body_that_its_head_does_not_tell_of_is_a_mistake(pieces: list[dict[str, Any]]):
     with pytest.raises(RuntimeError):
         send(cycle_on(Wire()), start((b"content-length", b"2")), *pieces)
@@ -126,7 +127,7 @@ def test_a_client_that_does_not_read_is_waited_for():
     cycle = cycle_on(wire)
 
     async def sent() -> list[int]:
-        writer = Writer(cycle)
+        writer = ResponseWriter(cycle)
         cycle.flow.pause_writing()
         task = asyncio.ensure_future(writer.send(start()))
         await asyncio.sleep(0)

@@ -12,11 +12,12 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.server.live import QUESTION
-from tests.server.speakers import SPEAKERS
+from tests.cases import check_each
+from tests.server.live_proxy import QUESTION
+from tests.server.protocol_clients import SPEAKERS
 from toolspeak.core.events import Event, Failure, Finish, TextDelta, UsageSeen
 from toolspeak.core.types import Request, Usage
-from toolspeak.server.proxy.client_protocols import face
+from toolspeak.server.proxy.client_protocols import client_protocol
 
 TEXT = ("Take a walk. ", "The weather is fine.")
 MESSAGES = [{"role": "user", "content": QUESTION}]
@@ -25,7 +26,7 @@ END: list[Event] = [UsageSeen(Usage(5, 5)), Finish("stop")]
 
 def _stream(name: str, *last: Event) -> bytes:
     """A stream with silences before the first word, between words, and before its end."""
-    spoken = face(name, b"alt=sse")
+    spoken = client_protocol(name, b"alt=sse")
     encoder = spoken.encoder(Request("m", (), stream=True), id="answer_1", created=1_700_000_000, model="m")
     pieces = [spoken.filler, spoken.filler]
     for text in TEXT:
@@ -35,7 +36,7 @@ def _stream(name: str, *last: Event) -> bytes:
 
 def _transport(name: str, data: bytes, http: Any = httpx) -> Any:
     """What a client of HTTP gets whatever it asks; `http` is the library that it is from."""
-    headers = {"content-type": face(name, b"alt=sse").stream_type.decode()}
+    headers = {"content-type": client_protocol(name, b"alt=sse").stream_type.decode()}
     return http.MockTransport(lambda request: http.Response(200, headers=headers, content=data))
 
 
@@ -88,7 +89,7 @@ READERS: dict[str, Callable[[bytes], str]] = {
     "gemini": _gemini,
     "ollama": _ollama,
 }
-NAMES = pytest.mark.parametrize("name", READERS)
+NAMES = check_each("name", READERS)
 
 
 @pytest.mark.requirement("G4", "R-F8")

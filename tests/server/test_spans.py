@@ -12,15 +12,16 @@ from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from tests.server.asgi import HELLO, ask, gateway, line, run
-from tests.server.players import Script, talker, words
-from tests.server.speakers import SPEAKERS
+from tests.cases import check_each
+from tests.server.asgi_client import HELLO, ask, gateway, line, run
+from tests.server.protocol_clients import SPEAKERS
+from tests.server.scripted_peers import Script, talker, words
 from tests.server.test_metrics import CHAT, TOOLS, Answers, fenced
 from toolspeak.engine.planning.strategy import Settings
 from toolspeak.errors import UpstreamError
 from toolspeak.server.app import App
-from toolspeak.server.observe.spans import Spans, spans
-from toolspeak.server.process.lifecycle import Operation
+from toolspeak.server.observe.spans import Spans, create_spans
+from toolspeak.server.process.lifecycle import Lifecycle
 from toolspeak.telemetry import tracer
 from toolspeak.upstreams.base import Upstream
 
@@ -35,7 +36,7 @@ def collected(upstream: Upstream, body: dict[str, Any], **headers: str) -> tuple
     assert made is not None
     settings = Settings(mode="force", marks="fixed")
     served = gateway(line("one", upstream, models=("m",), settings=lambda model: settings))
-    app = App(served, operation=Operation(tracer=Spans(made)))
+    app = App(served, lifecycle=Lifecycle(tracer=Spans(made)))
     run(ask(app, "POST", CHAT, headers, body))
     return exporter.get_finished_spans()
 
@@ -69,7 +70,7 @@ def test_a_trace_that_the_client_began_goes_on():
     assert f"{span.parent.span_id:016x}" == "b7ad6b7169203331"
 
 
-@pytest.mark.parametrize("header", ["", "nonsense", "00-" + "0" * 32 + "-" + "0" * 16 + "-01", "x" * 20_000])
+@check_each("header", ["", "nonsense", "00-" + "0" * 32 + "-" + "0" * 16 + "-01", "x" * 20_000])
 def test_a_trace_that_is_none_is_not_continued(header: str):
     (span,) = collected(Answers("Hello."), HELLO, traceparent=header)
     assert span.parent is None
@@ -92,7 +93,7 @@ def test_a_stream_that_breaks_is_an_error_though_its_status_was_good():
         made = tracer(provider)
         assert made is not None
         script = Script(words("The weather is fine. " * 20), UpstreamError("it broke"))
-        app = App(gateway(line("one", script, models=("m",))), operation=Operation(tracer=Spans(made)))
+        app = App(gateway(line("one", script, models=("m",))), lifecycle=Lifecycle(tracer=Spans(made)))
         client = talker(app, SPEAKERS[0], tools=False)
         await client.task
 
@@ -113,7 +114,7 @@ def test_nothing_that_was_said_and_no_key_is_in_a_span():
 
 def test_nothing_is_told_where_nobody_listens(monkeypatch: pytest.MonkeyPatch):
     assert tracer(trace.NoOpTracerProvider()) is None
-    assert spans() is None
+    assert create_spans() is None
     monkeypatch.setitem(sys.modules, "opentelemetry", None)
     assert tracer() is None
 
@@ -126,7 +127,7 @@ def test_spans_of_requests_side_by_side_do_not_mix():
     assert made is not None
 
     async def talk() -> None:
-        app = App(gateway(line("one", Answers("Hello."), models=("*",))), operation=Operation(tracer=Spans(made)))
+        app = App(gateway(line("one", Answers("Hello."), models=("*",))), lifecycle=Lifecycle(tracer=Spans(made)))
         bodies = [{**HELLO, "model": f"m{number}"} for number in range(20)]
         await asyncio.gather(*(ask(app, "POST", CHAT, {}, body) for body in bodies))
 

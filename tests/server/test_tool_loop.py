@@ -14,15 +14,16 @@ from typing import Any
 import pytest
 
 import toolspeak as ts
-from tests.server.asgi import Answer, ask, bearer, line, run
+from tests.cases import check_each
+from tests.server.asgi_client import Answer, ask, bearer, line, run
 from toolspeak.core.types import JSONObject, Opaque, Request
 from toolspeak.engine.planning.capabilities import Capabilities
 from toolspeak.engine.planning.strategy import Settings
-from toolspeak.engine.rounds.loop import Limits as RoundLimits
+from toolspeak.engine.rounds.loop import RoundLimits
 from toolspeak.key_value import MemoryState
-from toolspeak.server.access.api_keys import Keys
+from toolspeak.server.access.api_keys import ApiKeys
 from toolspeak.server.access.auth import Access
-from toolspeak.server.access.origin_guard import Guard
+from toolspeak.server.access.origin_guard import OriginGuard
 from toolspeak.server.app import App
 from toolspeak.server.proxy.tool_loop.loop import LoopTools
 from toolspeak.server.proxy.upstream_router import Gateway
@@ -75,7 +76,7 @@ class Place:
         self.upstream = Scripted(*turns)
         self.settings = settings
         self.state = MemoryState()
-        self.keys = Keys(self.state)
+        self.keys = ApiKeys(self.state)
         self.key = self.keys.new("one")[1]
         self.other = self.keys.new("two")[1]
         self.loop = LoopTools(tools or [self.clock], limits)
@@ -85,7 +86,7 @@ class Place:
         """One process; another one shares the state and nothing else."""
         lines = [line("up", self.upstream, settings=lambda model: self.settings)]
         gateway = Gateway(lines, Capabilities(), self.state, b"secret", loops={"one": self.loop})
-        return App(gateway, Guard(Access(self.keys, required=True), frozenset({"*"})))
+        return App(gateway, OriginGuard(Access(self.keys, required=True), frozenset({"*"})))
 
     async def ask(self, body: Mapping[str, Any], key: str = "", app: App | None = None, once: str = "") -> Answer:
         headers = bearer(key or self.key) | {"content-type": "application/json"}
@@ -215,7 +216,7 @@ def mixed_round() -> list[ts.Event]:
     ]
 
 
-@pytest.mark.parametrize("elsewhere", [False, True], ids=["the same process", "another process"])
+@check_each("elsewhere", [False, True], ids=["the same process", "another process"])
 def test_a_mixed_round_is_put_back_when_the_client_returns(elsewhere: bool) -> None:
     seen: list[Request] = []
 
@@ -329,7 +330,7 @@ def test_an_upstream_that_fails_later_on_is_told_by_its_status() -> None:
 
 
 @pytest.mark.requirement("R-F37")
-@pytest.mark.parametrize("stream", [False, True])
+@check_each("stream", [False, True])
 def test_tools_never_run_twice_for_one_key_though_the_answer_was_lost(stream: bool) -> None:
     place = Place(clock_call(), [ts.Failure("overloaded", status=503)], clock_call(), "It is noon.")
     body = {"messages": said(), "stream": stream}
@@ -338,7 +339,7 @@ def test_tools_never_run_twice_for_one_key_though_the_answer_was_lost(stream: bo
     assert (first.status, first.header("x-should-retry")) == (503, "false")
     second = run(place.ask(body, once="k"))
     assert (second.status, second.header("x-should-retry")) == (409, "false")
-    assert "tools ran here" in second.message
+    assert "ran tools on the server" in second.message
     assert len(place.clock.ran) == 1
     assert run(place.ask(body, once="another")).status == 200
     assert len(place.clock.ran) == 2
@@ -400,12 +401,12 @@ def test_a_client_that_leaves_cancels_the_tool() -> None:
         await task
         await asyncio.wait_for(tool.cancelled.wait(), 5)
         # What the model said before the tool ran was paid for, whoever left then.
-        (timing,) = place.app.operation.own_numbers().timings.values()
+        (timing,) = place.app.lifecycle.own_counters().timings.values()
         assert (timing.upstream, timing.input_tokens, timing.output_tokens) == (1, 70, 7)
         again = await ask(
             place.app, "POST", "/v1/chat/completions", {**bearer(place.key), "idempotency-key": "k"}, body
         )
-        assert (again.status, "tools ran here" in again.message) == (409, True)
+        assert (again.status, "ran tools on the server" in again.message) == (409, True)
 
     run(leave())
 

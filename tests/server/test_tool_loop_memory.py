@@ -10,11 +10,12 @@ from typing import Any, NamedTuple
 import pytest
 
 import toolspeak as ts
-from tests.server.asgi import Answer, ask, bearer, run
+from tests.cases import check_each
+from tests.server.asgi_client import Answer, ask, bearer, run
 from tests.server.test_tool_loop import Hanging, Place, client_tool, clock_call, message, result_of, said
 from toolspeak.agent.calls import seconds_for
 from toolspeak.core.types import JSONObject, Message, Opaque, Request
-from toolspeak.engine.rounds.loop import Limits
+from toolspeak.engine.rounds.loop import RoundLimits
 from toolspeak.upstreams.scripted import calls
 
 SCHEMA: JSONObject = {"type": "object", "properties": {}}
@@ -140,8 +141,8 @@ def put_back_with(found: str) -> list[Any]:
 
 
 @pytest.mark.requirement("A15")
-@pytest.mark.parametrize("elsewhere", [False, True], ids=["the same process", "another process"])
-@pytest.mark.parametrize("name", FACES)
+@check_each("elsewhere", [False, True], ids=["the same process", "another process"])
+@check_each("name", FACES)
 def test_conversations_whose_calls_have_the_same_ids_keep_what_was_found_apart(name: str, elsewhere: bool) -> None:
     face, listener = FACES[name], Listener()
     place = Place(both(), both(), listener, listener)
@@ -196,7 +197,7 @@ def test_a_call_behind_which_nothing_is_hidden_keeps_its_id() -> None:
     assert [call["id"] for call in message(answer)["tool_calls"]] == ["call_1"]
 
 
-@pytest.mark.parametrize("kept", ["call_1", "call_9"])
+@check_each("kept", ["call_1", "call_9"])
 def test_an_id_that_another_call_has_by_now_is_not_given_back(kept: str) -> None:
     listener = Listener()
     place = Place(both(), listener)
@@ -238,7 +239,7 @@ def test_what_is_said_about_a_call_follows_it_to_its_new_id() -> None:
 def test_a_tool_ends_when_the_time_of_the_answer_is_over() -> None:
     async def talk() -> tuple[Answer, bool]:
         tool, listener = Hanging(), Listener()
-        place = Place(clock_call(), listener, tools=[tool], limits=Limits(seconds=0.05))
+        place = Place(clock_call(), listener, tools=[tool], limits=RoundLimits(seconds=0.05))
         place.loop.tool_seconds = 30.0
         async with asyncio.timeout(5):
             answer = await place.ask({"messages": said()})
@@ -251,7 +252,7 @@ def test_a_tool_ends_when_the_time_of_the_answer_is_over() -> None:
     assert cancelled
 
 
-@pytest.mark.parametrize(
+@check_each(
     ("tool", "answer", "left"),
     [(None, None, None), (3.0, None, 3.0), (3.0, 9.0, 3.0), (9.0, 3.0, 3.0), (None, 3.0, 3.0)],
 )

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import toolspeak as ts
-from tests.server.asgi import run
+from tests.server.asgi_client import run
 from tests.server.test_tool_loop import Place, message, said
 from toolspeak.core.types import JSONObject
 from toolspeak.tools.base import CallContext, ToolOutput

@@ -10,14 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.server.asgi import line
+from tests.server.asgi_client import line
 from toolspeak.config import ServerToolsRow, load
 from toolspeak.core.types import Message, Request, TextPart, ToolCall
 from toolspeak.engine.planning.capabilities import Capabilities
 from toolspeak.engine.planning.strategy import Settings
 from toolspeak.errors import ConfigError
 from toolspeak.key_value import MemoryState
-from toolspeak.server.access.api_keys import Key
+from toolspeak.server.access.api_keys import ApiKey
 from toolspeak.server.access.auth import Caller
 from toolspeak.server.proxy.tool_loop.loop import LoopTools
 from toolspeak.server.proxy.tool_loop.tools import loops_from
@@ -39,9 +39,9 @@ def offered(row: ServerToolsRow) -> list[str]:
 
     async def go() -> None:
         gateway = Gateway([line("up", Scripted(answer))], Capabilities(), MemoryState(), b"secret", loops=made(row))
-        caller = Caller(Key("id", "one"))
+        caller = Caller(ApiKey("id", "one"))
         request = Request("m", (Message("user", (TextPart("Hello?"),)),))
-        turn = await gateway.make(gateway.target(request, caller), request, caller)
+        turn = await gateway.make_turn(gateway.target(request, caller), request, caller)
         async for _ in turn.turn.batches():
             pass
 
@@ -111,7 +111,7 @@ def test_what_cannot_be_is_told_at_the_start(row: ServerToolsRow, told: str, tmp
 def test_a_key_stands_in_one_table_only(tmp_path: Path) -> None:
     row = ServerToolsRow(("one",), ("files",), str(tmp_path))
 
-    with pytest.raises(ConfigError, match="two tables"):
+    with pytest.raises(ConfigError, match="listed in two"):
         loops_from({"a": row, "b": row}, MemoryState(), {})
 
 
@@ -155,9 +155,9 @@ def test_an_mcp_tool_runs_if_the_configuration_calls_it_read_only(tmp_path: Path
         row = ServerToolsRow(("one",), ("mcp:shop",), mcp_config=str(file))
         upstream = line("up", Scripted(both, last), settings=lambda model: Settings(mode="off"))
         gateway = Gateway([upstream], Capabilities(), MemoryState(), b"secret", loops=made(row))
-        caller = Caller(Key("id", "one"))
+        caller = Caller(ApiKey("id", "one"))
         request = Request("m", (Message("user", (TextPart("Add."),)),))
-        turn = await gateway.make(gateway.target(request, caller), request, caller)
+        turn = await gateway.make_turn(gateway.target(request, caller), request, caller)
         async for _ in turn.turn.batches():
             pass
         await gateway.close()
@@ -174,5 +174,5 @@ def test_a_server_that_the_file_does_not_name_is_told(tmp_path: Path) -> None:
     file = tmp_path / "servers.json"
     file.write_text(json.dumps({"mcpServers": {"shop": {"command": "x"}}}))
 
-    with pytest.raises(ConfigError, match="names no server"):
+    with pytest.raises(ConfigError, match="has no server"):
         made(ServerToolsRow(("one",), ("mcp:bank",), mcp_config=str(file)))

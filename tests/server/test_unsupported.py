@@ -8,10 +8,11 @@ import ollama
 import openai
 import pytest
 
-from tests.server.asgi import Parrot, ask, gateway, line, run
-from tests.server.live import Two, live
+from tests.cases import check_each
+from tests.server.asgi_client import Parrot, ask, gateway, line, run
+from tests.server.live_proxy import Two, live
 from toolspeak.server.app import App
-from toolspeak.server.unsupported import refusal
+from toolspeak.server.unsupported import unsupported_error
 
 pytestmark = pytest.mark.requirement("G3")
 
@@ -34,15 +35,15 @@ def answered(method: str, path: str) -> Any:
     return run(ask(App(gateway()), method, path, body=b"{}"))
 
 
-@pytest.mark.parametrize("path", OLLAMA)
+@check_each("path", OLLAMA)
 def test_what_ollama_serves_and_we_do_not_is_501_in_its_shape(path: str):
     answer = answered("DELETE" if path == "delete" else "POST", f"/api/{path}")
     assert answer.status == 501
     assert "/api/chat" in answer.json["error"]
 
 
-@pytest.mark.parametrize("prefix", ["", "/v1"])
-@pytest.mark.parametrize("path", OPENAI)
+@check_each("prefix", ["", "/v1"])
+@check_each("path", OPENAI)
 def test_what_openai_serves_and_we_do_not_is_404_in_its_shape(prefix: str, path: str):
     answer = answered("POST", f"{prefix}/{path}")
     assert answer.status == 404
@@ -51,26 +52,24 @@ def test_what_openai_serves_and_we_do_not_is_404_in_its_shape(prefix: str, path:
     assert "/v1/chat/completions" in error["message"]
 
 
-@pytest.mark.parametrize("path", ["/v1/messages/batches", "/messages/batches", "/v1/complete"])
+@check_each("path", ["/v1/messages/batches", "/messages/batches", "/v1/complete"])
 def test_what_anthropic_serves_and_we_do_not_is_404_in_its_shape(path: str):
     answer = answered("POST", path)
     assert (answer.status, answer.json["type"], answer.json["error"]["type"]) == (404, "error", "not_found_error")
 
 
-@pytest.mark.parametrize(
-    "path", ["/v1beta/models/m:embedContent", "/v1/models/m:batchEmbedContents", "/v1beta/cachedContents"]
-)
+@check_each("path", ["/v1beta/models/m:embedContent", "/v1/models/m:batchEmbedContents", "/v1beta/cachedContents"])
 def test_what_google_serves_and_we_do_not_is_404_in_its_shape(path: str):
     answer = answered("POST", path)
     assert (answer.status, answer.json["error"]["status"]) == (404, "NOT_FOUND")
     assert "generateContent" in answer.json["error"]["message"]
 
 
-@pytest.mark.parametrize(
+@check_each(
     ("path", "error"),
     [
-        ("/v1/v1/messages", {"type": "not_found_error", "message": "nothing is served at /v1/v1/messages"}),
-        ("/v1/v1/chat/completions", {"code": "not_found", "message": "nothing is served at /v1/v1/chat/completions"}),
+        ("/v1/v1/messages", {"type": "not_found_error", "message": "unknown path /v1/v1/messages"}),
+        ("/v1/v1/chat/completions", {"code": "not_found", "message": "unknown path /v1/v1/chat/completions"}),
         ("/v1beta/v1beta/models/m:generateContent", {"status": "NOT_FOUND", "code": 404}),
     ],
 )
@@ -79,10 +78,10 @@ def test_a_base_url_with_a_version_too_many_is_told_so(path: str, error: dict[st
     assert answer.status == 404
     for name, value in error.items():
         assert str(answer.json["error"][name]).startswith(str(value))
-    assert f"leave /{path.split('/')[1]} out of the base URL" in answer.json["error"]["message"]
+    assert f"remove /{path.split('/')[1]} from the base URL" in answer.json["error"]["message"]
 
 
-@pytest.mark.parametrize(
+@check_each(
     ("path", "meant", "shape"),
     [
         ("//v1//messages/", "/v1/messages", {"type": "not_found_error"}),
@@ -91,20 +90,20 @@ def test_a_base_url_with_a_version_too_many_is_told_so(path: str, error: dict[st
 )
 def test_a_slash_too_many_is_told(path: str, meant: str, shape: dict[str, Any]):
     error = answered("POST", path).json["error"]
-    assert f"{meant} is: mind the slashes" in error["message"]
+    assert f"{meant} exists: check the slashes" in error["message"]
     assert shape.items() <= error.items()
 
 
 def test_a_base_url_with_a_version_for_ollama_is_told_so():
-    assert "leave /v1 out of the base URL" in answered("POST", "/v1/api/chat").json["error"]
+    assert "remove /v1 from the base URL" in answered("POST", "/v1/api/chat").json["error"]
 
 
-@pytest.mark.parametrize("path", ["/nowhere", "/v1", "/v1/nowhere", "/api", "/api/nowhere"])
+@check_each("path", ["/nowhere", "/v1", "/v1/nowhere", "/api", "/api/nowhere"])
 def test_nothing_at_all_is_404(path: str):
     assert answered("GET", path).status == 404
 
 
-@pytest.mark.parametrize(
+@check_each(
     ("method", "path", "allowed"),
     [
         ("GET", "/v1/chat/completions", "POST"),
@@ -122,7 +121,7 @@ def test_another_method_of_a_path_is_405_and_says_which(method: str, path: str, 
 
 
 def test_a_thing_that_is_not_there_is_told_in_the_shape_of_its_route():
-    assert refusal("GET", "/v1beta/models/none").shape == "gemini"
+    assert unsupported_error("GET", "/v1beta/models/none").error_protocol == "gemini"
     assert answered("GET", "/v1beta/models/none").json["error"]["code"] == 404
     assert answered("GET", "/v1/models/none").json["error"]["code"] == "not_found"
 
@@ -139,20 +138,20 @@ def test_a_model_is_shown_in_geminis_words_below_its_prefix():
 
 def test_the_sdk_of_openai_does_not_ask_again_for_what_is_not_served():
     with live(Two()) as proxy, openai.OpenAI(base_url=f"{proxy.url}/v1", api_key="x") as client:
-        with pytest.raises(openai.NotFoundError, match="embeddings are not served here"):
+        with pytest.raises(openai.NotFoundError, match="embeddings are not supported"):
             client.embeddings.create(model="m", input="x")
-        with pytest.raises(openai.NotFoundError, match="no response of this id is kept here"):
+        with pytest.raises(openai.NotFoundError, match="no stored response with this id"):
             client.responses.retrieve("resp_1")
 
 
 @pytest.mark.requirement("G4")
-@pytest.mark.parametrize("upstream", ["openai_chat", "ollama", "anthropic"])
+@check_each("upstream", ["openai_chat", "ollama", "anthropic"])
 def test_the_sdk_of_ollama_generates(upstream: str):
     model = Two()
     with live(model, upstream) as proxy, ollama.Client(proxy.url) as client:
         whole = client.generate("m", "Hello?", system="Be brief.", options={"temperature": 0})
         pieces = list(client.generate("m", "And now?", context=whole.context, stream=True))
-        with pytest.raises(ollama.ResponseError, match="embeddings are not served here") as caught:
+        with pytest.raises(ollama.ResponseError, match="embeddings are not supported") as caught:
             client.embed("m", "x")
     assert whole.response
     assert whole.done_reason == "stop"
@@ -164,8 +163,8 @@ def test_the_sdk_of_ollama_generates(upstream: str):
     assert not any(request.tools for request in model.asked)
 
 
-@pytest.mark.parametrize("path", ["/api/chat", "/api/generate"])
-@pytest.mark.parametrize("stream", [True, False])
+@check_each("path", ["/api/chat", "/api/generate"])
+@check_each("stream", [True, False])
 def test_a_model_that_is_elsewhere_need_not_be_loaded(path: str, stream: bool):
     parrot = Parrot()
     app = App(gateway(line("one", parrot)))
@@ -174,7 +173,7 @@ def test_a_model_that_is_elsewhere_need_not_be_loaded(path: str, stream: bool):
     assert parrot.asked == []
 
 
-@pytest.mark.parametrize("path", ["/api/chat", "/api/generate"])
+@check_each("path", ["/api/chat", "/api/generate"])
 def test_a_service_of_ollamas_is_told_to_load(path: str):
     parrot = Parrot("")
     app = App(gateway(line("one", parrot, protocol="ollama")))

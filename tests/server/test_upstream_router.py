@@ -8,16 +8,17 @@ from typing import Any
 import msgspec
 import pytest
 
-from tests.server.asgi import HELLO, Parrot, Team, ask, bearer, gateway, line, run
+from tests.cases import check_each
+from tests.server.asgi_client import HELLO, Parrot, Team, ask, bearer, gateway, line, run
 from toolspeak.config import Secret
 from toolspeak.core.types import Request
 from toolspeak.errors import ConfigError, UpstreamError
-from toolspeak.server.access.api_keys import Key
+from toolspeak.server.access.api_keys import ApiKey
 from toolspeak.server.access.auth import Caller, Credential, Unauthorized
 from toolspeak.server.access.limits import LimitedUpstream
 from toolspeak.server.app import App
 from toolspeak.server.proxy.model_catalogue import UnknownModel
-from toolspeak.server.proxy.upstream_router import Line
+from toolspeak.server.proxy.upstream_router import UpstreamConfig
 from toolspeak.upstreams.base import Batches
 
 CHAT = "/v1/chat/completions"
@@ -38,7 +39,7 @@ def told(app: App, model: str, headers: dict[str, str] | None = None) -> str:
     return answer.json["choices"][0]["message"]["content"]
 
 
-def app_of(*lines: Line, **more: Any) -> App:
+def app_of(*lines: UpstreamConfig, **more: Any) -> App:
     return App(gateway(*lines, **more))
 
 
@@ -55,7 +56,7 @@ def test_a_client_reads_the_name_that_it_asked_for():
     assert run(ask(app, "POST", CHAT, {}, {**HELLO, "model": "fast"})).json["model"] == "fast"
 
 
-@pytest.mark.parametrize(
+@check_each(
     ("target", "body", "shape"),
     [
         (CHAT, HELLO, lambda body: body["error"]["code"]),
@@ -127,12 +128,12 @@ class Dialled:
     def __init__(self) -> None:
         self.keys: list[tuple[str, str]] = []
 
-    def line(self, name: str = "one", **fields: Any) -> Line:
-        def dial(own: Credential | None) -> Parrot:
+    def line(self, name: str = "one", **fields: Any) -> UpstreamConfig:
+        def connect(own: Credential | None) -> Parrot:
             self.keys.append((own.header, own.secret.reveal()) if own is not None else ("", "configured"))
             return Parrot(f"{name}: {self.keys[-1][1]}")
 
-        return line(name, Parrot(), dial=dial, **fields)
+        return line(name, Parrot(), connect=connect, **fields)
 
 
 @pytest.mark.requirement("G6")
@@ -149,7 +150,7 @@ def test_check_demands_a_toolspeak_key_and_sends_the_configured_one():
     for headers in ({}, bearer("sk-own")):
         assert run(ask(team.app, "POST", CHAT, headers, HELLO)).status == 401
     assert told(team.app, "m", bearer(team.key("anna"))) == "one: configured"
-    session = team.access.sessions.exchange(team.access.sessions.code())
+    session = team.access.sessions.exchange(team.access.sessions.new_code())
     assert told(team.app, "m", {"Cookie": f"toolspeak_session={session}"}) == "one: configured"
 
 
@@ -216,8 +217,8 @@ def test_with_keys_of_their_own_clients_are_tenants_too():
 
 
 def test_upstreams_for_clients_are_kept_for_a_bounded_number(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("toolspeak.server.proxy.upstream_router._MOST_FORWARDED", 2)
-    monkeypatch.setattr("toolspeak.server.proxy.upstream_router._MOST_TARGETS", 2)
+    monkeypatch.setattr("toolspeak.server.proxy.upstream_router._MAX_FORWARDED", 2)
+    monkeypatch.setattr("toolspeak.server.proxy.upstream_router._MAX_TARGETS", 2)
     dialled = Dialled()
     team = Team(dialled.line(auth="forward"), required=False)
     for number in (1, 2, 3, 1):
@@ -245,7 +246,7 @@ FIELDS = {
 
 
 @pytest.mark.requirement("R-T1")
-@pytest.mark.parametrize("field", FIELDS)
+@check_each("field", FIELDS)
 def test_a_field_that_would_choose_an_upstream_is_ignored_and_noted(field: str):
     parrot = Parrot()
     team = Team(line("one", parrot), required=False)
@@ -277,7 +278,7 @@ def test_when_all_fail_the_last_ones_word_counts():
     assert run(ask(app, "POST", CHAT, {}, {**HELLO, "model": "a"})).status == 503
 
 
-@pytest.mark.parametrize("fallback", ["nowhere", "near", "near:b"])
+@check_each("fallback", ["nowhere", "near", "near:b"])
 def test_a_fallback_that_leads_nowhere_is_found_at_the_start(fallback: str):
     with pytest.raises(ConfigError, match="cannot fall back"):
         gateway(line("near", Parrot(), fallbacks=(fallback,)))
@@ -287,7 +288,7 @@ def test_a_fallback_that_leads_nowhere_is_found_at_the_start(fallback: str):
 def test_a_clients_key_for_one_upstream_never_falls_to_another():
     far = line("far", Parrot(base_url="http://far.test"), auth="forward")
     for auth in ("forward", "replace"):
-        with pytest.raises(ConfigError, match="a client's key is not for the fallback"):
+        with pytest.raises(ConfigError, match="must not get a client's key"):
             gateway(line("near", Parrot(), auth=auth, fallbacks=("far",)), far)
     dialled = Dialled()
     team = Team(
@@ -305,7 +306,7 @@ def test_a_fallback_for_holders_of_a_key_is_for_them_only():
     refused = run(ask(team.app, "POST", CHAT, {}, HELLO))
     assert refused.status == 401
     # Who reads this looks at the upstream that wants the key, not at the one that was asked.
-    assert "the upstream `far`, which `near` falls back to, is for holders" in refused.message
+    assert "the upstream `far`, which `near` falls back to, requires a toolspeak key" in refused.message
     assert told(team.app, "m", bearer(team.key("anna"))) == "far"
 
 
@@ -362,8 +363,8 @@ def test_everything_dialled_is_closed_at_the_end():
     parrot = Parrot()
     forwarding = line("one", parrot, auth="forward", max_concurrent=5)
     made = gateway(forwarding)
-    target = made.target(Request("m", ()), Caller(own=(Credential("x-api-key", Secret("sk-own")),)))
-    assert isinstance(target.maker.reached.upstream, LimitedUpstream)
+    target = made.target(Request("m", ()), Caller(own_keys=(Credential("x-api-key", Secret("sk-own")),)))
+    assert isinstance(target.maker.resolved.upstream, LimitedUpstream)
     run(made.close())
     assert parrot.closed.is_set()
 
@@ -375,7 +376,7 @@ def test_what_may_not_be_is_told_apart():
     with pytest.raises(Unauthorized):
         made.target(Request("a", ()))
     with pytest.raises(UnknownModel):
-        made.target(Request("a", ()), Caller(Key("id", "anna", ("b",))))
+        made.target(Request("a", ()), Caller(ApiKey("id", "anna", ("b",))))
 
 
 def test_a_gateway_that_is_replaced_ends_with_the_last_request_that_it_answers():
@@ -399,8 +400,8 @@ def test_a_gateway_that_is_replaced_ends_with_the_last_request_that_it_answers()
 
 def test_what_one_caller_may_use_says_nothing_about_another():
     served = gateway(line("near", Parrot(), models=("a", "b")))
-    anna, berta = Caller(Key("1", "anna", ("a",))), Caller(Key("2", "berta", ("b",)))
-    assert served.target(Request("a", ()), anna).maker.reached.model == "a"
+    anna, berta = Caller(ApiKey("1", "anna", ("a",))), Caller(ApiKey("2", "berta", ("b",)))
+    assert served.target(Request("a", ()), anna).maker.resolved.model == "a"
     with pytest.raises(UnknownModel):
         served.target(Request("a", ()), berta)
-    assert served.target(Request("a", ()), anna).maker.reached.model == "a"
+    assert served.target(Request("a", ()), anna).maker.resolved.model == "a"

@@ -9,20 +9,21 @@ from typing import Any
 
 import pytest
 
-from tests.server.asgi import Parrot, gateway, line, run
-from tests.server.players import AT_ONCE, Script, words
+from tests.cases import check_each
+from tests.server.asgi_client import Parrot, gateway, line, run
+from tests.server.scripted_peers import AT_ONCE, Script, words
 from tests.server.test_from_config import CHAT, Running, raw, request_bytes, up
 from toolspeak.key_value import MemoryState
-from toolspeak.server.access.api_keys import Keys
+from toolspeak.server.access.api_keys import ApiKeys
 from toolspeak.server.access.auth import Access
-from toolspeak.server.access.origin_guard import Guard
+from toolspeak.server.access.origin_guard import OriginGuard
 from toolspeak.server.app import App
-from toolspeak.server.http.uvicorn_protocol import CarefulProtocol
+from toolspeak.server.http.uvicorn_protocol import LimitedHttpProtocol
 
 BODY = b'{"model":"m","messages":[{"role":"user","content":"Hello?"}]}'
 
 
-class Hasty(CarefulProtocol):
+class Hasty(LimitedHttpProtocol):
     head_seconds = 0.05
     body_seconds = 0.05
 
@@ -41,7 +42,7 @@ def waiting_for(server: Running) -> list[Any]:
 
 
 @pytest.mark.requirement("R-T11")
-@pytest.mark.parametrize("data", [b"", b"GET / HT", b"GET / HTTP/1.1\r\nHost: localhost\r\nx-slow: "])
+@check_each("data", [b"", b"GET / HT", b"GET / HTTP/1.1\r\nHost: localhost\r\nx-slow: "])
 def test_a_head_that_does_not_come_is_not_waited_for(data: bytes):
     assert on_the_wire(data) == b"HTTP/1.1 408 Request Timeout\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
 
@@ -53,7 +54,7 @@ class Wire(asyncio.Transport):
         super().__init__()
         self.said = b""
         self.closed = False
-        self.protocol = CarefulProtocol(server.config, server.server_state, {})
+        self.protocol = LimitedHttpProtocol(server.config, server.server_state, {})
         self.protocol.connection_made(self)
 
     def write(self, data: Any) -> None:
@@ -102,11 +103,11 @@ BEGINNINGS = {
     "trailers": CHUNKED + b"0\r\nx-slow: ",
     "an extension of a chunk": CHUNKED + b"5;slow=",
 }
-NOBODY_MAY = Guard(Access(Keys(MemoryState()), required=True))
+NOBODY_MAY = OriginGuard(Access(ApiKeys(MemoryState()), required=True))
 A_MEGABYTE = 1024 * 1024
 
 
-def wired(scenario: Callable[[Wire], Awaitable[None]], guard: Guard | None = None) -> None:
+def wired(scenario: Callable[[Wire], Awaitable[None]], guard: OriginGuard | None = None) -> None:
     async def whole() -> None:
         async with up(Running(App(gateway(), guard))) as server:
             wire = Wire(server)
@@ -119,7 +120,7 @@ def wired(scenario: Callable[[Wire], Awaitable[None]], guard: Guard | None = Non
 
 
 @pytest.mark.requirement("R-T11")
-@pytest.mark.parametrize("begun", BEGINNINGS.values(), ids=BEGINNINGS.keys())
+@check_each("begun", BEGINNINGS.values(), ids=BEGINNINGS.keys())
 def test_what_comes_byte_by_byte_has_as_long_as_what_comes_at_once(begun: bytes):
     async def scenario(wire: Wire) -> None:
         wire.hears(begun)
@@ -133,8 +134,8 @@ def test_what_comes_byte_by_byte_has_as_long_as_what_comes_at_once(begun: bytes)
 
 
 @pytest.mark.requirement("R-T11")
-@pytest.mark.parametrize("piece", [b"x" * 100, b"x\r\nx-flood: 0123456789"], ids=["one line", "lines"])
-@pytest.mark.parametrize("begun", BEGINNINGS.values(), ids=BEGINNINGS.keys())
+@check_each("piece", [b"x" * 100, b"x\r\nx-flood: 0123456789"], ids=["one line", "lines"])
+@check_each("begun", BEGINNINGS.values(), ids=BEGINNINGS.keys())
 def test_what_has_no_end_is_not_read(begun: bytes, piece: bytes):
     async def scenario(wire: Wire) -> None:
         wire.hears(begun)
@@ -176,7 +177,7 @@ def test_empty_lines_before_a_request_are_no_way_to_stay():
 
 @pytest.mark.requirement("R-T11", "R-T7")
 def test_what_stands_behind_a_body_is_no_header():
-    keys = Keys(MemoryState())
+    keys = ApiKeys(MemoryState())
     anna = keys.new("anna")[1].encode()
     ends = b"0\r\nx-toolspeak-key: %b\r\nauthorization: Bearer %b\r\n\r\n" % (anna, anna)
 
@@ -188,7 +189,7 @@ def test_what_stands_behind_a_body_is_no_header():
         wire.hears(HEALTH.replace(b"/health", b"/v1/models"))
         assert (await wire.answered(2)).count(b" 401 ") == 2
 
-    wired(scenario, Guard(Access(keys, required=True)))
+    wired(scenario, OriginGuard(Access(keys, required=True)))
 
 
 def test_who_asks_for_a_websocket_is_answered_without_a_line_in_the_log(caplog: pytest.LogCaptureFixture):
@@ -222,7 +223,7 @@ def test_a_body_that_nobody_reads_does_not_keep_a_connection():
 
 @pytest.mark.requirement("R-T11")
 def test_a_body_that_nobody_reads_is_cut_off_without_another_answer():
-    class HastyAtTheEnd(CarefulProtocol):
+    class HastyAtTheEnd(LimitedHttpProtocol):
         rest_seconds = 0.01
 
     data = request_bytes("POST", CHAT, "Host: localhost", body=BODY).replace(b"Connection: close\r\n", b"")[:-5]
@@ -296,8 +297,8 @@ def test_requests_that_come_together_are_answered_one_after_the_other():
 
 
 @pytest.mark.requirement("R-F28", "R-F27")
-@pytest.mark.parametrize("goodbye", ["closed", "half-closed"])
-@pytest.mark.parametrize("more", [b"", chat(False), chat(False) * 3, b"POST /half-a-head HTTP/1.1\r\nHost: lo"])
+@check_each("goodbye", ["closed", "half-closed"])
+@check_each("more", [b"", chat(False), chat(False) * 3, b"POST /half-a-head HTTP/1.1\r\nHost: lo"])
 def test_who_leaves_takes_the_first_request_along_whatever_it_sent_behind(goodbye: str, more: bytes):
     async def scenario() -> None:
         script = Script(words("The weather is fine. " * 20), asyncio.Event())

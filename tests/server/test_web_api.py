@@ -12,24 +12,24 @@ import msgspec
 import pytest
 
 import toolspeak as ts
-from tests.server.asgi import HELLO, Parrot, Team, ask, gateway, line, run
+from tests.cases import check_each
+from tests.server.asgi_client import HELLO, Parrot, Team, ask, gateway, line, run
 from tests.server.test_store_writer import written_to
 from toolspeak.config import Secret
 from toolspeak.core.types import Request, Usage
 from toolspeak.engine.planning.strategy import Settings
 from toolspeak.engine.turn.trace import AttemptTrace, Trace
 from toolspeak.errors import UsageError
-from toolspeak.server.access.origin_guard import Guard
+from toolspeak.server.access.origin_guard import OriginGuard
 from toolspeak.server.app import App
-from toolspeak.server.observe.counters import Numbers
-from toolspeak.server.process.control_file import Door, close_door, doors, open_door
-from toolspeak.server.proxy.exchange import Record
-from toolspeak.server.proxy.request_settings import changed_settings
-from toolspeak.server.recording.entries import Entry
-from toolspeak.server.recording.minute_series import Series
+from toolspeak.server.observe.counters import Counters, MinuteSeries
+from toolspeak.server.process.control_file import ControlFile, remove_control_file, running_servers, write_control_file
+from toolspeak.server.proxy.exchange import RequestRecord
+from toolspeak.server.proxy.request_settings import merge_settings
+from toolspeak.server.recording.entries import RecordingEntry
 from toolspeak.server.recording.recorder import Recorder
-from toolspeak.server.recording.store_writer import Keeper
-from toolspeak.server.recording.views import line as shown_line
+from toolspeak.server.recording.store_writer import StoreWriter
+from toolspeak.server.recording.views import summary as shown_line
 
 CANARY = "sk-canary-canary-canary"
 TOOLS = [{"type": "function", "function": {"name": "clock", "parameters": {"type": "object"}}}]
@@ -43,10 +43,10 @@ class Desk:
 
     def __init__(self, text: str = "Hello.", settings: Settings = FIXED, **fields: Any) -> None:
         self.parrot = Parrot(text)
-        self.guard = Guard()
+        self.guard = OriginGuard()
         self.app = App(gateway(line("one", self.parrot, settings=lambda model: settings)), self.guard, **fields)
         sessions = self.guard.access.sessions
-        self.cookie = {"Cookie": f"toolspeak_session={sessions.exchange(sessions.code())}"}
+        self.cookie = {"Cookie": f"toolspeak_session={sessions.exchange(sessions.new_code())}"}
 
     def ask(self, method: str, path: str, body: Any = b"", **headers: str) -> Any:
         return run(ask(self.app, method, path, {**self.cookie, **headers}, body))
@@ -128,8 +128,8 @@ def test_what_was_refused_is_kept_too():
 @pytest.mark.requirement("R-T2")
 def test_no_key_is_in_what_is_kept_nor_in_what_is_written():
     written: list[Any] = []
-    keeper = Keeper(written_to(written), lambda: [Secret("configured-canary")], gather=0.0)
-    recorder = Recorder(further=keeper)
+    keeper = StoreWriter(written_to(written), lambda: [Secret("configured-canary")], batch_seconds=0.0)
+    recorder = Recorder(sink=keeper)
     desk = Desk(
         f"{CANARY} Bearer canary-1234 configured-canary",
         recorder=recorder,
@@ -137,7 +137,7 @@ def test_no_key_is_in_what_is_kept_nor_in_what_is_written():
     )
     body = {**ASKED, "api_key": "canary-in-a-field", "user": f"{CANARY} tsk-canary-canary ?key=canary"}
     identifier = desk.asked(body, Authorization=f"Bearer {CANARY}", **{"x-api-key": CANARY})
-    keeper.settle()
+    keeper.flush()
     shown = desk.ask("GET", f"/toolspeak/requests/{identifier}").body + desk.ask("GET", "/toolspeak/requests").body
     shown += json.dumps(written).encode()
     assert b"***" in shown
@@ -173,17 +173,17 @@ def test_settings_for_one_request_are_for_who_runs_the_server():
 
 
 def test_what_is_empty_stays_as_it_is():
-    assert changed_settings(FIXED, {"mode": "", "plan": None, "policy": "eager"}) == Settings(
+    assert merge_settings(FIXED, {"mode": "", "plan": None, "policy": "eager"}) == Settings(
         mode="force", marks="fixed", policy="eager"
     )
     with pytest.raises(UsageError):
-        changed_settings(FIXED, {"probe": "startup"})
+        merge_settings(FIXED, {"probe": "startup"})
 
 
 @pytest.mark.requirement("H4")
 def test_a_minute_holds_what_the_numbers_grew_by_in_it():
-    numbers = Numbers()
-    series = Series(lambda: numbers)
+    numbers = Counters()
+    series = MinuteSeries(lambda: numbers)
     labels = ("openai_chat", "m", "inline", "emulated", "200")
     series.tick(600.0)
     numbers.requests[labels] = 2
@@ -220,22 +220,22 @@ def test_browsers_get_the_page_and_clients_a_line():
 def test_a_server_that_runs_is_found_by_its_owner_alone(tmp_path: Path):
     import os
 
-    door = Door("http://127.0.0.1:8788", "token", os.getpid())
-    path = open_door(tmp_path / "servers", 8788, door)
+    door = ControlFile("http://127.0.0.1:8788", "token", os.getpid())
+    path = write_control_file(tmp_path / "servers", 8788, door)
     assert path.stat().st_mode & 0o777 == 0o600
-    assert doors(tmp_path / "servers") == [door]
+    assert running_servers(tmp_path / "servers") == [door]
     path.chmod(0o644)
-    assert doors(tmp_path / "servers") == []  # others could have written it, or read the token
+    assert running_servers(tmp_path / "servers") == []  # others could have written it, or read the token
     path.chmod(0o600)
     path.with_name("9.server").write_text("nonsense")
-    assert doors(tmp_path / "servers") == [door]
-    open_door(tmp_path / "servers", 8788, msgspec.structs.replace(door, pid=1))
-    close_door(path)  # another server's by now
+    assert running_servers(tmp_path / "servers") == [door]
+    write_control_file(tmp_path / "servers", 8788, msgspec.structs.replace(door, pid=1))
+    remove_control_file(path)  # another server's by now
     assert path.exists()
-    open_door(tmp_path / "servers", 8788, door)
-    close_door(path)
+    write_control_file(tmp_path / "servers", 8788, door)
+    remove_control_file(path)
     assert not path.exists()
-    assert doors(tmp_path / "nowhere") == []
+    assert running_servers(tmp_path / "nowhere") == []
 
 
 def test_an_answer_without_an_upstream_is_no_record_of_a_call():
@@ -245,7 +245,7 @@ def test_an_answer_without_an_upstream_is_no_record_of_a_call():
 # ---- bodies that cannot be
 
 
-@pytest.mark.parametrize(
+@check_each(
     ("body", "field"),
     [
         ({"model": 5}, "`model`"),
@@ -267,14 +267,14 @@ def test_a_replay_with_a_field_that_cannot_be_is_refused_by_its_name(body: Any, 
     assert len(desk.ask("GET", "/toolspeak/requests").json["requests"]) == 1  # nothing was asked
 
 
-@pytest.mark.parametrize("model", ["", None])
+@check_each("model", ["", None])
 def test_a_replay_that_names_no_model_asks_the_one_of_then(model: Any):
     desk = Desk()
     answer = desk.ask("POST", f"/toolspeak/requests/{desk.asked()}/replay", {"model": model, "policy": ""})
     assert (answer.status, answer.json["model"], answer.json["changed"]) == (200, "m", {})
 
 
-@pytest.mark.parametrize(
+@check_each(
     ("path", "body", "field"),
     [
         ("probe", {"model": 5}, "`model`"),
@@ -303,7 +303,7 @@ def test_why_there_was_no_call_is_told_as_code_and_as_sentence():
     told = desk.ask("GET", f"/toolspeak/requests/{identifier}").json
     (shown,) = desk.ask("GET", "/toolspeak/requests").json["requests"]
     (candidate,) = told["trace"]["attempts"][0]["candidates"]
-    assert (candidate["reason"], candidate["why"]) == ("unknown_tool", "there is no tool of that name")
+    assert (candidate["reason"], candidate["why"]) == ("unknown_tool", "there is no tool with that name")
     assert told["trace"]["no_call_code"] == shown["no_call_code"] == "unknown_tool"
     assert "unknown_tool" not in told["trace"]["why_no_call"]
     assert shown["why_no_call"] == told["trace"]["why_no_call"] != ""
@@ -322,4 +322,6 @@ def test_a_client_that_left_is_no_error():
 def line_of(status: int, error: str = "", asked: bool = False) -> Any:
     attempt = AttemptTrace("inline", Request("m", ()), "", "", (), (), "error", Usage())
     trace = Trace("inline", "", "", (attempt,) if asked else ())
-    return shown_line(Entry(Record("1", "openai_chat", "m", "inline", 1, (), error, trace), status=status))
+    return shown_line(
+        RecordingEntry(RequestRecord("1", "openai_chat", "m", "inline", 1, (), error, trace), status=status)
+    )

@@ -8,16 +8,17 @@ from typing import Any
 import pytest
 
 import toolspeak as ts
-from tests.server.asgi import Answer, ask, bearer, line, run
+from tests.cases import check_each
+from tests.server.asgi_client import Answer, ask, bearer, line, run
 from tests.server.test_tool_loop import NATIVE, Clock, client_tool, said
 from toolspeak.config import ServerToolsRow
 from toolspeak.config.values import checked_row
 from toolspeak.engine.planning.capabilities import Capabilities
 from toolspeak.errors import ConfigError
 from toolspeak.key_value import MemoryState
-from toolspeak.server.access.api_keys import Keys
+from toolspeak.server.access.api_keys import ApiKeys
 from toolspeak.server.access.auth import Access
-from toolspeak.server.access.origin_guard import Guard
+from toolspeak.server.access.origin_guard import OriginGuard
 from toolspeak.server.app import App
 from toolspeak.server.proxy.tool_loop.loop import LoopTools
 from toolspeak.server.proxy.tool_loop.tools import loops_from
@@ -33,19 +34,19 @@ class Place:
     def __init__(self, *turns: Script, loops: tuple[str, ...] = (PAGE,), tools: Any = None) -> None:
         self.clock = Clock()
         self.upstream = Scripted(*turns)
-        self.keys = Keys(MemoryState())
+        self.keys = ApiKeys(MemoryState())
         self.admin = self.keys.new("root", admin=True)[1]
         self.access = Access(self.keys, required=False)
         made = LoopTools(tools or [self.clock, Clock("dice")])
         lines = [line("up", self.upstream, settings=lambda model: NATIVE)]
         gateway = Gateway(lines, Capabilities(), MemoryState(), b"secret", loops=dict.fromkeys(loops, made))
-        self.app = App(gateway, Guard(self.access))
-        self.link = {"Cookie": f"toolspeak_session={self.access.session(self.access.sessions.code())}"}
+        self.app = App(gateway, OriginGuard(self.access))
+        self.link = {"Cookie": f"toolspeak_session={self.access.begin_session(self.access.sessions.new_code())}"}
 
     @property
     def signed_in(self) -> dict[str, str]:
         """A session that was begun with the admin's key."""
-        return {"Cookie": f"toolspeak_session={self.access.session(self.admin)}"}
+        return {"Cookie": f"toolspeak_session={self.access.begin_session(self.admin)}"}
 
     def ask(self, wanted: Any = None, headers: dict[str, str] | None = None, **body: Any) -> Answer:
         wish = {} if wanted is None else {"x-toolspeak-settings": json.dumps({"server_tools": wanted})}
@@ -90,7 +91,7 @@ def test_only_those_tools_that_it_names_are_offered():
     assert [tool.name for tool in place.upstream.requests[0].tools] == ["dice", "read_more"]
 
 
-@pytest.mark.parametrize("wanted", [None, []])
+@check_each("wanted", [None, []])
 def test_without_a_name_nothing_is_run(wanted: Any):
     place = Place("Hello.")
     place.ask(wanted)

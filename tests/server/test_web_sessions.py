@@ -8,15 +8,15 @@ from typing import Any
 import msgspec
 import pytest
 
-from tests.server.asgi import Parrot, ask, gateway, line, run
+from tests.server.asgi_client import Parrot, ask, gateway, line, run
 from toolspeak.core.types import Message, TextPart
 from toolspeak.engine.rounds.transcript import Answer
 from toolspeak.key_value import MemoryState
-from toolspeak.server.access.api_keys import Keys
+from toolspeak.server.access.api_keys import ApiKeys
 from toolspeak.server.access.auth import Access
-from toolspeak.server.access.origin_guard import Guard
+from toolspeak.server.access.origin_guard import OriginGuard
 from toolspeak.server.app import App
-from toolspeak.server.web.chats import Exchange, asked_and_answered, exchanges
+from toolspeak.server.web.sessions import QuestionAnswer, from_transcript, to_transcript
 from toolspeak.store import open_store
 
 pytest.importorskip("sqlalchemy")
@@ -33,15 +33,15 @@ def exchange(question: str, answer: str = "It is noon.", *calls: dict[str, Any],
 class Desk:
     """A server with a store; started again, it is another one with the same store."""
 
-    def __init__(self, folder: Path, keys: Keys | None = None) -> None:
+    def __init__(self, folder: Path, keys: ApiKeys | None = None) -> None:
         self.url = f"sqlite:///{folder / 'sessions.db'}"
-        self.keys = keys or Keys(MemoryState())
+        self.keys = keys or ApiKeys(MemoryState())
         self.access = Access(self.keys, required=False)
-        self.app = App(gateway(line("one", Parrot())), Guard(self.access), store=self.url)
-        self.link = self.session(self.access.sessions.code())
+        self.app = App(gateway(line("one", Parrot())), OriginGuard(self.access), store=self.url)
+        self.link = self.session(self.access.sessions.new_code())
 
     def session(self, shown: str) -> dict[str, str]:
-        return {"Cookie": f"toolspeak_session={self.access.session(shown)}"}
+        return {"Cookie": f"toolspeak_session={self.access.begin_session(shown)}"}
 
     def ask(self, method: str, path: str, body: Any = b"", who: dict[str, str] | None = None) -> Any:
         return run(ask(self.app, method, path, who or self.link, body))
@@ -193,7 +193,7 @@ def test_what_is_no_question_with_an_answer_is_refused(tmp_path: Path, body: dic
 def test_without_a_store_nothing_is_kept_and_the_page_knows(tmp_path: Path):
     desk = Desk(tmp_path)
     assert desk.ask("GET", "/toolspeak/about").json["keeping"] is True
-    desk.app = App(gateway(line("one", Parrot())), Guard(desk.access))
+    desk.app = App(gateway(line("one", Parrot())), OriginGuard(desk.access))
     assert desk.ask("GET", "/toolspeak/about").json["keeping"] is False
     assert desk.ask("POST", "/toolspeak/sessions", {"exchanges": [exchange("?")]}).status == 400
 
@@ -206,12 +206,12 @@ def test_calls_that_are_odd_are_kept_all_the_same():
     ]
     given = exchange("?", "", *odd, status="interrupted")
 
-    question, answer = asked_and_answered(msgspec.convert(given, Exchange))
+    question, answer = to_transcript(msgspec.convert(given, QuestionAnswer))
     calls = answer.rounds[0].calls
     assert [each.call.arguments for each in calls] == [{"arguments": "{not json"}, {"arguments": "[1]"}, {}]
     assert len({each.call.id for each in calls}) == 3
     assert [each.result is None for each in calls] == [False, False, True]
-    (shown,) = exchanges([question, answer])
+    (shown,) = from_transcript([question, answer])
     assert isinstance(shown, dict)
     told: Any = shown["answer"]
     assert told["status"] == "interrupted"

@@ -10,16 +10,16 @@ from typing import Any
 
 import pytest
 
-from tests.server.asgi import HELLO, Parrot, ask, gateway, line, run
+from tests.server.asgi_client import HELLO, Parrot, ask, gateway, line, run
 from tests.server.test_web_api import ASKED, CANARY, FIXED
 from tests.server.test_workers import CHAT, Fleet, Story, fleet
 from tests.server.test_workers import run as run_bounded
-from tests.upstreams.loopback import serving
-from toolspeak.server.access.origin_guard import Guard
+from tests.upstreams.loopback_server import serving
+from toolspeak.server.access.origin_guard import OriginGuard
 from toolspeak.server.app import App
+from toolspeak.server.observe.counters import MinuteRow, merge_rows
 from toolspeak.server.process import worker_rpc as neighbours
-from toolspeak.server.process.worker_rpc import Neighbours
-from toolspeak.server.recording.minute_series import Row, summed
+from toolspeak.server.process.worker_rpc import WorkerRpc
 from toolspeak.server.web import requests as page_requests
 from toolspeak.server.web.models import latest
 
@@ -30,17 +30,17 @@ class Pair:
     """Two workers of one server, in one process: both know the same sessions."""
 
     def __init__(self, folder: Path, auth: str = "replace", **fields: Any) -> None:
-        guard = Guard()
+        guard = OriginGuard()
         sessions = guard.access.sessions
         self.folder = folder
         self.parrot = Parrot("Hello.")
         one = line("one", self.parrot, settings=lambda model: FIXED, auth=auth)
         self.apps = [App(gateway(one), guard, **fields) for _ in range(2)]
-        self.cookie = {"Cookie": f"toolspeak_session={sessions.exchange(sessions.code())}"}
+        self.cookie = {"Cookie": f"toolspeak_session={sessions.exchange(sessions.new_code())}"}
 
     async def __aenter__(self) -> Pair:
         for place, app in enumerate(self.apps):
-            await app.meet(self.folder, place)
+            await app.join_workers(self.folder, place)
         return self
 
     async def __aexit__(self, *exc: object) -> None:
@@ -66,8 +66,8 @@ def two_processes(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(page_requests.os, "getpid", lambda: me)
         return real(self, after)
 
-    real = page_requests.RequestsDesk._told  # pyright: ignore[reportPrivateUsage]
-    monkeypatch.setattr(page_requests.RequestsDesk, "_told", told)
+    real = page_requests.RequestsApi._own_requests  # pyright: ignore[reportPrivateUsage]
+    monkeypatch.setattr(page_requests.RequestsApi, "_own_requests", told)
 
 
 @pytest.mark.requirement("H3")
@@ -160,7 +160,12 @@ def test_minutes_and_probes_are_those_of_all_workers(tmp_path: Path):
 
 
 def test_rows_of_one_minute_and_model_are_one():
-    told = summed([[Row(120, "m", 2, added=0.5), Row(60, "m", 1)], [Row(120, "m", 3, added=0.25), Row(120, "n", 1)]])
+    told = merge_rows(
+        [
+            [MinuteRow(120, "m", 2, added=0.5), MinuteRow(60, "m", 1)],
+            [MinuteRow(120, "m", 3, added=0.25), MinuteRow(120, "n", 1)],
+        ]
+    )
     assert [(row.minute, row.model, row.requests, row.added) for row in told] == [
         (60, "m", 1, 0.0),
         (120, "m", 5, 0.75),
@@ -191,24 +196,24 @@ async def echo(what: str, about: Any) -> Any:
 
 
 def test_who_is_gone_is_left_out_and_who_is_late_is_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(neighbours, "_PATIENCE", 0.05)
+    monkeypatch.setattr(neighbours, "_TIMEOUT_SECONDS", 0.05)
 
     async def never(what: str, about: Any) -> Any:
         await asyncio.Event().wait()
 
     async def work() -> None:
-        here, there, slow = (Neighbours(tmp_path, place, way) for place, way in enumerate((echo, echo, never)))
+        here, there, slow = (WorkerRpc(tmp_path, place, way) for place, way in enumerate((echo, echo, never)))
         for each in (here, there, slow):
             await each.listen()
-        assert await here.ask("lines", {"a": 1}) == ([{"what": "lines", "a": 1}], 1)
+        assert await here.call_others("lines", {"a": 1}) == ([{"what": "lines", "a": 1}], 1)
         await slow.close()
-        assert await here.ask("lines", {}) == ([{"what": "lines"}], 0)
+        assert await here.call_others("lines", {}) == ([{"what": "lines"}], 0)
         (tmp_path / "7.ask").touch()  # as one that was killed leaves it
-        assert await here.ask("lines", {}) == ([{"what": "lines"}], 0)
-        again = Neighbours(tmp_path, 1, echo)  # which takes the place of another
+        assert await here.call_others("lines", {}) == ([{"what": "lines"}], 0)
+        again = WorkerRpc(tmp_path, 1, echo)  # which takes the place of another
         await there.close()
         await again.listen()
-        assert await here.ask("lines", {}) == ([{"what": "lines"}], 0)
+        assert await here.call_others("lines", {}) == ([{"what": "lines"}], 0)
         for each in (here, again):
             await each.close()
 
@@ -221,15 +226,15 @@ def test_one_that_fails_is_left_out_and_logged(tmp_path: Path, caplog: pytest.Lo
         raise RuntimeError("no")
 
     async def work() -> None:
-        here, there = Neighbours(tmp_path, 0, echo), Neighbours(tmp_path, 1, broken)
+        here, there = WorkerRpc(tmp_path, 0, echo), WorkerRpc(tmp_path, 1, broken)
         await here.listen()
         await there.listen()
-        assert await here.ask("lines", {}) == ([], 0)
+        assert await here.call_others("lines", {}) == ([], 0)
         await here.close()
         await there.close()
 
     run(work())
-    assert "another worker could not be answered" in caplog.text
+    assert "a call of another worker failed" in caplog.text
 
 
 @pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="the system has no short way to a folder")
@@ -238,10 +243,10 @@ def test_a_folder_with_a_long_path_will_do(tmp_path: Path):
     folder.mkdir()
 
     async def work() -> None:
-        here, there = Neighbours(folder, 0, echo), Neighbours(folder, 1, echo)
+        here, there = WorkerRpc(folder, 0, echo), WorkerRpc(folder, 1, echo)
         await here.listen()
         await there.listen()
-        assert await here.ask("lines", {}) == ([{"what": "lines"}], 0)
+        assert await here.call_others("lines", {}) == ([{"what": "lines"}], 0)
         await here.close()
         await there.close()
 
@@ -251,13 +256,13 @@ def test_a_folder_with_a_long_path_will_do(tmp_path: Path):
 
 def test_a_worker_that_cannot_be_asked_still_works(tmp_path: Path, caplog: pytest.LogCaptureFixture):
     async def work() -> None:
-        here = Neighbours(tmp_path / "nowhere", 0, echo)
+        here = WorkerRpc(tmp_path / "nowhere", 0, echo)
         await here.listen()
-        assert await here.ask("lines", {}) == ([], 0)
+        assert await here.call_others("lines", {}) == ([], 0)
         await here.close()
 
     run(work())
-    assert "cannot ask this one" in caplog.text
+    assert "cannot listen for calls" in caplog.text
 
 
 # ---- as they really run

@@ -13,12 +13,11 @@ from pathlib import Path
 import pytest
 
 from tests.server.test_metrics import samples
-from tests.upstreams.loopback import Heard, Server, chunked, head, serving
+from tests.upstreams.loopback_server import Heard, Server, chunked, head, serving
 from toolspeak.errors import UsageError
 from toolspeak.key_value import FileState
-from toolspeak.server.access.api_keys import Keys
-from toolspeak.server.observe.counters import Numbers
-from toolspeak.server.observe.worker_counters import Board
+from toolspeak.server.access.api_keys import ApiKeys
+from toolspeak.server.observe.counters import Counters, WorkerCounters
 from toolspeak.server.process.workers import Workers
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="the system tells nothing of processes")
@@ -73,7 +72,7 @@ class Fleet:
 async def fleet(home: Path, upstream: Server, *flags: str) -> AsyncIterator[Fleet]:
     """Two workers in front of a service, configured by a file in `home`."""
     configure(home, upstream, "m")
-    key = Keys(FileState(home / "state.json")).new("root", admin=True)[1]
+    key = ApiKeys(FileState(home / "state.json")).new("root", admin=True)[1]
     environment = {"HOME": str(home), "TOOLSPEAK_CONFIG": str(home / "config.toml"), "PATH": os.environ["PATH"]}
     environment["TMPDIR"] = str(home)
     environment["TOOLSPEAK_STATE_FILE"] = str(home / "state.json")
@@ -143,7 +142,7 @@ def left_behind(folder: Path) -> list[Path]:
 
 def told(folder: Path) -> int:
     """How many requests the workers have told each other of."""
-    boards = [Board(path, -1) for path in left_behind(folder)]
+    boards = [WorkerCounters(path, -1) for path in left_behind(folder)]
     return sum(sum(numbers.requests.values()) for board in boards for numbers in board.others())
 
 
@@ -266,17 +265,17 @@ def test_there_are_some_workers_and_not_too_many(count: int):
 
 
 def test_a_board_shows_the_others_and_goes_on_from_the_one_before(tmp_path: Path):
-    first, second = Board(tmp_path, 0), Board(tmp_path, 1)
-    assert first.before() == Numbers()
-    numbers = Numbers(responses={("health", "200"): 3}, gauges={"toolspeak_workers": 1.0})
+    first, second = WorkerCounters(tmp_path, 0), WorkerCounters(tmp_path, 1)
+    assert first.load_previous() == Counters()
+    numbers = Counters(responses={("health", "200"): 3}, gauges={"toolspeak_workers": 1.0})
     first.publish(numbers)
     assert first.others() == ()
     assert second.others() == (numbers,)
-    assert Board(tmp_path, 0).before() == Numbers(responses={("health", "200"): 3})
+    assert WorkerCounters(tmp_path, 0).load_previous() == Counters(responses={("health", "200"): 3})
     (tmp_path / "7.numbers").write_bytes(b"nonsense")
     assert second.others() == (numbers,)
 
 
-def test_a_board_that_cannot_be_written_stops_nobody(tmp_path: Path, caplog: pytest.LogCaptureFixture):
-    Board(tmp_path / "gone", 0).publish(Numbers())
-    assert "could not be told" in caplog.text
+def test_counters_that_cannot_be_published_stop_no_request(tmp_path: Path, caplog: pytest.LogCaptureFixture):
+    WorkerCounters(tmp_path / "gone", 0).publish(Counters())
+    assert "cannot publish the counters" in caplog.text

@@ -30,7 +30,8 @@ _PATIENCE = 60.0
 def _binaries() -> Path:
     found = shutil.which("initdb")
     folders = sorted(Path("/usr/lib/postgresql").glob("*/bin"))
-    return Path(found).parent if found else folders[-1]
+    # A link in another folder may not have the other programs beside it.
+    return Path(found).resolve().parent if found else folders[-1]
 
 
 def _nobody() -> pwd.struct_passwd | None:

@@ -14,14 +14,14 @@ from toolspeak.config import load
 from toolspeak.core.types import Message, Request, Tool, ToolCall, ToolResult
 from toolspeak.engine.planning.strategy import Settings
 from toolspeak.errors import ConfigError, StoreError
-from toolspeak.key_value import FileState, MemoryState, SharedState, near_state, open_memory, open_state
-from toolspeak.runtime.tool_memory import Conversation
-from toolspeak.server.access.api_keys import Keys
-from toolspeak.server.proxy.response_store import Kept, Stored
+from toolspeak.key_value import FileState, MemoryState, SharedState, cached_state, open_memory, open_state
+from toolspeak.runtime.tool_memory import ToolMemory
+from toolspeak.server.access.api_keys import ApiKeys
+from toolspeak.server.proxy.response_store import ResponseStore, StoredResponse
 from toolspeak.store import cached_key_value as shared
-from toolspeak.store.cached_key_value import Memory, Near
+from toolspeak.store.cached_key_value import CachedKeyValue, WriteBehindKeyValue
 from toolspeak.store.database import Database
-from toolspeak.store.sql_key_value import SqlState
+from toolspeak.store.sql_key_value import SqlKeyValue
 
 
 class Hand:
@@ -33,7 +33,7 @@ class Hand:
         return self.now
 
 
-class Away(SqlState):
+class Away(SqlKeyValue):
     """A database that can be made to fail, or to take its time, and counts who asks in which thread."""
 
     def __init__(self, url: str) -> None:
@@ -74,10 +74,10 @@ def _wait(holds: Any) -> None:
 
 def test_keys_of_a_shared_state_are_found_without_asking_the_database_each_time(url: str):
     far, clock = Away(url), Hand()
-    given = Keys(far)
+    given = ApiKeys(far)
     _, anna = given.new("anna")
-    near = Near(far, clock)
-    served = Keys(near)
+    near = CachedKeyValue(far, clock)
+    served = ApiKeys(near)
     key = served.find(anna)
     assert key is not None
     assert key.name == "anna"
@@ -94,14 +94,14 @@ def test_keys_of_a_shared_state_are_found_without_asking_the_database_each_time(
     far.away = True
     clock.now += 2.0
     assert served.find(berta) is not None
-    _wait(lambda: not near._renewing)  # pyright: ignore[reportPrivateUsage]
+    _wait(lambda: not near._refreshing)  # pyright: ignore[reportPrivateUsage]
     assert served.find(berta) is not None
     far.close()
 
 
 def test_a_copy_is_written_here_at_once_and_in_the_database_soon(url: str):
-    far = SqlState(Database(url))
-    near = Near(far)
+    far = SqlKeyValue(Database(url))
+    near = CachedKeyValue(far)
     near.put("probe/x", {"a": 1}, 3600.0)
     assert near.get("probe/x") == {"a": 1}
     assert near.keys("probe/") == ["probe/x"]
@@ -131,7 +131,7 @@ RESULT = Request(
 
 def test_a_conversation_goes_on_in_another_process_without_waiting_in_the_loop(url: str):
     one, two = Away(url), Away(url)
-    first, second = Conversation(Memory(one)), Conversation(Memory(two))
+    first, second = ToolMemory(WriteBehindKeyValue(one)), ToolMemory(WriteBehindKeyValue(two))
 
     async def converse() -> None:
         first.remember("anna", ASKED, ["call_1"])
@@ -152,10 +152,10 @@ def test_a_conversation_goes_on_in_another_process_without_waiting_in_the_loop(u
 
 
 def test_without_having_been_warmed_it_is_looked_up(url: str):
-    far = SqlState(Database(url))
+    far = SqlKeyValue(Database(url))
     far.put("items/anna/x", {"a": 1})
-    assert Conversation(Memory(far)).item("anna", "x") == {"a": 1}
-    memory = Memory(far)
+    assert ToolMemory(WriteBehindKeyValue(far)).item("anna", "x") == {"a": 1}
+    memory = WriteBehindKeyValue(far)
     assert memory.setdefault("a", 1) == 1
     memory.put("b", 2)
     run(memory.settle())
@@ -168,7 +168,7 @@ def test_without_having_been_warmed_it_is_looked_up(url: str):
 @pytest.mark.requirement("R-F40")
 def test_while_the_database_is_away_a_process_remembers_for_itself(url: str, caplog: pytest.LogCaptureFixture):
     far = Away(url)
-    conversation = Conversation(Memory(far))
+    conversation = ToolMemory(WriteBehindKeyValue(far))
     far.away = True
 
     async def converse() -> None:
@@ -180,7 +180,7 @@ def test_while_the_database_is_away_a_process_remembers_for_itself(url: str, cap
 
     run(converse())
     assert "by this process only" in caplog.text
-    assert "cannot be looked up" in caplog.text
+    assert "cannot read earlier turns" in caplog.text
     far.close()
 
 
@@ -188,10 +188,10 @@ def test_while_the_database_is_away_a_process_remembers_for_itself(url: str, cap
 def test_an_answer_does_not_wait_for_ever_for_what_is_remembered(
     url: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(shared, "_SETTLED_WITHIN", 0.02)
-    monkeypatch.setattr(shared, "_MOST_WAITING", 1)
+    monkeypatch.setattr(shared, "_FLUSH_TIMEOUT", 0.02)
+    monkeypatch.setattr(shared, "_MAX_PENDING_WRITES", 1)
     far = Away(url)
-    memory = Memory(far)
+    memory = WriteBehindKeyValue(far)
     far.gate.clear()
 
     async def converse() -> None:
@@ -201,7 +201,7 @@ def test_an_answer_does_not_wait_for_ever_for_what_is_remembered(
 
     run(converse())
     far.gate.set()
-    assert "takes long" in caplog.text
+    assert "the database is slow" in caplog.text
     _wait(lambda: (far.get("a"), far.get("b")) == (1, 2))  # both: who writes later opens what was closed
     far.close()
 
@@ -211,7 +211,7 @@ def test_other_states_are_not_shared(tmp_path: Path):
     assert not isinstance(FileState(tmp_path / "state.json"), SharedState)
 
     async def nothing() -> None:
-        conversation = Conversation(MemoryState())
+        conversation = ToolMemory(MemoryState())
         await conversation.warm("anna", RESULT.messages, ["b"])
         await conversation.settle()
 
@@ -227,9 +227,9 @@ def test_a_store_that_is_named_holds_the_state_of_everybody(tmp_path: Path):
     config = load(env=env, cwd=tmp_path)
     assert config.store == url
     assert config.state() is open_state(url)
-    assert config.state(near=True) is near_state(url)
+    assert config.state(cached=True) is cached_state(url)
     assert config.memory() is open_memory(url)
-    assert config.secret(config.state()) == load(env=env, cwd=tmp_path).secret(config.state(near=True))
+    assert config.secret(config.state()) == load(env=env, cwd=tmp_path).secret(config.state(cached=True))
     open_state(url).close()  # type: ignore[attr-defined]
 
 
@@ -237,7 +237,7 @@ def test_without_one_sessions_are_in_the_data_folder_and_nothing_is_shared(tmp_p
     config = load(env={"HOME": str(tmp_path)}, cwd=tmp_path)
     assert config.store == f"sqlite:///{tmp_path}/.local/share/toolspeak/sessions.db"
     assert isinstance(config.state(), FileState)
-    assert isinstance(config.state(near=True), FileState)
+    assert isinstance(config.state(cached=True), FileState)
     assert isinstance(config.memory(), MemoryState)
     moved = load(env={"HOME": str(tmp_path), "XDG_DATA_HOME": "/data"}, cwd=tmp_path)
     assert moved.store == "sqlite:////data/toolspeak/sessions.db"
@@ -249,7 +249,7 @@ def test_the_password_of_a_store_is_not_shown_and_no_foreign_file_sets_it(tmp_pa
     config = load(env={"HOME": str(tmp_path)}, cwd=tmp_path)
     assert "evil" not in config.store
     config = load(env={"HOME": str(tmp_path), "TOOLSPEAK_STORE": "postgresql://anna:very-secret@db/x"}, cwd=tmp_path)
-    [shown] = [setting.value for setting in config.shown() if setting.name == "store"]
+    [shown] = [setting.value for setting in config.effective_settings() if setting.name == "store"]
     assert shown == "postgresql://<redacted>@db/x"
 
 
@@ -265,17 +265,17 @@ def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch):
 
 @pytest.mark.requirement("G5")
 def test_a_response_that_is_deleted_at_one_server_is_gone_at_the_other(url: str):
-    far = [SqlState(Database(url)) for _ in range(2)]
-    here, there = (Conversation(Memory(each)) for each in far)
-    one, two = Stored(here, "anna"), Stored(there, "anna")
-    kept = Kept([], [{"id": "msg_1"}], [], {"id": "resp_1"})
+    far = [SqlKeyValue(Database(url)) for _ in range(2)]
+    here, there = (ToolMemory(WriteBehindKeyValue(each)) for each in far)
+    one, two = ResponseStore(here, "anna"), ResponseStore(there, "anna")
+    kept = StoredResponse([], [{"id": "msg_1"}], [], {"id": "resp_1"})
 
     async def scenario() -> None:
-        one.keep("resp_1", kept)
+        one.put("resp_1", kept)
         await here.settle()
-        assert await two.now("resp_1") == await one.now("resp_1") == kept
-        await two.forget("resp_1", kept)
-        assert await one.now("resp_1") is None  # although it was given there, and was at hand
+        assert await two.current("resp_1") == await one.current("resp_1") == kept
+        await two.delete("resp_1", kept)
+        assert await one.current("resp_1") is None  # although it was given there, and was at hand
 
     run(scenario())
     for each in far:

@@ -19,12 +19,13 @@ import pytest
 import sqlalchemy as sa
 from sqlalchemy import event
 
+from tests.cases import check_each
 from tests.store import postgres
 from tests.store.test_journal import run
 from toolspeak.core.types import Message, TextPart
 from toolspeak.errors import ConfigError, StoreDamagedError, StoreError, StoreFullError
+from toolspeak.store import database as database_module
 from toolspeak.store import db_engines as engines
-from toolspeak.store import migrate as migrate_module
 from toolspeak.store import schema
 from toolspeak.store.database import Database
 from toolspeak.store.sessions import Store
@@ -35,13 +36,13 @@ ROOT = Path(__file__).parents[2]
 # ---- URLs
 
 
-@pytest.mark.parametrize(
+@check_each(
     ("url", "said"),
     [
-        ("", "not the URL of a database"),
-        ("/var/store.db", "not the URL of a database"),
-        ("mysql://root@localhost/x", "kind `mysql`"),
-        ("sqlite://relative/store.db", "names a host"),
+        ("", "invalid database URL"),
+        ("/var/store.db", "invalid database URL"),
+        ("mysql://root@localhost/x", "unsupported database `mysql`"),
+        ("sqlite://relative/store.db", "must not name a host"),
     ],
 )
 def test_a_url_that_cannot_be_used_says_which_can(url: str, said: str):
@@ -116,7 +117,7 @@ def test_migrations_make_the_tables_that_the_code_knows(url: str):
 
 
 def test_the_newest_revision_is_the_one_that_the_code_knows():
-    revisions = sorted(Path(migrate_module.__file__).parent.glob("migrations/versions/*.py"))
+    revisions = sorted(Path(database_module.__file__).parent.glob("migrations/versions/*.py"))
     assert revisions[-1].name.startswith(schema.HEAD)
 
 
@@ -139,7 +140,7 @@ def test_a_newer_store_is_refused_and_left_as_it_is(url: str):
 
 @pytest.mark.requirement("R-F41")
 def test_a_migration_that_fails_leaves_nothing_behind(url: str, monkeypatch: pytest.MonkeyPatch):
-    real = migrate_module.migrate
+    real = database_module.migrate
 
     def failing(connection: sa.Connection) -> None:
         real(connection)
@@ -189,7 +190,7 @@ def test_a_full_disk_is_a_typed_error_and_is_recovered_from_without_a_restart(tm
     pages = store.database.read(lambda connection: connection.exec_driver_sql("PRAGMA page_count").scalar())
     assert pages is not None
     _limit(store.database, pages + 2)
-    with pytest.raises(StoreFullError, match="no room left") as caught:
+    with pytest.raises(StoreFullError, match="no space left") as caught:
         run(_say(store, "x" * 100_000, session))
     assert caught.value.status == 507
     assert len(store.entries(session)) == 1  # nothing half visible, and reading goes on

@@ -11,12 +11,12 @@ import pytest
 import sqlalchemy as sa
 
 from toolspeak.core.types import Message, Note, TextPart, ToolCall, ToolResult, Usage
-from toolspeak.engine.rounds.transcript import Answer, CallRecord, Round, answered
+from toolspeak.engine.rounds.transcript import Answer, CallRecord, Round, with_result
 from toolspeak.errors import NoSessionError, SessionBusyError, UsageError
 from toolspeak.store import journal as journal_module
 from toolspeak.store.journal import SqlJournal
 from toolspeak.store.schema import leases, pieces
-from toolspeak.store.session_interface import Sessions
+from toolspeak.store.session_interface import SessionStore
 from toolspeak.store.sessions import Store
 
 ASKED = Message("user", (TextPart("What is the weather?"),))
@@ -137,8 +137,8 @@ def test_what_a_crash_leaves_behind_is_repaired_when_the_session_is_opened(store
     first, second, last = answer.rounds[0].calls
     assert first == msgspec.structs.replace(FIRST, state="finished", result=RESULT, seconds=0.25)
     # How far each had got is still to be seen, so that nothing that changes the world runs twice.
-    assert second == answered(msgspec.structs.replace(SECOND, state="started"))
-    assert last == answered(third)
+    assert second == with_result(msgspec.structs.replace(SECOND, state="started"))
+    assert last == with_result(third)
     assert second.result.error and "may or may not" in second.result.content
     assert last.result.error and "not run" in last.result.content
 
@@ -177,7 +177,7 @@ def test_an_answer_that_is_ended_with_open_calls_gives_them_a_result(store: Stor
     [answer] = store.entries(run(converse()))
     assert isinstance(answer, Answer)
     started = msgspec.structs.replace(SECOND, state="started")
-    assert answer == Answer("", (Round("I look.", (answered(FIRST), answered(started))),), "interrupted")
+    assert answer == Answer("", (Round("I look.", (with_result(FIRST), with_result(started))),), "interrupted")
 
 
 def test_an_answer_that_nobody_ended_is_interrupted_by_the_next(store: Store):
@@ -209,11 +209,11 @@ def test_a_call_is_started_once_and_finished_once(store: Store):
             with pytest.raises(UsageError, match="not planned"):
                 await journal.start(wrong)
         await journal.finish(RESULT, 0.0)
-        with pytest.raises(UsageError, match="has a result"):
+        with pytest.raises(UsageError, match="already has a result"):
             await journal.finish(RESULT, 0.0)
         # One that nobody consented to has a result without having run.
         await journal.finish(ToolResult("c2", "refused", "pay", error=True), 0.0)
-        with pytest.raises(UsageError, match="not running"):
+        with pytest.raises(UsageError, match="must not be `running`"):
             await journal.end(Answer(status="running"))
         await journal.close()
         await journal.close()
@@ -386,5 +386,5 @@ def test_nobody_opens_a_session_of_another_owner(store: Store):
 
 
 def test_a_store_is_what_an_agent_takes_for_sessions(store: Store):
-    sessions: Sessions = store
+    sessions: SessionStore = store
     assert sessions

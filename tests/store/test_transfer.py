@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from tests.cases import check_each
 from tests.store.test_journal import ASKED, FIRST, ROUND, run
 from tests.store.test_sessions import HOSTILE, begun
 from toolspeak.core.types import Media, Message, Note, TextPart, ToolResult, Usage
@@ -97,23 +98,23 @@ def test_many_sessions_are_written_without_all_of_them_at_hand(store: Store, mon
     assert set(found) == ids
 
 
-@pytest.mark.parametrize(
+@check_each(
     ("lines", "said"),
     [
-        (["{}"], "no export"),
+        (["{}"], "not an export"),
         (["["], "line 1 is not JSON"),
         (["[]"], "line 1 is not an object"),
-        ([json.dumps({"format": FORMAT, "version": 2})], "newer version"),
+        ([json.dumps({"format": FORMAT, "version": 2})], "newer format"),
         ([json.dumps({"format": FORMAT})], "line 1: `version` must be"),
         ([json.dumps({"format": FORMAT, "version": -5})], "line 1: `version` must be"),
         ([json.dumps({"format": FORMAT, "version": True})], "line 1: `version` must be"),
-        ([HEAD, '{"message": {"role": "user"}}'], "belongs to no session"),
-        ([HEAD, '{"session": {}}'], "line 2 cannot be understood"),
+        ([HEAD, '{"message": {"role": "user"}}'], "comes before the first session"),
+        ([HEAD, '{"session": {}}'], "line 2 is invalid"),
         ([HEAD, '{"session": {"id": "../etc"}}'], "line 2: `session.id`.*no session"),
         ([HEAD, '{"session": {"id": ""}}'], "line 2: `session.id`"),
-        ([HEAD, '{"session": {"id": "a1", "created": NaN}}'], "line 2: `session.created` is not a number"),
-        ([HEAD, '{"session": {"id": "a1", "updated": Infinity}}'], "line 2: `session.updated` is not a number"),
-        ([HEAD, '{"session": {"id": "a1", "updated": 1e999}}'], "line 2: `session.updated` is not a number"),
+        ([HEAD, '{"session": {"id": "a1", "created": NaN}}'], "line 2: `session.created` is not a finite number"),
+        ([HEAD, '{"session": {"id": "a1", "updated": Infinity}}'], "line 2: `session.updated` is not a finite number"),
+        ([HEAD, '{"session": {"id": "a1", "updated": 1e999}}'], "line 2: `session.updated` is not a finite number"),
         ([HEAD, '{"session": {"id": "a1", "about": {"a": [1, NaN]}}}'], r"line 2: `session.about.a\[1\]` is not"),
         ([HEAD, '{"session": {"id": "a1", "updated": 1e300}}'], "line 2: `session.updated` must be from 0"),
         ([HEAD, '{"session": {"id": "a1", "created": -1e300}}'], "line 2: `session.created` must be from 0"),
@@ -129,7 +130,7 @@ def test_many_sessions_are_written_without_all_of_them_at_hand(store: Store, mon
             r"line 3: `answer.rounds\[0\].calls\[0\].seconds` must be",
         ),
         ([HEAD, '{"session": {"id": "a1"}}', '{"riddle": 1}'], "line 3 is neither"),
-        ([HEAD, '{"session": {"id": "a1"}}', '{"message": {"role": "nobody"}}'], "line 3 cannot be understood"),
+        ([HEAD, '{"session": {"id": "a1"}}', '{"message": {"role": "nobody"}}'], "line 3 is invalid"),
         ([HEAD, '{"session": {"id": "a1"}}', "[" * 100_000], "line 3 is not JSON"),
     ],
 )

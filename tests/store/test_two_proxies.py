@@ -19,8 +19,8 @@ from typing import Any
 
 import pytest
 
-from tests.server.live import CALLS, DESCRIPTIONS, PATIENCE, QUESTION, RESULTS, SCHEMAS, Two, service
-from tests.upstreams.loopback import Heard, chunked, head, serving
+from tests.server.live_proxy import CALLS, DESCRIPTIONS, PATIENCE, QUESTION, RESULTS, SCHEMAS, Two, service
+from tests.upstreams.loopback_server import Heard, chunked, head, serving
 
 pytestmark = pytest.mark.system("postgresql")
 

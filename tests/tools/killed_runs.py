@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import Any
 
 from toolspeak.tools import processes
-from toolspeak.tools.processes import Limits, Stop, limited, run_process
-from toolspeak.tools.sandbox import Inside, Sandbox
+from toolspeak.tools.processes import ProcessLimits, StopSignal, limit_command, run_process
+from toolspeak.tools.sandbox import Sandbox, SandboxedCommand
 
 #: Seconds for what was killed to be gone; without a guard, for the control to be sure.
 PATIENCE = {"sandbox": 20.0, "plain": 20.0, "unguarded": 2.0}
@@ -43,11 +43,11 @@ def without_guard() -> None:
 
     def begin(watch: Any) -> None:
         for _ in range(2):
-            processes.go_ahead(watch._word)
+            processes.release(watch._stdin)
         os.kill(os.getpid(), signal.SIGKILL)
 
-    processes.Guard = NoGuard  # type: ignore[misc,assignment]  # pyright: ignore
-    processes._Watch._begin = begin  # type: ignore[method-assign]  # pyright: ignore
+    processes.OrphanKiller = NoGuard  # type: ignore[misc,assignment]  # pyright: ignore
+    processes._ProcessRun._begin = begin  # type: ignore[method-assign]  # pyright: ignore
 
 
 def killed_at(step: int) -> None:
@@ -62,16 +62,16 @@ def killed_at(step: int) -> None:
 
         return count
 
-    processes.Guard.watch = counted(processes.Guard.watch)  # type: ignore[method-assign]
-    processes.go_ahead = counted(processes.go_ahead)  # type: ignore[assignment]
+    processes.OrphanKiller.watch = counted(processes.OrphanKiller.watch)  # type: ignore[method-assign]
+    processes.release = counted(processes.release)  # type: ignore[assignment]
 
 
 def work(folder: str, kind: str, moment: str, held: int) -> None:
-    box, limits = Sandbox(folder), Limits()
-    line = limited(COMMAND, limits, alone=False)
-    around = nullcontext(Inside(line, (), -1)) if kind == "plain" else box.around(line)
+    box, limits = Sandbox(folder), ProcessLimits()
+    line = limit_command(COMMAND, limits, alone=False)
+    around = nullcontext(SandboxedCommand(line, (), -1)) if kind == "plain" else box.wrap(line)
     with around as inside:
-        stop = Stop()
+        stop = StopSignal()
         if kind == "unguarded":
             without_guard()
         elif moment.startswith("step"):
@@ -86,8 +86,8 @@ def work(folder: str, kind: str, moment: str, held: int) -> None:
             limits=limits,
             stop=stop,
             emit=lambda _: None,
-            keep=(*inside.keep, held),
-            first=inside.first,
+            pass_fds=(*inside.pass_fds, held),
+            info_fd=inside.info_fd,
         )
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from toolspeak.core.types import JSONObject, Tool
-from toolspeak.tools.approval import Answer, Approval, Decision, Question
+from toolspeak.tools.approval import Approval, ApprovalAnswer, ApprovalDecision, Question
 from toolspeak.tools.base import CallContext
 
 pytestmark = pytest.mark.requirement("F6")
@@ -23,11 +23,11 @@ READ = Tool("read")
 class Person:
     """Gives the answers one after the other."""
 
-    def __init__(self, *answers: Answer) -> None:
+    def __init__(self, *answers: ApprovalAnswer) -> None:
         self.answers = list(answers)
         self.questions: list[Question] = []
 
-    def __call__(self, question: Question) -> Answer:
+    def __call__(self, question: Question) -> ApprovalAnswer:
         self.questions.append(question)
         return self.answers.pop(0)
 
@@ -39,13 +39,13 @@ def decide(
     *,
     tainted: bool = False,
     sandboxed: bool = False,
-) -> Decision:
+) -> ApprovalDecision:
     context = CallContext("call_1", tainted=tainted)
     return asyncio.run(approval.decide(tool, arguments or {"path": "a"}, context, sandboxed=sandboxed))
 
 
 def test_a_tool_that_changes_nothing_needs_nobody():
-    assert decide(Approval(), READ) == Decision(True, "the tool changes nothing", "harmless", "read", "call_1")
+    assert decide(Approval(), READ) == ApprovalDecision(True, "the tool changes nothing", "harmless", "read", "call_1")
 
 
 def test_with_nobody_to_ask_the_answer_is_no():
@@ -145,7 +145,7 @@ def test_decisions_are_kept_with_their_reasons():
 def test_a_function_that_blocks_does_not_stop_the_rest():
     released = threading.Event()
 
-    def ask(question: Question) -> Answer:
+    def ask(question: Question) -> ApprovalAnswer:
         released.wait(30)
         return "once"
 
@@ -159,14 +159,14 @@ def test_a_function_that_blocks_does_not_stop_the_rest():
 
 
 def test_an_answer_may_be_awaited():
-    async def ask(question: Question) -> Answer:
+    async def ask(question: Question) -> ApprovalAnswer:
         return "once"
 
-    def later(ask: Callable[[Question], Awaitable[Answer]], question: Question) -> Awaitable[Answer]:
+    def later(ask: Callable[[Question], Awaitable[ApprovalAnswer]], question: Question) -> Awaitable[ApprovalAnswer]:
         return ask(question)
 
     class Asker:
-        async def __call__(self, question: Question) -> Answer:
+        async def __call__(self, question: Question) -> ApprovalAnswer:
             return "deny"
 
     assert decide(Approval(ask)).allowed
@@ -177,14 +177,14 @@ def test_an_answer_may_be_awaited():
 def test_questions_come_one_at_a_time_and_an_answer_covers_those_that_wait():
     asked: list[str] = []
 
-    async def ask(question: Question) -> Answer:
+    async def ask(question: Question) -> ApprovalAnswer:
         asked.append(question.call_id)
         for _ in range(5):
             await asyncio.sleep(0)
         assert len(asked) == 1
         return "tool"
 
-    async def scenario() -> list[Decision]:
+    async def scenario() -> list[ApprovalDecision]:
         approval = Approval(ask)
         calls = [approval.decide(WRITE, {"path": str(at)}, CallContext(f"c{at}")) for at in range(5)]
         return await asyncio.gather(*calls)
@@ -208,6 +208,6 @@ def test_consent_counts_in_the_session_in_which_it_was_asked_for(monkeypatch: py
     assert by("three") == "person"
     assert [question.session for question in person.questions] == ["one", "two", "two", "three"]
     # A session that is forgotten to make room is asked about again.
-    monkeypatch.setattr("toolspeak.tools.approval._MOST_SESSIONS", 2)
+    monkeypatch.setattr("toolspeak.tools.approval._MAX_SESSIONS", 2)
     assert by("four") == "person"
     assert by("one") == "person"

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from toolspeak.tools.docstrings import documentation
+from tests.cases import check_each
+from toolspeak.tools.signatures import parse_docstring
 
 GOOGLE = """Look up the weather.
 
@@ -49,7 +50,7 @@ REST = """Look up the weather.
 
 
 @pytest.mark.requirement("F5")
-@pytest.mark.parametrize(
+@check_each(
     ("text", "parameters"),
     [
         (GOOGLE, {"city": "The city, with its country.", "days": "How many days.", "rest": "Never seen."}),
@@ -59,12 +60,12 @@ REST = """Look up the weather.
     ids=["google", "numpy", "rest"],
 )
 def test_parameters_are_found_and_the_rest_is_the_description(text: str, parameters: dict[str, str]):
-    found = documentation(text)
+    found = parse_docstring(text)
     assert found.description == "Look up the weather.\n\nMore about it."
     assert found.parameters == parameters
 
 
-@pytest.mark.parametrize(
+@check_each(
     ("text", "description"),
     [
         (None, ""),
@@ -78,12 +79,12 @@ def test_parameters_are_found_and_the_rest_is_the_description(text: str, paramet
     ],
 )
 def test_what_is_no_section_is_description(text: str | None, description: str):
-    assert documentation(text).description == description
+    assert parse_docstring(text).description == description
 
 
 def test_a_parameter_without_text_is_not_described():
-    assert documentation("Text.\n\nArgs:\n    a:\n    b: y\n").parameters == {"b": "y"}
+    assert parse_docstring("Text.\n\nArgs:\n    a:\n    b: y\n").parameters == {"b": "y"}
 
 
 def test_a_line_that_opens_no_parameter_goes_on_with_the_last():
-    assert documentation("Text.\n\nArgs:\n    a: x\n    and more\n").parameters == {"a": "x and more"}
+    assert parse_docstring("Text.\n\nArgs:\n    a: x\n    and more\n").parameters == {"a": "x and more"}

@@ -14,13 +14,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.tools.samples import run
+from tests.cases import size
+from tests.tools.sample_tools import run
 from toolspeak.core.types import JSONObject
 from toolspeak.errors import ToolError, UsageError
 from toolspeak.tools import confined_paths as confined
 from toolspeak.tools import files, sandbox
 from toolspeak.tools.base import Executable
-from toolspeak.tools.confined_paths import Confined
+from toolspeak.tools.confined_paths import ConfinedRoot
 from toolspeak.tools.files import file_tools
 
 pytestmark = [
@@ -112,7 +113,7 @@ def test_what_cannot_be_read_is_told(work: Path):
 
 
 def test_a_file_that_is_too_large_is_not_read(work: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(files, "_MOST_BYTES", 10)
+    monkeypatch.setattr(files, "_MAX_FILE_BYTES", 10)
     (work / "large").write_text("x" * 11)
     refused(work, "read_file", "has 11 bytes, more than 10", path="large")
     refused(work, "write_file", "has 11 bytes, more than 10", path="new", content="x" * 11)
@@ -197,7 +198,7 @@ def test_a_folder_is_listed_sorted_with_kinds_and_sizes(work: Path):
 
 
 def test_a_listing_is_bounded(work: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(files, "_MOST_ENTRIES", 2)
+    monkeypatch.setattr(files, "_MAX_ENTRIES", 2)
     for name in "abc":
         (work / name).touch()
     assert do(work, "list_files") == "a (0 bytes)\nb (0 bytes)\n[more than 2 entries; list a folder inside]"
@@ -228,10 +229,10 @@ def test_files_are_searched_literally(work: Path):
 def test_a_search_is_bounded(work: Path, monkeypatch: pytest.MonkeyPatch):
     (work / "a").write_text("x\n" * 10)
     (work / "b").write_text("x\n")
-    monkeypatch.setattr(files, "_MOST_MATCHES", 3)
+    monkeypatch.setattr(files, "_MAX_MATCHES", 3)
     assert do(work, "search_files", text="x") == "a:1: x\na:2: x\na:3: x\n[more than 3 matches]"
-    monkeypatch.setattr(files, "_MOST_MATCHES", 100)
-    monkeypatch.setattr(files, "_MOST_FILES", 1)
+    monkeypatch.setattr(files, "_MAX_MATCHES", 100)
+    monkeypatch.setattr(files, "_MAX_SEARCH_FILES", 1)
     assert do(work, "search_files", text="x").endswith(
         "a:10: x\n[the search ended here: too many files; search a folder inside]"
     )
@@ -255,14 +256,14 @@ def test_no_open_file_is_left(work: Path):
 
 def during_write(monkeypatch: pytest.MonkeyPatch, meanwhile: Callable[[], None]) -> None:
     """Have something happen between the reading and the writing of the next file that is written."""
-    write = Confined.write
+    write = ConfinedRoot.write
 
-    def interrupted(self: Confined, path: str, data: bytes) -> bool:
-        monkeypatch.setattr(Confined, "write", write)
+    def interrupted(self: ConfinedRoot, path: str, data: bytes) -> bool:
+        monkeypatch.setattr(ConfinedRoot, "write", write)
         meanwhile()
         return write(self, path, data)
 
-    monkeypatch.setattr(Confined, "write", interrupted)
+    monkeypatch.setattr(ConfinedRoot, "write", interrupted)
 
 
 @pytest.mark.parametrize(
@@ -418,7 +419,7 @@ def test_a_path_with_too_many_steps_is_refused(work: Path):
     refused(work, "read_file", "not too long", path="x" * 5000)
 
 
-@settings(max_examples=200)
+@settings(max_examples=size(50, 200))
 @given(
     st.lists(st.sampled_from(["a", "..", ".", "", "link", "folder", "up", "inside", "b"]), max_size=8), st.booleans()
 )
@@ -434,7 +435,7 @@ def test_whatever_the_path_nothing_outside_is_touched(
     (work / "a" / "up").symlink_to("../..")
     (work / "a" / "inside").symlink_to("../a")
     path = (f"{work}/" if absolute else "") + "/".join(parts)
-    inner = files._Files(Confined(str(work)))  # pyright: ignore[reportPrivateUsage]
+    inner = files._Files(ConfinedRoot(str(work)))  # pyright: ignore[reportPrivateUsage]
     with suppress(ToolError):
         assert "OPEN" not in inner.read_file(path)
     with suppress(ToolError):
@@ -457,7 +458,7 @@ def test_a_link_that_is_swapped_in_meanwhile_leads_nowhere(work: Path):
                 (work / "next").symlink_to(target)
                 (work / "next").rename(work / "swap")
 
-    inner = files._Files(Confined(str(work)))  # pyright: ignore[reportPrivateUsage]
+    inner = files._Files(ConfinedRoot(str(work)))  # pyright: ignore[reportPrivateUsage]
     thread = threading.Thread(target=swap)
     thread.start()
     seen: set[str] = set()
@@ -533,8 +534,8 @@ def test_a_folder_that_appears_meanwhile_is_entered_unless_it_is_a_link(
 
 def test_a_system_without_open_folders_has_no_file_tools(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(confined.os, "supports_dir_fd", set())
-    with pytest.raises(UsageError, match="relative to folders"):
-        Confined("/tmp")
+    with pytest.raises(UsageError, match="`openat`"):
+        ConfinedRoot("/tmp")
 
 
 def test_the_home_directory_is_no_work_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
@@ -546,7 +547,7 @@ def test_the_home_directory_is_no_work_directory(tmp_path: Path, monkeypatch: py
     # Itself, by another name, and what holds it.
     for folder in (home, tmp_path / "link", home / "project" / "..", tmp_path):
         for write in (True, False):
-            with pytest.raises(UsageError, match="holds the home directory"):
+            with pytest.raises(UsageError, match="contains the home directory"):
                 file_tools(folder, write=write)
     assert file_tools(home / "project")
 
@@ -557,7 +558,7 @@ def test_a_home_directory_that_nobody_names_is_still_found(tmp_path: Path, monke
     monkeypatch.delenv("HOME")
     entry = pwd.getpwuid(os.getuid())
     monkeypatch.setattr(pwd, "getpwuid", lambda _: pwd.struct_passwd((*entry[:5], str(tmp_path), entry[6])))
-    with pytest.raises(UsageError, match="holds the home directory"):
+    with pytest.raises(UsageError, match="contains the home directory"):
         file_tools(tmp_path)
 
 

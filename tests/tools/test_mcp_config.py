@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tests.cases import check_each
 from tests.test_import_time import loaded_by
 from toolspeak.errors import ConfigError
 from toolspeak.key_value import FileState, MemoryState
@@ -57,7 +58,7 @@ def test_variables_are_put_in_where_they_are_named():
     assert one({"command": "${HOST}", "args": ["${TOKEN}"], "env": {"A": "${TOKEN}"}}, variables).env == {"A": "t"}
 
 
-@pytest.mark.parametrize(
+@check_each(
     ("document", "words"),
     [
         ([], "no `mcpServers`"),
@@ -67,9 +68,9 @@ def test_variables_are_put_in_where_they_are_named():
         ({"mcpServers": {"a": {"command": "x", "url": "y"}}}, "either `command` or `url`"),
         ({"mcpServers": {"a": {"command": 7}}}, "the MCP server `a`"),
         ({"mcpServers": {"a": "x"}}, "the MCP server `a` must be an object"),
-        ({"mcpServers": {"a": {"url": "http://x", "type": "sse"}}}, "speaks `sse`"),
-        ({"mcpServers": {"a": {"command": "x", "timeout": 0}}}, "above 0"),
-        ({"mcpServers": {"a": {"command": "${GONE}"}}}, "wants the variable `GONE`"),
+        ({"mcpServers": {"a": {"url": "http://x", "type": "sse"}}}, "unsupported type `sse`"),
+        ({"mcpServers": {"a": {"command": "x", "timeout": 0}}}, "greater than 0"),
+        ({"mcpServers": {"a": {"command": "${GONE}"}}}, "needs the environment variable `GONE`"),
         ({"mcpServers": {" ": {"command": "x"}}}, "1 to 64 characters"),
         ({"mcpServers": {"x" * 65: {"command": "x"}}}, "1 to 64 characters"),
         ({"mcpServers": {str(at): {"command": "x"} for at in range(65)}}, "more than 64 servers"),
@@ -92,9 +93,9 @@ def test_a_file_is_read(tmp_path: Path):
     path.write_text(json.dumps({"mcpServers": {"a": {"command": "x"}}}))
     assert read_mcp_config(path, {}) == (McpServer("a", command="x", file=str(path)),)
     for text, words in (
-        ("{", "is no JSON"),
-        ("[" * 100_000, "is no JSON"),
-        (" " * 1_100_000, "more than 1048576 bytes"),
+        ("{", "is not valid JSON"),
+        ("[" * 100_000, "is not valid JSON"),
+        (" " * 1_100_000, "larger than 1048576 bytes"),
     ):
         path.write_text(text)
         with pytest.raises(ConfigError, match=words):
@@ -130,7 +131,7 @@ OLD = Definition("t", "Does it.", {"type": "object"})
 
 
 @pytest.mark.requirement("R-E11")
-@pytest.mark.parametrize(
+@check_each(
     "new",
     [
         Definition("t", "Does it. ", {"type": "object"}),
@@ -140,14 +141,14 @@ OLD = Definition("t", "Does it.", {"type": "object"})
 )
 def test_any_change_of_what_a_model_reads_is_a_change(new: Definition):
     pins = Pins(MemoryState())
-    assert pins.judge(SERVER, (OLD,)).first
+    assert pins.compare(SERVER, (OLD,)).first
     pins.approve(SERVER, (OLD,))
-    assert pins.judge(SERVER, (OLD,)).unchanged == (OLD,)
-    assert pins.judge(SERVER, (new,)).changed == (new,)
-    assert pins.judge(SERVER, (Definition("u", "", None),)).added == (Definition("u", "", None),)
-    assert pins.judge(SERVER, ()).changed == ()
-    assert pins.judge(SERVER, ()).gone == ("t",)
-    assert pins.judge(SERVER, (new,)).before == {"t": OLD}
+    assert pins.compare(SERVER, (OLD,)).unchanged == (OLD,)
+    assert pins.compare(SERVER, (new,)).changed == (new,)
+    assert pins.compare(SERVER, (Definition("u", "", None),)).added == (Definition("u", "", None),)
+    assert pins.compare(SERVER, ()).changed == ()
+    assert pins.compare(SERVER, ()).removed == ("t",)
+    assert pins.compare(SERVER, (new,)).before == {"t": OLD}
 
 
 @pytest.mark.requirement("R-E11")
@@ -155,10 +156,12 @@ def test_a_pin_belongs_to_one_server_however_it_is_called(tmp_path: Path):
     pins = Pins(FileState(tmp_path / "state.json"))
     pins.approve(SERVER, (OLD,))
     for other in (McpServer("a", command="y"), McpServer("a", command="x", args=("z",)), McpServer("b", command="x")):
-        assert pins.judge(other, (OLD,)).first
-    assert not Pins(FileState(tmp_path / "state.json")).judge(McpServer("a", command="x", env={"K": "v"}), (OLD,)).first
+        assert pins.compare(other, (OLD,)).first
+    assert (
+        not Pins(FileState(tmp_path / "state.json")).compare(McpServer("a", command="x", env={"K": "v"}), (OLD,)).first
+    )
     assert pins.forget("a") == 1
-    assert pins.judge(SERVER, (OLD,)).first
+    assert pins.compare(SERVER, (OLD,)).first
 
 
 @pytest.mark.requirement("R-E11")
@@ -168,9 +171,9 @@ def test_what_was_approved_when_only_hashes_were_kept_still_is():
     pins.approve(SERVER, (OLD,))
     (key,) = state.keys()
     state.put(key, {"t": OLD.hash})
-    assert pins.judge(SERVER, (OLD,)).unchanged == (OLD,)
+    assert pins.compare(SERVER, (OLD,)).unchanged == (OLD,)
     new = Definition("t", "Other words.", None)
-    assert (pins.judge(SERVER, (new,)).changed, pins.judge(SERVER, (new,)).before) == ((new,), {})
+    assert (pins.compare(SERVER, (new,)).changed, pins.compare(SERVER, (new,)).before) == ((new,), {})
 
 
 def test_of_very_long_definitions_the_hash_is_kept():
@@ -178,5 +181,5 @@ def test_of_very_long_definitions_the_hash_is_kept():
     state = MemoryState()
     pins = Pins(state)
     pins.approve(SERVER, long)
-    assert pins.judge(SERVER, long).unchanged == long
+    assert pins.compare(SERVER, long).unchanged == long
     assert len(json.dumps(state.get(state.keys()[0]))) < 600_000

@@ -14,7 +14,7 @@ from click.testing import CliRunner
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
-from tests.cli_agents import alone
+from tests.cli_agent_helpers import alone
 from tests.tools.mcp_oauth_server import Place, running
 from toolspeak.cli import main
 from toolspeak.errors import ConfigError
@@ -140,4 +140,4 @@ def test_no_person_can_log_in_where_the_program_does(place: Place, tmp_path: Pat
     given = ("mcp", "login", "web", "--mcp-config", "servers.json")
     told = CliRunner(catch_exceptions=False).invoke(main, given, prog_name="toolspeak")
     assert told.exit_code == 2
-    assert "toolspeak logs in to `web` by itself" in told.stderr
+    assert "toolspeak logs in to `web` automatically" in told.stderr

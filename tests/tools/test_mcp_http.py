@@ -14,13 +14,14 @@ from typing import ClassVar
 
 import pytest
 
+from tests.cases import check_each
 from toolspeak.core.types import Media
 from toolspeak.errors import ToolError
 from toolspeak.key_value import MemoryState
 from toolspeak.tools.base import CallContext, Executable, ToolOutput, call_key
-from toolspeak.tools.mcp import http as mcp_http
+from toolspeak.tools.mcp import connection as mcp_connection
 from toolspeak.tools.mcp.config import McpServer
-from toolspeak.tools.mcp.http import KEY, allowed, key_header
+from toolspeak.tools.mcp.connection import IDEMPOTENCY_KEY, allowed_hosts, idempotency_header
 from toolspeak.tools.mcp.servers import McpServers
 
 pytest.importorskip("mcp", reason="the package mcp is not installed")
@@ -128,7 +129,7 @@ def problems(server: McpServer) -> list[str]:
 def test_a_url_that_leads_into_an_inner_network_is_not_asked(trap: tuple[type[Trap], int], host: str):
     handler, port = trap
     (problem,) = problems(McpServer("inner", url=f"http://{host}:{port}/mcp"))
-    assert "the URL leads to an inner network" in problem
+    assert "the URL leads to an internal network" in problem
     assert handler.hits == 0
 
 
@@ -137,9 +138,9 @@ def test_an_inner_host_that_the_configuration_names_is_asked(trap: tuple[type[Tr
     handler, port = trap
     problems(McpServer("inner", url=f"http://mcp.example.com:{port}/mcp", allow=("mcp.example.com",)))
     assert handler.hits > 0
-    assert allowed(McpServer("a", url="http://localhost:1/x")) == ("localhost",)
-    assert allowed(McpServer("a", url="http://LOCALHOST:1/x", allow=("b",))) == ("b", "localhost")
-    assert allowed(McpServer("a", url="http://10.0.0.1/x")) == ()
+    assert allowed_hosts(McpServer("a", url="http://localhost:1/x")) == ("localhost",)
+    assert allowed_hosts(McpServer("a", url="http://LOCALHOST:1/x", allow=("b",))) == ("b", "localhost")
+    assert allowed_hosts(McpServer("a", url="http://10.0.0.1/x")) == ()
 
 
 @pytest.mark.requirement("R-T3")
@@ -165,7 +166,7 @@ def test_a_server_that_answers_nonsense_is_left_out(trap: tuple[type[Trap], int]
 
 @pytest.mark.requirement("R-F33")
 def test_an_answer_without_end_is_broken_off(trap: tuple[type[Trap], int], monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(mcp_http, "MOST_BODY", 1000)
+    monkeypatch.setattr(mcp_connection, "MAX_BODY_BYTES", 1000)
     handler, port = trap
     handler.answer = b" " * 100_000
     (problem,) = problems(McpServer("long", url=f"http://127.0.0.1:{port}/mcp"))
@@ -190,7 +191,7 @@ class Session(BaseHTTPRequestHandler):
         message = json.loads(self.rfile.read(int(self.headers["content-length"])))
         kind, method = type(self), message.get("method")
         meta = message.get("params", {}).get("_meta", {})
-        kind.keys.append((str(method), meta.get(KEY), self.headers["idempotency-key"]))
+        kind.keys.append((str(method), meta.get(IDEMPOTENCY_KEY), self.headers["idempotency-key"]))
         if method == "initialize":
             kind.starts += 1
             result = {
@@ -254,7 +255,7 @@ def test_a_session_that_the_server_has_forgotten_is_begun_again():
 @pytest.mark.requirement("R-T14")
 def test_a_server_that_is_reached_safely_leads_nobody_to_where_others_read_along():
     async def scenario() -> None:
-        async with mcp_http.guarded_client(McpServer("web", url="https://mcp.example.com/mcp")) as client:
+        async with mcp_connection.guarded_client(McpServer("web", url="https://mcp.example.com/mcp")) as client:
             with pytest.raises(ToolError, match="leads to http, where others can read along"):
                 await client.post("http://login.example.com/token", data={"code": "secret"})
 
@@ -282,7 +283,7 @@ def test_the_key_of_a_call_goes_along_with_it_and_with_nothing_else():
     assert all((sent, header) == (None, None) for method, sent, header in handler.keys if method != "tools/call")
 
 
-@pytest.mark.parametrize(
+@check_each(
     "body",
     [
         b"",
@@ -293,7 +294,7 @@ def test_the_key_of_a_call_goes_along_with_it_and_with_nothing_else():
     ],
 )
 def test_nothing_else_becomes_a_header(body: bytes):
-    assert key_header(body) == {}
+    assert idempotency_header(body) == {}
 
 
 def test_a_key_is_short_and_nobody_elses_whatever_the_ids_are():

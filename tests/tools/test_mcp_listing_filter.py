@@ -20,8 +20,8 @@ pytestmark = pytest.mark.requirement("R-F33")
 
 FINE = {"name": "echo", "description": "Says it again.", "inputSchema": PLAIN}
 ODD: list[tuple[Any, str]] = [
-    ({"name": "odd", "inputSchema": [1]}, "the tool `odd` of the MCP server `raw` is left out: its `inputSchema` is"),
-    ({"name": "odd", "inputSchema": None}, "its `inputSchema` is no object"),
+    ({"name": "odd", "inputSchema": [1]}, "the tool `odd` of the MCP server `raw` is left out: `inputSchema` must"),
+    ({"name": "odd", "inputSchema": None}, "`inputSchema` must be an object"),
     ({"name": "odd"}, "it has no `inputSchema`"),
     ({"name": "odd", "inputSchema": {}}, "`inputSchema.type`: Field required"),
     ({"name": "odd", "inputSchema": {"type": "array"}}, "`inputSchema.type`: Input should be 'object'"),
@@ -29,11 +29,11 @@ ODD: list[tuple[Any, str]] = [
     ({"name": "odd", "inputSchema": PLAIN, "outputSchema": "x"}, "`outputSchema`"),
     ({"name": "odd", "inputSchema": PLAIN, "description": 5}, "`description`"),
     ({"name": "odd", "inputSchema": PLAIN, "annotations": []}, "`annotations`"),
-    ({"name": 5, "inputSchema": PLAIN}, "a tool without a name of the MCP server `raw` is left out: its name is no"),
-    ({"inputSchema": PLAIN}, "its name is no text"),
+    ({"name": 5, "inputSchema": PLAIN}, "a tool without a name of the MCP server `raw` is left out: `name` must be"),
+    ({"inputSchema": PLAIN}, "`name` must be a string"),
     ({"name": "", "inputSchema": PLAIN}, "it has no name"),
-    ("a text", "it is no object"),
-    (None, "it is no object"),
+    ("a text", "it must be an object"),
+    (None, "it must be an object"),
     ({"name": "\x1b[2J" + "x" * 200_000, "inputSchema": PLAIN}, "the tool `\\x1b[2Jxxx"),
     ({"name": "odd", "inputSchema": {**PLAIN, "title": "x" * 3_000_000}}, "its definition has 30000"),
     ({"name": "odd", "inputSchema": PLAIN, "description": "x" * 3_000_000}, "its definition has 30000"),
@@ -96,7 +96,7 @@ def test_a_listing_that_is_none_loses_the_server_in_words_that_say_so(tmp_path: 
 
     with_tools(servers, work)
     (note,) = servers.notes
-    assert note.detail.startswith("the MCP server `raw` answered its start with something that is no MCP: ")
+    assert note.detail.startswith("the MCP server `raw` answered its start with an invalid MCP message: ")
     assert "\n" not in note.detail
     assert "pydantic" not in note.detail
 
@@ -119,14 +119,14 @@ def sifted(version: str, listing: JSONObject, method: str = "tools/list") -> tup
     from mcp.shared.message import SessionMessage
     from mcp_types import JSONRPCRequest, JSONRPCResponse
 
-    from toolspeak.tools.mcp.listing_filter import Sieve
+    from toolspeak.tools.mcp.listing_filter import ListingFilter
 
-    sieve = Sieve(lambda: version)
-    sieve.sent(SessionMessage(JSONRPCRequest(jsonrpc="2.0", id=1, method=method)))
-    came = sieve.came(SessionMessage(JSONRPCResponse(jsonrpc="2.0", id=1, result=listing)))
+    sieve = ListingFilter(lambda: version)
+    sieve.note_request(SessionMessage(JSONRPCRequest(jsonrpc="2.0", id=1, method=method)))
+    came = sieve.filter_response(SessionMessage(JSONRPCResponse(jsonrpc="2.0", id=1, result=listing)))
     assert isinstance(came, SessionMessage)
     assert isinstance(came.message, JSONRPCResponse)
-    return came.message.result, [each.why for each in sieve.refused]
+    return came.message.result, [each.reason for each in sieve.rejected]
 
 
 def test_what_the_sdk_would_drop_without_a_word_is_told():

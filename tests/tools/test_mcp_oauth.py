@@ -15,10 +15,11 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from tests.cli_agents import alone
+from tests.cases import check_each
+from tests.cli_agent_helpers import alone
 from tests.tools.mcp_oauth_server import Place, running
 from toolspeak.cli import main
-from toolspeak.cli.mcp_login import Browser
+from toolspeak.cli.mcp_login import BrowserLogin
 from toolspeak.errors import ToolError, UsageError
 from toolspeak.key_value import FileState, MemoryState
 from toolspeak.tools.base import CallContext
@@ -75,8 +76,8 @@ def started(place: Place, tokens: Tokens | None) -> tuple[list[str], list[str]]:
 
 def test_a_person_logs_in_once_and_every_program_of_theirs_is_let_in(tmp_path: Path, folder: Path, place: Place):
     result = mcp("login", "web")
-    assert (result.exit_code, result.stdout) == (0, "logged in to `web`: 1 tool, nothing approved yet\n")
-    assert f"log in here: {place.base}/login/page?" in result.stderr
+    assert (result.exit_code, result.stdout) == (0, "Logged in to `web`: 1 tool, nothing approved yet\n")
+    assert f"Log in at: {place.base}/login/page?" in result.stderr
     file = logins(tmp_path)
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     assert place.clients[0]["client_name"] == "toolspeak"
@@ -161,15 +162,15 @@ def test_a_client_that_was_registered_by_hand_is_the_one_that_is_used(folder: Pa
 def test_only_servers_of_the_web_want_a_login(folder: Path):
     (folder / "servers.json").write_text('{"mcpServers": {"here": {"command": "x"}}}', encoding="utf-8")
     result = mcp("login", "here")
-    assert (result.exit_code, "wants no login" in result.stderr) == (2, True)
+    assert (result.exit_code, "needs no login" in result.stderr) == (2, True)
 
 
 # ---- the browser
 
 
-def waiting(work: Callable[[Browser], Any], patience: float = 30.0) -> None:
+def waiting(work: Callable[[BrowserLogin], Any], patience: float = 30.0) -> None:
     async def scenario() -> None:
-        async with Browser(0, lambda url: None, lambda url: True, patience) as browser:
+        async with BrowserLogin(0, lambda url: None, lambda url: True, patience) as browser:
             await work(browser)
 
     asyncio.run(asyncio.wait_for(scenario(), 60))
@@ -185,7 +186,7 @@ def get(url: str, data: bytes | None = None) -> int:
 
 @pytest.mark.requirement("R-T9")
 def test_only_the_answer_to_the_question_counts():
-    async def work(browser: Browser) -> None:
+    async def work(browser: BrowserLogin) -> None:
         early = await asyncio.to_thread(get, f"{browser.redirect}?code=evil&state=")
         await browser.show("https://login.example/page?state=right")
         base = browser.redirect
@@ -206,29 +207,29 @@ def test_only_the_answer_to_the_question_counts():
 
 
 def test_nobody_is_waited_for_for_ever():
-    async def work(browser: Browser) -> None:
+    async def work(browser: BrowserLogin) -> None:
         await browser.show("https://login.example/page?state=right")
-        with pytest.raises(UsageError, match="nobody logged in within"):
+        with pytest.raises(UsageError, match="the login timed out"):
             await browser.returned()
 
     waiting(work, 0.01)
 
 
 @pytest.mark.requirement("R-T14")
-@pytest.mark.parametrize("url", ["file:///etc/passwd", "javascript:alert(1)", "ssh://host", "-oProxyCommand=x"])
+@check_each("url", ["file:///etc/passwd", "javascript:alert(1)", "ssh://host", "-oProxyCommand=x"])
 def test_no_browser_is_sent_anywhere_but_to_the_web(url: str):
-    async def work(browser: Browser) -> None:
-        with pytest.raises(UsageError, match="no page of the web"):
+    async def work(browser: BrowserLogin) -> None:
+        with pytest.raises(UsageError, match="not a web page"):
             await browser.show(url)
 
     waiting(work)
 
 
 def test_a_port_that_is_taken_is_said():
-    async def work(browser: Browser) -> None:
+    async def work(browser: BrowserLogin) -> None:
         port = int(browser.redirect.rpartition(":")[2].partition("/")[0])
         with pytest.raises(UsageError, match="callbackPort"):
-            async with Browser(port, lambda url: None):
+            async with BrowserLogin(port, lambda url: None):
                 pass
 
     waiting(work)

@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
+from tests.cases import check_each
 from toolspeak.core.types import Media
 from toolspeak.errors import ToolError
 from toolspeak.key_value import MemoryState
 from toolspeak.tools.base import ToolOutput
 from toolspeak.tools.mcp import connection as mcp_connection
-from toolspeak.tools.mcp import results as mcp_results
 from toolspeak.tools.mcp.config import McpServer
-from toolspeak.tools.mcp.results import output_of_result
+from toolspeak.tools.mcp.connection import output_of_result
 from toolspeak.tools.mcp.servers import McpServers
 
 types = pytest.importorskip("mcp_types", reason="the package mcp is not installed")
@@ -28,7 +28,7 @@ def told(*content: dict[str, Any], structured: Any = None, error: bool = False) 
     return output_of_result(result, "server")
 
 
-@pytest.mark.parametrize(
+@check_each(
     ("content", "output"),
     [
         ([{"type": "text", "text": "a"}, {"type": "text", "text": "b"}], ToolOutput("a\nb")),
@@ -65,7 +65,7 @@ def test_structured_content_stands_in_for_text_that_is_missing():
 
 @pytest.mark.requirement("R-F33")
 def test_results_are_bounded(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(mcp_results, "MOST_RESULT", 100)
+    monkeypatch.setattr(mcp_connection, "MAX_RESULT_CHARS", 100)
     with pytest.raises(ToolError, match="larger than 100 characters"):
         told({"type": "image", "data": "A" * 101, "mimeType": "image/png"})
 

@@ -15,10 +15,10 @@ from toolspeak.core.types import JSONObject
 from toolspeak.errors import ToolError, ToolTimeout, UsageError
 from toolspeak.key_value import MemoryState
 from toolspeak.tools.base import CallContext, Executable, ToolOutput
-from toolspeak.tools.mcp import results as mcp_results
+from toolspeak.tools.mcp import connection as mcp_connection
 from toolspeak.tools.mcp import stdio as mcp_stdio
 from toolspeak.tools.mcp.config import McpServer
-from toolspeak.tools.mcp.servers import McpServers, Offer
+from toolspeak.tools.mcp.servers import DefinitionOffer, McpServers
 
 pytest.importorskip("mcp", reason="the package mcp is not installed")
 pytestmark = pytest.mark.requirement("F5")
@@ -142,7 +142,7 @@ def test_what_changes_after_approval_is_left_out_until_it_is_approved_again(tmp_
     async def again() -> None:
         async with McpServers([raw(tmp_path)], state) as servers:
             await servers.approve_again("raw")
-            with pytest.raises(UsageError, match="no MCP server `x`"):
+            with pytest.raises(UsageError, match="unknown MCP server `x`"):
                 await servers.approve_again("x")
 
     asyncio.run(again())
@@ -153,11 +153,11 @@ def test_what_changes_after_approval_is_left_out_until_it_is_approved_again(tmp_
 @pytest.mark.requirement("R-E11")
 def test_somebody_can_be_asked_about_what_is_new(tmp_path: Path):
     (tmp_path / "tools.json").write_text(json.dumps([{"name": "one", "inputSchema": PLAIN}]))
-    offers: list[Offer] = []
+    offers: list[DefinitionOffer] = []
     state = MemoryState()
     answer = False
 
-    async def ask(offer: Offer) -> bool:
+    async def ask(offer: DefinitionOffer) -> bool:
         offers.append(offer)
         return answer
 
@@ -239,7 +239,7 @@ def test_a_refusal_is_told_and_the_server_lives_on(tmp_path: Path):
 
 @pytest.mark.requirement("R-F33")
 def test_a_result_that_is_too_large_is_an_error_of_that_call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(mcp_results, "MOST_TEXT", 1000)
+    monkeypatch.setattr(mcp_connection, "MAX_TEXT_CHARS", 1000)
     servers = McpServers([raw(tmp_path)], MemoryState())
 
     async def work(tools: dict[str, Executable]) -> None:
@@ -254,15 +254,15 @@ def test_a_result_that_is_too_large_is_an_error_of_that_call(tmp_path: Path, mon
     ("name", "words"),
     [
         ("die", "`raw` ended during the call of `die`; it said: out of luck"),
-        ("garbage", "`raw` broke off during the call of `garbage`: it sent a message that cannot be read"),
-        ("endless", "`raw` broke off during the call of `endless`: it sent a message of more than"),
-        ("huge", "`raw` broke off during the call of `huge`: it sent a message of more than 1000000 bytes"),
+        ("garbage", "`raw` failed during the call of `garbage`: it sent a message that cannot be read"),
+        ("endless", "`raw` failed during the call of `endless`: it sent a message of more than"),
+        ("huge", "`raw` failed during the call of `huge`: it sent a message of more than 1000000 bytes"),
     ],
 )
 def test_a_server_that_breaks_is_started_again_after_a_pause(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, words: str
 ):
-    monkeypatch.setattr(mcp_stdio, "MOST_LINE", 1_000_000)
+    monkeypatch.setattr(mcp_stdio, "MAX_LINE_BYTES", 1_000_000)
     clock = Clock()
     servers = McpServers([raw(tmp_path)], MemoryState(), clock=clock)
 

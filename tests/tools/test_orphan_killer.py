@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from toolspeak.tools.orphan_killer import Guard, waiting
+from toolspeak.tools.orphan_killer import OrphanKiller, delayed_command
 
 pytestmark = pytest.mark.requirement("R-F32")
 
@@ -74,7 +74,7 @@ def test_an_mcp_server_that_hears_nothing_does_not_outlive_the_program_that_was_
 
 def test_who_is_not_told_to_begin_does_not(tmp_path: Path):
     mark = tmp_path / "begun"
-    command = waiting(["/bin/sh", "-c", 'echo > "$1"', "sh", str(mark)])
+    command = delayed_command(["/bin/sh", "-c", 'echo > "$1"', "sh", str(mark)])
     assert subprocess.run(command, input=b"", check=True).returncode == 0
     assert not mark.exists()
     subprocess.run(command, input=b"\n", check=True)
@@ -85,7 +85,7 @@ def test_a_guard_ends_everybody_it_was_told_of_and_nobody_after_it_was_dismissed
     sleeping = ["/bin/sleep", "60"]
     group = subprocess.Popen(["/bin/sh", "-c", "sleep 60 & exec sleep 60"], start_new_session=True)
     one, other = subprocess.Popen(sleeping), subprocess.Popen(sleeping)
-    guard = Guard()
+    guard = OrphanKiller()
     guard.watch(-group.pid)
     guard.watch(2**22 + 1)  # gone long since: no process has such a number
     guard.watch(one.pid)
@@ -93,7 +93,7 @@ def test_a_guard_ends_everybody_it_was_told_of_and_nobody_after_it_was_dismissed
     guard._process.stdin.close()  # pyright: ignore[reportPrivateUsage] # as the kernel does
     assert (group.wait(20), one.wait(20)) == (-signal.SIGKILL, -signal.SIGKILL)
     guard.dismiss()
-    dismissed = Guard()
+    dismissed = OrphanKiller()
     dismissed.watch(other.pid)
     dismissed.dismiss()
     assert other.poll() is None

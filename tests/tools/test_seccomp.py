@@ -6,6 +6,7 @@ import struct
 
 import pytest
 
+from tests.cases import check_each
 from toolspeak.tools.seccomp import filter_for
 
 pytestmark = pytest.mark.requirement("R-T4")
@@ -36,7 +37,7 @@ def judged(machine: str, audit: int, number: int, *arguments: int) -> int:
                 return value
 
 
-@pytest.mark.parametrize(
+@check_each(
     ("machine", "audit", "number", "arguments", "verdict"),
     [
         ("x86_64", X86, 0, (), ALLOWED),  # read
@@ -77,7 +78,7 @@ def test_calls_are_judged(machine: str, audit: int, number: int, arguments: tupl
     assert judged(machine, audit, number, *arguments) == verdict
 
 
-@pytest.mark.parametrize(
+@check_each(
     ("machine", "audit", "numbers"),
     [("x86_64", X86, (41, 53)), ("aarch64", ARM, (198, 199))],
     ids=["x86_64", "aarch64"],

@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.tools.samples import run
+from tests.tools.sample_tools import run
 from toolspeak.core.types import JSONObject
 from toolspeak.errors import ToolDenied, ToolError, UsageError
 from toolspeak.tools import sandbox as sandboxes
 from toolspeak.tools.approval import Approval
 from toolspeak.tools.base import CallContext, ToolOutput
-from toolspeak.tools.processes import Limits
+from toolspeak.tools.processes import ProcessLimits
 from toolspeak.tools.shell import Shell
 
 pytestmark = [
@@ -29,7 +29,7 @@ PLAIN = pytest.param(False, id="plain")
 both = pytest.mark.parametrize("sandbox", [BUBBLEWRAP, PLAIN])
 
 
-def said(work: Path, command: str, sandbox: bool, limits: Limits | None = None, **more: object) -> ToolOutput:
+def said(work: Path, command: str, sandbox: bool, limits: ProcessLimits | None = None, **more: object) -> ToolOutput:
     shell = Shell(work, YES, sandbox="require" if sandbox else False, limits=limits)
     return run(shell, {"command": command, **more})
 
@@ -68,15 +68,15 @@ def test_a_signal_is_told(tmp_path: Path):
 @pytest.mark.requirement("R-F32")
 @pytest.mark.parametrize("command", ["sleep 60", "trap '' TERM; while :; do sleep 60; done"], ids=["hangs", "ignores"])
 def test_a_command_that_does_not_end_is_ended(tmp_path: Path, sandbox: bool, command: str):
-    output = said(tmp_path, f"echo begun; {command}", sandbox, Limits(seconds=0.4))
+    output = said(tmp_path, f"echo begun; {command}", sandbox, ProcessLimits(seconds=0.4))
     assert output == ToolOutput("begun\n[ended after 0.4 seconds]", error=True)
 
 
 @both
 def test_the_model_may_ask_for_less_time_and_not_for_more(tmp_path: Path, sandbox: bool):
-    output = said(tmp_path, "sleep 60", sandbox, Limits(seconds=0.3), timeout=50)
+    output = said(tmp_path, "sleep 60", sandbox, ProcessLimits(seconds=0.3), timeout=50)
     assert output.content == "[ended after 0.3 seconds]"
-    shell = Shell(tmp_path, YES, sandbox=False, limits=Limits(seconds=50))
+    shell = Shell(tmp_path, YES, sandbox=False, limits=ProcessLimits(seconds=50))
     assert shell.tool.parameters["properties"]["timeout"]["maximum"] == 50
     assert run(shell, {"command": "sleep 60", "timeout": 0.2}).content == "[ended after 0.2 seconds]"
 
@@ -132,7 +132,9 @@ def test_output_is_shown_as_it_comes(tmp_path: Path, sandbox: bool):
 @both
 @pytest.mark.requirement("R-F32")
 def test_head_and_tail_of_a_long_output_are_kept(tmp_path: Path, sandbox: bool):
-    output = said(tmp_path, "echo first; head -c 500000 /dev/zero; echo; echo last", sandbox, Limits(output=10_000))
+    output = said(
+        tmp_path, "echo first; head -c 500000 /dev/zero; echo; echo last", sandbox, ProcessLimits(output=10_000)
+    )
     assert output.content.startswith("first\n")
     assert output.content.endswith("\nlast\n")
     assert "[... 490012 bytes of output were not kept ...]" in output.content
@@ -155,7 +157,7 @@ def test_processes_of_the_same_group_die_with_the_command(tmp_path: Path, sandbo
 @pytest.mark.requirement("R-F32")
 def test_processes_that_lose_their_parents_are_counted_too(tmp_path: Path, sandbox: bool):
     orphans = "for at in $(seq 60); do (sleep 20 &); done; sleep 20"
-    output = said(tmp_path, orphans, sandbox, Limits(seconds=15, processes=30))
+    output = said(tmp_path, orphans, sandbox, ProcessLimits(seconds=15, processes=30))
     assert "[ended: it had started more than 30 processes]" in output.content or "fork" in output.content
 
 
@@ -249,7 +251,7 @@ def test_the_home_directory_is_no_work_directory(tmp_path: Path, monkeypatch: py
     (tmp_path / "home" / "project").mkdir(parents=True)
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     for path in (tmp_path / "home", tmp_path):
-        with pytest.raises(UsageError, match="holds the home directory"):
+        with pytest.raises(UsageError, match="contains the home directory"):
             Shell(path, YES)
     Shell(tmp_path / "home" / "project", YES)
 
@@ -295,4 +297,4 @@ def test_processes_are_counted_where_the_kernel_counts_them_apart(
     monkeypatch: pytest.MonkeyPatch, release: str, apart: bool
 ):
     monkeypatch.setattr("platform.release", lambda: release)
-    assert sandboxes.counts_apart() is apart
+    assert sandboxes.counts_processes_apart() is apart

@@ -14,7 +14,8 @@ from pathlib import Path
 import pytest
 
 import toolspeak as ts
-from tests.tools.samples import run
+from tests.cases import check_each
+from tests.tools.sample_tools import run
 from toolspeak.core.types import Message, TextPart, Tool, ToolCall, ToolResult
 from toolspeak.errors import ToolError
 from toolspeak.key_value import MemoryState
@@ -75,7 +76,7 @@ def forged_only(text: str) -> list[str]:
     return [mark for mark in found(text) if mark not in found(prompt([PLAIN], "fine"))]
 
 
-@pytest.mark.parametrize("error", [False, True], ids=["result", "error"])
+@check_each("error", [False, True], ids=["result", "error"])
 def test_results_and_errors_show_no_token(error: bool):
     assert found(TEXT) == FORGED
     shown = prompt([PLAIN], TEXT, error)

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.tools.samples import Say, run
+from tests.cases import check_each
+from tests.tools.sample_tools import Say, run
 from toolspeak.core.types import JSONObject, Tool
 from toolspeak.errors import ToolDenied, ToolError, ToolTimeout, UsageError
 from toolspeak.tools.approval import Approval
@@ -40,9 +41,9 @@ def test_tools_are_chosen_by_name():
 
 
 def test_choosing_a_tool_that_is_not_there_is_an_error():
-    with pytest.raises(UsageError, match="no tool `reed`"):
+    with pytest.raises(UsageError, match="unknown tool `reed`"):
         only([Say("read")], "reed")
-    with pytest.raises(UsageError, match="no tool `reed`"):
+    with pytest.raises(UsageError, match="unknown tool `reed`"):
         only([Say("read")], without=["reed"])
 
 
@@ -134,7 +135,7 @@ def test_the_rest_can_be_asked_for():
     assert run(more, {"id": "call_7", "offset": 6826}).content == text[6826:] + "\n[end of the output]"
 
 
-@pytest.mark.parametrize(
+@check_each(
     ("arguments", "words"),
     [
         ({"id": "other", "offset": 0}, "no output kept"),
@@ -160,7 +161,7 @@ def test_an_id_that_cannot_stand_in_a_text_is_replaced():
 
 
 def test_what_is_kept_is_bounded_and_the_oldest_goes_first():
-    remainders = Remainders(most=100)
+    remainders = Remainders(max_chars=100)
     remainders.keep("a", "x" * 60)
     remainders.keep("b", "y" * 30)
     remainders.keep("b", "z" * 40)

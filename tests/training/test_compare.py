@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import pytest
-
+from tests.cases import check_each
 from training.compare import same, stands
 
 
-@pytest.mark.parametrize(
+@check_each(
     ("wanted", "text", "told"),
     [
         ("1234.5", "The total is 1,234.5 euros.", True),

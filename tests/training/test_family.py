@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.cases import check_each
 from training.family import Family, Style, families
 from training.values import kind
 
@@ -94,9 +95,7 @@ def test_families_of_files_that_came_later_stand_behind_all_others(tmp_path: Pat
     assert [family.key for family in families(tmp_path)] == ["art", "zoo", "inhouse_a"]
 
 
-@pytest.mark.parametrize(
-    ("spec", "form"), [("day(%d.%m.%Y)", "%d.%m.%Y"), ("moment", "%Y-%m-%dT%H:%M:%S"), ("yearmonth", "%Y-%m")]
-)
+@check_each(("spec", "form"), [("day(%d.%m.%Y)", "%d.%m.%Y"), ("moment", "%Y-%m-%dT%H:%M:%S"), ("yearmonth", "%Y-%m")])
 def test_a_date_is_called_in_its_form(spec: str, form: str):
     rng = random.Random(5)
     values = [str(kind(spec).draw(rng).value) for _ in range(200)]

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.cases import check_each
 from toolspeak.core.types import JSONObject, JSONValue
 from training.gather import gathered, main
 
@@ -36,7 +37,7 @@ def assistant(text: str, **more: object) -> JSONObject:
     return {"role": "assistant", "content": text, **more}
 
 
-@pytest.mark.parametrize(
+@check_each(
     "row",
     [
         {"id": 1, "query": ASKED, "tools": json.dumps([TOOL]), "answers": json.dumps([CALL])},
@@ -103,7 +104,7 @@ def test_prose_counts_where_it_can_only_mean_that_no_tool_serves():
     assert asked_back == {"query": ASKED, "tools": [TOOL], "answers": [], "reply": "Which Oslo do you mean?"}
 
 
-@pytest.mark.parametrize(
+@check_each(
     "row",
     [
         None,

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
-
+from tests.cases import check_each
 from toolspeak.core.types import Tool, ToolCall
 from training.judging import Asked, judged, score
 from training.render import Answer
@@ -14,7 +13,7 @@ TOLD = Asked("told", "", Answer((), "It weighs 1200 kg."), (WEIGH,), ("1200", "k
 CALL = '{"calls":[{"name":"weigh","arguments":{"what":"crate."}}],"reply":""}'
 
 
-@pytest.mark.parametrize(
+@check_each(
     ("case", "text", "right"),
     [
         (CALLED, CALL, (True, True)),

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.cases import check_each
 from toolspeak.core.types import JSONObject
 from training.overlap import Test as PublicTest
 from training.overlap import bare, cleaned, in_tasks, main, of_bfcl, of_seal, seen_by_readers
@@ -29,7 +30,7 @@ ENTRY: JSONObject = {
 OTHER: JSONObject = {"name": "send_parcel", "description": "Sends a box to somebody.", "parameters": {"weight": {}}}
 
 
-@pytest.mark.parametrize(
+@check_each(
     "tool",
     [
         {"name": "calculate_triangle_area", "description": "", "parameters": {}},
@@ -44,7 +45,7 @@ def test_a_function_of_the_test_is_known_by_its_name_its_description_or_its_para
     assert PublicTest([ENTRY]).has_function(tool)
 
 
-@pytest.mark.parametrize(
+@check_each(
     "tool",
     [
         OTHER,
@@ -56,7 +57,7 @@ def test_another_function_is_none_of_the_test(tool: JSONObject):
     assert not PublicTest([ENTRY]).has_function(tool)
 
 
-@pytest.mark.parametrize(
+@check_each(
     ("request_", "alike"),
     [
         ("Please find the area of a triangle with a base of 3 and more", True),

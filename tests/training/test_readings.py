@@ -7,7 +7,8 @@ import re
 
 import pytest
 
-from toolspeak.core.schema.arguments import ArgumentSchema
+from tests.cases import check_each
+from toolspeak.core.schema.argument_schema import ArgumentSchema
 from toolspeak.parsing import parse
 from training.compare import stands
 from training.family import Style, families
@@ -25,7 +26,7 @@ def _texts(found: tuple[Reader, ...]) -> list[str]:
     return [text.text for each in found for text in each.texts if re.sub(r"\{[^{}]*\}", "", text.text).strip()]
 
 
-@pytest.mark.parametrize("reader", TRAINED, ids=lambda each: each.names.split()[0])
+@check_each("reader", TRAINED, ids=lambda each: each.names.split()[0])
 def test_every_text_is_told_with_what_it_says_and_asked_for_by_a_call_that_fits(reader: Reader):
     rng = random.Random(3)
     tool = reader.tool(rng, Style.draw(rng))
@@ -55,7 +56,7 @@ def test_neither_a_text_nor_a_request_nor_a_pair_of_name_and_description_of_the_
     }
 
 
-@pytest.mark.parametrize(
+@check_each(
     "wrong",
     ["reader a_name\nby x | city | X\n> {id}?", "reader a | b\n> {id}?", "reader a | b\nby x | city | X\n= told"],
 )

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.cases import check_each
 from toolspeak.core.types import JSONObject, JSONValue, ToolCall
 from training.family import Style
 from training.recorded import Record, Recorded, name_of, record_of
@@ -45,7 +46,7 @@ def test_the_short_form_of_parameters_becomes_a_schema():
     assert tool.parameters["properties"]["days"]["default"] == 3
 
 
-@pytest.mark.parametrize(
+@check_each(
     ("given", "kept"),
     [
         ({"city": "Oslo"}, {"city": "Oslo"}),
@@ -59,7 +60,7 @@ def test_an_option_that_only_repeats_its_default_goes_and_values_get_their_types
     assert calls(recorded("The weather in Oslo for the next 5 days, please", given)) == [kept]
 
 
-@pytest.mark.parametrize(
+@check_each(
     "given",
     [
         {"city": "Bergen"},
@@ -91,7 +92,7 @@ def test_one_of_the_values_that_a_schema_lists_may_be_said_in_other_words():
     assert calls(recorded("How warm is it, in degrees C?", {"unit": "celsius"}, tool=tool)) == [{"unit": "celsius"}]
 
 
-@pytest.mark.parametrize(
+@check_each(
     ("request_", "answers"),
     [("Oslo", [{"city": "Oslo"}]), ("Oslo " * 300, [{"city": "Oslo"}]), ("Weather in Oslo", [{"city": "Oslo"}] * 2)],
 )
@@ -113,9 +114,7 @@ def test_a_record_with_a_tool_whose_parameters_are_no_schema_is_left_out():
     assert record_of(request, [WEATHER, other | {"parameters": broken}], called) is None
 
 
-@pytest.mark.parametrize(
-    ("given", "name"), [("Get User", "Get_User"), (" a/b (c) ", "a_b_c"), ("x.y-z", "x.y-z"), ("???", "tool")]
-)
+@check_each(("given", "name"), [("Get User", "Get_User"), (" a/b (c) ", "a_b_c"), ("x.y-z", "x.y-z"), ("???", "tool")])
 def test_names_become_such_as_tools_have(given: str, name: str):
     assert name_of(given) == name
 

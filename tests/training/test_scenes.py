@@ -6,9 +6,8 @@ import json
 import random
 from pathlib import Path
 
-import pytest
-
-from toolspeak.core.schema.arguments import ArgumentSchema
+from tests.cases import check_each
+from toolspeak.core.schema.argument_schema import ArgumentSchema
 from toolspeak.core.types import ToolCall
 from training.chain_kinds import TRAINED
 from training.chains import Chain
@@ -32,7 +31,7 @@ def test_families_have_names_of_their_own_and_ways_to_ask():
     assert all(family.abouts and family.requests for family in FAMILIES)
 
 
-@pytest.mark.parametrize("seed", range(4))
+@check_each("seed", range(4))
 def test_a_call_fits_the_schema_of_its_tool_and_stands_in_its_order(seed: int):
     rng = random.Random(seed)
     for family in FAMILIES[seed::4]:
@@ -53,7 +52,7 @@ def test_a_composed_tool_is_called_as_it_is_declared():
             assert fits(made.tool.parameters, call)
 
 
-@pytest.mark.parametrize(
+@check_each(
     ("spec", "said", "value"),
     [("pct", "5%", 0.05), ("pctn", "20%", 20), ("durations", "2 minutes", 120), ("freq", "monthly", 12)],
 )
@@ -69,7 +68,7 @@ def test_the_same_seed_gives_the_same_scenes():
     assert first == second
 
 
-@pytest.mark.parametrize("plan", ["envelope", "inline", "decision"])
+@check_each("plan", ["envelope", "inline", "decision"])
 def test_a_scene_is_asked_by_the_engine_and_answered_in_its_form(plan: str):
     scenes, rng = Scenes(FAMILIES, None, [("Hello", "Hi!")]), random.Random(5)
     for _ in range(15):

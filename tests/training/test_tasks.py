@@ -7,7 +7,8 @@ import re
 
 import pytest
 
-from toolspeak.core.schema.arguments import ArgumentSchema
+from tests.cases import check_each
+from toolspeak.core.schema.argument_schema import ArgumentSchema
 from training.chain_kinds import Task
 from training.chains import Chain
 from training.family import Style
@@ -54,7 +55,7 @@ def test_some_are_held_out_and_none_is_on_both_sides():
     assert not set(written()) & set(written(held_out=True))
 
 
-@pytest.mark.parametrize("task", TASKS, ids=lambda task: task.look.names.split()[0])
+@check_each("task", TASKS, ids=lambda task: task.look.names.split()[0])
 def test_every_task_can_be_asked_for_and_its_calls_fit_its_tools(task: Task):
     slots = ["{id}", "{n}"] if task.calc.spec else ["{id}"]
     assert all(sorted(SLOT.findall(request)) == slots for request in task.requests)

@@ -6,8 +6,7 @@ import json
 import random
 from pathlib import Path
 
-import pytest
-
+from tests.cases import check_each
 from toolspeak.engine.prompting.history import is_answered
 from training.endings import ENDINGS
 from training.family import families
@@ -42,7 +41,7 @@ def test_a_bias_makes_calls_where_none_was_hardly_likelier():
     assert shares(margins, 3.0) == (1.0, 0.0)
 
 
-@pytest.mark.parametrize(
+@check_each(
     ("calls", "nones", "chosen"),
     [
         ((2.0, 3.0), (-2.0, -3.0), 0.0),

@@ -6,9 +6,8 @@ import random
 import re
 from pathlib import Path
 
-import pytest
-
-from toolspeak.core.schema.arguments import ArgumentSchema
+from tests.cases import check_each
+from toolspeak.core.schema.argument_schema import ArgumentSchema
 from training.chain_kinds import TRAINED
 from training.chains import Chain
 from training.family import Style, families
@@ -19,8 +18,8 @@ TRAINING = Path(__file__).parents[2] / "training"
 TEXTS = sorted(file for folder in ("families", "tasks", "readings") for file in (TRAINING / folder).iterdir())
 
 
-@pytest.mark.parametrize("seed", range(40))
-@pytest.mark.parametrize("asked", [False, True])
+@check_each("seed", range(40))
+@check_each("asked", [False, True])
 def test_the_calls_of_a_task_fit_its_tools_and_its_answer_ends_it(seed: int, asked: bool):
     rng = random.Random(seed)
     chain = Chain(rng, Style(), ASKED[seed % len(ASKED)] if asked else UNSEEN.task(rng))

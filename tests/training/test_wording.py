@@ -5,8 +5,7 @@ from __future__ import annotations
 import random
 import re
 
-import pytest
-
+from tests.cases import check_each
 from training.compose import Composed
 from training.family import Family, Offer, Style, families
 from training.scenes import Scenes
@@ -63,7 +62,7 @@ def test_a_tool_that_takes_a_list_is_called_once_with_a_list():
     assert seen > 5
 
 
-@pytest.mark.parametrize(
+@check_each(
     ("request_", "said"),
     [("Roll {n}d20", re.compile(r"Roll \d+d20", re.IGNORECASE)), ("Pay ${n}", re.compile(r"Pay \$\d+", re.IGNORECASE))],
 )

@@ -7,10 +7,19 @@ from collections.abc import AsyncGenerator
 
 import pytest
 
+from tests.cases import check_each
 from toolspeak.core.events import CallStart, Event, Failure, Finish, Noted, TextDelta, UsageSeen
 from toolspeak.core.types import Note, Usage
 from toolspeak.errors import UpstreamError, UpstreamTimeout
-from toolspeak.upstreams.base import SHORT_BODY, Ending, Upstream, error_of, failure_of, settled, shorten
+from toolspeak.upstreams.base import (
+    MAX_ERROR_CHARS,
+    ReplyCompleter,
+    Upstream,
+    error_of,
+    failure_of,
+    normalize_failures,
+    shorten,
+)
 from toolspeak.upstreams.scripted import Scripted
 
 A, B = TextDelta("a"), TextDelta("b")
@@ -28,7 +37,7 @@ async def _source(*items: list[Event] | Exception) -> AsyncGenerator[list[Event]
 
 def _settled(*items: list[Event] | Exception) -> list[list[Event]]:
     async def run() -> list[list[Event]]:
-        return [batch async for batch in settled(_source(*items))]
+        return [batch async for batch in normalize_failures(_source(*items))]
 
     return asyncio.run(run())
 
@@ -37,7 +46,7 @@ def test_batches_pass_as_they_are_and_empty_ones_are_left_out():
     assert _settled([A], [], [B, Finish("stop")]) == [[A], [B, Finish("stop")]]
 
 
-@pytest.mark.parametrize("first", [[BROKEN], [NOTED, BROKEN], [COST, BROKEN, A]])
+@check_each("first", [[BROKEN], [NOTED, BROKEN], [COST, BROKEN, A]])
 def test_a_failure_before_the_first_event_is_raised(first: list[Event]):
     with pytest.raises(UpstreamError) as caught:
         _settled(first, [A])
@@ -51,7 +60,7 @@ def test_an_error_before_the_first_event_stays_that_error():
     assert caught.value is error
 
 
-@pytest.mark.parametrize(
+@check_each(
     ("items", "expected"),
     [
         ([[A], [BROKEN], [B]], [[A], [BROKEN]]),
@@ -73,7 +82,7 @@ def test_an_error_that_is_no_failure_of_the_upstream_passes():
 
 def test_what_nobody_may_see_is_taken_out_of_a_failure():
     async def run() -> list[list[Event]]:
-        batches = settled(
+        batches = normalize_failures(
             _source([A], [Failure("bad key s3cret", "upstream", 401, "s3cret")]),
             lambda text: text.replace("s3cret", "***"),
         )
@@ -93,7 +102,7 @@ def test_closing_the_batches_closes_their_source():
             closed.append("source")
 
     async def run() -> None:
-        batches = settled(source())
+        batches = normalize_failures(source())
         assert await anext(batches) == [A]
         await batches.aclose()
         assert closed == ["source"]
@@ -101,7 +110,7 @@ def test_closing_the_batches_closes_their_source():
     asyncio.run(run())
 
 
-@pytest.mark.parametrize("error", [UpstreamError("a", upstream_status=500, body="b"), UpstreamTimeout("a", body="b")])
+@check_each("error", [UpstreamError("a", upstream_status=500, body="b"), UpstreamTimeout("a", body="b")])
 def test_an_error_and_its_event_say_the_same(error: UpstreamError):
     again = error_of(failure_of(error))
     assert (type(again), str(again), again.upstream_status, again.body) == (
@@ -112,30 +121,30 @@ def test_an_error_and_its_event_say_the_same(error: UpstreamError):
     )
 
 
-@pytest.mark.parametrize(
+@check_each(
     ("ending", "seen", "missing"),
     [
-        (Ending(), [A], [Finish("stop")]),
-        (Ending(), [CallStart(0, "f")], [Finish("tool_calls")]),
-        (Ending("length"), [CallStart(0, "f")], [Finish("length")]),
-        (Ending(usage=Usage(1, 2)), [], [COST, Finish("stop")]),
-        (Ending("length", Usage(9, 9)), [COST, Finish("stop")], []),
-        (Ending("stop", Usage(9, 9)), [A, BROKEN], []),
+        (ReplyCompleter(), [A], [Finish("stop")]),
+        (ReplyCompleter(), [CallStart(0, "f")], [Finish("tool_calls")]),
+        (ReplyCompleter("length"), [CallStart(0, "f")], [Finish("length")]),
+        (ReplyCompleter(usage=Usage(1, 2)), [], [COST, Finish("stop")]),
+        (ReplyCompleter("length", Usage(9, 9)), [COST, Finish("stop")], []),
+        (ReplyCompleter("stop", Usage(9, 9)), [A, BROKEN], []),
     ],
 )
-def test_an_ending_adds_what_was_not_said(ending: Ending, seen: list[Event], missing: list[Event]):
+def test_an_ending_adds_what_was_not_said(ending: ReplyCompleter, seen: list[Event], missing: list[Event]):
     ending.see(seen)
     assert ending.missing() == missing
 
 
-@pytest.mark.parametrize(
+@check_each(
     ("text", "short"),
     [
         ("", ""),
         ("one\r\n two", "one two"),
         ("\x1b[2Já\u202e", r"\x1b[2Já\u202e"),
-        ("x" * SHORT_BODY, "x" * SHORT_BODY),
-        ("x" * 9999, "x" * SHORT_BODY + "…"),
+        ("x" * MAX_ERROR_CHARS, "x" * MAX_ERROR_CHARS),
+        ("x" * 9999, "x" * MAX_ERROR_CHARS + "…"),
     ],
 )
 def test_a_long_text_is_cut_to_one_short_line(text: str, short: str):

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tests.upstreams.asking import batches, reply, request, run
-from tests.upstreams.loopback import Heard, always, head, serving
+from tests.cases import check_each
+from tests.upstreams.loopback_server import Heard, always, head, serving
+from tests.upstreams.request_helpers import batches, reply, request, run
 from toolspeak.core.types import Media, Message, Note, Request, Tool, ToolChoice
 from toolspeak.errors import ConfigError, UpstreamError
 from toolspeak.upstreams.codecs import codec
@@ -38,7 +39,7 @@ COPIED = [
 
 
 @pytest.mark.requirement("G2")
-@pytest.mark.parametrize(
+@check_each(
     ("protocol", "below", "path", "key"),
     [
         ("openai_chat", "/v1", "/v1/chat/completions", ("authorization", "Bearer a-key-of-ours")),
@@ -66,7 +67,7 @@ def test_a_request_goes_where_its_protocol_says(protocol: str, below: str, path:
     assert heard.header(key[0]) == key[1]
 
 
-@pytest.mark.parametrize(
+@check_each(
     ("protocol", "below", "told"),
     [
         ("openai_chat", "/v1/messages", "`anthropic`"),
@@ -93,7 +94,7 @@ def test_anthropic_wants_to_know_which_version_is_spoken():
 
 
 def test_a_protocol_that_nobody_speaks_is_refused_by_name():
-    with pytest.raises(ConfigError, match="no upstream speaks `telepathy`"):
+    with pytest.raises(ConfigError, match="unknown protocol `telepathy`"):
         codec("telepathy")
 
 
@@ -112,6 +113,6 @@ def test_what_a_request_loses_is_told_with_the_answer():
                 await upstream.close()
 
     assert run(talk()) == (
-        Note("choice_not_sent", "there is no word for a choice of tools"),
-        Note("media_dropped", "only pictures that are sent along can be sent"),
+        Note("choice_not_sent", "this protocol has no tool choice"),
+        Note("media_dropped", "only inline images can be sent"),
     )

@@ -9,8 +9,8 @@ from contextlib import aclosing, suppress
 
 import pytest
 
-from tests.upstreams.asking import PATIENCE, Instant, batches, loops, reply, request, run
-from tests.upstreams.chaos import (
+from tests.cases import check_each
+from tests.upstreams.faulty_service import (
     BODY,
     CHUNKED,
     EVENTS,
@@ -26,19 +26,18 @@ from tests.upstreams.chaos import (
     in_order,
     misbehaving,
 )
-from tests.upstreams.loopback import Heard, chunked, head, serving
+from tests.upstreams.loopback_server import Heard, chunked, head, serving
+from tests.upstreams.request_helpers import PATIENCE, Instant, batches, loops, reply, request, run
 from toolspeak.core.events import TextDelta, fold
 from toolspeak.core.types import Message, Request, TextPart
 from toolspeak.errors import UpstreamError, UsageError
 from toolspeak.upstreams.http import connection as module
-from toolspeak.upstreams.http import pool as pools
-from toolspeak.upstreams.http.connection import MOST_WAITING, Timeouts
-from toolspeak.upstreams.http.pool import Pool
+from toolspeak.upstreams.http.connection import MAX_BUFFERED_BYTES, ConnectionPool, Timeouts
 from toolspeak.upstreams.http.retry import Retry
 from toolspeak.upstreams.http.thin_transport import HttpUpstream
 
 
-def pool_of(upstream: HttpUpstream) -> Pool:
+def pool_of(upstream: HttpUpstream) -> ConnectionPool:
     (pool,) = upstream._pools.values()
     return pool
 
@@ -55,7 +54,7 @@ async def until(condition: object) -> None:
 # --------------------------------------------------------------------------------------------------------- keeping
 
 
-@pytest.mark.parametrize("stream", [True, False])
+@check_each("stream", [True, False])
 def test_a_connection_serves_one_request_after_the_other(stream: bool):
     async def talk() -> None:
         async with misbehaving(in_order(GOOD)) as chaos:
@@ -122,7 +121,7 @@ def test_a_service_that_talks_on_behind_the_last_word_loses_its_connection():
     run(talk())
 
 
-@pytest.mark.parametrize("answer", [by_length(b"{}", status="503 Busy"), by_length(error_event())])
+@check_each("answer", [by_length(b"{}", status="503 Busy"), by_length(error_event())])
 def test_an_error_leaves_the_connection_usable(answer: bytes):
     async def talk() -> None:
         async with misbehaving(in_order(answer, GOOD)) as chaos:
@@ -148,7 +147,7 @@ def test_an_answer_that_nobody_asked_for_is_never_given_to_anybody():
 
 
 def test_an_unused_connection_is_closed_after_a_while(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(module, "KEEP", 0.05)
+    monkeypatch.setattr(module, "KEEP_ALIVE_SECONDS", 0.05)
 
     async def talk() -> None:
         async with misbehaving(in_order(GOOD)) as chaos:
@@ -160,7 +159,7 @@ def test_an_unused_connection_is_closed_after_a_while(monkeypatch: pytest.Monkey
 
 
 def test_only_so_many_unused_connections_are_kept(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(pools, "MOST_IDLE", 2)
+    monkeypatch.setattr(module, "MAX_IDLE_CONNECTIONS", 2)
 
     async def talk() -> None:
         async with misbehaving(in_order(GOOD)) as chaos:
@@ -229,7 +228,7 @@ def test_closing_reaches_the_connections_of_another_loop():
     run(talk())
 
 
-@pytest.mark.parametrize("kind", ["asyncio", "uvloop"])
+@check_each("kind", ["asyncio", "uvloop"])
 def test_connections_end_with_their_loop_though_nobody_closes_the_upstream(kind: str):
     begun, done = threading.Event(), threading.Event()
     served: list[Chaos] = []
@@ -297,7 +296,7 @@ def test_a_slow_reader_makes_the_service_wait_and_misses_nothing():
             await asyncio.sleep(0.5)
             assert sent < count // 2
             (connection,) = pool_of(upstream)._all
-            assert connection._size <= MOST_WAITING + 256 * 1024
+            assert connection._size <= MAX_BUFFERED_BYTES + 256 * 1024
             async for batch in opened:
                 events += batch
             answered = fold(events)
@@ -325,7 +324,7 @@ def test_a_large_request_arrives_whole():
     run(talk())
 
 
-@pytest.mark.parametrize("said", ["100 Continue", "103 Early Hints"])
+@check_each("said", ["100 Continue", "103 Early Hints"])
 def test_a_word_before_the_answer_does_not_stop_a_large_request(said: str):
     async def talk() -> None:
         async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -390,12 +389,12 @@ async def _gone_within_a_second(chaos: Chaos) -> None:
 
 
 @pytest.mark.requirement("R-CANCEL")
-@pytest.mark.parametrize(
+@check_each(
     "sent",
     [[], [CHUNKED], [CHUNKED + chunked(EVENTS[:1], last=False)], [head(TYPE, "Content-Length: 9") + b"{"]],
     ids=["before the head", "before the first event", "in the stream", "in a body"],
 )
-@pytest.mark.parametrize("how", ["cancelled", "timed out"])
+@check_each("how", ["cancelled", "timed out"])
 def test_who_leaves_takes_the_connection_along_at_once(sent: list[bytes], how: str):
     async def talk() -> None:
         async with misbehaving(in_order([*sent, Do.STALL])) as chaos:

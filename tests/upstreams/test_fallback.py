@@ -8,9 +8,10 @@ from contextlib import aclosing
 import pytest
 
 import toolspeak as ts
-from tests.upstreams.asking import Instant, batches, reply, request, run
-from tests.upstreams.chaos import GOOD, TEXT, Do, by_length, in_order, misbehaving
-from tests.upstreams.test_faults import refused
+from tests.cases import check_each
+from tests.upstreams.faulty_service import GOOD, TEXT, Do, by_length, in_order, misbehaving
+from tests.upstreams.request_helpers import Instant, batches, reply, request, run
+from tests.upstreams.test_each_fault import refused
 from toolspeak.config import load
 from toolspeak.core.events import Failure, TextDelta
 from toolspeak.errors import UpstreamError, UpstreamTimeout, UsageError
@@ -25,7 +26,7 @@ def _codes(notes: object) -> list[str]:
 
 
 @pytest.mark.requirement("G6")
-@pytest.mark.parametrize(
+@check_each(
     "error",
     [
         UpstreamError("down", upstream_status=503),
@@ -52,7 +53,7 @@ def test_after_the_first_event_nobody_else_is_asked():
 
 
 @pytest.mark.requirement("G6")
-@pytest.mark.parametrize("status", [400, 413, 422])
+@check_each("status", [400, 413, 422])
 def test_what_is_wrong_with_the_request_is_told_at_once(status: int):
     second = Scripted("hello")
     with pytest.raises(UpstreamError, match="no tools"):

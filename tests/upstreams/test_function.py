@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 
-from tests.upstreams.asking import PATIENCE, batches, reply, request, run, texts
+from tests.cases import check_each
+from tests.upstreams.request_helpers import PATIENCE, batches, reply, request, run, texts
 from toolspeak.core.events import Event, Failure, Finish, TextDelta, UsageSeen
 from toolspeak.core.types import Message, Request, TextPart, ToolCall, ToolResult, Usage
 from toolspeak.errors import UpstreamError, UpstreamTimeout, UsageError
-from toolspeak.upstreams.function import FunctionUpstream, ModelFunction
+from toolspeak.upstreams.function import MAX_QUEUED_ITEMS, FunctionUpstream, ModelFunction
 from toolspeak.upstreams.scripted import calls
-from toolspeak.upstreams.threads import MOST_WAITING
 
 Messages = list[dict[str, Any]]
 
@@ -74,7 +74,7 @@ def decorated(function: ModelFunction) -> ModelFunction:
 
 
 @pytest.mark.requirement("G2")
-@pytest.mark.parametrize(
+@check_each(
     "function",
     [
         plain,
@@ -141,7 +141,7 @@ async def waits_for_request(request: Request) -> str:
     return only_request(request)
 
 
-@pytest.mark.parametrize("function", [only_request, only_request_by_position, both, waits_for_request])
+@check_each("function", [only_request, only_request_by_position, both, waits_for_request])
 def test_a_function_that_asks_for_the_request_is_given_it(function: ModelFunction):
     assert run(reply(FunctionUpstream(function))).text == "m: hello"
 
@@ -201,7 +201,7 @@ def test_a_blocking_generator_streams():
 
 def test_a_fast_generator_waits_for_a_slow_reader():
     made: list[int] = []
-    total = MOST_WAITING * 3
+    total = MAX_QUEUED_ITEMS * 3
 
     def model(messages: Messages) -> Iterator[str]:
         for number in range(total):
@@ -212,7 +212,7 @@ def test_a_fast_generator_waits_for_a_slow_reader():
         opened = FunctionUpstream(model).open(request())
         size = len(await anext(opened))
         # The thread can be ahead by what may wait, and by the one piece it holds in its hand.
-        assert len(made) <= size + MOST_WAITING + 1
+        assert len(made) <= size + MAX_QUEUED_ITEMS + 1
         async for batch in opened:
             size += sum(isinstance(event, TextDelta) for event in batch)
         assert size == total
@@ -243,7 +243,7 @@ def raises_in_pieces(messages: Messages) -> Iterator[str]:
     yield ""
 
 
-@pytest.mark.parametrize("function", [raises, raises_later, raises_in_pieces])
+@check_each("function", [raises, raises_later, raises_in_pieces])
 def test_what_a_function_raises_is_an_upstream_error_with_its_cause(function: ModelFunction):
     with pytest.raises(UpstreamError, match="raised ValueError: no such model") as caught:
         run(batches(FunctionUpstream(function)))
@@ -261,7 +261,7 @@ async def breaks_off_later(messages: Messages) -> AsyncIterator[str]:
     raise ValueError("gone")
 
 
-@pytest.mark.parametrize("function", [breaks_off, breaks_off_later])
+@check_each("function", [breaks_off, breaks_off_later])
 def test_a_function_that_breaks_off_ends_with_a_failure(function: ModelFunction):
     answer = run(reply(FunctionUpstream(function)))
     assert (answer.text, answer.finish_reason) == ("so far", "unknown")
@@ -276,7 +276,7 @@ def _raising(error: BaseException) -> Callable[[Messages], str]:
     return model
 
 
-@pytest.mark.parametrize(
+@check_each(
     ("error", "kind"),
     [
         (TimeoutError("slow"), UpstreamTimeout),
@@ -292,7 +292,7 @@ def test_errors_of_a_function_have_the_type_that_fits(error: BaseException, kind
     assert type(caught.value) is kind
 
 
-@pytest.mark.parametrize("given", [None, 5, b"bytes", ["a list"], {"a": 1}])
+@check_each("given", [None, 5, b"bytes", ["a list"], {"a": 1}])
 def test_a_function_that_gives_something_else_is_told_so(given: object):
     with pytest.raises(UpstreamError, match=f"not a `{type(given).__name__}`"):
         run(batches(FunctionUpstream(lambda messages: given)))  # pyright: ignore[reportArgumentType]

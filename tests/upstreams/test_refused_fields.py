@@ -8,11 +8,12 @@ from typing import Any
 import msgspec
 import pytest
 
-from tests.upstreams.asking import Instant, reply, request, run
-from tests.upstreams.loopback import Heard, head, serving
+from tests.cases import check_each
+from tests.upstreams.loopback_server import Heard, head, serving
+from tests.upstreams.request_helpers import Instant, reply, request, run
 from toolspeak.core.types import Options, Request
 from toolspeak.errors import UpstreamError
-from toolspeak.upstreams.http.refused_fields import Refused, changed, refused_field
+from toolspeak.upstreams.http.service import RefusedFields, refused_field, without_fields
 from toolspeak.upstreams.http.thin_transport import HttpUpstream
 
 GOOD = b'{"choices":[{"index":0,"message":{"content":"Hi"},"finish_reason":"stop"}]}'
@@ -64,7 +65,7 @@ def asked(options: Options, times: int, *fields: str, stream: bool = False) -> t
 def test_a_stop_sequence_of_ours_is_left_out_at_once_and_from_then_on():
     bodies, notes = asked(Options(stop=("\nx",), dispensable=("stop",)), 2, "stop")
     assert [body.get("stop") for body in bodies] == [["\nx"], None, None]
-    assert notes == [["the upstream refuses `stop`: it is left out"]] * 2
+    assert notes == [["the upstream refuses `stop`: dropped"]] * 2
 
 
 def test_a_stop_sequence_of_the_callers_is_an_error():
@@ -104,7 +105,7 @@ def test_what_did_not_help_is_not_remembered():
     assert run(talk()) == [True, False, True, False]
 
 
-@pytest.mark.parametrize(
+@check_each(
     ("status", "words", "found"),
     [
         (400, "`stop` is unknown", "stop"),
@@ -128,7 +129,7 @@ def test_what_the_caller_says_in_the_upstreams_words_is_the_callers():
 
 
 def test_a_body_is_changed_only_where_it_must_be():
-    assert json.loads(changed(b'{"max_tokens":5,"stop":["x"],"a":1}', ("max_tokens", "stop", "store"))) == {
+    assert json.loads(without_fields(b'{"max_tokens":5,"stop":["x"],"a":1}', ("max_tokens", "stop", "store"))) == {
         "max_completion_tokens": 5,
         "a": 1,
     }
@@ -138,7 +139,7 @@ def test_what_a_model_thought_is_not_sent_back_to_who_refuses_it():
     error = UpstreamError("('messages.1' : property 'reasoning_content' is unsupported)", upstream_status=400)
     sent = b'{"messages":[{"role":"user"},{"role":"assistant","content":"a","reasoning_content":"hm"}]}'
     assert refused_field(error, sent, Request("m", ())) == "reasoning_content"
-    bare = changed(sent, ("reasoning_content",))
+    bare = without_fields(sent, ("reasoning_content",))
     assert json.loads(bare)["messages"] == [{"role": "user"}, {"role": "assistant", "content": "a"}]
     assert refused_field(error, bare, Request("m", ())) == ""
     assert refused_field(error, b'{"messages":"odd"}', Request("m", ())) == ""
@@ -146,16 +147,16 @@ def test_what_a_model_thought_is_not_sent_back_to_who_refuses_it():
 
 def test_what_is_remembered_is_of_one_model_for_a_while_and_bounded():
     now = 0.0
-    refused = Refused(lambda: now)
+    refused = RefusedFields(lambda: now)
     one, other = (Request(name, (), options=Options(dispensable=("stop",))) for name in ("a", "b"))
     refused.remember(one, ("stop",))
     refused.remember(one, ("stream_options",))
-    assert refused.known(one) == ("stop", "stream_options")
-    assert refused.known(other) == ()
+    assert refused.for_request(one) == ("stop", "stream_options")
+    assert refused.for_request(other) == ()
     now = 25 * 3600.0
-    assert refused.known(one) == ()
+    assert refused.for_request(one) == ()
     now = 0.0
     for at in range(300):
         refused.remember(Request(str(at), ()), ("store",))
-    assert refused.known(one) == ()
-    assert refused.known(Request("299", ())) == ("store",)
+    assert refused.for_request(one) == ()
+    assert refused.for_request(Request("299", ())) == ("store",)

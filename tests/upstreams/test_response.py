@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.upstreams.loopback import chunked, cut, head
-from toolspeak.upstreams.http.response import MOST_HEAD, Response
+from tests.cases import check_each
+from tests.upstreams.loopback_server import chunked, cut, head
+from toolspeak.upstreams.http.connection import MAX_HEAD_BYTES, HttpResponse
 
 TEXT = "Grüße aus Köln 🌧".encode()
 
@@ -29,16 +29,16 @@ RESPONSES = {
     "more than it said": (head("Content-Length: 2") + b"hi" + head("Content-Length: 1") + b"x", b"hi", True),
     "more after the close": (head("Content-Length: 2", "Connection: close") + b"hi there", b"hi", True),
 }
-each = pytest.mark.parametrize(("data", "body", "complete"), RESPONSES.values(), ids=RESPONSES.keys())
+each = check_each(("data", "body", "complete"), RESPONSES.values(), ids=RESPONSES.keys())
 
 
-def _read(pieces: list[bytes]) -> tuple[Response, bytes]:
-    response = Response()
+def _read(pieces: list[bytes]) -> tuple[HttpResponse, bytes]:
+    response = HttpResponse()
     return response, b"".join(response.feed(piece) for piece in pieces)
 
 
 @each
-@pytest.mark.parametrize("size", [1, 2, 7, 10_000])
+@check_each("size", [1, 2, 7, 10_000])
 def test_a_response_is_read_wherever_it_is_cut(data: bytes, body: bytes, complete: bool, size: int):
     response, found = _read(cut(data, size))
     assert (found, response.complete, response.started) == (body, complete, True)
@@ -67,7 +67,7 @@ def test_headers_of_a_hint_do_not_belong_to_the_response():
     assert response.headers == {"content-length": "0"}
 
 
-@pytest.mark.parametrize(
+@check_each(
     "data",
     [
         b"",
@@ -84,7 +84,7 @@ def test_a_response_that_ends_too_early_is_not_whole(data: bytes):
     assert not response.end()
 
 
-@pytest.mark.parametrize(
+@check_each(
     "data",
     [
         b"<html>",
@@ -101,10 +101,10 @@ def test_what_is_not_one_response_is_refused(data: bytes):
 
 
 def _many(line: bytes) -> bytes:
-    return line * (MOST_HEAD // len(line) + 2000)
+    return line * (MAX_HEAD_BYTES // len(line) + 2000)
 
 
-@pytest.mark.parametrize(
+@check_each(
     "data",
     [
         b"HTTP/1.1 200 OK\r\n" + _many(b"X-Filler: 0123456789\r\n"),
@@ -127,26 +127,26 @@ def _long_head(size: int) -> bytes:
     return hint + plain.replace(b"X-Filler: ", b"X-Filler: " + b"x" * (size - len(hint) - len(plain)))
 
 
-@pytest.mark.parametrize("size", [1, 1000, MOST_HEAD, MOST_HEAD + 1, 2 * MOST_HEAD])
-@pytest.mark.parametrize("behind", [b"", b"h", b"hi"])
+@check_each("size", [1, 1000, MAX_HEAD_BYTES, MAX_HEAD_BYTES + 1, 2 * MAX_HEAD_BYTES])
+@check_each("behind", [b"", b"h", b"hi"])
 def test_how_long_a_head_may_be_does_not_depend_on_cuts(size: int, behind: bytes):
-    response, body = _read(cut(_long_head(MOST_HEAD) + behind, size))
+    response, body = _read(cut(_long_head(MAX_HEAD_BYTES) + behind, size))
     assert (response.error, response.status, body) == (None, 200, behind)
-    response, body = _read(cut(_long_head(MOST_HEAD + 1) + behind, size))
+    response, body = _read(cut(_long_head(MAX_HEAD_BYTES + 1) + behind, size))
     assert "longer than" in str(response.error)
     assert (response.started, body) == (False, b"")
 
 
-@pytest.mark.parametrize("size", [1, 1000, 10 * MOST_HEAD])
+@check_each("size", [1, 1000, 10 * MAX_HEAD_BYTES])
 def test_a_long_trailer_is_refused_wherever_it_is_cut(size: int):
-    trailer = b"0\r\nX-Filler: " + b"x" * MOST_HEAD + b"\r\n\r\n"
+    trailer = b"0\r\nX-Filler: " + b"x" * MAX_HEAD_BYTES + b"\r\n\r\n"
     response, body = _read(cut(head("Transfer-Encoding: chunked") + b"2\r\nhi\r\n" + trailer, size))
     assert "longer than" in str(response.error)
     assert (response.complete, response.end(), body) == (False, False, b"hi")
 
 
-@pytest.mark.parametrize("size", [1, 7, 9999])
-@pytest.mark.parametrize("status", ["099 Early", "000 None"])
+@check_each("size", [1, 7, 9999])
+@check_each("status", ["099 Early", "000 None"])
 def test_a_status_that_is_none_is_refused_at_once(status: str, size: int):
     response, body = _read(
         cut(head("Content-Length: 2", status=status) + b"hi" + head("Content-Length: 1") + b"x", size)
@@ -160,13 +160,13 @@ def test_content_encodings_of_two_headers_are_one_list():
     assert response.header(b"content-encoding") == response.headers["content-encoding"] == "gzip, identity"
 
 
-@pytest.mark.parametrize("size", [1, 7, 9999])
+@check_each("size", [1, 7, 9999])
 def test_what_came_before_an_error_counts_wherever_it_is_cut(size: int):
     response, found = _read(cut(head("Transfer-Encoding: chunked") + chunked([b"hi"], last=False) + b"zz\r\n", size))
     assert (found, response.error is None, response.complete) == (b"hi", False, False)
 
 
-@pytest.mark.parametrize(
+@check_each(
     ("data", "reusable"),
     [
         (head("Content-Length: 2") + b"hi", True),
@@ -197,5 +197,5 @@ def test_a_response_can_be_read_after_another():
 
 
 def test_a_long_body_is_no_long_head():
-    data = head("Transfer-Encoding: chunked") + chunked([b"x"] * MOST_HEAD)
-    assert len(_read(cut(data, 1000))[1]) == MOST_HEAD
+    data = head("Transfer-Encoding: chunked") + chunked([b"x"] * MAX_HEAD_BYTES)
+    assert len(_read(cut(data, 1000))[1]) == MAX_HEAD_BYTES

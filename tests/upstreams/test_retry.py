@@ -6,8 +6,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.cases import check_each
 from toolspeak.errors import UpstreamError, UpstreamTimeout
-from toolspeak.upstreams.http.retry import FINAL, PASSING, Budget, Retry, asked_wait, says_retry, wait_before
+from toolspeak.upstreams.http.retry import (
+    PERMANENT_STATUSES,
+    TRANSIENT_STATUSES,
+    Retry,
+    RetryBudget,
+    retry_after_seconds,
+    retry_delay,
+    should_retry_header,
+)
 
 
 def _busy(**fields: float | bool) -> UpstreamError:
@@ -17,20 +26,20 @@ def _busy(**fields: float | bool) -> UpstreamError:
 @pytest.mark.requirement("R-F2")
 def test_waits_double_up_to_the_longest_and_chance_takes_a_quarter_at_most():
     retry = Retry(most=9)
-    longest = [wait_before(_busy(), attempt, retry, lambda: 0.0) for attempt in range(6)]
+    longest = [retry_delay(_busy(), attempt, retry, lambda: 0.0) for attempt in range(6)]
     assert longest == [0.5, 1.0, 2.0, 4.0, 8.0, 8.0]
-    assert wait_before(_busy(), 0, retry, lambda: 1.0) == 0.375
+    assert retry_delay(_busy(), 0, retry, lambda: 1.0) == 0.375
 
 
 @pytest.mark.requirement("R-F1")
 @given(st.floats(0.001, 60), st.floats(0, 1))
 def test_nobody_comes_back_sooner_than_asked(asked: float, chance: float):
-    wait = wait_before(_busy(retry_after=asked), 0, Retry(), lambda: chance)
+    wait = retry_delay(_busy(retry_after=asked), 0, Retry(), lambda: chance)
     assert wait is not None
     assert asked <= wait <= asked * 1.25
 
 
-@pytest.mark.parametrize(
+@check_each(
     ("error", "attempt"),
     [
         (_busy(), 2),
@@ -39,18 +48,18 @@ def test_nobody_comes_back_sooner_than_asked(asked: float, chance: float):
         (UpstreamError("odd", upstream_status=418), 0),
         (UpstreamError("the connection broke", kind="truncated"), 0),
         (UpstreamTimeout("no first byte"), 0),
-        *[(UpstreamError("no", upstream_status=status, should_retry=True), 0) for status in sorted(FINAL)],
+        *[(UpstreamError("no", upstream_status=status, should_retry=True), 0) for status in sorted(PERMANENT_STATUSES)],
     ],
 )
 def test_what_does_not_pass_is_not_asked_again(error: UpstreamError, attempt: int):
-    assert wait_before(error, attempt, Retry(), lambda: 0.0) is None
+    assert retry_delay(error, attempt, Retry(), lambda: 0.0) is None
 
 
 def test_no_status_both_passes_and_does_not():
-    assert not PASSING & FINAL
+    assert not TRANSIENT_STATUSES & PERMANENT_STATUSES
 
 
-@pytest.mark.parametrize(
+@check_each(
     ("headers", "seconds"),
     [
         ({}, None),
@@ -67,19 +76,19 @@ def test_no_status_both_passes_and_does_not():
     ],
 )
 def test_what_a_service_asks_for_is_read_from_its_headers(headers: dict[str, str], seconds: float | None):
-    assert asked_wait(headers, lambda: 60.0) == seconds
+    assert retry_after_seconds(headers, lambda: 60.0) == seconds
 
 
-@pytest.mark.parametrize(("value", "says"), [("true", True), (" False ", False), ("1", None), ("", None)])
+@check_each(("value", "says"), [("true", True), (" False ", False), ("1", None), ("", None)])
 def test_a_service_says_whether_to_ask_again(value: str, says: bool | None):
-    assert says_retry({"x-should-retry": value}) is says
+    assert should_retry_header({"x-should-retry": value}) is says
 
 
 def test_a_budget_is_refilled_by_requests():
-    budget = Budget(0.5)
+    budget = RetryBudget(0.5)
     assert [budget.spend() for _ in range(12)] == [True] * 10 + [False] * 2
-    budget.asked()
+    budget.record_request()
     assert not budget.spend()
-    budget.asked()
+    budget.record_request()
     assert budget.spend()
     assert not budget.spend()

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.upstreams.asking import batches, reply, request, run, texts
+from tests.cases import check_each
+from tests.upstreams.request_helpers import batches, reply, request, run, texts
 from toolspeak.core.events import (
     CallArgs,
     CallEnd,
@@ -38,7 +39,7 @@ async def _source() -> AsyncGenerator[list[Event], None]:
     yield [TextDelta("c")]
 
 
-@pytest.mark.parametrize(
+@check_each(
     ("turn", "expected"),
     [
         ("hi", [[TextDelta("hi")], END]),
@@ -79,7 +80,7 @@ def test_a_script_that_has_run_out_says_so():
     async def talk() -> None:
         upstream = Scripted("one")
         await reply(upstream)
-        with pytest.raises(UsageError, match="has 1 turns and was asked for turn 2") as caught:
+        with pytest.raises(UsageError, match="has 1 turns, but turn 2 was requested") as caught:
             await reply(upstream)
         assert "requests" in caught.value.hint
         assert len(upstream.requests) == 2
@@ -87,7 +88,7 @@ def test_a_script_that_has_run_out_says_so():
     run(talk())
 
 
-@pytest.mark.parametrize("turns", [(), ("a", "b")])
+@check_each("turns", [(), ("a", "b")])
 def test_the_last_turn_is_repeated_where_the_script_says_so(turns: tuple[str, ...]):
     async def talk() -> list[str]:
         upstream = Scripted(*turns, again=True)
@@ -100,10 +101,8 @@ def test_the_last_turn_is_repeated_where_the_script_says_so(turns: tuple[str, ..
             run(talk())
 
 
-@pytest.mark.parametrize(
-    "error", [UpstreamError("no", upstream_status=500), UpstreamTimeout("late"), ConnectionResetError("gone")]
-)
-@pytest.mark.parametrize("by_function", [False, True])
+@check_each("error", [UpstreamError("no", upstream_status=500), UpstreamTimeout("late"), ConnectionResetError("gone")])
+@check_each("by_function", [False, True])
 def test_a_turn_that_goes_wrong_raises(error: Exception, by_function: bool):
     def fail(asked: Request) -> Script:
         return error
@@ -133,12 +132,12 @@ CHUNKS: list[tuple[Chunk, list[str]]] = [
 ]
 
 
-@pytest.mark.parametrize(("chunk", "pieces"), CHUNKS)
+@check_each(("chunk", "pieces"), CHUNKS)
 def test_a_text_is_cut_as_asked(chunk: Chunk, pieces: list[str]):
     assert texts(run(batches(Scripted("abcdef", chunk=chunk)))) == pieces
 
 
-@pytest.mark.parametrize("chunk", [0, -1, [1, 0], Randomly(1, most=0)])
+@check_each("chunk", [0, -1, [1, 0], Randomly(1, most=0)])
 def test_a_piece_of_no_size_is_refused(chunk: Chunk):
     with pytest.raises(UsageError):
         run(batches(Scripted("abc", chunk=chunk)))
@@ -264,12 +263,12 @@ STREAM = (
 WHOLE = '{"id":"c1","object":"chat.completion","created":1,"model":"m","choices":[{"index":0,"message":{"role":"assistant","content":"Grüße aus Köln 🌧"},"finish_reason":"stop"}],"usage":{"prompt_tokens":3,"completion_tokens":4,"total_tokens":7}}'.encode()
 
 
-@pytest.mark.parametrize(
+@check_each(
     "capture",
     [STREAM, WHOLE, Turn(STREAM, stream=True), Turn(WHOLE, stream=False)],
     ids=["stream", "whole", "stream told", "whole told"],
 )
-@pytest.mark.parametrize("chunk", [None, 1, 7, Randomly(3)])
+@check_each("chunk", [None, 1, 7, Randomly(3)])
 def test_a_capture_is_decoded_wherever_it_is_cut_and_nothing_is_added(capture: Script, chunk: Chunk):
     answer = run(reply(Scripted(capture, chunk=chunk)))
     assert (answer.text, answer.finish_reason, answer.usage) == ("Grüße aus Köln 🌧", "stop", Usage(3, 4))

@@ -8,14 +8,15 @@ import socket
 import msgspec
 import pytest
 
-from tests.upstreams.asking import Instant, batches, reply, request, run
-from tests.upstreams.loopback import Answer, Heard, always, chunked, cut, head, serving
+from tests.cases import check_each
+from tests.upstreams.loopback_server import Answer, Heard, always, chunked, cut, head, serving
+from tests.upstreams.request_helpers import Instant, batches, reply, request, run
 from toolspeak.core.events import Event, Failure, Reply, TextDelta, fold
 from toolspeak.core.types import Request, Usage
 from toolspeak.errors import UpstreamError, UpstreamTimeout, UsageError
 from toolspeak.upstreams.http import event_stream as answer
 from toolspeak.upstreams.http.connection import Timeouts
-from toolspeak.upstreams.http.event_stream import MOST_ERROR
+from toolspeak.upstreams.http.event_stream import MAX_ERROR_BYTES
 from toolspeak.upstreams.http.httpx2_transport import Httpx2Upstream
 from toolspeak.upstreams.http.thin_transport import HttpUpstream
 
@@ -117,15 +118,15 @@ def test_without_a_key_nothing_is_said_of_one():
 
 
 @pytest.mark.requirement("R-F46")
-@pytest.mark.parametrize("stream", [True, False])
-@pytest.mark.parametrize("data", ANSWERS.values(), ids=ANSWERS.keys())
+@check_each("stream", [True, False])
+@check_each("data", ANSWERS.values(), ids=ANSWERS.keys())
 def test_every_kind_of_body_is_read_streamed_or_not_whatever_was_asked(data: bytes, stream: bool):
     answer = ask(always(data), asked=request(stream=stream))
     assert (answer.text, answer.finish_reason, answer.usage) == (TEXT, "stop", Usage(3, 4))
     assert answer.failure is None
 
 
-@pytest.mark.parametrize("size", [1, 3, 64])
+@check_each("size", [1, 3, 64])
 def test_an_answer_is_the_same_wherever_it_is_cut(size: int):
     answer = ask(always(*cut(ANSWERS["chunks of events"], size)))
     assert (answer.text, answer.finish_reason) == (TEXT, "stop")
@@ -191,7 +192,7 @@ def test_the_last_word_ends_the_answer_though_the_connection_stays():
 # ----------------------------------------------------------------------------------------------- errors
 
 
-@pytest.mark.parametrize(
+@check_each(
     ("status", "body", "message"),
     [
         ("400 Bad Request", b'{"error":{"message":"no such model","type":"invalid_request_error"}}', "no such model"),
@@ -200,7 +201,7 @@ def test_the_last_word_ends_the_answer_though_the_connection_stays():
         ("503 Service Unavailable", b"", "503"),
     ],
 )
-@pytest.mark.parametrize("framed", [True, False])
+@check_each("framed", [True, False])
 def test_an_error_status_is_raised_with_what_was_said(status: str, body: bytes, message: str, framed: bool):
     headers = ["Content-Type: application/json", *([f"Content-Length: {len(body)}"] if framed else [])]
     error = caught(always(head(*headers, status=status) + body))
@@ -224,7 +225,7 @@ def test_of_an_endless_error_only_the_beginning_is_read():
         async def endless(heard: Heard) -> None:
             await heard.send(head(status="500 Internal Server Error"))
             while not heard.gone.is_set():
-                await heard.send(b"x" * MOST_ERROR)
+                await heard.send(b"x" * MAX_ERROR_BYTES)
 
         async with serving(endless) as server:
             with pytest.raises(UpstreamError) as found:
@@ -235,7 +236,7 @@ def test_of_an_endless_error_only_the_beginning_is_read():
 
 
 @pytest.mark.requirement("R-T3")
-@pytest.mark.parametrize("status", ["301 Moved Permanently", "302 Found", "307 Temporary Redirect"])
+@check_each("status", ["301 Moved Permanently", "302 Found", "307 Temporary Redirect"])
 def test_a_redirect_is_not_followed(status: str):
     async def talk() -> None:
         async with serving(always(ANSWERS["a body by length"])) as elsewhere:
@@ -264,13 +265,13 @@ def test_an_error_event_after_text_is_a_failure():
     assert "overloaded" in answer.failure.message
 
 
-@pytest.mark.parametrize(
+@check_each(
     ("data", "message"),
     [
         (head("Content-Type: text/html") + b"<html>Sign in</html>", "web page"),
         (head("Content-Encoding: br", "Content-Length: 2") + b"\x1f\x8b", "compressed"),
         (b"SSH-2.0-OpenSSH_9\r\n", "not HTTP"),
-        (head("Content-Type: application/json", "Content-Length: 0"), "nothing"),
+        (head("Content-Type: application/json", "Content-Length: 0"), "empty"),
         (head("Content-Type: text/event-stream"), ""),
         (head(status="204 No Content"), ""),
         (b"", "ended before"),
@@ -307,7 +308,7 @@ CUT = {
 }
 
 
-@pytest.mark.parametrize("data", CUT.values(), ids=CUT.keys())
+@check_each("data", CUT.values(), ids=CUT.keys())
 def test_a_stream_that_breaks_off_ends_with_a_failure(data: bytes):
     answer = ask(always(data))
     assert (answer.text, answer.finish_reason) == ("Grüße", "unknown")
@@ -346,7 +347,7 @@ def test_a_body_that_breaks_off_is_an_error():
     assert "ended before" in str(error)
 
 
-@pytest.mark.parametrize(
+@check_each(
     "data",
     [
         SSE + chunked([HELLO, WORLD, STOP], last=False),
@@ -374,7 +375,7 @@ def _stalls_after(*pieces: bytes) -> Answer:
     return answer
 
 
-@pytest.mark.parametrize(
+@check_each(
     ("answer", "timeouts", "message"),
     [
         (_never, Timeouts(first_byte=SOON), "first byte"),
@@ -390,7 +391,7 @@ def test_an_answer_that_does_not_come_in_time_is_a_timeout(answer: Answer, timeo
     assert message in str(error)
 
 
-@pytest.mark.parametrize("timeouts", [Timeouts(idle=SOON), Timeouts(total=SOON * 2)])
+@check_each("timeouts", [Timeouts(idle=SOON), Timeouts(total=SOON * 2)])
 def test_a_stream_that_stalls_ends_with_a_failure(timeouts: Timeouts):
     answer = ask(_stalls_after(SSE + chunked([HELLO], last=False)), timeouts=timeouts)
     assert answer.text == "Grüße"
@@ -419,7 +420,7 @@ def test_a_service_that_does_not_finish_its_greeting_is_a_timeout():
 # --------------------------------------------------------------------------------------------- cancelling
 
 
-@pytest.mark.parametrize("sent", [b"", SSE, SSE + chunked([HELLO], last=False)], ids=["nothing", "head", "text"])
+@check_each("sent", [b"", SSE, SSE + chunked([HELLO], last=False)], ids=["empty", "head", "text"])
 def test_cancelling_the_task_closes_the_connection(sent: bytes):
     async def talk() -> None:
         begun = asyncio.Event()
@@ -488,7 +489,7 @@ def test_behind_the_reason_to_stop_nothing_is_waited_for_for_long(
 ):
     if make is Httpx2Upstream:
         pytest.importorskip("httpx2")
-    monkeypatch.setattr(answer, "LAST_WORDS", SOON)
+    monkeypatch.setattr(answer, "AFTER_FINISH_SECONDS", SOON)
 
     async def talk() -> None:
         async def stall(heard: Heard) -> None:

@@ -11,8 +11,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from tests.upstreams.asking import Instant, loops, reply, request, run
-from tests.upstreams.loopback import always, chunked, cut, head, serving
+from tests.upstreams.loopback_server import always, chunked, cut, head, serving
+from tests.upstreams.request_helpers import Instant, loops, reply, request, run
 from tests.upstreams.test_thin_transport import ANSWERS, DONE, HELLO, KEY, SSE, STOP, STREAM, TEXT, _stalls_after
 from toolspeak.core.events import Reply, TextDelta
 from toolspeak.errors import ConfigError, UpstreamError

@@ -1,4 +1,4 @@
-"""The tools of an agent, and how one call of them is carried out: with consent, within a time, whatever it raises."""
+"""An agent's tools: look them up, ask for approval, run calls in order, bound their time and contain their errors."""
 
 from __future__ import annotations
 
@@ -11,57 +11,55 @@ from itertools import groupby
 from typing import Any, TypeAlias, TypeVar, cast
 
 from ..core.types import JSONObject, Media, Opaque, Tool
-from ..engine.rounds.loop import Planned
+from ..engine.rounds.loop import PlannedCall
 from ..errors import ToolDenied, ToolspeakError, ToolTimeout, UsageError
-from ..tools.approval import Answer as Consent
 from ..tools.approval import Approval, Question
+from ..tools.approval import ApprovalAnswer as Consent
 from ..tools.base import CallContext, Executable, ToolOutput
 from ..tools.threads import in_thread
-from ..tools.wrappers import MOST_OUTPUT, ReadMore, Truncated, cut_short, is_sandboxed, is_untrusted
+from ..tools.wrappers import MAX_OUTPUT_CHARS, ReadMore, Truncated, cut_short, is_sandboxed, is_untrusted
 
 T = TypeVar("T")
 
-#: How long a tool that is cancelled may take to end; one that does not is left behind.
+#: Seconds for a cancelled tool to end; after that it is abandoned.
 _GRACE = 5.0
-#: How much of what an exception says the model is told.
-_MOST_SAID = 500
-#: Seconds for a call that begins when the time is over: it is told that it was stopped.
-_NO_TIME = 0.001
-#: Calls of one round that run at the same time; others wait for their turn. A model may make two thousand, and each may
-#: be a thread and a sandbox.
-MOST_AT_ONCE = 32
-#: Sessions of one agent whose long results are kept.
-_MOST_SESSIONS = 16
-#: Tools that were left behind: somebody has to hold them until they end.
-_LEFT_BEHIND: set[asyncio.Task[Any]] = set()
+#: How much of an exception's message the model sees.
+_MAX_ERROR_CHARS = 500
+#: For a call that starts after the deadline; it times out at once.
+_MIN_SECONDS = 0.001
+#: Parallel calls in one round; the others wait. A model can make two thousand calls, each with a thread and a sandbox.
+MAX_PARALLEL_CALLS = 32
+#: Sessions of one agent whose long results stay readable.
+_MAX_SESSIONS = 16
+#: References to abandoned tools, so they are not garbage-collected before they end.
+_ABANDONED: set[asyncio.Task[Any]] = set()
 
-
-#: Says whether a call may run: yes or no, or an answer that also counts for later calls. A function that is not a
-#: coroutine runs in a thread, so it may ask a person.
+#: Decides whether a call may run: a boolean, or an answer that also applies to later calls. A plain function runs in a
+#: thread, so it may block on user input.
 Approve: TypeAlias = Callable[[Question], Consent | bool | Awaitable[Consent | bool]]
 
 
 class Toolbox:
-    """What an agent can run, by name."""
+    """Executable tools by name."""
 
     def __init__(self, tools: Iterable[Executable | Callable[..., Any]]) -> None:
         if isinstance(tools, str) or not isinstance(tools, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise UsageError("`tools` must be a list of tools", hint="wrap a single tool in a list")
         self._by_name: dict[str, Executable] = {}
         for each in tools:
-            made = _executable(each)
-            if made.tool.name in self._by_name:
-                raise UsageError(f"two tools are called `{made.tool.name}`", hint="give one of them another name")
-            self._by_name[made.tool.name] = made
+            executable = _executable(each)
+            if executable.tool.name in self._by_name:
+                raise UsageError(f"duplicate tool name `{executable.tool.name}`", hint="rename one of the tools")
+            self._by_name[executable.tool.name] = executable
 
     @property
     def tools(self) -> tuple[Tool, ...]:
-        """What the model is told."""
+        """The definitions that the model sees."""
         return tuple(each.tool for each in self._by_name.values())
 
     @property
     def untrusted(self) -> bool:
-        """Whether some tool is described by somebody whom nobody vouches for, such as an MCP server."""
+        """Whether a tool's description comes from an untrusted source, such as an MCP server."""
         return any(map(is_untrusted, self._by_name.values()))
 
     def __getitem__(self, name: str) -> Executable:
@@ -69,9 +67,9 @@ class Toolbox:
 
 
 class Toolboxes:
-    """The tools of an agent, for each of its sessions: what was left out of a result can be read in that one only.
+    """One toolbox per session, so that truncated results can be read in their own session only.
 
-    `limit`: characters of a result that reach the model at once; None: all.
+    `limit`: characters of a result that reach the model; None: no limit.
     """
 
     def __init__(self, tools: Iterable[Executable | Callable[..., Any]], limit: int | None) -> None:
@@ -80,57 +78,56 @@ class Toolboxes:
         self._by_session: OrderedDict[str, Toolbox] = OrderedDict()
 
     def of(self, session: str) -> Toolbox:
-        """The tools of a session."""
         if self._limit is None:
             return self._all
-        box = self._by_session.pop(session, None) or _cut_short(self._all, self._limit)
+        box = self._by_session.pop(session, None) or _with_truncation(self._all, self._limit)
         self._by_session[session] = box
-        if len(self._by_session) > _MOST_SESSIONS:
+        if len(self._by_session) > _MAX_SESSIONS:
             self._by_session.popitem(last=False)
         return box
 
 
-def _cut_short(box: Toolbox, limit: int) -> Toolbox:
-    """Tools whose results fit, and one that shows the rest. Whoever did this himself is left alone."""
-    given = [box[tool.name] for tool in box.tools]
-    cut = all(isinstance(each, Truncated | ReadMore) for each in given)
-    return box if cut else Toolbox(cut_short(given, limit))
+def _with_truncation(box: Toolbox, limit: int) -> Toolbox:
+    """Truncate the tools' results and add `read_more`, unless the caller did so already."""
+    executables = [box[tool.name] for tool in box.tools]
+    cut = all(isinstance(each, Truncated | ReadMore) for each in executables)
+    return box if cut else Toolbox(cut_short(executables, limit))
 
 
-def _executable(given: Executable | Callable[..., Any]) -> Executable:
-    if isinstance(getattr(given, "tool", None), Tool) and callable(getattr(given, "run", None)):
-        return cast("Executable", given)
-    if inspect.isroutine(given):
+def _executable(source: Executable | Callable[..., Any]) -> Executable:
+    if isinstance(getattr(source, "tool", None), Tool) and callable(getattr(source, "run", None)):
+        return cast("Executable", source)
+    if inspect.isroutine(source):
         from ..tools.functions import tool
 
-        return cast("Executable", tool(given))
+        return cast("Executable", tool(source))
     raise UsageError(
-        f"a tool of an agent must be able to run, and a `{type(given).__name__}` is not",
-        hint="pass a Python function, or something made by `toolspeak.tools`",
+        f"not an executable tool: `{type(source).__name__}`",
+        hint="pass a Python function, or a tool from `toolspeak.tools`",
     )
 
 
-# ---- consent
+# ---- approval
 
 
 def approval_of(approve: Approve | Approval | None) -> Approval | None:
-    """What decides about calls."""
+    """Wrap a function in an `Approval`."""
     if approve is None or isinstance(approve, Approval):
         return approve
     if not callable(approve):
-        raise UsageError("`approve` must be a function that takes a question", hint="or an `Approval`")
+        raise UsageError("`approve` must be a function that takes a `Question`, or an `Approval`")
 
     async def ask(question: Question) -> Consent:
         answer = approve(question) if _is_async(approve) else await in_thread(lambda: approve(question))
-        said = await answer if inspect.isawaitable(answer) else answer
-        if isinstance(said, bool):
-            return "once" if said else "deny"
-        return cast("Consent", said)
+        decision = await answer if inspect.isawaitable(answer) else answer
+        if isinstance(decision, bool):
+            return "once" if decision else "deny"
+        return cast("Consent", decision)
 
     return Approval(ask)
 
 
-async def consented(
+async def require_approval(
     approval: Approval | None,
     executable: Executable,
     arguments: JSONObject,
@@ -138,12 +135,12 @@ async def consented(
     why: str,
     yes_counts: bool = False,
 ) -> None:
-    """Have a call allowed. `why`: the reason why somebody has to be asked, whatever was allowed before.
+    """Get approval for a call. `why`: the reason to ask, even if such calls were allowed before.
 
-    With `yes_counts`, a yes that was said beforehand to all in the sandbox is consent all the same.
+    With `yes_counts`, an earlier approval of everything in the sandbox is sufficient.
 
     Raises:
-        ToolDenied: nobody consents.
+        ToolDenied: the call is not approved.
     """
     if approval is None:
         raise ToolDenied(f"the call was not run: {why}, and nobody can be asked")
@@ -162,22 +159,22 @@ def _is_async(function: Approve) -> bool:
 # ---- running
 
 
-async def carried_out(
+async def run_tool(
     executable: Executable, arguments: JSONObject, context: CallContext, seconds: float | None
 ) -> ToolOutput:
-    """What a tool gives, or an error result that says why it gives nothing."""
+    """Run a tool and return its output; any failure becomes an error result."""
     try:
         output: Any = await _within(lambda: executable.run(arguments, context), seconds)
-    except _Escaped as escaped:
-        return ToolOutput(_told(escaped.error), error=True)
+    except _FatalToolError as escaped:
+        return ToolOutput(_error_text(escaped.error), error=True)
     except Exception as error:
-        return ToolOutput(_told(error), error=True)
-    wrong = _wrong(output)
-    return ToolOutput(f"the tool gave a `{type(wrong[0]).__name__}` {wrong[1]}", error=True) if wrong else output
+        return ToolOutput(_error_text(error), error=True)
+    problem = _invalid_output(output)
+    return ToolOutput(f"the tool gave a `{type(problem[0]).__name__}` {problem[1]}", error=True) if problem else output
 
 
-def _wrong(output: Any) -> tuple[Any, str] | None:
-    """What nobody could pass on, and where it stands: somebody else has written the tool."""
+def _invalid_output(output: Any) -> tuple[Any, str] | None:
+    """Check the output of third-party code: return the offending value and where it is, or None."""
     if not isinstance(output, ToolOutput):
         return output, "instead of its output"
     content, parts = cast("Any", output.content), cast("Any", output.parts)
@@ -189,13 +186,13 @@ def _wrong(output: Any) -> tuple[Any, str] | None:
     return (odd[0], "as a part of its output") if odd else None
 
 
-def seconds_for(most: float | None, deadline: float | None, now: float) -> float | None:
-    """How long a call that begins now may take: `most` by itself, and no longer than to the deadline of the whole."""
-    limits = [most, None if deadline is None else max(deadline - now, _NO_TIME)]
+def seconds_for(limit_seconds: float | None, deadline: float | None, now: float) -> float | None:
+    """Time limit for a call that starts now: its own limit or the time until the deadline, whichever is shorter."""
+    limits = [limit_seconds, None if deadline is None else max(deadline - now, _MIN_SECONDS)]
     return min((limit for limit in limits if limit is not None), default=None)
 
 
-def barriers(calls: Iterable[Planned]) -> Iterator[list[Planned]]:
+def barriers(calls: Iterable[PlannedCall]) -> Iterator[list[PlannedCall]]:
     """Split the calls of a round into batches, in order: each call with side effects alone, the calls between together.
 
     A call may depend on what one before it changes, and the model cannot see results within a round: so it relies on
@@ -208,7 +205,7 @@ def barriers(calls: Iterable[Planned]) -> Iterator[list[Planned]]:
             yield list(neighbours)
 
 
-async def in_order(calls: Iterable[Planned], work: Callable[[Planned], Coroutine[Any, Any, T]]) -> list[T]:
+async def run_in_order(calls: Iterable[PlannedCall], work: Callable[[PlannedCall], Coroutine[Any, Any, T]]) -> list[T]:
     """Run the calls of a round and return their results in order.
 
     A call with side effects starts when all calls before it have ended, and no later call starts before it has ended.
@@ -216,16 +213,16 @@ async def in_order(calls: Iterable[Planned], work: Callable[[Planned], Coroutine
     """
     results: list[T] = []
     for batch in barriers(calls):
-        results += await together([partial(work, planned) for planned in batch])
+        results += await run_in_parallel([partial(work, planned) for planned in batch])
     return results
 
 
-async def together(works: Sequence[Callable[[], Coroutine[Any, Any, T]]]) -> list[T]:
-    """What all of them give, in order: carried out at the same time, as far as that does no harm.
+async def run_in_parallel(works: Sequence[Callable[[], Coroutine[Any, Any, T]]]) -> list[T]:
+    """Run coroutines in parallel, at most `MAX_PARALLEL_CALLS` at a time, and return their results in order.
 
-    Where one breaks, and tools do not break, the others are ended.
+    If one raises, the others are cancelled. (Failing tools do not raise; they return error results.)
     """
-    turns = asyncio.Semaphore(MOST_AT_ONCE)
+    turns = asyncio.Semaphore(MAX_PARALLEL_CALLS)
 
     async def in_turn(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
         async with turns:
@@ -239,70 +236,70 @@ async def together(works: Sequence[Callable[[], Coroutine[Any, Any, T]]]) -> lis
     return [task.result() for task in tasks]
 
 
-def _told(error: BaseException) -> str:
-    """What went wrong, for the model. An exception may be so broken that it cannot even say what it is."""
+def _error_text(error: BaseException) -> str:
+    """Error text for the model. Even `str` of a third-party exception may raise."""
     try:
-        said = str(error)
+        message = str(error)
     except Exception:
-        said = ""
-    if said and isinstance(error, ToolspeakError):
-        return said[:MOST_OUTPUT]
-    said = " ".join(said.split())[:_MOST_SAID]
-    return f"{type(error).__name__}: {said}" if said else type(error).__name__
+        message = ""
+    if message and isinstance(error, ToolspeakError):
+        return message[:MAX_OUTPUT_CHARS]
+    message = " ".join(message.split())[:_MAX_ERROR_CHARS]
+    return f"{type(error).__name__}: {message}" if message else type(error).__name__
 
 
-class _Escaped(Exception):
-    """A tool raised what is meant to end the program, such as the `SystemExit` of a command line parser."""
+class _FatalToolError(Exception):
+    """A tool raised an exception meant to end the program, such as the `SystemExit` of a command line parser."""
 
     def __init__(self, error: BaseException) -> None:
         super().__init__()
         self.error = error
 
 
-async def _contained(work: Callable[[], Awaitable[T]]) -> T:
-    """These two must not leave a task: they would end the event loop, and whoever waits would wait for ever."""
+async def _contain_fatal_errors(work: Callable[[], Awaitable[T]]) -> T:
+    """Wrap exceptions that would stop the event loop if they left a task."""
     try:
         return await work()
     except (SystemExit, KeyboardInterrupt) as error:
-        raise _Escaped(error) from None
+        raise _FatalToolError(error) from None
 
 
 async def _within(work: Callable[[], Awaitable[T]], seconds: float | None) -> T:
-    task = asyncio.ensure_future(_contained(work))
+    task = asyncio.ensure_future(_contain_fatal_errors(work))
     try:
         await asyncio.wait({task}, timeout=seconds)
     except asyncio.CancelledError:
-        await ended(task)
+        await cancel_and_wait(task)
         raise
     if not task.done():
-        await ended(task)
+        await cancel_and_wait(task)
         raise ToolTimeout(f"it took longer than {seconds:g} seconds and was stopped")
-    if task.cancelled():  # by itself: nobody here wants it to end
+    if task.cancelled():  # by the tool itself
         raise ToolTimeout("it was cancelled from inside")
     error = task.exception()
     if error is not None and not isinstance(error, Exception):  # `GeneratorExit`, or one of the tool's own
-        raise _Escaped(error)
+        raise _FatalToolError(error)
     return task.result()
 
 
-async def ended(task: asyncio.Task[Any], grace: float = _GRACE) -> None:
-    """Cancel a task and wait for its end, but not for ever."""
+async def cancel_and_wait(task: asyncio.Task[Any], grace: float = _GRACE) -> None:
+    """Cancel a task and wait up to `grace` seconds for its end."""
     task.cancel()
     try:
         await asyncio.wait({task}, timeout=grace)
     finally:
-        _LEFT_BEHIND.add(task)
-        task.add_done_callback(_forget)
+        _ABANDONED.add(task)
+        task.add_done_callback(_on_abandoned_done)
 
 
-def _forget(task: asyncio.Task[Any]) -> None:
-    _LEFT_BEHIND.discard(task)
+def _on_abandoned_done(task: asyncio.Task[Any]) -> None:
+    _ABANDONED.discard(task)
     if not task.cancelled():
-        task.exception()  # seen, so that nobody complains about it
+        task.exception()  # retrieved, so that asyncio does not log it
 
 
-async def committed(coroutine: Coroutine[Any, Any, T]) -> T:
-    """Carry something out to its end, also if whoever waits is cancelled meanwhile."""
+async def run_to_completion(coroutine: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine to completion even if the caller is cancelled meanwhile."""
     task = asyncio.ensure_future(coroutine)
     try:
         return await asyncio.shield(task)

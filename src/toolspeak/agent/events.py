@@ -1,6 +1,6 @@
-"""What an agent tells while it works, and what it hands out at the end.
+"""Events and result of an agent.
 
-The same values go to `stream`, to `on_event` and, as JSON, to readers of `toolspeak run --json`.
+The same values go to `stream`, to `on_event` and, as JSON, to `toolspeak run --json`.
 """
 
 from __future__ import annotations
@@ -14,87 +14,87 @@ from ..engine.rounds.transcript import AnswerStatus, Round
 
 
 class AgentResult(msgspec.Struct, frozen=True):
-    """What became of a task."""
+    """Result of a task."""
 
-    #: The final text, or what there was of it.
+    #: The final text, possibly partial.
     content: str
     rounds: tuple[Round, ...]
     #: `complete`, `interrupted` or `failed`; `notes` says why.
     status: AnswerStatus
     usage: Usage
     notes: tuple[Note, ...]
-    #: Under which it can be gone on with.
+    #: Id for continuing or resuming.
     session: str
-    #: How often the model was asked.
+    #: Number of model requests.
     requests: int
 
     @property
     def why(self) -> str:
-        """Why it is not complete, or empty."""
-        return self._told("interrupted") or self._told("failed")
+        """Why the task is not complete; empty if it is."""
+        return self._note("interrupted") or self._note("failed")
 
     @property
     def why_no_call(self) -> str:
-        """Why there was no call at all, in one line; empty when there was one."""
-        return self._told("no_call")
+        """Why there was no call, in one line; empty if there was one."""
+        return self._note("no_call")
 
-    def _told(self, code: str) -> str:
+    def _note(self, code: str) -> str:
         return next((note.detail for note in self.notes if note.code == code), "")
 
 
-class _Told(msgspec.Struct, frozen=True, tag_field="type"):
-    """One event; as JSON it carries its `type`."""
+class _Event(msgspec.Struct, frozen=True, tag_field="type"):
+    """Base of all events; the JSON form has a `type` field."""
 
 
-class RoundStarted(_Told, frozen=True, tag="round_started"):
-    """The model is asked. `summary`: for a summary, without tools."""
+class RoundStarted(_Event, frozen=True, tag="round_started"):
+    """A request to the model starts. `summary`: it asks for a summary, without tools."""
 
     number: int
     summary: bool = False
 
 
-class TextPiece(_Told, frozen=True, tag="text"):
-    """A piece of what the model says."""
+class TextPiece(_Event, frozen=True, tag="text"):
+    """A piece of the model's text."""
 
     text: str
 
 
-class ThoughtPiece(_Told, frozen=True, tag="thought"):
-    """A piece of what the model thinks."""
+class ThoughtPiece(_Event, frozen=True, tag="thought"):
+    """A piece of the model's reasoning."""
 
     text: str
 
 
-class CallStarted(_Told, frozen=True, tag="call_started"):
+class CallStarted(_Event, frozen=True, tag="call_started"):
     """A tool is about to run."""
 
     call: ToolCall
 
 
-class OutputPiece(_Told, frozen=True, tag="output"):
-    """A running tool shows something."""
+class OutputPiece(_Event, frozen=True, tag="output"):
+    """Output of a running tool."""
 
     call_id: str
     text: str
 
 
-class ResultReady(_Told, frozen=True, tag="result_ready"):
-    """A call has a result, or was refused."""
+class ResultReady(_Event, frozen=True, tag="result_ready"):
+    """A call has a result or was denied."""
 
     call: ToolCall
     result: ToolResult
     seconds: float = 0.0
 
 
-class RoundComplete(_Told, frozen=True, tag="round_complete"):
+class RoundComplete(_Event, frozen=True, tag="round_complete"):
     """All calls of a round have results."""
 
     number: int
     made: Round
 
 
-class WorkFinished(_Told, frozen=True, tag="finished"):
-    """It is over; nothing follows."""
+class WorkFinished(_Event, frozen=True, tag="finished"):
+    """The task has ended; this is the last event."""
 
     result: AgentResult
 

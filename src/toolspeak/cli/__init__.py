@@ -1,8 +1,8 @@
 """The command line: `toolspeak COMMAND`.
 
-The only part of toolspeak that prints. Each command is a module of this package and is imported when it is
-asked for, so that a command pays for nothing but itself. To add one: write the module, name it in `_COMMANDS`.
-Exit status: 0 done, 1 failed, 2 the command line or its input is wrong.
+The only part of toolspeak that prints. Each command is a module of this package, imported on first use to keep
+startup fast. To add a command, write its module and list it in `_COMMANDS`.
+Exit status: 0 success, 1 failure, 2 invalid command line or input.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import click
 
 __all__ = ["main"]
 
-#: Command -> module that holds a click command named `command`.
+#: Command -> module with a click command named `command`.
 _COMMANDS = {
     "chat": "toolspeak.cli.chat",
     "config": "toolspeak.cli.config",
@@ -31,13 +31,13 @@ _COMMANDS = {
     "run": "toolspeak.cli.run",
     "serve": "toolspeak.cli.serve",
     "sessions": "toolspeak.cli.sessions",
-    "strategy": "toolspeak.cli.config_strategy",
-    "trust": "toolspeak.cli.config_trust",
+    "strategy": "toolspeak.cli.strategy",
+    "trust": "toolspeak.cli.trust",
 }
 
 
 class _LazyGroup(click.Group):
-    """A group that imports a command only when it runs (or is listed)."""
+    """Command group that imports a command only when it runs or is listed."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return sorted(_COMMANDS)

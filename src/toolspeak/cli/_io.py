@@ -1,7 +1,7 @@
-"""What the commands share: reading input, writing JSON, and errors that tell a person what to do.
+"""Input and output shared by all commands: reading text and JSON, writing JSON, error messages with hints.
 
-Above this module sit the commands, below it only click. Text comes in as UTF-8 whatever the locale says and
-goes out the same way; a byte that is not UTF-8 becomes U+FFFD and is mentioned on stderr, never a traceback.
+Text is read and written as UTF-8 whatever the locale. An invalid byte becomes U+FFFD with a note on stderr; it never
+causes a traceback.
 """
 
 from __future__ import annotations
@@ -17,15 +17,18 @@ from typing import IO, Any, BinaryIO
 
 import click
 
-#: Read at most this much at once; a pipe hands over what it has, however little that is.
+#: Maximum size of one read; a pipe returns what is available.
 _CHUNK_BYTES = 64 * 1024
 
-#: What the `surrogateescape` handler makes of a byte that is not UTF-8; valid UTF-8 never decodes to these.
+#: Result of `surrogateescape` for an invalid byte; valid UTF-8 never decodes to these.
 _ESCAPED_BYTE = re.compile("[\udc80-\udcff]")
+
+#: Blank characters that count as printable, and variation selectors.
+_BLANK = frozenset("\u115f\u1160\u2800\u3164\uffa0") | frozenset(map(chr, range(0xE0100, 0xE01F0)))
 
 
 class CliError(click.ClickException):
-    """The command line or its input is wrong: one line that says what, one that says what to do."""
+    """Invalid command line or input: an error line and a hint line."""
 
     exit_code = 2
 
@@ -40,79 +43,90 @@ class CliError(click.ClickException):
 
 
 class Utf8:
-    """Bytes into text, in pieces of any size, counting the bytes that are not UTF-8."""
+    """Incremental UTF-8 decoder that counts invalid bytes."""
 
     def __init__(self) -> None:
         self._decoder = codecs.getincrementaldecoder("utf-8")("surrogateescape")
         self.replaced = 0
 
     def decode(self, data: bytes, *, final: bool = False) -> str:
-        """The text of `data`, less a character that is still incomplete."""
+        """Decode `data`, holding back a character that is still incomplete."""
         text, replaced = _ESCAPED_BYTE.subn("\ufffd", self._decoder.decode(data, final))
         self.replaced += replaced
         return text
 
     def report(self, name: str) -> None:
-        """Say on stderr what was replaced, if anything was."""
+        """Print a note on stderr if bytes were replaced."""
         if self.replaced:
-            click.echo(f"note: {name} is not valid UTF-8; {self.replaced} bytes became U+FFFD", err=True)
+            click.echo(f"note: {name} is not valid UTF-8; {self.replaced} bytes replaced by U+FFFD", err=True)
 
 
 def chunks(name: str) -> Iterator[str]:
-    """The text of the file `name`, or of stdin for `-`, piece by piece as it arrives."""
+    """Yield the text of the file `name` (`-` for stdin) in chunks as it arrives."""
     utf8 = Utf8()
-    with _opened(name) as stream:
-        # `read1` returns what there is instead of waiting for a full buffer; not every stand-in for stdin has it.
+    with _open_input(name) as stream:
+        # `read1` does not wait for a full buffer; replacements of stdin may lack it.
         read = getattr(stream, "read1", stream.read)
         while data := read(_CHUNK_BYTES):
             if text := utf8.decode(data):
                 yield text
     if text := utf8.decode(b"", final=True):
         yield text
-    utf8.report(_shown(name))
+    utf8.report(_display_name(name))
 
 
 def read_text(name: str) -> str:
-    """The whole text of the file `name`, or of stdin for `-`."""
+    """Read the whole text of the file `name` (`-` for stdin)."""
     return "".join(chunks(name))
 
 
 def read_json(name: str, what: str) -> Any:
-    """The JSON value in the file `name`; `what` names it in errors."""
+    """Read the JSON value in the file `name`; `what` describes the file in errors."""
     text = read_text(name)
     try:
         return json.loads(text)
     except json.JSONDecodeError as error:
         where = f"line {error.lineno}, column {error.colno}"
-        raise CliError(f"{what} `{name}` is not JSON: {error.msg} at {where}") from None
+        raise CliError(f"{what} `{name}` is not valid JSON: {error.msg} at {where}") from None
     except RecursionError:
         raise CliError(f"{what} `{name}` is nested too deeply") from None
 
 
 def write_json(value: Any, *, indent: int | None = None) -> None:
-    """Print `value` as JSON and flush, so that a reader of a pipe sees it at once."""
+    """Print `value` as JSON and flush, so a reader of a pipe sees it at once."""
     text = json.dumps(value, ensure_ascii=False, indent=indent)
     stream = sys.stdout.buffer
-    # A lone surrogate cannot be UTF-8; backslashreplace writes the escape that JSON has for it.
+    # A lone surrogate is not encodable as UTF-8; backslashreplace writes its JSON escape.
     stream.write(text.encode("utf-8", "backslashreplace") + b"\n")
     stream.flush()
 
 
+def escape(text: str) -> str:
+    """Escape control and invisible characters of untrusted text as `\\u{...}`, so everything in it can be seen."""
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(char if _is_visible(char) else f"\\u{{{ord(char):x}}}" for char in text)
+
+
+def _is_visible(char: str) -> bool:
+    return char == "\n" or (char.isprintable() and char not in _BLANK and not "\ufe00" <= char <= "\ufe0f")
+
+
 @contextmanager
-def _opened(name: str) -> Generator[BinaryIO]:
+def _open_input(name: str) -> Generator[BinaryIO]:
     if name == "-":
         stream = sys.stdin.buffer
         if stream.isatty():
-            click.echo("note: reading from the terminal; end with Ctrl-D", err=True)
+            click.echo("note: reading from the terminal; press Ctrl-D to finish", err=True)
         yield stream
         return
     try:
         with Path(name).open("rb") as stream:
             yield stream
     except OSError as error:
-        hint = "give the path of a text file, or - for stdin"
+        hint = "pass the path of a text file, or - for stdin"
         raise CliError(f"cannot read `{name}`: {error.strerror or error}", hint=hint) from None
 
 
-def _shown(name: str) -> str:
+def _display_name(name: str) -> str:
     return "stdin" if name == "-" else f"`{name}`"

@@ -1,4 +1,4 @@
-"""What `explain`, `replay` and `page` share: asking a server that runs here; finding a request there, or in the store."""
+"""Lookup of recorded requests in running servers or the store, and other requests to running servers."""
 
 from __future__ import annotations
 
@@ -12,118 +12,114 @@ from ..config import Config
 from ..core.text import printable
 from ..errors import ConfigError
 from ..server.access.login_sessions import COOKIE
-from ..server.process.control_file import Door, doors
+from ..server.process.control_file import ControlFile, running_servers
 from ._io import CliError
 
-#: Stands for the newest request.
+#: Identifier of the newest request.
 LAST = "last"
-#: Seconds for a server that runs to answer, and for a model behind it.
-_SOON, _PATIENCE = 5.0, 330.0
-#: Nothing that is told is larger.
-_LARGEST = 64 * 1024 * 1024
+#: Seconds for a replay, which waits for the model.
+_MODEL_TIMEOUT = 330.0
+#: Maximum size of a response that is read.
+_MAX_BYTES = 64 * 1024 * 1024
 
 
-class Found(msgspec.Struct, frozen=True):
-    """A request, and the server that knows it; without one, it is from the store."""
+class FoundRequest(msgspec.Struct, frozen=True):
+    """A recorded request and the server it came from; without a server, it came from the store."""
 
-    told: dict[str, Any]
-    door: Door | None = None
+    recording: dict[str, Any]
+    server: ControlFile | None = None
 
 
-class _Line(msgspec.Struct, frozen=True):
+class _RequestLine(msgspec.Struct, frozen=True):
     id: str
 
 
-class _Listed(msgspec.Struct, frozen=True):
-    requests: list[_Line]
+class _RequestList(msgspec.Struct, frozen=True):
+    requests: list[_RequestLine]
 
 
-class _Code(msgspec.Struct, frozen=True):
+class _LoginCode(msgspec.Struct, frozen=True):
     code: str
 
 
-class _Detail(msgspec.Struct, frozen=True):
+class _ErrorDetail(msgspec.Struct, frozen=True):
     message: str
 
 
-class _Refusal(msgspec.Struct, frozen=True):
-    error: _Detail
+class _ErrorBody(msgspec.Struct, frozen=True):
+    error: _ErrorDetail
 
 
 T = TypeVar("T")
 
 
-def find(config: Config, identifier: str) -> Found:
-    """The request whose id is, or begins like, this one.
+def find(config: Config, identifier: str) -> FoundRequest:
+    """Find the request with this id or unique id prefix.
 
     Raises:
-        CliError: nobody knows it.
+        CliError: not found, or the prefix is ambiguous.
     """
     running = 0
-    for door in doors(config.servers_folder):
-        ids = _listed(door)
+    for server in running_servers(config.servers_folder):
+        ids = _request_ids(server)
         if ids is None:
             continue
         running += 1
-        told = _from_server(door, ids, identifier)
-        if told is not None:
-            return Found(told, door)
-    told = _from_store(config, identifier)
-    if told is None:
-        hint = "a server keeps the last requests in its memory, and all of them with `record = store`"
-        raise CliError(f"neither {_asked(running)} nor the store knows `{safe(identifier)[:80]}`", hint=hint)
-    return Found(told)
+        recording = _from_server(server, ids, identifier)
+        if recording is not None:
+            return FoundRequest(recording, server)
+    recording = _from_store(config, identifier)
+    if recording is None:
+        hint = "servers keep the latest requests in memory; set `record = store` to keep all of them"
+        where = f"in {running} running server{'s' * (running != 1)} or the store"
+        raise CliError(f"request `{safe(identifier)[:80]}` not found {where}", hint=hint)
+    return FoundRequest(recording)
 
 
-def _asked(running: int) -> str:
-    """Who was asked, in words that `nor` can follow."""
-    return {0: "a server that runs here", 1: "the server that runs here"}.get(
-        running, f"one of the {running} servers that run here"
-    )
+def new_codes(config: Config) -> list[tuple[ControlFile, str]]:
+    """Request a one-time login code from each server running on this machine."""
+    servers = running_servers(config.servers_folder)
+    replies = [(server, _request(server, "POST", "/toolspeak/link", _LoginCode)) for server in servers]
+    return [(server, reply.code) for server, reply in replies if reply is not None]
 
 
-def new_codes(config: Config) -> list[tuple[Door, str]]:
-    """A code for a session from each server that runs here."""
-    asked = ((door, _ask(door, "POST", "/toolspeak/link", _Code)) for door in doors(config.servers_folder))
-    return [(door, told.code) for door, told in asked if told is not None]
+def _request_ids(server: ControlFile) -> list[str] | None:
+    """List the request ids of a server, newest first; None if it is not a toolspeak server."""
+    listing = _request(server, "GET", "/toolspeak/requests", _RequestList)
+    return [line.id for line in listing.requests] if listing is not None else None
 
 
-def _listed(door: Door) -> list[str] | None:
-    """The ids that a server knows, the newest first; None when it is no server of ours."""
-    told = _ask(door, "GET", "/toolspeak/requests", _Listed)
-    return [line.id for line in told.requests] if told is not None else None
-
-
-def _from_server(door: Door, ids: list[str], identifier: str) -> dict[str, Any] | None:
+def _from_server(server: ControlFile, ids: list[str], identifier: str) -> dict[str, Any] | None:
     matching = ids[:1] if identifier == LAST else [each for each in ids if each.startswith(identifier)]
     if len(matching) > 1:
-        raise CliError(f"{len(matching)} requests begin with `{safe(identifier)}`", hint="write more of the id")
-    return _ask(door, "GET", f"/toolspeak/requests/{quote(matching[0])}", dict[str, Any]) if matching else None
+        raise CliError(f"{len(matching)} requests begin with `{safe(identifier)}`", hint="use a longer prefix")
+    return _request(server, "GET", f"/toolspeak/requests/{quote(matching[0])}", dict[str, Any]) if matching else None
 
 
-def replay_there(door: Door, identifier: str, wanted: dict[str, str]) -> dict[str, Any]:
-    """The request once more, by the server that knows it."""
-    told = _ask(door, "POST", f"/toolspeak/requests/{quote(identifier)}/replay", dict[str, Any], wanted, _PATIENCE)
-    if told is None:
-        raise CliError("the server has gone in the meantime")
-    return told
+def replay_on_server(server: ControlFile, identifier: str, changes: dict[str, str]) -> dict[str, Any]:
+    """Replay a request on the server that recorded it."""
+    path = f"/toolspeak/requests/{quote(identifier)}/replay"
+    replay = _request(server, "POST", path, dict[str, Any], changes, _MODEL_TIMEOUT)
+    if replay is None:
+        raise CliError("the server stopped in the meantime")
+    return replay
 
 
-def _ask(
-    door: Door, method: str, path: str, form: type[T], body: dict[str, str] | None = None, patience: float = _SOON
+def _request(
+    server: ControlFile, method: str, path: str, form: type[T], body: dict[str, str] | None = None, timeout: float = 5.0
 ) -> T | None:
-    """What a server says; None when it does not run any more, no longer knows who we are, or is no server of ours.
+    """Send a request to a local server; None if it stopped, rejects our token, or is not a toolspeak server.
 
     Raises:
-        CliError: it was given something to do and refuses.
+        CliError: the server rejected a request with a body.
     """
-    place = urlsplit(door.url)
-    connection = http.client.HTTPConnection(place.hostname or "127.0.0.1", place.port, timeout=patience)
+    address = urlsplit(server.url)
+    connection = http.client.HTTPConnection(address.hostname or "127.0.0.1", address.port, timeout=timeout)
     try:
         data = msgspec.json.encode(body) if body is not None else None
-        connection.request(method, path, data, {"Cookie": f"{COOKIE}={door.token}"})
+        connection.request(method, path, data, {"Cookie": f"{COOKIE}={server.token}"})
         answer = connection.getresponse()
-        text = answer.read(_LARGEST)
+        text = answer.read(_MAX_BYTES)
     except (OSError, http.client.HTTPException):
         return None
     finally:
@@ -131,15 +127,15 @@ def _ask(
     if answer.status in (401, 403, 404):
         return None
     refused = answer.status >= 400
-    try:  # by now the port may be another service's, which says anything
-        told = msgspec.json.decode(text, type=_Refusal if refused else form)
+    try:  # the port may belong to another service by now, with arbitrary responses
+        reply = msgspec.json.decode(text, type=_ErrorBody if refused else form)
     except (msgspec.DecodeError, UnicodeDecodeError):
         return None
-    if not isinstance(told, _Refusal):
-        return told
+    if not isinstance(reply, _ErrorBody):
+        return reply
     if body is None:
         return None
-    raise CliError(f"the server says: {safe(told.error.message)}")
+    raise CliError(f"server error: {safe(reply.error.message)}")
 
 
 def _from_store(config: Config, identifier: str) -> Any:
@@ -147,11 +143,11 @@ def _from_store(config: Config, identifier: str) -> Any:
 
     try:
         recordings = open_recordings(config.store, existing=True)
-    except ConfigError:  # without a store nothing was kept there
+    except ConfigError:  # no store exists
         return None
     return recordings.last() if identifier == LAST else recordings.find(identifier)
 
 
 def safe(text: str) -> str:
-    """A text that steers no terminal: what a model wrote may hold anything."""
-    return printable(text, kept="\n")
+    """Remove terminal control characters from untrusted text."""
+    return printable(text, keep="\n")

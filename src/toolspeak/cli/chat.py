@@ -1,30 +1,50 @@
 """`toolspeak chat`: a conversation with an agent, on a terminal or line by line from a pipe.
 
-Text as it comes; rounds as they happen, one line each afterwards, opened again with /show. Ctrl-C cancels what is under
-way, not the program; Ctrl-D ends it.
+Text and rounds stream live; finished rounds collapse to one line, which /show expands. Ctrl-C cancels the current
+answer, Ctrl-D quits.
 """
 
 from __future__ import annotations
 
 import asyncio
 import sys
+from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, get_args
 
 import click
 
-from ..errors import ConfigError, ToolspeakError
-from ..tools.approval import Answer, Question
-from .chat_commands import Conversation, Quit, obey
-from .config import say
-from .run import failures, interruptible
-from .run_consent import PROMPT, answer_of, told
-from .run_model import client_of
-from .run_screen import Lines, Live, Quiet, Screen, clean
-from .run_setup import Wanted, agent_options, kit
+from ..agent.events import AgentEvent, AgentResult, WorkFinished
+from ..agent.run import EmitEvent
+from ..core.types import Message
+from ..engine.planning.strategy import Mode
+from ..engine.rounds.transcript import Answer, Entry
+from ..errors import ConfigError, ToolspeakError, UsageError
+from ..store.session_interface import SessionJournal
+from ..tools.approval import ApprovalAnswer, Question
+from .agent_options import AgentKit, AgentOptions, agent_kit, agent_options, make_client
+from .agent_screen import (
+    PROMPT,
+    LineScreen,
+    LiveScreen,
+    PromptGuard,
+    Screen,
+    clean,
+    closing_line,
+    parse_answer,
+    question_text,
+    round_line,
+    round_text,
+)
+from .config import print_notes
+from .run import interruptible, reported_failures
 
 if TYPE_CHECKING:
     from ..config import Config
+
+#: Number of sessions that /resume lists.
+_MAX_LISTED = 10
+_MODES = (*get_args(Mode), "chat-only")
 
 _EXAMPLES = """\b
 Examples:
@@ -35,30 +55,30 @@ Examples:
 
 
 @click.command("chat", epilog=_EXAMPLES)
-@click.option("--session", default="", metavar="ID", help="go on with this session")
+@click.option("--session", default="", metavar="ID", help="Continue this session.")
 @agent_options
-def command(session: str, wanted: Wanted) -> None:
-    """Talk with an agent that has a shell and files, or tools of MCP servers. /help says what else can be typed."""
-    with failures():
-        failed = asyncio.run(_chat(session, wanted))
+def command(session: str, options: AgentOptions) -> None:
+    """Chat with an agent that uses a shell, files or MCP tools. Type /help for commands."""
+    with reported_failures():
+        failed = asyncio.run(_chat(session, options))
     sys.exit(int(failed))
 
 
-class _Input(Protocol):
-    """Where lines come from."""
+class _LineReader(Protocol):
+    """Source of input lines."""
 
     async def line(self, prompt: str) -> str:
-        """The next line.
+        """Read the next line.
 
         Raises:
-            EOFError: there is none.
-            KeyboardInterrupt: the person wants no more of this one.
+            EOFError: end of input.
+            KeyboardInterrupt: the line was discarded with Ctrl-C.
         """
         ...
 
 
-class _Piped:
-    """Lines of standard input, which is no terminal."""
+class _PipeReader:
+    """Reader of lines from a pipe."""
 
     async def line(self, prompt: str) -> str:
         text = await asyncio.to_thread(sys.stdin.readline)
@@ -67,15 +87,15 @@ class _Piped:
         return text.rstrip("\n")
 
 
-class _Typed:
-    """Lines that a person types, with a history that can be searched."""
+class _TerminalReader:
+    """Reader of typed lines, with a searchable history."""
 
     def __init__(self, config: Config) -> None:
         try:
             from prompt_toolkit import PromptSession
             from prompt_toolkit.history import FileHistory
         except ImportError:
-            raise ConfigError("a chat needs prompt-toolkit", hint="pip install 'toolspeak[agent]'") from None
+            raise ConfigError("chat needs prompt-toolkit", hint="pip install 'toolspeak[agent]'") from None
         config.data_folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._session: PromptSession[str] = PromptSession(history=FileHistory(str(config.data_folder / "chat_history")))
 
@@ -83,57 +103,227 @@ class _Typed:
         return await self._session.prompt_async(prompt)
 
 
-async def _chat(session: str, wanted: Wanted) -> bool:
-    """Whether it failed: a line of a pipe had no answer. A person has seen it, and may have asked again."""
-    client, config = client_of(wanted)
+async def _chat(session: str, options: AgentOptions) -> bool:
+    """Run the chat. Return whether a piped line failed; on a terminal the user has seen it and may have retried."""
+    client, config = make_client(options)
     terminal = sys.stdin.isatty() and sys.stdout.isatty()
-    typed: _Input = _Typed(config) if terminal else _Piped()
+    reader: _LineReader = _TerminalReader(config) if terminal else _PipeReader()
     screen = _screen(terminal)
-    quiet = Quiet(screen.show, screen.pause)
-    async with kit(client, config, wanted, partial(_ask, quiet, typed) if terminal else None) as tools:
-        say(tools.notes)
-        conversation = Conversation(tools, quiet.show, session)
-        name = client.model or wanted.upstream or "the model"
-        click.echo(f"{clean(name)}, {len(tools.tools)} tools. /help says what can be typed.", err=True)
+    guard = PromptGuard(screen.show, screen.pause)
+    async with agent_kit(client, config, options, partial(_ask, guard, reader) if terminal else None) as kit:
+        print_notes(kit.notes)
+        chat = ChatSession(kit, guard.show, session)
+        name = client.model or options.upstream or "the model"
+        click.echo(f"{clean(name)}, {len(kit.tools)} tools. Type /help for commands.", err=True)
         failed = False
         while True:
             try:
-                failed |= await _turn(conversation, (await typed.line("> ")).strip())
+                failed |= await _turn(chat, (await reader.line("> ")).strip())
             except KeyboardInterrupt:
                 continue
-            except (EOFError, Quit):
+            except (EOFError, _Quit):
                 break
             except ToolspeakError as error:
                 screen.pause()
                 click.echo(f"error: {error}", err=True)
                 failed = True
-        if conversation.session and tools.kept:
-            click.echo(f"go on with: toolspeak chat --session {conversation.session}", err=True)
+        if chat.session and kit.is_persistent:
+            click.echo(f"Resume: toolspeak chat --session {chat.session}", err=True)
     return failed and not terminal
 
 
 def _screen(terminal: bool) -> Screen:
     if not terminal:
-        return Lines(click.echo, live=True)
+        return LineScreen(click.echo, live=True)
     from rich.console import Console
 
-    return Live(Console())
+    return LiveScreen(Console())
 
 
-async def _turn(conversation: Conversation, line: str) -> bool:
-    """Do what a line says; whether that failed."""
+async def _turn(chat: ChatSession, line: str) -> bool:
+    """Process a line. Return whether it failed."""
     if line.startswith("/"):
-        await obey(conversation, line, interruptible)
+        await _run_command(chat, line)
     elif line:
-        with interruptible(conversation.cancel):
-            await conversation.say(line)
-    return conversation.last is not None and conversation.last.status == "failed"
+        with interruptible(chat.cancel):
+            await chat.send(line)
+    return chat.last is not None and chat.last.status == "failed"
 
 
-async def _ask(quiet: Quiet, typed: _Input, question: Question) -> Answer:
-    with quiet.question():
-        click.echo(told(question))
+async def _ask(guard: PromptGuard, reader: _LineReader, question: Question) -> ApprovalAnswer:
+    with guard.question():
+        click.echo(question_text(question))
         try:
-            return answer_of(await typed.line(f"{PROMPT} "))
+            return parse_answer(await reader.line(f"{PROMPT} "))
         except (EOFError, KeyboardInterrupt):
             return "deny"
+
+
+# ---- session
+
+
+class _Quit(Exception):
+    """Request to end the chat."""
+
+
+class ChatSession:
+    """A chat session and its agent."""
+
+    def __init__(self, kit: AgentKit, show: EmitEvent, session: str = "") -> None:
+        self.kit = kit
+        self.mode = ""
+        self._show = show
+        self._agent = kit.agent()
+        self.session = kit.full_id(session)
+        self.last: AgentResult | None = None
+
+    async def send(self, text: str | None) -> None:
+        """Send a message and show the answer; None resumes an interrupted session."""
+        async for event in self._agent.stream(text, self.session or None):
+            self._handle(event)
+
+    def _handle(self, event: AgentEvent) -> None:
+        self._show(event)
+        if isinstance(event, WorkFinished):
+            self.last, self.session = event.result, event.result.session
+
+    def cancel(self) -> None:
+        """Cancel the current answer."""
+        self._agent.cancel()
+
+    def change_mode(self, mode: str) -> None:
+        """Change the emulation mode."""
+        self.mode = mode
+        options = {"chat_only": True} if mode == "chat-only" else {"mode": mode}
+        self._agent = self.kit.agent(**options)
+
+    def switch(self, session: str) -> None:
+        """Continue in another session."""
+        self.session, self.last = self.kit.full_id(session), None
+
+    async def entries(self) -> tuple[Entry, ...]:
+        """Entries of this session."""
+        if not self.session:
+            return ()
+        journal = await self.kit.store.journal(self.session)
+        try:
+            return await journal.entries()
+        finally:
+            await journal.close()
+
+    async def undo(self) -> str:
+        """Undo the last user message in a new session, since sessions are append-only. Return its text."""
+        entries = list(await self.entries())
+        while entries and not (isinstance(entries[-1], Message) and entries[-1].role == "user"):
+            entries.pop()
+        if not entries:
+            raise UsageError("nothing to undo")
+        undone = entries.pop()
+        assert isinstance(undone, Message)
+        journal = await self.kit.store.journal("")
+        try:
+            for entry in entries:
+                await _copy(journal, entry)
+            self.session, self.last = journal.session, None
+        finally:
+            await journal.close()
+        return undone.text
+
+
+async def _copy(journal: SessionJournal, entry: Entry) -> None:
+    if isinstance(entry, Message):
+        await journal.say(entry)
+        return
+    await journal.begin()
+    for round_ in entry.rounds:
+        await journal.plan(round_)
+    await journal.end(entry)
+
+
+# ---- commands
+
+
+async def _help(chat: ChatSession, argument: str) -> None:
+    for name, (summary, _) in _COMMANDS.items():
+        click.echo(f"{name:<16}{summary}")
+    click.echo("Ctrl-C          cancel the current answer\nCtrl-D          quit")
+
+
+async def _tools(chat: ChatSession, argument: str) -> None:
+    for each in chat.kit.tools:
+        mark = "*" if each.tool.side_effects else " "
+        click.echo(f"{mark} {each.tool.name:<16}{clean(each.tool.description.partition('. ')[0])}")
+    click.echo("* has side effects and needs approval" if chat.kit.tools else "no tools")
+
+
+async def _mode(chat: ChatSession, argument: str) -> None:
+    if argument and argument not in _MODES:
+        raise UsageError(f"unknown mode `{clean(argument)}`", hint=f"use {', '.join(_MODES)}")
+    if argument:
+        chat.change_mode(argument)
+    click.echo(f"mode: {chat.mode or 'default'}")
+
+
+async def _show(chat: ChatSession, argument: str) -> None:
+    answers = [entry for entry in await chat.entries() if isinstance(entry, Answer)]
+    rounds = answers[-1].rounds if answers else ()
+    if argument.isdigit() and 0 < int(argument) <= len(rounds):
+        click.echo(round_text(int(argument), rounds[int(argument) - 1]))
+        return
+    for number, round_ in enumerate(rounds, 1):
+        click.echo(round_line(number, round_))
+    outcome = chat.last and closing_line(chat.last)
+    click.echo(outcome or ("/show 1 expands the first round" if rounds else "the last answer had no rounds"))
+
+
+async def _undo(chat: ChatSession, argument: str) -> None:
+    undone = await chat.undo()
+    click.echo(f"Undone in the conversation; changed files stay changed: {clean(undone)[:80]}")
+
+
+async def _resume(chat: ChatSession, argument: str) -> None:
+    if argument:
+        chat.switch(argument)
+    entries = await chat.entries()
+    if entries and not (isinstance(entries[-1], Answer) and entries[-1].status == "complete"):
+        with interruptible(chat.cancel):
+            await chat.send(None)
+    elif argument:
+        click.echo(f"Session {chat.session}, {len(entries)} entries")
+    else:
+        _list(chat)
+
+
+def _list(chat: ChatSession) -> None:
+    sessions = getattr(chat.kit.store, "sessions", None)
+    for info in sessions(limit=_MAX_LISTED) if sessions is not None else ():
+        click.echo(f"{info.id[:8]}  {clean(info.title)[:60]}")
+    click.echo("Nothing to resume here; /resume ID continues another session.")
+
+
+async def _quit(chat: ChatSession, argument: str) -> None:
+    raise _Quit
+
+
+_COMMANDS: dict[str, tuple[str, Callable[[ChatSession, str], Awaitable[None]]]] = {
+    "/help": ("list commands", _help),
+    "/tools": ("list tools", _tools),
+    "/mode": (f"show or set the mode: {', '.join(_MODES)}", _mode),
+    "/show": ("list the rounds of the last answer; with a number, expand one", _show),
+    "/undo": ("undo your last message", _undo),
+    "/resume": ("resume an interrupted answer; with an id, that session", _resume),
+    "/quit": ("quit", _quit),
+}
+
+
+async def _run_command(chat: ChatSession, line: str) -> None:
+    """Run a slash command.
+
+    Raises:
+        _Quit: /quit was typed.
+        UsageError: unknown command or invalid argument.
+    """
+    name, _, argument = line.partition(" ")
+    if name not in _COMMANDS:
+        raise UsageError(f"unknown command `{clean(name)}`", hint="type /help for commands")
+    await _COMMANDS[name][1](chat, argument.strip())

@@ -1,8 +1,4 @@
-"""`toolspeak config show`: every setting as it is in force, and where it came from.
-
-A thin face over `toolspeak.config`; it decides nothing itself. The other commands about settings take `loaded` and
-`usage_errors` from here.
-"""
+"""`toolspeak config show`: effective settings and their origin; also configuration loading for the other commands."""
 
 from __future__ import annotations
 
@@ -34,19 +30,19 @@ def command() -> None:
 
 
 @command.command("show", epilog=_EXAMPLES)
-@click.option("--origin", is_flag=True, help="Also print where each value came from.")
-@click.option("--model", metavar="PROVIDER:MODEL", default="", help="As it is in force for this model.")
+@click.option("--origin", is_flag=True, help="Also print the origin of each value.")
+@click.option("--model", metavar="PROVIDER:MODEL", default="", help="Settings in effect for this model.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def show(origin: bool, model: str, as_json: bool) -> None:
-    """Print every setting as it is in force. Keys are never printed.
+    """Print the effective settings. Keys are never printed.
 
-    A flag beats the environment (TOOLSPEAK_*), which beats toolspeak.toml in the working directory, which beats the
-    user's file, which beats the default.
+    Precedence, highest first: flags, environment (TOOLSPEAK_*), toolspeak.toml in the working directory, the user's
+    file, defaults.
     """
     with usage_errors():
-        config = loaded()
-        config.settings_for(model)  # a wrong dialect is found only now that plugins have brought theirs
-        settings = (*config.shown(model), *(config.overriding(model) if model else config.tables()))
+        config = load_config()
+        config.settings_for(model)  # plugins add dialects, so names can be checked only now
+        settings = (*config.effective_settings(model), *(config.overriding(model) if model else config.tables()))
     if as_json:
         write_json({each.name: _with_origin(each) if origin else each.value for each in settings}, indent=2)
     else:
@@ -54,16 +50,16 @@ def show(origin: bool, model: str, as_json: bool) -> None:
             click.echo(f"{each.name} = {_plain(each.value)}" + (f"  # {each.origin}" if origin else ""))
 
 
-def loaded(flags: Mapping[str, Any] | None = None) -> Config:
-    """The configuration, with plugins loaded; what was left out is said on stderr."""
+def load_config(flags: Mapping[str, Any] | None = None) -> Config:
+    """Load the configuration and its plugins, and print their notes on stderr."""
     config = load(flags)
     plugins = Plugins(config.load_plugins)
     plugins.extend()
-    say(note.detail for note in (*config.notes, *plugins.notes))
+    print_notes(note.detail for note in (*config.notes, *plugins.notes))
     return config
 
 
-def say(notes: Iterable[str]) -> None:
+def print_notes(notes: Iterable[str]) -> None:
     """Print notes on stderr."""
     for note in notes:
         click.echo(f"note: {printable(note)}", err=True)
@@ -71,7 +67,7 @@ def say(notes: Iterable[str]) -> None:
 
 @contextmanager
 def usage_errors() -> Generator[None]:
-    """What cannot be done, told the way the command line tells of its own mistakes."""
+    """Turn library errors into command-line errors with a hint."""
     try:
         yield
     except ToolspeakError as error:

@@ -1,6 +1,6 @@
-"""`toolspeak doctor`: what is wrong with the upstreams, and what to change.
+"""`toolspeak doctor`: check the upstreams and suggest fixes.
 
-A thin face over `toolspeak.doctor`: findings on stdout as they come, progress on stderr where that is a terminal.
+Findings go to stdout as they arrive, progress to stderr if it is a terminal.
 """
 
 from __future__ import annotations
@@ -13,23 +13,23 @@ import click
 import msgspec
 
 from ..config import Config
-from ..core.text import UNSEEN, printable
+from ..core.text import REPLACEMENT, printable
 from ._io import write_json
-from .config import loaded, usage_errors
+from .config import load_config, usage_errors
 
 if TYPE_CHECKING:
-    from ..doctor import Finding, Patient
+    from ..doctor import CheckResult, DoctorTarget
 
 _PROTOCOLS = ["openai", "openai_responses", "anthropic", "gemini", "ollama"]
 _COLOURS = {"ok": "green", "note": "yellow", "fail": "red", "skipped": "bright_black"}
-#: Back to the start of the line, and nothing on it.
+#: Return to the start of the line and clear it.
 _ERASE = "\r\x1b[K"
 
 _EXAMPLES = """\b
 Exit status:
-  0  nothing is broken; there may be notes
-  1  something does not work
-  2  the command line or the configuration is wrong
+  0  all checks passed, possibly with notes
+  1  a check failed
+  2  invalid command line or configuration
 \b
 Examples:
   toolspeak doctor
@@ -40,61 +40,56 @@ Examples:
 
 
 @click.command("doctor", epilog=_EXAMPLES)
-@click.option("--upstream", default="", metavar="URL|NAME", help="Look at this one: an address, or a configured name.")
-@click.option("--protocol", type=click.Choice(_PROTOCOLS), help="What the upstream speaks.")
-@click.option(
-    "--model", default="", metavar="NAME", help="Ask for this model.  [default: configured, or the first listed]"
-)
-@click.option("--timeout", default=60.0, show_default=True, metavar="SECONDS", help="Wait so long for an answer.")
+@click.option("--upstream", default="", metavar="URL|NAME", help="Check only this URL or configured upstream.")
+@click.option("--protocol", type=click.Choice(_PROTOCOLS), help="Protocol of the upstream.")
+@click.option("--model", default="", metavar="NAME", help="Model to test.  [default: configured, or the first listed]")
+@click.option("--timeout", default=60.0, show_default=True, metavar="SECONDS", help="Timeout per answer.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(upstream: str, protocol: str | None, model: str, timeout: float, as_json: bool) -> None:
-    """Check the configuration and every upstream, and say what to change.
+    """Check the configuration and every upstream, and suggest fixes.
 
-    A handful of small requests goes to each upstream: its models, a sentence, a streamed one, and two with a tool. Keys
-    are never printed. Without --upstream the upstreams are those of the configuration.
+    Sends a few small requests to each upstream: list models, a sentence, a streamed sentence, and two with a tool.
+    Without --upstream, checks all configured upstreams. Keys are never printed.
     """
-    from ..doctor import failed, patients
+    from ..doctor import doctor_targets, failed
 
     with usage_errors():
-        config = loaded({"protocol": protocol} if protocol else None)
-        found = patients(config, upstream, model, max(1.0, timeout))
-    shown = _Shown(config, as_json)
-    results = asyncio.run(_examined(found, shown))
+        config = load_config({"protocol": protocol} if protocol else None)
+        targets = doctor_targets(config, upstream, model, max(1.0, timeout))
+    output = _FindingsPrinter(config, as_json)
+    results = asyncio.run(_run_checks(targets, output))
     broken = any(failed(findings) for _, findings in results)
     if as_json:
-        told = [{**_about(patient), "checks": msgspec.to_builtins(findings)} for patient, findings in results]
-        write_json({"ok": not broken, "upstreams": told}, indent=2)
+        reports = [{**_about(target), "checks": msgspec.to_builtins(findings)} for target, findings in results]
+        write_json({"ok": not broken, "upstreams": reports}, indent=2)
     else:
-        shown.end([finding for _, findings in results for finding in findings])
+        output.end([finding for _, findings in results for finding in findings])
     if broken:
         raise click.exceptions.Exit(1)
 
 
-async def _examined(found: list[Patient], shown: _Shown) -> list[tuple[Patient, list[Finding]]]:
+async def _run_checks(
+    targets: list[DoctorTarget], output: _FindingsPrinter
+) -> list[tuple[DoctorTarget, list[CheckResult]]]:
     from ..doctor import examine
 
-    results: list[tuple[Patient, list[Finding]]] = []
-    for patient in found:
-        shown.begin(patient)
-        findings: list[Finding] = []
-        async for finding in examine(patient, shown.progress):
-            shown.finding(finding)
+    results: list[tuple[DoctorTarget, list[CheckResult]]] = []
+    for target in targets:
+        output.begin(target)
+        findings: list[CheckResult] = []
+        async for finding in examine(target, output.progress):
+            output.finding(finding)
             findings.append(finding)
-        results.append((patient, findings))
+        results.append((target, findings))
     return results
 
 
-def _about(patient: Patient) -> dict[str, str]:
-    return {
-        "name": patient.name,
-        "base_url": patient.where,
-        "protocol": patient.protocol,
-        "model": patient.model,
-    }
+def _about(target: DoctorTarget) -> dict[str, str]:
+    return {"name": target.name, "base_url": target.where, "protocol": target.protocol, "model": target.model}
 
 
-class _Shown:
-    """Findings as a person reads them; nothing, where they are to be JSON."""
+class _FindingsPrinter:
+    """Human-readable output of findings; silent in JSON mode."""
 
     def __init__(self, config: Config, silent: bool) -> None:
         self._silent = silent
@@ -106,28 +101,28 @@ class _Shown:
             click.echo(text, color=self._colour)
 
     def progress(self, check: str) -> None:
-        """What is being looked at."""
+        """Show the check that is running."""
         if self._terminal:
             click.echo(f"{_ERASE}  ...   {check}", nl=False, err=True)
 
-    def begin(self, patient: Patient) -> None:
-        """The upstream that is next."""
-        model = f", model {patient.model}" if patient.model else ""
-        self._echo(click.style(f"{patient.name} at {patient.where}{model}", bold=True))
+    def begin(self, target: DoctorTarget) -> None:
+        """Print the heading of an upstream."""
+        model = f", model {target.model}" if target.model else ""
+        self._echo(click.style(f"{target.name} at {target.where}{model}", bold=True))
 
-    def finding(self, finding: Finding) -> None:
-        """What was found."""
+    def finding(self, finding: CheckResult) -> None:
+        """Print one finding with its fix."""
         if self._terminal:
             click.echo(_ERASE, nl=False, err=True)
         status = click.style(f"{finding.status:<8}", fg=_COLOURS[finding.status])
-        self._echo(f"  {status}{finding.check:<15}{printable(finding.says, UNSEEN)}")
+        self._echo(f"  {status}{finding.check:<15}{printable(finding.says, REPLACEMENT)}")
         if finding.fix:
-            self._echo(f"{'':<25}-> {printable(finding.fix, UNSEEN)}")
+            self._echo(f"{'':<25}-> {printable(finding.fix, REPLACEMENT)}")
 
-    def end(self, findings: list[Finding]) -> None:
-        """How it went altogether."""
+    def end(self, findings: list[CheckResult]) -> None:
+        """Print the summary line."""
         failures, notes = (sum(each.status == status for each in findings) for status in ("fail", "note"))
         if failures:
             self._echo(f"{failures} of {len(findings)} checks failed")
         else:
-            self._echo("everything works" + (f", with {notes} notes" if notes else ""))
+            self._echo("All checks passed" + (f" ({notes} note{'s' * (notes != 1)})" if notes else ""))

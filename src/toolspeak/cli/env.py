@@ -1,7 +1,4 @@
-"""`toolspeak env`: what to set so that a client uses a server of toolspeak.
-
-A thin face over `toolspeak.clients`; it decides nothing itself, sends nothing and prints no key.
-"""
+"""`toolspeak env`: print the settings that connect a client to a toolspeak server. Never prints a key."""
 
 from __future__ import annotations
 
@@ -11,15 +8,15 @@ from urllib.parse import urlsplit
 import click
 import msgspec
 
-from ..clients.shells import SHELLS, Shell
-from ..clients.table import ANY_KEY, Client, Server, client, clients, is_variable
+from ..client_settings.shells import SHELLS, ShellSyntax
+from ..client_settings.table import ANY_KEY, ClientSettings, ServerAddress, client, clients, is_variable
 from ..config import load
 from ..engine.planning.capabilities import split_model
 from ..errors import UsageError
 from ._io import write_json
-from .config import say, usage_errors
+from .config import print_notes, usage_errors
 
-#: Where `toolspeak serve` listens by default.
+#: Default address of `toolspeak serve`.
 DEFAULT_URL = "http://127.0.0.1:8788"
 _NO_MODEL = "MODEL"
 _EXAMPLES = """\b
@@ -33,28 +30,31 @@ Examples:
 
 
 @click.command("env", epilog=_EXAMPLES)
-@click.option("--client", "name", metavar="NAME", help="The client; without it, the clients are listed.")
-@click.option("--url", default=DEFAULT_URL, show_default=True, metavar="URL", help="Where toolspeak serves.")
-@click.option("--model", default="", metavar="NAME", help="The model; default: the configured one.")
-@click.option("--key-env", metavar="NAME", default="", help="The variable that holds your key for the server.")
-@click.option("--shell", type=click.Choice(list(SHELLS)), default="sh", show_default=True, help="For which shell.")
-@click.option("--file", "only_file", is_flag=True, help="Print the contents of the client's configuration file only.")
+@click.option("--client", "name", metavar="NAME", help="Client to configure.  [default: list all clients]")
+@click.option("--url", default=DEFAULT_URL, show_default=True, metavar="URL", help="Address of the toolspeak server.")
+@click.option("--model", default="", metavar="NAME", help="Model to use.  [default: the configured one]")
+@click.option("--key-env", metavar="NAME", default="", help="Environment variable with your key for the server.")
+@click.option(
+    "--shell", type=click.Choice(list(SHELLS)), default="sh", show_default=True, help="Shell syntax to print."
+)
+@click.option("--file", "only_file", is_flag=True, help="Print only the contents of the client's configuration file.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(name: str | None, url: str, model: str, key_env: str, shell: str, only_file: bool, as_json: bool) -> None:
-    """Print the settings of a client: variables, and where it needs one a configuration file.
+    """Print the settings that connect a client to toolspeak.
 
-    No key is printed. A server on this machine takes any text for one; for any other, --key-env says where yours is.
+    These are environment variables and, if needed, a configuration file. Keys are never printed. A server on this
+    machine accepts any key by default; for other servers, name the environment variable with your key: --key-env.
     """
     if name is None:
         _print_list(as_json)
         return
     with usage_errors():
         key = f"${{{checked_variable(key_env)}}}" if key_env else ANY_KEY
-        server = Server(url, model or configured_model() or _NO_MODEL, key).checked()
-        row = server.filled(client(name))
+        server = ServerAddress(url, model or configured_model() or _NO_MODEL, key).checked()
+        row = server.settings_for(client(name))
         if only_file and not row.files:
-            raise UsageError(f"{row.title} needs no file", hint="leave out --file")
-    _say_what_is_missing(server, client(name), key_env)
+            raise UsageError(f"{row.title} needs no configuration file", hint="leave out --file")
+    _warn_about_placeholders(server, client(name), key_env)
     if only_file:
         click.echo("\n".join(file.text for file in row.files), nl=False)
     elif as_json:
@@ -65,27 +65,29 @@ def command(name: str | None, url: str, model: str, key_env: str, shell: str, on
 
 
 def checked_variable(name: str) -> str:
-    """The name of a variable.
+    """Return `name` if it is a valid name of an environment variable.
 
     Raises:
-        UsageError: no variable can be called that.
+        UsageError: it is not.
     """
     if not is_variable(name):
-        raise UsageError(f"`{name:.80}` is not the name of a variable", hint="give its name, not the key itself")
+        raise UsageError(
+            f"`{name:.80}` is not a valid environment variable name", hint="pass the name, not the key itself"
+        )
     return name
 
 
 def configured_model() -> str:
-    """The configured model, without its provider; empty when there is none."""
+    """Return the configured model without its provider; empty if none is configured."""
     model = load().model
     return split_model(model)[1] if ":" in model else model
 
 
-def _say_what_is_missing(server: Server, row: Client, key_env: str) -> None:
+def _warn_about_placeholders(server: ServerAddress, row: ClientSettings, key_env: str) -> None:
     if server.model == _NO_MODEL and "{model}" in msgspec.json.encode(row).decode():
-        say([f"put the name of your model where it says {_NO_MODEL}, or give --model"])
+        print_notes([f"replace {_NO_MODEL} by the name of your model, or add --model NAME"])
     if not key_env and urlsplit(server.url).hostname not in ("127.0.0.1", "localhost", "::1"):
-        say(["a server on another machine wants a key: say with --key-env which variable holds it"])
+        print_notes(["a server on another machine needs a key: add --key-env VARIABLE"])
 
 
 def _print_list(as_json: bool) -> None:
@@ -98,16 +100,16 @@ def _print_list(as_json: bool) -> None:
         click.echo(f"{name:<{width}}  {row.title} ({', '.join(row.speaks)}{starts})")
 
 
-def _lines(row: Client, shell: Shell, key: str, key_env: str) -> Iterator[str]:
-    """Commands for the shell; all else as comments, so that a shell can be given everything."""
+def _lines(row: ClientSettings, shell: ShellSyntax, key: str, key_env: str) -> Iterator[str]:
+    """Yield shell commands; everything else is a comment, so a shell can evaluate all lines."""
     yield f"# {row.title}"
-    yield from map(shell.removed, row.unset)
+    yield from map(shell.unset_command, row.unset)
     for name, value in row.env.items():
-        yield shell.copied(name, key_env) if key_env and value == key else shell.exported(name, value)
+        yield shell.copy_command(name, key_env) if key_env and value == key else shell.export_command(name, value)
     for file in row.files:
-        yield f"# in {file.path} (--file prints this alone):"
+        yield f"# in {file.path} (--file prints only this):"
         yield from (f"#   {line}" if line else "#" for line in file.text.splitlines())
     if row.arguments and not row.files:
-        yield f"# started as: {row.program} {' '.join(row.arguments)}"
+        yield f"# start it with: {row.program} {' '.join(row.arguments)}"
     if row.note:
         yield f"# {row.note}"

@@ -1,8 +1,8 @@
 """`toolspeak eval`: measure how well a model calls tools, in one setting or several.
 
-A thin face over `toolspeak.evaluation`; it decides nothing itself. The table goes to stdout, progress to stderr, files
-into a folder. Exit status: 0 every case has an answer; 1 nobody was there to answer; 2 the command line is wrong;
-3 some cases ended in an error; 130 it was stopped. After 1, 3 and 130 the same command goes on where this one ended.
+The table goes to stdout, progress to stderr, results to a folder. Exit status: 0 every case has an answer, 1 the model
+never answered, 2 invalid command line, 3 some cases failed with an error, 130 interrupted. After 1, 3 and 130 the same
+command resumes the run.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ import asyncio
 import hashlib
 import sys
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
+from contextlib import contextmanager
 from itertools import product
 from pathlib import Path
 from typing import get_args
@@ -21,34 +22,32 @@ import msgspec
 
 from .. import __version__
 from ..client import AsyncClient
-from ..config import Config, shown_url
+from ..config import Config, redacted_url
 from ..core.text import printable
 from ..dialects.registry import dialect as dialect_named
-from ..engine.planning.strategy import DEFAULT_RETRIES, MOST_RETRIES, Emulation, Mode, Settings
-from ..evaluation.bfcl_files import CATEGORIES
-from ..evaluation.cases import Case, Suite, choose
-from ..evaluation.journal import Journal, Setting, keeping
-from ..evaluation.report import Report, markdown, plain, rows_of
-from ..evaluation.runner import Run, Work
+from ..engine.planning.strategy import DEFAULT_RETRIES, MAX_RETRIES, Emulation, Mode, Settings
+from ..evaluation.bfcl import CATEGORIES
+from ..evaluation.cases import EvalCase, Suite, choose
+from ..evaluation.journal import CaseResult, EvalJournal, EvalSetting, file_errors
+from ..evaluation.report import EvalReport, chart, comparison_table, markdown, plain, rows_of
+from ..evaluation.runner import EvalRun, Work
 from ..evaluation.statistics import ALL
-from ..evaluation.table import compared
-from ..evaluation.variants import Way, ways_of
+from ..evaluation.variants import CallVariant, parse_variants
 from ._io import CliError, write_json
-from .config import loaded, usage_errors
-from .eval_progress import progress
-from .first_run import prepare
+from .config import load_config, usage_errors
+from .first_run import prepare_embedded
 
-#: What the names of models that run here begin with.
+#: Prefix of embedded models.
 _EMBEDDED = "embedded:"
-_NOBODY, _SOME_ERRORS, _STOPPED = 1, 3, 130
-#: More parts than any suite has cases.
-_MOST_PARTS = 10_000
-#: More cases at a time than this only wait for each other.
-_MOST_PARALLEL = 256
-#: Seconds for one answer, its retries included: a slow machine may think for minutes.
-_PATIENCE = 300.0
-#: Tokens of one answer: enough for any call of the suites and some thinking, and an end for a model that rambles.
-_MOST_TOKENS = 2048
+_NO_ANSWERS, _SOME_ERRORS, _STOPPED = 1, 3, 130
+_MAX_PARTS = 10_000
+_MAX_PARALLEL = 256
+#: Seconds for one answer including retries; a slow machine may need minutes.
+_TIMEOUT = 300.0
+#: Tokens of one answer: enough for any call of the suites and some reasoning, and a bound for endless output.
+_MAX_TOKENS = 2048
+#: Number of progress lines without a terminal.
+_MAX_PROGRESS_LINES = 10
 
 _EXAMPLES = """\b
 Examples:
@@ -60,30 +59,29 @@ Examples:
   toolspeak eval --suite bfcl --model embedded: --part 2/8 --out part-2
 
 \b
-Exit status: 0 every case has an answer, 1 nobody answered, 2 the command line is wrong, 3 some cases ended in an
-error, 130 stopped. After 1, 3 and 130 the same command goes on.
+Exit status: 0 every case has an answer, 1 the model never answered, 2 invalid command line, 3 some cases failed with
+an error, 130 interrupted. After 1, 3 and 130 the same command resumes the run.
 """
 
 
-class _Part(click.ParamType[tuple[int, int]]):
-    """Which part of how many, as `2/8`."""
+class _PartType(click.ParamType[tuple[int, int]]):
+    """Parameter type of `--part`: `2/8` is the second of eight parts."""
 
     name = "K/N"
 
     def convert(
         self, value: str | tuple[int, int], param: click.Parameter | None, ctx: click.Context | None
     ) -> tuple[int, int]:
-        """Both numbers."""
         if isinstance(value, tuple):
             return value
         number, _, parts = value.partition("/")
-        if not (number.isdecimal() and parts.isdecimal() and 1 <= int(number) <= int(parts) <= _MOST_PARTS):
-            self.fail(f"{value!r} is not a part of a whole: write the second of eight as 2/8", param, ctx)
+        if not (number.isdecimal() and parts.isdecimal() and 1 <= int(number) <= int(parts) <= _MAX_PARTS):
+            self.fail(f"{value!r} is not K/N: write the second of eight parts as 2/8", param, ctx)
         return int(number), int(parts)
 
 
-class _Asked(msgspec.Struct, frozen=True):
-    """The command line."""
+class _EvalOptions(msgspec.Struct, frozen=True):
+    """Options of the command line."""
 
     model: str
     base_url: str
@@ -110,262 +108,269 @@ class _Asked(msgspec.Struct, frozen=True):
 
 
 @click.command("eval", epilog=_EXAMPLES)
-@click.option("--model", metavar="PROVIDER:MODEL", default="", help="The model; by default the configured one.")
-@click.option("--base-url", metavar="URL", default="", help="Where it is, if not at its provider's own host.")
+@click.option("--model", metavar="PROVIDER:MODEL", default="", help="Model to measure.  [default: the configured one]")
+@click.option("--base-url", metavar="URL", default="", help="Base URL of the model.  [default: its provider's host]")
 @click.option(
-    "--suite", type=click.Choice(["builtin", "bfcl"]), default="builtin", show_default=True, help="The cases."
+    "--suite", type=click.Choice(["builtin", "bfcl"]), default="builtin", show_default=True, help="Test suite."
 )
-@click.option("--category", multiple=True, metavar="NAME", help="Only these cases; may be given several times.")
+@click.option("--category", multiple=True, metavar="NAME", help="Only this category; repeatable.")
 @click.option(
-    "--mode", multiple=True, type=click.Choice(get_args(Mode)), help="Who calls, by default auto; several: each."
+    "--mode", multiple=True, type=click.Choice(get_args(Mode)), help="When to emulate; repeatable.  [default: auto]"
 )
 @click.option(
     "--plan",
     multiple=True,
     type=click.Choice(["auto", *get_args(Emulation)]),
-    help="How to emulate, by default auto; several: each.",
+    help="How to emulate; repeatable.  [default: auto]",
 )
-@click.option("--dialect", multiple=True, metavar="NAME", default=["auto"], help="How calls look; several: each.")
+@click.option("--dialect", multiple=True, metavar="NAME", default=["auto"], help="Notation of calls; repeatable.")
 @click.option(
     "--marks",
     multiple=True,
     type=click.Choice(["auto", "nonce", "fixed"]),
     default=["auto"],
-    help="Whether calls carry a nonce; several: each.",
+    help="Call markers with or without a nonce; repeatable.",
 )
 @click.option(
     "--settings",
     metavar="WAYS",
     default="",
-    help="Ways to call by name, instead of modes and plans: native,inline,inline+grammar,decision+grammar@100 ...",
+    help="Named settings instead of modes and plans: native,inline,inline+grammar,decision+grammar@100 ...",
 )
-@click.option(
-    "--adapter", metavar="FILE", default="", help="A LoRA adapter (GGUF) for a model that runs here, or none."
-)
-@click.option("--limit", type=click.IntRange(1), help="At most so many cases, from all categories alike.")
-@click.option("--each", type=click.IntRange(1), help="At most so many cases of each category.")
-@click.option("--seed", type=int, default=0, show_default=True, help="Decides which ones a limit leaves.")
+@click.option("--adapter", metavar="FILE", default="", help="LoRA adapter (GGUF) of an embedded model, or none.")
+@click.option("--limit", type=click.IntRange(1), help="Maximum number of cases, spread over all categories.")
+@click.option("--each", type=click.IntRange(1), help="Maximum number of cases per category.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Random seed for choosing cases.")
 @click.option(
     "--part",
-    type=_Part(),
+    type=_PartType(),
     default="1/1",
-    help="Only the K-th of N equal parts, to share a run among machines; their cases.jsonl can be put together.",
+    help="Only the K-th of N equal parts, to split a run over machines; concatenate their cases.jsonl afterwards.",
 )
 @click.option(
-    "--parallel", type=click.IntRange(1, _MOST_PARALLEL), default=4, show_default=True, help="Cases at a time."
+    "--parallel", type=click.IntRange(1, _MAX_PARALLEL), default=4, show_default=True, help="Concurrent cases."
 )
 @click.option(
     "--timeout",
     type=click.FloatRange(0, min_open=True),
-    default=_PATIENCE,
+    default=_TIMEOUT,
     show_default=True,
-    help="Seconds for one answer.",
+    help="Timeout per answer in seconds.",
 )
 @click.option(
     "--retries",
-    type=click.IntRange(0, MOST_RETRIES),
+    type=click.IntRange(0, MAX_RETRIES),
     default=DEFAULT_RETRIES,
     show_default=True,
-    help="How often a wrong answer is asked for again.",
+    help="Maximum retries of an invalid answer.",
 )
-@click.option("--temperature", type=click.FloatRange(0, 2), default=0.0, show_default=True, help="Of the model.")
-@click.option("--max-tokens", type=click.IntRange(1), default=_MOST_TOKENS, show_default=True, help="Of one answer.")
-@click.option("--out", metavar="FOLDER", default="toolspeak-eval", show_default=True, help="Where results are kept.")
-@click.option("--report", metavar="FILE", default="", help="Also write a table of all ways that are kept there.")
+@click.option("--temperature", type=click.FloatRange(0, 2), default=0.0, show_default=True, help="Temperature.")
+@click.option(
+    "--max-tokens",
+    type=click.IntRange(1),
+    default=_MAX_TOKENS,
+    show_default=True,
+    help="Maximum tokens per answer.",
+)
+@click.option("--out", metavar="FOLDER", default="toolspeak-eval", show_default=True, help="Output folder.")
+@click.option("--report", metavar="FILE", default="", help="Also write a table of all settings stored in the folder.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def command(**given: object) -> None:
+def command(**values: object) -> None:
     """Measure how well a model calls tools through toolspeak.
 
-    The builtin suite has 30 tasks and needs nothing. The suite `bfcl` has 2351 cases of the Berkeley Function-Calling
-    Leaderboard; its files are fetched once. Modes, plans, dialects and marks are combined: each combination is
-    measured; or --settings names ways to call. Every finished case is kept at once. A run that was stopped goes on
-    with the same command.
+    The builtin suite has 30 tasks. The suite `bfcl` has 2351 cases of the Berkeley Function-Calling Leaderboard; its
+    files are downloaded once. Every combination of modes, plans, dialects and marks is measured, or the settings named
+    by --settings. Each finished case is saved at once; the same command resumes an interrupted run.
     """
-    asked = msgspec.convert(given, _Asked)
+    options = msgspec.convert(values, _EvalOptions)
     with usage_errors():
-        config = loaded({"adapter": asked.adapter} if asked.adapter else None)
-        model = _named(asked, config)
-        _check_ways(asked)
-        _check_adapter(asked, model)
-        _check_dialects(asked.dialect)
-        suite = _suite(asked, config)
-        work = _work(asked, _settings(asked, _full_name(asked, model, config), config, suite), _wanted(asked, suite))
-        client = AsyncClient(model, base_url=asked.base_url, config=config)
-        journal = Journal(Path(asked.out) / "cases.jsonl")
-        stopped, nobody = _measured(asked, client, suite, journal, work)
-        report = _report(asked, suite, journal, work)
-        _write(Path(asked.out), report)
-        _compare(asked, suite, journal, work)
-    _show(report, asked)
+        config = load_config({"adapter": options.adapter} if options.adapter else None)
+        model = _model_name(options, config)
+        _check_settings(options)
+        _check_adapter(options, model)
+        _check_dialects(options.dialect)
+        suite = _suite(options, config)
+        settings = _settings(options, _prepared_name(options, model, config), config, suite)
+        work = _work(options, settings, _selected_cases(options, suite))
+        client = AsyncClient(model, base_url=options.base_url, config=config)
+        journal = EvalJournal(Path(options.out) / "cases.jsonl")
+        stopped, silent = _run_cases(options, client, suite, journal, work)
+        report = _report(options, suite, journal, work)
+        _write(Path(options.out), report)
+        _compare(options, suite, journal, work)
+    _show(report, options)
     errors = sum(row.scores[ALL].errors for row in report.rows)
     if stopped:
         done = sum(row.scores[ALL].cases for row in report.rows)
-        click.echo(f"stopped: {done} of {_count(work)} cases are kept; the same command goes on", err=True)
+        click.echo(f"interrupted: {done} of {_count(work)} cases saved; run the same command to resume", err=True)
         sys.exit(_STOPPED)
     if errors:
-        _tell_errors(journal, work, errors)
-        sys.exit(_NOBODY if nobody else _SOME_ERRORS)
+        _report_errors(journal, work, errors)
+        sys.exit(_NO_ANSWERS if silent else _SOME_ERRORS)
 
 
-# ---- what is asked
+# ---- settings and cases
 
 
-def _suite(asked: _Asked, config: Config) -> Suite:
-    if asked.suite == "builtin":
+def _suite(options: _EvalOptions, config: Config) -> Suite:
+    if options.suite == "builtin":
         from ..evaluation.builtin import Builtin
 
         return Builtin()
-    from ..evaluation.bfcl import Bfcl
-    from ..evaluation.bfcl_files import DISTRIBUTION, VERSION, find, obtain
+    from ..evaluation.bfcl import DISTRIBUTION, VERSION, Bfcl, find_files, obtain_files
 
-    files = find(config.cache_folder)
+    files = find_files(config.cache_folder)
     if files is None:
-        click.echo(f"fetching the files of {DISTRIBUTION} {VERSION}, 2 MB, once, into {config.cache_folder}", err=True)
-        files = obtain(config.cache_folder, config.environment())
-    return Bfcl(files, [name for name in asked.category if name in CATEGORIES])
+        click.echo(f"fetching {DISTRIBUTION} {VERSION} (2 MB) into {config.cache_folder} (once)", err=True)
+        files = obtain_files(config.cache_folder, config.environment())
+    return Bfcl(files, [name for name in options.category if name in CATEGORIES])
 
 
-def _wanted(asked: _Asked, suite: Suite) -> list[Case]:
-    """The cases of the categories asked for."""
-    there = dict.fromkeys(case.category for case in suite.cases)
-    known = list(CATEGORIES) if asked.suite == "bfcl" else list(there)
-    unknown = [name for name in asked.category if name not in known]
+def _selected_cases(options: _EvalOptions, suite: Suite) -> list[EvalCase]:
+    """Return the cases of the selected categories."""
+    in_suite = dict.fromkeys(case.category for case in suite.cases)
+    categories = list(CATEGORIES) if options.suite == "bfcl" else list(in_suite)
+    unknown = [name for name in options.category if name not in categories]
     if unknown:
-        raise CliError(f"there is no category `{unknown[0]}` in {suite.name}", hint=f"use {', '.join(known)}")
-    return [case for case in suite.cases if not asked.category or case.category in asked.category]
+        raise CliError(f"unknown category `{unknown[0]}` in {suite.name}", hint=f"use {', '.join(categories)}")
+    return [case for case in suite.cases if not options.category or case.category in options.category]
 
 
 def _check_dialects(names: Sequence[str]) -> None:
-    """Before anything is fetched or asked."""
+    """Reject unknown dialects before anything is downloaded or sent."""
     for name in names:
         if name != "auto":
             dialect_named(name)
 
 
-def _check_ways(asked: _Asked) -> None:
-    """Ways by name are modes and plans already; one of both would be passed over."""
-    given = " and ".join(option for option, said in (("--mode", asked.mode), ("--plan", asked.plan)) if said)
-    if asked.settings and given:
+def _check_settings(options: _EvalOptions) -> None:
+    """Reject --settings together with --mode or --plan, which it would override."""
+    values = {"--mode": options.mode, "--plan": options.plan}
+    conflicting = " and ".join(option for option, value in values.items() if value)
+    if options.settings and conflicting:
         raise CliError(
-            f"--settings names ways to call instead of {given}",
-            hint=f"leave out {given}, or --settings; `native` is --mode off",
+            f"--settings cannot be combined with {conflicting}",
+            hint=f"leave out {conflicting}, or --settings; `native` is --mode off",
         )
 
 
-def _check_adapter(asked: _Asked, model: str) -> None:
-    if asked.adapter and not _is_here(asked, model):
+def _check_adapter(options: _EvalOptions, model: str) -> None:
+    if options.adapter and not _is_embedded(options, model):
         raise CliError(
-            f"--adapter is for a model that runs here, which `{model}` is not",
-            hint="leave it out, or name the model that it was made for: --model embedded: or a GGUF file",
+            f"--adapter needs an embedded model, which `{model}` is not",
+            hint="leave it out, or pass its base model: --model embedded: or a GGUF file",
         )
 
 
-def _is_here(asked: _Asked, model: str) -> bool:
-    return model.startswith(_EMBEDDED) and not asked.base_url
+def _is_embedded(options: _EvalOptions, model: str) -> bool:
+    return model.startswith(_EMBEDDED) and not options.base_url
 
 
-def _named(asked: _Asked, config: Config) -> str:
-    """The model with its provider; one that can only run here needs none."""
+def _model_name(options: _EvalOptions, config: Config) -> str:
+    """Return the model with its provider, which is implied for embedded models."""
     from ..upstreams.embedded.hub import runs_here
 
-    model = asked.model or config.model
+    model = options.model or config.model
     if not model:
-        raise CliError("which model?", hint="name one with --model provider:model")
+        raise CliError("missing model", hint="add --model PROVIDER:MODEL")
     if model == _EMBEDDED.removesuffix(":"):
         return _EMBEDDED
-    here = runs_here(model) and not asked.base_url and not model.startswith(_EMBEDDED)
-    return f"{_EMBEDDED}{model}" if here else model
+    implied = runs_here(model) and not options.base_url and not model.startswith(_EMBEDDED)
+    return f"{_EMBEDDED}{model}" if implied else model
 
 
-def _full_name(asked: _Asked, model: str, config: Config) -> str:
-    """The model by its full name. One that runs here is made ready, and may have been named by its provider only."""
-    if not _is_here(asked, model):
+def _prepared_name(options: _EvalOptions, model: str, config: Config) -> str:
+    """Return the full name of the model. An embedded model is prepared; `embedded:` alone is completed."""
+    if not _is_embedded(options, model):
         return model
-    name = prepare(config, model.removeprefix(_EMBEDDED))
+    name = prepare_embedded(config, model.removeprefix(_EMBEDDED))
     return f"{model}{name}" if model == _EMBEDDED else model
 
 
-def _ways(asked: _Asked, config: Config, model: str) -> Iterable[Way]:
-    if asked.settings:
-        return ways_of(asked.settings)
+def _variants(options: _EvalOptions, config: Config, model: str) -> Iterable[CallVariant]:
+    if options.settings:
+        return parse_variants(options.settings)
     constrain = config.settings_for(model).constrain
-    pairs = product(asked.mode or ("auto",), asked.plan or ("auto",))
-    return (msgspec.convert((mode, "" if plan == "auto" else plan, constrain), Way) for mode, plan in pairs)
+    pairs = product(options.mode or ("auto",), options.plan or ("auto",))
+    return (msgspec.convert((mode, "" if plan == "auto" else plan, constrain), CallVariant) for mode, plan in pairs)
 
 
-def _settings(asked: _Asked, model: str, config: Config, suite: Suite) -> dict[Setting, int | None]:
-    """Every combination, and of how many cases of each category; those that make no difference count once."""
-    made: dict[Setting, int | None] = {}
-    adapter = _adapter(config, model.removeprefix(_EMBEDDED)) if model.startswith(_EMBEDDED) else ""
-    for way, dialect, marks in product(_ways(asked, config, model), asked.dialect, asked.marks):
-        # With mode off nothing is emulated, so that how to emulate says nothing.
-        manner = {"plan": way.plan, "dialect": "" if dialect == "auto" else dialect, "marks": marks}
+def _settings(options: _EvalOptions, model: str, config: Config, suite: Suite) -> dict[EvalSetting, int | None]:
+    """Return every distinct combination of settings with its number of cases per category."""
+    settings: dict[EvalSetting, int | None] = {}
+    adapter = _adapter_name(config, model.removeprefix(_EMBEDDED)) if model.startswith(_EMBEDDED) else ""
+    for variant, dialect, marks in product(_variants(options, config, model), options.dialect, options.marks):
+        # With mode off nothing is emulated, so these options make no difference.
+        emulation = {"plan": variant.plan, "dialect": "" if dialect == "auto" else dialect, "marks": marks}
         whole = {
             "suite": suite.name,
             "version": suite.version,
             "model": model,
-            "base_url": shown_url(asked.base_url),
-            "mode": way.mode,
-            "retries": asked.retries,
-            "temperature": asked.temperature,
-            "max_tokens": asked.max_tokens,
-            "others": _others(config, model),
+            "base_url": redacted_url(options.base_url),
+            "mode": variant.mode,
+            "retries": options.retries,
+            "temperature": options.temperature,
+            "max_tokens": options.max_tokens,
+            "others": _other_settings(config, model),
             "adapter": adapter,
-            **({**manner, "constrain": way.constrain} if way.mode != "off" else {}),
+            **({**emulation, "constrain": variant.constrain} if variant.mode != "off" else {}),
         }
-        made[msgspec.convert(whole, Setting)] = way.each
-    return made
+        settings[msgspec.convert(whole, EvalSetting)] = variant.each
+    return settings
 
 
-def _adapter(config: Config, model: str) -> str:
-    """An adapter by its name and the beginning of its hash: answers with another one must not be mixed."""
+def _adapter_name(config: Config, model: str) -> str:
+    """Name an adapter by file name and hash prefix, to keep results of different adapters apart."""
     from ..upstreams.embedded.upstream import recipe_for
 
     used = recipe_for(model, config.adapter).adapter
     if not used:
         return ""
     path = Path(used)
-    with path.open("rb") as file:  # it is there, or the model would not have been made ready
+    with path.open("rb") as file:  # exists, or preparing the model would have failed
         return f"{path.name} {hashlib.file_digest(file, 'sha256').hexdigest()[:12]}"
 
 
-def _work(asked: _Asked, settings: dict[Setting, int | None], cases: Sequence[Case]) -> Work:
-    """The settings, each with its cases."""
+def _work(options: _EvalOptions, settings: dict[EvalSetting, int | None], cases: Sequence[EvalCase]) -> Work:
+    """Assign cases to the settings."""
     categories = len({case.category for case in cases})
 
-    def most(each: int | None) -> int | None:
-        of_each = each or asked.each
-        limits = [limit for limit in (of_each and of_each * categories, None if each else asked.limit) if limit]
+    def limit_of(each: int | None) -> int | None:
+        of_each = each or options.each
+        limits = [limit for limit in (of_each and of_each * categories, None if each else options.limit) if limit]
         return min(limits, default=None)
 
-    number, parts = asked.part
-    return [(setting, choose(cases, most(each), asked.seed)[number - 1 :: parts]) for setting, each in settings.items()]
+    number, parts = options.part
+    chosen = {setting: choose(cases, limit_of(each), options.seed) for setting, each in settings.items()}
+    return [(setting, cases[number - 1 :: parts]) for setting, cases in chosen.items()]
 
 
 def _count(work: Work) -> int:
     return sum(len(cases) for _, cases in work)
 
 
-#: Settings that a run gives itself.
-_OWN = frozenset({"mode", "plan", "dialect", "marks", "constrain", "retries", "probe"})
+#: Settings that an evaluation sets itself.
+_SET_BY_RUN = frozenset({"mode", "plan", "dialect", "marks", "constrain", "retries", "probe"})
 
 
-def _others(config: Config, model: str) -> tuple[str, ...]:
-    """What the configuration changes besides: answers under other settings must not be mixed."""
+def _other_settings(config: Config, model: str) -> tuple[str, ...]:
+    """Other configured settings that differ from the defaults, to keep their results apart."""
     usual, mine = Settings(), config.settings_for(model)
-    names = (name for name in Settings.__struct_fields__ if name not in _OWN)
+    names = (name for name in Settings.__struct_fields__ if name not in _SET_BY_RUN)
     return tuple(f"{name}={getattr(mine, name)}" for name in names if getattr(mine, name) != getattr(usual, name))
 
 
-# ---- the run
+# ---- run
 
 
-def _measured(asked: _Asked, client: AsyncClient, suite: Suite, journal: Journal, work: Work) -> tuple[bool, bool]:
-    """Ask what is not finished. Says whether it was stopped, and whether nobody was there."""
-    with progress() as heard:
-        run = Run(client, suite, journal, parallel=asked.parallel, timeout=asked.timeout, heard=heard)
+def _run_cases(
+    options: _EvalOptions, client: AsyncClient, suite: Suite, journal: EvalJournal, work: Work
+) -> tuple[bool, bool]:
+    """Run the unfinished cases. Return whether the run was interrupted, and whether the model never answered."""
+    with progress() as reporter:
+        run = EvalRun(client, suite, journal, parallel=options.parallel, timeout=options.timeout, on_result=reporter)
         missing = len(list(run.missing(work)))
-        heard.begin(missing, _count(work))
+        reporter.begin(missing, _count(work))
 
         async def ask() -> None:
             async with client:
@@ -378,63 +383,114 @@ def _measured(asked: _Asked, client: AsyncClient, suite: Suite, journal: Journal
     return False, run.given_up or (missing > 0 and not run.answered)
 
 
-# ---- what came of it
+# ---- results
 
 
-def _report(asked: _Asked, suite: Suite, journal: Journal, work: Work) -> Report:
+def _report(options: _EvalOptions, suite: Suite, journal: EvalJournal, work: Work) -> EvalReport:
     first = work[0][0]
-    return Report(
+    return EvalReport(
         suite=suite.name,
         suite_version=suite.version,
         toolspeak=__version__,
         model=first.model,
         base_url=first.base_url,
-        seed=asked.seed,
+        seed=options.seed,
         when=time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime()),
         rows=rows_of((setting, journal.of(setting, _ids(cases)), len(cases)) for setting, cases in work),
     )
 
 
-def _ids(cases: Sequence[Case]) -> list[str]:
+def _ids(cases: Sequence[EvalCase]) -> list[str]:
     return [case.id for case in cases]
 
 
-def _compare(asked: _Asked, suite: Suite, journal: Journal, work: Work) -> None:
-    """A table of these settings and of all others like them that are kept."""
-    if not asked.report:
+def _compare(options: _EvalOptions, suite: Suite, journal: EvalJournal, work: Work) -> None:
+    """Write a table of these settings and of all comparable stored ones."""
+    if not options.report:
         return
-    path = Path(asked.report)
-    categories = asked.category or tuple(dict.fromkeys(case.category for case in suite.cases))
+    path = Path(options.report)
+    categories = options.category or tuple(dict.fromkeys(case.category for case in suite.cases))
     settings = list(dict.fromkeys([*(setting for setting, _ in work), *journal.like(work[0][0])]))
-    with keeping(path):
-        path.write_text(compared([(each, journal.all(each)) for each in settings], categories), encoding="utf-8")
+    with file_errors(path):
+        table = comparison_table([(each, journal.all(each)) for each in settings], categories)
+        path.write_text(table, encoding="utf-8")
 
 
-def _write(folder: Path, report: Report) -> None:
-    from ..evaluation.chart import chart
-
+def _write(folder: Path, report: EvalReport) -> None:
     pages = {
         "results.json": msgspec.json.format(msgspec.json.encode(plain(report)), indent=2).decode() + "\n",
         "results.md": markdown(report),
         "results.svg": chart(report),
     }
-    with keeping(folder):
+    with file_errors(folder):
         for name, text in pages.items():
             (folder / name).write_text(text, encoding="utf-8")
 
 
-def _show(report: Report, asked: _Asked) -> None:
-    if asked.as_json:
+def _show(report: EvalReport, options: _EvalOptions) -> None:
+    if options.as_json:
         write_json(plain(report), indent=2)
         return
     click.echo(markdown(report), nl=False)
-    click.echo(f"kept in {asked.out}: cases.jsonl, results.json, results.md, results.svg", err=True)
+    click.echo(f"Results saved to {options.out}: cases.jsonl, results.json, results.md, results.svg", err=True)
 
 
-def _tell_errors(journal: Journal, work: Work, count: int) -> None:
-    """How many cases ended in an error, and the first of them."""
+def _report_errors(journal: EvalJournal, work: Work, count: int) -> None:
+    """Print the number of failed cases and the first error."""
     first = next(each for setting, cases in work for each in journal.of(setting, _ids(cases)) if each.error)
-    # Part of it is what a server said: nothing in it may steer the terminal.
-    told = printable(first.error, " ")
-    click.echo(f"error: {count} cases ended in an error; the first, {first.case}: {told}", err=True)
-    click.echo("hint: the same command asks these again", err=True)
+    # Contains server output: remove control characters.
+    message = printable(first.error, " ")
+    click.echo(f"error: {count} cases failed; the first, {first.case}: {message}", err=True)
+    click.echo("hint: run the same command to retry them", err=True)
+
+
+# ---- progress
+
+
+class EvalProgress:
+    """Progress as plain lines, for output without a terminal."""
+
+    def __init__(self) -> None:
+        self._total = self._done = self._right = 0
+
+    def begin(self, missing: int, total: int) -> None:
+        """Print the number of cases to run."""
+        self._total = missing
+        finished = f", {total - missing} already finished" if missing != total else ""
+        click.echo(f"{missing} cases to run{finished}", err=True)
+
+    def __call__(self, record: CaseResult) -> None:
+        self._done += 1
+        self._right += record.correct
+        self.show()
+
+    def show(self) -> None:
+        """Print a line, but not for every case."""
+        if self._done == self._total or self._done % max(1, self._total // _MAX_PROGRESS_LINES) == 0:
+            click.echo(f"{self._done} of {self._total} done, {self._right} correct", err=True)
+
+
+class _ProgressBar(EvalProgress):
+    """Progress bar on a terminal."""
+
+    def __init__(self, update: Callable[[int, int, str], None]) -> None:
+        super().__init__()
+        self._update = update
+
+    def show(self) -> None:
+        self._update(self._done, self._total, f"{self._right} correct")
+
+
+@contextmanager
+def progress() -> Generator[EvalProgress]:
+    """Yield the progress display, which is called with each result."""
+    if not sys.stderr.isatty():
+        yield EvalProgress()
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (BarColumn(), MofNCompleteColumn(), TextColumn("{task.description}"), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True)) as bar:
+        task = bar.add_task("")
+        yield _ProgressBar(lambda done, total, text: bar.update(task, completed=done, total=total, description=text))

@@ -1,7 +1,6 @@
-"""`toolspeak explain ID`: what happened to one request, from the prompt to the decision about each candidate.
+"""`toolspeak explain ID`: trace of one request, from the prompt to the verdict on each call candidate.
 
-The same that the inspector of the page shows, in the terminal. A thin face: it decides nothing itself. Exit status: 0
-told; 2 nobody knows the request.
+The page's inspector, in the terminal. Exit status: 0 printed, 2 request not found.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ import click
 
 from ._io import write_json
 from ._recorded_requests import find, safe
-from .config import loaded, usage_errors
+from .config import load_config, usage_errors
 
 _EXAMPLES = """\b
 Examples:
@@ -21,44 +20,44 @@ Examples:
   toolspeak explain 3f2a9c
   toolspeak explain last --json | jq .trace.why_no_call
 """
-#: What of a text is shown unless all is asked for.
-_MOST_SHOWN = 4000
+#: Characters of a text that are shown without --full.
+_MAX_CHARS = 4000
 
 
 @click.command("explain", epilog=_EXAMPLES)
 @click.argument("identifier", metavar="ID")
-@click.option("--full", is_flag=True, help="Show texts whole, and what went upstream.")
+@click.option("--full", is_flag=True, help="Show full texts and the messages sent upstream.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(identifier: str, full: bool, as_json: bool) -> None:
-    """Tell what happened to a request: ID is the beginning of its id, or `last`.
+    """Show what happened to a request. ID is its id, a prefix of it, or `last`.
 
-    It is asked of a server that runs here, else looked up in the store.
+    Looks in the servers running on this machine, then in the store.
     """
     with usage_errors():
-        told = find(loaded(), identifier).told
+        recording = find(load_config(), identifier).recording
     if as_json:
-        write_json(told, indent=2)
+        write_json(recording, indent=2)
         return
-    for line in lines(told, full=full):
+    for line in report_lines(recording, full=full):
         click.echo(line)
 
 
-def lines(told: dict[str, Any], *, full: bool = False) -> Iterator[str]:
-    """A request as a person reads it."""
-    trace, timing = told["trace"], told["timing"]
-    yield safe(f"{told['id']}  {told['model']}  {told['face']}  status {told['status']}")
-    yield safe(f"plan {told['plan'] or 'none'}: {trace['why']} [{trace['rule']}]")
+def report_lines(recording: dict[str, Any], *, full: bool = False) -> Iterator[str]:
+    """Yield a recorded request as readable lines."""
+    trace, timing = recording["trace"], recording["timing"]
+    yield safe(f"{recording['id']}  {recording['model']}  {recording['face']}  status {recording['status']}")
+    yield safe(f"plan {recording['plan'] or 'none'}: {trace['why']} [{trace['rule']}]")
     whole, first, added = (round(timing[name] * 1000, 1) for name in ("whole", "first", "added"))
-    tokens = f"{told['input_tokens']} tokens in, {told['output_tokens']} out"
-    yield f"{whole} ms, first byte after {first} ms, {added} ms added; {told['requests']} requests upstream; {tokens}"
+    tokens = f"{recording['input_tokens']} tokens in, {recording['output_tokens']} out"
+    yield f"{whole} ms, first byte {first} ms, overhead {added} ms; {recording['requests']} upstream requests; {tokens}"
     yield _times(timing)
-    for warning in told["warnings"]:
+    for warning in recording["warnings"]:
         yield safe(f"warning: {warning}")
-    if told.get("outcome") == "left":
-        yield "the client left before the end"
-    if told["error"]:
-        yield safe(f"error: {told['error']}")
-    for note in told["notes"]:
+    if recording.get("outcome") == "left":
+        yield "the client disconnected before the end"
+    if recording["error"]:
+        yield safe(f"error: {recording['error']}")
+    for note in recording["notes"]:
         yield safe(f"note: {note['code']} {note['detail']}".rstrip())
     attempts = trace["attempts"]
     for number, attempt in enumerate(attempts, 1):
@@ -67,12 +66,12 @@ def lines(told: dict[str, Any], *, full: bool = False) -> Iterator[str]:
         yield safe(f"no call: {trace['why_no_call']}")
 
 
-#: Where the time of the model went, as the bar of the page shows it.
-_TIMES = {"first_token": "first token", "held": "hold-back", "tooled": "tools"}
+#: Timing field -> label.
+_TIMES = {"first_token": "first token", "held": "held back", "tooled": "tools"}
 
 
 def _times(timing: dict[str, float]) -> str:
-    """What was recorded before these were known lacks them."""
+    # Old recordings lack these fields.
     parts = [f"{name} {round(timing.get(field, 0.0) * 1000, 1)} ms" for field, name in _TIMES.items()]
     return "; ".join(parts)
 
@@ -86,26 +85,26 @@ def _attempt(number: int, attempt: dict[str, Any], following: list[dict[str, Any
             yield from _indented(f"{message['role']}: ", text, full)
     if attempt["reasoning"]:
         yield from _indented("thinking: ", attempt["reasoning"], full)
-    yield from _indented("answer: ", _marked(attempt), full)
+    yield from _indented("answer: ", _mark_candidates(attempt), full)
     for place, candidate in enumerate(attempt["candidates"], 1):
         yield safe(f"  [{place}] {candidate['verdict']} `{candidate['name']}`: {_why(candidate)}")
         for note in candidate["notes"]:
             yield safe(f"      {note['code']}: {note['detail']}")
     if attempt["fault"]:
         again = bool(following) and following[0]["phase"] == attempt["phase"]
-        what = "asked again" if again else "given up"
+        what = "retried" if again else "gave up"
         fault = attempt["fault"]
         yield safe(f"  {what}: {fault.get('why') or fault['kind']} [{fault['kind']}]")
 
 
 def _why(candidate: dict[str, Any]) -> str:
-    """The rule that decided. What was recorded before rules had words lacks them."""
+    """The deciding rule; old recordings have only its code."""
     return f"{candidate['why']} [{candidate['reason']}]" if "why" in candidate else candidate["reason"]
 
 
-def _marked(attempt: dict[str, Any]) -> str:
-    """The answer, with `[1>` before the first candidate and `<1]` behind it."""
-    # Places are counted as scripts in a page count them.
+def _mark_candidates(attempt: dict[str, Any]) -> str:
+    """Return the answer with `[1>` before the first candidate and `<1]` after it."""
+    # Offsets count UTF-16 code units, as JavaScript does.
     units = attempt["raw"].encode("utf-16-le", "surrogatepass")
     pieces: list[str] = []
     at = 0
@@ -122,6 +121,6 @@ def _text(units: bytes) -> str:
 
 
 def _indented(head: str, text: str, full: bool) -> Iterator[str]:
-    shown = text if full or len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]} ... ({len(text)} characters in all)"
-    for number, line in enumerate(safe(shown).split("\n")):
+    excerpt = text if full or len(text) <= _MAX_CHARS else f"{text[:_MAX_CHARS]} ... ({len(text)} characters in total)"
+    for number, line in enumerate(safe(excerpt).split("\n")):
         yield f"  {head if not number else ' ' * len(head)}{line}"

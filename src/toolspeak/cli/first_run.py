@@ -1,4 +1,4 @@
-"""What a first run needs and shows: the weights of the embedded model with a progress bar, and commands to try. Progress and advice go to stderr."""
+"""First run: download of the embedded model's weights with a progress bar, and example commands. Prints to stderr."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from ..config import Config
 from ..errors import ConfigError
 
 if TYPE_CHECKING:
-    from ..upstreams.embedded.engine_process import Recipe
+    from ..upstreams.embedded.model_process import Recipe
     from ..upstreams.embedded.weights import Progress
 
-#: What a person may type next, each `{...}` as a shell reads it: `{url}` is where the server listens.
-_ADVICE = """
+#: Example commands; each `{...}` is quoted for the shell.
+_TRY_IT = """
 Try it, in another terminal:
 
   curl {url}/v1/chat/completions -H 'content-type: application/json' -d {body}
@@ -30,83 +30,89 @@ Try it, in another terminal:
 
   {toolspeak} chat --upstream {url}/v1 --model {model} --mode off
 
-The settings for Claude Code, codex, gemini-cli and others: {toolspeak} env --url {url}
+Settings for Claude Code, codex, gemini-cli and others: {toolspeak} env --url {url}
 """
-#: `{model}` is the name of a model, as JSON and Python write a text.
+#: `{model}` is a model name as a JSON (and Python) string literal.
 _BODY = """{{"model": {model},
     "messages": [{{"role": "user", "content": "What is the weather in Paris?"}}], "tool_choice": "required",
     "tools": [{{"type": "function", "function": {{"name": "get_weather",
       "parameters": {{"type": "object", "properties": {{"city": {{"type": "string"}}}}, "required": ["city"]}}}}}}]}}"""
 _CODE = """from openai import OpenAI; print(OpenAI()
     .responses.create(model={model}, input="Say hello").output_text)"""
-#: Told where an engine built here would multiply bytes, and the one that is installed does not.
-_SLOWER_THAN_IT_COULD_BE = (
-    "the model's engine was built for any processor; built for this one it answers several times as fast: "
-    "`make run` builds it beside the server, `make native` at once; docs/first-run.md says how with pip"
+#: Printed if a native build of the engine would use faster instructions than the installed one.
+_NATIVE_BUILD_TIP = (
+    "tip: a native build of llama.cpp is several times faster on this machine. "
+    "`make run` builds it in the background, `make native` at once; for pip see docs/first-run.md"
 )
 
 
-def advice(url: str, model: str) -> None:
-    """Print three commands that work against the server at `url`, whatever a file of weights is called."""
+def print_examples(url: str, model: str) -> None:
+    """Print three example commands for the server at `url`."""
     text = json.dumps(model, ensure_ascii=False)
     parts = {"url": url, "model": f"openai:{model}", "body": _BODY.format(model=text), "code": _CODE.format(model=text)}
-    parts |= {name: _called(name) for name in ("python", "toolspeak")}
-    click.echo(_ADVICE.format_map({name: shlex.quote(part) for name, part in parts.items()}), err=True)
+    parts |= {name: _command_name(name) for name in ("python", "toolspeak")}
+    click.echo(_TRY_IT.format_map({name: shlex.quote(part) for name, part in parts.items()}), err=True)
 
 
-def _called(name: str) -> str:
-    """How a program beside this Python is called: by its name, where that leads to it, or by its place."""
-    own, found = Path(sys.executable).with_name(name), shutil.which(name)
-    return name if not own.exists() or (found is not None and Path(found).absolute() == own) else str(own)
+def _command_name(name: str) -> str:
+    """Name of a program next to this Python if PATH finds it, else its full path."""
+    own, on_path = Path(sys.executable).with_name(name), shutil.which(name)
+    return name if not own.exists() or (on_path is not None and Path(on_path).absolute() == own) else str(own)
 
 
-def prepare(config: Config, model: str) -> str:
-    """See to it that an embedded model can run: its runtime is there, its weights are here. Says what it is called.
+def prepare_embedded(config: Config, model: str) -> str:
+    """Ensure that an embedded model can run: check the runtime, fetch the weights. Return the model's name.
 
     Raises:
-        ConfigError: the runtime is not installed, or a file is no model or no adapter.
-        WeightsError: the weights cannot be had.
+        ConfigError: the runtime is not installed, or a file is not a model or an adapter.
+        WeightsError: the weights cannot be fetched.
     """
-    from ..upstreams.embedded.engine import could_be_quick, is_quick
-    from ..upstreams.embedded.upstream import is_gguf, kept_weights, need_runtime, recipe_for, weights_of
-    from ..upstreams.embedded.weights import Follower
+    from ..upstreams.embedded.engine_build import could_be_quick, is_quick
+    from ..upstreams.embedded.upstream import cached_weights, is_gguf, obtain_weights, recipe_for, require_runtime
+    from ..upstreams.embedded.weights import DownloadListener
 
-    need_runtime()
+    require_runtime()
     recipe = recipe_for(model, config.adapter, config.context)
     if recipe.adapter and not is_gguf(Path(recipe.adapter)):
-        raise ConfigError(f"`{recipe.adapter}` is no adapter", hint="it must be a GGUF file; was it fetched whole?")
-    kept = kept_weights(recipe, config.cache_folder)
-    if kept is None:
-        click.echo(f"{_doing(recipe)}, once, into {config.cache_folder}", err=True)
+        raise ConfigError(
+            f"`{recipe.adapter}` is not an adapter", hint="it must be a GGUF file; was the download complete?"
+        )
+    cached = cached_weights(recipe, config.cache_folder)
+    if cached is None:
+        click.echo(f"{_preparation_text(recipe)} into {config.cache_folder} (once)", err=True)
         with _bar() as progress:
-            weights_of(recipe, config.cache_folder, config.environment(), Follower(progress, _say_waiting))
-    elif not is_gguf(kept):
-        raise ConfigError(f"`{kept}` is no file of weights", hint="it must be a GGUF file; was it fetched whole?")
+            obtain_weights(
+                recipe, config.cache_folder, config.environment(), DownloadListener(progress, _report_waiting)
+            )
+    elif not is_gguf(cached):
+        raise ConfigError(
+            f"`{cached}` is not a weights file", hint="it must be a GGUF file; was the download complete?"
+        )
     if not recipe.hub and not recipe.path and not is_quick() and could_be_quick():
-        click.echo(_SLOWER_THAN_IT_COULD_BE, err=True)
+        click.echo(_NATIVE_BUILD_TIP, err=True)
     return recipe.name
 
 
-def _doing(recipe: Recipe) -> str:
-    """What is done about weights that are not there."""
-    from ..upstreams.embedded.engine import is_quick
+def _preparation_text(recipe: Recipe) -> str:
+    """Describe how missing weights are obtained."""
+    from ..upstreams.embedded.engine_build import is_quick
     from ..upstreams.embedded.weights import DEFAULT
 
     if recipe.hub:
         return f"fetching the weights of {recipe.name}"
     if is_quick():
-        return f"getting the weights of {recipe.name} ready for the engine that was built here"
+        return f"converting the weights of {recipe.name} for the native engine"
     return f"fetching the weights of {recipe.name}, {round(DEFAULT.size / 1e6)} MB"
 
 
-def _say_waiting() -> None:
-    # Not by click, which writes past who draws the bar, into it.
-    sys.stderr.write("another process is fetching them already: waiting for it\n")
+def _report_waiting() -> None:
+    # Not click.echo, which would write into the progress bar.
+    sys.stderr.write("another process is already fetching them: waiting\n")
 
 
 @contextmanager
 def _bar() -> Generator[Progress | None]:
-    """A bar, where somebody is there to see it."""
+    """Show a progress bar on a terminal."""
     if not sys.stderr.isatty():
         yield None
         return

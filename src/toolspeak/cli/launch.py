@@ -1,8 +1,7 @@
-"""`toolspeak launch`: start a client that uses a server of toolspeak.
+"""`toolspeak launch`: start a client connected to a toolspeak server.
 
-The client gets its settings in its own environment, by arguments, or by files in a private folder; no file of the
-user's is touched. The client takes the place of this process, so that signals, job control and its exit status are
-its own.
+The client gets its settings by environment variables, arguments or files in a private folder; the user's own files
+are never changed. The client replaces this process, so signals, job control and the exit status are its own.
 """
 
 from __future__ import annotations
@@ -22,19 +21,19 @@ from urllib.parse import urlsplit
 
 import click
 
-from ..clients.table import ANY_KEY, Client, File, Server, client
+from ..client_settings.table import ANY_KEY, ClientSettings, ServerAddress, SettingsFile, client
 from ..config import load
 from ..errors import UsageError
 from ._io import CliError
 from .config import usage_errors
 from .env import DEFAULT_URL, checked_variable, configured_model
 
-#: How long the server may take to say which models it has; it may have to ask its upstreams.
-_PATIENCE = 10.0
-_LARGEST_LIST = 4 * 1024 * 1024
-#: The variable that holds a key for the server, unless another one is named.
+#: Seconds for the server to list its models, for which it may query its upstreams.
+_TIMEOUT = 10.0
+_MAX_BYTES = 4 * 1024 * 1024
+#: Default environment variable with the key for the server.
 _KEY_VARIABLE = "TOOLSPEAK_KEY"
-#: What belongs to the server; a client, and the commands that a model lets it run, have no use for it.
+#: Secrets of the server, withheld from the client and from commands that a model runs through it.
 _SERVER_SECRETS = ("TOOLSPEAK_API_KEY", "TOOLSPEAK_SECRET", "TOOLSPEAK_API_KEY_FILE", "TOOLSPEAK_SECRET_FILE")
 _PROXIES = ("http_proxy", "https_proxy", "all_proxy")
 _EXAMPLES = """\b
@@ -48,32 +47,35 @@ Examples:
 
 @click.command("launch", epilog=_EXAMPLES)
 @click.argument("name")
-@click.option("--url", default=DEFAULT_URL, show_default=True, metavar="URL", help="Where toolspeak serves.")
-@click.option("--model", default="", metavar="NAME", help="The model; default: the first that the server has.")
-@click.option("--key-env", metavar="NAME", default="", help=f"The variable with your key; default: {_KEY_VARIABLE}.")
+@click.option("--url", default=DEFAULT_URL, show_default=True, metavar="URL", help="Address of the toolspeak server.")
+@click.option("--model", default="", metavar="NAME", help="Model to use.  [default: the server's first]")
+@click.option(
+    "--key-env", metavar="NAME", default="", help=f"Environment variable with your key.  [default: {_KEY_VARIABLE}]"
+)
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 def command(name: str, url: str, model: str, key_env: str, arguments: tuple[str, ...]) -> None:
-    """Start the client NAME with its settings; what follows -- goes to it. `toolspeak env` lists the clients.
+    """Start the client NAME connected to toolspeak.
 
-    Its exit status is the client's; 2 if there was nothing to start.
+    `toolspeak env` lists the clients. Arguments after -- are passed to the client. The exit status is the client's, or
+    2 if it could not be started.
     """
     environment = dict(os.environ)  # noqa: TID251 - it is passed on, not read for settings
     with usage_errors():
         row = client(name)
         key = _key(environment, key_env)
-        # A name that fits stands in until the server has been asked, so that a wrong address is told first.
-        server = Server(url, model or "model", key).checked()
+        # A placeholder model until the server is queried, so a wrong address is reported first.
+        server = ServerAddress(url, model or "model", key).checked()
         program, rest = _program(row, arguments, environment)
         listed = _models(server)
         chosen = model or (listed[0] if listed else configured_model())
         if not chosen:
-            raise UsageError("the server names no model", hint="say which one with --model")
-        server = Server(url, chosen, key).checked()
-        filled = server.filled(row)
+            raise UsageError("the server lists no models", hint="add --model NAME")
+        server = ServerAddress(url, chosen, key).checked()
+        filled = server.settings_for(row)
         folder = _folder(filled, load().state_file.parent / "clients")
         _write(filled.files, folder)
     started = [program, *_arguments(filled, folder), *rest]
-    _replace(started, _environment(filled, folder, environment, server))
+    _exec(started, _environment(filled, folder, environment, server))
 
 
 def _key(environment: Mapping[str, str], variable: str) -> str:
@@ -81,61 +83,63 @@ def _key(environment: Mapping[str, str], variable: str) -> str:
         return environment.get(_KEY_VARIABLE) or ANY_KEY
     key = environment.get(checked_variable(variable))
     if not key:
-        raise UsageError(f"the variable {variable} is not set", hint="put your key for the server into it")
+        raise UsageError(f"the variable {variable} is not set", hint="set it to your key for the server")
     return key
 
 
-def _program(row: Client, arguments: tuple[str, ...], environment: Mapping[str, str]) -> tuple[str, tuple[str, ...]]:
-    """The program, as it is found, and what the user says to it."""
+def _program(
+    row: ClientSettings, arguments: tuple[str, ...], environment: Mapping[str, str]
+) -> tuple[str, tuple[str, ...]]:
+    """Return the path of the program and the user's arguments for it."""
     if not row.program and not arguments:
-        raise UsageError(f"{row.title} is no program", hint="put the command that uses it behind --")
-    wanted, rest = (row.program, arguments) if row.program else (arguments[0], arguments[1:])
-    found = shutil.which(wanted, path=environment.get("PATH"))
-    if found is None:
-        hint = f"install it: {row.install}" if row.program else "give the path of a program behind --"
-        raise UsageError(f"there is no program `{wanted}`", hint=hint)
-    return found, rest
+        raise UsageError(f"{row.title} is not a program", hint="add the command that uses it after --")
+    name, rest = (row.program, arguments) if row.program else (arguments[0], arguments[1:])
+    path = shutil.which(name, path=environment.get("PATH"))
+    if path is None:
+        hint = f"install it with: {row.install}" if row.program else "pass the path of a program after --"
+        raise UsageError(f"program not found: `{name}`", hint=hint)
+    return path, rest
 
 
-def _models(server: Server) -> list[str]:
-    """The names of the server's models."""
+def _models(server: ServerAddress) -> list[str]:
+    """List the server's models."""
     headers = {"authorization": f"Bearer {server.key}"}
     request = urllib.request.Request(f"{server.url}/v1/models", headers=headers)
     try:
-        # Without the proxies of the environment: the server is usually on this machine.
-        with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(request, timeout=_PATIENCE) as answer:
-            body: Any = json.loads(answer.read(_LARGEST_LIST))
+        # Ignore proxies: the server is usually on this machine.
+        with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(request, timeout=_TIMEOUT) as answer:
+            body: Any = json.loads(answer.read(_MAX_BYTES))
         return [str(model["id"]) for model in body["data"]]
     except urllib.error.HTTPError as error:
-        hint = "put a key for it into a variable and name that with --key-env" if error.code == 401 else ""
-        raise CliError(f"the server at {server.url} answers with {error.code}", hint=hint) from None
+        hint = "put your key into an environment variable and add --key-env VARIABLE" if error.code == 401 else ""
+        raise CliError(f"the server at {server.url} returned HTTP {error.code}", hint=hint) from None
     except OSError as error:
         why = getattr(error, "reason", error)
-        hint = "start one with `toolspeak serve`, or say with --url where it is"
-        raise CliError(f"no server answers at {server.url}: {why}", hint=hint) from None
+        hint = "start `toolspeak serve`, or pass its address with --url"
+        raise CliError(f"cannot connect to {server.url}: {why}", hint=hint) from None
     except (ValueError, TypeError, KeyError):
-        hint = "say with --url where `toolspeak serve` listens"
-        raise CliError(f"what answers at {server.url} is not toolspeak", hint=hint) from None
+        hint = "pass the address of `toolspeak serve` with --url"
+        raise CliError(f"{server.url} is not a toolspeak server", hint=hint) from None
 
 
 # ---- files
 
 
-def _folder(row: Client, root: Path) -> Path:
-    """The folder of the client's files, called by what they hold: two servers at a time do not mix.
+def _folder(row: ClientSettings, root: Path) -> Path:
+    """Folder of the client's files, named by a hash of their contents to keep servers apart.
 
-    It stays. There is no key in it, and some clients keep their sessions beside their settings.
+    It is not deleted: it contains no key, and some clients store sessions next to their settings.
     """
     digest = hashlib.sha256("\0".join(file.text for file in row.files).encode()).hexdigest()[:12]
     return root / f"{row.program}-{digest}"
 
 
-def _write(files: tuple[File, ...], folder: Path) -> None:
+def _write(files: tuple[SettingsFile, ...], folder: Path) -> None:
     try:
         for file in files:
             path = folder / file.name
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            if not path.exists():  # the client may have added to it
+            if not path.exists():  # the client may have edited it
                 path.write_text(file.text, encoding="utf-8")
     except OSError as error:
         raise CliError(f"cannot write to `{folder}`: {error.strerror or error}") from None
@@ -144,31 +148,35 @@ def _write(files: tuple[File, ...], folder: Path) -> None:
 # ---- starting
 
 
-def _arguments(row: Client, folder: Path) -> list[str]:
+def _arguments(row: ClientSettings, folder: Path) -> list[str]:
     return [each.replace("{file}", str(folder / row.files[0].name)) if row.files else each for each in row.arguments]
 
 
-def _environment(row: Client, folder: Path, environment: Mapping[str, str], server: Server) -> dict[str, str]:
-    """What the client sees: the user's environment, its settings, and none of the server's secrets."""
-    gone = {*row.unset, *_SERVER_SECRETS}
-    kept = {name: value for name, value in environment.items() if name not in gone}
-    named = {file.variable: str(folder if file.below else folder / file.name) for file in row.files if file.variable}
-    return {**kept, **_past_proxies(kept, server), **row.env, **named}
+def _environment(
+    row: ClientSettings, folder: Path, environment: Mapping[str, str], server: ServerAddress
+) -> dict[str, str]:
+    """Environment of the client: the user's, plus its settings, minus the server's secrets."""
+    removed = {*row.unset, *_SERVER_SECRETS}
+    inherited = {name: value for name, value in environment.items() if name not in removed}
+    file_variables = {
+        file.variable: str(folder if file.below else folder / file.name) for file in row.files if file.variable
+    }
+    return {**inherited, **_bypass_proxies(inherited, server), **row.env, **file_variables}
 
 
-def _past_proxies(environment: Mapping[str, str], server: Server) -> dict[str, str]:
-    """No proxy for the server, where proxies are set: one that is elsewhere cannot reach this machine's loopback."""
+def _bypass_proxies(environment: Mapping[str, str], server: ServerAddress) -> dict[str, str]:
+    """Exempt the server from configured proxies: a remote proxy cannot reach this machine's loopback interface."""
     if not any(environment.get(name) or environment.get(name.upper()) for name in _PROXIES):
         return {}
-    known = environment.get("NO_PROXY") or environment.get("no_proxy") or ""
-    without = ",".join(filter(None, (known, urlsplit(server.url).hostname or "")))
-    return {"NO_PROXY": without, "no_proxy": without}
+    exceptions = environment.get("NO_PROXY") or environment.get("no_proxy") or ""
+    value = ",".join(filter(None, (exceptions, urlsplit(server.url).hostname or "")))
+    return {"NO_PROXY": value, "no_proxy": value}
 
 
-def _replace(command: list[str], environment: dict[str, str]) -> None:
-    """Become the client."""
+def _exec(command: list[str], environment: dict[str, str]) -> None:
+    """Replace this process by the client."""
     sys.stdout.flush()
-    if sys.platform == "win32":  # there, the shell would go on before the client has ended
+    if sys.platform == "win32":  # exec would return to the shell before the client ends
         sys.exit(subprocess.call(command, env=environment))
     try:
         os.execve(command[0], command, environment)

@@ -1,31 +1,38 @@
-"""`toolspeak mcp`: what MCP servers offer, what has changed since it was approved, and approving it.
+"""`toolspeak mcp`: list MCP servers, review and approve their tool definitions, log in and out.
 
-A thin face over `tools.mcp.servers`; texts for people are made by `mcp_text`. What is approved is what was shown, also
-if the server offers something else a moment later. Exit status: 0 done, 1 not approved, 2 the command line is wrong or
-the server cannot be reached.
+Exactly the definitions that were displayed are approved, even if the server offers others a moment later. Server text
+is untrusted: it is shown in full, with invisible characters escaped. Exit status: 0 success, 1 not approved,
+2 invalid command line or unreachable server.
 """
 
 from __future__ import annotations
 
 import asyncio
+import shlex
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from difflib import unified_diff
+from itertools import islice
 from typing import TYPE_CHECKING
 
 import click
 import msgspec
 
-from ..config import Config
+from ..config import Config, redacted_url
 from ..errors import ToolspeakError, UsageError
-from ._io import CliError
-from .config import loaded, usage_errors
-from .mcp_text import place, review_lines, shown, standing
+from ._io import CliError, escape
+from .config import load_config, usage_errors
 
 if TYPE_CHECKING:
+    from ..tools.mcp.approved_definitions import Definition
     from ..tools.mcp.config import McpServer
     from ..tools.mcp.oauth import Tokens
     from ..tools.mcp.servers import McpServers, Review
 
+#: Maximum number of lines to diff, which takes quadratic time; a definition has a few dozen.
+_MAX_DIFF_LINES = 2000
+#: Lines of context around a change.
+_CONTEXT_LINES = 2
 _EXAMPLES = """\b
 Examples:
   toolspeak mcp list --mcp-config servers.json
@@ -38,111 +45,123 @@ Examples:
 
 @click.group("mcp", epilog=_EXAMPLES)
 def command() -> None:
-    """MCP servers: what they offer, and what was approved of it.
+    """Manage MCP servers and approve their tools.
 
-    What a server says about its tools is approved when it is used for the first time. Whatever it says differently
-    later is left out until you have looked at it and approved it.
+    Tool definitions are approved when a server is first used. Definitions that change later are not used until you
+    review and approve them.
     """
 
 
-def _files(command: Callable[..., None]) -> Callable[..., None]:
-    told = "the file that names the servers; by default those of [server_tools.NAME]"
-    return click.option("--mcp-config", "files", multiple=True, metavar="FILE", help=told)(command)
+def _mcp_config_option(command: Callable[..., None]) -> Callable[..., None]:
+    text = "MCP servers as JSON.  [default: those of [server_tools.NAME]]"
+    return click.option("--mcp-config", "files", multiple=True, metavar="FILE", help=text)(command)
 
 
 @command.command("list")
-@_files
+@_mcp_config_option
 def show_all(files: Sequence[str]) -> None:
-    """Ask every server what it offers, and print how that stands to what was approved."""
+    """List servers with the approval status of their tools."""
     with usage_errors():
-        config = loaded()
-        servers = _named(config, files)
-        told = asyncio.run(_standings(config, servers))
-    width = max((len(shown(server.name)) for server in servers), default=0)
-    for server, text in zip(servers, told, strict=True):
-        click.echo(f"{shown(server.name):<{width}}  {shown(place(server))}\n{'':<{width}}  {shown(text)}")
+        config = load_config()
+        servers = _configured_servers(config, files)
+        summaries = asyncio.run(_summaries(config, servers))
+    width = max((len(escape(server.name)) for server in servers), default=0)
+    for server, text in zip(servers, summaries, strict=True):
+        click.echo(f"{escape(server.name):<{width}}  {escape(server_location(server))}\n{'':<{width}}  {escape(text)}")
 
 
 @command.command("show")
 @click.argument("name")
-@click.option("--all", "everything", is_flag=True, help="Also print in full what is as it was approved.")
-@_files
+@click.option("--all", "everything", is_flag=True, help="Also print unchanged definitions in full.")
+@_mcp_config_option
 def show(name: str, everything: bool, files: Sequence[str]) -> None:
-    """Print what the server NAME offers, and what has changed since it was approved. Approves nothing."""
+    """Print the tools of the server NAME and their changes. Approves nothing."""
     with usage_errors():
-        config = loaded()
-        asyncio.run(_with(config, _one(config, files, name), lambda _, review: _print(review, everything)))
+        config = load_config()
+        asyncio.run(
+            _with_review(config, _find_server(config, files, name), lambda _, review: _print(review, everything))
+        )
 
 
 @command.command("approve")
 @click.argument("name")
-@click.option("--yes", is_flag=True, help="Do not ask.")
-@_files
+@click.option("--yes", is_flag=True, help="Approve without asking.")
+@_mcp_config_option
 def approve(name: str, yes: bool, files: Sequence[str]) -> None:
-    """Print what has changed at the server NAME, ask, and approve what it offers now."""
+    """Review and approve the tools of the server NAME."""
     with usage_errors():
-        config = loaded()
-        asyncio.run(_with(config, _one(config, files, name), lambda servers, review: _approve(servers, review, yes)))
+        config = load_config()
+        asyncio.run(
+            _with_review(
+                config, _find_server(config, files, name), lambda servers, review: _approve(servers, review, yes)
+            )
+        )
 
 
 @command.command("forget")
 @click.argument("name")
 def forget(name: str) -> None:
-    """Forget what was approved of the servers called NAME: what they offer then counts as new."""
+    """Delete the approvals of the server NAME. Its tools count as new afterwards."""
     from ..tools.mcp.approved_definitions import Pins
 
     with usage_errors():
-        count = Pins(loaded().state()).forget(name)
+        count = Pins(load_config().state()).forget(name)
         if not count:
-            raise UsageError(f"nothing of an MCP server `{name}` was approved")
-    click.echo(f"nothing of `{shown(name)}` is approved any more")
+            raise UsageError(f"MCP server `{name}` has no approvals")
+    click.echo(f"Deleted the approvals of `{escape(name)}`.")
 
 
 @command.command("login")
 @click.argument("name")
-@click.option("--browser/--no-browser", default=True, help="Open the page, or only print its address.")
-@_files
+@click.option("--browser/--no-browser", default=True, help="Open the login page, or only print its URL.")
+@_mcp_config_option
 def login(name: str, browser: bool, files: Sequence[str]) -> None:
-    """Log in to the server NAME in a browser. What that gives is kept in a file that only you can read."""
+    """Log in to the server NAME in a browser. The tokens are stored in a file that only you can read."""
     with usage_errors():
-        config = loaded()
-        server = _one(config, files, name)
+        config = load_config()
+        server = _find_server(config, files, name)
         if not server.url:
-            raise UsageError(f"`{name}` is started here, and wants no login", hint="its `env` may hold a key for it")
+            raise UsageError(f"`{name}` is a local program and needs no login", hint="its `env` may contain a key")
         if server.oauth.grant == "client_credentials":
-            raise UsageError(f"toolspeak logs in to `{name}` by itself", hint="with the `oauth` of its entry")
+            raise UsageError(f"toolspeak logs in to `{name}` automatically", hint="configured by `oauth` of its entry")
         asyncio.run(_login(config, server, browser))
 
 
 @command.command("logout")
 @click.argument("name")
-@_files
+@_mcp_config_option
 def logout(name: str, files: Sequence[str]) -> None:
-    """Forget what a login to the server NAME gave. The server is not told."""
+    """Delete the tokens of the server NAME. The server is not notified."""
     with usage_errors():
-        config = loaded()
-        if not _tokens(config).forget(_one(config, files, name)):
-            raise UsageError(f"nobody has logged in to `{name}`")
-    click.echo(f"logged out of `{shown(name)}`, here")
+        config = load_config()
+        if not _tokens(config).forget(_find_server(config, files, name)):
+            raise UsageError(f"not logged in to `{name}`")
+    click.echo(f"Logged out of `{escape(name)}` on this machine.")
+
+
+def _no_browser(_: str) -> bool:
+    """The user opens the link that is printed."""
+    return True
 
 
 async def _login(config: Config, server: McpServer, browser: bool) -> None:
     from ..tools.mcp.servers import McpServers
-    from .mcp_login import PATIENCE, Browser, opened
+    from .mcp_login import LOGIN_TIMEOUT, BrowserLogin, open_browser
 
-    def tell(url: str) -> None:
-        click.echo(f"log in here: {shown(url)}", err=True)
+    def print_url(url: str) -> None:
+        click.echo(f"Log in at: {escape(url)}", err=True)
 
-    patient = msgspec.structs.replace(server, start_timeout=server.start_timeout + PATIENCE)
-    tokens = _tokens(config)
-    async with Browser(server.oauth.callback_port, tell, opened if browser else lambda url: True) as person:
-        variables = config.environment()
-        async with McpServers([patient], config.state(), variables=variables, tokens=tokens, login=person) as servers:
-            review = await servers.review(server.name)
-    if not tokens.has(server):
-        click.echo(f"`{shown(server.name)}` wants no login: {standing(review)}")
-    else:
-        click.echo(f"logged in to `{shown(server.name)}`: {standing(review)}")
+    tokens, variables = _tokens(config), config.environment()
+    patient = msgspec.structs.replace(server, start_timeout=server.start_timeout + LOGIN_TIMEOUT)
+    opener = open_browser if browser else _no_browser
+    async with (
+        BrowserLogin(server.oauth.callback_port, print_url, opener) as user,
+        McpServers([patient], config.state(), variables=variables, tokens=tokens, login=user) as servers,
+    ):
+        review = await servers.review(server.name)
+    name = escape(server.name)
+    status = f"Logged in to `{name}`" if tokens.has(server) else f"`{name}` requires no login"
+    click.echo(f"{status}: {approval_summary(review)}")
 
 
 def _tokens(config: Config) -> Tokens:
@@ -158,68 +177,127 @@ def _print(review: Review, everything: bool = False) -> None:
 
 
 def _approve(servers: McpServers, review: Review, yes: bool) -> None:
-    verdict = review.verdict
-    if not (verdict.first or verdict.changed or verdict.added or verdict.gone):
-        click.echo(f"`{shown(review.server.name)}` offers what was approved")
+    changes = review.changes
+    if not (changes.first or changes.changed or changes.added or changes.removed):
+        click.echo(f"`{escape(review.server.name)}` is already approved")
         return
     _print(review)
-    if not yes and not _asking():
-        raise CliError("nobody can be asked here", hint="look at it, then give --yes")
-    if not yes and not click.confirm("approve this?", default=False, err=True):
+    if not yes and not _is_interactive():
+        raise CliError("cannot ask for confirmation without a terminal", hint="review the changes, then add --yes")
+    if not yes and not click.confirm("Approve?", default=False, err=True):
         click.echo("not approved", err=True)
         sys.exit(1)
     servers.approve(review)
-    click.echo(f"approved: `{shown(review.server.name)}`, {len(review.offered)} tools")
+    click.echo(f"Approved `{escape(review.server.name)}`, {len(review.offered)} tools")
 
 
-def _asking() -> bool:
-    """Whether somebody is there who can be asked."""
+def _is_interactive() -> bool:
     return sys.stdin.isatty()
 
 
-# ---- the servers
+# ---- servers
 
 
-def _named(config: Config, files: Sequence[str]) -> list[McpServer]:
-    """The servers of the files given, or of those that the configuration names."""
+def _configured_servers(config: Config, files: Sequence[str]) -> list[McpServer]:
+    """Read the servers of the given files, or of the configured ones."""
     from ..tools.mcp.config import read_mcp_config
 
-    found = files or list(dict.fromkeys(row.mcp_config for row in config.server_tools().values() if row.mcp_config))
-    if not found:
-        raise UsageError("nobody said which servers", hint="name their file: --mcp-config FILE")
-    return [server for file in found for server in read_mcp_config(file, config.environment())]
+    paths = files or list(dict.fromkeys(row.mcp_config for row in config.server_tools().values() if row.mcp_config))
+    if not paths:
+        raise UsageError("no MCP servers given", hint="use --mcp-config FILE")
+    return [server for file in paths for server in read_mcp_config(file, config.environment())]
 
 
-def _one(config: Config, files: Sequence[str], name: str) -> McpServer:
-    servers = _named(config, files)
-    found = [server for server in servers if server.name == name]
-    if not found:
-        known = ", ".join(dict.fromkeys(server.name for server in servers)) or "none"
-        raise UsageError(f"there is no MCP server `{name}`", hint=f"known are {known}")
-    if len({server.identity for server in found}) > 1:
-        raise UsageError(f"several servers are called `{name}`", hint="name one file: --mcp-config FILE")
-    return found[0]
+def _find_server(config: Config, files: Sequence[str], name: str) -> McpServer:
+    servers = _configured_servers(config, files)
+    matches = [server for server in servers if server.name == name]
+    if not matches:
+        names = ", ".join(dict.fromkeys(server.name for server in servers)) or "none"
+        raise UsageError(f"unknown MCP server `{name}`", hint=f"available: {names}")
+    if len({server.identity for server in matches}) > 1:
+        raise UsageError(f"several servers are named `{name}`", hint="select one file: --mcp-config FILE")
+    return matches[0]
 
 
-async def _with(config: Config, server: McpServer, work: Callable[[McpServers, Review], None]) -> None:
+async def _with_review(config: Config, server: McpServer, work: Callable[[McpServers, Review], None]) -> None:
     from ..tools.mcp.servers import McpServers
 
-    known = config.environment()
-    async with McpServers([server], config.state(), variables=known, tokens=_tokens(config)) as servers:
+    variables = config.environment()
+    async with McpServers([server], config.state(), variables=variables, tokens=_tokens(config)) as servers:
         review = await servers.review(server.name)
         for note in servers.notes:
-            click.echo(f"note: {shown(note.detail)}", err=True)
+            click.echo(f"note: {escape(note.detail)}", err=True)
         work(servers, review)
 
 
-async def _standings(config: Config, servers: Sequence[McpServer]) -> list[str]:
-    return await asyncio.gather(*(_standing(config, server) for server in servers))
+async def _summaries(config: Config, servers: Sequence[McpServer]) -> list[str]:
+    return await asyncio.gather(*(_summary(config, server) for server in servers))
 
 
-async def _standing(config: Config, server: McpServer) -> str:
-    found: list[str] = []
+async def _summary(config: Config, server: McpServer) -> str:
+    texts: list[str] = []
     try:
-        await _with(config, server, lambda _, review: found.append(standing(review)))
+        await _with_review(config, server, lambda _, review: texts.append(approval_summary(review)))
     except ToolspeakError as error:
-        found.append(str(error))
-    return found[0]
+        texts.append(str(error))
+    return texts[0]
+
+
+# ---- review text
+
+
+def server_location(server: McpServer) -> str:
+    """URL or command of a server, without parts of the URL that may be secret."""
+    return redacted_url(server.url.partition("?")[0]) or shlex.join([server.command, *server.args])
+
+
+def approval_summary(review: Review) -> str:
+    """Summarise in one line how the offered tools differ from the approved ones."""
+    changes, count = review.changes, len(review.offered)
+    tools = f"{count} tool" if count == 1 else f"{count} tools"
+    if changes.first:
+        return f"{tools}, nothing approved yet"
+    kinds = {"changed": changes.changed, "new": changes.added, "gone": changes.removed}
+    counts = [f"{len(names)} {kind}" for kind, names in kinds.items() if names]
+    return f"{tools}, {', '.join(counts)} since the server was approved" if counts else f"{tools}, as approved"
+
+
+def review_lines(review: Review, *, everything: bool = False) -> Iterator[str]:
+    """Yield everything to be reviewed before approval; with `everything`, also unchanged definitions."""
+    changes = review.changes
+    yield f"{escape(review.server.name)} ({escape(server_location(review.server))}): {approval_summary(review)}"
+    for each in changes.unchanged:
+        yield f"  {escape(each.name)}: as approved"
+        if everything:
+            yield from _indented("  ", _definition_lines(each))
+    for each in changes.changed:
+        yield f"~ {escape(each.name)}: changed"
+        yield from _diff_lines(changes.before.get(each.name), each)
+    for each in changes.added:
+        yield f"+ {escape(each.name)}: {'not approved yet' if changes.first else 'new'}"
+        yield from _indented("+ ", _definition_lines(each))
+    for name in changes.removed:
+        yield f"- {escape(name)}: gone"
+
+
+def _definition_lines(definition: Definition) -> list[str]:
+    """Description and schema of a tool, as the model sees them."""
+    ordered = msgspec.json.encode(definition.schema, order="sorted")
+    whole = f"{definition.description}\nparameters: {msgspec.json.format(ordered, indent=2).decode()}"
+    return escape(whole).split("\n")
+
+
+def _diff_lines(before: Definition | None, after: Definition) -> Iterator[str]:
+    new = _definition_lines(after)
+    old = _definition_lines(before) if before is not None else []
+    if before is None or len(old) + len(new) > _MAX_DIFF_LINES:
+        yield f"    ({'too long for a diff' if before else 'the approved text was not stored'}; new text)"
+        yield from _indented("+ ", new)
+        return
+    # Skip the two lines of the header.
+    compared = islice(unified_diff(old, new, lineterm="", n=_CONTEXT_LINES), 2, None)
+    yield from ("    ..." if line.startswith("@@") else f"    {line[:1]} {line[1:]}" for line in compared)
+
+
+def _indented(mark: str, lines: Iterable[str]) -> Iterator[str]:
+    return (f"    {mark}{line}" for line in lines)

@@ -1,6 +1,6 @@
-"""A person logs in to an MCP server: a browser that is sent there, and a port of this machine that it comes back to.
+"""OAuth login to an MCP server: opens a browser and waits for its redirect on a loopback port.
 
-Only the one answer counts that carries the state of the one question; all else that knocks at the port is turned away.
+Only a redirect that carries the `state` of this login is accepted; every other request gets a 404.
 """
 
 from __future__ import annotations
@@ -14,56 +14,60 @@ from typing import Self
 from urllib.parse import parse_qs, urlsplit
 
 from ..errors import UsageError
-from ..tools.mcp.oauth import Returned
-from .mcp_text import shown
+from ..tools.mcp.oauth import LoginCallback
+from ._io import escape
 
-#: Seconds that somebody has to log in.
-PATIENCE = 300.0
+#: Seconds for the user to log in.
+LOGIN_TIMEOUT = 300.0
 _PATH = "/callback"
-#: Bytes of a request line and its headers, and seconds to send them; a browser has no more and is next door.
-_MOST_BYTES = 64 * 1024
-_SOON = 10.0
-_DONE = "You are logged in. This page can be closed."
+#: Limits for the request line and headers of the redirect; the browser is local.
+_MAX_BYTES = 64 * 1024
+_REQUEST_TIMEOUT = 10.0
+_DONE = "You are logged in. You can close this page."
 _PAGE = (
     '<!doctype html><html lang="en"><meta charset="utf-8"><title>toolspeak</title>'
     "<style>body {{ font: 1.2rem system-ui, sans-serif; margin: 4rem auto; max-width: 30rem }}</style><p>{text}</p>"
 )
 
 
-def opened(url: str) -> bool:
-    """Open a page in the person's browser, if there is one."""
+def open_browser(url: str) -> bool:
+    """Open a page in the user's browser, if there is one."""
     try:
         return webbrowser.open(url)
     except webbrowser.Error:
         return False
 
 
-class Browser:
-    """Waits on the loopback for a browser to come back. Use it in `async with`.
+class BrowserLogin:
+    """Listener for the redirect of a browser login. Use it in `async with`.
 
     Args:
-        port: where to wait; 0 for any port.
-        tell: is told the address that the person has to go to.
-        go: opens it; gives whether it could.
+        port: loopback port; 0 for any free port.
+        tell: receives the URL of the login page.
+        go: opens the URL; returns whether that worked.
     """
 
     def __init__(
-        self, port: int, tell: Callable[[str], None], go: Callable[[str], bool] = opened, patience: float = PATIENCE
+        self,
+        port: int,
+        tell: Callable[[str], None],
+        go: Callable[[str], bool] = open_browser,
+        timeout: float = LOGIN_TIMEOUT,
     ) -> None:
         self._port = port
         self._tell = tell
         self._go = go
-        self._patience = patience
-        self._state = secrets.token_urlsafe(16)  # nobody's, until there is a question
-        self._answer: asyncio.Future[Returned] = asyncio.get_running_loop().create_future()
+        self._timeout = timeout
+        self._state = secrets.token_urlsafe(16)  # matches nothing until a login starts
+        self._answer: asyncio.Future[LoginCallback] = asyncio.get_running_loop().create_future()
         self._server: asyncio.Server | None = None
         self.redirect = ""
 
     async def __aenter__(self) -> Self:
         try:
-            self._server = await asyncio.start_server(self._knock, "127.0.0.1", self._port, limit=_MOST_BYTES)
+            self._server = await asyncio.start_server(self._serve, "127.0.0.1", self._port, limit=_MAX_BYTES)
         except OSError as error:
-            why = f"nobody can wait on port {self._port}: {error.strerror or error}"
+            why = f"cannot listen on port {self._port}: {error.strerror or error}"
             raise UsageError(why, hint="choose another `callbackPort`") from None
         self.redirect = f"http://127.0.0.1:{self._server.sockets[0].getsockname()[1]}{_PATH}"
         return self
@@ -76,56 +80,56 @@ class Browser:
             self._server.close()
 
     async def show(self, url: str) -> None:
-        """Send the person to a page.
+        """Open the login page.
 
         Raises:
-            UsageError: it is no page of the web.
+            UsageError: not an HTTP URL.
         """
         parts = urlsplit(url)
-        if parts.scheme not in ("http", "https"):  # a server names it, and a browser opens more than pages
-            raise UsageError(f"the server wants a login at `{shown(url)[:200]}`, which is no page of the web")
+        if parts.scheme not in ("http", "https"):  # server-supplied, and a browser opens more than web pages
+            raise UsageError(f"the login URL of the server is not a web page: `{escape(url)[:200]}`")
         self._state = parse_qs(parts.query).get("state", [""])[-1] or self._state
         self._tell(url)
         await asyncio.to_thread(self._go, url)
 
-    async def returned(self) -> Returned:
-        """Wait for the browser.
+    async def returned(self) -> LoginCallback:
+        """Wait for the redirect.
 
         Raises:
-            UsageError: it did not come, or the login was refused.
+            UsageError: timeout, or the login was refused.
         """
         try:
-            async with asyncio.timeout(self._patience):
+            async with asyncio.timeout(self._timeout):
                 return await asyncio.shield(self._answer)
         except TimeoutError:
-            raise UsageError(f"nobody logged in within {self._patience:g} seconds") from None
+            raise UsageError(f"the login timed out after {self._timeout:g} seconds") from None
 
-    async def _knock(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
-            async with asyncio.timeout(_SOON):
+            async with asyncio.timeout(_REQUEST_TIMEOUT):
                 head = await reader.readuntil(b"\r\n\r\n")
-                status, text = self._judged(head)
+                status, text = self._reply(head)
                 body = _PAGE.format(text=text).encode()
                 lines = (f"HTTP/1.1 {status}", "content-type: text/html; charset=utf-8", f"content-length: {len(body)}")
                 safe = ("content-security-policy: default-src 'none'; style-src 'unsafe-inline'", "connection: close")
                 writer.write("\r\n".join((*lines, *safe, "", "")).encode() + body)
                 await writer.drain()
         except (OSError, TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
-            pass  # whoever it was, it was not the browser
+            pass  # not the browser
         finally:
             writer.close()
 
-    def _judged(self, head: bytes) -> tuple[str, str]:
-        """What is answered to somebody who knocks. The first who knows the state is the browser."""
+    def _reply(self, head: bytes) -> tuple[str, str]:
+        """Build the response to a request. The first one with the right state completes the login."""
         method, _, rest = head.decode("latin-1").partition(" ")
         target = urlsplit(rest.partition(" ")[0])
-        found = {name: values[-1] for name, values in parse_qs(target.query).items()}
-        same = secrets.compare_digest(found.get("state", "").encode(), self._state.encode())
+        values = {name: each[-1] for name, each in parse_qs(target.query).items()}
+        same = secrets.compare_digest(values.get("state", "").encode(), self._state.encode())
         if method != "GET" or target.path != _PATH or not same or self._answer.done():
-            return "404 Not Found", "There is nothing here."
-        if "code" in found:
-            self._answer.set_result(Returned(found["code"], found["state"], found.get("iss")))
+            return "404 Not Found", "Not found."
+        if "code" in values:
+            self._answer.set_result(LoginCallback(values["code"], values["state"], values.get("iss")))
             return "200 OK", _DONE
-        why = shown(found.get("error_description") or found.get("error") or "no reason was given")[:500]
+        why = escape(values.get("error_description") or values.get("error") or "no reason given")[:500]
         self._answer.set_exception(UsageError(f"the login was refused: {why}"))
-        return "200 OK", "The login was refused. The terminal says why."
+        return "200 OK", "The login was refused. See the terminal for the reason."

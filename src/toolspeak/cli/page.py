@@ -1,6 +1,6 @@
-"""`toolspeak page`: a link to the page of a server that runs here.
+"""`toolspeak page`: print one-time links to the web pages of servers running on this machine.
 
-A thin face: the server makes the code in it. Exit status: 0 printed; 2 no server runs here.
+Exit status: 0 printed, 2 no server is running.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import click
 from ..server.access.login_sessions import CODE_SECONDS, link
 from ._io import CliError
 from ._recorded_requests import new_codes
-from .config import loaded, usage_errors
+from .config import load_config, usage_errors
 
 _EXAMPLES = """\b
 Examples:
@@ -21,16 +21,16 @@ Examples:
 
 @click.command("page", epilog=_EXAMPLES)
 def command() -> None:
-    """Print a link that opens the page of a server that runs here, for you alone.
+    """Print a one-time link to the web page.
 
-    One line for each server that you run on this machine. A link holds once, within ten minutes. For a server
-    elsewhere, sign in on its page with a key of `toolspeak keys new NAME --admin`.
+    One line for each server that you run on this machine. Each link works once and expires in ten minutes. For a server
+    elsewhere, sign in on its page with an admin key (`toolspeak keys new NAME --admin`).
     """
     with usage_errors():
-        made = new_codes(loaded())
-    if not made:
-        hint = "start `toolspeak serve`; or sign in on its page with a key of `toolspeak keys new NAME --admin`"
-        raise CliError("no server of yours runs here", hint=hint)
-    for door, code in made:
-        click.echo(link(door.url, code))
-    click.echo(f"note: each holds once, within {CODE_SECONDS / 60:.0f} minutes", err=True)
+        codes = new_codes(load_config())
+    if not codes:
+        hint = "start `toolspeak serve`, or sign in on its page with an admin key (`toolspeak keys new NAME --admin`)"
+        raise CliError("no running server found on this machine", hint=hint)
+    for server, code in codes:
+        click.echo(link(server.url, code))
+    click.echo(f"note: each link works once and expires in {CODE_SECONDS / 60:.0f} minutes", err=True)

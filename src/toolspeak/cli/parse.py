@@ -1,7 +1,4 @@
-"""`toolspeak parse`: the calls in a text that a model wrote, as JSON.
-
-A thin face over `toolspeak.parse` and `toolspeak.Scanner`; it decides nothing itself.
-"""
+"""`toolspeak parse`: extract tool calls from model output as JSON."""
 
 from __future__ import annotations
 
@@ -29,7 +26,7 @@ Examples:
 
 
 @click.command("parse", epilog=_EXAMPLES)
-@click.option("--tools", metavar="TOOLS.JSON", help="The tools the model was offered: a JSON list in OpenAI's shape.")
+@click.option("--tools", metavar="TOOLS.JSON", help="Tools offered to the model: a JSON list in OpenAI format.")
 @click.option(
     "--policy",
     type=click.Choice(["strict", "standard", "eager"]),
@@ -37,16 +34,16 @@ Examples:
     show_default=True,
     help="How much evidence a call needs.",
 )
-@click.option("--dialect", metavar="NAME", default="auto", show_default=True, help="How calls look in the text.")
-@click.option("--nonce", metavar="WORD", help="Only marks that carry this word open a call.")
+@click.option("--dialect", metavar="NAME", default="auto", show_default=True, help="Notation of calls in the text.")
+@click.option("--nonce", metavar="WORD", help="Accept only call markers that carry this nonce.")
 @click.option(
     "--untrusted",
     metavar="FILE",
     multiple=True,
-    help="A text the model was shown; a call copied from it does not count. May be repeated.",
+    help="Untrusted text that the model was given; calls copied from it are ignored. Repeatable.",
 )
-@click.option("--candidates", is_flag=True, help="Also print what looked like a call, with verdict and reason.")
-@click.option("--stream", is_flag=True, help="Print one JSON line per event, as the text arrives.")
+@click.option("--candidates", is_flag=True, help="Also print call candidates with verdict and reason.")
+@click.option("--stream", is_flag=True, help="Print one JSON line per event as the text arrives.")
 @click.argument("file", default="-")
 def command(
     tools: str | None,
@@ -58,14 +55,14 @@ def command(
     stream: bool,
     file: str,
 ) -> None:
-    """Find the tool calls in the text of FILE (default: stdin) and print them as JSON.
+    """Extract tool calls from FILE (default: stdin) as JSON.
 
-    The result is one object: {"text", "reasoning", "calls": [{"name", "arguments"}], "complete", "notes"}.
+    Prints one object: {"text", "reasoning", "calls": [{"name", "arguments"}], "complete", "notes"}.
     """
     if stream and candidates:
-        raise CliError("--stream and --candidates exclude each other", hint="leave one of them out")
+        raise CliError("--stream and --candidates are mutually exclusive", hint="leave one of them out")
     if [file, *untrusted, tools].count("-") > 1:
-        raise CliError("stdin can be read only once", hint="name a file instead of one of the -")
+        raise CliError("stdin can be read only once", hint="replace one of the - by a file")
     options: dict[str, Any] = {
         "tools": _read_tools(tools),
         "policy": policy,
@@ -117,13 +114,15 @@ def _read_tools(name: str | None) -> list[Any] | None:
     if isinstance(value, dict):
         value = cast(dict[str, Any], value).get("tools")  # a whole request body, as clients send it
     if not isinstance(value, list):
-        raise CliError(f"the tools file `{name}` does not hold a list of tools", hint='use [{"type": "function", ...}]')
+        raise CliError(
+            f"the tools file `{name}` does not contain a list of tools", hint='use [{"type": "function", ...}]'
+        )
     return cast(list[Any], value)
 
 
 @contextmanager
 def _usage_errors() -> Generator[None]:
-    """A mistake of the caller, told the way the command line tells its own."""
+    """Turn usage errors into command-line errors with a hint."""
     try:
         yield
     except UsageError as error:

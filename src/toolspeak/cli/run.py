@@ -1,8 +1,7 @@
-"""`toolspeak run "task"`: an agent works on one task.
+"""`toolspeak run "task"`: run an agent on one task.
 
-The answer goes to standard output, what happens meanwhile to standard error; with --json every event is a line of JSON
-on standard output. Exit status: 0 done, 1 failed, 2 the command line is wrong, 3 a limit was reached and the answer is
-a summary, 130 interrupted.
+The answer goes to stdout, progress to stderr; with --json every event is a line of JSON on stdout. Exit status: 0 done,
+1 failed, 2 invalid command line, 3 limit reached (the answer is a summary), 130 interrupted.
 """
 
 from __future__ import annotations
@@ -20,14 +19,12 @@ import msgspec
 
 from ..agent.events import AgentEvent, AgentResult, WorkFinished
 from ..errors import UsageError
-from ..tools.approval import Answer, Decision, Question
+from ..tools.approval import ApprovalAnswer, ApprovalDecision, Question
 from ..tools.wrappers import is_untrusted
 from ._io import read_text
-from .config import say, usage_errors
-from .run_consent import asked
-from .run_model import client_of
-from .run_screen import Lines, Quiet, clean, stopped
-from .run_setup import Kit, Wanted, agent_options, kit
+from .agent_options import AgentKit, AgentOptions, agent_kit, agent_options, make_client
+from .agent_screen import LineScreen, PromptGuard, ask_on_terminal, clean, limit_reached
+from .config import print_notes, usage_errors
 
 _FAILED, _LIMIT, _INTERRUPTED = 1, 3, 130
 _EXAMPLES = """\b
@@ -43,71 +40,64 @@ Examples:
 
 @click.command("run", epilog=_EXAMPLES)
 @click.argument("task", default="")
-@click.option("--session", default="", metavar="ID", help="go on with this session; without a task, resume it")
-@click.option("--json", "as_json", is_flag=True, help="print every event as a line of JSON")
+@click.option("--session", default="", metavar="ID", help="Continue this session; without a task, resume it.")
+@click.option("--json", "as_json", is_flag=True, help="Print events as JSON lines.")
 @agent_options
-def command(task: str, session: str, as_json: bool, wanted: Wanted) -> None:
-    """Let an agent work on one task, with a shell and files or with tools of MCP servers.
+def command(task: str, session: str, as_json: bool, options: AgentOptions) -> None:
+    """Run an agent on one task.
 
-    Without --upstream or --model a small model runs here. Calls that change something have to be allowed: on a
-    terminal you are asked, elsewhere they are refused unless --yes or --allow covers them. With - as the task, it is
-    read from standard input.
+    The agent uses a shell, files or tools of MCP servers. Without --upstream or --model, a small embedded model is
+    used. Calls with side effects need approval: on a terminal you are asked; otherwise they are refused unless --yes or
+    --allow covers them. Use - to read the task from stdin.
 
-    Exit status: 0 done, 1 failed, 2 the command line is wrong, 3 a limit was reached and the answer is a summary,
-    130 interrupted.
+    Exit status: 0 done, 1 failed, 2 invalid command line, 3 limit reached (the answer is a summary), 130 interrupted.
     """
-    with failures():
+    with reported_failures():
         if task == "-":
             task = read_text("-")
         if not task.strip() and not session:
-            raise UsageError("there is nothing to do", hint='say what: toolspeak run "..."')
-        result = asyncio.run(_work(task, session, as_json, wanted))
-    sys.exit(_status(result))
+            raise UsageError("missing task", hint='toolspeak run "..."')
+        result = asyncio.run(_run_task(task, session, as_json, options))
+    sys.exit(_exit_status(result))
 
 
-async def _work(task: str, session: str, as_json: bool, wanted: Wanted) -> AgentResult:
-    client, config = client_of(wanted)
+async def _run_task(task: str, session: str, as_json: bool, options: AgentOptions) -> AgentResult:
+    client, config = make_client(options)
     live = sys.stdout.isatty() and not as_json
-    screen = Lines(partial(click.echo, err=True), live=live)
-    quiet = Quiet(_json if as_json else screen.show, screen.pause)
-    asked = partial(_ask, quiet) if sys.stdin.isatty() and sys.stderr.isatty() else None
-    async with kit(client, config, wanted, asked) as tools:
-        say(tools.notes)
-        result = await _watched(tools, task, session, quiet.show)
-        refused = [decision for decision in tools.approval.decisions if decision.by == "nobody"]
-        foreign = frozenset(each.tool.name for each in tools.tools if is_untrusted(each))
-        kept = tools.kept
+    screen = LineScreen(partial(click.echo, err=True), live=live)
+    guard = PromptGuard(_json if as_json else screen.show, screen.pause)
+    ask = partial(_ask, guard) if sys.stdin.isatty() and sys.stderr.isatty() else None
+    async with agent_kit(client, config, options, ask) as kit:
+        print_notes(kit.notes)
+        result = await _stream(kit, task, session, guard.show)
+        refused = [decision for decision in kit.approval.decisions if decision.by == "nobody"]
+        foreign = frozenset(each.tool.name for each in kit.tools if is_untrusted(each))
+        persistent = kit.is_persistent
     if not as_json:
         _print(result, live)
     if refused:
-        click.echo(_refused(refused, wanted.yes, foreign), err=True)
-    if result.status != "complete" and kept:
-        click.echo(f"go on with: toolspeak run --session {result.session}", err=True)
+        click.echo(_refused_text(refused, options.yes, foreign), err=True)
+    if result.status != "complete" and persistent:
+        click.echo(f"Resume: toolspeak run --session {result.session}", err=True)
     return result
 
 
-async def _watched(tools: Kit, task: str, session: str, show: Callable[[AgentEvent], None]) -> AgentResult:
-    found = _session(tools, session)
-    async with tools.agent() as agent:
+async def _stream(kit: AgentKit, task: str, session: str, show: Callable[[AgentEvent], None]) -> AgentResult:
+    full_id = kit.full_id(session)
+    async with kit.agent() as agent:
         result: AgentResult | None = None
         with interruptible(agent.cancel):
-            async for event in agent.stream(task or None, found):
+            async for event in agent.stream(task or None, full_id):
                 show(event)
                 if isinstance(event, WorkFinished):
                     result = event.result
-    assert result is not None  # the last event holds it
+    assert result is not None  # carried by the last event
     return result
-
-
-def _session(tools: Kit, beginning: str) -> str:
-    """A session by the beginning of its id, where the store can find it."""
-    find = getattr(tools.store, "find", None)
-    return find(beginning) if beginning and find is not None else beginning
 
 
 @contextmanager
 def interruptible(cancel: Callable[[], None]) -> Generator[None]:
-    """Ctrl-C cancels once, and does what it did before when it comes again."""
+    """Let the first Ctrl-C cancel; the second one has its previous effect."""
     before = signal.getsignal(signal.SIGINT)
 
     def interrupted(*_: object) -> None:
@@ -122,8 +112,8 @@ def interruptible(cancel: Callable[[], None]) -> Generator[None]:
 
 
 @contextmanager
-def failures() -> Generator[None]:
-    """What ends a command before its time, told in one line: a mistake, an interrupt, an output that is full."""
+def reported_failures() -> Generator[None]:
+    """Report usage errors, Ctrl-C and I/O errors in one line and exit."""
     try:
         with usage_errors():
             yield
@@ -131,38 +121,38 @@ def failures() -> Generator[None]:
         click.echo("interrupted", err=True)
         sys.exit(_INTERRUPTED)
     except BrokenPipeError:
-        raise  # nobody reads any more, and nobody needs to be told
+        raise  # the reader is gone: click exits silently
     except OSError as error:
         where = f": {error.filename}" if error.filename else ""
         with suppress(OSError):
             click.echo(f"error: {error.strerror or error}{where}", err=True)
-        _forget_output()
+        _discard_output()
         sys.exit(_FAILED)
 
 
-def _forget_output() -> None:
-    """What could not be written is not tried again when the program ends."""
+def _discard_output() -> None:
+    """Discard buffered output, so the interpreter does not retry writing it on exit."""
     with suppress(OSError, ValueError):
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, sys.stdout.fileno())
         os.close(nowhere)
 
 
-def _refused(decisions: Sequence[Decision], yes: bool, foreign: frozenset[str]) -> str:
-    """Which calls were refused, and what would help. `foreign`: tools of others, for which --yes does not count."""
+def _refused_text(decisions: Sequence[ApprovalDecision], yes: bool, foreign: frozenset[str]) -> str:
+    """Describe the refused calls and how to allow them. --yes does not cover the `foreign` tools."""
     names = ", ".join(dict.fromkeys(clean(decision.name) for decision in decisions))
-    open_ = [decision for decision in decisions if not decision.firm]
+    undecided = [decision for decision in decisions if not decision.firm]
     ways: list[str] = []
-    if not yes and any(decision.name not in foreign for decision in open_):
-        ways.append("--yes allows what stays inside the sandbox")
-    if open_:
-        late = any(decision.tainted for decision in open_)
-        ways.append("--allow does not count after results of tools" if late else "--allow RULE allows such calls")
-    if yes or len(open_) < len(decisions) or not ways:
-        ways.append("on a terminal you are asked")
+    if not yes and any(decision.name not in foreign for decision in undecided):
+        ways.append("--yes allows calls inside the sandbox")
+    if undecided:
+        late = any(decision.tainted for decision in undecided)
+        ways.append("--allow does not apply after tool results" if late else "--allow RULE allows such calls")
+    if yes or len(undecided) < len(decisions) or not ways:
+        ways.append("run in a terminal to be asked")
     count = "1 call was" if len(decisions) == 1 else f"{len(decisions)} calls were"
-    told = f"{count} refused, for nobody could be asked here ({names})"
-    return f"{told}: {', '.join(ways)}"
+    message = f"{count} refused without a terminal to ask ({names})"
+    return f"{message}: {', '.join(ways)}"
 
 
 def _json(event: AgentEvent) -> None:
@@ -170,16 +160,16 @@ def _json(event: AgentEvent) -> None:
     sys.stdout.buffer.flush()
 
 
-def _ask(quiet: Quiet, question: Question) -> Answer:
-    with quiet.question():
-        return asked(question, _typed)
+def _ask(guard: PromptGuard, question: Question) -> ApprovalAnswer:
+    with guard.question():
+        return ask_on_terminal(question, _read_line)
 
 
-def _typed(text: str) -> str:
-    """A line that somebody types.
+def _read_line(text: str) -> str:
+    """Read a line from the terminal.
 
-    Read from the terminal itself: whoever is interrupted at a question leaves a thread behind that still reads, and if
-    it held the buffer of the standard input, Python could not end.
+    Unbuffered: an interrupted question leaves a thread that still reads, and if it held the lock of the stdin buffer,
+    Python could not exit.
     """
     click.echo(text, nl=False, err=True)
     line = os.read(sys.stdin.fileno(), 4096)
@@ -189,17 +179,17 @@ def _typed(text: str) -> str:
 
 
 def _print(result: AgentResult, live: bool) -> None:
-    """The answer, unless it has been seen."""
+    """Print the answer unless it has been streamed already."""
     final = any(
         record.result is not None and record.result.content == result.content
-        for made in result.rounds[-1:]
-        for record in made.calls
+        for round_ in result.rounds[-1:]
+        for record in round_.calls
     )
     if result.content and (not live or final):
         click.echo(clean(result.content) if sys.stdout.isatty() else result.content)
 
 
-def _status(result: AgentResult) -> int:
+def _exit_status(result: AgentResult) -> int:
     if result.status == "complete":
-        return _LIMIT if stopped(result) else 0
+        return _LIMIT if limit_reached(result) else 0
     return _INTERRUPTED if result.status == "interrupted" else _FAILED

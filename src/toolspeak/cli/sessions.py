@@ -1,7 +1,6 @@
-"""`toolspeak sessions`: what agents have done, listed, shown, searched, taken out and in, removed, looked through.
+"""`toolspeak sessions`: list, search, show, export, import, remove and check agent sessions.
 
-A thin face over `store`. Texts of models and tools are shown without control characters, so that none of them can
-play tricks with a terminal.
+Text of models and tools is untrusted: control characters are removed from output.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..config import load
-from ..core.text import UNSEEN, printable
+from ..core.text import REPLACEMENT, printable
 from ..core.types import Message
 from ..engine.rounds.transcript import Answer, CallRecord, Entry
 from ..errors import NoStoreError
@@ -37,28 +36,28 @@ Examples:
   toolspeak sessions rm 3f2a
   toolspeak sessions doctor --repair
 """
-#: Characters of an argument or a result that `show` prints; `--json` prints all.
-_SHOWN = 2_000
+#: Characters of arguments and results that `show` prints; `--json` prints all.
+_MAX_CHARS = 2_000
 
 
 @click.group("sessions", epilog=_EXAMPLES)
-@click.option("--store", "url", metavar="URL", help="sqlite:///PATH or postgresql://...; else as configured.")
-@click.option("--owner", default="", metavar="NAME", help="Whose sessions; those of nobody in particular unless said.")
+@click.option("--store", "url", metavar="URL", help="sqlite:///PATH or postgresql://...  [default: configured]")
+@click.option("--owner", default="", metavar="NAME", help="Owner of the sessions.  [default: none]")
 @click.pass_context
 def command(context: click.Context, url: str | None, owner: str) -> None:
-    """What agents have done: every session, with its rounds, calls and results.
+    """Manage agent sessions with their rounds, calls and results.
 
-    An id may be shortened as long as it means one session only.
+    Ids can be shortened to a unique prefix.
     """
     if url and ":" in url.partition("://")[2].rpartition("@")[0]:
-        hint = "set TOOLSPEAK_STORE, or `store` in the configuration: others can read command lines"
-        raise CliError("--store does not take a password", hint=hint)
+        hint = "set TOOLSPEAK_STORE, or `store` in the configuration: other users can read command lines"
+        raise CliError("--store must not contain a password", hint=hint)
     context.obj = (url, owner)
 
 
 @contextmanager
-def _opened(*, make: bool = False) -> Generator[Store]:
-    """The store that is meant. One that is only read is never made: a slip of the pen would leave an empty one."""
+def _open_store(*, make: bool = False) -> Generator[Store]:
+    """Open the store. It is created only with `make`, so a typo in the URL does not leave an empty one."""
     url, owner = click.get_current_context().obj
     with usage_errors(), _store(url, owner, make) as store:
         yield store
@@ -71,44 +70,42 @@ def _store(url: str | None, owner: str, make: bool) -> Store:
     try:
         return open_store(url or config.store, owner, existing=not make)
     except NoStoreError:
-        if url or any(setting.name == "store" and setting.value for setting in config.shown()):
+        if url or any(setting.name == "store" and setting.value for setting in config.effective_settings()):
             raise
-        return open_store("sqlite://", owner)  # nobody has named one, and nothing has been kept yet
+        return open_store("sqlite://", owner)  # the default store does not exist yet: show an empty one
 
 
 @command.command("list")
-@click.option("--search", "text", default="", metavar="TEXT", help="Only sessions in which this was said or answered.")
-@click.option("--limit", default=50, metavar="N", help="At most N, the last ones first.")
+@click.option("--search", "text", default="", metavar="TEXT", help="Only sessions that contain this text.")
+@click.option("--limit", default=50, metavar="N", help="Maximum number of sessions.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def listed(text: str, limit: int, as_json: bool) -> None:
-    """List sessions, the last one first."""
+def list_(text: str, limit: int, as_json: bool) -> None:
+    """List sessions, newest first."""
     import msgspec
 
-    with _opened() as store:
-        found = store.sessions(text, limit=limit)
+    with _open_store() as store:
+        sessions = store.sessions(text, limit=limit)
     if as_json:
-        write_json(msgspec.to_builtins(found), indent=2)
+        write_json(msgspec.to_builtins(sessions), indent=2)
         return
-    for info in found:
+    for info in sessions:
         tokens = f"{info.input_tokens + info.output_tokens} tokens"
-        held = f"; {info.holder} writes" if info.holder else ""
-        click.echo(
-            f"{info.id[:12]}  {_when(info.updated)}  {_plain(info.title) or '(nothing said yet)'}  ({tokens}{held})"
-        )
+        lock = f"; in use by {info.holder}" if info.holder else ""
+        click.echo(f"{info.id[:12]}  {_when(info.updated)}  {_clean(info.title) or '(empty)'}  ({tokens}{lock})")
 
 
 @command.command("show")
 @click.argument("session")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON, with everything in it.")
+@click.option("--json", "as_json", is_flag=True, help="Print everything as JSON.")
 def show(session: str, as_json: bool) -> None:
     """Print a conversation with its rounds."""
     import msgspec
 
-    with _opened() as store:
+    with _open_store() as store:
         name = store.find(session)
         info, entries = store.info(name), store.entries(name)
     if as_json:
-        write_json({**msgspec.to_builtins(info), "conversation": [_told(entry) for entry in entries]}, indent=2)
+        write_json({**msgspec.to_builtins(info), "conversation": [_entry_json(entry) for entry in entries]}, indent=2)
         return
     for entry in entries:
         for line in _message(entry) if isinstance(entry, Message) else _answer(entry):
@@ -118,21 +115,21 @@ def show(session: str, as_json: bool) -> None:
 
 @command.command("export")
 @click.argument("sessions", nargs=-1)
-@click.option("-o", "--output", metavar="FILE", help="Write into FILE instead of stdout.")
+@click.option("-o", "--output", metavar="FILE", help="Write to FILE instead of stdout.")
 def export(sessions: tuple[str, ...], output: str | None) -> None:
-    """Write SESSIONS, or all, as lines of JSON."""
+    """Write SESSIONS (default: all) as JSON lines."""
     from ..store.transfer import export as lines
 
-    with _opened() as store:
-        found = [store.find(each) for each in sessions]
+    with _open_store() as store:
+        ids = [store.find(each) for each in sessions]
         if output is None:
-            for line in lines(store, found):
+            for line in lines(store, ids):
                 sys.stdout.buffer.write(line.encode() + b"\n")
             sys.stdout.buffer.flush()
             return
         try:
             with Path(output).open("w", encoding="utf-8", newline="\n") as file:
-                file.writelines(line + "\n" for line in lines(store, found))
+                file.writelines(line + "\n" for line in lines(store, ids))
         except OSError as error:
             raise CliError(f"cannot write `{output}`: {error.strerror or error}") from None
 
@@ -140,10 +137,10 @@ def export(sessions: tuple[str, ...], output: str | None) -> None:
 @command.command("import")
 @click.argument("file")
 def import_(file: str) -> None:
-    """Put the sessions of an export into the store (FILE, or - for stdin). Those that are there stay as they are."""
+    """Import an export (FILE, or - for stdin) into the store. Existing sessions are not changed."""
     from ..store.transfer import import_lines
 
-    with _opened(make=True) as store:
+    with _open_store(make=True) as store:
         if file == "-":
             done = import_lines(store, _lines(sys.stdin.buffer))
         else:
@@ -152,48 +149,48 @@ def import_(file: str) -> None:
                     done = import_lines(store, _lines(stream))
             except OSError as error:
                 raise CliError(f"cannot read `{file}`: {error.strerror or error}") from None
-    click.echo(f"{done.sessions} sessions; {done.skipped} were there already")
+    click.echo(f"Imported {done.sessions} sessions; {done.skipped} already existed")
 
 
 @command.command("rm")
 @click.argument("sessions", nargs=-1, required=True)
-@click.option("--force", is_flag=True, help="Also if somebody writes into it.")
+@click.option("--force", is_flag=True, help="Remove even if in use.")
 def remove(sessions: tuple[str, ...], force: bool) -> None:
     """Remove SESSIONS and everything in them."""
-    with _opened() as store:
+    with _open_store() as store:
         for name in [store.find(each) for each in sessions]:
             store.remove(name, force=force)
-            click.echo(f"`{name}` is gone")
+            click.echo(f"Removed `{name}`")
 
 
 @command.command("doctor")
-@click.option("--repair", is_flag=True, help="Put right what a crash has left behind.")
+@click.option("--repair", is_flag=True, help="Repair what a crash left unfinished.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def doctor(repair: bool, as_json: bool) -> None:
-    """Look through the store. Exit status 1 if something cannot be read."""
+    """Check the store. Exit status 1 if something is unreadable."""
     import msgspec
 
     from ..store.check import check
 
-    with _opened() as store:
+    with _open_store() as store:
         report = check(store, repair=repair)
     if as_json:
         write_json({**msgspec.to_builtins(report), "good": report.good}, indent=2)
     else:
         click.echo(f"{report.where}: {report.sessions} sessions, schema {report.schema}")
         for line in report.file:
-            click.echo(f"file: {_plain(line)}")
+            click.echo(f"file: {_clean(line)}")
         for finding in report.damaged:
-            click.echo(f"damaged: {finding.session}: {_plain(finding.what)}")
+            click.echo(f"damaged: {finding.session}: {_clean(finding.what)}")
         for name in report.unfinished:
-            click.echo(f"broken off: {name}{'' if not repair else ' (repaired, unless somebody writes into it)'}")
-        click.echo("everything can be read" if report.good else "some of it cannot be read; the rest can")
+            click.echo(f"interrupted: {name}{'' if not repair else ' (repaired unless in use)'}")
+        click.echo("All sessions are readable" if report.good else "Some sessions are unreadable")
     click.get_current_context().exit(0 if report.good else 1)
 
 
 def _when(moment: float) -> str:
-    """A time as it is listed; 0 is one that nobody knows."""
-    return time.strftime("%Y-%m-%d %H:%M", time.localtime(moment)) if moment else "(time not known)"
+    """Format a time; 0 means unknown."""
+    return time.strftime("%Y-%m-%d %H:%M", time.localtime(moment)) if moment else "(time unknown)"
 
 
 def _lines(stream: Any) -> Iterator[str]:
@@ -204,7 +201,7 @@ def _lines(stream: Any) -> Iterator[str]:
             raise CliError(f"line {number} is not UTF-8") from None
 
 
-def _told(entry: Entry) -> dict[str, Any]:
+def _entry_json(entry: Entry) -> dict[str, Any]:
     import msgspec
 
     return {"kind": "answer" if isinstance(entry, Answer) else "message", **msgspec.to_builtins(entry)}
@@ -212,35 +209,35 @@ def _told(entry: Entry) -> dict[str, Any]:
 
 def _message(message: Message) -> Iterator[str]:
     yield click.style(f"{message.role}:", bold=True)
-    yield _plain(message.text)
+    yield _clean(message.text)
 
 
 def _answer(answer: Answer) -> Iterator[str]:
     yield click.style(f"answer ({answer.status}):", bold=True)
-    for number, made in enumerate(answer.rounds, 1):
-        yield f"  round {number}{': ' + _plain(made.text) if made.text else ''}"
-        for record in made.calls:
+    for number, round_ in enumerate(answer.rounds, 1):
+        yield f"  round {number}{': ' + _clean(round_.text) if round_.text else ''}"
+        for record in round_.calls:
             yield from _call(record)
     if answer.content:
-        yield _plain(answer.content)
+        yield _clean(answer.content)
     for note in answer.notes:
-        yield f"  note: {_plain(note.code)}: {_plain(note.detail)}"
+        yield f"  note: {_clean(note.code)}: {_clean(note.detail)}"
 
 
 def _call(record: CallRecord) -> Iterator[str]:
     import json
 
-    arguments = _plain(json.dumps(record.call.arguments, ensure_ascii=False))
-    yield f"    {_plain(record.call.name)} {_cut(arguments)}  [{record.state}, {record.seconds:.1f} s]"
+    arguments = _clean(json.dumps(record.call.arguments, ensure_ascii=False))
+    yield f"    {_clean(record.call.name)} {_cut(arguments)}  [{record.state}, {record.seconds:.1f} s]"
     if record.result is not None:
-        mark = "error" if record.result.error else "gave"
-        yield f"      {mark}: " + _cut(_plain(record.result.content)).replace("\n", "\n        ")
+        mark = "error" if record.result.error else "result"
+        yield f"      {mark}: " + _cut(_clean(record.result.content)).replace("\n", "\n        ")
 
 
 def _cut(text: str) -> str:
-    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}… ({len(text)} characters; --json prints all)"
+    return text if len(text) <= _MAX_CHARS else f"{text[:_MAX_CHARS]}… ({len(text)} characters; --json prints all)"
 
 
-def _plain(text: str) -> str:
-    """A text that moves no cursor and sets no title."""
-    return printable(text, UNSEEN, "\n\t")
+def _clean(text: str) -> str:
+    """Remove terminal control characters."""
+    return printable(text, REPLACEMENT, "\n\t")

@@ -1,9 +1,8 @@
-"""The configuration: one frozen value, put together from five sources, that knows where each setting came from.
+"""Configuration: one frozen value from five sources, with the origin of each setting.
 
-A flag beats the environment (`TOOLSPEAK_*`), which beats `toolspeak.toml` in the working directory, which beats
-the user's own file, which beats the default. A file in the working directory may come from anybody: until
-`toolspeak trust` has recorded its hash it sets harmless things only. This is the only part that reads the
-environment.
+Order of precedence: flags, environment (`TOOLSPEAK_*`), `toolspeak.toml` in the working directory, the user's file,
+defaults. A file in the working directory is untrusted: until `toolspeak trust` has recorded its hash, it can set only
+harmless settings. This is the only package that reads the environment.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from .values import (
     Setting,
     Transport,
     UpstreamRow,
-    shown_url,
+    redacted_url,
 )
 
 __all__ = [
@@ -41,7 +40,7 @@ __all__ = [
     "Transport",
     "UpstreamRow",
     "load",
-    "shown_url",
+    "redacted_url",
     "trust",
     "trusted",
     "untrust",

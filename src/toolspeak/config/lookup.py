@@ -1,7 +1,4 @@
-"""The configuration as one frozen value: what is in force for a model or an upstream, and where it came from.
-
-Made by `sources.load`.
-"""
+"""`Config`: the effective settings for a model or an upstream, with their origins. Created by `sources.load`."""
 
 from __future__ import annotations
 
@@ -17,15 +14,15 @@ from ..engine.planning.capabilities import (
     Overrides,
     Profile,
     Provider,
+    best_pattern,
     builtin_table,
     capabilities,
-    checked,
-    matching,
+    check_fields,
     split_model,
 )
 from ..engine.planning.strategy import Settings
 from ..errors import ConfigError
-from ..key_value import FileState, MemoryState, State, near_state, open_memory, open_state
+from ..key_value import FileState, MemoryState, State, cached_state, open_memory, open_state
 from .proxies import route_for
 from .values import (
     DEFAULTS,
@@ -42,28 +39,25 @@ from .values import (
     Setting,
     Source,
     UpstreamRow,
-    secret_in,
-    shown_url,
+    read_secret_file,
+    redacted_url,
 )
 
-#: Where a generated secret is kept in the state.
+#: State key of the generated secret.
 _SECRET_KEY = "secret"
 
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Config:
-    """Every setting with its origin. Made by `load`."""
+    """All settings with their origins."""
 
-    #: The strongest first.
+    #: In order of precedence.
     _layers: tuple[Layer, ...]
-    #: What was left out, and why.
+    #: Settings that were ignored, and why.
     notes: tuple[Note, ...]
     _environment: Mapping[str, str]
-    #: Where the little that must be remembered is kept.
     state_file: Path
-    #: Where what can be fetched again is kept.
     cache_folder: Path
-    #: Where what cannot be fetched again is kept.
     data_folder: Path
 
     def __repr__(self) -> str:
@@ -73,51 +67,51 @@ class Config:
 
     @property
     def model(self) -> str:
-        """The model to use, as `provider:model`."""
+        """The default model, as `provider:model`."""
         return str(self._value("model"))
 
     @property
     def base_url(self) -> str:
-        """Where the model is; empty: at its provider's own host."""
+        """The default model's address; empty: the provider's own host."""
         return str(self._value("base_url"))
 
     @property
     def adapter(self) -> str:
-        """A LoRA adapter for the embedded model, as a GGUF file."""
+        """LoRA adapter for the embedded model (GGUF file)."""
         return str(self._value("adapter"))
 
     @property
     def context(self) -> int:
-        """Tokens of context that each answer of the embedded model has."""
+        """Context size of the embedded model, in tokens."""
         return self._value("context")  # type: ignore[return-value]
 
     @property
     def load_plugins(self) -> str:
-        """Which plugins to load: `all`, `none`, or names separated by commas."""
+        """Plugins to load: `all`, `none`, or names separated by commas."""
         return str(self._value("load_plugins"))
 
     @cached_property
     def settings(self) -> Settings:
-        """The settings that hold for every model."""
+        """Settings that apply to every model."""
         return self.settings_for("")
 
     def settings_for(self, model: str, upstream: str = "") -> Settings:
-        """The settings for one `provider:model`, at one upstream of the configuration."""
+        """Settings for one `provider:model` at one configured upstream."""
         values: JSONObject = {}
-        for setting in self.shown(model, upstream):
+        for setting in self.effective_settings(model, upstream):
             if setting.name in SETTINGS:
                 where = str(setting.origin)
-                values |= checked(Settings, {setting.name: setting.value}, where)
+                values |= check_fields(Settings, {setting.name: setting.value}, where)
         return Settings(**values)
 
-    def shown(self, model: str = "", upstream: str = "") -> tuple[Setting, ...]:
-        """Every setting as it is in force for a model, with its origin; secrets redacted."""
-        return tuple(self._shown(name, *self._find(name, model, upstream)) for name in DEFAULTS)
+    def effective_settings(self, model: str = "", upstream: str = "") -> tuple[Setting, ...]:
+        """Effective settings for a model, with origins; secrets redacted."""
+        return tuple(self._redacted(name, *self._find(name, model, upstream)) for name in DEFAULTS)
 
     def tables(self) -> tuple[Setting, ...]:
-        """What is said about single providers, models and upstreams, with its origin; secrets redacted."""
+        """Settings of individual providers, models and upstreams, with origins; secrets redacted."""
         return tuple(
-            self._shown(f"{table}.{row}.{name}", value, layer.origin(name, table, row), name)
+            self._redacted(f"{table}.{row}.{name}", value, layer.origin(name, table, row), name)
             for layer in self._layers
             for table, rows in layer.tables.items()
             for row, fields in rows.items()
@@ -125,33 +119,33 @@ class Config:
         )
 
     def overriding(self, model: str) -> tuple[Setting, ...]:
-        """What overrides the profile of a model, as it is in force, with its origin."""
-        found: dict[str, Setting] = {}
+        """Effective overrides of a model's profile, with origins."""
+        overrides: dict[str, Setting] = {}
         for layer in self._layers:
             for table, row, fields in _scopes(layer, model, ""):
                 for name, value in _profiles({row: fields}).get(row, {}).items() if table else ():
                     origin = layer.origin(name, table, row)
-                    found.setdefault(name, self._shown(f"{table}.{row}.{name}", value, origin, name))
-        return tuple(found.values())
+                    overrides.setdefault(name, self._redacted(f"{table}.{row}.{name}", value, origin, name))
+        return tuple(overrides.values())
 
     def check_dialects(self) -> None:
-        """Look up every dialect that is named for a provider, a model or an upstream; once plugins are loaded.
+        """Validate the dialect names of providers, models and upstreams. Call it after plugins are loaded.
 
         Raises:
-            ConfigError: there is none of that name.
+            ConfigError: a dialect is unknown.
         """
         for setting in self.tables():
             if setting.name.endswith(".dialect"):
-                checked(Settings, {"dialect": setting.value}, str(setting.origin))
+                check_fields(Settings, {"dialect": setting.value}, str(setting.origin))
 
-    # ---- for the other parts
+    # ---- services for other packages
 
     def environment(self) -> Mapping[str, str]:
-        """The environment of programs that are started."""
+        """Environment for child processes."""
         return dict(self._environment)
 
     def overrides(self) -> tuple[tuple[str, Overrides], ...]:
-        """What is said about capabilities, for `Capabilities.configure`: the strongest source last."""
+        """Capability overrides for `Capabilities.configure`, in increasing order of precedence."""
         sources: list[tuple[str, Overrides]] = []
         for layer in reversed(self._layers):
             upstreams = layer.tables.get("upstreams", {})
@@ -166,50 +160,50 @@ class Config:
 
     @property
     def store(self) -> str:
-        """The URL of the database of sessions."""
+        """URL of the session database."""
         return str(self._value("store")) or f"sqlite:///{self.data_folder / 'sessions.db'}"
 
     @property
     def servers_folder(self) -> Path:
-        """Where servers that run leave word of where they are."""
+        """Folder in which running servers write their control files."""
         return self.state_file.parent / "servers"
 
     @property
     def record(self) -> Record:
-        """What a server keeps of requests."""
+        """What a server records of requests."""
         return self._value("record")  # type: ignore[return-value]
 
-    def state(self, *, near: bool = False) -> State:
-        """Where the little that must be remembered is kept: the database, if one is named, else the state file.
+    def state(self, *, cached: bool = False) -> State:
+        """Persistent state: in the database if one is configured, otherwise in the state file.
 
-        With `near`, for those who must not wait for a database: what others change is seen about a second later.
+        With `cached`, calls never wait for the database; changes by other processes appear about a second later.
         """
         url = str(self._value("store"))
         if not url:
             return FileState(self.state_file)
-        return near_state(url) if near else open_state(url)
+        return cached_state(url) if cached else open_state(url)
 
     def memory(self) -> State:
-        """Where a server remembers conversations: in the database, if one is named, else in its own memory."""
+        """A server's memory of conversations: in the database if one is configured, otherwise in the process."""
         url = str(self._value("store"))
         return open_memory(url) if url else MemoryState()
 
     def secret(self, state: State) -> Secret:
-        """What nonces are made from: the one that is set, else one that all processes share through the state."""
-        said = self._secret_at(*self._find("secret"), *self._find("secret_file"))
-        return said or Secret(str(state.setdefault(_SECRET_KEY, secrets.token_hex(32))))
+        """The secret that nonces are derived from: the configured one, or one that all processes share in the state."""
+        configured = self._secret_at(*self._find("secret"), *self._find("secret_file"))
+        return configured or Secret(str(state.setdefault(_SECRET_KEY, secrets.token_hex(32))))
 
     def endpoint(self, model: str = "", base_url: str = "", upstream: str = "") -> Endpoint:
-        """Where to find a model: as asked, as configured, as its provider's own variables say, or at its own host.
+        """Resolve a model's endpoint: from the arguments, the configuration, the provider's variables, or its own host.
 
-        A provider's key goes to the provider's own hosts and to the URL that its own variable names, nowhere else.
+        A provider's key is sent only to the provider's own hosts and to the URL in the provider's own variable.
         """
         provider, model = split_model(model or self.model)
         row = capabilities().provider(provider)
         if upstream:
-            named = self.upstream(upstream)
-            key = named.api_key or self._vendor_key(row, base_url or named.row.base_url)
-            return Endpoint(provider, model, base_url or named.row.base_url, named.protocol, key)
+            configured = self.upstream(upstream)
+            key = configured.api_key or self._vendor_key(row, base_url or configured.row.base_url)
+            return Endpoint(provider, model, base_url or configured.row.base_url, configured.protocol, key)
         url = base_url or self.base_url
         variable = _vendor_url(row, self._environment)
         protocol = self._value("protocol") or (row.protocol if row else "openai")
@@ -217,7 +211,7 @@ class Config:
         return Endpoint(provider, model, url or variable or (row.url if row else ""), str(protocol), key)
 
     def route(self, base_url: str, transport: str = "") -> Route:
-        """The way to a service: by the transport given, else by the setting; through the environment's proxy."""
+        """Transport and proxy for a service; `transport` overrides the setting."""
         return route_for(base_url, transport or str(self._value("transport")), self._environment)
 
     def _vendor_key(self, row: Provider | None, url: str) -> Secret:
@@ -225,17 +219,17 @@ class Config:
             return Secret()
         return Secret(next((value for name in row.keys if (value := self._environment.get(name))), ""))
 
-    # ---- upstreams by name
+    # ---- named upstreams
 
     def upstream_names(self) -> tuple[str, ...]:
-        """The upstreams that are configured, in the order in which they are asked for a model."""
+        """Configured upstreams, in the order in which they are tried for a model."""
         return tuple(dict.fromkeys(name for layer in self._layers for name in layer.tables.get("upstreams", {})))
 
     def upstream(self, name: str) -> NamedUpstream:
-        """One of them, with its own key: the general `api_key` is for the general `base_url` only.
+        """One upstream with its own key; the general `api_key` is used for the general `base_url` only.
 
         Raises:
-            ConfigError: there is none of that name, or its key cannot be had.
+            ConfigError: the name is unknown, or its key cannot be read.
         """
         fields = self._upstream(name)
         own = UpstreamRow(**{key: value for key, value in fields.items() if key in UpstreamRow.__struct_fields__})
@@ -246,26 +240,26 @@ class Config:
         return NamedUpstream(name, provider, protocol, key, own)
 
     def aliases(self) -> dict[str, str]:
-        """Other names for models: name -> model, or `upstream:model`."""
-        found: dict[str, str] = {}
+        """Model aliases: name -> model or `upstream:model`."""
+        targets: dict[str, str] = {}
         for layer in reversed(self._layers):
-            found |= {name: str(fields["model"]) for name, fields in layer.tables.get("aliases", {}).items()}
-        return found
+            targets |= {name: str(fields["model"]) for name, fields in layer.tables.get("aliases", {}).items()}
+        return targets
 
     def server_tools(self) -> dict[str, ServerToolsRow]:
-        """What the proxy itself runs, by the names of the tables."""
-        found: dict[str, ServerToolsRow] = {}
+        """Tools that the proxy runs itself, by table name."""
+        rows: dict[str, ServerToolsRow] = {}
         for layer in reversed(self._layers):
-            found |= {name: ServerToolsRow(**fields) for name, fields in layer.tables.get("server_tools", {}).items()}
-        return found
+            rows |= {name: ServerToolsRow(**fields) for name, fields in layer.tables.get("server_tools", {}).items()}
+        return rows
 
-    # ---- finding
+    # ---- lookup
 
     def _value(self, name: str) -> JSONValue:
         return self._find(name)[0]
 
     def _find(self, name: str, model: str = "", upstream: str = "") -> tuple[JSONValue, Origin]:
-        """A setting and its origin: the strongest source that says anything, and there the narrowest scope."""
+        """A setting and its origin: from the source with the highest precedence, and there the narrowest scope."""
         for layer in self._layers:
             for table, row, fields in _scopes(layer, model, upstream):
                 if name in fields and (not table or name in SETTINGS):
@@ -276,8 +270,8 @@ class Config:
         for layer in self._layers:
             if name in layer.tables.get("upstreams", {}):
                 return layer.tables["upstreams"][name]
-        known = ", ".join(sorted(self.upstream_names())) or "none"
-        raise ConfigError(f"unknown upstream `{name}`", hint=f"configured are: {known}")
+        names = ", ".join(sorted(self.upstream_names())) or "none"
+        raise ConfigError(f"unknown upstream `{name}`", hint=f"configured are: {names}")
 
     def _key(self, row: UpstreamRow, name: str) -> Secret:
         if row.api_key:
@@ -285,33 +279,33 @@ class Config:
         if row.api_key_env:
             text = self._environment.get(row.api_key_env, "")
             if not text:
-                hint = f"set {row.api_key_env}, or take `api_key_env` out of upstreams.`{name}`"
-                raise ConfigError(f"there is no key in the variable {row.api_key_env}", hint=hint)
+                hint = f"set {row.api_key_env}, or remove `api_key_env` from upstreams.`{name}`"
+                raise ConfigError(f"the environment variable {row.api_key_env} is not set", hint=hint)
             return Secret(text)
-        return secret_in(row.api_key_file, f"upstreams.`{name}`") if row.api_key_file else Secret()
+        return read_secret_file(row.api_key_file, f"upstreams.`{name}`") if row.api_key_file else Secret()
 
-    def _secret_at(self, text: JSONValue, said: Origin, path: JSONValue, file: Origin) -> Secret:
-        """A secret given as text or by a file, whichever source is the stronger."""
-        if path and (not text or _rank(file) < _rank(said)):
-            return secret_in(str(path), str(file))
+    def _secret_at(self, text: JSONValue, text_origin: Origin, path: JSONValue, file_origin: Origin) -> Secret:
+        """A secret from text or file, whichever source has the higher precedence."""
+        if path and (not text or _rank(file_origin) < _rank(text_origin)):
+            return read_secret_file(str(path), str(file_origin))
         return Secret(str(text))
 
-    def _shown(self, name: str, value: JSONValue, origin: Origin, column: str = "") -> Setting:
+    def _redacted(self, name: str, value: JSONValue, origin: Origin, column: str = "") -> Setting:
         column = column or name
         if column in SECRETS:
             value = repr(Secret(value)) if value else ""
         elif column in ("base_url", "store"):
-            value = shown_url(str(value))
+            value = redacted_url(str(value))
         return Setting(name, value, origin)
 
 
 def _scopes(layer: Layer, model: str, upstream: str) -> Iterator[tuple[str, str, JSONObject]]:
-    """What a source says that may concern a model, the narrowest first."""
+    """Settings of a source that apply to a model, narrowest scope first."""
     models, upstreams, providers = (layer.tables.get(table, {}) for table in ("models", "upstreams", "providers"))
     provider, name = split_model(model)
     provider = capabilities().canonical(provider) if provider else ""
-    if model and (found := matching(models, f"{provider}:{name}".lower())):
-        yield "models", found, models[found]
+    if model and (pattern := best_pattern(models, f"{provider}:{name}".lower())):
+        yield "models", pattern, models[pattern]
     if upstream in upstreams:
         yield "upstreams", upstream, upstreams[upstream]
     if provider in providers:
@@ -320,10 +314,10 @@ def _scopes(layer: Layer, model: str, upstream: str) -> Iterator[tuple[str, str,
 
 
 def _profiles(rows: dict[str, JSONObject]) -> dict[str, JSONObject]:
-    """The parts of tables that belong to profiles. What settings know as well is a setting."""
+    """The profile fields of each row. A field that is also a setting counts as a setting."""
     names = set(Profile.__struct_fields__) - set(SETTINGS)
-    found = {row: {key: value for key, value in fields.items() if key in names} for row, fields in rows.items()}
-    return {row: fields for row, fields in found.items() if fields}
+    selected = {row: {key: value for key, value in fields.items() if key in names} for row, fields in rows.items()}
+    return {row: fields for row, fields in selected.items() if fields}
 
 
 def _rank(origin: Origin) -> int:
@@ -331,19 +325,19 @@ def _rank(origin: Origin) -> int:
 
 
 def _provider_at(base_url: str, name: str) -> str:
-    """Who answers at a URL: the provider that it is called by, the one whose own host it is, or nobody known."""
+    """Provider of an upstream: by the upstream's name, or by the host of its URL; otherwise its name."""
     if capabilities().provider(name) is not None:
         return name
-    # Software that everybody runs on a host of their own owns every host, and so tells nothing.
+    # Self-hosted software claims every host, so it does not identify a provider.
     rows = (row for row in builtin_table().providers.values() if "*" not in row.hosts)
     return next((row.name for row in rows if row.owns(base_url)), name)
 
 
 def _vendor_url(row: Provider | None, environment: Mapping[str, str]) -> str:
-    """The base URL that the provider's own variable names."""
+    """Base URL from the provider's own environment variable."""
     url = next((value for name in row.urls if (value := environment.get(name))), "") if row else ""
     if not url or "://" in url:
         return url
-    # Ollama's variable is also read by its server: a host to listen on, often without scheme or port.
+    # Ollama's server reads the same variable as its listening address, often without scheme or port.
     host = url.replace("0.0.0.0", "127.0.0.1")
     return f"http://{host}" if ":" in host else f"http://{host}:11434"

@@ -1,7 +1,7 @@
-"""Which proxy the environment names for a URL, by the variables that every HTTP client knows.
+"""Proxy for a URL, from the usual environment variables.
 
-`HTTPS_PROXY`, `HTTP_PROXY` and `ALL_PROXY` name a proxy, `NO_PROXY` the hosts that are reached without one; each also
-in small letters, which win. Nothing on this machine is reached through a proxy: its loopback is another one.
+`HTTPS_PROXY`, `HTTP_PROXY` and `ALL_PROXY` name a proxy, `NO_PROXY` lists exceptions; lower-case names take precedence.
+Loopback addresses never use a proxy, because loopback would then mean the proxy's machine.
 """
 
 from __future__ import annotations
@@ -13,21 +13,21 @@ from urllib.parse import SplitResult, urlsplit
 from .values import Route, Secret
 
 _PORTS = {"http": 80, "https": 443}
-#: Set by servers that start a program for each request. Then `HTTP_PROXY` is a header of the client's.
+#: Set by CGI servers. There `HTTP_PROXY` comes from the client's `Proxy` header (httpoxy).
 _CGI = "REQUEST_METHOD"
 
 
 def route_for(url: str, transport: str, environment: Mapping[str, str]) -> Route:
-    """The way to a URL: through a proxy where the environment names one and the setting does not forbid it."""
+    """Choose transport and proxy for a URL."""
     if transport == "thin":
         return _direct(transport)
     try:
         where = urlsplit(url)
         port = where.port or _PORTS.get(where.scheme, 0)
     except ValueError:
-        return _direct(transport)  # whoever makes the connection says what is wrong with it
+        return _direct(transport)  # connecting will report what is wrong with the URL
     host = (where.hostname or "").rstrip(".")
-    variable = _named(where, environment)
+    variable = _proxy_variable(where, environment)
     if not variable or not host or _is_here(host) or _is_excepted(host, port, environment):
         return _direct(transport)
     proxy = environment[variable].strip()
@@ -35,19 +35,18 @@ def route_for(url: str, transport: str, environment: Mapping[str, str]) -> Route
 
 
 def _direct(transport: str) -> Route:
-    """The way without a proxy."""
     return Route("httpx2" if transport == "httpx2" else "thin")
 
 
-def _named(where: SplitResult, environment: Mapping[str, str]) -> str:
-    """The variable that names the proxy."""
+def _proxy_variable(where: SplitResult, environment: Mapping[str, str]) -> str:
+    """Name of the environment variable that sets the proxy, or an empty string."""
     forged = "HTTP_PROXY" if environment.get(_CGI) else ""
     names = (f"{where.scheme}_proxy", f"{where.scheme}_proxy".upper(), "all_proxy", "ALL_PROXY")
     return next((name for name in names if name != forged and environment.get(name, "").strip()), "")
 
 
 def _is_here(host: str) -> bool:
-    from ipaddress import ip_address  # rarely needed, and not quick to load
+    from ipaddress import ip_address  # rarely needed and slow to import
 
     with suppress(ValueError):
         return ip_address(host).is_loopback
@@ -55,7 +54,7 @@ def _is_here(host: str) -> bool:
 
 
 def _is_excepted(host: str, port: int, environment: Mapping[str, str]) -> bool:
-    """Whether `NO_PROXY` lists the host: itself, a domain above it, a network around it, or everything."""
+    """Whether `NO_PROXY` covers the host: by name, parent domain, network or `*`."""
     listed = environment.get("no_proxy") or environment.get("NO_PROXY") or ""
     return any(_covers(entry.strip().lower(), host, port) for entry in listed.split(",") if entry.strip())
 

@@ -1,4 +1,4 @@
-"""Where settings come from: flags, the environment, the two files; and which file of the working directory is trusted.
+"""Load settings from flags, environment and files, and keep track of trusted project files.
 
 The only module that reads the environment.
 """
@@ -15,20 +15,19 @@ from pathlib import Path
 from typing import Literal
 
 from ..core.types import JSONObject, JSONValue, Note, is_object
-from ..engine.planning.capabilities import bare, hints_of
+from ..engine.planning.capabilities import field_types, without_bounds
 from ..engine.planning.strategy import Settings
 from ..errors import ConfigError
 from ..key_value import FileState, State
 from .lookup import Config
-from .values import COLUMNS, HARMLESS, PROJECT_FILE, SECRETS, Layer, Own, Source, checked_row, row_key
+from .values import COLUMNS, HARMLESS, PROJECT_FILE, SECRETS, GeneralSettings, Layer, Source, checked_row, row_key
 
-#: A configuration larger than this is something else.
-_LARGEST_FILE = 1024 * 1024
+_MAX_FILE_BYTES = 1024 * 1024
 _TABLES = ("providers", "models", "upstreams", "aliases", "server_tools")
-#: Tables that say where requests go and what is run here: not from a file that nobody has trusted.
+#: Tables that decide where requests go and what is run. An untrusted file cannot set them.
 _TRUSTED_TABLES = ("upstreams", "aliases", "server_tools")
-#: Variables of ours that set nothing here: where the file is, and what a client shows to a server.
-_NO_SETTINGS = ("TOOLSPEAK_CONFIG", "TOOLSPEAK_KEY")
+#: Variables that are not settings: the path of the user's file, and the key a client presents to a server.
+_RESERVED_VARIABLES = ("TOOLSPEAK_CONFIG", "TOOLSPEAK_KEY")
 _TRUE, _FALSE = ("1", "true", "yes", "on"), ("0", "false", "no", "off")
 
 
@@ -39,17 +38,16 @@ def load(
     cwd: Path | None = None,
     project: bool = True,
 ) -> Config:
-    """The configuration as it is now. Flags that are None were not given; without `project` no file of the
-    working directory has a say.
+    """Load the configuration. Flags that are None were not set; without `project`, the working directory is ignored.
 
     Raises:
-        ConfigError: names the file or variable, the setting, and what it may be.
+        ConfigError: names the file or variable, the setting and its allowed values.
     """
     environment = os.environ if env is None else env  # noqa: TID251 - the one place
     notes: list[Note] = []
-    given = {name: value for name, value in (flags or {}).items() if value is not None}
+    flag_values = {name: value for name, value in (flags or {}).items() if value is not None}
     stronger = [
-        Layer("flag", "", checked_row("", given, "the flags"), {}),
+        Layer("flag", "", checked_row("", flag_values, "the flags"), {}),
         _environment_layer(environment, notes),
     ]
     user = _user_layer(environment, notes)
@@ -62,13 +60,13 @@ def load(
 
 
 def _environment_layer(environment: Mapping[str, str], notes: list[Note]) -> Layer:
-    types = {**hints_of(Own), **hints_of(Settings)}
+    types = {**field_types(GeneralSettings), **field_types(Settings)}
     values: JSONObject = {}
     tables: dict[str, dict[str, JSONObject]] = {}
     for variable, text in sorted(environment.items()):
         name = variable.removeprefix("TOOLSPEAK_").lower()
-        # An empty variable is one that was not set: containers pass them on like that.
-        if name == variable.lower() or not text or variable in _NO_SETTINGS:
+        # Containers pass unset variables on as empty ones.
+        if name == variable.lower() or not text or variable in _RESERVED_VARIABLES:
             continue
         if variable == "TOOLSPEAK_OVERRIDES":
             tables = _overrides_in(text)
@@ -80,12 +78,12 @@ def _environment_layer(environment: Mapping[str, str], notes: list[Note]) -> Lay
 
 
 def _from_text(text: str, kind: JSONValue) -> JSONValue:
-    """A variable's text as the value that it stands for; as it is where it stands for none."""
+    """Convert a variable's text to a boolean or number where the setting is one."""
     if kind is bool:
         lower = text.strip().lower()
         return lower in _TRUE if lower in _TRUE + _FALSE else text
     digits = text.strip()
-    return int(digits) if bare(kind) is int and digits.isdecimal() and len(digits) < 10 else text
+    return int(digits) if without_bounds(kind) is int and digits.isdecimal() and len(digits) < 10 else text
 
 
 def _overrides_in(text: str) -> dict[str, dict[str, JSONObject]]:
@@ -95,7 +93,7 @@ def _overrides_in(text: str) -> dict[str, dict[str, JSONObject]]:
         name, equals, capability = part.rpartition("=")
         if not equals or not name.strip():
             hint = "use NAME=CAPABILITY with a provider or a provider:model, separated by commas"
-            raise ConfigError(f"the variable TOOLSPEAK_OVERRIDES cannot hold `{part:.80}`", hint=hint)
+            raise ConfigError(f"invalid entry `{part:.80}` in the variable TOOLSPEAK_OVERRIDES", hint=hint)
         fields = checked_row("models", {"capability": capability.strip()}, "the variable TOOLSPEAK_OVERRIDES")
         table = "models" if ":" in name else "providers"
         tables[table][row_key(table, name)] = fields
@@ -103,17 +101,17 @@ def _overrides_in(text: str) -> dict[str, dict[str, JSONObject]]:
 
 
 def _user_layer(environment: Mapping[str, str], notes: list[Note]) -> Layer:
-    named = environment.get("TOOLSPEAK_CONFIG")
-    path = Path(named).expanduser() if named else _folder(environment, "CONFIG") / "config.toml"
+    explicit_path = environment.get("TOOLSPEAK_CONFIG")
+    path = Path(explicit_path).expanduser() if explicit_path else _folder(environment, "CONFIG") / "config.toml"
     data = _read(path)
     if data is None:
-        if named:
-            raise ConfigError(f"there is no file `{path}`", hint="set TOOLSPEAK_CONFIG to a file, or leave it out")
+        if explicit_path:
+            raise ConfigError(f"file not found: `{path}`", hint="set TOOLSPEAK_CONFIG to an existing file, or unset it")
         return Layer("user", str(path), {}, {})
     layer = _file_layer("user", path, data, None)
     rows = [layer.values, *layer.tables.get("upstreams", {}).values()]
     if any(row.get(name) for row in rows for name in SECRETS) and _others_can_read(path):
-        detail = f"`{path}` holds a key and can be read by others; set its mode to 600"
+        detail = f"`{path}` contains a key and is readable by others; run: chmod 600 {path}"
         notes.append(Note("readable_key_file", detail))
     return layer
 
@@ -138,11 +136,11 @@ def _project_layer(folder: Path, state_file: Path, notes: list[Note]) -> Layer:
 
 
 def _file_layer(source: Source, path: Path, data: bytes, ignored: list[str] | None) -> Layer:
-    """What a file says. With a list for what is ignored, only the harmless part."""
+    """Settings from a file. With a list `ignored`, only the harmless ones; the others are added to the list."""
     try:
         document = tomllib.loads(data.decode())
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise ConfigError(f"`{path}` is not TOML: {error}") from None
+        raise ConfigError(f"`{path}` is not valid TOML: {error}") from None
     where = f"`{path}`"
     tables: dict[str, dict[str, JSONObject]] = {}
     for table in _TABLES:
@@ -150,7 +148,7 @@ def _file_layer(source: Source, path: Path, data: bytes, ignored: list[str] | No
         if table == "aliases" and is_object(rows):
             rows = {name: {"model": target} for name, target in rows.items()}
         if not is_object(rows) or not all(map(is_object, rows.values())):
-            raise ConfigError(f"`{table}` in {where} must be a table of tables", hint=f"begin with [{table}.NAME]")
+            raise ConfigError(f"`{table}` in {where} must be a table of tables", hint=f"use [{table}.NAME]")
         if rows and table in _TRUSTED_TABLES and ignored is not None:
             ignored.append(f"`{table}`")
             continue
@@ -165,8 +163,8 @@ def _file_layer(source: Source, path: Path, data: bytes, ignored: list[str] | No
 def _harmless(fields: JSONObject, ignored: list[str] | None, prefix: str) -> JSONObject:
     if ignored is None:
         return fields
-    known = {name for structs in COLUMNS.values() for struct in structs for name in struct.__struct_fields__}
-    sensitive = (known & fields.keys()) - HARMLESS
+    field_names = {name for structs in COLUMNS.values() for struct in structs for name in struct.__struct_fields__}
+    sensitive = (field_names & fields.keys()) - HARMLESS
     ignored.extend(f"`{prefix}{name}`" for name in sorted(sensitive))
     return {name: value for name, value in fields.items() if name not in sensitive}
 
@@ -175,15 +173,15 @@ def _harmless(fields: JSONObject, ignored: list[str] | None, prefix: str) -> JSO
 
 
 def trusted(state: State, path: Path, data: bytes) -> bool:
-    """Whether somebody has trusted this file with this content."""
+    """Whether this file is trusted with this content."""
     return state.get(_trust_key(path)) == hashlib.sha256(data).hexdigest()
 
 
 def trust(state: State, path: Path) -> str:
-    """Trust a file as it is now; the hash that stands for its content."""
+    """Trust a file with its present content; returns the hash of the content."""
     data = _read(path)
     if data is None:
-        raise ConfigError(f"there is no file `{path}`", hint=f"name a {PROJECT_FILE}")
+        raise ConfigError(f"file not found: `{path}`", hint=f"give the path of a {PROJECT_FILE}")
     _file_layer("project", path, data, None)
     digest = hashlib.sha256(data).hexdigest()
     state.put(_trust_key(path), digest)
@@ -191,7 +189,7 @@ def trust(state: State, path: Path) -> str:
 
 
 def untrust(state: State, path: Path) -> None:
-    """Trust a file no longer."""
+    """Revoke the trust in a file."""
     state.delete(_trust_key(path))
 
 
@@ -203,16 +201,16 @@ def _trust_key(path: Path) -> str:
 
 
 def _read(path: Path) -> bytes | None:
-    """The file's bytes; None when there is none."""
+    """The file's bytes, or None if it does not exist."""
     try:
         with path.open("rb") as file:
-            data = file.read(_LARGEST_FILE + 1)
+            data = file.read(_MAX_FILE_BYTES + 1)
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
         raise ConfigError(f"cannot read `{path}`: {error.strerror or error}") from None
-    if len(data) > _LARGEST_FILE:
-        raise ConfigError(f"`{path}` is too large for a configuration")
+    if len(data) > _MAX_FILE_BYTES:
+        raise ConfigError(f"`{path}` is too large for a configuration file (limit: 1 MiB)")
     return data
 
 
@@ -221,18 +219,18 @@ def _others_can_read(path: Path) -> bool:
 
 
 def _state_file(layers: tuple[Layer, ...], environment: Mapping[str, str]) -> Path:
-    named = next((layer.values["state_file"] for layer in layers if layer.values.get("state_file")), "")
-    return Path(named).expanduser() if named else _folder(environment, "STATE") / "state.json"
+    configured_path = next((layer.values["state_file"] for layer in layers if layer.values.get("state_file")), "")
+    return Path(configured_path).expanduser() if configured_path else _folder(environment, "STATE") / "state.json"
 
 
-#: Where files of a kind lie if nobody says otherwise.
-_USUAL = {"CACHE": ".cache", "CONFIG": ".config", "DATA": ".local/share", "STATE": ".local/state"}
+#: Relative to the home directory, per the XDG base directory specification.
+_DEFAULT_FOLDERS = {"CACHE": ".cache", "CONFIG": ".config", "DATA": ".local/share", "STATE": ".local/state"}
 
 
 def _folder(environment: Mapping[str, str], kind: Literal["CACHE", "CONFIG", "DATA", "STATE"]) -> Path:
-    """The user's folder for files of that kind."""
+    """The user's toolspeak folder for files of that kind."""
     home = Path(environment.get("HOME") or Path.home())
-    default = home / _USUAL[kind]
-    named = environment.get("APPDATA" if sys.platform == "win32" else f"XDG_{kind}_HOME", "")
-    # A relative path is to be ignored, says the XDG base directory specification.
-    return (Path(named) if Path(named).is_absolute() else default) / "toolspeak"
+    default = home / _DEFAULT_FOLDERS[kind]
+    xdg_path = environment.get("APPDATA" if sys.platform == "win32" else f"XDG_{kind}_HOME", "")
+    # The XDG base directory specification says that relative paths must be ignored.
+    return (Path(xdg_path) if Path(xdg_path).is_absolute() else default) / "toolspeak"

@@ -1,4 +1,4 @@
-"""What the configuration is made of: secrets, origins, the columns of its tables, and one source's say."""
+"""Building blocks of the configuration: secrets, origins, the fields of each table, and one layer of settings."""
 
 from __future__ import annotations
 
@@ -9,37 +9,38 @@ from typing import Annotated, Literal, NamedTuple, TypeAlias
 import msgspec
 
 from ..core.types import JSONObject, JSONValue
-from ..engine.planning.capabilities import Profile, capabilities, checked
+from ..engine.planning.capabilities import Profile, capabilities, check_fields
 from ..engine.planning.strategy import Settings
 from ..errors import ConfigError
 
 Source: TypeAlias = Literal["flag", "env", "project", "user", "default"]
-#: The protocols that an upstream may speak; empty: its provider's.
-Spoken: TypeAlias = Literal["", "openai", "openai_responses", "anthropic", "gemini", "ollama"]
-#: How a service is reached: `thin`, our own HTTP/1.1; `httpx2`, which speaks HTTP/2 and knows proxies; `auto`, the
-#: first unless the environment names a proxy.
+#: Protocol of an upstream; empty: the provider's.
+UpstreamProtocol: TypeAlias = Literal["", "openai", "openai_responses", "anthropic", "gemini", "ollama"]
+#: HTTP transport. `thin`: toolspeak's own HTTP/1.1; `httpx2`: HTTP/2 and proxies; `auto`: `thin` unless the environment
+#: names a proxy.
 Transport: TypeAlias = Literal["auto", "thin", "httpx2"]
-#: Which key goes upstream: the client's own, the configured one, or the configured one for holders of a toolspeak key.
+#: Key sent upstream: the configured one (`replace`), the client's own (`forward`), or the configured one if the client
+#: has a toolspeak key (`check`).
 Auth: TypeAlias = Literal["replace", "forward", "check"]
-#: Where a server keeps what was asked.
+#: Where the server records requests.
 Record: TypeAlias = Literal["memory", "store", "off"]
 Seconds: TypeAlias = Annotated[int, msgspec.Meta(ge=1)]
-#: Tokens of an embedded model's context.
+#: Context size of the embedded model, in tokens.
 Context: TypeAlias = Annotated[int, msgspec.Meta(ge=512, le=1_048_576)]
-#: A limit; 0 for none.
+#: 0 means no limit.
 Limit: TypeAlias = Annotated[int, msgspec.Meta(ge=0)]
 
-#: What a file in the working directory may set without being trusted. These change how calls are asked for and
-#: read, at most at the cost of a bounded number of requests. Left out on purpose: where requests and keys go
-#: (`base_url`, `protocol`, keys, `[upstreams]`, `[aliases]`), code that is loaded (`load_plugins`), files that are
-#: read or written (`adapter`, `state_file`, `store`), and what protects against forged calls (`marks`, `secret`).
+#: Settings that an untrusted file in the working directory may change. They affect how calls are prompted and parsed,
+#: at the cost of a bounded number of requests. Deliberately excluded: where requests and keys go (`base_url`,
+#: `protocol`, keys, `[upstreams]`, `[aliases]`), code to load (`load_plugins`), files to read or write (`adapter`,
+#: `state_file`, `store`), and protection against forged calls (`marks`, `secret`).
 HARMLESS = frozenset({"model", *Settings.__struct_fields__, *Profile.__struct_fields__} - {"marks"})
 
 PROJECT_FILE = "toolspeak.toml"
 
 
 class Secret:
-    """A text that shows itself to nobody but `reveal`."""
+    """A text that is redacted everywhere except in `reveal`."""
 
     __slots__ = ("_text",)
 
@@ -47,7 +48,6 @@ class Secret:
         self._text = text
 
     def reveal(self) -> str:
-        """The text itself."""
         return self._text
 
     def __bool__(self) -> bool:
@@ -59,7 +59,7 @@ class Secret:
     __str__ = __repr__
 
     def __reduce__(self) -> str:
-        raise TypeError("a secret is not copied or written")
+        raise TypeError("a secret cannot be copied or serialised")
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Secret) and secrets.compare_digest(self._text.encode(), other._text.encode())
@@ -68,7 +68,7 @@ class Secret:
 
 
 class Origin(msgspec.Struct, frozen=True):
-    """Where a setting came from: the kind of source, and which one (a flag, a variable, a file and its table)."""
+    """Origin of a setting: the kind of source, and the flag, variable, or file and table."""
 
     source: Source
     where: str = ""
@@ -78,7 +78,7 @@ class Origin(msgspec.Struct, frozen=True):
 
 
 class Setting(msgspec.Struct, frozen=True):
-    """One setting as it is in force. A secret is never in it."""
+    """One effective setting; secrets are redacted."""
 
     name: str
     value: JSONValue
@@ -86,16 +86,16 @@ class Setting(msgspec.Struct, frozen=True):
 
 
 class Route(msgspec.Struct, frozen=True):
-    """The way to a service."""
+    """Transport and proxy for a service."""
 
     transport: Literal["thin", "httpx2"] = "thin"
-    #: The URL of a proxy, which may hold a password, and the variable that names it.
+    #: The proxy's URL, which may contain a password, and the variable it came from.
     proxy: Secret = Secret()
     variable: str = ""
 
 
 class Endpoint(msgspec.Struct, frozen=True):
-    """Where a model is reached, and how."""
+    """Address, protocol and key of a model."""
 
     provider: str
     model: str
@@ -105,112 +105,111 @@ class Endpoint(msgspec.Struct, frozen=True):
 
 
 class NamedUpstream(msgspec.Struct, frozen=True):
-    """One `[upstreams.NAME]`, ready to be reached."""
+    """One `[upstreams.NAME]` table with its provider, protocol and key resolved."""
 
     name: str
     provider: str
-    #: The protocol that is spoken there, never empty.
+    #: Never empty.
     protocol: str
-    #: Nobody's, where the client's own is sent.
+    #: Empty if the client's own key is forwarded.
     api_key: Secret
     row: UpstreamRow
 
 
-class Own(msgspec.Struct, frozen=True):
-    """The settings besides `Settings`."""
+class GeneralSettings(msgspec.Struct, frozen=True):
+    """General settings, in addition to `Settings`."""
 
-    #: The model to use, as `provider:model`.
+    #: The default model, as `provider:model`.
     model: str = ""
-    #: Where it is; empty: at its provider's own host.
+    #: Its address; empty: the provider's own host.
     base_url: str = ""
-    #: The protocol spoken there; empty: its provider's.
-    protocol: Spoken = ""
-    #: The key for it, or a file that holds the key.
+    #: Its protocol; empty: the provider's.
+    protocol: UpstreamProtocol = ""
+    #: Its key, or a file that contains the key.
     api_key: str = ""
     api_key_file: str = ""
-    #: How services are reached.
     transport: Transport = "auto"
-    #: A LoRA adapter for the embedded model, as a GGUF file, and the tokens that one of its answers may see.
+    #: A LoRA adapter (GGUF file) and the context size for the embedded model.
     adapter: str = ""
     context: Context = 4096
-    #: What nonces are made from; empty: one is made and kept in the state file.
+    #: The secret that nonces are derived from; empty: one is generated and stored in the state file.
     secret: str = ""
     secret_file: str = ""
-    #: Which installed plugins to load: `all`, `none`, or names of distributions separated by commas.
+    #: Installed plugins to load: `all`, `none`, or distribution names separated by commas.
     load_plugins: str = "all"
-    #: Where the little that must be remembered is kept; empty: in the user's state folder.
+    #: The file for small persistent state; empty: in the user's state folder.
     state_file: str = ""
-    #: The database of sessions, and of what proxies share: `sqlite:///path` or `postgresql://...`; empty: sessions are
-    #: in a file of the user's data folder, and nothing is shared.
+    #: The database for sessions and for state shared between proxies: `sqlite:///path` or `postgresql://...`. Empty:
+    #: sessions are in a file in the user's data folder, and nothing is shared.
     store: str = ""
-    #: What a server keeps of requests: the last ones in its memory, all for a while in the store too, or nothing.
+    #: What a server records of requests: the latest in memory, also all of them for a while in the store, or nothing.
     record: Record = "memory"
 
 
 class UpstreamRow(msgspec.Struct, frozen=True):
-    """The columns of `[upstreams.NAME]` besides settings and fields of profiles."""
+    """Fields of `[upstreams.NAME]`, in addition to settings and profile fields."""
 
     base_url: str = ""
-    protocol: Spoken = ""
-    #: Who it is, where that matters for what is known of its models; empty: told by its name or its host.
+    protocol: UpstreamProtocol = ""
+    #: The provider whose model profiles apply; empty: derived from the upstream's name or host.
     provider: str = ""
-    #: The key for it: as text, in a file, or in a variable of the environment.
+    #: The key: as text, in a file, or in an environment variable.
     api_key: str = ""
     api_key_file: str = ""
     api_key_env: str = ""
     auth: Auth = "replace"
-    #: How it is reached; empty: as all others.
+    #: Empty: the general setting.
     transport: Literal["", "auto", "thin", "httpx2"] = ""
-    #: The models that it serves, `*` for any text; empty: any model that nobody else serves.
+    #: The models it serves, with `*` as a wildcard; empty: every model that no other upstream serves.
     models: tuple[str, ...] = ()
-    #: Who is asked when it fails before the first byte: `NAME`, or `NAME:model` for another model there.
+    #: Upstreams to try if this one fails before the first byte: `NAME`, or `NAME:model` for another model.
     fallbacks: tuple[str, ...] = ()
-    #: How long to wait: see `upstreams.connection.Timeouts`.
+    #: In seconds; see `upstreams.http.connection.Timeouts`.
     connect_timeout: Seconds = 10
     first_byte_timeout: Seconds = 600
     idle_timeout: Seconds = 60
     total_timeout: Seconds = 3600
-    #: Requests under way at a time, and requests a minute, by this process.
+    #: Concurrent requests and requests per minute, for each process.
     max_concurrent: Limit = 0
     max_per_minute: Limit = 0
 
 
 class ServerToolsRow(msgspec.Struct, frozen=True):
-    """The columns of `[server_tools.NAME]`: what the proxy itself runs for the holders of some keys."""
+    """Fields of `[server_tools.NAME]`: tools that the proxy runs itself for certain keys."""
 
-    #: The names of the keys; nobody else's requests are answered with these tools.
+    #: Names of the keys whose requests may use these tools.
     keys: tuple[str, ...] = ()
     #: `files` (read, list, search), `files.write`, `shell`, `mcp:SERVER`.
     tools: tuple[str, ...] = ()
-    #: Where files are; the shell sees nothing else of yours.
+    #: The working directory for files and shell; the shell sees no other files of yours.
     workdir: str = ""
-    #: A file that names MCP servers, in the shape `{"mcpServers": {...}}`.
+    #: A file that lists MCP servers in the form `{"mcpServers": {...}}`.
     mcp_config: str = ""
     max_rounds: Annotated[int, msgspec.Meta(ge=1, le=200)] = 20
-    #: Tokens and seconds that one answer may take; 0 for no limit.
+    #: Per answer.
     max_tokens: Limit = 0
     max_seconds: Limit = 600
-    #: Seconds that one call of a tool may take.
+    #: Per call.
     tool_timeout: Seconds = 60
-    #: Whether the page may use them too, for who has come by the printed link.
+    #: Whether the page may use the tools, for users who signed in with the printed link.
     page: bool = False
 
 
 class AliasRow(msgspec.Struct, frozen=True):
-    """`[aliases]` holds texts; each is kept as a row with this column."""
+    """Each text in `[aliases]` becomes a row with this field."""
 
     model: str = ""
 
 
 SECRETS = ("api_key", "secret")
 DEFAULTS: JSONObject = {
-    **{name: getattr(Own(), name) for name in Own.__struct_fields__},
+    **{name: getattr(GeneralSettings(), name) for name in GeneralSettings.__struct_fields__},
     **{name: getattr(Settings(), name) for name in Settings.__struct_fields__},
 }
 SETTINGS = Settings.__struct_fields__
-#: What a table may hold: kind of table -> the structs that declare its fields.
+#: Kind of table -> the structs that declare its fields.
 COLUMNS: dict[str, tuple[type[msgspec.Struct], ...]] = {
-    "": (Own, Settings),
+    "": (GeneralSettings, Settings),
     "providers": (Settings, Profile),
     "models": (Settings, Profile),
     "upstreams": (UpstreamRow, Settings, Profile),
@@ -218,13 +217,12 @@ COLUMNS: dict[str, tuple[type[msgspec.Struct], ...]] = {
     "server_tools": (ServerToolsRow,),
 }
 
-
-#: Of what every row of a table must hold one.
-NEEDED = {"upstreams": ("base_url",), "aliases": ("model",), "server_tools": ("keys", "page")}
+#: Kind of table -> fields of which each row needs at least one.
+REQUIRED_FIELDS = {"upstreams": ("base_url",), "aliases": ("model",), "server_tools": ("keys", "page")}
 
 
 class Layer(NamedTuple):
-    """What one source says."""
+    """The settings from one source."""
 
     source: Source
     where: str
@@ -239,49 +237,51 @@ class Layer(NamedTuple):
         return Origin(self.source, f"{self.where}, {table}.`{row}`" if table else self.where)
 
 
-def shown_url(url: str) -> str:
-    """The URL less a name and a password in it."""
+def redacted_url(url: str) -> str:
+    """The URL without user name and password."""
     scheme, slashes, rest = url.partition("://")
     host, slash, path = rest.partition("/")
     return f"{scheme}{slashes}<redacted>@{host.rpartition('@')[2]}{slash}{path}" if "@" in host else url
 
 
-def secret_in(path: str, where: str) -> Secret:
-    """The secret that a file holds."""
+def read_secret_file(path: str, where: str) -> Secret:
+    """Read a secret from a file."""
     try:
         text = Path(path).expanduser().read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"cannot read the secret file `{path}` of {where}: {error}") from None
     if not text:
-        raise ConfigError(f"the secret file `{path}` of {where} is empty", hint="an empty secret protects nothing")
+        raise ConfigError(f"the secret file `{path}` of {where} is empty", hint="write the secret into it")
     return Secret(text)
 
 
 def checked_row(table: str, fields: JSONObject, where: str) -> JSONObject:
-    """The fields of one table as the values that they may be. Dialects are looked up when plugins are loaded."""
+    """Validate the fields of one table row. Dialect names are checked later, when plugins are loaded."""
     values: JSONObject = {}
     columns = {name: struct for struct in reversed(COLUMNS[table]) for name in struct.__struct_fields__}
     for name, value in fields.items():
         if name not in columns:
             raise ConfigError(f"unknown setting `{name}` in {where}", hint=f"use one of {', '.join(sorted(columns))}")
-        # The value of a secret must not reach an error message.
+        # A secret must not appear in an error message.
         if name in SECRETS and not isinstance(value, str):
-            raise ConfigError(f"`{name}` in {where} must be a text")
-        values |= checked(columns[name], {name: value}, where, dialects=False)
-    needed = NEEDED.get(table, ())
+            raise ConfigError(f"`{name}` in {where} must be a string")
+        values |= check_fields(columns[name], {name: value}, where, dialects=False)
+    needed = REQUIRED_FIELDS.get(table, ())
     if needed and not any(values.get(name) for name in needed):
         raise ConfigError(f"{' or '.join(f'`{name}`' for name in needed)} is missing in {where}")
     return values
 
 
 def row_key(table: str, name: str) -> str:
-    """The name of a row in the spelling that it is looked up by."""
+    """Canonical name of a table row, as used for lookups."""
     match table:
         case "providers":
             return capabilities().canonical(name)
         case "models":
             return capabilities().model_key(name)
         case "upstreams" if ":" in name:
-            raise ConfigError(f"an upstream cannot be called `{name:.80}`", hint="a colon parts upstream and model")
+            raise ConfigError(
+                f"invalid upstream name `{name:.80}`", hint="remove the colon: it separates upstream and model"
+            )
         case _:
             return name

@@ -1,7 +1,7 @@
-"""What a turn consists of, as a stream, and `fold`, which turns the stream into a reply.
+"""Events of a turn, and `fold`, which turns a stream of events into a reply.
 
-Every source of a turn (the scanner over plain text, a native protocol) produces these events; every face
-consumes them. There is one path: a reply that is not streamed is the fold of the stream.
+Every source of a turn (the text scanner, a native protocol) produces these events, and every protocol encoder consumes
+them. There is one path: a reply that is not streamed is the fold of the stream.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from .types import JSONObject, JSONValue, Note, Opaque, ToolCall, Usage, is_obje
 
 FinishReason = Literal["stop", "tool_calls", "length", "content_filter", "error", "unknown"]
 
-#: `call`: returned. `invalid`: started, but its arguments do not fit. `truncated`: cut off, never to be
-#: executed. `text`: looked like a call and was left in the text. `reasoning`: made inside a reasoning block.
+#: `call`: returned. `invalid`: the arguments do not fit. `truncated`: cut off, must not be executed.
+#: `text`: looked like a call and stays in the text. `reasoning`: inside a reasoning block.
 Verdict = Literal["call", "invalid", "truncated", "text", "reasoning"]
 
 
@@ -28,7 +28,7 @@ class TextDelta(msgspec.Struct, frozen=True, tag=True, gc=False):
 
 
 class ReasoningDelta(msgspec.Struct, frozen=True, tag=True, gc=False):
-    """A piece of the model's thinking."""
+    """A piece of the model's reasoning."""
 
     text: str
 
@@ -42,9 +42,9 @@ class CallStart(msgspec.Struct, frozen=True, tag=True, gc=False):
 
 
 class CallArgs(msgspec.Struct, frozen=True, tag=True, gc=False):
-    """A fragment of the arguments: all fragments of a call that is complete, joined, are one strict JSON object.
+    """A fragment of the arguments; the joined fragments of a complete call are one strict JSON object.
 
-    A call that is not valid may have none, if it came to nothing before any had left.
+    An invalid call may have none.
     """
 
     index: int
@@ -60,11 +60,11 @@ class CallEnd(msgspec.Struct, frozen=True, tag=True):
 
 
 class Candidate(msgspec.Struct, frozen=True):
-    """Something that looked like a call, what was decided about it, and why."""
+    """Something that looked like a call, with the verdict and the reason."""
 
     name: str
     verdict: Verdict
-    #: One word for the rule that decided, e.g. `unknown_tool`, `in_fence`, `accepted`.
+    #: Code of the rule that decided, e.g. `unknown_tool`, `in_fence`, `accepted`.
     reason: str
     dialect: str = ""
     arguments: JSONValue = None
@@ -73,7 +73,7 @@ class Candidate(msgspec.Struct, frozen=True):
 
 
 class Judged(msgspec.Struct, frozen=True, tag=True):
-    """A candidate has been decided."""
+    """The verdict on a candidate."""
 
     candidate: Candidate
 
@@ -85,36 +85,36 @@ class Noted(msgspec.Struct, frozen=True, tag=True):
 
 
 class OpaqueSeen(msgspec.Struct, frozen=True, tag=True):
-    """A part that is carried, not read."""
+    """A part that is passed on unread."""
 
     part: Opaque
 
 
 class UsageSeen(msgspec.Struct, frozen=True, tag=True):
-    """Token counts as the upstream reports them."""
+    """Token usage reported by the upstream."""
 
     usage: Usage
 
 
 class Finish(msgspec.Struct, frozen=True, tag=True):
-    """The upstream said why it stopped."""
+    """Why the upstream stopped."""
 
     reason: FinishReason
 
 
 class Failure(msgspec.Struct, frozen=True, tag=True):
-    """The turn broke. `kind`: `upstream`, `timeout`, `truncated` (the stream ended early), `tool_choice`, `format`."""
+    """The turn failed. `kind`: `upstream`, `timeout`, `truncated` (the stream ended early), `tool_choice`, `format`."""
 
     message: str
     kind: str = "upstream"
-    #: The HTTP status that the upstream gave, or 0.
+    #: HTTP status of the upstream's response, or 0.
     status: int = 0
-    #: What the upstream said, shortened.
+    #: The upstream's response, shortened.
     body: str = ""
-    #: How many seconds the upstream asks to wait, and whether it says that asking again helps; None: it says nothing.
+    #: Seconds to wait before a retry, and whether to retry at all, if the upstream specifies it.
     retry_after: float | None = None
     should_retry: bool | None = None
-    #: The upstream's own words, as far as its protocol has them: what is wrong, of which sort, and in which field.
+    #: The upstream's own error code, error type and field name, if it has them.
     code: str = ""
     error_type: str = ""
     param: str = ""
@@ -136,7 +136,7 @@ Event: TypeAlias = (
 
 
 class Reply(msgspec.Struct, frozen=True):
-    """A whole turn."""
+    """A complete turn."""
 
     text: str = ""
     reasoning: str = ""
@@ -144,65 +144,65 @@ class Reply(msgspec.Struct, frozen=True):
     calls: tuple[ToolCall, ...] = ()
     candidates: tuple[Candidate, ...] = ()
     notes: tuple[Note, ...] = ()
-    #: False when the text ended inside a call or a reasoning block.
+    #: False if the text ended inside a call or a reasoning block.
     complete: bool = True
     finish_reason: FinishReason = "unknown"
     usage: Usage = Usage()
     opaque: tuple[Opaque, ...] = ()
     failure: Failure | None = None
-    #: Requests that were sent upstream for this reply, and what its reader should know about how it came to be.
+    #: Number of upstream requests for this reply, and warnings about how it was obtained.
     requests: int = 0
     warnings: tuple[str, ...] = ()
 
     @property
     def tool_calls(self) -> tuple[ToolCall, ...]:
-        """The calls, under the name that SDK users know."""
+        """Alias of `calls`, the name that users of SDKs know."""
         return self.calls
 
 
-#: Notes that say that the text ended too early.
+#: Notes that mean that the text ended too early.
 INCOMPLETE_NOTES = frozenset({"truncated_call", "reasoning_unclosed"})
 
 
 def fold(events: Iterable[Event]) -> Reply:
-    """Turn a stream of events into the reply it means.
+    """Fold a stream of events into a reply.
 
     Raises:
-        UsageError: what is in it are no events.
+        UsageError: the stream contains something that is not an event.
     """
     if events.__class__ is not list:
         require(events, Iterable, "`events`", "events")
-    folder = _Folder()
-    folder.add(events)
-    return folder.reply()
+    builder = _ReplyBuilder()
+    builder.add(events)
+    return builder.reply()
 
 
-def lasting(events: Sequence[Event], reply: Reply, since: int = 0) -> list[Event]:
-    """The events of a turn that its reply still stands for, in their order.
+def final_events(events: Sequence[Event], reply: Reply, since: int = 0) -> list[Event]:
+    """The events of a turn that belong to its reply, in order.
 
-    Calls that came to nothing are left out, and so are the thoughts and the parts of answers before the last one,
-    which begins at `since`: they led to nothing that is there.
+    Leaves out rejected calls, and the reasoning and opaque parts of all answers before the last one, which begins at
+    `since`.
     """
     ids = {call.id for call in reply.calls}
     calls = {event.index for event in events if isinstance(event, CallStart) and event.id in ids}
-    kept: list[Event] = []
+    result: list[Event] = []
     for at, event in enumerate(events):
-        if isinstance(event, _OF_CALL):
-            lasts = event.index in calls
+        if isinstance(event, _CALL_EVENTS):
+            belongs = event.index in calls
         else:
-            lasts = at >= since or not isinstance(event, _OF_ANSWER)
-        if lasts:
-            kept.append(event)
-    return kept
+            belongs = at >= since or not isinstance(event, _LAST_ANSWER_ONLY)
+        if belongs:
+            result.append(event)
+    return result
 
 
-_OF_CALL = (CallStart, CallArgs, CallEnd)
-#: What only the answer that it belongs to has a place for.
-_OF_ANSWER = (ReasoningDelta, OpaqueSeen)
+_CALL_EVENTS = (CallStart, CallArgs, CallEnd)
+#: Events that are only kept for the last answer.
+_LAST_ANSWER_ONLY = (ReasoningDelta, OpaqueSeen)
 
 
-class _OpenCall:
-    """A call whose end has not been seen."""
+class _UnfinishedCall:
+    """A call without its end event so far."""
 
     __slots__ = ("fragments", "id", "name")
 
@@ -212,11 +212,11 @@ class _OpenCall:
         self.fragments: list[str] = []
 
 
-class _Folder:
+class _ReplyBuilder:
     def __init__(self) -> None:
         self._text: list[str] = []
         self._reasoning: list[str] = []
-        self._open: dict[int, _OpenCall] = {}
+        self._open: dict[int, _UnfinishedCall] = {}
         self._calls: dict[int, ToolCall] = {}
         self._candidates: list[Candidate] = []
         self._notes: list[Note] = []
@@ -227,7 +227,7 @@ class _Folder:
 
     def add(self, events: Iterable[Event]) -> None:
         for event in events:
-            # Nearly all events of a stream are of the first two kinds, and every answer holds the others.
+            # Ordered by frequency: nearly all events are of the first two kinds; every answer has the next two.
             if isinstance(event, TextDelta):
                 self._text.append(event.text)
             elif isinstance(event, CallArgs):
@@ -244,7 +244,7 @@ class _Folder:
             case ReasoningDelta(text):
                 self._reasoning.append(text)
             case CallStart(index):
-                self._open[index] = _OpenCall(event)
+                self._open[index] = _UnfinishedCall(event)
             case CallEnd(index):
                 self._end(self._opened(index), event)
                 del self._open[index]
@@ -257,16 +257,16 @@ class _Folder:
             case Failure():
                 self._failure = event
             case _:
-                require(event, Event, "what is folded", "an event")
+                require(event, Event, "each item", "an event")
                 assert_never(event)
 
-    def _opened(self, index: int) -> _OpenCall:
+    def _opened(self, index: int) -> _UnfinishedCall:
         try:
             return self._open[index]
         except KeyError:
-            raise UsageError(f"the call {index} goes on before it has begun, or after its end") from None
+            raise UsageError(f"event for call {index} before its start or after its end") from None
 
-    def _end(self, call: _OpenCall, end: CallEnd) -> None:
+    def _end(self, call: _UnfinishedCall, end: CallEnd) -> None:
         self._notes.extend(end.notes)
         if not end.valid:
             return

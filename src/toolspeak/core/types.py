@@ -1,7 +1,6 @@
-"""The values everything else speaks in: messages, tools, calls.
+"""Messages, tools, calls and requests: the frozen values that all other modules exchange.
 
-Pure and frozen: identity, storage and wire shapes live elsewhere. Above this module sit the events, the
-scanner, the dialects and every protocol codec; below it only `errors`. Nothing here parses model text.
+Storage and wire formats are defined elsewhere. Nothing here parses model text.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ import msgspec
 
 from ..errors import UsageError
 
-#: Raw JSON as Python values. `Any` stands only here: a recursive alias costs strict typing more than it gives.
+#: JSON as Python values. `Any`, because a recursive alias makes strict typing harder than it is worth.
 JSONValue: TypeAlias = Any
 JSONObject: TypeAlias = dict[str, JSONValue]
 
@@ -31,25 +30,25 @@ def is_array(value: JSONValue) -> TypeGuard[list[JSONValue]]:
     return isinstance(value, list)
 
 
-def require(value: object, kind: type | UnionType, name: str, wanted: str) -> None:
-    """Refuse an argument of another type than it is declared with: not every caller is checked.
+def require(value: object, kind: type | UnionType, name: str, expected: str) -> None:
+    """Check the type of an argument at run time, for callers that do not use a type checker.
 
     Raises:
-        UsageError: it is of another type.
+        UsageError: the argument has another type.
     """
     if not isinstance(value, kind):
-        raise UsageError(f"{name} must be {wanted}, not `{type(value).__name__}`")
+        raise UsageError(f"{name} must be {expected}, not `{type(value).__name__}`")
 
 
 Role = Literal["system", "user", "assistant", "tool"]
-#: Coding agents send up to 75 kB for all their tools together; one schema of this size compiles in 0.3 s.
+#: Limit for one tool schema. Coding agents send up to 75 kB for all their tools; this size compiles in 0.3 s.
 MAX_SCHEMA_BYTES = 256 * 1024
 
 
 class Note(msgspec.Struct, frozen=True):
-    """Something toolspeak did or noticed that a reader of the result should be able to see.
+    """Something toolspeak repaired or noticed.
 
-    `code` is stable and meant for machines, `detail` is for people.
+    `code` is stable and for programs, `detail` is for people.
     """
 
     code: str
@@ -57,24 +56,24 @@ class Note(msgspec.Struct, frozen=True):
 
 
 class Tool(msgspec.Struct, frozen=True):
-    """Something the model may call."""
+    """A tool that the model may call."""
 
     name: str
     description: str = ""
-    #: JSON schema of the arguments; `None` means that none was given and any object is fine.
+    #: JSON schema of the arguments; `None` accepts any object.
     parameters: JSONValue = None
-    #: A call of this tool changes the world: a repair that may change a value must not be executed.
+    #: The tool has side effects: a call with a repair that may have changed a value must not be executed.
     side_effects: bool = False
-    #: `function`; `custom`: takes one text, here its only argument `input`; anything else is the upstream's own.
+    #: `function`; `custom`: takes one text, as its only argument `input`; anything else is run by the upstream.
     kind: str = "function"
-    #: The group it was declared in; its name then begins with the group's.
+    #: The namespace it was declared in; also the prefix of its name.
     namespace: str = ""
-    #: What its declaration says besides, in the words of the protocol it came by.
+    #: Other fields of its declaration, in the form of the client's protocol.
     extra: JSONObject = {}
 
 
 class ToolCall(msgspec.Struct, frozen=True):
-    """One call, complete and with arguments that fit the tool's schema."""
+    """One complete call with arguments that fit the tool's schema."""
 
     name: str
     arguments: JSONObject
@@ -90,16 +89,16 @@ class TextPart(msgspec.Struct, frozen=True, tag="text"):
 
 
 class Media(msgspec.Struct, frozen=True, tag="media"):
-    """A picture, a sound, a film or a document."""
+    """An image, audio, video or file."""
 
     kind: Literal["image", "audio", "video", "file"]
-    #: Where it is, or the thing itself as a `data:` URL.
+    #: Its location, or the content itself as a `data:` URL.
     url: str
     extra: JSONObject = {}
 
 
 class Opaque(msgspec.Struct, frozen=True, tag="opaque"):
-    """A part we carry but do not read: signatures, encrypted reasoning, citations."""
+    """A part that is passed on unread: signatures, encrypted reasoning, citations."""
 
     kind: str
     data: JSONValue = None
@@ -109,13 +108,13 @@ Part: TypeAlias = TextPart | Media | Opaque
 
 
 class ToolResult(msgspec.Struct, frozen=True):
-    """What a tool answered to the call with this id."""
+    """The result of the call with this id."""
 
     id: str
     content: str
     name: str = ""
     error: bool = False
-    #: What it answered besides text.
+    #: Content other than text.
     parts: tuple[Media | Opaque, ...] = ()
     extra: JSONObject = {}
 
@@ -130,12 +129,12 @@ class Message(msgspec.Struct, frozen=True):
     results: tuple[ToolResult, ...] = ()
     name: str = ""
     extra: JSONObject = {}
-    #: The protocol in whose words its `extra` and its opaque parts are; empty: that of the request.
+    #: The protocol of its `extra` and opaque parts; empty: that of the request.
     protocol: str = ""
 
     @property
     def text(self) -> str:
-        """The plain text of its parts."""
+        """The plain text of the message."""
         texts = [part.text for part in self.parts if isinstance(part, TextPart)]
         return texts[0] if len(texts) == 1 else "".join(texts)
 
@@ -143,23 +142,23 @@ class Message(msgspec.Struct, frozen=True):
 class ToolChoice(msgspec.Struct, frozen=True):
     """Which calls the caller allows.
 
-    `named`: exactly one call, of the one name in `allowed`. `required`: at least one call.
+    `required`: at least one call. `named`: exactly one call, of the single tool in `allowed`.
     """
 
     mode: Literal["auto", "none", "required", "named"] = "auto"
-    #: Only these names may be called; empty means any.
+    #: Only these tools may be called; empty means any.
     allowed: tuple[str, ...] = ()
-    #: Whether one turn may hold several calls.
+    #: Whether one turn may contain several calls.
     parallel: bool = True
 
     @property
     def demands(self) -> bool:
-        """Whether a turn without a call is wrong."""
+        """Whether a turn must contain a call."""
         return self.mode in ("required", "named")
 
     @property
     def single(self) -> bool:
-        """Whether a turn may hold one call at most."""
+        """Whether a turn may contain at most one call."""
         return self.mode == "named" or not self.parallel
 
     def permits(self, name: str) -> bool:
@@ -168,7 +167,7 @@ class ToolChoice(msgspec.Struct, frozen=True):
 
 
 class ResponseFormat(msgspec.Struct, frozen=True):
-    """The final text must be JSON; with a schema, JSON that fits it."""
+    """The final text must be JSON and fit the schema, if there is one."""
 
     schema: JSONValue = None
     name: str = ""
@@ -176,7 +175,7 @@ class ResponseFormat(msgspec.Struct, frozen=True):
 
 
 class Options(msgspec.Struct, frozen=True):
-    """How to generate: what every protocol has a word for, and the rest as it came."""
+    """Generation options: those that all protocols share, and the rest unchanged."""
 
     max_tokens: int | None = None
     temperature: float | None = None
@@ -185,22 +184,22 @@ class Options(msgspec.Struct, frozen=True):
     stop: tuple[str, ...] = ()
     n: int = 1
     response_format: ResponseFormat | None = None
-    #: A grammar that the upstream enforces, as the fields that its protocol wants (see `core.constraint`).
+    #: A grammar for the upstream to enforce, as fields of its protocol (see `engine.constraints`).
     grammar: JSONObject = {}
-    #: Fields without a common name, in the words of the protocol they came by.
+    #: Fields without a common name, in the form of the client's protocol.
     extra: JSONObject = {}
-    #: Fields in the words of the upstream's own protocol, by whichever the request came: sent as they are.
+    #: Fields of the upstream's protocol, sent unchanged whatever the client's protocol.
     own: JSONObject = {}
-    #: Fields that are ours, by the words of OpenAI's protocols: an upstream that refuses one is asked without it.
+    #: Fields that toolspeak added, by their OpenAI names: if an upstream rejects one, the request is sent without it.
     dispensable: tuple[str, ...] = ()
-    #: Whether the prompt tells which tools there are, and how to call them.
+    #: Whether the prompt describes the tools and how to call them.
     contract: bool = False
-    #: Whether an answer was given before the user spoke last: what is said now may ask for nothing.
+    #: Whether there is an answer before the last user message, so that message may not ask for anything.
     answered: bool = False
 
 
 class Request(msgspec.Struct, frozen=True):
-    """One turn asked of a model."""
+    """A request for one model turn."""
 
     model: str
     messages: tuple[Message, ...]
@@ -208,47 +207,46 @@ class Request(msgspec.Struct, frozen=True):
     tool_choice: ToolChoice = ToolChoice()
     stream: bool = False
     options: Options = Options()
-    #: The protocol in whose words `extra` fields are.
+    #: The protocol of the `extra` fields.
     protocol: str = ""
 
 
-#: No count of tokens is higher, whatever upstreams claim: it is exact in every JSON and fits every database.
-MOST_TOKENS: Final = 2**53
+#: Cap on token counts that upstreams report: exact in every JSON parser, and fits every database.
+MAX_TOKEN_COUNT: Final = 2**53
 
 
 class Usage(msgspec.Struct, frozen=True):
-    """Tokens used, as far as the upstream told."""
+    """Token usage, as far as the upstream reports it."""
 
     input_tokens: int = 0
     output_tokens: int = 0
     cached_tokens: int = 0
-    #: Of the output tokens, those that the model thought in.
+    #: Output tokens spent on reasoning.
     reasoning_tokens: int = 0
 
     def __add__(self, other: Usage) -> Usage:
         return Usage(
-            min(self.input_tokens + other.input_tokens, MOST_TOKENS),
-            min(self.output_tokens + other.output_tokens, MOST_TOKENS),
-            min(self.cached_tokens + other.cached_tokens, MOST_TOKENS),
-            min(self.reasoning_tokens + other.reasoning_tokens, MOST_TOKENS),
+            min(self.input_tokens + other.input_tokens, MAX_TOKEN_COUNT),
+            min(self.output_tokens + other.output_tokens, MAX_TOKEN_COUNT),
+            min(self.cached_tokens + other.cached_tokens, MAX_TOKEN_COUNT),
+            min(self.reasoning_tokens + other.reasoning_tokens, MAX_TOKEN_COUNT),
         )
 
 
-#: The schema of a tool that takes one text.
-_ONE_TEXT: JSONObject = {"type": "object", "properties": {"input": {"type": "string"}}, "required": ["input"]}
-#: Where `extra` keeps the fields that stood beside the object which holds the named ones.
-BESIDE: Final = "beside"
-#: What stands between a group's name and a tool's.
+#: The schema of a `custom` tool, which takes one text.
+_SINGLE_TEXT_SCHEMA: JSONObject = {"type": "object", "properties": {"input": {"type": "string"}}, "required": ["input"]}
+#: The key in `extra` for fields next to the `function` or `custom` object of a declaration.
+SIBLING_FIELDS: Final = "beside"
 _NAMESPACE_SEPARATOR = "__"
 
 
 _TOOLS = frozenset({Tool})
-#: The tools of classes: making a schema takes longer than most turns.
-_CLASSES: WeakKeyDictionary[type, Tool] = WeakKeyDictionary()
+#: A cache: generating the schema of a class takes longer than most turns.
+_TOOLS_OF_CLASSES: WeakKeyDictionary[type, Tool] = WeakKeyDictionary()
 
 
 def tools_from(tools: Iterable[Tool | Mapping[str, JSONValue] | type] | None) -> tuple[Tool, ...] | None:
-    """Tools as toolspeak values, however they are given: also as dicts in OpenAI's shape or as pydantic's classes."""
+    """Convert tools from any accepted form: `Tool`, dicts in OpenAI's format, pydantic model classes."""
     if tools is None:
         return None
     if isinstance(tools, str | bytes | Mapping):
@@ -256,15 +254,15 @@ def tools_from(tools: Iterable[Tool | Mapping[str, JSONValue] | type] | None) ->
     if isinstance(tools, tuple) and _TOOLS.issuperset(map(type, tools)):
         return cast("tuple[Tool, ...]", tools)
     require(tools, Iterable, "`tools`", "a list of tools")
-    return tuple(found for tool in tools for found in _tools_in(tool))
+    return tuple(converted for tool in tools for converted in _tools_in(tool))
 
 
 def _tools_in(tool: Tool | Mapping[str, JSONValue] | type) -> Iterable[Tool]:
-    """The tools that one declaration stands for."""
+    """The tools in one declaration; a namespace contains several."""
     if isinstance(tool, Tool):
         return (tool if type(tool.name) is str else msgspec.structs.replace(tool, name=str.__str__(tool.name)),)
     if isinstance(tool, type):
-        return (_tool_of_class(tool),)
+        return (_tool_from_class(tool),)
     if not isinstance(tool, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise UsageError(f"a tool must be an object, not `{type(tool).__name__}`")
     kind = "function" if tool.get("type") is None else tool["type"]
@@ -277,24 +275,24 @@ def _tools_in(tool: Tool | Mapping[str, JSONValue] | type) -> Iterable[Tool]:
     return (Tool(str(tool.get("name") or kind), kind=kind, extra=dict(tool)),)
 
 
-def _tool_of_class(given: type) -> Tool:
-    """A model of pydantic's, or any class that tells the JSON schema of its instances, as the tool that takes one."""
-    known = _CLASSES.get(given)
-    if known is not None:
-        return known
-    schema_of = getattr(given, "model_json_schema", None)
+def _tool_from_class(cls: type) -> Tool:
+    """The tool whose arguments are an instance of a pydantic model, or of any class with `model_json_schema`."""
+    cached = _TOOLS_OF_CLASSES.get(cls)
+    if cached is not None:
+        return cached
+    schema_of = getattr(cls, "model_json_schema", None)
     if not callable(schema_of):
-        raise UsageError(f"the class `{given.__name__}` is no tool", hint="use a class of pydantic's, or an object")
+        raise UsageError(f"the class `{cls.__name__}` is not a tool", hint="use a pydantic model or a dict")
     try:
         schema = schema_of()
     except Exception as error:
-        raise UsageError(f"the class `{given.__name__}` has no JSON schema: {error}") from error
+        raise UsageError(f"no JSON schema for the class `{cls.__name__}`: {error}") from error
     if not is_object(schema):
-        raise UsageError(f"the schema of the class `{given.__name__}` must be an object")
-    # Its own words: what it inherits is about the class that it comes from.
-    description = cleandoc(vars(given).get("__doc__") or "")
+        raise UsageError(f"the schema of the class `{cls.__name__}` must be an object")
+    # Only its own docstring: an inherited one describes the base class.
+    description = cleandoc(vars(cls).get("__doc__") or "")
     parameters = {key: value for key, value in schema.items() if key not in ("title", "description")}
-    tool = _CLASSES[given] = Tool(given.__name__, description, parameters)
+    tool = _TOOLS_OF_CLASSES[cls] = Tool(cls.__name__, description, parameters)
     return tool
 
 
@@ -302,33 +300,33 @@ def _in_namespace(namespace: JSONValue, tools: list[JSONValue]) -> Iterable[Tool
     if not isinstance(namespace, str) or not namespace:
         raise UsageError("a namespace of tools needs a `name`")
     if any(is_object(tool) and tool.get("type") == "namespace" for tool in tools):
-        raise UsageError(f"the namespace `{namespace}` holds another, and none can")
+        raise UsageError(f"the namespace `{namespace}` contains another namespace, which is not supported")
     for tool in tools_from(tools) or ():
         name = f"{namespace}{_NAMESPACE_SEPARATOR}{tool.name}"
         yield msgspec.structs.replace(tool, name=name, namespace=namespace)
 
 
 def _named_tool(tool: Mapping[str, JSONValue], kind: str) -> Tool:
-    """A function or a custom tool; its fields stand under its kind or, in newer protocols, beside it."""
+    """A `function` or `custom` tool; its fields are nested under that key or, in newer protocols, at the top level."""
     body: Mapping[str, JSONValue] = tool
-    beside: JSONObject = {}
+    siblings: JSONObject = {}
     if kind in tool:
         if not is_object(tool[kind]):
             raise UsageError(f"the `{kind}` of a tool must be an object")
         body = tool[kind]
-        beside = {key: value for key, value in tool.items() if key not in ("type", kind)}
+        siblings = {key: value for key, value in tool.items() if key not in ("type", kind)}
     name = body.get("name")
     if not isinstance(name, str) or not name:
         raise UsageError("a tool needs a `name`", hint='use {"type": "function", "function": {"name": ...}}')
     description = body.get("description")
-    known = ("type", "name", "description", "parameters", "side_effects")
-    extra = {key: value for key, value in body.items() if key not in known}
-    if beside:
-        extra[BESIDE] = beside
+    fields = ("type", "name", "description", "parameters", "side_effects")
+    extra = {key: value for key, value in body.items() if key not in fields}
+    if siblings:
+        extra[SIBLING_FIELDS] = siblings
     return Tool(
         name=str.__str__(name),
         description=str.__str__(description) if isinstance(description, str) else "",
-        parameters=_ONE_TEXT if kind == "custom" else body.get("parameters"),
+        parameters=_SINGLE_TEXT_SCHEMA if kind == "custom" else body.get("parameters"),
         side_effects=bool(body.get("side_effects", False)),
         kind=kind,
         extra=extra,

@@ -1,5 +1,5 @@
-"""How calls look in text: wrapper marks times body grammars, mostly data.
+"""Dialects: how tool calls look in text. Mostly data.
 
-`marks` holds the tables, `block` reads what stands behind a mark with the body grammars (`json_calls`,
-`named_calls`, `tag_calls`, `lines`), `render` writes calls and results.
+`openings` contains the tables of marks, `block` reads the calls after a mark in any body grammar (`json_calls`,
+`named_calls`, `tag_calls`, `line_calls`), `rendering` and `registry` write calls and results.
 """

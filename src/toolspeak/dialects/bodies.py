@@ -1,33 +1,32 @@
-"""What all body grammars share.
+"""Base classes of the body grammars, and the nonce after a mark.
 
-A body reads one call (or a list of calls) inside a block and tells builders what it finds. It answers like
-every reader: how far it got, and whether it is done; most get there in steps.
+A body reads one call or a list of calls inside a block and reports them to call builders.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from functools import lru_cache
 
 from ..core.events import CallArgs
 from ..core.json_repair.literals import escape_text
-from ..core.json_repair.lookahead import Answer
-from ..core.json_repair.parser import Transducer
+from ..core.json_repair.lookahead import Tristate
+from ..core.json_repair.parser import JSONParser
 from ..core.parsing.acceptance import Evidence
 from ..core.parsing.call_builder import CallBuilder
-from ..core.parsing.context import Desk
+from ..core.parsing.context import ParseContext
 from ..core.parsing.dialect_interface import Progress
-from ..core.parsing.fast_paths import Run, StrictRun
+from ..core.parsing.fast_paths import FastPath, StrictFastPath, whole_object
 from ..core.parsing.tags import MORE
-from ..core.parsing.whole_values import whole_object
 
-#: Characters that a tool name may be made of, as far as text without quotes goes.
+#: A tool name in text without quotes.
 BODY_NAME = r"[A-Za-z_$][\w$.:/-]*"
 _BRACES = ("{", "｛")
 
 
-def arguments_ahead(buf: str, at: int) -> Answer:
-    """Whether an object begins at `at`: with a brace of either width, or as a JSON string. `None`: not known yet."""
+def arguments_ahead(buf: str, at: int) -> Tristate:
+    """Whether an object begins at `at`: with a brace of either width, or in a JSON string. None: unknown yet."""
     if buf.startswith(_BRACES, at):
         return True
     if buf[at] != '"':
@@ -38,42 +37,42 @@ def arguments_ahead(buf: str, at: int) -> Answer:
     return inside.startswith(_BRACES)
 
 
-class Context:
-    """What a body needs to know about the block it stands in."""
+class BlockContext:
+    """State shared by the bodies of one block."""
 
-    def __init__(self, desk: Desk, evidence: Evidence, stops: tuple[str, ...]) -> None:
-        self.desk = desk
+    def __init__(self, context: ParseContext, evidence: Evidence, stops: tuple[str, ...]) -> None:
+        self.context = context
         self.evidence = evidence
         self.stops = stops
         self.builders: list[CallBuilder] = []
-        self.vain = False  # a name has just turned out to be unknown: whoever reads stops there
+        self.vain = False  # the tool of the last name is unknown: readers stop there
         self._closer_noted = False
 
     def note_extra_closer(self) -> None:
-        """A bracket that nothing opened stood behind a call, which may have gone out."""
+        """Note an unmatched closing bracket after a call, which may have been emitted already."""
         if not self._closer_noted:
             self._closer_noted = True
-            self.desk.note("extra_closer", "a bracket that nothing opened stood behind a call")
+            self.context.note("extra_closer", "there was an unmatched closing bracket after a call")
 
     def builder(self) -> CallBuilder:
-        """A new candidate in this block."""
-        self.desk.candidates += 1
-        builder = CallBuilder(self.desk, self.evidence, self.evidence.wrapper != "strong", self.builders)
+        """Create a candidate in this block."""
+        self.context.candidates += 1
+        builder = CallBuilder(self.context, self.evidence, self.evidence.wrapper != "strong", self.builders)
         self.builders.append(builder)
         return builder
 
     def withdraw(self) -> None:
-        """The last candidate is read anew: it has not been there."""
-        self.desk.candidates -= 1
+        """Forget the last candidate: it is read again."""
+        self.context.candidates -= 1
         self.builders.pop()
 
     def release(self) -> None:
-        """The block has ended well: judge the calls that waited for that."""
+        """Decide the calls that waited for the end of the block."""
         for builder in self._waiting():
             builder.decide()
 
     def refuse(self) -> None:
-        """The block turned out to be something else, and so did its calls."""
+        """Reject the waiting calls: the block is something else."""
         for builder in self._waiting():
             builder.fail("not_a_call")
 
@@ -82,7 +81,7 @@ class Context:
 
 
 class Steps:
-    """Base of everything that reads in steps until it is done, or until it needs more text."""
+    """Base of readers that work in steps until they are done or need more text."""
 
     def __init__(self) -> None:
         self.state: Progress = "open"
@@ -97,15 +96,15 @@ class Steps:
         return pos
 
     def _is_vain(self) -> bool:
-        """Whether to stop, although there is more to read."""
+        """Whether to stop although there is more text."""
         return False
 
     def _step(self, buf: str, pos: int, final: bool) -> int:
-        """One step from `pos`: where it got to, or MORE."""
+        """Read one step from `pos`: the new position, or MORE."""
         raise NotImplementedError
 
     def _feed_inner(self, inner: Body, buf: str, pos: int, final: bool) -> int:
-        """The step of whoever leaves the rest to `inner`."""
+        """Read one step by delegating to `inner`."""
         new = inner.feed(buf, pos, final)
         self.state = inner.state
         return new if new > pos or self.state != "open" else MORE
@@ -114,38 +113,40 @@ class Steps:
 class Body(Steps):
     """Base of the body grammars."""
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, block: BlockContext) -> None:
         super().__init__()
-        self.context = context
+        self.block = block
 
     def _is_vain(self) -> bool:
-        return self.context.vain
+        return self.block.vain
 
     def finish(self) -> None:
-        """The text is over."""
+        """End the text."""
         raise NotImplementedError
 
-    def run(self) -> Run | None:
-        """The shortcut for the current state, if there is one."""
+    def fast_path(self) -> FastPath | None:
+        """The fast path for the current state, if there is one."""
         return None
 
 
 class ArgumentsBody(Body):
-    """The arguments of a call whose name is known: one tolerant JSON value or Python argument list."""
+    """The arguments after a name: one lenient JSON value or Python argument list."""
 
-    def __init__(self, context: Context, builder: CallBuilder, call: bool = False, stops: tuple[str, ...] = ()) -> None:
-        super().__init__(context)
+    def __init__(
+        self, block: BlockContext, builder: CallBuilder, call: bool = False, stops: tuple[str, ...] = ()
+    ) -> None:
+        super().__init__(block)
         self._builder = builder
-        self._stops = (*context.stops, *stops)
-        self._json = Transducer(stops=self._stops, call=call, allowance=context.desk.allowance)
+        self._stops = (*block.stops, *stops)
+        self._json = JSONParser(stops=self._stops, call=call, allowance=block.context.allowance)
         self._may_be_whole = not call
 
     def feed(self, buf: str, pos: int, final: bool) -> int:
         if self._may_be_whole:
             self._may_be_whole = False
-            whole = whole_object(buf, pos, self._stops, allowance := self.context.desk.allowance)
+            whole = whole_object(buf, pos, self._stops, allowance := self.block.context.allowance)
             if whole is not None and self._builder.take_arguments(whole):
-                allowance.left -= whole.values
+                allowance.remaining -= whole.values
                 self.state = "done"
                 return whole.end
         json = self._json
@@ -170,32 +171,32 @@ class ArgumentsBody(Body):
         self._builder.cut()
         self.state = "failed"
 
-    def run(self) -> Run | None:
-        return string_run(self._json, self._builder)
+    def fast_path(self) -> FastPath | None:
+        return string_fast_path(self._json, self._builder)
 
 
-def string_run(json: Transducer, builder: CallBuilder | None) -> Run | None:
-    """The shortcut through a string that flows from the model to the client, or is kept until it may."""
+def string_fast_path(json: JSONParser, builder: CallBuilder | None) -> FastPath | None:
+    """The fast path through a string argument that is streamed, or stored until it may be."""
     if builder is None or builder.state not in ("live", "held"):
         return None
     arguments = builder.arguments
-    assert arguments is not None  # its name is known
+    assert arguments is not None
     live = builder.state == "live" and arguments.live
     keep = arguments.record if live else arguments.keep
     if keep is None:
         return None
     index = builder.index if live else None
     if json.in_plain_string:
-        return StrictRun(keep, index, json.room, json.grow, json.control_seen)
-    return _text_run(json, keep, index)
+        return StrictFastPath(keep, index, json.remaining_chars, json.count_chars, json.note_control)
+    return _text_fast_path(json, keep, index)
 
 
-def _text_run(json: Transducer, keep: Callable[[str], None], index: int | None) -> Run | None:
-    """The shortcut through a string whose text is not strict JSON as it is. Without an index nothing goes out yet."""
-    found = json.text_run()
-    if found is None:
+def _text_fast_path(json: JSONParser, keep: Callable[[str], None], index: int | None) -> FastPath | None:
+    """The fast path through a string that is not strict JSON. Without an `index` nothing is emitted yet."""
+    reader = json.text_run()
+    if reader is None:
         return None
-    stops, read_text = found
+    stops, read_text = reader
 
     def pass_on(chunk: str) -> CallArgs | None:
         fragment = escape_text(chunk)
@@ -209,4 +210,40 @@ def _text_run(json: Transducer, keep: Callable[[str], None], index: int | None) 
         keep(fragment)
         return (None if index is None else CallArgs(index, fragment)), end, waits
 
-    return Run(stops, pass_on, read, json.room, json.grow, index is None)
+    return FastPath(stops, pass_on, read, json.remaining_chars, json.count_chars, index is None)
+
+
+# ---- nonce
+
+#: How models write a copied nonce: `k7`, `"k7"`, `(k7)`, `mark=k7`, `nonce: k7`. The nonce must be exact, its
+#: surroundings vary. Another word in its place is a miscopied nonce: the call does not count, but it was intended.
+#: Longest nonce with its label and punctuation.
+MAX_SIGNATURE = 64
+_NONCE_LABEL = r"(?:(?:mark|nonce)\b(?:[ \t]{0,2}[:=])?[ \t]{0,2})?+"
+_BEFORE_NONCE, _AFTER_NONCE = r"[\"'“”‘’`(\[{<#*]{0,2}+", r"[\"'“”‘’`)\]}>*:,.]{0,2}+"
+#: Brackets that may begin a call do not surround an unknown word.
+_WORD_AS_NONCE = re.compile(
+    rf"{_NONCE_LABEL}[\"'“”‘’`(#*]{{0,2}}+([\w-]{{1,32}}+){_AFTER_NONCE}[ \t\n]{{1,8}}+(?=[^\s:=])"
+).match
+
+
+@lru_cache(maxsize=64)
+def _nonce_pattern(nonce: str) -> re.Pattern[str]:
+    return re.compile(rf"{_NONCE_LABEL}{_BEFORE_NONCE}{re.escape(nonce)}(?!\w){_AFTER_NONCE}")
+
+
+def skip_nonce(text: str, at: int, nonce: str) -> int:
+    """After the nonce at `at` and its punctuation; -1 when it is not there."""
+    match = _nonce_pattern(nonce).match(text, at)
+    return -1 if match is None else match.end()
+
+
+def is_nonce(text: str, nonce: str) -> bool:
+    """Whether the text is the nonce, with or without punctuation, and nothing else."""
+    return _nonce_pattern(nonce).fullmatch(text) is not None
+
+
+def word_for_nonce(text: str, at: int) -> tuple[str, int] | None:
+    """The word in the place of a nonce, and the position after it; None when there is none."""
+    match = _WORD_AS_NONCE(text, at)
+    return None if match is None else (match[1], match.end())

@@ -1,7 +1,7 @@
-"""Calls written as JSON: an object, an array of objects, or a document that holds such an array.
+"""Calls written as JSON: an object, an array of objects, or a document that contains such an array.
 
-Reads the tokens of the tolerant JSON reader and finds in them, by a table of key names, the name and the
-arguments of each call, also when the arguments come first. A plain call that came whole is read at once.
+A table of key names finds the name and the arguments of each call in the tokens of the lenient JSON parser, even if the
+arguments come first. A plain call that arrives whole is read at once.
 """
 
 from __future__ import annotations
@@ -12,17 +12,15 @@ from typing import Literal
 import msgspec
 
 from ..core.json_repair.containers import MAX_DEPTH, MAX_SIZE
-from ..core.json_repair.parser import Transducer
+from ..core.json_repair.parser import JSONParser
 from ..core.json_repair.tokens import ARRAY, END_ARRAY, END_OBJECT, END_STRING, KEY, OBJECT, PART, SCALAR, STRING, Token
 from ..core.parsing.call_builder import CallBuilder
-from ..core.parsing.fast_paths import Run
-from ..core.parsing.whole_values import whole_object
-from .bodies import Body, Context, string_run
-from .nonce_match import is_nonce
+from ..core.parsing.fast_paths import FastPath, whole_object
+from .bodies import BlockContext, Body, is_nonce, string_fast_path
 
 _Role = Literal["name", "arguments", "calls", "nonce", "meta", "other"]
 
-#: What the keys of a call object mean. A `function` or `tool` whose value is an object holds the call.
+#: Roles of the keys of a call object. A `function` or `tool` whose value is an object contains the call.
 ROLES: dict[str, _Role] = {
     "name": "name",
     "tool": "name",
@@ -51,80 +49,80 @@ ROLES: dict[str, _Role] = {
     "content": "meta",
     "reasoning": "meta",
 }
-#: Where tools are also declared, only the one spelling that no declaration uses counts.
+#: Where tools are also declared, only the spelling that no declaration uses counts.
 _CANONICAL: dict[str, _Role] = {"name": "name", "arguments": "arguments", "id": "meta"}
-#: A document, its list, a call and the object inside it are four; a brace that opens more of them is no call.
+#: A document, its list, a call and the object inside it are four levels; anything much deeper is not a call.
 _MAX_FRAMES = 8
-#: LangChain's way to say that no tool is needed.
+#: LangChain's name for an answer without a tool.
 _FINAL_ANSWERS = frozenset({"Final Answer"})
 
-#: How nearly every call begins, up to its arguments, and how it ends. Any other name is read in tokens.
+#: The usual beginning of a call, up to its arguments, and its end. Anything else is read by tokens.
 _S = r"[ \t\r\n]*+"
 _KEY = rf'{_S}"([a-z_]{{3,16}}+)"{_S}:{_S}'
 _HEAD = re.compile(rf'\{{{_KEY}"(?!functions\.)([a-zA-Z0-9_./:-]{{1,64}}+)"{_S},{_KEY}(?=\{{)').match
 _TAIL = re.compile(rf"{_S}\}}").match
-#: The values around the arguments: the object that they stand in, and the name.
-_AROUND = 2
+#: Values besides the arguments: the call object and the name.
+_OUTER_VALUES = 2
 
 
-def read_whole(context: Context, buf: str, pos: int, canonical: bool = False) -> int:
-    """Read the call at `pos` at once, when it came whole and is plain: a name, then its arguments, and nothing else.
+def read_whole(block: BlockContext, buf: str, pos: int, canonical: bool = False) -> int:
+    """Read the call at `pos` at once if it is whole and plain: a name, its arguments, and nothing else.
 
-    The position behind it, or 0, and nothing has happened, when `JsonCalls` must read it.
+    Returns the position after it, or 0 without any effect when `JsonCalls` must read it.
     """
     head = _HEAD(buf, pos)
     roles = _CANONICAL if canonical else ROLES
     if head is None or roles.get(head[1]) != "name" or roles.get(head[3]) != "arguments":
         return 0
-    allowance = context.desk.allowance
-    arguments = whole_object(buf, head.end(), context.stops, allowance, _AROUND)
+    allowance = block.context.allowance
+    arguments = whole_object(buf, head.end(), block.stops, allowance, _OUTER_VALUES)
     tail = _TAIL(buf, arguments.end) if arguments is not None else None
     if arguments is None or tail is None or tail.end() - pos > MAX_SIZE:
         return 0
-    if context.builder().take_call(head[2], arguments):
-        allowance.left -= arguments.values + _AROUND
+    if block.builder().take_call(head[2], arguments):
+        allowance.remaining -= arguments.values + _OUTER_VALUES
         return tail.end()
-    context.withdraw()
+    block.withdraw()
     return 0
 
 
 class _Frame:
-    """An object that is, or holds, a call; or an array of them."""
+    """An object that is or contains a call, or an array of them."""
 
-    __slots__ = ("argued", "builder", "is_list", "named", "role")
+    __slots__ = ("builder", "has_arguments", "has_name", "is_list", "role")
 
     def __init__(self, is_list: bool, builder: CallBuilder | None = None) -> None:
         self.is_list = is_list
         self.builder = builder
         self.role: _Role = "other"
-        self.named = False
-        self.argued = False
+        self.has_name = False
+        self.has_arguments = False
 
 
 class JsonCalls(Body):
-    """One JSON value that consists of calls. `exact` refuses keys that no call has."""
+    """One JSON value that consists of calls."""
 
-    def __init__(self, context: Context, canonical: bool = False, keyed: bool = False) -> None:
-        super().__init__(context)
-        self._keyed = keyed  # keys are the names of tools, their values the arguments
-        self._json = Transducer(stops=context.stops, allowance=context.desk.allowance)
+    def __init__(self, block: BlockContext, canonical: bool = False, keyed: bool = False) -> None:
+        super().__init__(block)
+        self._keyed = keyed  # keys are tool names, their values the arguments
+        self._json = JSONParser(stops=block.stops, allowance=block.context.allowance)
         self._roles: dict[str, _Role] = _CANONICAL if canonical else ROLES
         self._frames: list[_Frame] = []
-        self._exact = context.evidence.wrapper != "strong"
+        self._exact = block.evidence.wrapper != "strong"
         self._mode: Literal["frame", "text", "arguments", "skip"] = "frame"
         self._depth = 0
         self._parts: list[str] = []
         self._quotes_before = False
         self._batch: list[Token] = []
         self._last_key = ""
-        self._told = 0  # how many notes of the reader some call carries
+        self._notes_passed = 0  # parser notes that a call already carries
 
     # ---- reading
 
     def feed(self, buf: str, pos: int, final: bool) -> int:
         json = self._json
-        seen = self.context.desk.calls_seen
-        while self.state == "open" and self.context.desk.calls_seen == seen and not self.context.vain:
+        calls_before = self.block.context.calls_seen
+        while self.state == "open" and self.block.context.calls_seen == calls_before and not self.block.vain:
             new = json.feed(buf, pos, final, self._pause())
             stuck = new == pos and not json.tokens
             self._drain()
@@ -136,7 +134,7 @@ class JsonCalls(Body):
         return pos
 
     def _pause(self) -> int:
-        """How many containers are open where a token may turn everything: all but those inside a value."""
+        """The nesting depth at which the parser must pause: that of the frames, not of values inside them."""
         inside = self._depth - self._json.in_string if self._mode in ("arguments", "skip") else 0
         return len(self._json.closers) - inside if inside else MAX_DEPTH
 
@@ -148,30 +146,30 @@ class JsonCalls(Body):
         self._note_rest()
 
     def _note_rest(self) -> None:
-        """What was repaired behind the last call."""
-        late = self._json.notes[self._told :]
-        builder = self.context.builders[-1] if self.context.builders else None
+        """Note repairs after the last call."""
+        late = self._json.notes[self._notes_passed :]
+        builder = self.block.builders[-1] if self.block.builders else None
         if builder is not None and builder.state == "tail":
             builder.note(*late)
         elif builder is not None and builder.state == "done":
             for note in late:
-                self.context.desk.note(note.code, note.detail)
+                self.block.context.note(note.code, note.detail)
 
     def finish(self) -> None:
-        in_list = len(self._frames) == 1 and self._frames[0].is_list and bool(self.context.builders)
+        in_list = len(self._frames) == 1 and self._frames[0].is_list and bool(self.block.builders)
         if in_list and self._json.closers == "]":
             self.state = "done"
-            self.context.desk.note("missing_closer", "the bracket behind the last call is missing")
+            self.block.context.note("missing_closer", "the bracket after the last call is missing")
             return
         if in_list:
-            self.context.builder().cut()
+            self.block.builder().cut()
         for frame in self._frames:
             if frame.builder is not None and not frame.is_list:
                 frame.builder.cut()
         self.state = "failed"
 
-    def run(self) -> Run | None:
-        return string_run(self._json, self._frames[-1].builder) if self._mode == "arguments" else None
+    def fast_path(self) -> FastPath | None:
+        return string_fast_path(self._json, self._frames[-1].builder) if self._mode == "arguments" else None
 
     def _drain(self) -> None:
         tokens, self._json.tokens = self._json.tokens, []
@@ -227,26 +225,26 @@ class JsonCalls(Body):
         if token[0] == PART:
             self._parts.append(token[1])
             if "inner_quotes" in self._json.codes and not self._quotes_before:
-                self._fail("no_name")  # nobody's tool is called that
+                self._fail("no_name")  # not a tool name
             return
         self._mode = "frame"
         text = msgspec.json.decode('"' + "".join(self._parts) + '"', type=str).strip()
         frame = self._frames[-1]
         if frame.role == "nonce":
             self._see_nonce(text)
-        elif frame.builder is not None and not frame.named:
-            frame.named = True
-            self._named(frame.builder, text)
+        elif frame.builder is not None and not frame.has_name:
+            frame.has_name = True
+            self._take_name(frame.builder, text)
 
     def _see_nonce(self, text: str) -> None:
-        context = self.context
-        if context.desk.nonce is not None and is_nonce(text, context.desk.nonce):
-            context.evidence = msgspec.structs.replace(context.evidence, nonce=True)
+        block = self.block
+        if block.context.nonce is not None and is_nonce(text, block.context.nonce):
+            block.evidence = msgspec.structs.replace(block.evidence, nonce=True)
             for frame in self._frames:
                 if frame.builder is not None:
-                    frame.builder.evidence = context.evidence
+                    frame.builder.evidence = block.evidence
 
-    def _named(self, builder: CallBuilder, name: str) -> None:
+    def _take_name(self, builder: CallBuilder, name: str) -> None:
         if name in _FINAL_ANSWERS:
             builder.fail("final_answer")
             self._fail("final_answer")
@@ -254,7 +252,7 @@ class JsonCalls(Body):
         accepted = builder.take_name(name.removeprefix("functions."))
         if not accepted and (self._exact or builder.stops_region):
             self._fail(builder.reason)
-        self.context.vain = not accepted
+        self.block.vain = not accepted
 
     def _frame_token(self, token: Token) -> None:
         kind, text = token
@@ -271,51 +269,51 @@ class JsonCalls(Body):
         frame = self._frames[-1]
         frame.role = self._roles.get(text, "other")
         self._last_key = text
-        if self._keyed and (frame.role == "other" or self.context.desk.knows(text)):
+        if self._keyed and (frame.role == "other" or self.block.context.knows(text)):
             self._name_key(frame, text)
-        frame.argued = frame.argued or frame.role == "arguments"
+        frame.has_arguments = frame.has_arguments or frame.role == "arguments"
         if frame.role == "other" and self._exact:
             self._fail("not_a_call")
 
     def _name_key(self, frame: _Frame, text: str) -> None:
-        """`{"get_weather": {...}}`: the key is the name. Each further key is a call of its own."""
+        """Take the key as the name, as in `{"get_weather": {...}}`. Each further key is another call."""
         builder = frame.builder
-        assert builder is not None  # keys stand in objects only
-        if frame.named:
+        assert builder is not None  # only objects have keys
+        if frame.has_name:
             if builder.state in ("live", "held"):
                 self._end_call(builder)
-            if self.context.desk.full:
+            if self.block.context.full:
                 self._fail("not_a_call")
                 return
-            frame.builder = builder = self.context.builder()
-        frame.named = True
+            frame.builder = builder = self.block.builder()
+        frame.has_name = True
         frame.role = "arguments"
-        self._named(builder, text)
+        self._take_name(builder, text)
 
     def _enter(self, is_list: bool) -> None:
-        """A container begins where a call, a list of calls, or a value of a call may stand."""
+        """Enter a container: a call, a list of calls, or a value of a call."""
         if not self._frames:
-            self._frames.append(_Frame(is_list, None if is_list else self.context.builder()))
+            self._frames.append(_Frame(is_list, None if is_list else self.block.builder()))
             return
         frame = self._frames[-1]
-        if len(self._frames) >= _MAX_FRAMES or (frame.is_list and self.context.desk.full):
+        if len(self._frames) >= _MAX_FRAMES or (frame.is_list and self.block.context.full):
             self._fail("not_a_call")
             return
-        if self._keyed and not (is_list or frame.is_list or frame.named) and self.context.desk.tools is None:
-            self._name_key(frame, self._last_key)  # any name may be a tool's, also one that is a role elsewhere
+        if self._keyed and not (is_list or frame.is_list or frame.has_name) and self.block.context.tools is None:
+            self._name_key(frame, self._last_key)  # any name may be a tool, even one with a role elsewhere
             self._value(OBJECT)
         elif frame.is_list and not is_list:
-            self._frames.append(_Frame(False, self.context.builder()))
+            self._frames.append(_Frame(False, self.block.builder()))
         elif not frame.is_list and frame.role == "name" and not is_list:
             self._frames.append(_Frame(False, frame.builder))
         elif not frame.is_list and frame.role == "calls":
-            frame.named = True  # a document, not a call
-            self._frames.append(_Frame(is_list, None if is_list else self.context.builder()))
+            frame.has_name = True  # a document, not a call
+            self._frames.append(_Frame(is_list, None if is_list else self.block.builder()))
         else:
             self._value(OBJECT if not is_list else ARRAY)
 
     def _value(self, kind: int) -> None:
-        """A container that is no frame: arguments, or something to skip."""
+        """Enter a container that neither is nor contains a call: arguments, or something to skip."""
         frame = self._frames[-1]
         self._depth = 1
         if frame.role == "arguments" and not frame.is_list:
@@ -330,24 +328,24 @@ class JsonCalls(Body):
         if frame.is_list or builder is None:
             return
         if self._frames and self._frames[-1].builder is builder:
-            self._frames[-1].named = True
-            self._frames[-1].argued = frame.argued
+            self._frames[-1].has_name = True
+            self._frames[-1].has_arguments = frame.has_arguments
             return  # the inner object of {"function": {...}}
-        if self._exact and self.context.desk.tools is None and not frame.argued and builder.state == "held":
+        if self._exact and self.block.context.tools is None and not frame.has_arguments and builder.state == "held":
             self._fail("not_a_call", builder)  # {"name": "Ada"} is a person
             return
         if builder.state in ("live", "held"):
             self._end_call(builder)
-        elif not frame.named:
+        elif not frame.has_name:
             builder.fail("no_name")
 
     def _end_call(self, builder: CallBuilder) -> None:
         builder.note(*self._json.notes)
-        self._told = len(self._json.notes)
+        self._notes_passed = len(self._json.notes)
         builder.end()
 
     def _scalar(self, token: Token) -> None:
-        """A string or another scalar as the value of a key, or as an item where a call was due."""
+        """Read a scalar as the value of a key, or as an item where a call was expected."""
         frame = self._frames[-1]  # the value begins with a bracket, so there is one
         is_string = token[0] == STRING
         self._depth = 1 if is_string else 0

@@ -1,4 +1,4 @@
-"""Calls that are told by lines and headers: ReAct (`Action:` / `Action Input:`) and harmony channels."""
+"""Calls marked by lines and headers: ReAct (`Action:` / `Action Input:`) and harmony channels."""
 
 from __future__ import annotations
 
@@ -11,21 +11,20 @@ from ..core.json_repair.tokens import END_OBJECT, KEY, OBJECT, SCALAR
 from ..core.parsing.acceptance import Evidence
 from ..core.parsing.arguments import to_json
 from ..core.parsing.call_builder import CallBuilder
-from ..core.parsing.context import Desk
+from ..core.parsing.context import ParseContext
 from ..core.parsing.dialect_interface import Opening, Progress
-from ..core.parsing.fast_paths import Run
+from ..core.parsing.fast_paths import FastPath
 from ..core.parsing.tags import MORE, has_word
-from .bodies import ArgumentsBody, Context, Steps, arguments_ahead
+from .bodies import ArgumentsBody, BlockContext, Steps, arguments_ahead, skip_nonce, word_for_nonce
 from .named_calls import clean_name
-from .nonce_match import behind_nonce, behind_word
 
 ACTION = Opening("react")
 CHANNEL = Opening("harmony", at_mark=True)
 
-#: What stands between the name and the arguments; longer ones first.
+#: Labels between the name and the arguments; longer ones first.
 _LABELS = ("Action Input:", "**Action Input:**", "**Action Input**:", "✿ARGS✿:", "✿ARGS✿")
 _NAME_LINE = re.compile(r"[^\n✿]*").match
-#: A longer line is no input.
+#: A longer line is not an input.
 _MAX_LINE = 16 * LOOKAHEAD
 _GAP = re.compile(r"\s{0,64}").match
 _AROUND_NAME = " \t\r`*\"'[]:："
@@ -37,26 +36,26 @@ _MAX_HEADER = 256
 
 
 class LineReader(Steps):
-    """Base: a reader that ends with one call's arguments."""
+    """Base of readers of a header and the arguments of one call."""
 
     state: Progress
 
-    def __init__(self, desk: Desk, evidence: Evidence, stops: tuple[str, ...]) -> None:
+    def __init__(self, context: ParseContext, evidence: Evidence, stops: tuple[str, ...]) -> None:
         super().__init__()
         self.channel = ""
-        self.owes = ""
+        self.due_closer = ""
         self.fence = ""
         self.closed = True
-        self._context = Context(desk, evidence, stops)
+        self._block = BlockContext(context, evidence, stops)
         self._inner: ArgumentsBody | None = None
-        self._closer = ""  # what stands behind the arguments when something stands around them
+        self._closer = ""  # the closer of what surrounds the arguments
 
     @property
     def builders(self) -> list[CallBuilder]:
-        return self._context.builders
+        return self._block.builders
 
-    def run(self) -> Run | None:
-        return self._inner.run() if self._inner is not None else None
+    def fast_path(self) -> FastPath | None:
+        return self._inner.fast_path() if self._inner is not None else None
 
     def finish(self) -> None:
         if self._inner is not None and self._inner.state == "done":
@@ -75,11 +74,11 @@ class LineReader(Steps):
         return pos
 
     def _read_arguments(self, inner: ArgumentsBody, buf: str, pos: int, final: bool) -> int:
-        """The arguments, a brace too many, and what closes that which stands around them."""
+        """Read the arguments, a superfluous brace, and the closer of what surrounds them."""
         if inner.state == "open":
             return self._reopen(self._feed_inner(inner, buf, pos, final))
         if buf[pos] == "}":
-            self._context.note_extra_closer()
+            self._block.note_extra_closer()
             return pos + 1
         gap = _GAP(buf, pos)
         assert gap is not None
@@ -89,7 +88,7 @@ class LineReader(Steps):
         return self._done(gap.end() + len(rest) if rest and rest == self._closer else pos)
 
     def _reopen(self, pos: int) -> int:
-        """Something that belongs to the arguments may follow them."""
+        """Stay open after the arguments: a closer may follow."""
         self.state = "open" if self.state == "done" else self.state
         return pos
 
@@ -99,10 +98,10 @@ class LineReader(Steps):
 
 
 class ReactReader(LineReader):
-    """Behind `Action:`: a name, `Action Input:`, and JSON or a line of text."""
+    """Reads what follows `Action:`: a name, `Action Input:`, and JSON or a line of text."""
 
-    def __init__(self, desk: Desk, evidence: Evidence) -> None:
-        super().__init__(desk, evidence, ("\nObservation:", "\n**Observation", "✿RESULT✿", "✿RETURN✿"))
+    def __init__(self, context: ParseContext, evidence: Evidence) -> None:
+        super().__init__(context, evidence, ("\nObservation:", "\n**Observation", "✿RESULT✿", "✿RETURN✿"))
         self._name = ""
         self._builder: CallBuilder | None = None
 
@@ -117,26 +116,26 @@ class ReactReader(LineReader):
 
     def _read_name(self, buf: str, pos: int, final: bool) -> int:
         line = _NAME_LINE(buf, pos, pos + LOOKAHEAD)
-        assert line is not None  # the pattern matches nothing, too
+        assert line is not None  # the pattern matches the empty text, too
         if line.end() == min(len(buf), pos + LOOKAHEAD):
             return MORE if not final and len(buf) - pos < LOOKAHEAD else self._fail(pos)
         name = self._unsigned(line.group()).strip(_AROUND_NAME)
-        if _TOOL(name) is None or self._context.desk.final_answer:
+        if _TOOL(name) is None or self._block.context.final_answer:
             return self._fail(pos)
         self._name = name
         return line.end()
 
     def _unsigned(self, text: str) -> str:
-        """The name line without a nonce, or a word in its place, that stands before the name."""
-        nonce = self._context.desk.nonce
+        """The name line without the nonce, or a word in its place, before the name."""
+        nonce = self._block.context.nonce
         text = text.strip()
-        if nonce is None or self._context.evidence.nonce:
+        if nonce is None or self._block.evidence.nonce:
             return text
-        end = behind_nonce(text, 0, nonce)
+        end = skip_nonce(text, 0, nonce)
         if end > 0:
-            self._context.evidence = msgspec.structs.replace(self._context.evidence, nonce=True)
+            self._block.evidence = msgspec.structs.replace(self._block.evidence, nonce=True)
             return text[end:]
-        word = behind_word(text, 0)
+        word = word_for_nonce(text, 0)
         return text if word is None else text[word[1] :]
 
     def _read_label(self, buf: str, pos: int, final: bool) -> int:
@@ -146,14 +145,14 @@ class ReactReader(LineReader):
         label = next((label for label in _LABELS if buf.startswith(label, at)), "")
         if not label:
             return MORE if not final and begins(buf, at, _LABELS) is None else self._fail(pos)
-        behind = _GAP(buf, at + len(label))
-        assert behind is not None
-        if behind.end() == len(buf) and not final:
+        after = _GAP(buf, at + len(label))
+        assert after is not None
+        if after.end() == len(buf) and not final:
             return MORE
-        self._builder = self._context.builder()
+        self._builder = self._block.builder()
         if not self._builder.take_name(self._name, hold=True):
             return self._fail(pos)
-        return behind.end()
+        return after.end()
 
     def _read_input(self, builder: CallBuilder, buf: str, pos: int, final: bool) -> int:
         wrapped = _WRAPPED(buf, pos)
@@ -172,7 +171,7 @@ class ReactReader(LineReader):
             return MORE
         if ahead:
             builder.go_live()
-            self._inner = ArgumentsBody(self._context, builder)
+            self._inner = ArgumentsBody(self._block, builder)
             return pos
         end = buf.find("\n", pos, pos + _MAX_LINE)
         if end < 0:
@@ -182,14 +181,14 @@ class ReactReader(LineReader):
         return self._line_input(builder, buf[pos:end].strip(), end)
 
     def _read_fence(self, buf: str, pos: int) -> int:
-        """A code fence around the arguments."""
+        """Open a code fence around the arguments."""
         eol = buf.find("\n", pos, pos + LOOKAHEAD)
         self._closer = "```"
         return eol + 1 if eol >= 0 else MORE if len(buf) - pos < LOOKAHEAD else self._fail(pos)
 
     def _line_input(self, builder: CallBuilder, text: str, end: int) -> int:
-        schema = self._context.desk.schema(self._name)
-        strings = [name for name in schema.names if "string" in schema.wants(name)]
+        schema = self._block.context.schema(self._name)
+        strings = [name for name in schema.names if "string" in schema.property_types(name)]
         key = strings[0] if len(strings) == 1 else "input"
         tokens = [(OBJECT, ""), (KEY, key), (SCALAR, to_json(text)), (END_OBJECT, "")]
         builder.tokens(tokens if text else [(OBJECT, ""), (END_OBJECT, "")])
@@ -198,15 +197,15 @@ class ReactReader(LineReader):
 
 
 class ChannelReader(LineReader):
-    """A harmony header: a call when it names a function, otherwise the channel of the text that follows."""
+    """Reads a harmony header: a call if it names a function, otherwise the channel of the text that follows."""
 
-    def __init__(self, desk: Desk, evidence: Evidence) -> None:
-        super().__init__(desk, evidence, ("<|call|>", "<|end|>"))
+    def __init__(self, context: ParseContext, evidence: Evidence) -> None:
+        super().__init__(context, evidence, ("<|call|>", "<|end|>"))
 
     def _step(self, buf: str, pos: int, final: bool) -> int:
         if self._inner is not None:
             return self._read_arguments(self._inner, buf, pos, final)
-        evidence = self._context.evidence
+        evidence = self._block.evidence
         if evidence.in_fence or evidence.in_code:
             return self._fail(pos)
         end = buf.find(_MESSAGE, pos, pos + _MAX_HEADER)
@@ -216,15 +215,15 @@ class ChannelReader(LineReader):
 
     def _header(self, header: str, end: int) -> int:
         recipient = _RECIPIENT(header)
-        nonce = self._context.desk.nonce
+        nonce = self._block.context.nonce
         if nonce is not None and has_word(header, nonce):
-            self._context.evidence = msgspec.structs.replace(self._context.evidence, nonce=True)
+            self._block.evidence = msgspec.structs.replace(self._block.evidence, nonce=True)
         is_code = "<|constrain|>code" in header
         if recipient is None or recipient.group() in ("to=assistant", "to=user") or is_code:
             self.channel = "analysis" if header.rpartition("<|channel|>")[2].startswith("analysis") else "final"
             return self._done(end)
-        builder = self._context.builder()
+        builder = self._block.builder()
         if not builder.take_name(clean_name(recipient.group(1))):
             return self._fail(end)
-        self._inner = ArgumentsBody(self._context, builder)
+        self._inner = ArgumentsBody(self._block, builder)
         return end

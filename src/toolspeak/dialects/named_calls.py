@@ -1,6 +1,6 @@
 """Calls that begin with their name: `name(key="value")`, `name{...}`, `name[ARGS]{...}`, `name<arg_key>`.
 
-The name comes as a plain word; what follows it says how its arguments are written.
+The text after the name determines the format of the arguments.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from ..core.json_repair.lookahead import LOOKAHEAD, begins
 from ..core.json_repair.tokens import END_OBJECT, KEY, OBJECT, SCALAR
 from ..core.parsing.arguments import to_json
 from ..core.parsing.call_builder import CallBuilder
-from ..core.parsing.fast_paths import Run
+from ..core.parsing.fast_paths import FastPath
 from ..core.parsing.tags import MORE, lex_tag, unescape
 from ..core.types import JSONValue, Note
-from .bodies import BODY_NAME, ArgumentsBody, Body, Context, arguments_ahead
+from .bodies import BODY_NAME, ArgumentsBody, BlockContext, Body, arguments_ahead
 from .tag_calls import TagCalls
 from .tag_names import CALL_ENDS
 
@@ -23,17 +23,17 @@ _SPACES = re.compile(r"[ \t]*").match
 _BLANK = re.compile(r"(?:[ \t\r\n]|\\n)*").match
 _FENCE = re.compile(r"```[a-z]{0,12}[ \t]*\n?").match
 _ATTRIBUTE = re.compile(r"""([\w.-]{1,64})=("[^"]*"|'[^']*')\s*""").match
-#: Longer words are no names.
+#: Longer words are not names.
 _MAX_NAME = 16 * LOOKAHEAD
-#: How much text may stand between a name and the next tag.
+#: Longest text between a name and the next tag.
 _MAX_LINE = 4 * LOOKAHEAD
 _INDEX = re.compile(r":\d{1,6}$").sub
-#: What Mistral puts between a name and its arguments, and the beginnings of it.
+#: Mistral's separators between a name and its arguments.
 _ARGS = re.compile(r"(?:\[CALL_ID\][\w-]{1,64}+)?\[ARGS\]").match
 _SEPARATORS = ("[ARGS]", "[CALL_ID]")
-_CALL_ID_BEGUN = re.compile(r"\[CALL_ID\][\w-]{0,64}+(?:\[[ARGS]{0,4}+)?").fullmatch
+_CALL_ID_PARTIAL = re.compile(r"\[CALL_ID\][\w-]{0,64}+(?:\[[ARGS]{0,4}+)?").fullmatch
 _SEPARATOR_TAGS = frozenset({"tool_sep", "|tool_sep|", "|tool_call_argument_begin|", "|role_sep|", "|message|"})
-#: Words before a separator tag that say what follows and are no name.
+#: Words before a separator tag that are labels, not names.
 _LABELS = frozenset({"function", "function call", "tool"})
 
 
@@ -46,18 +46,18 @@ def clean_name(raw: str) -> str:
 class NamedCall(Body):
     """One call that begins with its name."""
 
-    def __init__(self, context: Context, name: str = "") -> None:
-        super().__init__(context)
+    def __init__(self, block: BlockContext, name: str = "") -> None:
+        super().__init__(block)
         self._builder: CallBuilder | None = None
         self._name = name
         self._raw = name
         self._inner: Body | None = None
-        self._loud = context.evidence.wrapper == "strong"
-        self._separated = False  # a mark stood behind the name: what follows must be arguments
+        self._is_strong = block.evidence.wrapper == "strong"
+        self._separated = False  # a mark followed the name, so arguments must come
 
     @property
-    def begun(self) -> bool:
-        """Whether anything showed that the word is a name."""
+    def started(self) -> bool:
+        """Whether the word has proved to be a name."""
         return self._builder is not None
 
     def _step(self, buf: str, pos: int, final: bool) -> int:
@@ -72,12 +72,12 @@ class NamedCall(Body):
             self._inner.finish()
             self.state = self._inner.state
             return
-        if self._name and self._loud and self._raw == self._name and self.context.desk.knows(self._name):
+        if self._name and self._is_strong and self._raw == self._name and self.block.context.knows(self._name):
             self._start().cut()
         self.state = "failed"
 
-    def run(self) -> Run | None:
-        return self._inner.run() if self._inner is not None else None
+    def fast_path(self) -> FastPath | None:
+        return self._inner.fast_path() if self._inner is not None else None
 
     def _fail(self, pos: int) -> int:
         self.state = "failed"
@@ -97,10 +97,10 @@ class NamedCall(Body):
 
     def _start(self) -> CallBuilder:
         if self._builder is None:
-            self._builder = self.context.builder()
+            self._builder = self.block.builder()
             if not self._builder.take_name(self._name):
-                self.state = "failed" if self._builder.stops_region or not self._loud else self.state
-                self.context.vain = True
+                self.state = "failed" if self._builder.stops_region or not self._is_strong else self.state
+                self.block.vain = True
         return self._builder
 
     # ---- what follows the name
@@ -115,8 +115,8 @@ class NamedCall(Body):
             return MORE
         char = buf[at]
         if char == "(" and at == pos:
-            return self._begin(ArgumentsBody(self.context, self._start(), call=True), at)
-        if char == "{" or (self._loud and char in '｛"'):
+            return self._begin(ArgumentsBody(self.block, self._start(), call=True), at)
+        if char == "{" or (self._is_strong and char in '｛"'):
             return self._object(buf, pos, at, final)
         if char == "<":
             return self._tag(buf, at, final)
@@ -130,25 +130,25 @@ class NamedCall(Body):
         return pos
 
     def _object(self, buf: str, pos: int, at: int, final: bool) -> int:
-        """An object, or a quote: then it is one only behind a mark, as a JSON string."""
+        """Read an object, or after a mark an object in a JSON string."""
         ahead = arguments_ahead(buf, at) if buf[at] != '"' or self._separated else False
         if ahead is None:
             return MORE
         if not ahead:
             return self._unusual(buf, pos, at, final)
-        return self._begin(ArgumentsBody(self.context, self._start()), at)
+        return self._begin(ArgumentsBody(self.block, self._start()), at)
 
     def _separator(self, buf: str, at: int, final: bool) -> int:
         args = _ARGS(buf, at)
         if args is not None:
             self._separated = True
             return args.end()
-        if not final and (begins(buf, at, _SEPARATORS) is None or _CALL_ID_BEGUN(buf, at) is not None):
+        if not final and (begins(buf, at, _SEPARATORS) is None or _CALL_ID_PARTIAL(buf, at) is not None):
             return MORE
         fence = _FENCE(buf, at)
         rest = buf[at : at + 16]
-        begun = rest.startswith("`") and len(rest) < 16
-        if begun and not final and (fence is None or not rest.endswith("\n")):
+        is_partial = rest.startswith("`") and len(rest) < 16
+        if is_partial and not final and (fence is None or not rest.endswith("\n")):
             return MORE
         return self._fail(at) if fence is None else fence.end()
 
@@ -163,10 +163,10 @@ class NamedCall(Body):
             return tag.end
         if tag.kind == "close" or tag.name in CALL_ENDS or tag.name.startswith("|"):
             return self._no_arguments(at)
-        return self._begin(TagCalls(self.context, self._start()), at)
+        return self._begin(TagCalls(self.block, self._start()), at)
 
     def _label(self, buf: str, pos: int) -> int:
-        """`function<sep>NAME`: the name comes only now, unless a tool is called like the label."""
+        """Read `function<sep>NAME`: the name comes only now, unless a tool is named like the label."""
         blank = _BLANK(buf, pos)
         assert blank is not None
         at = blank.end()
@@ -177,8 +177,8 @@ class NamedCall(Body):
         return at
 
     def _no_arguments(self, at: int) -> int:
-        """The block closes right behind the name."""
-        if not self._loud:
+        """End a call without arguments: the block closes after the name."""
+        if not self._is_strong:
             return self._fail(at)
         self._finish_with({})
         return at
@@ -196,8 +196,8 @@ class NamedCall(Body):
         self.state = "done"
 
     def _unusual(self, buf: str, pos: int, at: int, final: bool) -> int:
-        """Forms that are read only between strong marks: `name>text`, `name key="value"`, `function=name>`."""
-        if not self._loud:
+        """Read forms that count only between strong marks: `name>text`, `name key="value"`, `function=name>`."""
+        if not self._is_strong:
             return self._fail(pos)
         if self._raw == "function" and buf[at] == "=":
             return self._bare_tag(buf, at, final)
@@ -211,36 +211,36 @@ class NamedCall(Body):
         return self._fail(pos)
 
     def _bare_tag(self, buf: str, at: int, final: bool) -> int:
-        """`function=name>` has lost its `<`."""
+        """Read `function=name>`, a tag without its `<`."""
         end = buf.find(">", at, at + LOOKAHEAD)
         if end < 0:
             return MORE if not final and len(buf) - at < LOOKAHEAD else self._fail(at)
         self._name = clean_name(buf[at + 1 : end].strip())
-        return self._begin(TagCalls(self.context, self._start()), end + 1)
+        return self._begin(TagCalls(self.block, self._start()), end + 1)
 
     def _shorthand(self, text: str, end: int) -> int:
-        """`shell>uname -a`: the text is the only argument there is."""
-        schema = self.context.desk.schema(self._name)
-        strings = [name for name in schema.names if "string" in schema.wants(name)]
+        """Read `shell>uname -a`: the text is the only argument."""
+        schema = self.block.context.schema(self._name)
+        strings = [name for name in schema.names if "string" in schema.property_types(name)]
         key = strings[0] if len(strings) == 1 else "command" if not schema.names else ""
         if not key or not text:
             return self._fail(end)
         lines = [line.partition(": ") for line in text.splitlines() if line.strip()]
-        keyed = len(lines) > 1 and all(colon for _, colon, _ in lines)
+        has_keys = len(lines) > 1 and all(colon for _, colon, _ in lines)
         builder = self._start()
         builder.note(Note("shorthand"))
-        self._finish_with({name: value for name, _, value in lines} if keyed else {key: unescape(text)})
+        self._finish_with({name: value for name, _, value in lines} if has_keys else {key: unescape(text)})
         return end
 
     def _attributes(self, buf: str, at: int, end: int) -> int:
-        found: dict[str, JSONValue] = {}
+        arguments: dict[str, JSONValue] = {}
         while at < end:
             match = _ATTRIBUTE(buf, at, end)
             if match is None:
                 break
-            found[match.group(1)] = unescape(match.group(2)[1:-1])
+            arguments[match.group(1)] = unescape(match.group(2)[1:-1])
             at = match.end()
-        if not found or buf[at:end].strip(" \n/>"):
+        if not arguments or buf[at:end].strip(" \n/>"):
             return self._fail(at)
-        self._finish_with(found)
+        self._finish_with(arguments)
         return end

@@ -1,6 +1,6 @@
-"""The marks that calls stand behind, as tables, and the table object that the scanner asks.
+"""Tables of the marks that open calls, and the table object for the scanner.
 
-A new family is a row here. Tag names are folded (see `core.reading.markup`): `<｜tool▁calls▁begin｜>` is
+A new model family is a row here. Tag names are folded (see `core.parsing.tags`): `<｜tool▁calls▁begin｜>` is
 `|tool_calls_begin|`, `<seed:tool_call>` is `tool_call`.
 """
 
@@ -8,19 +8,18 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import cache, lru_cache
 
 from ..core.parsing.acceptance import Evidence
-from ..core.parsing.context import Desk
+from ..core.parsing.context import ParseContext
 from ..core.parsing.dialect_interface import NONE, Opening, Reader, Role
 from ..core.parsing.tags import MORE, NAMESPACES, Tag, read_head
-from .block import BLOCK_CLOSERS, Block
+from .block import BLOCK_CLOSERS, BlockReader
 from .json_calls import ROLES
 from .line_calls import ACTION, CHANNEL, ChannelReader, ReactReader
-from .mark_finder import place_finder
-from .tag_calls import TagCalls
 from .tag_names import CALL_TAGS, LONE_NAME_TAGS, NOISE
+from .tag_parameters import call_name
 
 
 def _tag_row(dialect: str, *names: str, preamble: str = "", ends: tuple[str, ...] = ()) -> dict[str, Opening]:
@@ -68,9 +67,9 @@ OPENINGS: dict[str, Opening] = {
     "|channel|": CHANNEL,
     "|start|": CHANNEL,
 }
-#: Marks that are also what programs call a tool of theirs, or a parameter: then that is what is meant.
+#: Marks that are also common names of tools or parameters, which take precedence.
 _TOOLS_FIRST = LONE_NAME_TAGS | {"use_mcp_tool"}
-#: Marks around thinking.
+#: Marks around reasoning.
 THINKING = frozenset(
     {
         "think",
@@ -88,7 +87,7 @@ _LABELS = {"|channel": Opening("gemma", preamble="thought\n")}
 THINKING_ENDS = frozenset({"|END_THINKING|", "|end_of_thought|", "|inner_suffix|", "channel|", "|close|think"})
 TURN_ENDS = frozenset({"|end|", "|return|"})
 _ENDS: dict[str, Role] = {**dict.fromkeys(THINKING_ENDS, "think_end"), **dict.fromkeys(TURN_ENDS, "turn_end")}
-#: Marks that only a tool result stands behind.
+#: Marks that begin a tool result.
 RESULTS = frozenset(
     {
         "tool_response",
@@ -110,14 +109,14 @@ RESULTS = frozenset(
         "|observation|",
         "|START_TOOL_RESULT|",
         "start_function_response",
-        # a new turn behind a call: only the caller may open one
+        # a new turn after a call: only the caller may open one
         "|im_start|",
         "|start_header_id|",
         "|start_of_role|",
         "start_of_turn",
     }
 )
-#: Marks of the transport, which mean nothing to a reader.
+#: Marks of the chat template without a meaning here.
 NOISE_TAGS = frozenset(
     {
         "|START_RESPONSE|",
@@ -136,7 +135,7 @@ NOISE_TAGS = frozenset(
         "|role_sep|",
     }
 )
-#: Tokens that end an answer. `<s>` begins one, but it is also how HTML strikes a text out.
+#: Tokens that end an answer. `<s>` begins one, but it is also strikethrough in HTML.
 LAST = frozenset(
     {
         "|im_end|",
@@ -153,10 +152,10 @@ LAST = frozenset(
 )
 FIRST = "s"
 COMMENT = "!--"
-#: Elements that show what a call looks like.
+#: Elements that contain examples.
 EXAMPLES = frozenset({"example", "examples", "sample", "samples"})
 _OTHERS: dict[str, Role] = {**dict.fromkeys(NOISE_TAGS, "noise"), **dict.fromkeys(EXAMPLES, "example")}
-#: Parts of a call in long tags: text where no call was made, unlike other long tags.
+#: Parts of a call written in long tags. Outside a call they are text; other unknown long tags are dropped.
 LONG_PARTS = frozenset({"|open|argument", "|close|argument", "|close|call", "|close|tools"})
 CLOSING_TAGS = frozenset({*OPENINGS, *CALL_TAGS, "tool_call|", "end_function_call"}) | BLOCK_CLOSERS
 
@@ -215,49 +214,49 @@ LINES: dict[str, tuple[Role, Opening | None]] = {
         ("result", None),
     ),
 }
-#: How much of a mark is its own: the bracket of `functools[` belongs to the list of calls.
-_BEHIND = {"functools[": len("functools")}
-#: The mark that a recipient follows at once, on a line of its own: a tool, or everybody. Behind a space it is a prompt.
+#: Length of marks that are longer in the table: the bracket of `functools[` belongs to the list of calls.
+_MARK_LENGTHS = {"functools[": len("functools")}
+#: The mark directly before a recipient on its own line: a tool, or `all`. Before a space it is a shell prompt.
 _TO, _TO_TOOL = ">>>", Opening("functionary", one_call=True)
 _RECIPIENT = re.compile(r">>>([A-Za-z_][\w.-]{0,127}+)\n").match
-_RECIPIENT_BEGUN = re.compile(r">{1,2}+|>>>(?:[A-Za-z_][\w.-]{0,127}+)?").fullmatch
-#: With a nonce, one or two words stand between the mark and the name.
+_RECIPIENT_PARTIAL = re.compile(r">{1,2}+|>>>(?:[A-Za-z_][\w.-]{0,127}+)?").fullmatch
+#: With a nonce, one or two words come between the mark and the name.
 _SIGNED_RECIPIENT = re.compile(r">>>(?!>)(?:\S{1,48}+ ){0,2}+([A-Za-z_][\w.-]{0,127}+)\n").match
-_SIGNED_RECIPIENT_BEGUN = re.compile(r">{1,2}+|>>>(?!>)(?:\S{1,48}+ ){0,2}+\S{0,128}+").fullmatch
+_SIGNED_RECIPIENT_PARTIAL = re.compile(r">{1,2}+|>>>(?!>)(?:\S{1,48}+ ){0,2}+\S{0,128}+").fullmatch
 #: `Action` and the nonce, or a word in its place, up to the colon. `Action Input` is the next line of a call.
 _SIGNED_ACTION = re.compile(
     r"(?:\*\*)?Action(?:\*\*)?[ \t](?!Input\b)(?:(?:mark|nonce)[ \t]?[:=])?+[^\n:]{1,40}+:"
 ).match
-_SIGNED_ACTION_BEGUN = re.compile(
+_SIGNED_ACTION_PARTIAL = re.compile(
     r"(?:\*{1,2}+)?(?:A|Ac|Act|Acti|Actio|Action(?:\*\*?)?(?:[ \t][^\n]{0,60}+)?)?"
 ).fullmatch
-_EVERYBODY = "all"
-#: Info strings of fences that hold calls, and of fences that may.
+_ALL_RECIPIENTS = "all"
+#: Info strings of fences that contain calls, results, or perhaps calls.
 ACTION_FENCES = frozenset({"json action", "action", "tool_call", "tool_calls", "tool_code", "json tool_call", "tool"})
 RESULT_FENCES = frozenset(
     {"json result", "result", "tool_result", "tool_response", "tool_output", "tool_outputs", "output"}
 )
-#: What such a fence puts around its calls.
-_DRESSES = {"tool_code": "print("}
+#: Code around the calls of such a fence.
+_CALL_PREFIXES = {"tool_code": "print("}
 JSON_FENCES = frozenset({"", "json", "jsonc", "json5", "JSON"})
 _FENCE_NAME = re.compile(r"tool[ :]([A-Za-z_][\w.-]{0,127})").fullmatch
-#: What stands between the words of an info string and a nonce, what it is called there, and how it looks.
+#: What separates the words of an info string from a nonce, its labels, its punctuation, and its form.
 _APART = re.compile(r"[\s:=]+").split
 _MARK_NAMES = frozenset({"mark", "nonce"})
 _AROUND_MARK = "\"'“”()[]{}#,.;*"
 _MARK = re.compile(r"[\w-]{1,32}").fullmatch
 
-#: Marks by their first three characters, and by fewer for a text that ends behind them: one look refuses the rest.
+#: Marks by their first three characters, and by fewer for the end of a text, so one lookup rejects most text.
 _LOOK = 3
 _ByFirst = dict[str, list[tuple[str, Role, Opening | None]]]
 
 
 def _by_first(table: dict[str, tuple[Role, Opening | None]]) -> _ByFirst:
-    found: _ByFirst = {}
+    by_first: _ByFirst = {}
     for mark, (role, opening) in table.items():
-        for begun in (mark[:1], mark[:2], mark[:_LOOK]):
-            found.setdefault(begun, []).append((mark, role, opening))
-    return found
+        for prefix in (mark[:1], mark[:2], mark[:_LOOK]):
+            by_first.setdefault(prefix, []).append((mark, role, opening))
+    return by_first
 
 
 _LITERALS_BY_FIRST = _by_first(LITERALS)
@@ -267,33 +266,33 @@ _WORD = re.compile(r"[A-Za-z_$][\w$.:-]{0,199}").match
 _KEY = r"\{\s{0,64}[\"'“”]?([A-Za-z_]{1,16})[\"'“”]?\s{0,16}[:=]"
 _CALL = r"([A-Za-z_][\w.-]{0,127})\("
 _FIRST_KEY = re.compile(_KEY).match
-_KEY_BEGUN = r"\{\s{0,64}(?:[\"'“”]?(?:[A-Za-z_]{1,16}(?:[\"'“”]?\s{0,16})?)?)?"
-_FIRST_KEY_BEGUN = re.compile(_KEY_BEGUN).fullmatch
+_KEY_PARTIAL = r"\{\s{0,64}(?:[\"'“”]?(?:[A-Za-z_]{1,16}(?:[\"'“”]?\s{0,16})?)?)?"
+_FIRST_KEY_PARTIAL = re.compile(_KEY_PARTIAL).fullmatch
 _LIST = re.compile(rf"\[\s{{0,64}}+(?:{_KEY}|{_CALL})").match
-_LIST_BEGUN = re.compile(rf"\[\s{{0,64}}+(?:{_KEY_BEGUN}|(?:[A-Za-z_][\w.-]{{0,127}})?)").fullmatch
+_LIST_PARTIAL = re.compile(rf"\[\s{{0,64}}+(?:{_KEY_PARTIAL}|(?:[A-Za-z_][\w.-]{{0,127}})?)").fullmatch
 _AFTER_NAME = re.compile(r"[\t ]{0,8}(?:\(|\{|\[ARGS\]|:?\s{0,8}(?:\{|<(?=[^|])))").match
-_AFTER_NAME_BEGUN = re.compile(r"[\t ]{0,8}(?:\[(?:A(?:R(?:GS?)?)?)?|:?\s{0,8}<?)?").fullmatch
+_AFTER_NAME_PARTIAL = re.compile(r"[\t ]{0,8}(?:\[(?:A(?:R(?:GS?)?)?)?|:?\s{0,8}<?)?").fullmatch
 _WINDOW = 160
-#: So many different tags are remembered; a text with more is made up.
+#: Maximum number of cached tags; no real text contains this many distinct ones.
 _MAX_MEANINGS = 1024
 
 
 @cache
 def _place(calls: bool) -> Callable[[str, int], re.Match[str] | None]:
-    """Made when it is first needed: the pattern takes some time. `Action ` stands before a nonce."""
+    """Compile the pattern on first use, because it takes time. `Action ` precedes a nonce."""
     return place_finder(LITERALS, (*LINES, "call:", "Action ", "**Action") if calls else LINES, calls)
 
 
 @lru_cache(maxsize=256)
 def _tag_names(tools: frozenset[str]) -> list[str]:
-    """Every name that a mark may have, sorted. Turn after turn has the same tools."""
+    """All names of marks, sorted. Cached, because the tools rarely change."""
     names = {*OPENINGS, *THINKING, *THINKING_ENDS, *TURN_ENDS, *RESULTS, *NOISE_TAGS, *CLOSING_TAGS, *LAST, *tools}
     return sorted({*names, *LONG_PARTS, *EXAMPLES, *NAMESPACES, FIRST, COMMENT, "｜", "/"})
 
 
 @lru_cache(maxsize=256)
 def _line_words(tools: frozenset[str]) -> list[str]:
-    """Every word that may be a mark at the start of a line, sorted."""
+    """All words that may be a mark at the start of a line, sorted."""
     return sorted({*LINES, *tools, "call:"})
 
 
@@ -302,21 +301,74 @@ _BARE_PYTHON = Opening("pythonic", "bare", at_mark=True, one_call=True)
 _BARE_NAME = Opening("name", "bare", at_mark=True, one_call=True)
 
 
+#: What may follow the first character of a mark. A bare object is `{`, a key and its colon; a bare list is `[` and such
+#: an object, or a Python call. Both count only after white space; directly after a call, the scanner itself looks.
+#: `>>>` is a mark only if a name, perhaps after a nonce, ends the line. In a longer row, the last three count.
+_PLACE_KEY = r"\s{0,64}+(?:\Z|[\"'“”]?+(?:\Z|[A-Za-z_]{1,16}+[\"'“”]?+\s{0,16}+(?:\Z|[:=])))"
+_PLACE_RESTS = {
+    "<": r"(?:[/A-Za-z_|｜]|\Z|!(?:--|-?\Z))",
+    "`": r"(?:``|`?\Z)",
+    "{": rf"(?:(?<=\s.)|(?<=\A.)){_PLACE_KEY}",
+    "[": rf"(?:(?<=\s.)|(?<=\A.))\s{{0,64}}+(?:\Z|\{{{_PLACE_KEY}|[A-Za-z_][\w.-]{{0,127}}+(?:\Z|\())",
+    ">": r"(?:>?\Z|>>(?!>)(?:\S{1,48}+ ){0,2}+\S{0,128}+(?:\n|\Z))",
+}
+#: Characters that begin only calls and literal marks.
+_ONLY_CALLS = frozenset("{[>")
+_TILDES = r"~(?:~~|~?\Z)"
+#: A word at the start of a line, followed by arguments. The table decides whether it names a tool.
+_PLACE_CALL = r"[A-Za-z_$][\w$.:-]{0,199}+[\t ]{0,8}+(?:\Z|\(|\{|\[(?:\Z|A)|:?\s{0,8}+(?:\Z|[{<]))"
+_INDENT = r"[ \t\r\u00a0]*+"
+
+
+def _split_first(marks: Iterable[str]) -> dict[str, set[str]]:
+    """The remainders of the marks, by first character."""
+    rests: dict[str, set[str]] = {}
+    for mark in marks:
+        rests.setdefault(mark[0], set()).add(mark[1:])
+    return rests
+
+
+def _rest_pattern(rests: set[str]) -> str:
+    """Pattern of one of these texts, or of its beginning at the end of the text."""
+    if "" in rests:
+        return ""
+    branches = (re.escape(char) + _rest_pattern(tails) for char, tails in sorted(_split_first(rests).items()))
+    return rf"(?:\Z|{'|'.join(branches)})"
+
+
+def place_finder(
+    literals: Iterable[str], words: Iterable[str], calls: bool = True
+) -> Callable[[str, int], re.Match[str] | None]:
+    """Search for the next place where a mark may begin; without `calls`, only marks of other kinds.
+
+    `literals` count anywhere, `words` only at the start of a line. A line break is such a place only if the
+    next line may begin with a mark. False positives are allowed (the table checks again), missed marks are not.
+    """
+    own = {char: rest for char, rest in _PLACE_RESTS.items() if calls or char not in _ONLY_CALLS}
+    marks = [*own.items(), *((char, _rest_pattern(behind)) for char, behind in _split_first(literals).items())]
+    calling = (_PLACE_CALL,) if calls else ()
+    line = "|".join((*(re.escape(char) + rest for char, rest in marks), _TILDES, *calling, _rest_pattern(set(words))))
+    # The pattern begins with a set of characters, so the search is fast between them.
+    firsts = "".join(re.escape(char) for char, _ in marks)
+    each = "|".join(rf"(?<={re.escape(char)}){rest}" for char, rest in marks)
+    return re.compile(rf"[\n{firsts}](?:(?<=\n)(?={_INDENT}(?:{line}))|{each})").search
+
+
 class Marks:
     """The marks that count for one set of tools. `only` limits the table to one dialect."""
 
-    def __init__(self, desk: Desk, only: frozenset[str] | None = None) -> None:
-        self._desk = desk
+    def __init__(self, context: ParseContext, only: frozenset[str] | None = None) -> None:
+        self._context = context
         self._only = only
         self.place = _place(calls=True)
-        self._tools = desk.names
-        self._offered = desk.tools is not None
-        self._nonce = desk.nonce
-        self._meanings: dict[str, tuple[Role, Opening | None] | None] = {}  # the same tags come again and again
+        self._tools = context.names
+        self._offered = context.tools is not None
+        self._nonce = context.nonce
+        self._meanings: dict[str, tuple[Role, Opening | None] | None] = {}  # by tag head
 
     @property
     def idle_place(self) -> Callable[[str, int], re.Match[str] | None]:
-        """The same search where no calls are looked for any more."""
+        """Like `place`, for use after the search for calls was given up: finds only marks of other kinds."""
         return _place(calls=False)
 
     def _counts(self, opening: Opening | None) -> bool:
@@ -325,7 +377,7 @@ class Marks:
     # ---- tags
 
     def tag(self, name: str, closing: bool) -> tuple[Role, Opening | None] | None:
-        """What a tag of this folded name means."""
+        """The meaning of a tag with this folded name."""
         if name.startswith(COMMENT):
             return "comment", None
         if name in THINKING:
@@ -348,20 +400,20 @@ class Marks:
         return (_OTHERS[name], None) if name in _OTHERS else None
 
     def _closer(self, name: str) -> tuple[Role, None] | None:
-        """What a closing tag means."""
+        """The meaning of a closing tag."""
         if name in CLOSING_TAGS or name in self._tools or name == FIRST:
             return "closer", None
         return ("example_end", None) if name in EXAMPLES else None
 
     def meaning(self, head: str) -> tuple[Role, Opening | None] | None:
-        """What a tag means that begins so, its name included."""
+        """The meaning of a tag that begins with `head`, which ends with its name."""
         try:
             return self._meanings[head]
         except KeyError:
-            found = self.tag(*read_head(head))
+            meaning = self.tag(*read_head(head))
             if len(self._meanings) < _MAX_MEANINGS:
-                self._meanings[head] = found
-            return found
+                self._meanings[head] = meaning
+            return meaning
 
     def _opening(self, name: str) -> Opening | None:
         opening = None if name in _TOOLS_FIRST and name in self._tools else OPENINGS.get(name)
@@ -370,12 +422,12 @@ class Marks:
         return opening if self._counts(opening) else None
 
     def may_become_tag(self, name: str) -> bool:
-        """Whether some mark begins with this folded name."""
+        """Whether a mark begins with this folded name."""
         return _is_prefix(name, _tag_names(self._tools))
 
-    def named(self, opening: Opening, tag: Tag) -> Opening:
-        """The opening of a tag with attributes: one that names the call is part of it."""
-        if not opening.stops or opening.at_mark or not TagCalls.name_in(tag):
+    def with_attributes(self, opening: Opening, tag: Tag) -> Opening:
+        """The opening of a tag with attributes. A tag that names the call belongs to the body."""
+        if not opening.stops or opening.at_mark or not call_name(tag):
             return opening
         return Opening(opening.dialect, stops=opening.stops, at_mark=True, one_call=True)
 
@@ -390,123 +442,123 @@ class Marks:
         return self._find(_LITERALS_BY_FIRST, buf, pos, final)
 
     def _find(self, table: _ByFirst, buf: str, pos: int, final: bool) -> tuple[Role, Opening | None, int] | int:
-        """The mark of this table at `pos`, which begins like one of them."""
+        """The mark of this table at `pos`."""
         rest = buf[pos : pos + 24]
-        begun = False
+        is_partial = False
         for mark, role, opening in table[rest[:_LOOK]]:
             if rest.startswith(mark):
-                return (role, opening, _BEHIND.get(mark, len(mark))) if self._counts(opening) else NONE
-            begun = begun or mark.startswith(rest)
-        return MORE if begun and not final else NONE
+                return (role, opening, _MARK_LENGTHS.get(mark, len(mark))) if self._counts(opening) else NONE
+            is_partial = is_partial or mark.startswith(rest)
+        return MORE if is_partial and not final else NONE
 
     def line(self, buf: str, pos: int, final: bool) -> tuple[Role, Opening | None, int] | int:
-        """The mark at the first word of a line: a fixed word, or the name of a tool with arguments behind it."""
-        found = NONE
+        """The mark at the first word of a line: a fixed word, or the name of a tool followed by arguments."""
+        match = NONE
         if buf[pos : pos + _LOOK] in _LINES_BY_FIRST:
-            found = self._find(_LINES_BY_FIRST, buf, pos, final)
-        if found == NONE and self._nonce is not None:
-            found = self._signed_action(buf, pos, final)
-        if found != NONE:
-            return found
+            match = self._find(_LINES_BY_FIRST, buf, pos, final)
+        if match == NONE and self._nonce is not None:
+            match = self._signed_action(buf, pos, final)
+        if match != NONE:
+            return match
         word = None if buf[pos] in "{[" else _WORD(buf, pos)
         if word is None:
             return NONE
         name = word.group()
         if word.end() == len(buf) and not final:
             return MORE if _is_prefix(name.rstrip(":"), _line_words(self._tools)) or name.startswith("call:") else NONE
-        known = name.rstrip(":") in self._tools
-        if not known and not name.startswith("call:"):
+        is_known = name.rstrip(":") in self._tools
+        if not is_known and not name.startswith("call:"):
             return NONE
         window = buf[word.end() : word.end() + 24]
         if _AFTER_NAME(window) is None:
-            begun = _AFTER_NAME_BEGUN(window) is not None and not final and len(window) < 24
-            return MORE if begun else NONE
+            is_partial = _AFTER_NAME_PARTIAL(window) is not None and not final and len(window) < 24
+            return MORE if is_partial else NONE
         return ("open", _BARE_NAME, 0) if self._counts(_BARE_NAME) else NONE
 
     def _signed_action(self, buf: str, pos: int, final: bool) -> tuple[Role, Opening | None, int] | int:
-        """`Action k7q2xm:`, with whatever word stands there: whether it is the nonce is evidence."""
+        """Match `Action k7q2xm:` with any word; whether it is the nonce is evidence."""
         window = buf[pos : pos + _WINDOW]
         action = _SIGNED_ACTION(window)
         if action is not None:
             return ("open", ACTION, action.end()) if self._counts(ACTION) else NONE
-        begun = not final and len(window) < _WINDOW and _SIGNED_ACTION_BEGUN(window) is not None
-        return MORE if begun else NONE
+        is_partial = not final and len(window) < _WINDOW and _SIGNED_ACTION_PARTIAL(window) is not None
+        return MORE if is_partial else NONE
 
     def _recipient(self, buf: str, pos: int, final: bool) -> tuple[Role, Opening | None, int] | int:
-        """`>>>name` and a line break: a call of a tool. What is for everybody is text, without its mark."""
-        signed = self._nonce is not None
-        recipient = (_SIGNED_RECIPIENT if signed else _RECIPIENT)(buf, pos)
+        """Match `>>>name` and a line break: a tool call. For the recipient `all` it is text without the mark."""
+        has_nonce = self._nonce is not None
+        recipient = (_SIGNED_RECIPIENT if has_nonce else _RECIPIENT)(buf, pos)
         if recipient is None:
-            begins = _SIGNED_RECIPIENT_BEGUN if signed else _RECIPIENT_BEGUN
-            begun = not final and begins(buf, pos, pos + _WINDOW) is not None
-            return MORE if begun and len(buf) - pos < _WINDOW else NONE
-        known = self._desk.knows(recipient[1])
-        if known is not True and recipient[1] == _EVERYBODY:
+            begins = _SIGNED_RECIPIENT_PARTIAL if has_nonce else _RECIPIENT_PARTIAL
+            is_partial = not final and begins(buf, pos, pos + _WINDOW) is not None
+            return MORE if is_partial and len(buf) - pos < _WINDOW else NONE
+        is_known = self._context.knows(recipient[1])
+        if is_known is not True and recipient[1] == _ALL_RECIPIENTS:
             return "noise", None, recipient.end() - pos
-        return NONE if known is False or not self._counts(_TO_TOOL) else ("open", _TO_TOOL, len(_TO))
+        return NONE if is_known is False or not self._counts(_TO_TOOL) else ("open", _TO_TOOL, len(_TO))
 
     # ---- fences
 
     def is_result(self, info: str) -> bool:
-        """Whether a code fence with this info string holds a tool result."""
+        """Whether a code fence with this info string contains a tool result."""
         return _fold_info(self._unsigned(info)) in RESULT_FENCES
 
     def _unsigned(self, info: str) -> str:
-        """The info string without the nonce, or without the word that stands where the nonce of a call should."""
-        nonce = self._desk.nonce
+        """The info string without the nonce, or without a word in its place."""
+        nonce = self._context.nonce
         if nonce is None:
             return info
         words, mark = _signed(info)
         if mark == nonce:
             return words
-        # One that was miscopied is a call without the nonce, as it is in a tag, and no block of some other language.
+        # With a miscopied nonce it is a call without the nonce, as in a tag, not a block in another language.
         miscopied = _MARK(mark) is not None and _fold_info(words) in ACTION_FENCES and _FENCE_NAME(info) is None
         return words if miscopied else info
 
     def fence(self, info: str, marks: str) -> Opening | None:
-        """What a code fence of these marks with this info string opens."""
+        """The opening of a code fence with this info string."""
         opening = _fence_opening(self._unsigned(info), marks)
         return opening if self._counts(opening) else None
 
     # ---- bare calls
 
     def bare(self, buf: str, pos: int, final: bool) -> Opening | int:
-        """Whether the bracket at `pos` may begin a bare call."""
-        found = (self._bare_list if buf[pos] == "[" else self._bare_object)(buf, pos, final)
-        return found if isinstance(found, int) or self._counts(found) else NONE
+        """The opening of the bare call that may begin at `pos`."""
+        match = (self._bare_list if buf[pos] == "[" else self._bare_object)(buf, pos, final)
+        return match if isinstance(match, int) or self._counts(match) else NONE
 
     def _bare_object(self, buf: str, pos: int, final: bool) -> Opening | int:
         key = _FIRST_KEY(buf, pos, pos + _WINDOW)
         if key is None:
-            return MORE if not final and len(buf) - pos < _WINDOW and _FIRST_KEY_BEGUN(buf, pos) else NONE
+            return MORE if not final and len(buf) - pos < _WINDOW and _FIRST_KEY_PARTIAL(buf, pos) else NONE
         return _BARE_JSON if key[1] in ROLES else NONE
 
     def _bare_list(self, buf: str, pos: int, final: bool) -> Opening | int:
         first = _LIST(buf, pos, pos + _WINDOW)
         if first is None:
-            return MORE if not final and len(buf) - pos < _WINDOW and _LIST_BEGUN(buf, pos) else NONE
+            return MORE if not final and len(buf) - pos < _WINDOW and _LIST_PARTIAL(buf, pos) else NONE
         if first[1] is not None:
             return _BARE_JSON if first[1] in ROLES else NONE
         return NONE if self._offered and first[2] not in self._tools else _BARE_PYTHON
 
     # ---- readers
 
-    def reader(self, opening: Opening, desk: Desk, evidence: Evidence) -> Reader:
-        """A reader for what the mark opens."""
+    def reader(self, opening: Opening, context: ParseContext, evidence: Evidence) -> Reader:
+        """Create the reader of the block."""
         if opening is CHANNEL:
-            return ChannelReader(desk, evidence)
+            return ChannelReader(context, evidence)
         if opening is ACTION:
-            return ReactReader(desk, evidence)
-        return Block(opening, desk, evidence)
+            return ReactReader(context, evidence)
+        return BlockReader(opening, context, evidence)
 
 
 def _fold_info(info: str) -> str:
-    """An info string in one spelling: `JSON  Action` says what `json action` says."""
+    """Fold an info string: `JSON  Action` is `json action`."""
     return " ".join(info.lower().split())
 
 
 def _signed(info: str) -> tuple[str, str]:
-    """The words of an info string and what stands behind them, in whatever dress: `k7`, `"k7"`, `:k7`, `mark=k7`."""
+    """The words of an info string and the nonce after them: `k7`, `"k7"`, `:k7`, `mark=k7`."""
     *words, last = _APART(info)
     if words and words[-1].lower() in _MARK_NAMES:
         words.pop()
@@ -517,14 +569,14 @@ def _signed(info: str) -> tuple[str, str]:
 def _fence_opening(info: str, marks: str) -> Opening | None:
     folded = _fold_info(info)
     if folded in ACTION_FENCES:
-        return Opening("action", stops=(marks,), dress=_DRESSES.get(folded, ""))
+        return Opening("action", stops=(marks,), call_prefix=_CALL_PREFIXES.get(folded, ""))
     if info in JSON_FENCES:
         return Opening("json_fence", "weak", stops=(marks,))
-    named = _FENCE_NAME(info)
-    return None if named is None else Opening("action", stops=(marks,), name=named.group(1))
+    name = _FENCE_NAME(info)
+    return None if name is None else Opening("action", stops=(marks,), name=name.group(1))
 
 
 def _is_prefix(text: str, words: list[str]) -> bool:
-    """Whether some word begins with `text`; `words` is sorted."""
+    """Whether a word begins with `text`; `words` is sorted."""
     at = bisect_left(words, text)
     return at < len(words) and words[at].startswith(text)

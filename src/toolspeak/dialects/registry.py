@@ -1,7 +1,7 @@
-"""The dialects by name: which marks they are read by, and how their calls and results are written.
+"""Dialect registry: one row per dialect, with its openings and how to render calls and results.
 
-One row a dialect. `accepts` names the openings of `marks` that belong to it; `style` is a function of
-`styles` that writes the body.
+`accepts` lists names of `openings` that belong to the dialect; `style` is the function of `rendering` that writes a
+call.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from .rendering import Style
 
 
 class Dialect(msgspec.Struct, frozen=True):
-    """How calls look in text."""
+    """A dialect: how calls look in text."""
 
     name: str
     accepts: frozenset[str]
@@ -27,7 +27,7 @@ class Dialect(msgspec.Struct, frozen=True):
     after: str = ""
     #: Around one result.
     result: tuple[str, str] = ("<tool_response>\n", "\n</tool_response>")
-    #: Whose models speak it.
+    #: Model families that use it.
     families: str = ""
 
 
@@ -45,7 +45,7 @@ def _row(
 _FENCE_RESULT = ("```json result\n", "\n```")
 _OBSERVATION = ("Observation: ", "")
 
-#: Every dialect that can be asked for. Many more variants are read; see `marks`.
+#: All dialects that can be selected. Many more variants are parsed; see `openings`.
 DIALECTS: dict[str, Dialect] = {
     row.name: row
     for row in (
@@ -143,7 +143,7 @@ DIALECTS: dict[str, Dialect] = {
         _row(
             "internlm",
             "internlm",
-            styles.between("<|action_start|>", "<|action_end|>", arguments="parameters", behind="<|plugin|>"),
+            styles.between("<|action_start|>", "<|action_end|>", arguments="parameters", after_opener="<|plugin|>"),
             families="InternLM 2 and 3",
         ),
         _row(
@@ -174,14 +174,14 @@ DIALECTS: dict[str, Dialect] = {
 
 def dialect(name: str) -> Dialect:
     """The dialect of that name."""
-    found = DIALECTS.get(name)
-    if found is None:
+    row = DIALECTS.get(name)
+    if row is None:
         raise UnknownDialectError(f"unknown dialect `{name}`", hint=f"use auto or one of {', '.join(DIALECTS)}")
-    return found
+    return row
 
 
 def marks_of(name: str) -> frozenset[str] | None:
-    """The openings that count when this dialect is asked for; None for all."""
+    """The openings that count for this dialect; None for all."""
     return None if name == "auto" else dialect(name).accepts
 
 
@@ -193,6 +193,6 @@ def render_calls(name: str, calls: Sequence[ToolCall], nonce: str | None = None)
 
 
 def render_result(name: str, result: ToolResult, nonce: str | None = None) -> str:
-    """A result as the model will read it. The nonce tells it from a result that some text only imitates."""
+    """A result as the model will read it. The nonce distinguishes it from an imitation in some text."""
     before, after = dialect(name).result
     return styles.with_nonce(before, nonce) + result.content + after

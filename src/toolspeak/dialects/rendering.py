@@ -1,8 +1,7 @@
-"""The ways to write calls, one function each: what `table` builds its rows from.
+"""Render calls as text, one function per style; `registry` assigns a style to each dialect.
 
-A style takes the calls of a turn and, if marks must carry one, the nonce. Text that could be taken for
-markup is escaped, and a call whose keys do not fit the grammar is written with JSON arguments, so that
-reading gives back what was written.
+A style takes the calls of a turn and the nonce, if there is one. Text that could be mistaken for markup is escaped, and
+a call whose keys do not fit the grammar gets JSON arguments, so parsing returns exactly what was rendered.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ Style: TypeAlias = Callable[[Sequence[ToolCall], str | None], str]
 
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*").fullmatch
 _TAG_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*").fullmatch
-#: Tags that mean something else than a tool or a parameter of that name.
+#: Tags with another meaning than a tool or a parameter of that name.
 _MARKS = frozenset({*OPENINGS, *THINKING, *NAME_TAGS, *PARAMETER_TAGS})
 _PARTS = PARAMETER_TAGS | CONTAINER_TAGS | CALL_TAGS | {"arg_key", "arg_value"}
 #: Tags for all arguments together, the usual one first.
@@ -29,7 +28,7 @@ _GEMMA_QUOTE = '<|"|>'
 
 
 def with_nonce(mark: str, nonce: str | None) -> str:
-    """The mark with the nonce in it: as an attribute of a tag or an info string, otherwise right behind it."""
+    """The mark with the nonce: as an attribute of a tag or an info string, otherwise directly after it."""
     if nonce is None or not mark:
         return mark
     head, newline, _ = mark.partition("\n")
@@ -121,18 +120,20 @@ def gigachat(calls: Sequence[ToolCall], nonce: str | None) -> str:
     return "".join(mark + _json(call) for call in calls)
 
 
-def between(opener: str, closer: str, name: str = "name", arguments: str = "arguments", behind: str = "") -> Style:
-    """Marks around each JSON object; `behind` stands between the first one, which may carry a nonce, and the object."""
+def between(
+    opener: str, closer: str, name: str = "name", arguments: str = "arguments", after_opener: str = ""
+) -> Style:
+    """Marks around each JSON object; `after_opener` follows the opening mark and its nonce."""
 
     def style(calls: Sequence[ToolCall], nonce: str | None) -> str:
-        mark = with_nonce(opener, nonce) + behind
+        mark = with_nonce(opener, nonce) + after_opener
         return "\n".join(f"{mark}{_json(call, name, arguments)}{closer}" for call in calls)
 
     return style
 
 
 def phi(calls: Sequence[ToolCall], nonce: str | None) -> str:
-    """`functools[...]`; the word takes no nonce, so with one a fence carries it."""
+    """`functools[...]`; a nonce needs a fence, because the word cannot carry it."""
     body = json_list(calls, None)
     return f"functools{body}" if nonce is None else _fence(body, "tool_call", nonce)
 
@@ -180,7 +181,7 @@ def harmony(calls: Sequence[ToolCall], nonce: str | None) -> str:
 
 
 def recipients(calls: Sequence[ToolCall], nonce: str | None) -> str:
-    """`>>>name` on a line of its own, then its JSON. A nonce stands between the mark and the name."""
+    """`>>>name` on its own line, then its JSON. A nonce comes between the mark and the name."""
     mark = f">>>{nonce} " if nonce is not None else ">>>"
     return "".join(f"{mark}{call.name}\n{to_json(call.arguments)}" for call in calls)
 
@@ -227,7 +228,7 @@ def python_lines(calls: Sequence[ToolCall], nonce: str | None) -> str:
 
 
 def pythonic(calls: Sequence[ToolCall], nonce: str | None) -> str:
-    """A bare list of calls; it has no mark for a nonce, so with one a fence carries it."""
+    """A bare list of calls; a nonce needs a fence, because there is no mark to carry it."""
     body = python_list(calls, None)
     return body if nonce is None else _fence(body, "tool_code", nonce)
 
@@ -248,7 +249,7 @@ def functiongemma(calls: Sequence[ToolCall], nonce: str | None) -> str:
 
 
 def _raw_quoted(call: ToolCall, quote: str) -> str:
-    """The arguments with raw quotes around their texts; as JSON when a text holds the quote itself."""
+    """The arguments with raw quotes around strings; as JSON if a string contains the quote."""
     return _quoted(call.arguments, quote) if _fits_quotes(call.arguments, quote) else to_json(call.arguments)
 
 
@@ -278,18 +279,18 @@ def _escaped(text: str) -> str:
 
 
 def _text(value: JSONValue) -> str:
-    """What stands between the tags: text as it is, everything else as JSON."""
+    """The content of a tag: text as it is, everything else as JSON."""
     return _escaped(value if isinstance(value, str) else to_json(value))
 
 
 def _inline(value: JSONValue) -> str:
-    """The same on the line of the tags; text that begins with a line break gets lines of its own."""
+    """The same on the line of the tags; text that begins with a line break gets its own lines."""
     text = _text(value)
     return f"\n{text}\n" if text.startswith("\n") else text
 
 
 def _fits_tags(call: ToolCall) -> bool:
-    """Whether every key can stand in a tag."""
+    """Whether every key can be written in a tag."""
     return all(_TAG_KEY(key) for key in call.arguments)
 
 
@@ -360,19 +361,19 @@ def tool_use(calls: Sequence[ToolCall], nonce: str | None) -> str:
 
 
 def _contained(call: ToolCall) -> str:
-    """All arguments in a tag that none of them is called like; without one where all such names are taken."""
+    """All arguments in a tag whose name differs from theirs; without a tag if all such names are taken."""
     tag = next((name for name in _CONTAINERS if name not in call.arguments), "")
     json = to_json(call.arguments)
     return f"<{tag}>{json}</{tag}>" if tag else json
 
 
 def tool_tag(calls: Sequence[ToolCall], nonce: str | None) -> str:
-    """A tag named like the tool around tags named like the parameters."""
+    """A tag named like the tool around tags named like its parameters."""
     return "\n".join(_tool_element(call, nonce) for call in calls)
 
 
 def _tool_element(call: ToolCall, nonce: str | None) -> str:
-    """A tool whose name is a mark of its own is named by an attribute instead."""
+    """Name a tool by an attribute if its name is also a mark."""
     if call.name in _MARKS:
         return functionary([call], nonce)
     return f"{with_nonce(f'<{call.name}>', nonce)}\n{_children(call)}</{call.name}>"

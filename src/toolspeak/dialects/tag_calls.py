@@ -1,17 +1,20 @@
 """Calls written as tags: Qwen-Coder, invoke, DSML, GLM pairs, tags named like the tool.
 
-One reader for all of them: `tag_names` says which tags carry a call, a parameter or nothing. Here is read what comes
-first: the tag that opens the call, its name, and whether this is a call or a mention of one; the rest is
-`tag_parameters`.
+Reads the tag that opens the call and its name, and decides whether this is a call or a mere mention of one. The
+parameters that follow are read by `TagParameters`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+from ..core.json_repair.containers import MAX_SIZE
 from ..core.json_repair.lookahead import LOOKAHEAD
 from ..core.parsing.call_builder import CallBuilder
+from ..core.parsing.fast_paths import FastPath
 from ..core.parsing.tags import MORE, Tag, lex_name, lex_tag
 from ..core.types import Note
-from .bodies import Context, arguments_ahead
+from .bodies import BlockContext, Body, arguments_ahead
 from .tag_names import (
     BLOCK_TAGS,
     CALL_TAGS,
@@ -21,58 +24,96 @@ from .tag_names import (
     NAME_TAGS,
     PARAMETER_TAGS,
 )
-from .tag_parameters import TagParameters
+from .tag_parameters import TagParameters, call_name, skip_blank
 from .values import body_of, has_structure, value_of
 
-#: How much text without structure may stand between two tags named like a tool.
+#: Longer text without structure after a tag named like a tool is prose.
 MAX_MENTION = 2048
 _SENTENCE_ENDS = (".", "!", "?", ":", "。")
 
 
-class TagCalls(TagParameters):
-    """One call in tags. The reader starts at its opening tag, or behind its name when `builder` is given."""
+class TagCalls(Body):
+    """One call in tags. Starts at its opening tag, or after its name if a `builder` is passed."""
 
-    def __init__(self, context: Context, builder: CallBuilder | None = None, lone: bool = False) -> None:
-        super().__init__(context, builder or context.builder(), builder is None or context.evidence.wrapper == "strong")
-        self._lone = lone  # no block stands around the call
-        self._text: list[str] = []  # a body that is held as a whole
-        self._held = 0
-        self._spoken = False  # a space and a word stand behind the tag, as in a sentence that mentions it
-        if builder is None:
-            self._phase = self._open
-        else:
+    def __init__(self, block: BlockContext, builder: CallBuilder | None = None, lone: bool = False) -> None:
+        super().__init__(block)
+        self._builder = builder or block.builder()
+        closes = builder is None or block.evidence.wrapper == "strong"
+        self._parameters = TagParameters(block, self._builder, closes)
+        self._place = self._parameters.place
+        self._lone = lone  # no block surrounds the call
+        self._text: list[str] = []  # a body that is stored as a whole
+        self._text_size = 0
+        self._like_prose = False  # a space and a word follow the tag, as in a sentence that mentions it
+        self._phase: Callable[[str, int, bool], int] = self._open
+        if builder is not None:
+            self._phase = self._read_parameters
             self._place.pairs = True
-            self._place.markup = not self._closes
+            self._place.markup = not closes
+
+    def feed(self, buf: str, pos: int, final: bool) -> int:
+        parameters = self._parameters
+        room = MAX_SIZE + 1 - parameters.size
+        if len(buf) - pos > room:  # give up at the same place however the text is split
+            buf, final = buf[: pos + room], False
+        context = self.block.context
+        calls_before = context.calls_seen  # stop after the JSON of a call: its closers are read by the next `feed`
+        while pos < len(buf) and self.state == "open" and context.calls_seen == calls_before and not self.block.vain:
+            new = self._phase(buf, pos, final)
+            if new == MORE:
+                break
+            parameters.size += new - pos
+            pos = new
+            if parameters.size > MAX_SIZE:
+                self._fail(pos, "too_large")
+        self._builder.tokens(())
+        return pos
+
+    def fast_path(self) -> FastPath | None:
+        return self._parameters.fast_path()
 
     def finish(self) -> None:
-        if self._arguments is not None and self._arguments.state == "done":
+        parameters = self._parameters
+        if parameters.has_json:
+            self.state = parameters.finish_json()
+        elif self._phase == self._read_parameters and parameters.may_end:
+            parameters.end()
             self.state = "done"
-            return
-        if self._arguments is not None:
-            self._arguments.finish()
-        elif not self._closes and self._phase == self._between and self._began:
-            self._end()
-            return
-        elif self._spoken and not has_structure("".join(self._text)):
-            self._builder.fail("not_a_call")
         else:
-            self._builder.cut()
+            if self._like_prose and not has_structure("".join(self._text)):
+                self._builder.fail("not_a_call")
+            else:
+                self._builder.cut()
+            self.state = "failed"
+
+    def _fail(self, pos: int, reason: str = "not_a_call") -> int:
+        self._builder.fail(reason)
         self.state = "failed"
+        return pos
+
+    def _read_parameters(self, buf: str, pos: int, final: bool) -> int:
+        new = self._parameters.step(buf, pos, final)
+        self.state = self._parameters.state
+        return new
+
+    def _end(self, missing: bool = False) -> None:
+        self._parameters.end(missing)
+        self.state = "done"
 
     # ---- the opening tag
 
     def _open(self, buf: str, pos: int, final: bool) -> int:
         tag = lex_tag(buf, pos, final)
-        assert not isinstance(tag, int)  # the block has seen it whole
+        assert not isinstance(tag, int)  # the block has read it already
         self._place.own = tag.name
         self._place.prefixed = "DSML" in buf[pos : tag.end]
-        self._bracket_due = buf[tag.end - 1] != ">"
-        name = self.name_in(tag)
+        self._parameters.bracket_due = buf[tag.end - 1] != ">"
+        name = call_name(tag)
         if name:
             self._take(name, hold=tag.kind != "self")
-        elif self._names(tag):
+        elif self._contains_name(tag):
             self._phase = self._name_text
-        elif self.context.desk.knows(tag.name) or not self._is_reserved(tag):
+        elif self.block.context.knows(tag.name) or not self._is_reserved(tag):
             self._take_tag(tag)
         elif tag.name in NAME_TAGS:
             self._phase = self._name_text
@@ -83,40 +124,41 @@ class TagCalls(TagParameters):
             self._end()
         return tag.end
 
-    def _take_attributes(self, tag: Tag, named: bool) -> None:
-        """A tag without a body: what does not name the call is an argument."""
+    def _take_attributes(self, tag: Tag, has_name: bool) -> None:
+        """Read the attributes of a self-closing tag as arguments, except the one that names the call."""
         for key, text in tag.attributes.items():
-            if not (named and key in NAME_ATTRIBUTES):
-                self._values[key] = value_of(text, self._place.schema, key, "", True, self._place.allowance)
+            if not (has_name and key in NAME_ATTRIBUTES):
+                value = value_of(text, self._place.schema, key, "", True, self._place.allowance)
+                self._parameters.values[key] = value
 
-    def _names(self, tag: Tag) -> bool:
-        """Whether the tag can only hold the name: in a block it does, whatever the tools are called."""
+    def _contains_name(self, tag: Tag) -> bool:
+        """Whether the tag must contain the name of the call: true in a block, even if a tool is named like the tag."""
         return tag.name in LONE_NAME_TAGS and tag.kind == "open" and not (self._lone or tag.attributes)
 
     @staticmethod
     def _is_reserved(tag: Tag) -> bool:
-        """Whether a tag cannot be named like a tool unless a tool of that name is on offer."""
+        """Whether the tag is reserved: its name is that of a tool only if such a tool is offered."""
         reserved = tag.name in NAME_TAGS or tag.name in CALL_TAGS or tag.name in PARAMETER_TAGS
         return reserved or tag.kind == "close"
 
     def _take(self, name: str, hold: bool = False) -> None:
-        """The name is known. Behind an opening tag the call is held until its body shows that it is no mention."""
-        self._phase = self._proof if hold else self._between
+        """Take the name. After an opening tag the call is held until its body shows that it is not a mention."""
+        self._phase = self._proof if hold else self._read_parameters
         if not self._builder.take_name(name, hold=hold):
             self.state = "failed" if self._builder.stops_region else self.state
-            self.context.vain = True
-        self._place.schema = self.context.desk.schema(name)
+            self.block.vain = True
+        self._place.schema = self.block.context.schema(name)
 
     def _take_tag(self, tag: Tag) -> None:
-        """The tag is named like the tool. Until its body shows structure it may be a mere mention."""
+        """Take a tag named like the tool. Until its body shows structure it may be a mere mention."""
         self._place.markup = True
-        self._place.schema = self.context.desk.schema(tag.name)
+        self._place.schema = self.block.context.schema(tag.name)
         self._phase = self._first
         if not self._builder.take_name(tag.name, hold=tag.kind != "self"):
             self.state = "failed"
 
     def _name_text(self, buf: str, pos: int, final: bool) -> int:
-        """`<tool_name>NAME</tool_name>`."""
+        """Read `<tool_name>NAME</tool_name>`."""
         end = buf.find("<", pos, pos + LOOKAHEAD)
         if end < 0:
             return MORE if len(buf) - pos < LOOKAHEAD else self._fail(pos)
@@ -129,30 +171,34 @@ class TagCalls(TagParameters):
         closed = tag.kind == "close"
         if closed and tag.name != self._place.own:
             self._builder.note(Note("wrong_close_tag", tag.name[:64]))
-        self._apart = closed
-        self._closes = self._closes and not (closed and self._lone)
-        self._take(name, hold=closed and self._lone)
-        self._phase = self._next_part if closed and self._lone else self._phase
+        alone = closed and self._lone
+        self._parameters.name_is_separate = closed
+        self._parameters.closes = self._parameters.closes and not alone
+        self._take(name, hold=alone)
+        self._phase = self._next_part if alone else self._phase
         return tag.end if closed else end
 
     def _next_part(self, buf: str, pos: int, final: bool) -> int:
-        """Behind a name in a tag of its own that no block stands around: the arguments in tags, or a mere element."""
-        at = self._blank(buf, pos, final)
+        """After a name tag that no block surrounds: arguments in tags, or else this was an ordinary element."""
+        at = skip_blank(buf, pos, final)
         if at == MORE or (at == len(buf) and at - pos < LOOKAHEAD):
             return MORE
         tag = lex_tag(buf, at, final) if at - pos < LOOKAHEAD and buf[at] == "<" else None
         if tag == MORE:
             return MORE
-        named = isinstance(tag, Tag) and tag.name in PARAMETER_TAGS and bool(tag.value or tag.attributes)
-        if not (named or (isinstance(tag, Tag) and tag.name in CONTAINER_TAGS and tag.kind == "open")):
+        is_parameter = isinstance(tag, Tag) and tag.name in PARAMETER_TAGS and bool(tag.value or tag.attributes)
+        if not (is_parameter or (isinstance(tag, Tag) and tag.name in CONTAINER_TAGS and tag.kind == "open")):
             return self._fail(pos)
+        return self._go_live(at)
+
+    def _go_live(self, at: int) -> int:
         self._builder.go_live()
-        self._phase = self._between
+        self._phase = self._read_parameters
         return at
 
     def _proof(self, buf: str, pos: int, final: bool) -> int:
-        """The first visible character behind the opening tag: a tag or JSON, or else this was a mention in prose."""
-        at = self._blank(buf, pos, final)
+        """Read on to the first visible character after the opening tag: a tag or JSON, or this was a mention."""
+        at = skip_blank(buf, pos, final)
         if at - pos >= LOOKAHEAD:
             return self._fail(pos)
         if at == MORE or at == len(buf):
@@ -160,51 +206,45 @@ class TagCalls(TagParameters):
         ahead = buf[at] in "<`" or arguments_ahead(buf, at)
         if ahead is None:
             return MORE
-        if not ahead:
-            return self._fail(pos)
-        self._builder.go_live()
-        self._phase = self._between
-        return at
+        return self._go_live(at) if ahead else self._fail(pos)
 
-    # ---- a body that is held as a whole
+    # ---- a body that is stored as a whole
 
     def _first(self, buf: str, pos: int, final: bool) -> int:
-        """Right behind a tag named like a tool: its body is JSON, known parameters, or something to hold."""
-        at = self._blank(buf, pos, final)
+        """After a tag named like a tool: the body is JSON, known parameters, or text to store."""
+        at = skip_blank(buf, pos, final)
         if at - pos >= LOOKAHEAD:
             self._phase = self._body
             return pos
         if at == MORE or at == len(buf):
             return MORE
         if buf[at] == "{":
-            self._phase = self._between
+            self._phase = self._read_parameters
             return at
-        self._spoken = at > pos and buf[at].isalpha() and not buf[pos:at].strip(" ")
-        if self._spoken and not self.context.evidence.line_start:
+        self._like_prose = at > pos and buf[at].isalpha() and not buf[pos:at].strip(" ")
+        if self._like_prose and not self.block.evidence.line_start:
             return self._fail(pos)
         if buf[at] == "<" and self._place.schema.names:
             name, closing, end = lex_name(buf, at)
             if end == len(buf) and not final:
                 return MORE
-            if self._place.schema.knows(name) and not closing:
-                self._builder.go_live()
-                self._phase = self._between
-                return at
+            if self._place.schema.declares(name) and not closing:
+                return self._go_live(at)
         self._phase = self._body
         return pos
 
     def _body(self, buf: str, pos: int, final: bool) -> int:
-        """Everything up to the closing tag."""
+        """Store everything up to the closing tag."""
         at = buf.find("<", pos)
         if at != pos:
-            return self._keep(buf, pos, len(buf) if at < 0 else at)
+            return self._store(buf, pos, len(buf) if at < 0 else at)
         name, closing, end = lex_name(buf, at)
         if end == len(buf) and not final:
             return MORE
         if not closing and name in BLOCK_TAGS:
             return self._fail(at)  # a call of another kind begins: this was only a mention
         if not closing or name != self._place.own:
-            return self._keep(buf, pos, at + 1)
+            return self._store(buf, pos, at + 1)
         tag = lex_tag(buf, at, final)
         if tag == MORE:
             return MORE
@@ -215,26 +255,26 @@ class TagCalls(TagParameters):
 
     def _end_body(self, end: int, missing: bool = False) -> int:
         body = "".join(self._text)
-        said = self._spoken and body.rstrip().endswith(_SENTENCE_ENDS)
+        is_sentence = self._like_prose and body.rstrip().endswith(_SENTENCE_ENDS)
         place = self._place
-        alone = self.context.evidence.line_start and not said
+        alone = self.block.evidence.line_start and not is_sentence
         repairs: list[Note] = []
         arguments = body_of(body, place.schema, alone, place.allowance, repairs)
         if arguments is None:
             return self._fail(end, "no_arguments")
         self._builder.note(*repairs)
         if not arguments and body.strip():
-            self._builder.note(Note("stray_text", "the text in the tag is no argument of the tool"))
-        self._values = arguments
+            self._builder.note(Note("stray_text", "the text in the tag is not an argument of the tool"))
+        self._parameters.values = arguments
         self._end(missing)
         return end
 
-    def _keep(self, buf: str, pos: int, end: int) -> int:
-        """Hold text of the body. Text that shows no structure is held only for a while: it may be prose."""
-        if self._held <= MAX_MENTION:
-            end = min(end, pos + MAX_MENTION + 1 - self._held)
+    def _store(self, buf: str, pos: int, end: int) -> int:
+        """Store text of the body. Text without structure is stored up to a limit: it may be prose."""
+        if self._text_size <= MAX_MENTION:
+            end = min(end, pos + MAX_MENTION + 1 - self._text_size)
         self._text.append(buf[pos:end])
-        self._held += end - pos
-        if self._held == MAX_MENTION + 1 and not has_structure("".join(self._text)):
+        self._text_size += end - pos
+        if self._text_size == MAX_MENTION + 1 and not has_structure("".join(self._text)):
             return self._fail(end)
         return end

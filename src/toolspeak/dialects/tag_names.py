@@ -1,4 +1,4 @@
-"""What the tags of calls are called. Folded names, see `core.reading.markup`. Only data."""
+"""Folded names of the tags in calls (see `core.parsing.tags`). Only data."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ CALL_TAGS = frozenset({"function", "invoke", "call", "tool"})
 NAME_ATTRIBUTES = ("name", "tool", "function")
 #: Tags whose text is the name of the call.
 NAME_TAGS = frozenset({"tool_name", "name", "function_name", "function", "tool"})
-#: Of those, the ones that say so themselves: they need no marks around them if arguments follow in tags.
+#: Name tags that need no surrounding marks if arguments follow in tags.
 LONE_NAME_TAGS = frozenset({"tool_name", "function_name", "name"})
-#: Tags inside a block that say something about the call which nobody needs.
+#: Tags with metadata of a call, which is ignored.
 META_TAGS = frozenset({"server_name", "id", "call_id", "tool_call_id", "type"})
 #: Tags that carry a parameter, with the attributes that may name it.
 PARAMETER_TAGS = frozenset({"parameter", "param", "argument", "arg"})
 KEY_ATTRIBUTES = ("name", "key")
-#: Tags around all parameters: they mean nothing themselves.
+#: Tags around all parameters, without a meaning of their own.
 CONTAINER_TAGS = frozenset({"parameters", "arguments", "args", "tool_input", "input", "params", "tool_sep"})
 #: Tags around calls.
 BLOCK_TAGS = frozenset(
     {"tool_call", "tool_calls", "function_call", "function_calls", "toolcall", "tool-call", "tool_use"}
 )
-#: Tags that end a call when they close, whatever opened it.
+#: Tags whose closing tag ends a call, whatever opened it.
 CALL_ENDS = CALL_TAGS | BLOCK_TAGS
 #: MiniMax M3 puts this before every tag.
 NOISE = "]<]minimax[>["

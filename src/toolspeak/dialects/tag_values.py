@@ -1,8 +1,8 @@
-"""The text between two tags, on its way to being an argument.
+"""Values between two tags.
 
-A value that the schema wants as a string flows out as it comes; every other value is held until its tag
-closes and then read as a whole. Wrong and missing closers end a value where another tag makes clear that it
-is over. A call that is quoted in a value is part of it: its tags are counted, so that its closers are its own.
+A value that the schema declares as a string is streamed; every other value is held until its tag closes and then read
+as a whole. Wrong and missing closing tags end a value where another tag shows that it is complete. A call quoted in a
+value is part of it: its tags are counted, so its closing tags do not end the value.
 """
 
 from __future__ import annotations
@@ -10,29 +10,125 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable
-from typing import ClassVar
+from functools import cache
+from typing import ClassVar, Literal
 
 import msgspec
 
 from ..core.events import CallArgs
 from ..core.json_repair.containers import Allowance
 from ..core.json_repair.literals import escape_text
-from ..core.json_repair.lookahead import LOOKAHEAD
-from ..core.json_repair.strings import first_at
+from ..core.json_repair.lookahead import LOOKAHEAD, match_start
 from ..core.json_repair.tokens import END_STRING, KEY, OBJECT, PART, STRING
 from ..core.parsing.call_builder import CallBuilder
-from ..core.parsing.fast_paths import MarkupRun, Run
-from ..core.parsing.tags import MORE, Tag, lex_name, lex_tag, unescape
-from ..core.schema.arguments import ArgumentSchema
+from ..core.parsing.fast_paths import FastPath, MarkupFastPath, Search
+from ..core.parsing.tags import MORE, NAMESPACES, Tag, fold_name, lex_name, lex_tag, unescape
+from ..core.schema.argument_schema import ArgumentSchema
 from ..core.types import JSONValue, Note
 from .bodies import Steps
 from .tag_names import CALL_ENDS, CALL_TAGS, CDATA, CDATA_END, NOISE, PARAMETER_TAGS
-from .tag_stops import Stops
 from .values import value_of
 
-#: The value is over here.
+#: Result of a step: the value ends here.
 _ENDED = -2
 _ENTITY = Note("entity")
+
+
+#: Other tags have no meaning in a value, unless they close it.
+_MEANINGFUL = PARAMETER_TAGS | CALL_ENDS | {"arg_key"}
+_PREFIXES = frozenset(prefix for prefix in NAMESPACES if prefix[0] != "|")
+#: Prefixes of such names.
+_BEGINNINGS = frozenset(name[:size] for name in _MEANINGFUL | _PREFIXES for size in range(1, len(name) + 1))
+
+#: Characters that end a name. They are only looked at: a match at the end of the text needs more text.
+_NO_NAME = r"\s<>=/\"'“”{}()\[\],"
+_NAME_END = f"(?=[{_NO_NAME}])"
+#: A call tag without a name is a mere mention.
+_CALL_END = rf"(?!\s{{0,16}}+>){_NAME_END}"
+_SPELLINGS = {"_": "[_▁]"}
+
+
+def _name_pattern(follows: dict[str, str]) -> str:
+    """Pattern of these names, each with what must follow it, and of their prefixes at the end of the text."""
+    if follows.get("") == "":
+        return ""
+    branches = [r"\Z", *([follows[""]] if "" in follows else [])]
+    for char in sorted({name[0] for name in follows if name}):
+        rests = {name[1:]: follow for name, follow in follows.items() if name.startswith(char)}
+        branches.append(_SPELLINGS.get(char, re.escape(char)) + _name_pattern(rests))
+    return f"(?:{'|'.join(branches)})"
+
+
+#: Names after any number of bars: Kimi K3's marks, and DeepSeek's prefix.
+_BARRED = rf"[|｜]{{1,64}}+{_name_pattern(dict.fromkeys(('open', 'close', 'DSML'), ''))}"
+_OPENERS = dict.fromkeys(_MEANINGFUL, _NAME_END) | dict.fromkeys(CALL_TAGS, _CALL_END)
+_ANYTHING_AFTER = dict.fromkeys((*_PREFIXES, CDATA[1:]), "")
+#: After the bracket of a tag: a meaningful name, CDATA, or a closing tag, whose name is captured.
+_TAG = (
+    rf"(?:{_BARRED}|{_name_pattern(_OPENERS | _ANYTHING_AFTER)}"
+    rf"|/\s{{0,8}}+(?:\Z|{_BARRED}|([^|｜{_NO_NAME}][^{_NO_NAME}]*+)))"
+)
+#: The beginning of an entity, and MiniMax's noise.
+_OTHERS = r"&#?\w{0,8}+\Z|\](?:\Z|<(?:\Z|\]))"
+#: Spaces at the start of a line, followed by a tag.
+_INDENTED = rf"[ \t]{{0,{LOOKAHEAD - 1}}}+(?:\Z|<{_TAG})"
+#: Alternatives begin with different characters, or the pattern with a set of them, for speed.
+_PATTERNS = {
+    "held": rf"[<\ud800-\udfff](?:(?<=<){_TAG}|(?<!<))",
+    "inline": rf"<{_TAG}|{_OTHERS}",
+    "lines": rf"<{_TAG}|{_OTHERS}|\n{_INDENTED}|\r(?:\Z|\n{_INDENTED})",
+}
+#: Cached names in one value; a text with more different ones is artificial.
+_MAX_CACHED = 1024
+
+
+@cache
+def _stop_pattern(kind: str) -> Search:
+    """Compile the pattern on first use, because it takes time."""
+    return re.compile(_PATTERNS[kind]).search
+
+
+class ValueStops:
+    """Finds the places in a value that the reader must handle.
+
+    A value may be a page of HTML, full of tags without a meaning here. The patterns contain the names of all meaningful
+    opening tags; the name of a closing tag is captured and looked up, because it may be that of the value itself.
+
+    Kinds: `held` is read as a whole, `inline` is streamed on the line of its tags, `lines` is streamed on lines of its
+    own, whose last line break is not part of it. `own`: names of the tags of the value and of its call. A match at the
+    end of the text needs more text.
+    """
+
+    def __init__(self, kind: Literal["held", "inline", "lines"], *own: str) -> None:
+        self.pattern = _stop_pattern(kind)  # also finds closing tags without a meaning
+        self._own = tuple(filter(None, own))
+        self._ignored: set[str] = set()  # closing tags without a meaning here
+        self._ignored_prefixes: set[str] = set()  # and prefixes of no meaningful name
+
+    def search(self, text: str, pos: int = 0) -> re.Match[str] | None:
+        """The next place at or after `pos` that the reader must handle."""
+        match = self.pattern(text, pos)
+        return match if match is None or match.lastindex is None else self.resolve(text, match)
+
+    def resolve(self, text: str, match: re.Match[str] | None) -> re.Match[str] | None:
+        """The match, or the next one that counts: closing tags without a meaning here are skipped."""
+        while match is not None and match.lastindex is not None:
+            passed = self._ignored if match.end() < len(text) else self._ignored_prefixes
+            name: str = match[match.lastindex]
+            if name not in passed and self._means(name, passed):
+                return match
+            match = self.pattern(text, match.start(match.lastindex))  # the name may contain an entity
+        return match
+
+    def _means(self, written: str, passed: set[str]) -> bool:
+        name = fold_name(written)
+        if passed is self._ignored_prefixes:
+            means = name in _BEGINNINGS or any(own.startswith(name) for own in self._own)
+        else:
+            means = name in _MEANINGFUL or name in self._own
+        if not means and len(passed) < _MAX_CACHED:
+            passed.add(written)
+        return means
 
 
 class ValuePlace(msgspec.Struct):
@@ -40,7 +136,7 @@ class ValuePlace(msgspec.Struct):
 
     builder: CallBuilder
     schema: ArgumentSchema
-    #: For the values of the answer.
+    #: Shared by all values of the answer.
     allowance: Allowance
     #: The tag that opened the call.
     own: str = ""
@@ -48,46 +144,46 @@ class ValuePlace(msgspec.Struct):
     markup: bool = False
     #: Keys and values have tags of their own.
     pairs: bool = False
-    #: The tags carry DeepSeek's prefix, so that no tag in a value is mistaken for one.
+    #: The tags carry DeepSeek's prefix, so no tag in a value is mistaken for one.
     prefixed: bool = False
-    #: The argument object has been begun, because a value flows.
+    #: The argument object has been started, because a value is streamed.
     opened: bool = False
-    #: The tag of the value has its key behind `=`, so that no tag with attributes is the next one.
+    #: The tag of the value has its key after `=`, so a tag with attributes is not the next parameter.
     equals: bool = False
-    #: No opening tag ends a value: the caller wants marks that carry a nonce, or no guesses at all.
+    #: Opening tags do not end a value: a nonce is required, or the policy allows no guesses.
     guarded: bool = False
-    #: Nobody offers tools, so nothing is carried out: the opening tag of a call ends a value that lacks its closer.
+    #: The tools are unknown, so nothing is executed: the opening tag of a call may end an unclosed value.
     open_ended: bool = False
 
 
 class TagValue(Steps):
-    """One value. When it is `done`, `ended_by` is the tag that ended it, at the position that `feed` answered."""
+    """One value. When it is `done`, `ended_by` is the tag that ended it, at the position that `feed` returned."""
 
     def __init__(self, place: ValuePlace, key: str, closer: str, typed: str, flows: bool) -> None:
         super().__init__()
         self.ended_by: Tag | None = None
-        self.flowed = False
+        self.streamed = False
         self.value: JSONValue = None
         self._place = place
         self._key = key
         self._closer = closer
         self._typed = typed
         self._own_line = False
-        self._quoted: Counter[str] = Counter()  # tags of quoted calls that are still open
-        self._quoted_calls = 0  # how many of them carry a call
-        self._stops = Stops("held", closer, place.own)
-        self._coded = False  # an entity stood in the value
+        self._quoted: Counter[str] = Counter()  # open tags of quoted calls
+        self._quoted_calls = 0  # how many of them are call tags
+        self._stops = ValueStops("held", closer, place.own)
+        self._entity_noted = False  # the value contained an entity
         self._text: list[str] = []
-        self._sink: list[str] | None = None  # takes what is said, while a run reads
+        self._sink: list[str] | None = None  # collects the text while the fast path reads
         self._phase: Callable[[str, int, bool], int] = self._lead if flows else self._hold
 
     def _step(self, buf: str, pos: int, final: bool) -> int:
         return self._phase(buf, pos, final)
 
-    def run(self, room: int, grow: Callable[[int], None]) -> Run | None:
-        """The shortcut through the value, for `room` characters at most."""
+    def fast_path(self, room: int, grow: Callable[[int], None]) -> FastPath | None:
+        """The fast path through the value, for at most `room` characters."""
         if self._phase == self._hold:
-            return Run(self._stops.search, self._text.append, self._read_held, room, grow, silent=True)
+            return FastPath(self._stops.search, self._text.append, self._read_held, room, grow, silent=True)
         builder = self._place.builder
         arguments = builder.arguments
         if self._phase != self._flow or arguments is None:
@@ -96,20 +192,20 @@ class TagValue(Steps):
         keep = arguments.record if live else arguments.keep
         assert keep is not None  # inside a string
 
-        def read(text: str, found: re.Match[str]) -> tuple[CallArgs | None, int, bool]:
-            sink = self._sink = [self._decoded(text[: found.start()])]
-            end, waits = self._read_flowing(text, found.start())
+        def read(text: str, match: re.Match[str]) -> tuple[CallArgs | None, int, bool]:
+            sink = self._sink = [self._decoded(text[: match.start()])]
+            end, waits = self._read_streamed(text, match.start())
             self._sink = None
             fragment = escape_text("".join(sink))
             if fragment:
                 keep(fragment)
             return (CallArgs(index, fragment) if live and fragment else None), end, waits
 
-        stops, spoken = self._stops, index if live else None
-        return MarkupRun(stops.pattern, stops.resolve, keep, spoken, read, self._decoded, room, grow)
+        stops, live_index = self._stops, index if live else None
+        return MarkupFastPath(stops.pattern, stops.resolve, keep, live_index, read, self._decoded, room, grow)
 
-    def _read_flowing(self, text: str, pos: int) -> tuple[int, bool]:
-        """Say as much of a chunk as belongs to the value: how much that is, and whether the rest needs more text."""
+    def _read_streamed(self, text: str, pos: int) -> tuple[int, bool]:
+        """Emit what belongs to the value: how much of the chunk that is, and whether the rest needs more text."""
         while pos < len(text):
             char = text[pos]
             if char == "<":
@@ -122,21 +218,21 @@ class TagValue(Steps):
                 new = self._INTERRUPTS[char](self, text, pos, False)
             if new < 0:
                 return pos, new == MORE
-            pos = first_at(self._stops.search, text, new)
+            pos = match_start(self._stops.search, text, new)
             self._say(self._decoded(text[new:pos]), pos)
         return pos, False
 
-    def _read_held(self, text: str, found: re.Match[str]) -> tuple[None, int, bool]:
-        """Keep as much of a chunk as belongs to the value: how much that is, and whether the rest needs more text."""
-        pos, end, new = found.start(), len(text), 0
+    def _read_held(self, text: str, match: re.Match[str]) -> tuple[None, int, bool]:
+        """Store what belongs to the value: how much of the chunk that is, and whether the rest needs more text."""
+        pos, end, new = match.start(), len(text), 0
         while pos < end and new >= 0:
             new = self._pass_tag(text, pos)
-            pos = pos if new < 0 else first_at(self._stops.search, text, new)
+            pos = pos if new < 0 else match_start(self._stops.search, text, new)
         self._text.append(text[:pos])
         return None, pos, new == MORE
 
     def _pass_tag(self, text: str, pos: int) -> int:
-        """Behind the bracket of a tag that is text; MORE, or that the value is over, or that CDATA begins."""
+        """After the bracket of a tag that is text; MORE, or _ENDED if the value ends or CDATA begins."""
         if self._may_begin_cdata(text, pos):
             return _ENDED if self._begins_cdata(text, pos) else MORE
         tag = self._ends(text, pos, False)
@@ -147,7 +243,7 @@ class TagValue(Steps):
     # ---- what ends a value
 
     def _ends(self, buf: str, pos: int, final: bool) -> Tag | int | None:
-        """The tag at `pos` if it ends the value, None if it is text; MORE."""
+        """The tag at `pos` if it ends the value, None if it is text, or MORE."""
         name, closing, end = lex_name(buf, pos)
         if end == len(buf) and not final and len(buf) - pos < LOOKAHEAD:
             return MORE
@@ -177,7 +273,7 @@ class TagValue(Steps):
         return self._quoted_calls > 0
 
     def _may_quote(self, name: str, closing: bool) -> bool:
-        """Whether a tag of this name belongs to a call that is quoted in the value."""
+        """Whether a tag of this name belongs to a call quoted in the value."""
         if self._place.markup:
             return False
         if closing:
@@ -185,7 +281,7 @@ class TagValue(Steps):
         return name in CALL_ENDS or (name in PARAMETER_TAGS and self._quotes_call)
 
     def _text_tag(self, buf: str, pos: int, final: bool) -> int:
-        """Behind the bracket of a tag that is text, once it is clear whether it belongs to a quoted call; MORE."""
+        """After the bracket of a tag that is text, counting tags of quoted calls; or MORE."""
         name, closing, _ = lex_name(buf, pos)
         if not self._may_quote(name, closing):
             return pos + 1
@@ -204,10 +300,10 @@ class TagValue(Steps):
         self.state = "done"
         return pos
 
-    # ---- a value that flows
+    # ---- a value that is streamed
 
     def _lead(self, buf: str, pos: int, final: bool) -> int:
-        """Decide on the first characters whether the value really flows."""
+        """Decide by the first characters whether the value is streamed."""
         at = pos
         if self._place.markup:
             while at < len(buf) and at < pos + LOOKAHEAD and buf[at] in " \t":
@@ -220,7 +316,7 @@ class TagValue(Steps):
             return pos
         self._own_line = rest.startswith(("\n", "\r\n"))
         lines = self._own_line or self._place.markup
-        self._stops = Stops("lines" if lines else "inline", self._closer, self._place.own)
+        self._stops = ValueStops("lines" if lines else "inline", self._closer, self._place.own)
         self._begin_string()
         return at + (0 if not self._own_line else 2 if rest[0] == "\r" else 1)
 
@@ -231,7 +327,7 @@ class TagValue(Steps):
             builder.token((OBJECT, ""))
         builder.token((KEY, self._key))
         builder.token((STRING, ""))
-        self.flowed = True
+        self.streamed = True
         self._phase = self._flow
 
     def _say(self, text: str, pos: int) -> int:
@@ -242,21 +338,21 @@ class TagValue(Steps):
         return pos
 
     def _decoded(self, text: str) -> str:
-        """The text that the entities in it stand for."""
+        """The text with its entities decoded."""
         decoded = unescape(text)
-        if decoded != text and not self._coded:
-            self._coded = True
+        if decoded != text and not self._entity_noted:
+            self._entity_noted = True
             self._place.builder.note(_ENTITY)
         return decoded
 
     def _flow(self, buf: str, pos: int, final: bool) -> int:
-        end = first_at(self._stops.search, buf, pos)
+        end = match_start(self._stops.search, buf, pos)
         if end > pos:
             return self._say(self._decoded(buf[pos:end]), end)
         return self._INTERRUPTS[buf[pos]](self, buf, pos, final)
 
     def _flow_newline(self, buf: str, pos: int, final: bool) -> int:
-        """The line break before the closing tag is not part of the value."""
+        """Drop the line break before the closing tag."""
         newline = "\r\n" if buf[pos] == "\r" else "\n"
         if not buf.startswith(newline, pos):
             return MORE if pos + 1 == len(buf) and not final else self._say("\r", pos + 1)
@@ -275,7 +371,7 @@ class TagValue(Steps):
         return self._say(newline, pos + len(newline))
 
     def _flow_entity(self, buf: str, pos: int, final: bool) -> int:
-        """What the text ends with may be the beginning of an entity."""
+        """Wait: the text ends with what may be the beginning of an entity."""
         return self._say("&", pos + 1) if final else MORE
 
     def _flow_noise(self, buf: str, pos: int, final: bool) -> int:
@@ -288,7 +384,7 @@ class TagValue(Steps):
         if tag is None and self._may_quote(*lex_name(buf, pos + len(NOISE))[:2]):
             return self._say(NOISE, pos + len(NOISE))
         if tag is None or isinstance(tag, int):
-            self.state = "failed"  # behind this mark stands a tag for sure, and it is a wrong one
+            self.state = "failed"  # a tag must follow this mark, and this is a wrong one
             return pos
         return pos + len(NOISE)
 
@@ -326,7 +422,7 @@ class TagValue(Steps):
     # ---- a value that is held
 
     def _hold(self, buf: str, pos: int, final: bool) -> int:
-        end = first_at(self._stops.search, buf, pos)
+        end = match_start(self._stops.search, buf, pos)
         if end > pos:
             self._text.append(buf[pos:end])
             return end
@@ -358,7 +454,9 @@ class TagValue(Steps):
 
     def _meaning(self, raw: str) -> JSONValue:
         place = self._place
-        quoted = place.pairs and raw[:1] == '"' and raw[-1:] == '"' and "string" in place.schema.wants(self._key)
+        quoted = (
+            place.pairs and raw[:1] == '"' and raw[-1:] == '"' and "string" in place.schema.property_types(self._key)
+        )
         typed = "json" if quoted else self._typed
         return value_of(raw, place.schema, self._key, typed, place.markup, place.allowance)
 
@@ -374,6 +472,6 @@ class TagValue(Steps):
 
 
 def _before_cdata_end(buf: str, final: bool) -> int:
-    """The end of what is CDATA for sure."""
-    keep = 0 if final else 2 if buf.endswith("]]") else 1 if buf.endswith("]") else 0
-    return len(buf) - keep
+    """The end of what is surely CDATA."""
+    partial = 0 if final else 2 if buf.endswith("]]") else 1 if buf.endswith("]") else 0
+    return len(buf) - partial

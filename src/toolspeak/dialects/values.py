@@ -1,25 +1,26 @@
-"""Text between tags as a value.
+"""Values from the text between tags: plain text, JSON, nested elements, or simple YAML.
 
-Markup carries no types: what stands between two tags is text until the schema, an attribute or its own
-shape says otherwise. `value_of` decides; `tree` reads nested elements. Linear, bounded in depth.
+Markup carries no types: a value is text unless the schema, an attribute or its own form decides otherwise. Linear,
+bounded in depth.
 """
 
 from __future__ import annotations
 
+import re
+
 from ..core.json_repair.containers import Allowance
-from ..core.json_repair.whole_text import read_value
+from ..core.json_repair.whole_text import parse_value
 from ..core.parsing.tags import Tag, lex_tag, unescape
-from ..core.schema.arguments import ArgumentSchema
-from ..core.types import JSONObject, JSONValue, Note
+from ..core.schema.argument_schema import ArgumentSchema
+from ..core.types import JSONObject, JSONValue, Note, is_object
 from .tag_names import CDATA, CDATA_END
-from .yaml_like import read_yaml
 
 #: Elements nested deeper than this are text.
 _MAX_DEPTH = 64
 
 
 def plain_text(raw: str) -> str:
-    """The text that markup stands for: entities decoded once, CDATA sections as they are."""
+    """Decode markup: entities once, CDATA sections unchanged."""
     if CDATA not in raw:
         return unescape(raw)
     pieces: list[str] = []
@@ -37,7 +38,7 @@ def plain_text(raw: str) -> str:
 
 
 def trim(raw: str) -> str:
-    """Without the line break behind the opening tag and the one before the closing tag."""
+    """Remove the line breaks after the opening tag and before the closing tag."""
     if raw.startswith("\r\n"):
         raw = raw[2:]
     elif raw.startswith("\n"):
@@ -51,9 +52,9 @@ def trim(raw: str) -> str:
 def value_of(
     raw: str, schema: ArgumentSchema, key: str, typed: str, markup: bool, allowance: Allowance | None = None
 ) -> JSONValue:
-    """What `raw` means as the value of `key`. `typed` is the type that an attribute claims, if any; `markup`
-    tells that every tag is a key here, so that nested tags are structure; JSON takes from the `allowance`."""
-    wants = schema.wants(key)
+    """Convert `raw` to the value of `key`. `typed`: the type according to an attribute, if any. `markup`: every tag is
+    a key here, so nested tags are structure. JSON is charged to the `allowance`."""
+    wants = schema.property_types(key)
     text = plain_text(raw)
     if typed == "string":
         return plain_text(trim(raw))
@@ -75,8 +76,8 @@ def value_of(
 def _untyped(
     raw: str, text: str, schema: ArgumentSchema, key: str, markup: bool, allowance: Allowance | None
 ) -> JSONValue:
-    """No type is known. A declared property without a type takes text; otherwise the shape decides."""
-    if schema.knows(key):
+    """Convert a value without a type. A declared property is text; otherwise the form decides."""
+    if schema.declares(key):
         return plain_text(trim(raw))
     bare = text.strip()
     if markup:
@@ -91,11 +92,11 @@ def _untyped(
 
 
 def _json_or(text: str, otherwise: str, allowance: Allowance | None) -> JSONValue:
-    """The JSON that `text` is through and through, or the text."""
+    """The JSON value if all of `text` is JSON, otherwise the alternative."""
     bare = text.strip()
     if not bare:
         return otherwise
-    read = read_value(bare, allowance=allowance)
+    read = parse_value(bare, allowance=allowance)
     whole = read.status == "complete" and not bare[read.end :].strip()
     if not whole or any(note.code == "unquoted_value" for note in read.notes):
         return otherwise
@@ -111,14 +112,14 @@ def body_of(
 ) -> JSONObject | None:
     """The arguments in the body of a tag named like a tool: elements, YAML, or the text of its only string.
 
-    Text without structure counts only where the tag begins a line; elsewhere a sentence mentions the tag. Repairs
-    that may have changed a value are added to `notes`.
+    Text without structure counts only if the tag begins a line; elsewhere it is prose. Repairs that may have changed a
+    value are added to `notes`.
     """
     notes = [] if notes is None else notes
     if not raw.strip():
         return {}
     mapping = read_yaml(raw, allowance)
-    if mapping is not None and (not schema.names or any(schema.knows(key) for key in mapping)):
+    if mapping is not None and (not schema.names or any(schema.declares(key) for key in mapping)):
         return mapping
     lines = _keyed_lines(raw, schema)
     if lines is not None:
@@ -134,19 +135,19 @@ def body_of(
 
 
 def _keyed_lines(raw: str, schema: ArgumentSchema) -> JSONObject | None:
-    """Like YAML, but the text behind a known key was never meant to be: it runs to the next known key."""
-    found: dict[str, list[str]] = {}
+    """Read lines with known keys that are not YAML: each text extends to the next known key."""
+    sections: dict[str, list[str]] = {}
     key = ""
     for line in raw.lstrip("\n").splitlines(keepends=True):
         name, colon, rest = line.partition(":")
-        if colon and schema.knows(name.strip()) and name.strip() not in found:
+        if colon and schema.declares(name.strip()) and name.strip() not in sections:
             key = name.strip()
-            found[key] = [rest.removeprefix(" ")]
+            sections[key] = [rest.removeprefix(" ")]
         elif key:
-            found[key].append(line)
+            sections[key].append(line)
         elif line.strip():
             return None
-    values: JSONObject = {name: "".join(part) if len(part) > 1 else part[0].strip() for name, part in found.items()}
+    values: JSONObject = {name: "".join(part) if len(part) > 1 else part[0].strip() for name, part in sections.items()}
     return values or None
 
 
@@ -157,16 +158,16 @@ def has_structure(raw: str) -> bool:
 
 
 def _has_text_outside(raw: str) -> bool:
-    """Whether text stands before the first tag or behind the last one."""
+    """Whether there is text before the first tag or after the last one."""
     first, last = raw.find("<"), raw.rfind(">")
     return bool(raw[:first].strip() or raw[last + 1 :].strip())
 
 
 def _only_text(raw: str, schema: ArgumentSchema, notes: list[Note]) -> JSONObject | None:
-    """Text without keys can only be meant for the one text that the tool takes."""
+    """Text without keys can only be meant for the tool's only string parameter."""
     if schema.parameters is None:
         return {}
-    strings = [name for name in schema.names if schema.wants(name) <= {"string"}]
+    strings = [name for name in schema.names if schema.property_types(name) <= {"string"}]
     if len(strings) != 1:
         return None
     plain = _without_tags(raw)
@@ -222,7 +223,7 @@ class _Tree:
         self._schema = schema
         self._stack = [_Element("", 0)]
         self.too_deep = False
-        #: Some argument may have ended too early: another closing tag ended it, or one closes nothing.
+        #: An argument may have ended too early: a closing tag has another name, or has nothing to close.
         self.wrongly_closed = False
 
     def read(self) -> JSONObject | None:
@@ -258,7 +259,7 @@ class _Tree:
     def _tag(self, tag: Tag, at: int) -> int:
         top = self._stack[-1]
         if tag.kind == "self":
-            if self._schema is None or not self._schema.names or self._schema.knows(tag.name):
+            if self._schema is None or not self._schema.names or self._schema.declares(tag.name):
                 _add(top.children, tag.name, "")
         elif tag.kind == "open":
             if tag.attributes and self._schema is None and tag.name not in _ITEMS:
@@ -299,10 +300,137 @@ _ITEMS = frozenset({"item", "element", "entry", "value"})
 
 
 def _add(children: JSONObject, key: str, value: JSONValue) -> None:
-    """A repeated element is a list."""
+    """Add an element; a repeated one becomes a list."""
     if key not in children:
         children[key] = value
     elif isinstance(children[key], list):
         children[key].append(value)
     else:
         children[key] = [children[key], value]
+
+
+# ---- YAML
+
+_MAX_YAML_LINES = 20_000
+_MAX_YAML_DEPTH = 32
+_YAML_KEY = re.compile(r"""(?:"([^"]{1,128})"|'([^']{1,128})'|([A-Za-z_][\w.-]{0,127}))[ \t]*:(?:[ \t]+(.*))?$""").match
+#: Words that are not text.
+_YAML_WORDS = frozenset({"true", "false", "null"})
+_YAML_BLOCKS = {"|": "\n", "|-": "\n", "|+": "\n", ">": " ", ">-": " ", ">+": " "}
+
+
+def read_yaml(text: str, allowance: Allowance | None = None) -> JSONObject | None:
+    """Parse the subset of YAML that models use for arguments: nested mappings, lists, block text, plain scalars.
+
+    Anchors, tags and multiple documents are not supported. Returns None if the text is anything else.
+    """
+    lines = text.strip("\n").rstrip().split("\n")
+    if not lines or len(lines) > _MAX_YAML_LINES:
+        return None
+    reader = _YamlReader(lines, allowance)
+    reader.skip_blank()
+    try:
+        value = reader.block(reader.indent(), 0)
+    except _NotYamlError:
+        return None
+    reader.skip_blank()
+    return value if is_object(value) and reader.at_end() else None
+
+
+class _NotYamlError(Exception):
+    """The text is not in the YAML subset."""
+
+
+class _YamlReader:
+    def __init__(self, lines: list[str], allowance: Allowance | None) -> None:
+        self._lines = lines
+        self._allowance = allowance
+        self._at = 0
+
+    def at_end(self) -> bool:
+        return self._at >= len(self._lines)
+
+    def skip_blank(self) -> None:
+        while not self.at_end() and not self._lines[self._at].strip():
+            self._at += 1
+
+    def indent(self) -> int:
+        line = self._lines[self._at] if not self.at_end() else ""
+        return len(line) - len(line.lstrip(" "))
+
+    def block(self, indent: int, depth: int) -> JSONValue:
+        """A mapping or a list whose lines begin at `indent`."""
+        if self.at_end() or depth > _MAX_YAML_DEPTH:
+            raise _NotYamlError
+        if self._lines[self._at].lstrip().startswith("- "):
+            return self._list(indent, depth)
+        return self._mapping(indent, depth)
+
+    def _mapping(self, indent: int, depth: int) -> JSONObject:
+        mapping: JSONObject = {}
+        while not self.at_end() and self.indent() == indent:
+            match = _YAML_KEY(self._lines[self._at].strip())
+            if match is None:
+                raise _NotYamlError
+            key = match.group(1) or match.group(2) or match.group(3)
+            if key in mapping:
+                raise _NotYamlError
+            self._at += 1
+            mapping[key] = self._value((match.group(4) or "").strip(), indent, depth)
+            self.skip_blank()
+        if not self.at_end() and self.indent() > indent:
+            raise _NotYamlError
+        return mapping
+
+    def _list(self, indent: int, depth: int) -> list[JSONValue]:
+        items: list[JSONValue] = []
+        while not self.at_end() and self.indent() == indent:
+            line = self._lines[self._at].strip()
+            if not line.startswith("- "):
+                break
+            inner = line[2:].strip()
+            if _YAML_KEY(inner) is not None and inner[:1] not in "\"'":
+                self._lines[self._at] = " " * (indent + 2) + inner
+                items.append(self._mapping(indent + 2, depth + 1))
+            else:
+                self._at += 1
+                items.append(_yaml_scalar(inner, self._allowance))
+            self.skip_blank()
+        return items
+
+    def _value(self, text: str, indent: int, depth: int) -> JSONValue:
+        if text in _YAML_BLOCKS:
+            return self._block_text(text, indent)
+        if text:
+            return _yaml_scalar(text, self._allowance)
+        self.skip_blank()
+        if self.at_end() or self.indent() < indent:
+            return None
+        deeper = self.indent() > indent
+        if deeper or self._lines[self._at].lstrip().startswith("- "):
+            return self.block(self.indent(), depth + 1)
+        return None
+
+    def _block_text(self, style: str, indent: int) -> str:
+        start = self._at
+        while not self.at_end() and (not self._lines[self._at].strip() or self.indent() > indent):
+            self._at += 1
+        lines = self._lines[start : self._at]
+        used = [len(line) - len(line.lstrip(" ")) for line in lines if line.strip()]
+        cut = min(used, default=0)
+        text = _YAML_BLOCKS[style].join(line[cut:] for line in lines).rstrip("\n")
+        return text if style.endswith("-") or not lines else text + "\n"
+
+
+def _yaml_scalar(text: str, allowance: Allowance | None) -> JSONValue:
+    flow = text[0] in "[{"
+    if flow and text[-1] not in "]}":
+        raise _NotYamlError
+    if text == "~":
+        return None
+    if not flow and text[0] not in "\"'-." and not text[0].isdigit() and text.lower() not in _YAML_WORDS:
+        return text
+    read = parse_value(text, allowance=allowance)
+    whole = read.status == "complete" and not text[read.end :].strip()
+    bare = any(note.code == "unquoted_value" for note in read.notes) and not flow
+    return read.value if whole and not bare else text

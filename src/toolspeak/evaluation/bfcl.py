@@ -1,15 +1,23 @@
-"""The Berkeley Function-Calling Leaderboard as a suite: its cases, judged by its own checker.
+"""The Berkeley Function-Calling Leaderboard (BFCL) as a suite, judged by its own checker.
 
-Functions are told to the model as the leaderboard tells them to models behind an OpenAI-like API: its types become
-those of JSON schema, a dot in a name becomes an underscore.
+Functions are presented to the model as the leaderboard presents them to OpenAI-compatible APIs: its types become JSON
+schema types, and dots in names become underscores. The leaderboard's package has 32 dependencies, some of them
+gigabytes. Its data and its checker have none, so only those files are extracted from the wheel, verified by hash, and
+cached.
 """
 
 from __future__ import annotations
 
+import hashlib
 import importlib
+import importlib.metadata
+import importlib.util
+import shutil
 import sys
+import tempfile
+import zipfile
 from collections.abc import Callable, Collection, Generator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import NamedTuple, TypeAlias, cast
@@ -17,11 +25,36 @@ from typing import NamedTuple, TypeAlias, cast
 import msgspec
 
 from ..core.types import JSONObject, JSONValue, Message, TextPart, Tool, is_array, is_object
-from ..errors import UsageError
-from .bfcl_files import CATEGORIES, PACKAGE, BfclFiles
-from .cases import Answer, Case, Judgement
+from ..errors import ToolspeakError, UsageError
+from ..upstreams.embedded.package_index import FETCH_METHODS, FetchFailed, FetchMethod, FetchRequest
+from .cases import EvalCase, Judgement, ModelAnswer
 
-#: The leaderboard's types that JSON schema calls otherwise.
+DISTRIBUTION, PACKAGE, VERSION = "bfcl-eval", "bfcl_eval", "2026.3.23"
+#: Supported categories: one turn, judged without running code.
+CATEGORIES = ("simple_python", "multiple", "parallel", "irrelevance", "live_simple", "live_multiple")
+#: Categories without expected calls.
+_UNANSWERED = frozenset({"irrelevance"})
+_CHECKER = (
+    "__init__.py",
+    "constants/__init__.py",
+    "constants/enums.py",
+    "constants/type_mappings.py",
+    "eval_checker/__init__.py",
+    "eval_checker/ast_eval/__init__.py",
+    "eval_checker/ast_eval/ast_checker.py",
+    "eval_checker/ast_eval/type_convertor/__init__.py",
+    "eval_checker/ast_eval/type_convertor/java_type_converter.py",
+    "eval_checker/ast_eval/type_convertor/js_type_converter.py",
+)
+_MEMBERS = (
+    *_CHECKER,
+    *(f"data/BFCL_v4_{name}.json" for name in CATEGORIES),
+    *(f"data/possible_answer/BFCL_v4_{name}.json" for name in CATEGORIES if name not in _UNANSWERED),
+)
+#: Hash of the names and contents of these files; the checker is executed.
+_SHA256 = "d2c7a4cbaa3beff2fab0843f2150d4b5cf4548de5d267749d99ec9a3590c2d33"
+_HINT = f"run `pip install --no-deps {DISTRIBUTION}=={VERSION}`, or use --suite builtin"
+#: Types of the leaderboard with another name in JSON schema.
 _TYPES = {
     "dict": "object",
     "float": "number",
@@ -30,29 +63,43 @@ _TYPES = {
     "bool": "boolean",
     "any": "string",
 }
-#: What the leaderboard adds to descriptions.
+#: Added to descriptions by the leaderboard.
 _PYTHON_HINT = " Note that the provided function is in Python 3 syntax."
 _FLOAT_HINT = " This is a float type value."
-#: The model under whose name the checker looks up whether dots became underscores.
+#: Model name under which the checker looks up whether dots became underscores.
 _NAME = "toolspeak"
-#: Schemas nest a few levels; a file that nests deeper is not the leaderboard's.
-_DEEPEST = 32
+#: The leaderboard's schemas nest only a few levels.
+_MAX_SCHEMA_DEPTH = 32
 
-#: The package's `ast_checker`, with its language and model filled in: functions, calls, expected calls, category.
+#: The package's `ast_checker` for Python: (functions, calls, expected calls, category).
 Checker: TypeAlias = Callable[[list[JSONObject], list[JSONObject], list[JSONObject], str], Mapping[str, JSONValue]]
 
 
-class _Entry(NamedTuple):
+class BfclFilesError(ToolspeakError):
+    """The leaderboard's files are not available."""
+
+    status = 503
+
+
+class BfclFiles(msgspec.Struct, frozen=True):
+    """Location of the leaderboard's files."""
+
+    #: Parent of the package's folder.
+    folder: Path
+    version: str
+
+
+class _BfclEntry(NamedTuple):
     category: str
     functions: list[JSONObject]
     expected: list[JSONObject]
 
 
 class Bfcl:
-    """The suite, from files that are there.
+    """The leaderboard's cases.
 
     Raises:
-        UsageError: a category is not one of ours, or the files are not the leaderboard's.
+        UsageError: a category is unknown, or the files are not the leaderboard's.
     """
 
     name = "bfcl"
@@ -60,50 +107,50 @@ class Bfcl:
     def __init__(self, files: BfclFiles, categories: Collection[str] = (), checker: Checker | None = None) -> None:
         unknown = sorted(set(categories) - set(CATEGORIES))
         if unknown:
-            raise UsageError(f"there is no category `{unknown[0]:.80}`", hint=f"use {', '.join(CATEGORIES)}")
+            raise UsageError(f"unknown category `{unknown[0]:.80}`", hint=f"use {', '.join(CATEGORIES)}")
         self.version = files.version
-        self._check = checker or checker_of(files.folder)
-        self._entries: dict[str, _Entry] = {}
-        self.cases: Sequence[Case] = tuple(
+        self._check = checker or load_checker(files.folder)
+        self._entries: dict[str, _BfclEntry] = {}
+        self.cases: Sequence[EvalCase] = tuple(
             case
             for category in CATEGORIES
             if category in (categories or CATEGORIES)
             for case in self._read(files, category)
         )
 
-    def _read(self, files: BfclFiles, category: str) -> Generator[Case]:
+    def _read(self, files: BfclFiles, category: str) -> Generator[EvalCase]:
         data = files.folder / PACKAGE / "data"
         name = f"BFCL_v4_{category}.json"
         answers = data / "possible_answer" / name
         expected = {each["id"]: each["ground_truth"] for each in _lines(answers)} if answers.exists() else {}
         for entry in _lines(data / name):
             functions = entry["function"]
-            self._entries[entry["id"]] = _Entry(category, functions, expected.get(entry["id"], []))
+            self._entries[entry["id"]] = _BfclEntry(category, functions, expected.get(entry["id"], []))
             messages = tuple(Message(each["role"], (TextPart(each["content"]),)) for each in entry["question"][0])
-            yield Case(entry["id"], category, messages, tuple(map(tool_of, functions)))
+            yield EvalCase(entry["id"], category, messages, tuple(map(tool_of, functions)))
 
-    def expected(self, case: Case) -> list[JSONObject]:
-        """The calls that are right, as the leaderboard writes them: by name, the values that each argument may have."""
+    def expected(self, case: EvalCase) -> list[JSONObject]:
+        """The expected calls in the leaderboard's format: accepted values by argument, by function name."""
         return self._entries[case.id].expected
 
-    def judge(self, case: Case, round_: int, answer: Answer) -> Judgement:
-        """What the leaderboard says to an answer."""
+    def judge(self, case: EvalCase, round_: int, answer: ModelAnswer) -> Judgement:
+        """Judge an answer with the leaderboard's checker."""
         entry = self._entries[case.id]
-        if entry.category == "irrelevance":  # the leaderboard's own rule: right is whatever is no call
-            made = ", ".join(call.name for call in answer.calls)
-            return Judgement(False, "irrelevance_error:decoder_success", made) if made else Judgement(True)
+        if entry.category == "irrelevance":  # the leaderboard's rule: anything but a call is correct
+            names = ", ".join(call.name for call in answer.calls)
+            return Judgement(False, "irrelevance_error:decoder_success", names) if names else Judgement(True)
         calls: list[JSONObject] = [{call.name: call.arguments} for call in answer.calls]
         try:
-            found = self._check(entry.functions, calls, entry.expected, entry.category)
+            verdict = self._check(entry.functions, calls, entry.expected, entry.category)
         except (KeyError, TypeError, AttributeError, IndexError) as error:
-            # Values that it does not foresee, such as a list where it expects objects.
+            # The checker fails on unforeseen values, such as a list instead of an object.
             return Judgement(False, "checker_failed", f"{type(error).__name__}: {error}")
-        if found["valid"]:
+        if verdict["valid"]:
             return Judgement(True)
-        return Judgement(False, str(found.get("error_type", "unknown")), _told(found.get("error")))
+        return Judgement(False, str(verdict.get("error_type", "unknown")), _error_text(verdict.get("error")))
 
 
-def _told(error: JSONValue) -> str:
+def _error_text(error: JSONValue) -> str:
     listed = error if is_array(error) else [error]
     return "; ".join(each if isinstance(each, str) else msgspec.json.encode(each).decode() for each in listed)
 
@@ -121,37 +168,37 @@ def _lines(path: Path) -> Generator[JSONObject]:
 
 
 def tool_of(function: JSONObject) -> Tool:
-    """A function of the leaderboard as a tool."""
+    """Convert a function of the leaderboard to a tool."""
     description = f"{function.get('description', '')}{_PYTHON_HINT}"
     return Tool(function["name"].replace(".", "_"), description, _schema(function["parameters"]))
 
 
-def _schema(given: JSONObject, depth: int = 0) -> JSONObject:
-    """A schema of the leaderboard in the words of JSON schema. Values, such as defaults, stay as they are."""
-    if depth > _DEEPEST:
+def _schema(schema: JSONObject, depth: int = 0) -> JSONObject:
+    """Convert a schema of the leaderboard to JSON schema. Values such as defaults stay unchanged."""
+    if depth > _MAX_SCHEMA_DEPTH:
         raise UsageError("a schema of the leaderboard is nested too deeply")
-    made = dict(given)
-    kind = given.get("type", "object" if "properties" in given else "string")
-    made["type"] = _TYPES.get(kind, kind) if isinstance(kind, str) else kind
+    result = dict(schema)
+    kind = schema.get("type", "object" if "properties" in schema else "string")
+    result["type"] = _TYPES.get(kind, kind) if isinstance(kind, str) else kind
     if kind == "float":
-        made["format"] = "float"
-        made["description"] = f"{given.get('description', '')}{_FLOAT_HINT}"
+        result["format"] = "float"
+        result["description"] = f"{schema.get('description', '')}{_FLOAT_HINT}"
     for key in ("items", "additionalProperties"):
-        if is_object(given.get(key)):
-            made[key] = _schema(given[key], depth + 1)
-    if is_object(given.get("properties")):
-        made["properties"] = {name: _schema(each, depth + 1) for name, each in given["properties"].items()}
-    return made
+        if is_object(schema.get(key)):
+            result[key] = _schema(schema[key], depth + 1)
+    if is_object(schema.get("properties")):
+        result["properties"] = {name: _schema(each, depth + 1) for name, each in schema["properties"].items()}
+    return result
 
 
 # ---- the checker
 
 
-def checker_of(folder: Path) -> Checker:
-    """The package's own checker.
+def load_checker(folder: Path) -> Checker:
+    """Import the package's checker.
 
-    It imports a table of every model that the leaderboard knows, and with it the SDKs of all vendors, to learn one
-    thing: whether dots in names became underscores. A table with our own line stands in for it.
+    It imports a table of all models, and with it the SDKs of all vendors, only to look up whether dots in names became
+    underscores. A stub with a single entry replaces that table.
     """
     table = ModuleType(f"{PACKAGE}.constants.model_config")
     table.MODEL_CONFIG_MAPPING = {_NAME: SimpleNamespace(underscore_to_dot=True)}  # type: ignore[attr-defined]
@@ -168,13 +215,13 @@ def checker_of(folder: Path) -> Checker:
 
 
 @contextmanager
-def _only(folder: Path, stand_in: ModuleType) -> Generator[None]:
-    """While the package is imported from `folder`, with a stand-in for one module; nothing of it is left behind."""
+def _only(folder: Path, stub: ModuleType) -> Generator[None]:
+    """Import the package from `folder` with a stub for one module; restore `sys.modules` afterwards."""
     before = _loaded()
     for name in before:
         del sys.modules[name]
     sys.path.insert(0, str(folder))
-    sys.modules[stand_in.__name__] = stand_in
+    sys.modules[stub.__name__] = stub
     importlib.invalidate_caches()
     try:
         yield
@@ -187,3 +234,92 @@ def _only(folder: Path, stand_in: ModuleType) -> Generator[None]:
 
 def _loaded() -> dict[str, ModuleType]:
     return {name: each for name, each in sys.modules.items() if name == PACKAGE or name.startswith(f"{PACKAGE}.")}
+
+
+# ---- files
+
+
+def find_files(cache: Path) -> BfclFiles | None:
+    """The files of the installed package, else of the cache."""
+    spec = importlib.util.find_spec(PACKAGE)
+    if spec is not None and spec.origin is not None:
+        with suppress(importlib.metadata.PackageNotFoundError):  # an unrelated folder of that name
+            return BfclFiles(Path(spec.origin).parent.parent, importlib.metadata.version(DISTRIBUTION))
+    return find_cached(cache)
+
+
+def find_cached(cache: Path) -> BfclFiles | None:
+    """The files in the cache, if complete."""
+    folder = cache / f"{DISTRIBUTION}-{VERSION}"
+    return BfclFiles(folder, VERSION) if _digest(folder) == _SHA256 else None
+
+
+def obtain_files(
+    cache: Path, environment: Mapping[str, str], methods: tuple[FetchMethod, ...] = FETCH_METHODS
+) -> BfclFiles:
+    """The installed or cached files, else download them into the cache.
+
+    Args:
+        environment: environment of the download programs, with the user's package index settings.
+
+    Raises:
+        BfclFilesError: the files cannot be downloaded or stored.
+    """
+    installed = find_files(cache)
+    if installed is not None:
+        return installed
+    try:
+        cache.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=".fetching-", dir=cache) as name:
+            request = FetchRequest(DISTRIBUTION, VERSION, Path(name), cache, environment, _silent)
+            return _extract(_fetch(request, methods), Path(name) / "extracted", cache)
+    except (OSError, KeyError, zipfile.BadZipFile) as error:
+        raise BfclFilesError(f"cannot store the files of {DISTRIBUTION} in {cache}: {error}", hint=_HINT) from error
+
+
+def _silent(done: int) -> None:
+    """Show no progress for 2 MB."""
+
+
+def _fetch(request: FetchRequest, methods: tuple[FetchMethod, ...]) -> Path:
+    """Download with the first method that works; return the wheel or a folder with its files."""
+    errors: list[str] = []
+    for method in methods:
+        try:
+            return method(request)
+        except FetchFailed as error:
+            errors.append(str(error))
+    raise BfclFilesError(f"{DISTRIBUTION} could not be fetched: {'; '.join(errors)}", hint=_HINT)
+
+
+def _extract(source: Path, work: Path, cache: Path) -> BfclFiles:
+    """Extract the files from the distribution, verify the hash, and move them into the cache."""
+    if source.is_dir():
+        for member in _MEMBERS:
+            target = work / PACKAGE / member
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(source / PACKAGE / member, target)
+    else:
+        with zipfile.ZipFile(source) as wheel:
+            wheel.extractall(work, [f"{PACKAGE}/{member}" for member in _MEMBERS])
+    if _digest(work) != _SHA256:
+        raise BfclFilesError(
+            f"the download of {DISTRIBUTION} {VERSION} has a wrong hash",
+            hint="nothing was stored; try again, or check your package index",
+        )
+    target = cache / f"{DISTRIBUTION}-{VERSION}"
+    shutil.rmtree(target, ignore_errors=True)  # an incomplete earlier copy
+    work.replace(target)
+    return BfclFiles(target, VERSION)
+
+
+def _digest(folder: Path) -> str:
+    """Hash of the files in a folder; empty if one is missing."""
+    whole = hashlib.sha256()
+    try:
+        for member in _MEMBERS:
+            content = (folder / PACKAGE / member).read_bytes()
+            whole.update(f"{member}\n{hashlib.sha256(content).hexdigest()}\n".encode())
+    except OSError:
+        return ""
+    return whole.hexdigest()

@@ -1,8 +1,7 @@
-"""The suite that comes with toolspeak: thirty small tasks as data, judged by exact rules.
+"""The built-in suite: thirty small tasks in `builtin.json`, judged by exact rules.
 
-A round is right if the calls are the expected ones, in any order, each with its name and with every argument equal to
-one of the accepted values; where no call is expected, there must be none, and some text. Nothing is executed: the
-results of calls stand in the data. Pure but for reading its own file.
+A round is correct if the calls match the expected ones in any order, with every argument equal to one of the accepted
+values. Where no call is expected, there must be text and no call. Tools are not executed: results are in the data.
 """
 
 from __future__ import annotations
@@ -13,24 +12,24 @@ from importlib.resources import files
 import msgspec
 
 from ..core.types import JSONObject, JSONValue, Message, TextPart, Tool, ToolCall, is_array, is_object
-from .cases import Answer, Case, Judgement
+from .cases import EvalCase, Judgement, ModelAnswer
 
 
-class Expected(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A call that is expected."""
+class ExpectedCall(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """An expected call."""
 
     name: str
-    #: The values that each argument may have; null among them: it may also be left out. No others are right.
+    #: Accepted values of each argument; null means that it may be omitted. Other arguments are wrong.
     arguments: dict[str, list[JSONValue]] = {}
-    #: What the call returns, where the conversation goes on.
+    #: Result of the call, if the conversation continues.
     result: str = ""
 
 
-class Round(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What is expected of one answer."""
+class ExpectedRound(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Expectations of one answer."""
 
-    calls: tuple[Expected, ...] = ()
-    #: The text must hold one of these, whatever the case of its letters.
+    calls: tuple[ExpectedCall, ...] = ()
+    #: The text must contain one of these (case-insensitive).
     says: tuple[str, ...] = ()
 
 
@@ -39,28 +38,28 @@ class _Task(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     category: str
     ask: str
     tools: tuple[str, ...]
-    rounds: tuple[Round, ...]
+    rounds: tuple[ExpectedRound, ...]
 
 
-class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class _SuiteFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     version: str
     tools: dict[str, JSONObject]
     tasks: tuple[_Task, ...]
 
 
 class Builtin:
-    """The suite."""
+    """The built-in suite."""
 
     name = "builtin"
 
     def __init__(self) -> None:
         text = files("toolspeak.evaluation").joinpath("builtin.json").read_bytes()
-        file = msgspec.json.decode(text, type=_File)
+        file = msgspec.json.decode(text, type=_SuiteFile)
         tools = {name: Tool(name, each["description"], each["parameters"]) for name, each in file.tools.items()}
-        #: Changes whenever a task does.
+        #: Changes whenever a task changes.
         self.version = file.version
-        self.cases: Sequence[Case] = tuple(
-            Case(
+        self.cases: Sequence[EvalCase] = tuple(
+            EvalCase(
                 task.id,
                 task.category,
                 (Message("user", (TextPart(task.ask),)),),
@@ -68,65 +67,65 @@ class Builtin:
             )
             for task in file.tasks
         )
-        #: What is expected, by the id of the case.
+        #: Expected rounds by case id.
         self.rounds = {task.id: task.rounds for task in file.tasks}
 
-    def judge(self, case: Case, round_: int, answer: Answer) -> Judgement:
-        """Whether an answer is right."""
+    def judge(self, case: EvalCase, round_: int, answer: ModelAnswer) -> Judgement:
+        """Judge an answer."""
         rounds = self.rounds[case.id]
-        found = judge_round(rounds[round_], answer)
+        judgement = judge_round(rounds[round_], answer)
         last = round_ == len(rounds) - 1
-        return msgspec.structs.replace(found, results=()) if last else found
+        return msgspec.structs.replace(judgement, results=()) if last else judgement
 
 
-def judge_round(wanted: Round, answer: Answer) -> Judgement:
-    """Whether an answer is what one round expects; if so, with the results of its calls."""
-    if not wanted.calls:
-        return _judge_text(wanted, answer)
+def judge_round(expected: ExpectedRound, answer: ModelAnswer) -> Judgement:
+    """Judge an answer against one expected round; a correct one gets the results of its calls."""
+    if not expected.calls:
+        return _judge_text(expected, answer)
     if not answer.calls:
-        return Judgement(False, "no_call", f"expected {_names(wanted)}")
-    if len(answer.calls) != len(wanted.calls):
-        return Judgement(False, "wrong_count", f"{len(answer.calls)} calls, expected {len(wanted.calls)}")
-    if sorted(call.name for call in answer.calls) != sorted(each.name for each in wanted.calls):
-        made = ", ".join(call.name for call in answer.calls)
-        return Judgement(False, "wrong_tool", f"{made}, expected {_names(wanted)}")
-    taken = _matched(answer.calls, wanted.calls)
-    if taken is None:
-        return Judgement(False, "wrong_arguments", _differences(answer.calls, wanted.calls))
-    return Judgement(True, results=tuple(each.result for each in taken))
+        return Judgement(False, "no_call", f"expected {_names(expected)}")
+    if len(answer.calls) != len(expected.calls):
+        return Judgement(False, "wrong_count", f"{len(answer.calls)} calls, expected {len(expected.calls)}")
+    if sorted(call.name for call in answer.calls) != sorted(each.name for each in expected.calls):
+        names = ", ".join(call.name for call in answer.calls)
+        return Judgement(False, "wrong_tool", f"{names}, expected {_names(expected)}")
+    matches = _match_calls(answer.calls, expected.calls)
+    if matches is None:
+        return Judgement(False, "wrong_arguments", _differences(answer.calls, expected.calls))
+    return Judgement(True, results=tuple(each.result for each in matches))
 
 
-def _judge_text(wanted: Round, answer: Answer) -> Judgement:
+def _judge_text(expected: ExpectedRound, answer: ModelAnswer) -> Judgement:
     if answer.calls:
         return Judgement(False, "needless_call", ", ".join(call.name for call in answer.calls))
     if not answer.text.strip():
-        return Judgement(False, "no_text", "neither a call nor a text")
+        return Judgement(False, "no_text", "neither a call nor text")
     text = answer.text.casefold()
-    if wanted.says and not any(each.casefold() in text for each in wanted.says):
-        return Judgement(False, "wrong_text", f"nothing of {', '.join(wanted.says)} is in it")
+    if expected.says and not any(each.casefold() in text for each in expected.says):
+        return Judgement(False, "wrong_text", f"does not contain any of {', '.join(expected.says)}")
     return Judgement(True)
 
 
-def _matched(calls: Sequence[ToolCall], wanted: Sequence[Expected]) -> list[Expected] | None:
-    """The expected calls in the order of those that were made; None where a call fits none that is left."""
+def _match_calls(calls: Sequence[ToolCall], expected: Sequence[ExpectedCall]) -> list[ExpectedCall] | None:
+    """The expected calls in the order of the actual ones; None if they do not match one to one."""
     if not calls:
         return []
-    for at, each in enumerate(wanted):
+    for at, each in enumerate(expected):
         if not _difference(calls[0], each):
-            rest = _matched(calls[1:], [*wanted[:at], *wanted[at + 1 :]])
+            rest = _match_calls(calls[1:], [*expected[:at], *expected[at + 1 :]])
             if rest is not None:
                 return [each, *rest]
     return None
 
 
-def _difference(call: ToolCall, wanted: Expected) -> str:
-    """What is wrong with a call; empty if nothing is."""
-    if call.name != wanted.name:
-        return f"`{call.name}` is not `{wanted.name}`"
-    unknown = sorted(set(call.arguments) - set(wanted.arguments))
+def _difference(call: ToolCall, expected: ExpectedCall) -> str:
+    """Difference between a call and an expected call; empty if they match."""
+    if call.name != expected.name:
+        return f"`{call.name}` is not `{expected.name}`"
+    unknown = sorted(set(call.arguments) - set(expected.arguments))
     if unknown:
-        return f"`{unknown[0]}` is not wanted"
-    for name, accepted in wanted.arguments.items():
+        return f"`{unknown[0]}` is unexpected"
+    for name, accepted in expected.arguments.items():
         if name not in call.arguments:
             if None not in accepted:
                 return f"`{name}` is missing"
@@ -135,32 +134,32 @@ def _difference(call: ToolCall, wanted: Expected) -> str:
     return ""
 
 
-def _differences(calls: Sequence[ToolCall], wanted: Sequence[Expected]) -> str:
-    """What is wrong with the first call that is like none that is expected."""
+def _differences(calls: Sequence[ToolCall], expected: Sequence[ExpectedCall]) -> str:
+    """Difference of the first call that matches no expected call."""
     for call in calls:
-        found = [_difference(call, each) for each in wanted if each.name == call.name]
-        if all(found):
-            return f"{call.name}: {found[0]}"
-    return "two calls are the same one"
+        differences = [_difference(call, each) for each in expected if each.name == call.name]
+        if all(differences):
+            return f"{call.name}: {differences[0]}"
+    return "two calls match the same expected call"
 
 
-def same_value(value: JSONValue, wanted: JSONValue) -> bool:
-    """Whether two JSON values are equal: 1 is 1.0, true is not 1; outer spaces and the case of letters are nothing."""
-    if isinstance(value, str) and isinstance(wanted, str):
-        return value.strip().casefold() == wanted.strip().casefold()
-    if isinstance(value, bool) or isinstance(wanted, bool):
-        return value is wanted
-    if is_array(value) and is_array(wanted):
-        return len(value) == len(wanted) and all(map(same_value, value, wanted))
-    if is_object(value) and is_object(wanted):
-        return value.keys() == wanted.keys() and all(same_value(value[key], wanted[key]) for key in wanted)
-    return bool(value == wanted)
+def same_value(value: JSONValue, expected: JSONValue) -> bool:
+    """Whether two JSON values are equal: 1 equals 1.0, true is not 1; ignores case and surrounding spaces."""
+    if isinstance(value, str) and isinstance(expected, str):
+        return value.strip().casefold() == expected.strip().casefold()
+    if isinstance(value, bool) or isinstance(expected, bool):
+        return value is expected
+    if is_array(value) and is_array(expected):
+        return len(value) == len(expected) and all(map(same_value, value, expected))
+    if is_object(value) and is_object(expected):
+        return value.keys() == expected.keys() and all(same_value(value[key], expected[key]) for key in expected)
+    return bool(value == expected)
 
 
-def _names(wanted: Round) -> str:
-    return ", ".join(each.name for each in wanted.calls)
+def _names(expected: ExpectedRound) -> str:
+    return ", ".join(each.name for each in expected.calls)
 
 
 def _short(value: JSONValue) -> str:
-    """A value in one line, not longer than a line."""
+    """A value as short JSON text."""
     return msgspec.json.encode(value).decode()[:80]

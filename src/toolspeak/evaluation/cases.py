@@ -1,7 +1,7 @@
-"""What a suite is: cases, each with a conversation and tools, and a judge that says whether an answer is right.
+"""Test suites: cases with a conversation and tools, and a judge of the answers. No I/O.
 
-Pure. A case has one round or more: behind a right round, the judge may hand out results of the calls, and the
-conversation goes on. To add a suite: a class with these members.
+A case has one or more rounds: after a correct round the judge may return results of the calls, and the conversation
+continues. To add a suite, implement `Suite`.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ import msgspec
 from ..core.types import Message, Tool, ToolCall
 
 
-class Case(msgspec.Struct, frozen=True):
-    """One task."""
+class EvalCase(msgspec.Struct, frozen=True):
+    """One test case."""
 
     id: str
     category: str
@@ -24,66 +24,66 @@ class Case(msgspec.Struct, frozen=True):
     tools: tuple[Tool, ...]
 
 
-class Answer(msgspec.Struct, frozen=True):
-    """What a model answered in one round."""
+class ModelAnswer(msgspec.Struct, frozen=True):
+    """The answer of a model in one round."""
 
     calls: tuple[ToolCall, ...] = ()
     text: str = ""
 
 
 class Judgement(msgspec.Struct, frozen=True):
-    """What an answer is worth."""
+    """Verdict on an answer."""
 
     correct: bool
-    #: What is wrong, in a word for machines, and in words for people; both empty when nothing is.
+    #: Fault code and explanation; both empty for a correct answer.
     fault: str = ""
     detail: str = ""
-    #: What the calls return, one text a call in the order of the calls; empty: the case is over.
+    #: Results of the calls, in order; empty if the case is over.
     results: tuple[str, ...] = ()
 
 
 class Suite(Protocol):
-    """Cases, and the judge of their answers."""
+    """Cases and the judge of their answers."""
 
     @property
     def name(self) -> str:
-        """What it is called."""
+        """Name of the suite."""
         ...
 
     @property
     def version(self) -> str:
-        """Which cases these are: answers to other cases must not be mixed with them."""
+        """Version of the cases; results of different versions must not be mixed."""
         ...
 
     @property
-    def cases(self) -> Sequence[Case]:
-        """All of them."""
+    def cases(self) -> Sequence[EvalCase]:
+        """All cases."""
         ...
 
-    def judge(self, case: Case, round_: int, answer: Answer) -> Judgement:
-        """Whether an answer is right. Rounds are counted from 0."""
+    def judge(self, case: EvalCase, round_: int, answer: ModelAnswer) -> Judgement:
+        """Judge an answer. Rounds are counted from 0."""
         ...
 
 
-def choose(cases: Iterable[Case], limit: int | None, seed: int) -> list[Case]:
-    """At most `limit` cases, taken from the categories in turn; the same ones for the same seed.
+def choose(cases: Iterable[EvalCase], limit: int | None, seed: int) -> list[EvalCase]:
+    """Select at most `limit` cases, from each category in turn; deterministic for a seed.
 
-    A larger limit only adds cases, so that a small run can be made larger without asking again.
+    A larger limit only adds cases, so a small run can be extended.
     """
-    waiting: dict[str, list[Case]] = {}
+    waiting: dict[str, list[EvalCase]] = {}
     for case in cases:
         waiting.setdefault(case.category, []).append(case)
     for each in waiting.values():
         each.sort(key=lambda case: _lot(seed, case.id))
-    found: list[Case] = []
+    chosen: list[EvalCase] = []
     most = sum(map(len, waiting.values())) if limit is None else limit
     turn = 0
-    while len(found) < most and any(len(each) > turn for each in waiting.values()):
-        found += [each[turn] for each in waiting.values() if len(each) > turn]
+    while len(chosen) < most and any(len(each) > turn for each in waiting.values()):
+        chosen += [each[turn] for each in waiting.values() if len(each) > turn]
         turn += 1
-    return found[:most]
+    return chosen[:most]
 
 
 def _lot(seed: int, name: str) -> bytes:
-    """A number that only seed and name decide, in every version of Python."""
+    """Pseudo-random sort key, the same in every version of Python."""
     return hashlib.sha256(f"{seed}\n{name}".encode()).digest()

@@ -1,7 +1,7 @@
-"""The journal of a run: one line of JSON for each finished case, so that a run can be stopped and gone on with.
+"""Journal of an evaluation: one JSON line per case, so a run can be interrupted and resumed.
 
-A line says in which setting which case was asked, what came and whether it was right. The last line of a case counts.
-A case that ended in an error of the upstream is told, but not finished: the next run asks it again.
+The last line of a case counts. A case that ended in an upstream error is recorded but not finished: the next run
+repeats it.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from ..engine.planning.strategy import Mode
 from ..errors import UsageError
 
 
-class Setting(msgspec.Struct, frozen=True):
-    """Everything that answers depend on, besides the case."""
+class EvalSetting(msgspec.Struct, frozen=True):
+    """Everything besides the case that answers depend on."""
 
     suite: str
     version: str
@@ -32,22 +32,22 @@ class Setting(msgspec.Struct, frozen=True):
     retries: int = 2
     temperature: float | None = 0.0
     max_tokens: int | None = None
-    #: Other settings that the configuration changes, as `name=value`.
+    #: Other non-default settings, as `name=value`.
     others: tuple[str, ...] = ()
-    #: Whether the upstream is asked to enforce the form of calls, where it can.
+    #: Whether constrained output is requested, where the upstream supports it.
     constrain: bool = True
-    #: The adapter of a model that runs here: its name and its hash.
+    #: Name and hash of the adapter of an embedded model.
     adapter: str = ""
 
     @property
     def label(self) -> str:
-        """What tells it from the others of a run."""
+        """Short name that is unique within a run."""
         form = "" if self.constrain else "unconstrained"
         return " ".join(part for part in (self.mode, self.plan, form, *self._manner) if part)
 
     @property
     def way(self) -> str:
-        """The same in the words of `ways`, where there are some."""
+        """Short name in the syntax of `variants`, where possible."""
         name = "native" if self.mode == "off" else self.plan if self.mode == "force" and self.plan else self.mode
         return " ".join((f"{name}+grammar" if name == self.plan and self.constrain else name, *self._manner))
 
@@ -58,19 +58,19 @@ class Setting(msgspec.Struct, frozen=True):
         return tuple(part for part in (self.dialect, marks, adapter) if part)
 
 
-class Record(msgspec.Struct, frozen=True):
-    """One case in one setting, asked and judged."""
+class CaseResult(msgspec.Struct, frozen=True):
+    """Result of one case in one setting."""
 
-    setting: Setting
+    setting: EvalSetting
     case: str
     category: str
     correct: bool
-    #: What is wrong with the answer, if anything, in a word and in words.
+    #: Fault code and explanation; empty for a correct answer.
     fault: str = ""
     detail: str = ""
-    #: What went wrong with the asking; such a case counts as wrong, and is asked again by the next run.
+    #: Error of the request; such a case counts as wrong and is repeated by the next run.
     error: str = ""
-    #: The plans that were carried out, and the calls that were made, one entry a round.
+    #: Plan and calls of each round.
     plans: list[str] = []
     calls: list[list[JSONObject]] = []
     text: str = ""
@@ -81,37 +81,37 @@ class Record(msgspec.Struct, frozen=True):
     seconds: float = 0.0
 
 
-def _but_way(setting: Setting) -> Setting:
-    """The setting without what says how to call."""
+def _without_variant(setting: EvalSetting) -> EvalSetting:
+    """The setting without the fields that select a calling variant."""
     return msgspec.structs.replace(setting, mode="auto", plan="", dialect="", marks="auto", constrain=True, adapter="")
 
 
-_DECODER = msgspec.json.Decoder(Record)
+_DECODER = msgspec.json.Decoder(CaseResult)
 
 
 @contextmanager
-def keeping(path: Path) -> Generator[None]:
-    """What the disk says to reading and writing there, as a mistake that can be mended."""
+def file_errors(path: Path) -> Generator[None]:
+    """Translate file errors to `UsageError`."""
     try:
         yield
     except OSError as error:
-        told = f"results cannot be kept in `{path}`: {error.strerror or error}"
-        raise UsageError(told, hint="name another folder with --out, or make room") from error
+        message = f"cannot store results in `{path}`: {error.strerror or error}"
+        raise UsageError(message, hint="name another folder with --out, or free some space") from error
 
 
-class Journal:
-    """The file of finished cases; its folder is made.
+class EvalJournal:
+    """The results file; its folder is created.
 
     Raises:
-        UsageError: the file holds something else, or cannot be read or written.
+        UsageError: the file is not a journal, or cannot be read or written.
     """
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._records: dict[tuple[Setting, str], Record] = {}
-        #: Whether the last line was cut off, as by a machine that went down; what it told is asked again.
+        self._records: dict[tuple[EvalSetting, str], CaseResult] = {}
+        #: Whether the last line is incomplete, for example after a power failure; its case is repeated.
         self.cut_off = False
-        with keeping(path):
+        with file_errors(path):
             path.parent.mkdir(parents=True, exist_ok=True)
             lines = path.read_bytes().splitlines(keepends=True) if path.exists() else []
         for number, line in enumerate(lines, 1):
@@ -125,12 +125,12 @@ class Journal:
                 self.cut_off = True
                 return
             hint = "name another folder with --out, or remove the file"
-            raise UsageError(f"line {number} of `{self._path}` is not a line of a journal", hint=hint) from None
+            raise UsageError(f"line {number} of `{self._path}` is not a journal entry", hint=hint) from None
         self._records[record.setting, record.case] = record
 
-    def add(self, record: Record) -> None:
-        """Keep a case, in the file before this returns."""
-        with keeping(self._path):
+    def add(self, record: CaseResult) -> None:
+        """Write a result to the file."""
+        with file_errors(self._path):
             self._write(msgspec.json.encode(record) + b"\n")
         self._records[record.setting, record.case] = record
 
@@ -140,27 +140,27 @@ class Journal:
             file.write(line)
 
     def _repair(self) -> None:
-        """Drop a line that was cut off: it is no record, and would spoil the next one."""
+        """Remove an incomplete last line, which would corrupt the next one."""
         if self.cut_off:
             self.cut_off = False
             whole, end, _ = self._path.read_bytes().rpartition(b"\n")
             self._path.write_bytes(whole + end)
 
-    def finished(self, setting: Setting, case: str) -> bool:
-        """Whether the case need not be asked again."""
+    def finished(self, setting: EvalSetting, case: str) -> bool:
+        """Whether the case has a result without an error."""
         record = self._records.get((setting, case))
         return record is not None and not record.error
 
-    def like(self, setting: Setting) -> list[Setting]:
-        """Every setting that differs from this one in the way to call alone, in the order in which they were asked."""
-        mine = _but_way(setting)
-        return list(dict.fromkeys(each for each, _ in self._records if _but_way(each) == mine))
+    def like(self, setting: EvalSetting) -> list[EvalSetting]:
+        """All stored settings that differ from this one only in the calling variant, in order."""
+        mine = _without_variant(setting)
+        return list(dict.fromkeys(each for each, _ in self._records if _without_variant(each) == mine))
 
-    def all(self, setting: Setting) -> list[Record]:
-        """What is known of a setting."""
+    def all(self, setting: EvalSetting) -> list[CaseResult]:
+        """All results of a setting."""
         return [record for (each, _), record in self._records.items() if each == setting]
 
-    def of(self, setting: Setting, cases: Iterable[str]) -> list[Record]:
-        """What is known of these cases, in their order; errors too."""
-        found = (self._records.get((setting, case)) for case in cases)
-        return [record for record in found if record is not None]
+    def of(self, setting: EvalSetting, cases: Iterable[str]) -> list[CaseResult]:
+        """Results of these cases, in their order, including errors."""
+        results = (self._records.get((setting, case)) for case in cases)
+        return [record for record in results if record is not None]

@@ -1,31 +1,30 @@
-"""What came of a run: as a value for JSON, and as a table for people.
-
-Pure.
-"""
+"""Reports of an evaluation: JSON, Markdown tables, and an SVG chart with 95 % confidence intervals. No I/O."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from xml.sax.saxutils import escape
 
 import msgspec
 
+from ..core.text import printable
 from ..core.types import JSONObject
-from .journal import Record, Setting
-from .statistics import ALL, Score, score_by_category
+from .journal import CaseResult, EvalSetting
+from .statistics import ALL, Score, compute_score, score_by_category
 
 
-class Row(msgspec.Struct, frozen=True):
-    """One setting and its numbers."""
+class SettingScores(msgspec.Struct, frozen=True):
+    """Statistics of one setting."""
 
-    setting: Setting
-    #: How many cases there would be if all were finished.
+    setting: EvalSetting
+    #: Number of selected cases.
     chosen: int
-    #: By category; all of them together first.
+    #: By category; `all` comes first.
     scores: dict[str, Score]
 
 
-class Report(msgspec.Struct, frozen=True):
-    """A run, whole or as far as it came."""
+class EvalReport(msgspec.Struct, frozen=True):
+    """Results of a run, complete or not."""
 
     suite: str
     suite_version: str
@@ -33,9 +32,9 @@ class Report(msgspec.Struct, frozen=True):
     model: str
     base_url: str
     seed: int
-    #: The day and the time, as the caller writes them.
+    #: Date and time as text.
     when: str
-    rows: tuple[Row, ...]
+    rows: tuple[SettingScores, ...]
 
     @property
     def complete(self) -> bool:
@@ -43,12 +42,12 @@ class Report(msgspec.Struct, frozen=True):
         return all(_complete(row) for row in self.rows)
 
 
-def rows_of(found: Iterable[tuple[Setting, Sequence[Record], int]]) -> tuple[Row, ...]:
-    """The numbers of some settings, each with its records and with how many there would be."""
-    return tuple(Row(setting, chosen, score_by_category(records)) for setting, records, chosen in found)
+def rows_of(settings: Iterable[tuple[EvalSetting, Sequence[CaseResult], int]]) -> tuple[SettingScores, ...]:
+    """Statistics of (setting, results, number of selected cases)."""
+    return tuple(SettingScores(setting, chosen, score_by_category(records)) for setting, records, chosen in settings)
 
 
-def plain(report: Report) -> JSONObject:
+def plain(report: EvalReport) -> JSONObject:
     """The report as JSON values."""
     rows = [{"label": row.setting.label, **msgspec.to_builtins(row)} for row in report.rows]
     return {**msgspec.to_builtins(report), "complete": report.complete, "rows": rows}
@@ -67,8 +66,8 @@ _HEAD = (
 )
 
 
-def markdown(report: Report) -> str:
-    """The report as a page of Markdown."""
+def markdown(report: EvalReport) -> str:
+    """The report as Markdown."""
     where = f" at {report.base_url}" if report.base_url else ""
     lines = [
         f"# {cell(report.model + where)}",
@@ -88,7 +87,7 @@ def markdown(report: Report) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _cells(row: Row, category: str, score: Score) -> tuple[str, ...]:
+def _cells(row: SettingScores, category: str, score: Score) -> tuple[str, ...]:
     return (
         row.setting.label if category == ALL else "",
         category,
@@ -103,20 +102,119 @@ def _cells(row: Row, category: str, score: Score) -> tuple[str, ...]:
 
 
 def line(cells: Sequence[str]) -> str:
-    """A line of a table."""
+    """One table row."""
     return f"| {' | '.join(map(cell, cells))} |"
 
 
 def cell(text: str) -> str:
-    """A text that stays within its cell."""
+    """Escape a text for a table cell."""
     return " ".join(text.split()).replace("|", "\\|")
 
 
-def _complete(row: Row) -> bool:
+def _complete(row: SettingScores) -> bool:
     score = row.scores[ALL]
     return score.cases == row.chosen and not score.errors
 
 
-def _done(row: Row) -> str:
+def _done(row: SettingScores) -> str:
     score = row.scores[ALL]
     return f"{score.cases - score.errors} of {row.chosen} cases have an answer"
+
+
+# ---- comparison of settings from several runs
+
+
+def comparison_table(settings: Iterable[tuple[EvalSetting, Sequence[CaseResult]]], categories: Sequence[str]) -> str:
+    """Markdown table of settings by category: correct cases and confidence intervals."""
+    head = ("way", *categories, "tokens out a case", "median s")
+    lines = [line(head), line(("---", *("---:" for _ in head[1:])))]
+    for setting, records in settings:
+        results = [record for record in records if record.category in categories]
+        cells = (_right([each for each in results if each.category == name]) for name in categories)
+        lines.append(line((cell(setting.way), *cells, *_costs(results))))
+    return "\n".join(lines) + "\n"
+
+
+def _right(records: Sequence[CaseResult]) -> str:
+    if not records:
+        return "not asked"
+    result = compute_score(records)
+    errors = f", {result.errors} errors" if result.errors else ""
+    return f"{result.correct} of {result.cases}: {result.share:.0%} ({_interval(result)}){errors}"
+
+
+def _interval(score: Score) -> str:
+    return f"{100 * score.low:.0f} to {100 * score.high:.0f}"
+
+
+def _costs(records: Sequence[CaseResult]) -> tuple[str, str]:
+    if not records:
+        return "", ""
+    result = compute_score(records)
+    return f"{result.output_tokens / result.cases:.0f}", f"{result.median_seconds:.1f}"
+
+
+# ---- chart (the colours suit light and dark pages)
+
+# Pixels.
+_WIDTH, _MARGIN, _RIGHT, _TOP, _BOTTOM = 760, 170, 130, 64, 34
+_BAR, _STEP, _HEADING, _GAP = 14, 22, 26, 10
+_PLOT = _WIDTH - _MARGIN - _RIGHT
+_INK, _GRID, _WHOLE, _PART, _WHISKER = "#222222", "#d5d5d5", "#2f6db5", "#8fb6de", "#b3541e"
+#: Characters that fit.
+_MAX_NAME_CHARS, _MAX_TITLE_CHARS = 24, 90
+
+
+def chart(report: EvalReport) -> str:
+    """The report as an SVG bar chart: one bar per category and setting."""
+    height = _TOP + _BOTTOM + sum(_HEADING + _GAP + _STEP * len(row.scores) for row in report.rows)
+    title = f"{report.model}, {report.suite} {report.suite_version}"
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{_WIDTH}" height="{height}" '
+        f'viewBox="0 0 {_WIDTH} {height}" role="img" font-family="sans-serif" font-size="12" fill="{_INK}">',
+        f"<title>{_text(title, _MAX_TITLE_CHARS)}</title>",
+        f'<rect width="{_WIDTH}" height="{height}" fill="#ffffff"/>',
+        f'<text x="16" y="24" font-size="15" font-weight="bold">{_text(title, _MAX_TITLE_CHARS)}</text>',
+        '<text x="16" y="42">Share of right answers, with 95 % Wilson intervals</text>',
+        *_grid(height),
+    ]
+    y = _TOP
+    for row in report.rows:
+        parts += _block(row, y)
+        y += _HEADING + _GAP + _STEP * len(row.scores)
+    return "\n".join([*parts, "</svg>"]) + "\n"
+
+
+def _grid(height: int) -> Iterator[str]:
+    for percent in range(0, 101, 20):
+        x = _at(percent / 100)
+        yield f'<line x1="{x}" y1="{_TOP}" x2="{x}" y2="{height - _BOTTOM}" stroke="{_GRID}"/>'
+        yield f'<text x="{x}" y="{height - _BOTTOM + 16}" text-anchor="middle">{percent} %</text>'
+
+
+def _block(row: SettingScores, y: int) -> Iterator[str]:
+    yield f'<text x="16" y="{y + 18}" font-weight="bold">{_text(row.setting.label, _MAX_TITLE_CHARS)}</text>'
+    for at, (category, score) in enumerate(row.scores.items()):
+        yield from _bar(category, score, y + _HEADING + _STEP * at)
+
+
+def _bar(category: str, score: Score, y: int) -> Iterator[str]:
+    middle = y + _BAR // 2
+    colour = _WHOLE if category == ALL else _PART
+    end, low, high = _at(score.share), _at(score.low), _at(score.high)
+    yield f'<text x="{_MARGIN - 8}" y="{middle + 4}" text-anchor="end">{_text(category, _MAX_NAME_CHARS)}</text>'
+    yield f'<rect x="{_MARGIN}" y="{y}" width="{round(end - _MARGIN, 1)}" height="{_BAR}" fill="{colour}"/>'
+    whisker = f"M{low} {middle}H{high}M{low} {middle - 4}V{middle + 4}M{high} {middle - 4}V{middle + 4}"
+    yield f'<path d="{whisker}" stroke="{_WHISKER}" stroke-width="1.5" fill="none"/>'
+    label = f"{score.share:.0%} ({score.correct} of {score.cases})"
+    yield f'<text x="{_MARGIN + _PLOT + 10}" y="{middle + 4}">{label}</text>'
+
+
+def _at(share: float) -> float:
+    return round(_MARGIN + _PLOT * share, 1)
+
+
+def _text(text: str, most: int) -> str:
+    """Truncate and escape a text for XML; control characters become spaces."""
+    clean = printable(text, " ")
+    return escape(clean if len(clean) <= most else f"{clean[: most - 1]}…")

@@ -1,7 +1,6 @@
-"""The run: asks every case in every setting that is not finished yet, several at a time, and keeps what comes.
+"""Evaluation runner: runs all unfinished cases in all settings concurrently and stores the results.
 
-A case that goes wrong is told in its record and ends nothing. Only where not one of the first cases is answered at all,
-the run gives up.
+A failing case is recorded and does not stop the run. The run gives up only if none of the first cases is answered.
 """
 
 from __future__ import annotations
@@ -18,22 +17,22 @@ from ..client import AsyncClient
 from ..core.types import JSONValue, Message, TextPart, ToolCall, ToolResult, Usage
 from ..engine.turn.trace import TracedReply
 from ..errors import ModelError, ToolspeakError, UpstreamError
-from .cases import Answer, Case, Judgement, Suite
-from .journal import Journal, Record, Setting
+from .cases import EvalCase, Judgement, ModelAnswer, Suite
+from .journal import CaseResult, EvalJournal, EvalSetting
 
-#: Settings, each with the cases that it is asked.
-Work: TypeAlias = Sequence[tuple[Setting, Sequence[Case]]]
+#: Settings with their cases.
+Work: TypeAlias = Sequence[tuple[EvalSetting, Sequence[EvalCase]]]
 
-#: Cases in a row from the start that end in an error, before it is certain that nobody is there.
+#: Number of errors without any answer after which the upstream counts as unavailable.
 GIVE_UP_AFTER = 10
-#: Rounds of one case; the suites need two. A judge that never ends a case is a mistake.
-_MOST_ROUNDS = 8
-#: Characters of an answer and of an error that are kept.
-_MOST_KEPT = 2_000
+#: Limit of rounds of one case; the suites need two. Guards against a judge that never ends a case.
+_MAX_ROUNDS = 8
+#: Limit of stored answers and errors.
+_MAX_TEXT_CHARS = 2_000
 
 
 class _Tally:
-    """What one case has brought so far."""
+    """Totals of one case."""
 
     def __init__(self) -> None:
         self.requests = self.retries = 0
@@ -45,33 +44,33 @@ class _Tally:
     def add(self, reply: TracedReply) -> None:
         attempts = reply.trace().attempts
         self.requests += reply.requests
-        # An attempt is a retry where the one before it, of the same phase, was found wrong.
+        # An attempt is a retry if the previous attempt of the same phase had a fault.
         pairs = pairwise(attempts)
         self.retries += sum(first.fault is not None and first.phase == second.phase for first, second in pairs)
         self.usage += reply.usage
         self.plans.append(reply.trace().plan)
         self.calls.append([{"name": call.name, "arguments": call.arguments} for call in reply.calls])
-        self.text = reply.text[:_MOST_KEPT]
+        self.text = reply.text[:_MAX_TEXT_CHARS]
 
 
-class Run:
-    """Cases in settings, asked of one client.
+class EvalRun:
+    """Runs cases with one client.
 
     Args:
-        parallel: how many cases are under way at a time.
+        parallel: number of concurrent cases.
         timeout: seconds for one answer.
-        heard: is told of every case that ends.
+        on_result: called after every case.
     """
 
     def __init__(
         self,
         client: AsyncClient,
         suite: Suite,
-        journal: Journal,
+        journal: EvalJournal,
         *,
         parallel: int = 4,
         timeout: float | None = None,
-        heard: Callable[[Record], None] | None = None,
+        on_result: Callable[[CaseResult], None] | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._client = client
@@ -79,22 +78,22 @@ class Run:
         self._journal = journal
         self._parallel = parallel
         self._timeout = timeout
-        self._heard = heard
+        self._on_result = on_result
         self._clock = clock
         self._errors = 0
-        #: Whether a case has ended without an error.
+        #: Whether any case has ended without an error.
         self.answered = False
 
     @property
     def given_up(self) -> bool:
-        """Whether nobody was there."""
+        """Whether the upstream counts as unavailable."""
         return not self.answered and self._errors >= GIVE_UP_AFTER
 
     async def run(self, work: Work) -> None:
-        """Ask what is not finished.
+        """Run the unfinished cases.
 
         Raises:
-            UsageError: a case cannot be kept.
+            UsageError: a result cannot be stored.
         """
         jobs = iter(list(self.missing(work)))
         try:
@@ -102,49 +101,49 @@ class Run:
                 for _ in range(self._parallel):
                     group.create_task(self._work(jobs))
         except ExceptionGroup as failed:
-            raise failed.exceptions[0] from None  # what fails for one worker fails for all of them
+            raise failed.exceptions[0] from None  # all workers fail for the same reason
 
-    def missing(self, work: Work) -> Iterator[tuple[Setting, Case]]:
-        """What is not finished, one case after the other: where a run is stopped, settings can be compared."""
+    def missing(self, work: Work) -> Iterator[tuple[EvalSetting, EvalCase]]:
+        """Unfinished cases, alternating between settings, so an interrupted run can still compare them."""
         for number in range(max((len(cases) for _, cases in work), default=0)):
             for setting, cases in work:
                 if number < len(cases) and not self._journal.finished(setting, cases[number].id):
                     yield setting, cases[number]
 
-    async def _work(self, jobs: Iterator[tuple[Setting, Case]]) -> None:
-        for setting, case in jobs:  # shared with the other workers: each takes the next one
+    async def _work(self, jobs: Iterator[tuple[EvalSetting, EvalCase]]) -> None:
+        for setting, case in jobs:  # the iterator is shared by all workers
             if self.given_up:
                 return
             record = await self._ask(setting, case)
             self._journal.add(record)
             self._errors += bool(record.error)
             self.answered = self.answered or not record.error
-            if self._heard is not None:
-                self._heard(record)
+            if self._on_result is not None:
+                self._on_result(record)
 
-    async def _ask(self, setting: Setting, case: Case) -> Record:
-        """One case, to its end."""
+    async def _ask(self, setting: EvalSetting, case: EvalCase) -> CaseResult:
+        """Run one case."""
         tally, start, error = _Tally(), self._clock(), ""
         try:
-            found = await self._rounds(setting, case, tally)
+            judgement = await self._rounds(setting, case, tally)
         except ModelError as failure:
             if isinstance(failure.reply, TracedReply):
                 tally.add(failure.reply)
-            found = Judgement(False, "error" if isinstance(failure, UpstreamError) else "model_error", str(failure))
-            error = found.detail if found.fault == "error" else ""
+            judgement = Judgement(False, "error" if isinstance(failure, UpstreamError) else "model_error", str(failure))
+            error = judgement.detail if judgement.fault == "error" else ""
         except ToolspeakError as failure:
-            found, error = Judgement(False, "error"), str(failure)
+            judgement, error = Judgement(False, "error"), str(failure)
         except Exception as failure:
-            # A bug, here or in a checker: it belongs to this case, and hours of others must not be lost to it.
-            found, error = Judgement(False, "error"), f"{type(failure).__name__}: {failure}"
-        return Record(
+            # A bug in toolspeak or in a checker must not lose hours of other results.
+            judgement, error = Judgement(False, "error"), f"{type(failure).__name__}: {failure}"
+        return CaseResult(
             setting=setting,
             case=case.id,
             category=case.category,
-            correct=found.correct,
-            fault=found.fault,
-            detail="" if error else found.detail[:_MOST_KEPT],
-            error=error[:_MOST_KEPT],
+            correct=judgement.correct,
+            fault=judgement.fault,
+            detail="" if error else judgement.detail[:_MAX_TEXT_CHARS],
+            error=error[:_MAX_TEXT_CHARS],
             plans=tally.plans,
             calls=tally.calls,
             text=tally.text,
@@ -155,27 +154,27 @@ class Run:
             seconds=round(self._clock() - start, 3),
         )
 
-    async def _rounds(self, setting: Setting, case: Case, tally: _Tally) -> Judgement:
+    async def _rounds(self, setting: EvalSetting, case: EvalCase, tally: _Tally) -> Judgement:
         messages = list(case.messages)
-        for number in range(_MOST_ROUNDS):
+        for number in range(_MAX_ROUNDS):
             reply = await self._client.chat(messages, case.tools, timeout=self._timeout, **_options(setting))
             tally.add(reply)
-            found = self._suite.judge(case, number, Answer(reply.calls, reply.text))
-            if not found.correct or not found.results:
-                return found
-            messages += _told(reply.text, reply.calls, found.results)
-        return Judgement(False, "too_many_rounds", f"more than {_MOST_ROUNDS}")
+            judgement = self._suite.judge(case, number, ModelAnswer(reply.calls, reply.text))
+            if not judgement.correct or not judgement.results:
+                return judgement
+            messages += _next_messages(reply.text, reply.calls, judgement.results)
+        return Judgement(False, "too_many_rounds", f"more than {_MAX_ROUNDS}")
 
 
-def _options(setting: Setting) -> dict[str, JSONValue]:
-    """The setting in the words of `chat`. A probe in the background would change the plan in the middle of a run."""
-    named = ("mode", "plan", "dialect", "marks", "constrain", "retries", "temperature", "max_tokens")
+def _options(setting: EvalSetting) -> dict[str, JSONValue]:
+    """The setting as options of `chat`. No background probe, which could change the plan during a run."""
+    names = ("mode", "plan", "dialect", "marks", "constrain", "retries", "temperature", "max_tokens")
     fields = msgspec.structs.asdict(setting)
-    return {"probe": "off", **{name: fields[name] for name in named if fields[name] is not None}}
+    return {"probe": "off", **{name: fields[name] for name in names if fields[name] is not None}}
 
 
-def _told(text: str, calls: Sequence[ToolCall], results: Sequence[str]) -> Iterator[Message]:
-    """An answer and the results of its calls, as the conversation goes on with them."""
+def _next_messages(text: str, calls: Sequence[ToolCall], results: Sequence[str]) -> Iterator[Message]:
+    """An answer and the results of its calls as messages."""
     yield Message("assistant", (TextPart(text),) if text else (), calls=tuple(calls))
     for call, result in zip(calls, results, strict=True):
         yield Message("tool", results=(ToolResult(call.id, result, call.name),))

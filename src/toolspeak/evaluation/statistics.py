@@ -1,7 +1,4 @@
-"""From finished cases to numbers: how many are right, how sure that is, and what it cost.
-
-Pure.
-"""
+"""Statistics of finished cases: accuracy with confidence interval, and cost. No I/O."""
 
 from __future__ import annotations
 
@@ -10,50 +7,50 @@ from math import sqrt
 
 import msgspec
 
-from .journal import Record
+from .journal import CaseResult
 
-#: The category that stands for all of them.
+#: Pseudo-category of all cases.
 ALL = "all"
-#: Standard deviations around the mean that hold 95 % of a normal distribution.
+#: 97.5 % quantile of the normal distribution, for 95 % intervals.
 _Z = 1.959963984540054
 
 
 def wilson(correct: int, total: int) -> tuple[float, float]:
-    """The 95 % confidence interval of a share, by Wilson's score: sound for few cases and near 0 and 1."""
+    """Wilson score interval (95 %) of a proportion: sound for few cases and near 0 and 1."""
     if total == 0:
         return 0.0, 1.0
     share = correct / total
     square = _Z * _Z
     middle = (share + square / (2 * total)) / (1 + square / total)
     half = _Z * sqrt(share * (1 - share) / total + square / (4 * total * total)) / (1 + square / total)
-    # At the ends the formula gives exactly 0 and 1, and floating point nearly so.
+    # At the ends the exact result is 0 or 1; floating point misses it slightly.
     return (0.0 if correct == 0 else middle - half), (1.0 if correct == total else middle + half)
 
 
 class Score(msgspec.Struct, frozen=True):
-    """The numbers of some cases."""
+    """Statistics of a set of cases."""
 
     cases: int
     correct: int
-    #: Cases that ended in an error of the upstream; they count as wrong.
+    #: Cases that ended in an upstream error; they count as wrong.
     errors: int
     share: float
     low: float
     high: float
     requests: int
-    #: Requests that asked again for an answer that was wrong.
+    #: Requests that repeated a faulty answer.
     retries: int
     input_tokens: int
     output_tokens: int
-    #: Of all cases together, and of the middle one.
+    #: Total of all cases.
     seconds: float
     median_seconds: float
-    #: How often each fault was found.
+    #: Number of cases by fault.
     faults: dict[str, int]
 
 
-def score(records: Sequence[Record]) -> Score:
-    """The numbers of these cases."""
+def compute_score(records: Sequence[CaseResult]) -> Score:
+    """Compute the statistics of these cases."""
     total, correct = len(records), sum(each.correct for each in records)
     low, high = wilson(correct, total)
     faults: dict[str, int] = {}
@@ -78,13 +75,13 @@ def score(records: Sequence[Record]) -> Score:
     )
 
 
-def score_by_category(records: Iterable[Record]) -> dict[str, Score]:
-    """The numbers of all cases, then those of each category."""
+def score_by_category(records: Iterable[CaseResult]) -> dict[str, Score]:
+    """Statistics of all cases, then of each category."""
     records = list(records)
-    found = {ALL: score(records)}
+    scores = {ALL: compute_score(records)}
     for category in sorted({each.category for each in records}):
-        found[category] = score([each for each in records if each.category == category])
-    return found
+        scores[category] = compute_score([each for each in records if each.category == category])
+    return scores
 
 
 def _median(times: Sequence[float]) -> float:

@@ -1,7 +1,7 @@
-"""Ways to call, as a person writes them: `native,inline,inline+grammar,decision+grammar@100`.
+"""Calling variants as written on the command line: `native,inline,inline+grammar,decision+grammar@100`.
 
-A way is a mode, a plan, and whether the upstream enforces the form of calls; behind `@` stands how many cases of each
-category it is asked. Pure.
+A variant is a mode, a plan, and whether the upstream constrains the output of calls. `@` gives the number of cases
+per category.
 """
 
 from __future__ import annotations
@@ -13,49 +13,48 @@ from ..errors import UsageError
 
 Plan: TypeAlias = Literal["", "inline", "decision", "envelope"]
 
-#: What ends the name of a way in which the form is enforced.
+#: Suffix of variants with constrained output.
 _ENFORCED = "+grammar"
-#: More cases than any category has.
-_MOST_CASES = 10_000
+_MAX_CASES = 10_000
 
 
-class Way(NamedTuple):
-    """One way to call."""
+class CallVariant(NamedTuple):
+    """One way of calling tools."""
 
     mode: Mode = "auto"
     plan: Plan = ""
-    #: Whether the upstream is asked to enforce the form, if it can.
+    #: Whether to request constrained output, where the upstream supports it.
     constrain: bool = True
-    #: Cases of each category; None: as many as of the others.
+    #: Cases per category; None for the default.
     each: int | None = None
 
 
-#: By name. `native` is the upstream's own calling; a plan without `+grammar` is left to the model's good will.
-WAYS: dict[str, Way] = {
-    "auto": Way(),
-    "native": Way("off"),
-    "fallback": Way("fallback"),
-    **{plan: Way("force", plan, constrain=False) for plan in ("inline", "decision", "envelope")},
-    **{f"{plan}{_ENFORCED}": Way("force", plan) for plan in ("inline", "decision", "envelope")},
+#: Variants by name. `native` is the upstream's own tool calling; a plan without `+grammar` is unconstrained.
+VARIANTS: dict[str, CallVariant] = {
+    "auto": CallVariant(),
+    "native": CallVariant("off"),
+    "fallback": CallVariant("fallback"),
+    **{plan: CallVariant("force", plan, constrain=False) for plan in ("inline", "decision", "envelope")},
+    **{f"{plan}{_ENFORCED}": CallVariant("force", plan) for plan in ("inline", "decision", "envelope")},
 }
 
 
-def ways_of(text: str) -> tuple[Way, ...]:
-    """The ways that are listed, in their order, each once.
+def parse_variants(text: str) -> tuple[CallVariant, ...]:
+    """Parse a comma-separated list of variants, without duplicates.
 
     Raises:
-        UsageError: one of them is none.
+        UsageError: a variant is unknown or its number of cases is invalid.
     """
-    return tuple(dict.fromkeys(_way(part.strip()) for part in text.split(",") if part.strip()))
+    return tuple(dict.fromkeys(_parse_variant(part.strip()) for part in text.split(",") if part.strip()))
 
 
-def _way(text: str) -> Way:
+def _parse_variant(text: str) -> CallVariant:
     name, at, count = text.partition("@")
-    way = WAYS.get(name)
-    if way is None:
-        raise UsageError(f"there is no way to call `{name:.80}`", hint=f"use {', '.join(WAYS)}")
+    variant = VARIANTS.get(name)
+    if variant is None:
+        raise UsageError(f"unknown setting `{name:.80}`", hint=f"use {', '.join(VARIANTS)}")
     if not at:
-        return way
-    if not (count.isascii() and count.isdigit() and 0 < int(count[:6]) <= _MOST_CASES):
-        raise UsageError(f"`{text:.80}` does not say how many cases", hint=f"write it as {name}@40")
-    return way._replace(each=int(count))
+        return variant
+    if not (count.isascii() and count.isdigit() and 0 < int(count[:6]) <= _MAX_CASES):
+        raise UsageError(f"invalid number of cases in `{text:.80}`", hint=f"write, for example, {name}@40")
+    return variant._replace(each=int(count))

@@ -1,5 +1,4 @@
-"""The protocols that clients and upstreams speak: wire bytes in, values and events out, and back.
+"""Wire protocols of clients and upstreams: bytes to values and events, and back.
 
-Each codec has four halves: decode a request, encode a request, decode a reply, encode a reply. All are pure and
-know nothing of sockets. Codecs do not import each other; `framing` is what they share.
+Each codec decodes and encodes requests and replies. All are pure and do no I/O. Codecs do not import each other.
 """

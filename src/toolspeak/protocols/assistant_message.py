@@ -1,7 +1,7 @@
-"""What an upstream said, as a message of the next request: with the parts that only its own protocol has words for.
+"""Turns an upstream's reply into the assistant message of the next request, including protocol-specific parts.
 
-Signed thinking, encrypted reasoning and the signatures of calls are worth something only if they go back as they came,
-to whom they came from, and in their places. Each protocol is one row that tells what becomes of a carried part.
+Signed thinking, encrypted reasoning and call signatures are useful only if they return unchanged, to the same
+upstream and in the same position. `_RULES` defines per protocol where each opaque part goes.
 """
 
 from __future__ import annotations
@@ -18,194 +18,194 @@ from .anthropic import wire as anthropic_wire
 from .anthropic.blocks import is_block
 from .gemini import messages as gemini_messages
 from .gemini import wire as gemini_wire
-from .gemini.parts import is_thought
+from .gemini.messages import is_thought
 from .ollama import messages as ollama_messages
 from .ollama.reply_decoder import IMAGES
-from .openai_chat.chunks import ANSWER, CALL, CARRIED, LOGPROBS
-from .openai_chat.fields import PROTOCOL as OPENAI_CHAT
+from .openai_chat.chunks import ANSWER, CALL, LOGPROBS, OPAQUE_FIELDS
+from .openai_chat.messages import PROTOCOL as OPENAI_CHAT
 from .openai_responses.items import ORDER as ITEMS_ORDER
-from .openai_responses.parts import ANNOTATION, CONTENT, ITEM, PHASE, moved, parts_texts
+from .openai_responses.parts import ANNOTATION, CONTENT, ITEM, PHASE, separates_texts, shift_annotation
 from .openai_responses.parts import PROTOCOL as OPENAI_RESPONSES
 from .shared.fields import without
 
-#: `part`: it stands in its place among the texts. `text`: it belongs to the text before it. `call`: to a call.
-#: `field`: it is a field of the message. `pictures`: the model painted them. Empty: it is about the answer only.
-Place: TypeAlias = Literal["part", "text", "call", "field", "pictures", ""]
+#: Where an opaque part goes. `part`: its own position among the texts. `text`: the preceding text. `call`: a call.
+#: `field`: a field of the message. `pictures`: images by the model. Empty: dropped, it only describes the reply.
+Placement: TypeAlias = Literal["part", "text", "call", "field", "pictures", ""]
 
 
-class _Row(msgspec.Struct, frozen=True):
-    """One protocol."""
-
-    place: Callable[[Opaque], Place]
-    #: Words in `Message.extra`: how parts and calls follow each other, and what calls say besides, by position.
+class _ProtocolRules(msgspec.Struct, frozen=True):
+    placement: Callable[[Opaque], Placement]
+    #: Keys in `Message.extra` for the order of parts and calls, and for extra fields of calls by position.
     order: str = ""
     calls: str = ""
-    #: The word in the `extra` of a text for what belongs to it.
-    about: str = ""
-    #: Parts are items of their own, so that even their order among texts must be told.
+    #: The key in the `extra` of a text for its annotations.
+    annotations: str = ""
+    #: Parts are separate items, so their order among texts must be recorded too.
     items: bool = False
-    #: The kind of a part that is a thought, where those stand among the others even if nobody signed them.
+    #: The kind of parts that are thoughts, where unsigned thoughts keep their position too.
     thought: str = ""
 
 
-def _anthropic(part: Opaque) -> Place:
-    if part.kind in (anthropic_blocks.CITATIONS, anthropic_blocks.USE):
+def _anthropic(part: Opaque) -> Placement:
+    if part.kind in (anthropic_blocks.CITATIONS, anthropic_blocks.TOOL_USE):
         return "text" if part.kind == anthropic_blocks.CITATIONS else "call"
     return "part" if part.kind == anthropic_blocks.THINKING or is_block(part) else ""
 
 
-def _gemini(part: Opaque) -> Place:
+def _gemini(part: Opaque) -> Placement:
     return "part" if part.kind == gemini_wire.PART else "call" if part.kind == gemini_wire.CALL else ""
 
 
-def _openai_responses(part: Opaque) -> Place:
+def _openai_responses(part: Opaque) -> Placement:
     if part.kind.startswith(ANNOTATION):
         return "text"
     return "part" if part.kind.startswith((ITEM, CONTENT, PHASE)) else ""
 
 
-def _openai_chat(part: Opaque) -> Place:
+def _openai_chat(part: Opaque) -> Placement:
     if part.kind in (CALL, "reasoning_details"):
         return "call" if part.kind == CALL else "field"
-    return "" if part.kind in (*CARRIED, LOGPROBS, ANSWER) else "part"  # what else is carried may not be sent
+    return "" if part.kind in (*OPAQUE_FIELDS, LOGPROBS, ANSWER) else "part"  # other metadata must not be sent back
 
 
-def _ollama(part: Opaque) -> Place:
+def _ollama(part: Opaque) -> Placement:
     return "pictures" if part.kind == IMAGES else ""
 
 
-_ROWS = {
-    anthropic_wire.PROTOCOL: _Row(_anthropic, anthropic_wire.ORDER, anthropic_wire.USES, "citations"),
-    gemini_wire.PROTOCOL: _Row(_gemini, gemini_messages.ORDER, gemini_messages.CALLS, thought=gemini_wire.PART),
-    OPENAI_RESPONSES: _Row(_openai_responses, ITEMS_ORDER, about="annotations", items=True),
-    OPENAI_CHAT: _Row(_openai_chat, calls="tool_calls"),
-    ollama_messages.PROTOCOL: _Row(_ollama),
+_RULES = {
+    anthropic_wire.PROTOCOL: _ProtocolRules(_anthropic, anthropic_wire.ORDER, anthropic_wire.CALL_EXTRAS, "citations"),
+    gemini_wire.PROTOCOL: _ProtocolRules(
+        _gemini, gemini_messages.ORDER, gemini_messages.CALLS, thought=gemini_wire.PART
+    ),
+    OPENAI_RESPONSES: _ProtocolRules(_openai_responses, ITEMS_ORDER, annotations="annotations", items=True),
+    OPENAI_CHAT: _ProtocolRules(_openai_chat, calls="tool_calls"),
+    ollama_messages.PROTOCOL: _ProtocolRules(_ollama),
 }
 
 
-def message_of(reply: Reply, events: Sequence[Event], since: int, protocol: str) -> Message:
-    """The reply as a message that can be sent back.
+def assistant_message(reply: Reply, events: Sequence[Event], since: int, protocol: str) -> Message:
+    """Convert a reply to a message that can be sent back.
 
     Args:
-        reply: what the events fold to.
+        reply: the folded events.
         events: all events of the turn.
-        since: where those of the last answer begin; what earlier ones carried belongs to no message.
-        protocol: the one that the upstream speaks.
+        since: index of the first event of the last attempt; opaque parts of earlier attempts are dropped.
+        protocol: the upstream's protocol.
     """
-    row = _ROWS.get(protocol)
-    said = _Said(row or _Row(lambda _: ""), {call.id for call in reply.calls})
+    rules = _RULES.get(protocol)
+    builder = _MessageBuilder(rules or _ProtocolRules(lambda _: ""), {call.id for call in reply.calls})
     for at, event in enumerate(events):
-        said.add(event, carried=at >= since)
-    return said.message(reply, protocol)
+        builder.add(event, last_attempt=at >= since)
+    return builder.message(reply, protocol)
 
 
-class _Said:
-    """Events of one turn, put in the places that they have in a message."""
+class _MessageBuilder:
+    """Builds a message from the events of one turn."""
 
-    def __init__(self, row: _Row, ids: set[str]) -> None:
-        self._row = row
-        self._ids = ids
+    def __init__(self, rules: _ProtocolRules, call_ids: set[str]) -> None:
+        self._rules = rules
+        self._call_ids = call_ids
         self._text: list[str] = []
-        self._thought: list[str] = []
+        self._thoughts: list[str] = []
         self._parts: list[Part] = []
         self._order = ""
-        self._beside: list[JSONObject] = []  # of calls
+        self._call_extras: list[JSONObject] = []
         self._fields: JSONObject = {}
-        #: How much text there was; where in it the last text part begins, and where what annotations count from.
+        #: Length of all text so far; the offset of the last text part; the offset that annotations count from.
         self._length = self._part_start = self._text_start = 0
 
-    def add(self, event: Event, carried: bool) -> None:
-        if parts_texts(event):
+    def add(self, event: Event, last_attempt: bool) -> None:
+        if separates_texts(event):
             self._text_start = self._length
         if isinstance(event, TextDelta):
-            self._think()
+            self._end_thought()
             self._text.append(event.text)
             self._length += len(event.text)
-        elif isinstance(event, ReasoningDelta) and carried and self._row.thought:
+        elif isinstance(event, ReasoningDelta) and last_attempt and self._rules.thought:
             if self._text:
                 self._flush()
-            self._thought.append(event.text)
-        elif isinstance(event, CallStart) and event.id in self._ids:
+            self._thoughts.append(event.text)
+        elif isinstance(event, CallStart) and event.id in self._call_ids:
             self._flush()
             self._order += "c"
-        elif isinstance(event, OpaqueSeen) and carried:
-            self._carry(event.part)
+        elif isinstance(event, OpaqueSeen) and last_attempt:
+            self._add_opaque(event.part)
 
     def _flush(self) -> None:
-        """End the text at hand. One of nothing but white space says nothing, and some services refuse it."""
-        self._think()
+        """End the current text. White space alone is dropped, because some services reject it."""
+        self._end_thought()
         text = "".join(self._text)
         self._text = []
         if text.strip():
             self._part_start = self._length - len(text)
-            self._put(TextPart(text))
+            self._append(TextPart(text))
 
-    def _think(self, signed: JSONObject | None = None) -> None:
-        """End the thought at hand; `signed` is the part that tells what else was said of it."""
-        thought, self._thought = "".join(self._thought), []
-        if thought or signed is not None:
-            self._put(Opaque(self._row.thought, {**(signed or {"thought": True}), "text": thought}))
+    def _end_thought(self, metadata: JSONObject | None = None) -> None:
+        """End the current thought; `metadata` is the part that carries its signature and the like."""
+        thought, self._thoughts = "".join(self._thoughts), []
+        if thought or metadata is not None:
+            self._append(Opaque(self._rules.thought, {**(metadata or {"thought": True}), "text": thought}))
 
-    def _put(self, part: Part) -> None:
+    def _append(self, part: Part) -> None:
         self._parts.append(part)
         self._order += "p"
 
-    def _carry(self, part: Opaque) -> None:
-        match self._row.place(part):
-            case "part" if self._thought and is_thought(part) and not part.data.get("text"):
-                self._think(part.data)
+    def _add_opaque(self, part: Opaque) -> None:
+        match self._rules.placement(part):
+            case "part" if self._thoughts and is_thought(part) and not part.data.get("text"):
+                self._end_thought(part.data)
             case "part":
                 self._flush()
-                self._put(part)
+                self._append(part)
             case "text":
                 self._flush()
-                self._cite(part)
+                self._annotate(part)
             case "call" if is_object(part.data):
-                self._beside.append(part.data)
+                self._call_extras.append(part.data)
             case "field":
                 before, data = self._fields.get(part.kind), part.data
                 self._fields[part.kind] = before + data if is_array(before) and is_array(data) else data
             case "pictures" if is_array(part.data):
                 self._flush()
                 for picture in part.data:
-                    self._put(_picture(picture))
+                    self._append(_picture(picture))
             case _:
                 pass
 
-    def _cite(self, part: Opaque) -> None:
-        """Add to what is said about the last text."""
+    def _annotate(self, part: Opaque) -> None:
+        """Add annotations to the last text."""
         last = self._parts[-1] if self._parts else None
         if isinstance(last, TextPart):
-            about = self._row.about
+            field = self._rules.annotations
             by = self._text_start - self._part_start
-            listed = part.data if is_array(part.data) else [part.data]
-            more = [moved(one, by) if is_object(one) else one for one in listed]
-            self._parts[-1] = TextPart(last.text, {**last.extra, about: [*last.extra.get(about, []), *more]})
+            annotations = part.data if is_array(part.data) else [part.data]
+            more = [shift_annotation(one, by) if is_object(one) else one for one in annotations]
+            self._parts[-1] = TextPart(last.text, {**last.extra, field: [*last.extra.get(field, []), *more]})
 
     def message(self, reply: Reply, protocol: str) -> Message:
         self._flush()
-        row, extra = self._row, self._fields
-        if row.order and (row.items or "cp" in self._order):
-            extra[row.order] = self._order
-        beside = self._calls(reply)
-        if row.calls and beside:
-            extra[row.calls] = beside
+        rules, extra = self._rules, self._fields
+        if rules.order and (rules.items or "cp" in self._order):
+            extra[rules.order] = self._order
+        call_extras = self._extras_by_call(reply)
+        if rules.calls and call_extras:
+            extra[rules.calls] = call_extras
         return Message("assistant", tuple(self._parts), reply.reasoning, reply.calls, extra=extra, protocol=protocol)
 
-    def _calls(self, reply: Reply) -> JSONObject:
-        """What each call says besides, by its position; told by its id or else by its name, the first of them first."""
-        found: JSONObject = {}
-        left = list(self._beside)
+    def _extras_by_call(self, reply: Reply) -> JSONObject:
+        """Return the extra fields of each call by its position, matched by id or else by name, in order."""
+        extras: JSONObject = {}
+        remaining = list(self._call_extras)
         for at, call in enumerate(reply.calls):
-            own = next((one for one in left if _belongs(one, call)), None)
+            own = next((one for one in remaining if _belongs_to(one, call)), None)
             if own is not None:
-                left.remove(own)
-                found[str(at)] = without(own, "id", "name")
-        return found
+                remaining.remove(own)
+                extras[str(at)] = without(own, "id", "name")
+        return extras
 
 
-def _belongs(beside: JSONObject, call: ToolCall) -> bool:
-    return beside.get("id", call.id) == call.id and beside.get("name", call.name) == call.name
+def _belongs_to(extra: JSONObject, call: ToolCall) -> bool:
+    return extra.get("id", call.id) == call.id and extra.get("name", call.name) == call.name
 
 
 def _picture(data: str) -> Media:

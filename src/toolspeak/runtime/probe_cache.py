@@ -1,6 +1,6 @@
-"""What probes have found, kept in the state with an expiry, and handed to the capabilities.
+"""Stored probe results, with an expiry, and their effect on the known capabilities.
 
-A result is kept under a key made of base URL (without one, provider) and model: it holds for that very place.
+Results are stored per base URL (or provider, without one) and model, and apply only there.
 """
 
 from __future__ import annotations
@@ -15,39 +15,39 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
-from ..core.text import UNSEEN, printable
+from ..core.text import REPLACEMENT, printable
 from ..core.types import JSONObject
-from ..engine.planning.capabilities import Capabilities, Found
-from ..engine.planning.probe_verdicts import VERSION, Verdict
+from ..engine.planning.capabilities import Capabilities, ProfileMatch
+from ..engine.planning.probe_results import VERSION, ProbeResult
 from ..engine.planning.strategy import Settings
 from ..errors import ToolspeakError
 from ..key_value import Clock, State
-from ..upstreams.http.address import address
-from .model_resolution import Reached
+from ..upstreams.http.address import parse_base_url
+from .model_resolution import ResolvedModel
 
-#: Seconds that a result counts as fresh. Servers are restarted with another model behind the same name; a week is
-#: longer than most keep one, and a battery once a week costs nobody anything.
-FRESH = 7 * 24 * 3600.0
-#: Seconds that a result is kept. One that is no longer fresh still counts until a new one is there.
-_KEPT = 4 * FRESH
-#: Seconds that a contradiction counts where nothing was measured: then the upstream is believed again.
-_BELIEVED = 24 * 3600.0
-#: Longer names are cut where they are kept for people; the key knows the whole.
-LONGEST_NAME = 256
-#: Seconds that one process has for a probe before another may begin one.
-_LEASE = 1800.0
+#: Seconds that a result is fresh. Servers get restarted with another model under the same name; a week is longer than
+#: most keep one, and probing once a week is cheap.
+FRESH_SECONDS = 7 * 24 * 3600.0
+#: Seconds that a result is stored. A stale one still applies until there is a new one.
+_RETENTION = 4 * FRESH_SECONDS
+#: Seconds that a learned contradiction applies without a measurement; then the upstream is trusted again.
+_LEARNED_RETENTION = 24 * 3600.0
+#: Limit for stored display names; the key covers the full name.
+MAX_NAME_CHARS = 256
+#: Lease on a probe in seconds: after that, another process may start one.
+_LEASE_SECONDS = 1800.0
 
-#: Base URLs of which it is remembered whether they are on this machine.
-_KEPT_HOSTS = 256
+#: Size of the cache of loopback checks.
+_CACHED_HOSTS = 256
 
 _PREFIX = "probe/"
-#: Rules by which a user has decided: nothing that is measured counts against them.
-_DECIDED = ("override.", "config.", "env.")
+#: Prefixes of rules set by the user; measurements never override them.
+_USER_RULES = ("override.", "config.", "env.")
 
-When = Literal["first-use", "startup", "off"]
+ProbePolicy = Literal["first-use", "startup", "off"]
 
 
-class Place(NamedTuple):
+class ProbeTarget(NamedTuple):
     """A model at an upstream."""
 
     provider: str
@@ -56,67 +56,66 @@ class Place(NamedTuple):
 
     @property
     def key(self) -> str:
-        """What it is kept under: names come from outside, so nothing of them stands in it.
+        """Storage key: a hash, because the names come from outside.
 
-        What answers at a base URL is the same whatever its provider is called here.
+        The provider only counts without a base URL: the service is the same whatever it is called here.
         """
         where = self.base_url.strip().rstrip("/").lower()
         text = "\0".join(("" if where else self.provider, where, self.model))
         return _PREFIX + hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:40]
 
 
-class Stored(msgspec.Struct, frozen=True):
-    """A result as it is kept."""
+class StoredProbe(msgspec.Struct, frozen=True):
+    """A probe result as it is stored."""
 
     provider: str
     model: str
     base_url: str
-    verdict: Verdict
-    #: When it was measured, in seconds since the epoch; 0: never, only learned in use.
+    verdict: ProbeResult
+    #: Unix time of the measurement; 0 if there was none and everything was learned in use.
     measured: float = 0.0
-    #: What the upstream's behaviour has shown since.
+    #: Fields learned from the upstream's behaviour since then.
     learned: JSONObject = {}
     learned_why: str = ""
 
     def is_fresh(self, now: float) -> bool:
-        """Whether it need not be measured again: it is young, and nothing has contradicted it."""
-        return self.measured <= now < self.measured + FRESH and "capability" not in self.learned
+        """Whether no new measurement is needed: it is recent and not contradicted."""
+        return self.measured <= now < self.measured + FRESH_SECONDS and "capability" not in self.learned
 
 
-def place_of(reached: Reached) -> Place:
-    """Where a model is."""
-    return Place(reached.provider, reached.model, reached.base_url)
+def probe_target(reached: ResolvedModel) -> ProbeTarget:
+    return ProbeTarget(reached.provider, reached.model, reached.base_url)
 
 
-@lru_cache(maxsize=_KEPT_HOSTS)
+@lru_cache(maxsize=_CACHED_HOSTS)
 def is_loopback(base_url: str) -> bool:
-    """Whether the upstream is on this machine, so that asking it costs no money."""
-    import ipaddress  # needed for the first turn only
+    """Whether the upstream is on this machine, so requests cost no money."""
+    import ipaddress  # only needed once
 
     try:
-        host = address(base_url).host
+        host = parse_base_url(base_url).host
         return host == "localhost" or ipaddress.ip_address(host).is_loopback
     except (ToolspeakError, ValueError):
         return False
 
 
-def when(settings: Settings, base_url: str) -> When:
-    """When a model there is probed."""
+def probe_policy(settings: Settings, base_url: str) -> ProbePolicy:
+    """When to probe a model at this base URL."""
     return settings.probe or ("first-use" if is_loopback(base_url) else "off")
 
 
-def is_due(settings: Settings, found: Found, place: Place) -> bool:
-    """Whether a turn of this model gives reason to probe it, if nothing is known yet."""
-    wanted = settings.mode == "auto" and not settings.chat_only and when(settings, place.base_url) != "off"
-    return wanted and not found.rule.startswith(_DECIDED)
+def is_due(settings: Settings, lookup: ProfileMatch, target: ProbeTarget) -> bool:
+    """Whether a turn with this model should trigger a probe if there is no result yet."""
+    enabled = settings.mode == "auto" and not settings.chat_only and probe_policy(settings, target.base_url) != "off"
+    return enabled and not lookup.rule.startswith(_USER_RULES)
 
 
 class ProbeStore:
-    """Results, kept with an expiry.
+    """Storage of probe results.
 
     Args:
-        state: where they are kept.
-        also: where else they are looked for; nothing is written there.
+        state: where results are stored.
+        also: a second, read-only source.
     """
 
     def __init__(self, state: State, also: State | None = None, clock: Clock = time.time) -> None:
@@ -124,70 +123,71 @@ class ProbeStore:
         self._also = also
         self.clock = clock
 
-    def get(self, place: Place) -> Stored | None:
-        """The result for a model; None where there is none, or none that can be understood."""
-        found = [_stored(state.get(place.key)) for state in (self._state, self._also) if state is not None]
-        known = [each for each in found if each is not None]
-        return max(known, key=lambda each: each.measured, default=None)
+    def get(self, target: ProbeTarget) -> StoredProbe | None:
+        """The result for a model; None if there is none or it is unreadable."""
+        results = [_decode(state.get(target.key)) for state in (self._state, self._also) if state is not None]
+        valid = [each for each in results if each is not None]
+        return max(valid, key=lambda each: each.measured, default=None)
 
-    def put(self, place: Place, stored: Stored) -> None:
-        """Keep a result."""
-        kept = _KEPT if stored.measured else _BELIEVED
-        self._state.put(place.key, msgspec.to_builtins(stored), kept)
+    def put(self, target: ProbeTarget, stored: StoredProbe) -> None:
+        retention = _RETENTION if stored.measured else _LEARNED_RETENTION
+        self._state.put(target.key, msgspec.to_builtins(stored), retention)
 
-    def measured(self, place: Place, verdict: Verdict) -> Stored:
-        """Keep what was just measured; what was learned before counts no more."""
-        stored = _at(place, verdict, self.clock())
-        self.put(place, stored)
+    def record_measurement(self, target: ProbeTarget, verdict: ProbeResult) -> StoredProbe:
+        """Store a new measurement; it replaces what was learned before."""
+        stored = _new_result(target, verdict, self.clock())
+        self.put(target, stored)
         return stored
 
-    def learned(self, place: Place, fields: JSONObject, why: str) -> Stored:
-        """Keep what the upstream's behaviour has shown."""
-        stored = self.get(place) or _at(place, Verdict())
+    def record_learned(self, target: ProbeTarget, fields: JSONObject, why: str) -> StoredProbe:
+        """Store fields learned from the upstream's behaviour."""
+        stored = self.get(target) or _new_result(target, ProbeResult())
         stored = msgspec.structs.replace(stored, learned={**stored.learned, **fields}, learned_why=why)
-        self.put(place, stored)
+        self.put(target, stored)
         return stored
 
-    def forget(self, place: Place) -> bool:
-        """Forget a result; whether there was one."""
-        there = self.get(place) is not None
-        self._state.delete(place.key)
-        return there
+    def forget(self, target: ProbeTarget) -> bool:
+        """Delete a result; returns whether there was one."""
+        existed = self.get(target) is not None
+        self._state.delete(target.key)
+        return existed
 
-    def all(self) -> list[Stored]:
-        """Every result, by name."""
-        found = (_stored(self._state.get(key)) for key in self._state.keys(_PREFIX))
-        return sorted((each for each in found if each is not None), key=lambda each: (each.provider, each.model))
+    def all(self) -> list[StoredProbe]:
+        """All results, by name."""
+        results = (_decode(self._state.get(key)) for key in self._state.keys(_PREFIX))
+        return sorted((each for each in results if each is not None), key=lambda each: (each.provider, each.model))
 
-    def claim(self, place: Place) -> Callable[[], None] | None:
-        """Begin a probe that no other process has begun; what ends it."""
-        key, token = f"probing/{place.key}", secrets.token_hex(8)
-        if self._state.setdefault(key, token, _LEASE) != token:
+    def claim(self, target: ProbeTarget) -> Callable[[], None] | None:
+        """Take the lease on a probe, unless another process has it; returns the function that releases it."""
+        key, token = f"probing/{target.key}", secrets.token_hex(8)
+        if self._state.setdefault(key, token, _LEASE_SECONDS) != token:
             return None
         return lambda: self._state.delete(key)
 
 
-def _at(place: Place, verdict: Verdict, measured: float = 0.0) -> Stored:
-    provider, model, base_url = (printable(name[:LONGEST_NAME], UNSEEN) for name in place)
-    return Stored(provider, model, base_url, verdict, measured)
+def _new_result(target: ProbeTarget, verdict: ProbeResult, measured: float = 0.0) -> StoredProbe:
+    provider, model, base_url = (printable(name[:MAX_NAME_CHARS], REPLACEMENT) for name in target)
+    return StoredProbe(provider, model, base_url, verdict, measured)
 
 
-def _stored(value: object) -> Stored | None:
-    """What is kept, if it is what it should be: the file may have been written by anybody and any version."""
+def _decode(value: object) -> StoredProbe | None:
+    """Decode a stored result; None if it is invalid or from another version."""
     with suppress(msgspec.ValidationError):
-        stored = msgspec.convert(value, Stored)
+        stored = msgspec.convert(value, StoredProbe)
         return stored if stored.verdict.version == VERSION else None
     return None
 
 
-def apply(known: Capabilities, place: Place, stored: Stored | None) -> None:
-    """Let what is known follow a result, or be as it was without one."""
-    known.forget(*place)
+def apply_result(capabilities: Capabilities, target: ProbeTarget, stored: StoredProbe | None) -> None:
+    """Apply a result to the capabilities, or reset them if there is none."""
+    capabilities.forget(*target)
     if stored is None:
         return
-    with suppress(ToolspeakError):  # fields that no profile has, of a file that somebody else wrote
+    with suppress(ToolspeakError):  # the file may contain unknown fields
         if stored.measured:
             day = time.strftime("%Y-%m-%d", time.gmtime(stored.measured))
-            known.learn(*place, stored.verdict.fields, f"a probe at this base URL found so on {day}", "probe")
+            capabilities.learn(
+                *target, stored.verdict.fields, f"measured by a probe at this base URL on {day}", "probe"
+            )
         if stored.learned:
-            known.learn(*place, stored.learned, stored.learned_why, "learned")
+            capabilities.learn(*target, stored.learned, stored.learned_why, "learned")

@@ -1,8 +1,8 @@
-"""Asks a model what it can do, and lets `auto` use the answer.
+"""Probe models: measure what they can do, so that `auto` mode can use it.
 
-`measure` carries the battery of `core.probing` out. `Probes` is what clients and servers hold: it hands stored results
-to the capabilities before a turn, starts a probe in the background behind one, and takes note where an upstream
-contradicts what is known. Nothing here stands in the way of a request.
+`measure` runs the probe battery. `ProbeScheduler` belongs to a client or server: it applies stored results before a
+turn, starts probes in the background after one, and learns when an upstream contradicts them. It never delays a
+request.
 """
 
 from __future__ import annotations
@@ -18,110 +18,111 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias
 from ..core.events import CallArgs, Event, Failure, Finish, ReasoningDelta, TextDelta
 from ..core.types import JSONObject, Request
 from ..engine.planning.capabilities import Capabilities, Profile
-from ..engine.planning.probe_signs import MOST_BYTES, Signs, asides_for, signs_in
-from ..engine.planning.probe_verdicts import Verdict
+from ..engine.planning.probe_results import ProbeResult
+from ..engine.planning.server_hints import MAX_HINT_BYTES, ServerHints, hint_requests, parse_server_hints
 from ..engine.planning.strategy import Plan, Settings
 from ..engine.prompting.nonces import nonces_of
-from ..engine.turn.actions import Outcome
-from ..engine.turn.upstream_limits import refuses_system
+from ..engine.turn.actions import TurnOutcome
+from ..engine.turn.upstream_limits import refuses_system_role
 from ..errors import ToolspeakError, UpstreamError
 from ..upstreams.base import Upstream, failure_of
-from ..upstreams.http.address import address, ends_with_version
-from .model_resolution import Reached
-from .probe_cache import LONGEST_NAME, Place, ProbeStore, Stored, apply, is_due, place_of
+from ..upstreams.http.address import ends_with_version, parse_base_url
+from .model_resolution import ResolvedModel
+from .probe_cache import MAX_NAME_CHARS, ProbeStore, ProbeTarget, StoredProbe, apply_result, is_due, probe_target
 
 if TYPE_CHECKING:
-    from ..engine.planning.probe_questions import Asked, Heard
+    from ..engine.planning.probe_questions import ProbeAnswer, ProbeQuestion
 
 _log = logging.getLogger("toolspeak.probe")
 
-#: Seconds after which the state is looked at again: another process may have probed.
-_LOOK = 60.0
-#: Seconds before an upstream that could not be probed, or has contradicted a probe, is probed again; twice as many
-#: after each further contradiction, so that one that takes the probe's tool but not the user's is left in peace.
-_PAUSE = 600.0
-_MOST_DOUBLED = 8
-#: Places that are remembered. They are named by requests, so they are bounded.
-_MOST_PLACES = 512
-#: Probes that wait for their turn; beyond that the next request of a model is soon enough.
-_MOST_WAITING = 32
-#: Seconds for one answer: a model may have to be loaded first, and may think on a slow machine.
-_PATIENCE = 300.0
-#: Seconds for a question beside the protocol.
-_ASIDE_PATIENCE = 3.0
-#: Characters of one answer that are read, its thinking included. The limit in the request is lower; not every upstream
-#: keeps it.
-_MOST_READ = 32_000
-#: Characters of plain talk that are read: whoever has not called by then rambles, and on a slow machine for minutes.
-_MOST_SAID = 1200
-#: Characters of an answer that are searched for a call that leaked.
-_MOST_SEARCHED = 65_536
-#: Leaked calls that show that a model leaks: one may have been a quotation.
+#: Seconds after which stored results are read again: another process may have probed.
+_RELOAD_SECONDS = 60.0
+#: Seconds before an upstream that could not be probed, or contradicted a probe, is probed again. Doubled after each
+#: contradiction, so an upstream that accepts the probe's tool but not the user's is left alone.
+_PAUSE_SECONDS = 600.0
+_MAX_DOUBLINGS = 8
+#: Limit for remembered targets: their names come from requests.
+_MAX_TARGETS = 512
+#: Limit for queued probes; beyond it the model's next request will do.
+_MAX_QUEUED = 32
+#: Seconds for one answer: the model may have to be loaded first, and may reason on a slow machine.
+_ANSWER_SECONDS = 300.0
+#: Seconds for a request outside the protocol.
+_ASIDE_SECONDS = 3.0
+#: Limit for one answer, including reasoning, in characters. The request sets a lower one, but not every upstream
+#: respects it.
+_MAX_ANSWER_CHARS = 32_000
+#: Limit for plain text, in characters: a model without a call by then is rambling, which takes minutes on a slow
+#: machine.
+_MAX_TEXT_CHARS = 1200
+#: Characters to search for leaked calls.
+_MAX_SEARCHED_CHARS = 65_536
+#: Leaked calls that prove that a model leaks: a single one may have been a quotation.
 _LEAKS = 2
 
-Progress: TypeAlias = "Callable[[Asked, Heard, int], None]"
+ProbeProgress: TypeAlias = "Callable[[ProbeQuestion, ProbeAnswer, int], None]"
 
 
 # ---- asking
 
 
-class _Host(Protocol):
+class _AsideHost(Protocol):
     async def aside(self, target: str, payload: bytes = b"", *, seconds: float, most: int) -> bytes: ...
 
 
 async def measure(
-    reached: Reached, profile: Profile, *, full: bool = False, progress: Progress | None = None
-) -> Verdict:
-    """Ask a model everything, one question after the other."""
-    # Imported here: most turns are followed by no probe.
-    from ..engine.planning.probe_questions import Way
-    from ..engine.planning.probes import Probing
+    resolved: ResolvedModel, profile: Profile, *, full: bool = False, progress: ProbeProgress | None = None
+) -> ProbeResult:
+    """Run all probe questions, one after another."""
+    # Imported here: most turns do not trigger a probe.
+    from ..engine.planning.probe_questions import ProbeRoute
+    from ..engine.planning.probes import ProbeRun
 
-    signs = await _signs(reached)
+    signs = await _signs(resolved)
     nonce = nonces_of(secrets.token_bytes(16), "probe", ())(0)
-    probing = Probing(Way(reached.model, reached.protocol), profile, nonce, signs, full=full)
-    while (asked := probing.asked) is not None:
-        heard = probing.hear(await _answer(reached.upstream, asked.request))
+    probing = ProbeRun(ProbeRoute(resolved.model, resolved.protocol), profile, nonce, signs, full=full)
+    while (question := probing.pending) is not None:
+        observation = probing.submit(await _answer(resolved.upstream, question.request))
         if progress is not None:
-            progress(asked, heard, probing.requests)
-    return probing.verdict()
+            progress(question, observation, probing.requests)
+    return probing.result()
 
 
-async def _signs(reached: Reached) -> Signs | None:
-    """What the server says beside the protocol, if it is one that does."""
-    if not callable(getattr(reached.upstream, "aside", None)):
+async def _signs(resolved: ResolvedModel) -> ServerHints | None:
+    """What the server reports about itself outside the protocol, if it does."""
+    if not callable(getattr(resolved.upstream, "aside", None)):
         return None
-    host: _Host = reached.upstream  # type: ignore[assignment]
-    where = address(reached.base_url)
-    # The base URL of the OpenAI protocol ends in a version; what we look for stands beside it.
-    root = where.path.rpartition("/")[0] if ends_with_version(where) else where.path
-    for aside in asides_for(reached.protocol, reached.provider, reached.model):
+    host: _AsideHost = resolved.upstream  # type: ignore[assignment]
+    base = parse_base_url(resolved.base_url)
+    # The base URL of the OpenAI protocol ends in a version; the paths in question are outside of it.
+    root = base.path.rpartition("/")[0] if ends_with_version(base) else base.path
+    for aside in hint_requests(resolved.protocol, resolved.provider, resolved.model):
         with suppress(UpstreamError):
-            said = await host.aside(f"{root}{aside.path}", aside.payload, seconds=_ASIDE_PATIENCE, most=MOST_BYTES)
-            found = signs_in(aside.server, said)
-            if found is not None:
-                return found
+            body = await host.aside(f"{root}{aside.path}", aside.payload, seconds=_ASIDE_SECONDS, most=MAX_HINT_BYTES)
+            signs = parse_server_hints(aside.server, body)
+            if signs is not None:
+                return signs
     return None
 
 
 async def _answer(upstream: Upstream, request: Request) -> Sequence[Event]:
     """The events of one answer; a failure is the last of them."""
     events: list[Event] = []
-    said, read = "", 0
+    text, size = "", 0
     try:
-        async with asyncio.timeout(_PATIENCE), aclosing(upstream.open(request)) as batches:
+        async with asyncio.timeout(_ANSWER_SECONDS), aclosing(upstream.open(request)) as batches:
             async for batch in batches:
                 events += batch
-                said += "".join(event.text for event in batch if isinstance(event, TextDelta))
-                read += sum(map(_length, batch))
-                # What begins with a tag may be thinking, or a call.
-                if read > _MOST_READ or (len(said) > _MOST_SAID and not said.lstrip().startswith("<")):
+                text += "".join(event.text for event in batch if isinstance(event, TextDelta))
+                size += sum(map(_length, batch))
+                # Text that starts with a tag may be reasoning, or a call.
+                if size > _MAX_ANSWER_CHARS or (len(text) > _MAX_TEXT_CHARS and not text.lstrip().startswith("<")):
                     return [*events, Finish("length")]
     except TimeoutError:
-        events.append(Failure(f"no answer within {_PATIENCE:g} s", "timeout"))
+        events.append(Failure(f"no answer within {_ANSWER_SECONDS:g} s", "timeout"))
     except UpstreamError as error:
         events.append(failure_of(error))
-    except ToolspeakError as error:  # such a request cannot be written in that protocol
+    except ToolspeakError as error:  # the protocol cannot express the request
         events.append(Failure(str(error), status=error.status))
     return events
 
@@ -135,120 +136,129 @@ def _length(event: Event) -> int:
 # ---- in use
 
 
-class _Seen:
-    """What is remembered of a place."""
+class _TargetState:
+    """What the scheduler remembers about a target."""
 
     def __init__(self) -> None:
-        self.stored: Stored | None = None
-        #: When to look at the state again, and when it may be probed again.
+        self.stored: StoredProbe | None = None
+        #: When to read the store again, and when to probe again.
         self.until = 0.0
         self.pause = 0.0
         self.leaked = 0
         self.refused = 0
 
 
-class Probes:
-    """What a client or a server knows of probes: one for all its models."""
+class ProbeScheduler:
+    """Applies probe results and schedules probes, for all models of a client or server."""
 
-    def __init__(self, known: Capabilities, store: ProbeStore) -> None:
-        self._known = known
+    def __init__(self, capabilities: Capabilities, store: ProbeStore) -> None:
+        self._capabilities = capabilities
         self._store = store
-        self._seen: OrderedDict[Place, _Seen] = OrderedDict()
+        self._states: OrderedDict[ProbeTarget, _TargetState] = OrderedDict()
         self._task: asyncio.Task[None] | None = None
-        #: What is to be probed; the first is under way.
-        self._waiting: dict[Place, tuple[Reached, _Seen]] = {}
+        #: Queued probes; the first one is running.
+        self._waiting: dict[ProbeTarget, tuple[ResolvedModel, _TargetState]] = {}
 
-    def look(self, reached: Reached) -> None:
-        """Before a turn: take what is stored."""
-        place = place_of(reached)
-        seen = self._seen.get(place)
+    def load(self, resolved: ResolvedModel) -> None:
+        """Apply the stored result, before a turn."""
+        target = probe_target(resolved)
+        state = self._states.get(target)
         now = self._store.clock()
-        if seen is not None and now < seen.until:
+        if state is not None and now < state.until:
             return
-        self._take(place, self._remember(place), now)
+        self._reload(target, self._remember(target), now)
 
-    def _remember(self, place: Place) -> _Seen:
-        seen = self._seen.setdefault(place, _Seen())
-        self._seen.move_to_end(place)
-        if len(self._seen) > _MOST_PLACES:
-            self._seen.popitem(last=False)
-        return seen
+    def _remember(self, target: ProbeTarget) -> _TargetState:
+        state = self._states.setdefault(target, _TargetState())
+        self._states.move_to_end(target)
+        if len(self._states) > _MAX_TARGETS:
+            self._states.popitem(last=False)
+        return state
 
-    def _take(self, place: Place, seen: _Seen, now: float) -> None:
-        seen.until = now + _LOOK
+    def _reload(self, target: ProbeTarget, state: _TargetState, now: float) -> None:
+        state.until = now + _RELOAD_SECONDS
         try:
-            stored = self._store.get(place)
+            stored = self._store.get(target)
         except ToolspeakError as error:
-            _log.warning("results of probes cannot be read: %s", error)
+            _log.warning("cannot read stored probe results: %s", error)
             return
-        if stored != seen.stored:
-            seen.stored = stored
-            apply(self._known, place, stored)
+        if stored != state.stored:
+            state.stored = stored
+            apply_result(self._capabilities, target, stored)
 
-    # ---- behind a turn
+    # ---- after a turn
 
-    def ended(self, reached: Reached, request: Request, plan: Plan, settings: Settings, outcome: Outcome) -> None:
-        """Behind a turn: learn from it, and begin a probe where one is due."""
-        if outcome.conceded or outcome.failure is not None or plan.kind == "native":
-            self._contradicted(place_of(reached), request, plan, settings, outcome)
+    def turn_ended(
+        self, resolved: ResolvedModel, request: Request, plan: Plan, settings: Settings, outcome: TurnOutcome
+    ) -> None:
+        """Learn from a turn, and start a probe if one is due."""
+        if outcome.limitations or outcome.failure is not None or plan.kind == "native":
+            self._learn_from(probe_target(resolved), request, plan, settings, outcome)
         if request.tools:
-            self.begin(reached, settings)
+            self.begin(resolved, settings)
 
-    def _contradicted(self, place: Place, request: Request, plan: Plan, settings: Settings, outcome: Outcome) -> None:
-        for conceded in outcome.conceded:
-            self._learn(place, conceded.fields, conceded.why)
-        if plan.emulation and plan.profile.system_role and refuses_system(outcome.failure):
-            self._learn(place, {"system_role": False}, "the upstream refused a system message")
+    def _learn_from(
+        self, target: ProbeTarget, request: Request, plan: Plan, settings: Settings, outcome: TurnOutcome
+    ) -> None:
+        for limitation in outcome.limitations:
+            self._learn(target, limitation.profile_fields, limitation.why)
+        if plan.emulation and plan.profile.system_role and refuses_system_role(outcome.failure):
+            self._learn(target, {"system_role": False}, "the upstream refused a system message")
         if plan.kind != "native":
             return
         phases = [attempt.phase for attempt in outcome.trace.attempts[:2]]
         if phases == ["native", "inline"] and request.tool_choice.mode == "auto":
-            seen = self._remember(place)
-            seen.pause = max(seen.pause, self._store.clock() + _PAUSE * 2 ** min(seen.refused, _MOST_DOUBLED))
-            seen.refused += 1
-            self._learn(place, {"capability": "none"}, "the upstream refused a request with tools")
+            state = self._remember(target)
+            state.pause = max(
+                state.pause, self._store.clock() + _PAUSE_SECONDS * 2 ** min(state.refused, _MAX_DOUBLINGS)
+            )
+            state.refused += 1
+            self._learn(target, {"capability": "none"}, "the upstream refused a request with tools")
         elif (
-            not plan.profile.leaks and settings.rescue and outcome.trace.why_no_call and self._leaked(request, outcome)
+            not plan.profile.leaks
+            and settings.rescue
+            and outcome.trace.why_no_call
+            and self._has_leaked_call(request, outcome)
         ):
-            seen = self._remember(place)
-            seen.leaked += 1
-            if seen.leaked >= _LEAKS:
-                self._learn(place, {"leaks": True}, "native answers held calls as text")
+            state = self._remember(target)
+            state.leaked += 1
+            if state.leaked >= _LEAKS:
+                self._learn(target, {"leaks": True}, "native answers contained calls as text")
 
-    def _leaked(self, request: Request, outcome: Outcome) -> bool:
+    def _has_leaked_call(self, request: Request, outcome: TurnOutcome) -> bool:
         from ..parsing import parse
 
-        said = outcome.trace.attempts[-1].raw[:_MOST_SEARCHED]
+        text = outcome.trace.attempts[-1].raw[:_MAX_SEARCHED_CHARS]
         untrusted = tuple(message.text for message in request.messages)
-        return bool(said) and bool(parse(said, request.tools, untrusted=untrusted).calls)
+        return bool(text) and bool(parse(text, request.tools, untrusted=untrusted).calls)
 
-    def _learn(self, place: Place, fields: JSONObject, why: str) -> None:
-        seen = self._remember(place)
+    def _learn(self, target: ProbeTarget, fields: JSONObject, why: str) -> None:
+        state = self._remember(target)
         try:
-            seen.stored = self._store.learned(place, fields, why)
+            state.stored = self._store.record_learned(target, fields, why)
         except ToolspeakError as error:
-            _log.warning("what was learned is kept in this process only: %s", error)
-        _log.warning("`%s`: %s", place.model[:LONGEST_NAME], why)
-        self._known.learn(*place, fields, why)
+            _log.warning("cannot store what was learned; it applies to this process only: %s", error)
+        _log.warning("`%s`: %s", target.model[:MAX_NAME_CHARS], why)
+        self._capabilities.learn(*target, fields, why)
 
     # ---- in the background
 
-    def begin(self, reached: Reached, settings: Settings) -> bool:
-        """Probe a model in the background, where that is due; whether it is."""
-        if settings.mode != "auto" or settings.chat_only:  # nothing that is found out would count
+    def begin(self, resolved: ResolvedModel, settings: Settings) -> bool:
+        """Start a probe in the background if one is due; returns whether it is."""
+        if settings.mode != "auto" or settings.chat_only:  # a result would not be used
             return False
-        place = place_of(reached)
-        seen, now = self._remember(place), self._store.clock()
-        fresh = seen.stored is not None and seen.stored.is_fresh(now)
-        if fresh or now < seen.pause or place in self._waiting or len(self._waiting) >= _MOST_WAITING:
+        target = probe_target(resolved)
+        state, now = self._remember(target), self._store.clock()
+        fresh = state.stored is not None and state.stored.is_fresh(now)
+        if fresh or now < state.pause or target in self._waiting or len(self._waiting) >= _MAX_QUEUED:
             return False
-        if not is_due(settings, self._known.find(*place), place):
+        if not is_due(settings, self._capabilities.find(*target), target):
             return False
         try:
             loop = asyncio.get_running_loop()
-        except RuntimeError:  # no loop runs here: the next turn comes by one
+        except RuntimeError:  # no running event loop
             return False
-        self._waiting[place] = (reached, seen)
+        self._waiting[target] = (resolved, state)
         if not self._busy():
             self._task = loop.create_task(self._work(), name="toolspeak-probe")
         return True
@@ -257,60 +267,61 @@ class Probes:
         return self._task is not None and not self._task.done() and not self._task.get_loop().is_closed()
 
     async def _work(self) -> None:
-        """One probe after the other: a local server has one machine to answer on."""
+        """Run the queued probes one after another: a local server has only one machine."""
         try:
             while self._waiting:
-                place, (reached, seen) = next(iter(self._waiting.items()))
-                seen.pause = self._store.clock() + _PAUSE
+                target, (resolved, state) = next(iter(self._waiting.items()))
+                state.pause = self._store.clock() + _PAUSE_SECONDS
                 try:
-                    await self._claimed(reached, seen)
+                    await self._probe_with_lease(resolved, state)
                 except ToolspeakError as error:
-                    _log.warning("a probe of `%s` failed: %s", place.model[:LONGEST_NAME], error)
-                self._waiting.pop(place, None)
+                    _log.warning("a probe of `%s` failed: %s", target.model[:MAX_NAME_CHARS], error)
+                self._waiting.pop(target, None)
         finally:
             self._waiting.clear()
 
-    async def _claimed(self, reached: Reached, seen: _Seen) -> None:
-        release = await asyncio.to_thread(self._store.claim, place_of(reached))
-        if release is None:  # another process has begun one
+    async def _probe_with_lease(self, resolved: ResolvedModel, state: _TargetState) -> None:
+        release = await asyncio.to_thread(self._store.claim, probe_target(resolved))
+        if release is None:  # another process is probing
             return
         try:
-            await self._measured(reached, seen)
+            await self._measure(resolved, state)
         finally:
             release()
 
-    async def _measured(self, reached: Reached, seen: _Seen, progress: Progress | None = None) -> None:
-        place = place_of(reached)
-        verdict = await measure(reached, self._known.find(*place).profile, progress=progress)
+    async def _measure(
+        self, resolved: ResolvedModel, state: _TargetState, progress: ProbeProgress | None = None
+    ) -> None:
+        target = probe_target(resolved)
+        verdict = await measure(resolved, self._capabilities.find(*target).profile, progress=progress)
         if verdict.unreachable:
-            _log.warning("`%s` could not be probed: %s", place.model[:LONGEST_NAME], verdict.unreachable)
+            _log.warning("`%s` could not be probed: %s", target.model[:MAX_NAME_CHARS], verdict.unreachable)
             return
-        seen.stored = await asyncio.to_thread(self._store.measured, place, verdict)
-        seen.until = self._store.clock() + _LOOK
-        seen.leaked = 0
-        apply(self._known, place, seen.stored)
-        _log.info("`%s` was probed with %d requests", place.model[:LONGEST_NAME], verdict.requests)
+        state.stored = await asyncio.to_thread(self._store.record_measurement, target, verdict)
+        state.until = self._store.clock() + _RELOAD_SECONDS
+        state.leaked = 0
+        apply_result(self._capabilities, target, state.stored)
+        _log.info("`%s` was probed with %d requests", target.model[:MAX_NAME_CHARS], verdict.requests)
 
-    def stored(self, reached: Reached) -> Stored | None:
-        """What is stored of a model, without asking it."""
-        self.look(reached)
-        return self._remember(place_of(reached)).stored
+    def stored(self, resolved: ResolvedModel) -> StoredProbe | None:
+        """The stored result for a model, without probing it."""
+        self.load(resolved)
+        return self._remember(probe_target(resolved)).stored
 
     async def probe(
-        self, reached: Reached, *, refresh: bool = False, progress: Progress | None = None
-    ) -> Stored | None:
-        """What a probe finds: a fresh result, the one under way, or a new one. None: it cannot be reached."""
-        place = place_of(reached)
+        self, resolved: ResolvedModel, *, refresh: bool = False, progress: ProbeProgress | None = None
+    ) -> StoredProbe | None:
+        """The result of a probe: a fresh one, the one in progress, or a new one. None if the model is unreachable."""
+        target = probe_target(resolved)
         while self._task is not None and self._busy():
             await asyncio.wait([self._task])
-        self._take(place, seen := self._remember(place), self._store.clock())
-        if refresh or seen.stored is None or not seen.stored.is_fresh(self._store.clock()):
-            seen.pause = self._store.clock() + _PAUSE
-            await self._measured(reached, seen, progress)
-        return seen.stored
+        self._reload(target, state := self._remember(target), self._store.clock())
+        if refresh or state.stored is None or not state.stored.is_fresh(self._store.clock()):
+            state.pause = self._store.clock() + _PAUSE_SECONDS
+            await self._measure(resolved, state, progress)
+        return state.stored
 
     async def close(self) -> None:
-        """End what is under way."""
         task, self._task = self._task, None
         if task is not None and not task.done() and task.get_loop() is asyncio.get_running_loop():
             task.cancel()

@@ -1,7 +1,7 @@
-"""A bridge for callers who do not speak asyncio: one event loop in a thread of its own.
+"""A bridge from synchronous code to asyncio: one event loop in a thread of its own.
 
-All portals of a process share one loop. It is started when it is first needed and ended when the last portal
-that used it is closed or forgotten, so that a program may make as many clients as it likes and close none.
+All bridges of a process share one loop. It starts on first use and ends when the last bridge that used it is closed or
+garbage-collected, so a program may create many clients and close none.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ T = TypeVar("T")
 
 
 class LoopThread:
-    """An event loop in a thread, for as long as somebody uses it."""
+    """An event loop in a thread, reference-counted."""
 
     def __init__(self) -> None:
-        # Reentrant: the garbage collector may close something in the middle of anything.
+        # Reentrant: the garbage collector may close a bridge at any point.
         self.lock = threading.RLock()
         self._users = 0
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -31,20 +31,20 @@ class LoopThread:
 
     @property
     def inside(self) -> bool:
-        """Whether the caller runs in the loop's own thread."""
+        """Whether the caller runs in the loop's thread."""
         return self._thread is threading.current_thread()
 
     def acquire(self) -> asyncio.AbstractEventLoop:
-        """The running loop, for one more user. Only under the lock."""
+        """Return the running loop and count one more user. Requires the lock."""
         if self._loop is None:
             self._loop = asyncio.new_event_loop()
-            self._thread = threading.Thread(target=_serve, args=(self._loop,), name="toolspeak", daemon=True)
+            self._thread = threading.Thread(target=_run_loop_thread, args=(self._loop,), name="toolspeak", daemon=True)
             self._thread.start()
         self._users += 1
         return self._loop
 
     def release(self) -> None:
-        """One user less; with the last of them the loop ends, and everything that still runs in it."""
+        """Count one user fewer; the last one stops the loop and everything in it."""
         with self.lock:
             self._users -= 1
             if self._users or self._loop is None or self._thread is None:
@@ -55,18 +55,18 @@ class LoopThread:
         if thread is not threading.current_thread():
             thread.join()
 
-    def forget(self) -> None:
-        """A forked process has none of the threads of its parent."""
+    def reset_after_fork(self) -> None:
+        """Start over: a forked process has none of its parent's threads."""
         self.__init__()
 
 
 _SHARED = LoopThread()
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_SHARED.forget)
+    os.register_at_fork(after_in_child=_SHARED.reset_after_fork)
 
 
-class Portal:
-    """Runs coroutines for threads that have no event loop."""
+class SyncBridge:
+    """Runs coroutines for threads without an event loop."""
 
     def __init__(self, shared: LoopThread | None = None) -> None:
         self._shared = shared or _SHARED
@@ -77,21 +77,20 @@ class Portal:
 
     @property
     def closed(self) -> bool:
-        """Whether nothing runs here any more."""
         return self._closed
 
     @property
     def inside(self) -> bool:
-        """Whether the caller runs in the loop itself, and so must not wait for it."""
+        """Whether the caller runs in the loop's thread and so must not block on it."""
         return self._shared.inside
 
     def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
-        """The result of a coroutine. An interrupt (Ctrl-C) cancels it."""
+        """Run a coroutine and return its result. An interrupt (Ctrl-C) cancels it."""
         try:
             with self._shared.lock:
                 if self._shared.inside:
                     raise UsageError(
-                        "a coroutine of the client waits for the client itself", hint="use `AsyncClient` there"
+                        "the synchronous client was called from its own event loop", hint="use `AsyncClient` there"
                     )
                 future, stop = self._submit(coroutine)
         except UsageError:
@@ -103,8 +102,8 @@ class Portal:
             stop()
             raise
 
-    def send(self, coroutine: Coroutine[Any, Any, None]) -> None:
-        """Let a coroutine run without waiting for it; not at all where the portal is closed."""
+    def spawn(self, coroutine: Coroutine[Any, Any, None]) -> None:
+        """Start a coroutine without waiting for it; does nothing if the bridge is closed."""
         with self._shared.lock:
             if self._closed:
                 coroutine.close()
@@ -112,25 +111,25 @@ class Portal:
                 self._submit(coroutine)
 
     def _submit(self, coroutine: Coroutine[Any, Any, T]) -> tuple[Future[T], Callable[[], None]]:
-        """Under the lock, so that `close` comes either before, and is noticed, or after, and cancels it."""
+        """Schedule a coroutine. Runs under the lock, so `close` is either noticed here or cancels the coroutine."""
         if self._closed:
-            raise UsageError("the client is closed", hint="make a new one")
+            raise UsageError("the client is closed", hint="create a new one")
         if self._loop is None or self._process != os.getpid():
             self._process = os.getpid()
             self._tasks = set()
             self._loop = self._shared.acquire()
         loop = self._loop
         future: Future[T] = Future()
-        begun: list[asyncio.Task[None]] = []
+        tasks: list[asyncio.Task[None]] = []
 
         def begin() -> None:
-            task = loop.create_task(self._carry_out(coroutine, future))
-            begun.append(task)
+            task = loop.create_task(self._run_into(coroutine, future))
+            tasks.append(task)
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
 
         def cancel() -> None:
-            begun[0].cancel()  # by then it has begun
+            tasks[0].cancel()  # `begin` has run by then
 
         def stop() -> None:
             if not future.done():
@@ -139,22 +138,22 @@ class Portal:
         loop.call_soon_threadsafe(begin)
         return future, stop
 
-    async def _carry_out(self, coroutine: Coroutine[Any, Any, T], future: Future[T]) -> None:
-        """Whatever the coroutine raises goes to who waits for it: what leaves a task ends the loop, or is lost."""
+    async def _run_into(self, coroutine: Coroutine[Any, Any, T], future: Future[T]) -> None:
+        """Pass every exception to the waiting thread: if it escaped the task, it would stop the loop or be lost."""
         try:
             result = await coroutine
         except asyncio.CancelledError:
             if self._closed:
-                future.set_exception(UsageError("the client was closed while it was in use"))
+                future.set_exception(UsageError("the client was closed during a request"))
             else:
-                future.set_exception(UpstreamError("the turn was cancelled from inside"))
+                future.set_exception(UpstreamError("the turn was cancelled internally"))
         except BaseException as error:
             future.set_exception(error)
         else:
             future.set_result(result)
 
     def close(self, last: Callable[[], Coroutine[Any, Any, None]] | None = None) -> None:
-        """End everything that still runs here; `last` is run before that. It may be called twice."""
+        """Run `last`, then cancel everything that is still running. May be called twice."""
         with self._shared.lock:
             loop, self._loop = self._loop, None
             closed, self._closed = self._closed, True
@@ -168,11 +167,11 @@ class Portal:
         self._shared.release()
 
     def close_with(self, owner: object, last: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        """Close, without waiting for it, once the owner is forgotten. `last` must not know the owner."""
-        weakref.finalize(owner, self._forgotten, last).atexit = False
+        """Close, without waiting, when `owner` is garbage-collected. `last` must not reference the owner."""
+        weakref.finalize(owner, self._close_without_waiting, last).atexit = False
 
-    def _forgotten(self, last: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        """Called by the garbage collector, in any thread and in the middle of anything: it must not wait."""
+    def _close_without_waiting(self, last: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """Close from the garbage collector, in any thread and at any point: it must not block."""
         loop, self._loop = self._loop, None
         closed, self._closed = self._closed, True
         if closed or loop is None or self._process != os.getpid():
@@ -197,10 +196,10 @@ class Portal:
             await asyncio.gather(*tasks, return_exceptions=True)
 
 
-def _serve(loop: asyncio.AbstractEventLoop) -> None:
+def _run_loop_thread(loop: asyncio.AbstractEventLoop) -> None:
     asyncio.set_event_loop(loop)
     try:
-        _run_on(loop)
+        _run_until_stopped(loop)
         pending = asyncio.all_tasks(loop)
         for task in pending:
             task.cancel()
@@ -210,8 +209,8 @@ def _serve(loop: asyncio.AbstractEventLoop) -> None:
         loop.close()
 
 
-def _run_on(loop: asyncio.AbstractEventLoop) -> None:
-    """Until the loop is stopped. A task that raises one of these keeps it for whoever waits, and ends nobody else."""
+def _run_until_stopped(loop: asyncio.AbstractEventLoop) -> None:
+    """Run until the loop is stopped. Exits and interrupts in tasks are for the waiting threads, not for the loop."""
     while True:
         try:
             loop.run_forever()

@@ -1,7 +1,7 @@
-"""What a client knows beyond one request: how callers write requests, tools and answers of earlier turns.
+"""Builds requests from what callers pass, and remembers the tools and items of earlier turns.
 
-A later turn may bring a tool's result without listing the tools again; they are then remembered, or made up
-from the calls in the history.
+A later turn may contain a tool result without listing the tools again. They are then recalled, or reconstructed from
+the calls in the history.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ from ..errors import UsageError
 from ..key_value import SharedState, State
 from ..protocols import openai_chat
 from ..protocols.shared.fields import ROUTING_FIELDS
-from ..protocols.shared.tools_cache import kept_tools
+from ..protocols.shared.tools_cache import cached_tools
 
-#: How long the tools of a call are remembered: a working day and the night behind it.
-_REMEMBERED = 24 * 3600.0
-#: Stands in the request for a message that need not be decoded.
-_PLACE: JSONObject = {"role": "user", "content": ""}
-#: Fields of chat completions that are kept as they are, and those of them that other protocols have as well.
-_CHAT_WORDS = frozenset(
+#: Seconds to remember tools: a working day and the night after it.
+_RETENTION_SECONDS = 24 * 3600.0
+#: Placeholder for a message that is already decoded.
+_PLACEHOLDER: JSONObject = {"role": "user", "content": ""}
+#: Fields of chat completions that are passed on unchanged, and those that other protocols have too.
+_CHAT_FIELDS = frozenset(
     "audio frequency_penalty function_call functions legacy logit_bias logprobs max_completion_tokens metadata"
     " modalities moderation parallel_tool_calls prediction presence_penalty prompt_cache_key prompt_cache_retention"
     " reasoning_effort response_format safety_identifier service_tier store stream_options tool_choice top_logprobs"
     " user verbosity web_search_options".split()
 )
-_SHARED: dict[str, frozenset[str]] = {
+_SHARED_FIELDS: dict[str, frozenset[str]] = {
     "anthropic": frozenset({"metadata", "service_tier"}),
     "gemini": frozenset(),
     "ollama": frozenset({"logprobs", "top_logprobs"}),
@@ -49,7 +49,7 @@ _TOOLS = msgspec.json.Decoder(tuple[Tool, ...])
 T = TypeVar("T")
 
 
-def request_of(
+def build_request(
     model: str,
     messages: Iterable[Message | Mapping[str, JSONValue]] | str,
     tools: Iterable[Tool | Mapping[str, JSONValue] | type] | None,
@@ -58,50 +58,52 @@ def request_of(
     fields: Mapping[str, JSONValue],
     protocol: str = openai_chat.PROTOCOL,
 ) -> Request:
-    """A request from what a caller gives: plain dicts in OpenAI's shape, toolspeak values, or both mixed.
+    """Build a request from plain dicts in OpenAI's format, toolspeak values, or a mix of both.
 
-    `protocol` is what the upstream speaks: a field that chat completions do not know is one of its own.
+    `protocol` is that of the upstream: fields that chat completions do not have belong to it.
     """
     if isinstance(messages, str):
         messages = (Message("user", (TextPart(messages),)),)
-    listed = _listed(messages, "messages")
-    if not listed:
+    message_list = _as_list(messages, "messages")
+    if not message_list:
         raise UsageError("`messages` is empty", hint='pass at least [{"role": "user", "content": "..."}]')
     body: dict[str, JSONValue] = {key: value for key, value in fields.items() if value is not None}
     for key, value in body.items():
         if isinstance(value, float) and not isfinite(value):
-            raise UsageError(f"`{key}` must be a number that JSON has a word for, not {value}")
-    plain = [_PLACE if isinstance(message, Message) else message for message in listed]
+            raise UsageError(f"`{key}` must be a finite number, not {value}")
+    plain = [_PLACEHOLDER if isinstance(message, Message) else message for message in message_list]
     body |= {"model": model or "model", "messages": plain, "stream": stream}
     if choice is not None and not isinstance(choice, ToolChoice):
         body["tool_choice"] = choice
     decoded = openai_chat.decode_request(body)
-    pairs = zip(listed, decoded.messages, strict=True)
+    pairs = zip(message_list, decoded.messages, strict=True)
     request = msgspec.structs.replace(
         decoded,
         options=_with_own(decoded.options, protocol),
-        messages=tuple(given if isinstance(given, Message) else read for given, read in pairs),
+        messages=tuple(
+            original if isinstance(original, Message) else decoded_message for original, decoded_message in pairs
+        ),
         tools=_tools(tools),
     )
     return msgspec.structs.replace(request, tool_choice=choice) if isinstance(choice, ToolChoice) else request
 
 
 def _with_own(options: Options, protocol: str) -> Options:
-    """The options with the fields that only the upstream's protocol knows apart from the others."""
-    shared = _SHARED.get(protocol)
+    """Separate the fields that only the upstream's protocol has from the others."""
+    shared = _SHARED_FIELDS.get(protocol)
     if shared is None or not options.extra:
         return options
-    foreign = _CHAT_WORDS - shared | ROUTING_FIELDS
+    foreign = _CHAT_FIELDS - shared | ROUTING_FIELDS
     own = {key: value for key, value in options.extra.items() if key not in foreign}
     extra = {key: value for key, value in options.extra.items() if key in foreign}
     return msgspec.structs.replace(options, extra=extra, own=own)
 
 
-@kept_tools
+@cached_tools
 def _declared(tools: JSONValue) -> tuple[Tool, ...]:
     try:
         msgspec.json.encode(tools)
-    except (TypeError, OverflowError):  # such as texts that are members of an enum, or of a class of their own
+    except (TypeError, OverflowError):  # for example string enums or subclasses of str
         with suppress(TypeError, ValueError, RecursionError):
             tools = json.loads(json.dumps(tools))
     return tools_from(tools) or ()
@@ -110,19 +112,19 @@ def _declared(tools: JSONValue) -> tuple[Tool, ...]:
 def _tools(tools: Iterable[Tool | Mapping[str, JSONValue] | type] | None) -> tuple[Tool, ...]:
     if not tools or isinstance(tools, tuple):
         return tools_from(tools) or ()
-    return _declared(_listed(tools, "tools"))
+    return _declared(_as_list(tools, "tools"))
 
 
-def _listed(values: Iterable[T], what: str) -> list[T]:
+def _as_list(values: Iterable[T], what: str) -> list[T]:
     if isinstance(values, str | bytes | Mapping | Message | Tool):
-        raise UsageError(f"`{what}` must be a list of {what}", hint="wrap a single one in a list")
+        raise UsageError(f"`{what}` must be a list of {what}", hint="put a single one into a list")
     if not isinstance(values, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise UsageError(f"`{what}` must be a list, not a `{type(values).__name__}`")
     return list(values)
 
 
-class Conversation:
-    """The tools of earlier turns, and parts of answers; those of one tenant are nothing to another."""
+class ToolMemory:
+    """Tools and items of earlier turns, separately for each tenant."""
 
     def __init__(self, state: State) -> None:
         self._state = state
@@ -131,104 +133,102 @@ class Conversation:
 
     @property
     def is_shared(self) -> bool:
-        """Whether many processes share this memory, so that what is needed must be fetched first."""
+        """Whether several processes share this memory, so entries must be fetched first."""
         return self._shared is not None
 
     async def warm(self, tenant: str, messages: Iterable[Message] = (), items: Iterable[str] = ()) -> None:
-        """Have what belongs to these messages and names at hand, where many processes share one memory."""
+        """Fetch the entries for these messages and items, if the memory is shared."""
         if self._shared is not None:
-            keys = _keys_of_results(tenant, messages)
+            keys = _result_keys(tenant, messages)
             await self._shared.warm((*keys, *(_item_key(tenant, name) for name in items)))
 
     async def settle(self) -> None:
-        """Wait until every process can go on with what was kept."""
+        """Wait until all stored entries are visible to every process."""
         if self._shared is not None:
             await self._shared.settle()
 
     def remember(self, tenant: str, request: Request, call_ids: Iterable[str]) -> None:
-        """Keep the tools of the calls that have just been made."""
+        """Store the tools for the calls just made."""
         ids = tuple(call_ids)
         if not ids:
             return
-        said = _Said()
+        digest = _UserTextDigest()
         for message in request.messages:
-            said.add(message)
+            digest.add(message)
         for call_id in ids:
-            self._state.put(said.key(tenant, call_id), self._written(request.tools), _REMEMBERED)
+            self._state.put(digest.key(tenant, call_id), self._encode_tools(request.tools), _RETENTION_SECONDS)
 
-    def _written(self, tools: tuple[Tool, ...]) -> str:
-        """Tools as they are kept. Agents call with the same ones again and again."""
+    def _encode_tools(self, tools: tuple[Tool, ...]) -> str:
+        """Encode tools. Cached, because agents send the same ones again and again."""
         if self._last is None or tools is not self._last[0]:
             self._last = (tools, msgspec.json.encode(tools).decode())
         return self._last[1]
 
     def recall(self, tenant: str, request: Request, settings: Settings) -> tuple[Request, tuple[Note, ...]]:
-        """The request with the tools that it no longer lists, where they are wanted."""
-        if request.tools or not _wanted(request, settings):
+        """Add recalled tools to a request that does not list any, if the settings allow it."""
+        if request.tools or not _should_recall(request, settings):
             return request, ()
-        tools = self._remembered(tenant, request)
+        tools = self._recall_tools(tenant, request)
         note = Note("tools_recalled", f"{len(tools)} tools of an earlier turn")
         if not tools:
             tools = tools_of_history(request.messages)
-            note = Note("tools_guessed", f"{len(tools)} tools were made up from the calls in the history")
+            note = Note("tools_guessed", f"{len(tools)} tools reconstructed from the calls in the history")
         return (msgspec.structs.replace(request, tools=tools), (note,)) if tools else (request, ())
 
     def keep_item(self, tenant: str, name: str, item: JSONObject) -> None:
-        """Keep a part of an answer under its name."""
-        self._state.put(_item_key(tenant, name), item, _REMEMBERED)
+        self._state.put(_item_key(tenant, name), item, _RETENTION_SECONDS)
 
     async def forget_items(self, tenant: str, names: Iterable[str]) -> None:
-        """Keep these no more."""
         for name in names:
             key = _item_key(tenant, name)
             if self._shared is None:
                 self._state.delete(key)
-            else:  # which waits for a database
+            else:  # blocks on a database
                 await asyncio.to_thread(self._state.delete, key)
 
     async def renew(self, tenant: str, items: Iterable[str]) -> None:
-        """Have these at hand as they are now, where another process may have deleted one."""
+        """Fetch items again, in case another process has deleted one."""
         if self._shared is not None:
             await self._shared.renew(_item_key(tenant, name) for name in items)
 
     def item(self, tenant: str, name: str) -> JSONObject | None:
-        """The part of an earlier answer that has this name."""
+        """An item of an earlier answer, by its name."""
         return self._state.get(_item_key(tenant, name))
 
-    def _remembered(self, tenant: str, request: Request) -> tuple[Tool, ...]:
-        for key in reversed(_keys_of_results(tenant, request.messages)):
-            kept = self._state.get(key)
-            if isinstance(kept, str):
-                return _TOOLS.decode(kept)
+    def _recall_tools(self, tenant: str, request: Request) -> tuple[Tool, ...]:
+        for key in reversed(_result_keys(tenant, request.messages)):
+            stored = self._state.get(key)
+            if isinstance(stored, str):
+                return _TOOLS.decode(stored)
         return ()
 
 
-class _Said:
-    """What users have said so far: it tells a conversation from others whose calls have the same ids."""
+class _UserTextDigest:
+    """Digest of all user messages so far: distinguishes conversations whose calls have the same ids."""
 
     def __init__(self) -> None:
         self._digest = blake2b(digest_size=16)
 
     def add(self, message: Message) -> None:
-        """A message of the conversation; only what clients write and repeat is counted."""
+        """Add a message; only user text counts, which clients write and repeat."""
         if message.role == "user" and (text := message.text):
             data = text.encode("utf-8", "surrogatepass")
-            # With its length before it, so that no two conversations look alike, whatever stands in them.
+            # Prefixed with its length, so different conversations never give the same digest.
             self._digest.update(len(data).to_bytes(8, "big") + data)
 
     def key(self, tenant: str, call_id: str) -> str:
-        """Where the tools of a call that is made now are kept."""
+        """The storage key for the tools of a call made now."""
         return f"tools/{tenant}/{self._digest.hexdigest()}/{call_id}"
 
 
-def _keys_of_results(tenant: str, messages: Iterable[Message]) -> list[str]:
-    """Where the tools of the calls are kept that these messages hold results of."""
-    said, made, keys = _Said(), dict[str, str](), list[str]()
+def _result_keys(tenant: str, messages: Iterable[Message]) -> list[str]:
+    """The storage keys for the tools of the calls whose results are in these messages."""
+    digest, call_keys, keys = _UserTextDigest(), dict[str, str](), list[str]()
     for message in messages:
-        made |= {call.id: said.key(tenant, call.id) for call in message.calls}
-        # A client may have left out the call: nothing is said between it and its result.
-        keys += [made.get(result.id) or said.key(tenant, result.id) for result in message.results]
-        said.add(message)
+        call_keys |= {call.id: digest.key(tenant, call.id) for call in message.calls}
+        # A client may omit the call: no user text lies between it and its result.
+        keys += [call_keys.get(result.id) or digest.key(tenant, result.id) for result in message.results]
+        digest.add(message)
     return keys
 
 
@@ -236,8 +236,8 @@ def _item_key(tenant: str, name: str) -> str:
     return f"items/{tenant}/{name}"
 
 
-def _wanted(request: Request, settings: Settings) -> bool:
-    """Whether calls may be offered again to a request that lists no tools."""
+def _should_recall(request: Request, settings: Settings) -> bool:
+    """Whether to recall tools for a request that lists none."""
     if settings.chat_only or request.tool_choice.mode == "none" or not has_tool_history(request.messages):
         return False
     match settings.sticky_tools:

@@ -1,7 +1,4 @@
-"""One turn carried out: an engine that decides, an upstream that answers.
-
-The only place where the two meet.
-"""
+"""Runs one turn: executes the actions of an engine against an upstream. Only here do the two meet."""
 
 from __future__ import annotations
 
@@ -14,12 +11,12 @@ from typing import TYPE_CHECKING, Protocol
 import msgspec
 
 from ..core.events import Event, Failure, Noted, fold
-from ..engine.turn.actions import Action, Ask, Done, Emit, Outcome, Stop
-from ..engine.turn.passthrough import Passage
+from ..engine.turn.actions import Action, AskUpstream, Done, Emit, StopAttempt, TurnOutcome
+from ..engine.turn.passthrough import PassthroughTurn
 from ..engine.turn.trace import AttemptTrace, TracedReply
 from ..errors import FormatError, ModelError, ToolChoiceError, UpstreamError
-from ..protocols.shared.passthrough_bytes import Quoted
-from ..upstreams.base import Batches, Upstream, error_of, failure_of
+from ..protocols.shared.passthrough_bytes import RawBatch
+from ..upstreams.base import Batches, Upstream, error_of, failure_of, open_upstream
 
 if TYPE_CHECKING:
     from ..engine.turn.engine import Engine
@@ -30,38 +27,38 @@ _FORMAT_HINT = f"loosen the schema, or ask a stronger model; {_SEE}"
 
 
 class AnyTurn(Protocol):
-    """What can be carried out like a turn: a turn, or a row of them that looks like one."""
+    """The interface of a turn: a single one, or a series that looks like one."""
 
     provider: str
-    #: The number of the request that was sent last.
-    asked: int
-    outcome: Outcome | None
-    #: Seconds: spent waiting for the upstream; of these, those until its first token, and those in which it wrote and
-    #: nothing of it could go on yet; and those in which tools ran.
-    waited: float
-    first_token: float
-    held: float
-    tooled: float
+    #: Requests sent so far; also the number of the last one.
+    requests_sent: int
+    outcome: TurnOutcome | None
+    #: Seconds spent waiting for the upstream; of these, until its first token, and while its output was held back; and
+    #: seconds spent in tools.
+    upstream_seconds: float
+    first_token_seconds: float
+    held_seconds: float
+    tool_seconds: float
 
     @property
     def answered(self) -> tuple[AttemptTrace, ...]:
-        """The requests whose answers are over, also of a turn that has no outcome."""
+        """The requests with a complete answer, also of a turn without outcome."""
         ...
 
-    def batches(self) -> AsyncGenerator[list[Event], None]:
-        """The events, as they become certain; `outcome` is there with the last of them."""
+    def batches(self, *, passthrough_bytes: bool = False) -> AsyncGenerator[list[Event], None]:
+        """The events as they become final; `outcome` is set with the last of them."""
         ...
 
 
-class Turn:
-    """Iterate over `batches()` for the events; `outcome` is there with the last of them.
+class EngineTurn:
+    """One turn of an engine. Iterate over `batches()`; `outcome` is set with the last batch.
 
-    Closing the iterator cancels whatever is under way upstream. `ended` is told the outcome once the caller has taken
+    Closing the iterator cancels the request in progress. `ended` is called with the outcome once the caller has taken
     the last event.
     """
 
     def __init__(
-        self, engine: Engine | Passage, upstream: Upstream, ended: Callable[[Outcome], None] | None = None
+        self, engine: Engine | PassthroughTurn, upstream: Upstream, ended: Callable[[TurnOutcome], None] | None = None
     ) -> None:
         self._engine = engine
         self._upstream = upstream
@@ -70,58 +67,57 @@ class Turn:
         self._actions: deque[Action] = deque()
         self._over = False
         self._exchange: Batches | None = None
-        #: The number of the request that was sent last.
-        self.asked = 0
-        self.outcome: Outcome | None = None
-        #: Of `whole`: where the events of the last answer begin.
-        self.since = 0
-        #: Seconds, as `AnyTurn` tells them, so far.
-        self.waited = 0.0
-        self.first_token = 0.0
-        self.held = 0.0
-        self.tooled = 0.0
-        #: How long was waited when the first of what is held back was read.
+        self._passthrough_bytes = False
+        self.requests_sent = 0
+        self.outcome: TurnOutcome | None = None
+        #: Set by `collect`: index of the first event of the last answer.
+        self.last_answer_start = 0
+        self.upstream_seconds = 0.0
+        self.first_token_seconds = 0.0
+        self.held_seconds = 0.0
+        self.tool_seconds = 0.0
+        #: `upstream_seconds` when the oldest held-back output arrived.
         self._held_since = 0.0
 
     @property
     def answered(self) -> tuple[AttemptTrace, ...]:
-        """The requests whose answers are over."""
-        return self._engine.answered
+        return self._engine.completed_attempts
 
-    async def batches(self) -> AsyncGenerator[list[Event], None]:
-        """The events of the turn: what one read made certain comes together, as soon as it is certain."""
+    async def batches(self, *, passthrough_bytes: bool = False) -> AsyncGenerator[list[Event], None]:
+        """The events, in batches: everything that one read made final."""
+        self._passthrough_bytes = passthrough_bytes
         self._actions.extend(self._engine.start())
         try:
             while not self._over:
-                batch = await (self._act() if self._actions else self._listen())
+                batch = await (self._act() if self._actions else self._read_upstream())
                 if batch:
                     yield batch
         finally:
             if self._exchange is not None:
-                await self._hang_up()
+                await self._close_exchange()
 
-    async def whole(self) -> list[Event]:
-        """All events at once, for who passes none of them on before the last."""
+    async def collect(self) -> list[Event]:
+        """All events at once, for callers that do not stream."""
         events: list[Event] = []
         self._actions.extend(self._engine.start())
         try:
             while not self._over:
-                asked = self.asked
-                events += await (self._act() if self._actions else self._listen())
-                if self.asked != asked:
-                    self.since = len(events)
+                request_number = self.requests_sent
+                events += await (self._act() if self._actions else self._read_upstream())
+                if self.requests_sent != request_number:
+                    self.last_answer_start = len(events)
             return events
         finally:
             if self._exchange is not None:
-                await self._hang_up()
+                await self._close_exchange()
 
     async def _act(self) -> list[Event]:
-        """Do what the engine wants next; gives what leaves by it."""
+        """Execute the next action of the engine; returns the events to pass on."""
         action = self._actions.popleft()
         if isinstance(action, Emit):
             return self._with_following(action)
         if not isinstance(action, Done):
-            await self._carry_out(action)
+            await self._execute(action)
             return []
         self._over = True
         self.outcome = action.outcome
@@ -138,15 +134,16 @@ class Turn:
             self.outcome = last.outcome
         return events
 
-    async def _carry_out(self, action: Ask | Stop) -> None:
+    async def _execute(self, action: AskUpstream | StopAttempt) -> None:
         if self._exchange is not None:
-            await self._hang_up()
-        if isinstance(action, Ask):
-            self.asked = action.attempt
-            self._exchange = self._upstream.open(action.request)
+            await self._close_exchange()
+        if isinstance(action, AskUpstream):
+            self.requests_sent = action.attempt
+            passthrough = self._passthrough_bytes
+            self._exchange = open_upstream(self._upstream, action.request, passthrough_bytes=passthrough)
 
-    async def _listen(self) -> list[Event]:
-        """One read, and what leaves by it at once, if that is all there is to do."""
+    async def _read_upstream(self) -> list[Event]:
+        """Read one batch; returns the events to pass on at once if there is nothing else to do."""
         assert self._exchange is not None
         began = time.perf_counter()
         try:
@@ -159,89 +156,87 @@ class Turn:
             task = asyncio.current_task()
             if task is None or task.cancelling():
                 raise
-            # Nobody cancels the turn: something upstream was, and that ended the answer.
-            batch = [Failure("the answer was cancelled by the upstream itself")]
+            # The turn was not cancelled: something inside the upstream was, which ended the answer.
+            batch = [Failure("the upstream cancelled the answer")]
         finally:
-            self.waited += time.perf_counter() - began
+            self.upstream_seconds += time.perf_counter() - began
         if batch is None:
-            actions = self._engine.end(self.asked)
+            actions = self._engine.end(self.requests_sent)
         elif len(batch) == 1:
-            actions = self._engine.feed(self.asked, batch[0])
+            actions = self._engine.feed(self.requests_sent, batch[0])
         else:
-            actions = [action for event in batch for action in self._engine.feed(self.asked, event)]
-        if not actions or self._held_since or not self.first_token:
-            self._time(batch, actions)
+            actions = [action for event in batch for action in self._engine.feed(self.requests_sent, event)]
+        if not actions or self._held_since or not self.first_token_seconds:
+            self._track_timing(batch, actions)
         if len(actions) == 1 and type(only := actions[0]) is Emit:
-            # Nearly every read of a stream. What the engine leaves as it was goes on with the bytes that said it.
-            return batch.after(only.events) if type(batch) is Quoted else only.events
-        if type(batch) is Quoted and all(type(action) is Emit for action in actions):
+            # Nearly every read of a stream. Events that the engine leaves unchanged keep their original bytes.
+            return batch.after(only.events) if type(batch) is RawBatch else only.events
+        if type(batch) is RawBatch and all(type(action) is Emit for action in actions):
             return batch.after([event for action in actions if type(action) is Emit for event in action.events])
         self._actions.extend(actions)
         return []
 
-    def _time(self, batch: Sequence[Event] | None, actions: list[Action]) -> None:
-        """A read that was the first, or of which nothing went on, or behind one like that."""
-        if batch and not self.first_token:
-            self.first_token = self.waited
+    def _track_timing(self, batch: Sequence[Event] | None, actions: list[Action]) -> None:
+        """Update the timings after the first read, after one without output, and after the read that follows it."""
+        if batch and not self.first_token_seconds:
+            self.first_token_seconds = self.upstream_seconds
         if self._held_since:
-            if any(map(_goes_on, actions)):
-                self.held += self.waited - self._held_since
+            if any(map(_reaches_client, actions)):
+                self.held_seconds += self.upstream_seconds - self._held_since
                 self._held_since = 0.0
         elif batch and not actions:
-            self._held_since = self.waited
+            self._held_since = self.upstream_seconds
 
-    async def _hang_up(self) -> None:
+    async def _close_exchange(self) -> None:
         exchange, self._exchange = self._exchange, None
         if exchange is not None:
             await exchange.aclose()
 
 
-def _goes_on(action: Action) -> bool:
-    """Whether something reaches whoever reads the answer, or ends it. Notes are told beside it."""
+def _reaches_client(action: Action) -> bool:
+    """Whether an action reaches the reader of the answer, or ends it. Notes do not count."""
     if isinstance(action, Emit):
         return not all(isinstance(event, Noted) for event in action.events)
     return isinstance(action, Done)
 
 
 async def all_events(turn: AnyTurn) -> tuple[list[Event], int]:
-    """The events of a turn, once all are there, and where those of its last answer begin; of a row of turns, all do."""
-    if isinstance(turn, Turn):
-        return await turn.whole(), turn.since
+    """All events of a turn, and the index where its last answer begins; 0 for a series of turns."""
+    if isinstance(turn, EngineTurn):
+        return await turn.collect(), turn.last_answer_start
     return [event async for batch in turn.batches() for event in batch], 0
 
 
-class Told:
-    """What a turn has told so far, and the reply that it makes. `protocol` is what its upstream speaks."""
+class ReplyCollector:
+    """Collects the events of a turn and builds its reply. `protocol` is that of the upstream."""
 
     def __init__(self, turn: AnyTurn, protocol: str) -> None:
         self._turn = turn
         self._protocol = protocol
-        self._asked = 0  # the request whose answer is read, and where that begins
+        self._request_number = 0  # the request being answered, and the index of its first event
         self._since = 0
         self._events: list[Event] = []
 
     def add(self, batch: list[Event]) -> None:
-        """A batch came."""
-        if self._asked != self._turn.asked:
-            self._asked, self._since = self._turn.asked, len(self._events)
+        if self._request_number != self._turn.requests_sent:
+            self._request_number, self._since = self._turn.requests_sent, len(self._events)
         self._events += batch
 
     def reply(self) -> TracedReply:
-        """All of it, with what only its upstream can read as that wants it back."""
+        """The reply so far. Opaque parts are in the form in which the upstream expects them back."""
         reply = fold(self._events)
         fields = msgspec.structs.asdict(reply)
         if reply.opaque:
-            from ..protocols.assistant_message import message_of  # it knows all protocols
+            from ..protocols.assistant_message import assistant_message  # it knows all protocols
 
-            fields["own"] = message_of(reply, self._events, self._since, self._protocol)
+            fields["own"] = assistant_message(reply, self._events, self._since, self._protocol)
         outcome = self._turn.outcome
         if outcome is not None:
             fields |= {"requests": outcome.requests, "warnings": outcome.warnings, "record": outcome.trace}
         return TracedReply(**fields)
 
 
-def error_after(outcome: Outcome) -> ModelError | None:
-    """The error that a turn ended with, if it did."""
+def error_after(outcome: TurnOutcome) -> ModelError | None:
     failure = outcome.failure
     match failure:
         case None:

@@ -1,7 +1,6 @@
-"""Makes turns for one model: from a request to an engine with its plan, ready to be carried out.
+"""Creates the turns of one model: from a request to a planned engine, ready to run.
 
-What client and server share: recalled tools, what is known of the model, the plan, the nonces of the
-conversation.
+Shared by client and server: recalled tools, known capabilities, the plan, and the nonces of the conversation.
 """
 
 from __future__ import annotations
@@ -14,95 +13,94 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 
 from ..core.types import Note, Request, Tool
-from ..engine.planning.capabilities import Capabilities, Found
+from ..engine.planning.capabilities import Capabilities, ProfileMatch
 from ..engine.planning.strategy import Plan, Settings, plan
 from ..engine.prompting.nonces import nonces_of
-from ..engine.turn.passthrough import Passage, passes
+from ..engine.turn.passthrough import PassthroughTurn, is_passthrough
 from ..errors import UsageError
 from ..key_value import State
 from ..upstreams.base import Upstream
-from .model_resolution import Reached
-from .prober import Probes
-from .tool_memory import Conversation
-from .turn import AnyTurn, Turn
+from .model_resolution import ResolvedModel
+from .prober import ProbeScheduler
+from .tool_memory import ToolMemory
+from .turn import AnyTurn, EngineTurn
 
 if TYPE_CHECKING:
     from ..engine.turn.engine import Engine
 
 
 def checked_templates(templates: Mapping[str, str] | None) -> Mapping[str, str] | None:
-    """Templates of the caller's own, found to be usable.
-
-    Raises:
-        UsageError: one of them has no place, or lacks a placeholder.
-    """
+    """Check the caller's prompt templates."""
     if templates is None:
         return None
     if not isinstance(templates, Mapping) or not all(isinstance(text, str) for text in templates.values()):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise UsageError("`templates` must map names of templates to texts")
-    from ..engine.prompting.few_shot import checked, texts_of
+        raise UsageError("`templates` must map template names to strings")
+    from ..engine.prompting.few_shot import resolve_templates, template_texts
 
-    checked(texts_of(templates))
+    resolve_templates(template_texts(templates))
     return dict(templates)
 
 
 @cache
 def _engine() -> type[Engine]:
-    """Imported when it is needed: whoever is not asked for tools starts in half of the time."""
+    """Import the engine on first use: programs without tools start in half the time."""
     from ..engine.turn.engine import Engine
 
     return Engine
 
 
-class MadeTurn(NamedTuple):
-    """A turn that can begin, the request it answers, and the plan it follows."""
+class PlannedTurn(NamedTuple):
+    """A turn that is ready to run, its request and its plan."""
 
     turn: AnyTurn
     request: Request
     plan: Plan
-    #: Tools that are offered beside those of the request, and run where the turn runs.
+    #: Tools offered in addition to those of the request; they run on this side.
     served: tuple[Tool, ...] = ()
 
 
-class TurnMaker:
-    """One model within reach."""
+class TurnFactory:
+    """Creates turns for one resolved model."""
 
     def __init__(
         self,
-        reached: Reached,
-        known: Capabilities,
+        resolved: ResolvedModel,
+        capabilities: Capabilities,
         state: State,
         secret: bytes,
         templates: Mapping[str, str] | None = None,
-        probes: Probes | None = None,
-        alone: Upstream | None = None,
+        probes: ProbeScheduler | None = None,
+        probed_upstream: Upstream | None = None,
     ) -> None:
-        self.reached = reached
+        self.resolved = resolved
         self._probes = probes
-        # A probe must not be answered by an upstream that stands behind the one that is probed.
-        self._probed = reached if alone is None else msgspec.structs.replace(reached, upstream=alone)
-        self._known = known
+        # A probe must not be answered by a fallback of the probed upstream.
+        self._probed = (
+            resolved if probed_upstream is None else msgspec.structs.replace(resolved, upstream=probed_upstream)
+        )
+        self._capabilities = capabilities
         self._secret = secret
         self._templates = templates
-        self.conversation = Conversation(state)
+        self.tool_memory = ToolMemory(state)
 
-    def found(self) -> Found:
-        """What is known of the model."""
+    def look_up(self) -> ProfileMatch:
         if self._probes is not None:
-            self._probes.look(self.reached)
-        return self._known.find(self.reached.provider, self.reached.model, self.reached.base_url)
+            self._probes.load(self.resolved)
+        return self._capabilities.find(self.resolved.provider, self.resolved.model, self.resolved.base_url)
 
-    def make(self, asked: Request, settings: Settings, tenant: str = "", seen: tuple[Note, ...] = ()) -> MadeTurn:
-        """The turn that answers a request; `seen` is what was noted about it before."""
-        if asked.options.n > 1:
-            # One answer is read, checked and told; others would be paid for and lost.
-            raise UsageError("`n` above 1 is not served: a turn has one answer", hint="ask once for each answer")
-        reached = self.reached
-        found = self.found()
-        request, notes = self.conversation.recall(tenant, asked, settings)
-        planned = plan(request, found, settings)
-        if passes(request, planned):
-            engine = Passage(request, planned, stamp=time.time_ns(), notes=(*seen, *notes))
+    def make(
+        self, original: Request, settings: Settings, tenant: str = "", earlier_notes: tuple[Note, ...] = ()
+    ) -> PlannedTurn:
+        """Create the turn for a request; `earlier_notes` are the notes about it so far."""
+        if original.options.n > 1:
+            # Only one answer is read and checked; the others would be paid for and lost.
+            raise UsageError("`n` above 1 is not supported: a turn has one answer", hint="send one request per answer")
+        resolved = self.resolved
+        lookup = self.look_up()
+        request, notes = self.tool_memory.recall(tenant, original, settings)
+        planned = plan(request, lookup, settings)
+        if is_passthrough(request, planned):
+            engine = PassthroughTurn(request, planned, stamp=time.time_ns(), notes=(*earlier_notes, *notes))
         else:
             engine = _engine()(
                 request,
@@ -110,9 +108,9 @@ class TurnMaker:
                 settings,
                 stamp=time.time_ns(),
                 nonces=nonces_of(self._secret, tenant, request.messages),
-                protocol=reached.protocol,
+                protocol=resolved.protocol,
                 templates=self._templates,
-                notes=(*seen, *notes),
+                notes=(*earlier_notes, *notes),
             )
-        ended = self._probes and partial(self._probes.ended, self._probed, request, planned, settings)
-        return MadeTurn(Turn(engine, reached.upstream, ended), request, planned)
+        ended = self._probes and partial(self._probes.turn_ended, self._probed, request, planned, settings)
+        return PlannedTurn(EngineTurn(engine, resolved.upstream, ended), request, planned)

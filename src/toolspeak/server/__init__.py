@@ -1,5 +1,5 @@
-"""The proxy: five faces over one engine, as a plain ASGI application.
+"""The proxy server, a plain ASGI application: five client protocols over one engine.
 
-`app` holds the routes, `exchange` answers one model request, `faces` are the protocols that clients speak,
-`gateway` finds the upstream of a model.
+`app` dispatches requests, `proxy.exchange` answers one model request, `proxy.client_protocols` are the protocols of
+clients, `proxy.upstream_router` finds the upstream of a model.
 """

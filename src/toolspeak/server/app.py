@@ -1,6 +1,6 @@
-"""The ASGI application: guard, routes, and what happens when the server starts and ends.
+"""The ASGI application: access checks, routes, startup and shutdown.
 
-Plain ASGI on the hot path: a model request goes from here straight to its `Exchange`.
+Plain ASGI on the hot path: a model request goes straight to its `Exchange`.
 """
 
 from __future__ import annotations
@@ -16,37 +16,37 @@ from ..config import Secret
 from ..core.types import JSONObject, JSONValue
 from ..errors import ToolspeakError, UsageError
 from .access.auth import Caller
-from .access.limits import Limits
-from .access.origin_guard import Guard
+from .access.limits import KeyLimits
+from .access.origin_guard import OriginGuard
 from .asgi import Headers, Receive, Scope, Send, error_headers, header, respond
-from .observe.request_context import CURRENT, GONE, Trip
-from .process.lifecycle import PAGES, Ending, Operation
-from .process.worker_rpc import Neighbours
-from .proxy.client_protocols import face
-from .proxy.exchange import KEEP_ALIVE_SECONDS, Exchange
-from .proxy.idempotency import Repeats
+from .observe.counters import MinuteSeries
+from .observe.request_context import CLIENT_CLOSED, CURRENT, RequestContext, new_id
+from .process.lifecycle import PAGES, Lifecycle, ServerShuttingDown
+from .process.worker_rpc import WorkerRpc
+from .proxy.client_protocols import client_protocol
+from .proxy.exchange import KEEP_ALIVE_SECONDS, Exchange, ExchangeResult
+from .proxy.idempotency import IdempotencyKeys
 from .proxy.upstream_router import Gateway
-from .recording.entries import entry_of
-from .recording.minute_series import Series
+from .recording.entries import build_entry
 from .recording.recorder import Recorder
-from .routes import Route, find
+from .routes import Route, find_route
 
 if TYPE_CHECKING:
     from .web.api import PageApi
     from .web.pages import Pages
 
-#: The shape of an error on a path that belongs to no protocol.
-_NO_FACE = "openai_chat"
-#: Who is told to speak another protocol is told which.
+#: The error format on paths that belong to no protocol.
+_DEFAULT_ERROR_PROTOCOL = "openai_chat"
+#: A 426 response must name the protocol to upgrade to.
 _UPGRADES: dict[int, Headers] = {426: [(b"upgrade", b"HTTP/1.1"), (b"connection", b"upgrade")]}
 
 
-#: Whoever counts sees the names of all models.
-_EVERYBODY = Caller(admin=True)
+#: Metrics cover the names of all models.
+_ADMIN = Caller(admin=True)
 
 
 class NoWebSocket(UsageError):
-    """A model request that wants to be a WebSocket: clients that hear this use HTTP."""
+    """A model request over WebSocket; clients then fall back to HTTP."""
 
     status = 426
 
@@ -55,42 +55,42 @@ class App:
     """The proxy as an ASGI application.
 
     Args:
-        keep_alive: seconds after which a silent stream says something.
-        operation: what counts the requests and decides when they must end.
-        recorder: what keeps the last requests; None: nothing does.
-        secrets: what must not be shown with them.
-        store: where the sessions are that the page lists.
+        keep_alive: seconds after which a silent stream gets a keep-alive.
+        lifecycle: counts requests and cancels them at shutdown.
+        recorder: stores the latest requests; None: nothing is stored.
+        secrets: must be redacted in recorded requests.
+        store: URL of the store with the page's sessions.
     """
 
     def __init__(
         self,
         gateway: Gateway,
-        guard: Guard | None = None,
-        limits: Limits | None = None,
+        guard: OriginGuard | None = None,
+        limits: KeyLimits | None = None,
         keep_alive: float = KEEP_ALIVE_SECONDS,
-        operation: Operation | None = None,
+        lifecycle: Lifecycle | None = None,
         recorder: Recorder | Literal["usual"] | None = "usual",
         secrets: Callable[[], Iterable[Secret]] = tuple,
         store: str = "",
     ) -> None:
         self._gateway = gateway
-        self.operation = operation or Operation()
-        self.operation.metrics.names = self._model_names
+        self.lifecycle = lifecycle or Lifecycle()
+        self.lifecycle.metrics.names = self._model_names
         self._keep_alive = keep_alive
-        self._looking: asyncio.Future[None] | None = None
-        self._guard = guard or Guard()
-        self._limits = limits or Limits()
-        self._repeats = Repeats()
+        self._refreshing: asyncio.Future[None] | None = None
+        self._guard = guard or OriginGuard()
+        self._limits = limits or KeyLimits()
+        self._idempotency_keys = IdempotencyKeys()
         self._recorder = Recorder() if recorder == "usual" else recorder
-        self._series = Series(lambda: self.operation.metrics.numbers)
+        self._series = MinuteSeries(lambda: self.lifecycle.metrics.counters)
         self._secrets = secrets
         self._store = store
         self._api: PageApi | None = None
-        self._neighbours: Neighbours | None = None
+        self._worker_rpc: WorkerRpc | None = None
 
     @cached_property
     def _pages(self) -> Pages:
-        """What answers whatever is no model request. Imported here: many servers are never asked for it."""
+        """The handler of all other routes. Imported on demand: many servers never need it."""
         from .web.pages import Pages
 
         return Pages(lambda: self._gateway, self._page_api(), self._guard.access)
@@ -98,39 +98,39 @@ class App:
     def _page_api(self) -> PageApi:
         if self._api is None:
             from .web.api import PageApi
-            from .web.requests import alone
+            from .web.requests import no_other_workers
 
-            others = self._neighbours.ask if self._neighbours is not None else alone
+            others = self._worker_rpc.call_others if self._worker_rpc is not None else no_other_workers
             self._api = PageApi(lambda: self._gateway, self._recorder, self._series, self._secrets, self._store, others)
         return self._api
 
-    async def meet(self, folder: Path, place: int) -> None:
-        """Be one of several workers, which tell each other of requests and numbers when somebody looks."""
+    async def join_workers(self, folder: Path, place: int) -> None:
+        """Become one of several workers, which share recorded requests and metrics on demand."""
 
         async def answers(what: str, about: JSONObject) -> JSONValue:
-            return await self._page_api().answers(what, about)
+            return await self._page_api().answer_worker(what, about)
 
-        self._neighbours = Neighbours(folder, place, answers)
-        await self._neighbours.listen()
+        self._worker_rpc = WorkerRpc(folder, place, answers)
+        await self._worker_rpc.listen()
 
     async def replace(self, gateway: Gateway) -> None:
-        """From now on, requests go through another gateway; those under way end where they began."""
+        """Route new requests through another gateway; running ones finish with the old one."""
         old, self._gateway = self._gateway, gateway
-        self.operation.metrics.forget_names()
+        self.lifecycle.metrics.forget_names()
         await old.retire()
 
-    def _look_up_names(self) -> None:
-        """So that models have names the next time that somebody looks; who looks now does not wait for upstreams."""
-        if self._looking is None or self._looking.done():
-            self._looking = asyncio.ensure_future(self._gateway.refresh())
+    def _refresh_names(self) -> None:
+        """Update the list of model names in the background, for the next scrape of the metrics."""
+        if self._refreshing is None or self._refreshing.done():
+            self._refreshing = asyncio.ensure_future(self._gateway.refresh())
 
     def _model_names(self) -> frozenset[str]:
-        return frozenset(self._gateway.models(_EVERYBODY))
+        return frozenset(self._gateway.models(_ADMIN))
 
     async def close(self) -> None:
-        """Free what is held; for whoever runs it without a server that does."""
-        if self._neighbours is not None:
-            await self._neighbours.close()
+        """Free all resources, for use without an ASGI server."""
+        if self._worker_rpc is not None:
+            await self._worker_rpc.close()
         if self._api is not None:
             await self._api.close()
         await self._gateway.close()
@@ -143,21 +143,21 @@ class App:
             await self._http(scope, receive, send)
         elif kind == "lifespan":
             await self._lifespan(receive, send)
-        else:  # clients that try a WebSocket first fall back when it is refused
+        else:  # clients that try a WebSocket first then fall back to HTTP
             await send({"type": "websocket.close", "code": 1008})
 
     async def _http(self, scope: Scope, receive: Receive, send: Send) -> None:
-        trip = Trip(scope, send)
-        CURRENT.set(trip)
-        route = find(scope["method"], scope["path"])
+        context = RequestContext(scope, send)
+        CURRENT.set(context)
+        route = find_route(scope["method"], scope["path"])
         try:
-            await self._routed(route, trip, scope, receive)
+            await self._dispatch(route, context, scope, receive)
         finally:
-            self.operation.answered(trip, route)
+            self.lifecycle.count_response(context, route)
 
-    async def _routed(self, route: Route | None, trip: Trip, scope: Scope, receive: Receive) -> None:
-        send: Send = trip.send
-        spoken = route.shape if route is not None else _NO_FACE
+    async def _dispatch(self, route: Route | None, context: RequestContext, scope: Scope, receive: Receive) -> None:
+        send: Send = context.send
+        error_protocol = route.error_protocol if route is not None else _DEFAULT_ERROR_PROTOCOL
         if scope["method"] == "HEAD":
             send = _without_body(send)
         try:
@@ -165,47 +165,57 @@ class App:
             if route is None:
                 _refuse_websocket(scope)
                 await self._pages.missing(scope, send)
-            elif route.face:
-                await self._answer(route, caller, trip, receive, send)
+            elif route.client_protocol:
+                await self._answer(route, caller, context, receive, send)
             elif route.page in PAGES:
-                await self.operation.show(route.page, send)
-                self._look_up_names()
+                await self.lifecycle.show(route.page, send)
+                self._refresh_names()
             else:
                 await self._pages.show(route, caller, scope, receive, send)
         except ToolspeakError as error:
-            status, body = face(spoken).error(error)
+            status, body = client_protocol(error_protocol).error(error)
             await respond(send, status, body, headers=[*error_headers(error), *_UPGRADES.get(status, ())])
 
-    async def _answer(self, route: Route, caller: Caller, trip: Trip, receive: Receive, send: Send) -> None:
-        gateway, scope, began = self._gateway, trip.scope, time.time()
+    async def _answer(
+        self, route: Route, caller: Caller, context: RequestContext, receive: Receive, send: Send
+    ) -> None:
+        gateway, scope, began = self._gateway, context.scope, time.time()
         self._series.tick(began)
-        spoken = face(route.face, scope["query_string"])
-        exchange = Exchange(gateway, spoken, scope, receive, send, self._repeats, self._keep_alive)
-        trip.named(exchange.id)
+        identifier = new_id()
+        context.set_default_id(identifier)
+        protocol = client_protocol(route.client_protocol, scope["query_string"])
+        keys, keep_alive = self._idempotency_keys, self._keep_alive
+        exchange = Exchange(identifier, gateway, protocol, scope, receive, send, keys, keep_alive)
         if self._recorder is not None:
-            self._recorder.begin(exchange, began)
+            self._recorder.begin(identifier, exchange.result, began)
         try:
-            with self._limits.counted(caller.key), gateway.lease(), self.operation.running():
+            with self._limits.counted(caller.key), gateway.lease(), self.lifecycle.running():
                 await exchange.answer(route.fields, caller)
         except asyncio.CancelledError:
-            if not self.operation.breaks_off():
+            if not self.lifecycle.was_broken_off():
                 raise
-            await exchange.end(Ending("the server ends", hint="ask again: another one may answer"))
+            await exchange.end(
+                ServerShuttingDown("the server is shutting down", hint="retry: another server may answer")
+            )
         finally:
-            if exchange.left:  # whatever was begun
-                trip.status = GONE
-            # Tools that ran here are no time of ours either.
-            times = trip.times(exchange.waited + exchange.tooled)
-            if self._recorder is not None:
-                self._recorder.add(entry_of(exchange, trip, times, began, self._recorder.number()))
-            if exchange.record is not None:
-                self.operation.requested(trip, exchange.record, times, exchange.provider)
+            self._finish(exchange.result(), context, began)
+
+    def _finish(self, result: ExchangeResult, context: RequestContext, began: float) -> None:
+        """Record and count an exchange that is over."""
+        if result.client_disconnected:  # whatever status was sent before
+            context.status = CLIENT_CLOSED
+        # Time that the server's tools took does not count as overhead of the proxy.
+        times = context.times(result.upstream_seconds + result.tool_seconds)
+        if self._recorder is not None:
+            self._recorder.add(build_entry(result, context, times, began, self._recorder.number()))
+        if result.record is not None:
+            self.lifecycle.count_request(context, result.record, times, result.provider)
 
     async def _lifespan(self, receive: Receive, send: Send) -> None:
         while True:
             try:
                 message = await receive()
-            except asyncio.CancelledError:  # the server ends at once and waits for nobody; that is no failure to log
+            except asyncio.CancelledError:  # an immediate stop is not an error to log
                 return
             if message["type"] == "lifespan.startup":
                 self._gateway.start()
@@ -217,14 +227,14 @@ class App:
 
 
 def _refuse_websocket(scope: Scope) -> None:
-    """Refuse to upgrade on a path where a model is asked."""
-    route = find("POST", scope["path"]) if header(scope, b"upgrade").lower() == "websocket" else None
-    if route is not None and route.face:
-        raise NoWebSocket("this is not served over a WebSocket", hint="POST the request")
+    """Reject a WebSocket upgrade on the path of a model request."""
+    route = find_route("POST", scope["path"]) if header(scope, b"upgrade").lower() == "websocket" else None
+    if route is not None and route.client_protocol:
+        raise NoWebSocket("WebSocket is not supported here", hint="send the request with POST")
 
 
 def _without_body(send: Send) -> Send:
-    """Sends everything but the body."""
+    """Wrap `send` to drop the body, for HEAD."""
 
     async def bodiless(message: MutableMapping[str, Any]) -> None:
         if message["type"] == "http.response.body":

@@ -1,8 +1,8 @@
-"""Which path means what, as data.
+"""The route table.
 
-With and without the `/v1` that users set or forget. Gemini's paths carry the model and the action, so they are
-told by their shape. A path is found as it is written or not at all: no slash is added, folded or taken away. Each
-route says what it demands of its caller.
+Paths work with and without the `/v1` that users add or forget. Gemini's paths include the model and the action, so they
+are matched by pattern. Paths must match exactly: slashes are not added, merged or removed. Each route states the access
+level that it requires.
 """
 
 from __future__ import annotations
@@ -16,24 +16,24 @@ from .access.auth import Level
 
 
 class Route(msgspec.Struct, frozen=True):
-    """What a path means: a model request in some protocol (`face`), or a page of the server's own (`page`)."""
+    """A model request of some protocol (`client_protocol`), or a page of the server (`page`)."""
 
-    face: str = ""
+    client_protocol: str = ""
     page: str = ""
-    #: What the path says about the request.
+    #: Request fields that the path contains.
     fields: Mapping[str, JSONValue] = {}
-    #: What the caller must be. Whoever adds a route and forgets this adds one for clients.
+    #: The required access level. A route added without one is for clients.
     level: Level = "client"
 
     @property
-    def shape(self) -> str:
-        """The protocol in whose words an error is told."""
-        return self.face or _SHAPES_OF_PAGES.get(self.page.partition("_")[0], _USUAL_SHAPE)
+    def error_protocol(self) -> str:
+        """The protocol that errors are formatted in."""
+        return self.client_protocol or _PAGE_ERROR_PROTOCOLS.get(self.page.partition("_")[0], _DEFAULT_ERROR_PROTOCOL)
 
 
-#: Pages are called by the protocol whose clients ask for them.
-_SHAPES_OF_PAGES = {"anthropic": "anthropic", "gemini": "gemini", "ollama": "ollama"}
-_USUAL_SHAPE = "openai_chat"
+#: Page names begin with the protocol whose clients use them.
+_PAGE_ERROR_PROTOCOLS = {"anthropic": "anthropic", "gemini": "gemini", "ollama": "ollama"}
+_DEFAULT_ERROR_PROTOCOL = "openai_chat"
 
 
 _MODEL_REQUESTS = {
@@ -41,7 +41,7 @@ _MODEL_REQUESTS = {
     "/responses": "openai_responses",
     "/messages": "anthropic",
 }
-#: For whoever watches over the server; they tell nothing else.
+#: For monitoring; they reveal nothing else.
 _OPEN_PAGES = {
     "/health": "health",
     "/ready": "ready",
@@ -64,7 +64,7 @@ _POST_PAGES = {
     "/messages/count_tokens": "anthropic_count",
     "/v1/messages/count_tokens": "anthropic_count",
 }
-#: What the page of the server shows to who runs it.
+#: Data of the web page, for administrators.
 _ADMIN_PAGES = {
     "about": "about",
     "evaluations": "evaluations",
@@ -76,9 +76,13 @@ _ADMIN_PAGES = {
 }
 
 _TABLE: dict[tuple[str, str], Route] = {
-    **{("POST", prefix + path): Route(face=face) for path, face in _MODEL_REQUESTS.items() for prefix in ("", "/v1")},
-    ("POST", "/api/chat"): Route(face="ollama"),
-    ("POST", "/api/generate"): Route(face="ollama_generate"),
+    **{
+        ("POST", prefix + path): Route(client_protocol=face)
+        for path, face in _MODEL_REQUESTS.items()
+        for prefix in ("", "/v1")
+    },
+    ("POST", "/api/chat"): Route(client_protocol="ollama"),
+    ("POST", "/api/generate"): Route(client_protocol="ollama_generate"),
     **{(method, path): Route(page=page) for path, page in _PAGES.items() for method in ("GET", "HEAD")},
     **{("POST", path): Route(page=page) for path, page in _POST_PAGES.items()},
     **{
@@ -86,7 +90,7 @@ _TABLE: dict[tuple[str, str], Route] = {
         for path, page in _OPEN_PAGES.items()
         for method in ("GET", "HEAD")
     },
-    # Open, since it is how a session begins: by a code that the server printed. The page brings it back.
+    # Open, since a session begins here: with a one-time code that the server printed.
     ("GET", "/toolspeak/session"): Route(page="session", level="open"),
     ("POST", "/toolspeak/session"): Route(page="session_begin", level="open"),
     ("DELETE", "/toolspeak/session"): Route(page="session_end", level="admin"),
@@ -94,24 +98,23 @@ _TABLE: dict[tuple[str, str], Route] = {
     **{("GET", f"/toolspeak/{path}"): Route(page=page, level="admin") for path, page in _ADMIN_PAGES.items()},
     ("POST", "/toolspeak/probe"): Route(page="probe", level="admin"),
     ("POST", "/toolspeak/sessions"): Route(page="chat_kept", level="admin"),
-    # Counts tell which models are used and how much: for who runs the server, as what was asked is.
+    # Metrics reveal which models are used and how much.
     **{(method, "/metrics"): Route(page="metrics", level="admin") for method in ("GET", "HEAD")},
 }
 
 _GEMINI_ACTIONS = {"generateContent": False, "streamGenerateContent": True}
-#: Where one model is shown, and in whose words.
-_ITEMS = {"/v1/models/": "model", "/models/": "model", "/v1beta/models/": "gemini_model"}
-#: Where one response is that was given before, and what was sent with it.
-_RESPONSES, _SENT = ("/v1/responses/", "/responses/"), "/input_items"
+#: Paths of one model, by protocol.
+_MODEL_PATHS = {"/v1/models/": "model", "/models/": "model", "/v1beta/models/": "gemini_model"}
+#: Paths of stored responses and their input items.
+_RESPONSES, _INPUT_ITEMS = ("/v1/responses/", "/responses/"), "/input_items"
 _RECORDS, _REPLAY = "/toolspeak/requests/", "/replay"
-#: Where one session is.
 _SESSIONS = "/toolspeak/sessions/"
-#: The files of the page hold nothing of anybody's.
+#: Static files of the page; they contain no user data.
 _FILES = "/toolspeak/page/"
 
 
-#: One path for each shape that carries a name.
-_SHAPES = (
+#: One path for each pattern.
+_PATH_TEMPLATES = (
     *(
         ("POST", f"{head}/models/NAME:{action}")
         for head in ("", "/v1", "/v1beta")
@@ -121,18 +124,20 @@ _SHAPES = (
     *((method, f"{head}NAME") for head in (_RECORDS, _FILES, _SESSIONS) for method in ("GET", "HEAD")),
     ("POST", f"{_RECORDS}NAME{_REPLAY}"),
     *((method, f"{head}NAME") for head in _RESPONSES for method in ("GET", "HEAD", "DELETE")),
-    *((method, f"{head}NAME{_SENT}") for head in _RESPONSES for method in ("GET", "HEAD")),
+    *((method, f"{head}NAME{_INPUT_ITEMS}") for head in _RESPONSES for method in ("GET", "HEAD")),
 )
 
 
-def every() -> dict[tuple[str, str], Route]:
-    """All routes, with `NAME` where a path carries a name."""
-    shaped = {(method, path): route for method, path in _SHAPES if (route := find(method, path)) is not None}
+def all_routes() -> dict[tuple[str, str], Route]:
+    """All routes, with `NAME` where a path contains a name."""
+    shaped = {
+        (method, path): route for method, path in _PATH_TEMPLATES if (route := find_route(method, path)) is not None
+    }
     return {**_TABLE, **shaped}
 
 
-def find(method: str, path: str) -> Route | None:
-    """The route of a request; None when there is none."""
+def find_route(method: str, path: str) -> Route | None:
+    """The route of a request, or None."""
     route = _TABLE.get((method, path))
     if route is not None:
         return route
@@ -143,57 +148,56 @@ def find(method: str, path: str) -> Route | None:
     return _response(path, "openai_response_deleted") if method == "DELETE" else None
 
 
-#: Pages that two protocols have at the same path, and the headers by which Gemini's clients are told.
+#: Pages with the same path in two protocols, and the headers that identify Gemini's clients.
 _FOR_GEMINI = {"models": "gemini_models", "model": "gemini_model"}
 _GEMINI_HEADERS = frozenset({b"x-goog-api-key", b"x-goog-api-client"})
 
 
-def for_caller(route: Route, headers: Iterable[tuple[bytes, bytes]]) -> Route:
-    """The route that a caller means where its path alone does not tell: Gemini has models at `/v1/models` too."""
+def route_for_headers(route: Route, headers: Iterable[tuple[bytes, bytes]]) -> Route:
+    """The route that a caller means where the path is ambiguous: Gemini also lists models at `/v1/models`."""
     page = _FOR_GEMINI.get(route.page)
     if page is None or not any(name in _GEMINI_HEADERS for name, _ in headers):
         return route
     return msgspec.structs.replace(route, page=page)
 
 
-#: Every method that some route has.
 _METHODS = ("GET", "HEAD", "POST", "DELETE")
 
 
 def methods_of(path: str) -> tuple[str, ...]:
-    """The methods that something is served by at this path; none when it is no path of ours."""
-    return tuple(method for method in _METHODS if find(method, path) is not None)
+    """The methods that are served at this path; empty if the path is unknown."""
+    return tuple(method for method in _METHODS if find_route(method, path) is not None)
 
 
-#: Characters of a path that are said again, in errors and in the log. Those of real clients are shorter.
-_LONGEST_SHOWN = 256
+#: Longer paths are shortened in errors and logs. Those of real clients are shorter.
+_MAX_DISPLAY_CHARS = 256
 
 
-def shown(path: str) -> str:
-    """A path as it is told to people."""
-    return path if len(path) <= _LONGEST_SHOWN else f"{path[:_LONGEST_SHOWN]}..."
+def display_path(path: str) -> str:
+    """A path, shortened for errors and logs."""
+    return path if len(path) <= _MAX_DISPLAY_CHARS else f"{path[:_MAX_DISPLAY_CHARS]}..."
 
 
 def _gemini(path: str) -> Route | None:
-    """`/v1beta/models/NAME:generateContent`, under any prefix that clients use."""
-    head, found, name = path.partition("/models/")
+    """`/v1beta/models/NAME:generateContent`, with any prefix that clients use."""
+    head, separator, name = path.partition("/models/")
     model, colon, action = name.rpartition(":")
-    if not found or not colon or head not in ("", "/v1", "/v1beta"):
+    if not separator or not colon or head not in ("", "/v1", "/v1beta"):
         return None
     if action == "countTokens":
         return Route(page="gemini_count", fields={"model": model})
     if action in _GEMINI_ACTIONS:
-        return Route(face="gemini", fields={"model": model, "stream": _GEMINI_ACTIONS[action]})
+        return Route(client_protocol="gemini", fields={"model": model, "stream": _GEMINI_ACTIONS[action]})
     return None
 
 
 def _item(path: str) -> Route | None:
-    for prefix, page in _ITEMS.items():
+    for prefix, page in _MODEL_PATHS.items():
         if path.startswith(prefix) and len(path) > len(prefix):
             return Route(page=page, fields={"model": path[len(prefix) :]})
     if path.startswith(_RESPONSES):
-        if path.endswith(_SENT):
-            return _response(path.removesuffix(_SENT), "openai_response_items")
+        if path.endswith(_INPUT_ITEMS):
+            return _response(path.removesuffix(_INPUT_ITEMS), "openai_response_items")
         return _response(path, "openai_response")
     if path.startswith(_RECORDS):
         return Route(page="record", fields={"id": path[len(_RECORDS) :]})
@@ -205,12 +209,12 @@ def _item(path: str) -> Route | None:
 
 
 def _response(path: str, page: str) -> Route | None:
-    """A response that was given before; an id has no slash."""
+    """A stored response; its id has no slash."""
     name = next((path[len(head) :] for head in _RESPONSES if path.startswith(head)), "")
     return Route(page=page, fields={"id": name}) if name and "/" not in name else None
 
 
 def _replay(path: str) -> Route | None:
     identifier = path[len(_RECORDS) :].removesuffix(_REPLAY)
-    whole = path == f"{_RECORDS}{identifier}{_REPLAY}" and identifier
-    return Route(page="replay", fields={"id": identifier}, level="admin") if whole else None
+    matches = path == f"{_RECORDS}{identifier}{_REPLAY}" and identifier
+    return Route(page="replay", fields={"id": identifier}, level="admin") if matches else None

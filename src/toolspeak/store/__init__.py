@@ -1,7 +1,6 @@
-"""Where conversations are kept: SQLite by default, PostgreSQL by URL. The only part of toolspeak that knows SQL.
+"""Session store in a database: SQLite by default, PostgreSQL by URL. The only package that uses SQL.
 
-`open_store` gives a `Store`; its `journal` is what an agent writes into. Everything heavy is imported when it is
-asked for.
+`open_store` returns a `Store`; its `journal` opens a session for writing. Heavy packages are imported on first use.
 """
 
 from __future__ import annotations
@@ -18,14 +17,14 @@ __all__ = ["open_recordings", "open_store"]
 
 
 def open_store(url: str, owner: str = "", *, existing: bool = False) -> Store:
-    """The sessions of one owner in the database at a URL: `sqlite:///path`, `sqlite://` (in memory), `postgresql://...`.
+    """Open the sessions of one owner: `sqlite:///path`, `sqlite://` (in memory) or `postgresql://...`.
 
-    With `existing`, only a store that is there already is opened: who reads would find nothing in a new one.
+    With `existing`, no new store is created.
 
     Raises:
-        NoStoreError: `existing`, and there is none.
-        ConfigError: the URL cannot be used, a package is missing, or a newer version of toolspeak has been here.
-        StoreError: it cannot be opened.
+        NoStoreError: `existing` is set and there is no store.
+        ConfigError: the URL is invalid, a package is missing, or the store was written by a newer version.
+        StoreError: the database cannot be opened.
     """
     try:
         from .sessions import Store
@@ -36,7 +35,7 @@ def open_store(url: str, owner: str = "", *, existing: bool = False) -> Store:
 
 
 def open_recordings(url: str, owner: str = "", *, existing: bool = False) -> Recordings:
-    """The requests that were kept in the database at a URL.
+    """Open the recorded requests of one owner in the database at a URL.
 
     Raises:
         NoStoreError, ConfigError, StoreError: as for `open_store`.

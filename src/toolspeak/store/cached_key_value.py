@@ -1,8 +1,8 @@
-"""States in databases as the rest of toolspeak uses them: one for each URL and process, and two that nobody waits for.
+"""Key-value stores in databases, one per URL and process.
 
-`state` waits for the database. `near` reads a copy of what changes seldom (keys, results of probes), renewed in the
-background. `memory` keeps what a conversation used last at hand, writes in the background, and can be told to be ready
-(`warm`) or to have written everything (`settle`).
+`sql_key_value` waits for the database. `cached_key_value` reads rarely changing values (keys, probe results) from a
+copy that is refreshed in the background. `write_behind_key_value` keeps recent values in memory and writes in the
+background; `warm` prefetches values and `settle` waits for pending writes.
 """
 
 from __future__ import annotations
@@ -21,184 +21,184 @@ from typing import Any
 from ..errors import ToolspeakError
 from ..key_value import MemoryState
 from .database import Database
-from .sql_key_value import SqlState
+from .sql_key_value import SqlKeyValue
 
 _log = logging.getLogger("toolspeak.store")
-#: Seconds for which a copy is good.
-FRESH = 1.0
-#: What the copy holds: little, and read all the time.
-_COPIED = ("key:", "probe/", "secret")
-#: Seconds for which it is remembered that something is not there: another process may just be writing it.
-_ABSENT = 5.0
-#: Writes that may wait for the database. Above it, the oldest are waited for by whoever writes.
-_MOST_WAITING = 1024
-#: Seconds that an answer is held back for what must be remembered of it.
-_SETTLED_WITHIN = 5.0
+#: Lifetime of the cached copy, in seconds.
+CACHE_SECONDS = 1.0
+#: Key prefixes that are cached: few values, read on every request.
+_CACHED_PREFIXES = ("key:", "probe/", "secret")
+#: Seconds for which a missing key is remembered. Short, because another process may be writing it.
+_ABSENT_SECONDS = 5.0
+#: Limit of pending writes. Above it, `put` blocks until pending writes have finished (back-pressure).
+_MAX_PENDING_WRITES = 1024
+#: Seconds that a reply waits for its pending writes.
+_FLUSH_TIMEOUT = 5.0
 
 
-class Near:
-    """A state for those who must not wait. What others change is seen after about a second."""
+class CachedKeyValue:
+    """Key-value store with a local read cache. Changes by other processes appear after about a second."""
 
-    def __init__(self, far: SqlState, clock: Callable[[], float] = time.monotonic) -> None:
-        self._far = far
+    def __init__(self, database: SqlKeyValue, clock: Callable[[], float] = time.monotonic) -> None:
+        self._database = database
         self._clock = clock
         self._lock = threading.Lock()
-        self._renewing = False
-        self._number = 0
+        self._refreshing = False
+        self._version = 0
         self._values = self._read()
-        self._until = clock() + FRESH
+        self._fresh_until = clock() + CACHE_SECONDS
 
     def version(self) -> object:
-        """Something else whenever what is kept may have changed."""
-        self._renew_if_old()
-        return self._number
+        """A value that changes whenever the stored values may have changed."""
+        self._refresh_if_stale()
+        return self._version
 
     def get(self, key: str) -> Any:
-        """The value as it was about a second ago."""
-        if not key.startswith(_COPIED):
-            return self._far.get(key)
-        self._renew_if_old()
+        """The value, up to about a second old."""
+        if not key.startswith(_CACHED_PREFIXES):
+            return self._database.get(key)
+        self._refresh_if_stale()
         return self._values.get(key)
 
     def put(self, key: str, value: Any, ttl: float | None = None) -> None:
-        """Keep a value: here at once, in the database soon."""
+        """Store a value: locally at once, in the database in the background."""
         self._values = {**self._values, key: value}
-        _in_background(partial(self._far.put, key, value, ttl))
+        _in_background(partial(self._database.put, key, value, ttl))
 
     def setdefault(self, key: str, value: Any, ttl: float | None = None) -> Any:
-        """The value there is, or this one. This waits: only the database knows who was first."""
-        kept = self._far.setdefault(key, value, ttl)
-        if key.startswith(_COPIED):
-            self._values = {**self._values, key: kept}
-        return kept
+        """The existing value, or else this one. Waits for the database, which decides between concurrent writers."""
+        stored = self._database.setdefault(key, value, ttl)
+        if key.startswith(_CACHED_PREFIXES):
+            self._values = {**self._values, key: stored}
+        return stored
 
     def delete(self, key: str) -> None:
-        """Forget a value: here at once, in the database soon."""
+        """Delete a value: locally at once, in the database in the background."""
         self._values = {name: value for name, value in self._values.items() if name != key}
-        _in_background(partial(self._far.delete, key))
+        _in_background(partial(self._database.delete, key))
 
     def keys(self, prefix: str = "") -> list[str]:
-        """The keys as they were about a second ago."""
-        if not prefix.startswith(_COPIED):
-            return self._far.keys(prefix)
-        self._renew_if_old()
+        """The keys with a prefix, up to about a second old."""
+        if not prefix.startswith(_CACHED_PREFIXES):
+            return self._database.keys(prefix)
+        self._refresh_if_stale()
         return sorted(key for key in self._values if key.startswith(prefix))
 
-    def _renew_if_old(self) -> None:
+    def _refresh_if_stale(self) -> None:
         with self._lock:
-            if self._renewing or self._clock() < self._until:
+            if self._refreshing or self._clock() < self._fresh_until:
                 return
-            self._renewing = True
-        threading.Thread(target=self._renew, name="toolspeak-near", daemon=True).start()
+            self._refreshing = True
+        threading.Thread(target=self._refresh, name="toolspeak-near", daemon=True).start()
 
-    def _renew(self) -> None:
+    def _refresh(self) -> None:
         try:
             values = self._read()
             if values != self._values:
                 self._values = values
-                self._number += 1
-        except ToolspeakError as error:  # what was known last still holds
-            _log.warning("the shared state cannot be read: %s", error)
+                self._version += 1
+        except ToolspeakError as error:  # the old copy remains in use
+            _log.warning("cannot read the shared state: %s", error)
         finally:
-            self._until = self._clock() + FRESH
-            self._renewing = False
+            self._fresh_until = self._clock() + CACHE_SECONDS
+            self._refreshing = False
 
     def _read(self) -> dict[str, Any]:
-        return self._far.get_many([key for prefix in _COPIED for key in self._far.keys(prefix)])
+        return self._database.get_many([key for prefix in _CACHED_PREFIXES for key in self._database.keys(prefix)])
 
 
-class Memory:
-    """What conversations need again: at hand where it was used last, in the database for all others."""
+class WriteBehindKeyValue:
+    """Key-value store with write-behind: recent values in memory, written to the database in the background."""
 
-    def __init__(self, far: SqlState) -> None:
-        self._far = far
-        self._at_hand = MemoryState()
-        self._waiting: set[Future[None]] = set()
+    def __init__(self, database: SqlKeyValue) -> None:
+        self._database = database
+        self._local = MemoryState()
+        self._pending: set[Future[None]] = set()
 
     def get(self, key: str) -> Any:
-        """The value; what is not at hand is looked up, unless `warm` has just done so."""
-        found = self._at_hand.get(key)
-        if found is None and self._at_hand.get(_absent(key)) is None:
-            found = self._far.get(key)
-        return found
+        """The value; read from the database unless it is in memory or `warm` has just found it missing."""
+        value = self._local.get(key)
+        if value is None and self._local.get(_absence_key(key)) is None:
+            value = self._database.get(key)
+        return value
 
     def put(self, key: str, value: Any, ttl: float | None = None) -> None:
-        """Keep a value: here at once, for others once `settle` returns."""
-        self._at_hand.put(key, value, ttl)
-        if len(self._waiting) >= _MOST_WAITING:
-            wait_for(tuple(self._waiting), _SETTLED_WITHIN)
-        future = _in_background(partial(self._far.put, key, value, ttl))
-        self._waiting.add(future)
-        future.add_done_callback(self._written)
+        """Store a value: locally at once, visible to other processes once `settle` returns."""
+        self._local.put(key, value, ttl)
+        if len(self._pending) >= _MAX_PENDING_WRITES:
+            wait_for(tuple(self._pending), _FLUSH_TIMEOUT)
+        future = _in_background(partial(self._database.put, key, value, ttl))
+        self._pending.add(future)
+        future.add_done_callback(self._on_written)
 
-    def _written(self, future: Future[None]) -> None:
-        self._waiting.discard(future)
+    def _on_written(self, future: Future[None]) -> None:
+        self._pending.discard(future)
         if (error := future.exception()) is not None:
-            _log.warning("what was answered is remembered by this process only: %s", error)
+            _log.warning("cannot write to the database; the reply is remembered by this process only: %s", error)
 
     def setdefault(self, key: str, value: Any, ttl: float | None = None) -> Any:
-        """The value there is, or this one. This waits: only the database knows who was first."""
-        return self._far.setdefault(key, value, ttl)
+        """The existing value, or else this one. Waits for the database, which decides between concurrent writers."""
+        return self._database.setdefault(key, value, ttl)
 
     def delete(self, key: str) -> None:
-        """Forget a value, here and for all others."""
-        self._at_hand.delete(key)
-        self._far.delete(key)
+        """Delete a value, locally and in the database."""
+        self._local.delete(key)
+        self._database.delete(key)
 
     def keys(self, prefix: str = "") -> list[str]:
-        """The keys of living values, sorted."""
-        return self._far.keys(prefix)
+        """The keys of unexpired values, sorted."""
+        return self._database.keys(prefix)
 
     async def warm(self, keys: Iterable[str]) -> None:
-        """Have these values at hand, so that nobody waits for them; what cannot be looked up is not there."""
-        wanted = [key for key in keys if self._at_hand.get(key) is None]
-        if not wanted:
+        """Prefetch values, so `get` does not block. Values that cannot be read count as missing."""
+        missing = [key for key in keys if self._local.get(key) is None]
+        if not missing:
             return
-        found: dict[str, Any] = {}
+        values: dict[str, Any] = {}
         try:
-            found = await asyncio.wrap_future(_in_background(partial(self._far.get_many, wanted)))
+            values = await asyncio.wrap_future(_in_background(partial(self._database.get_many, missing)))
         except ToolspeakError as error:
-            _log.warning("earlier turns cannot be looked up: %s", error)
-        for key in wanted:
-            if key in found:
-                self._at_hand.put(key, found[key], _ABSENT)
+            _log.warning("cannot read earlier turns: %s", error)
+        for key in missing:
+            if key in values:
+                self._local.put(key, values[key], _ABSENT_SECONDS)
             else:
-                self._at_hand.put(_absent(key), True, _ABSENT)
+                self._local.put(_absence_key(key), True, _ABSENT_SECONDS)
 
     async def renew(self, keys: Iterable[str]) -> None:
-        """Have these values at hand as they are in the database now."""
+        """Reload values from the database."""
         keys = list(keys)
         await self.settle()
         for key in keys:
-            self._at_hand.delete(key)
+            self._local.delete(key)
         await self.warm(keys)
 
     async def settle(self) -> None:
-        """Wait until everything that was put is in the database, so that any process can go on; not for ever."""
-        waiting = [asyncio.wrap_future(future) for future in tuple(self._waiting)]
-        if waiting and (await asyncio.wait(waiting, timeout=_SETTLED_WITHIN))[1]:
-            _log.warning("the database takes long to remember what was answered")
-        for future in waiting:
+        """Wait, for a bounded time, until pending writes are in the database and visible to every process."""
+        pending = [asyncio.wrap_future(future) for future in tuple(self._pending)]
+        if pending and (await asyncio.wait(pending, timeout=_FLUSH_TIMEOUT))[1]:
+            _log.warning("the database is slow: writes are still pending after %s seconds", _FLUSH_TIMEOUT)
+        for future in pending:
             if future.done():
-                future.exception()  # it has been told
+                future.exception()  # marks it as retrieved; `_on_written` has logged it
 
 
-def _absent(key: str) -> str:
+def _absence_key(key: str) -> str:
     return f"absent/{key}"
 
 
-# ---- one for each URL
+# ---- one per URL
 
 _lock = threading.Lock()
-_states: dict[str, SqlState] = {}
-_near: dict[str, Near] = {}
-_memories: dict[str, Memory] = {}
-#: Threads that write and look up for all of them.
-_MOST_THREADS = 4
+_states: dict[str, SqlKeyValue] = {}
+_caches: dict[str, CachedKeyValue] = {}
+_write_behinds: dict[str, WriteBehindKeyValue] = {}
+#: Threads for background reads and writes of all URLs.
+_MAX_THREADS = 4
 
 
 class _Background:
-    """Threads that are made when they are first needed, in each process anew."""
+    """A lazily started thread pool, separate in each process."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -207,11 +207,11 @@ class _Background:
     def submit(self, work: Callable[[], Any]) -> Future[Any]:
         with self._lock:
             if self._threads is None:
-                self._threads = ThreadPoolExecutor(_MOST_THREADS, thread_name_prefix="toolspeak-state")
+                self._threads = ThreadPoolExecutor(_MAX_THREADS, thread_name_prefix="toolspeak-state")
             return self._threads.submit(work)
 
     def forget(self) -> None:
-        """In a child that was forked, threads are gone."""
+        """Start anew in a forked child, which does not inherit threads."""
         self.__init__()
 
 
@@ -219,30 +219,30 @@ _background = _Background()
 _in_background = _background.submit
 
 
-def state(url: str) -> SqlState:
-    """The state in the database at a URL."""
+def sql_key_value(url: str) -> SqlKeyValue:
+    """The key-value store in the database at a URL."""
     with _lock:
         if url not in _states:
-            _states[url] = SqlState(Database(url))
+            _states[url] = SqlKeyValue(Database(url))
         return _states[url]
 
 
-def near(url: str) -> Near:
-    """The same, for those who must not wait."""
-    far = state(url)
+def cached_key_value(url: str) -> CachedKeyValue:
+    """The key-value store at a URL with a local read cache."""
+    database = sql_key_value(url)
     with _lock:
-        if url not in _near:
-            _near[url] = Near(far)
-        return _near[url]
+        if url not in _caches:
+            _caches[url] = CachedKeyValue(database)
+        return _caches[url]
 
 
-def memory(url: str) -> Memory:
-    """What conversations need again."""
-    far = state(url)
+def write_behind_key_value(url: str) -> WriteBehindKeyValue:
+    """The key-value store at a URL with write-behind."""
+    database = sql_key_value(url)
     with _lock:
-        if url not in _memories:
-            _memories[url] = Memory(far)
-        return _memories[url]
+        if url not in _write_behinds:
+            _write_behinds[url] = WriteBehindKeyValue(database)
+        return _write_behinds[url]
 
 
 if hasattr(os, "register_at_fork"):

@@ -1,65 +1,70 @@
-"""A database: opened by URL, migrated, and asked in transactions that are carried out whole or not at all.
+"""Database access: open by URL, migrate the schema, run atomic transactions, translate errors.
 
-`read` and `write` block; `reading` and `writing` do the same in one of a few threads, for coroutines. What passes by
-itself (a lock, a server that restarts) is tried again for a bounded time, so what is asked must bear being asked
-twice: a commit whose answer was lost has happened. SQLite has one writer at a time, here and by its own lock.
+`read` and `write` block; `reading` and `writing` run in a thread, for coroutines. Transient errors (a lock, a server
+restart) are retried for a bounded time, so transactions must be idempotent: a commit whose confirmation was lost may
+have happened. SQLite has one writer at a time, serialised here and by its own lock. Errors are classified by error
+codes, never by their texts.
 """
 
 from __future__ import annotations
 
 import asyncio
 import os
+import sqlite3
 import threading
 import time
 import weakref
 from collections.abc import Callable, Generator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, TypeVar
 
 import sqlalchemy as sa
 from sqlalchemy import exc
 
-from ..errors import NoStoreError, StoreError
-from .db_engines import MISSING, made
-from .db_errors import REFUSED_VALUES, passes, refused, translated
-from .migrate import is_current, is_there, migrate
+from ..errors import ConfigError, NoStoreError, StoreDamagedError, StoreError, StoreFullError
+from .db_engines import MISSING_STORE_HINT, open_engine
+from .schema import HEAD, VERSION_TABLE
 
-#: Threads that speak with one database: more would only wait, for SQLite's writer or for connections.
+#: Threads per database: more would only wait for SQLite's writer or for connections.
 _THREADS = 4
-#: Seconds for which something that passes by itself is waited for. A PostgreSQL server restarts in a few.
+#: Seconds for which transient errors are retried. A PostgreSQL server restarts within that time.
 _PATIENCE = 15.0
-#: Seconds for which somebody waits who only wants to read, and sits before it.
+#: The same for opening an existing store, where a person waits for the output.
 _SHORT_PATIENCE = 3.0
-#: Pauses between two tries: the first, and the longest.
+#: First and longest pause between two attempts, in seconds (exponential backoff).
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.02, 0.5
+#: Errors that drivers raise directly for a value that no column can store.
+REJECTED_VALUE_ERRORS = (OverflowError, UnicodeEncodeError)
 
 T = TypeVar("T")
 
 
 def _nothing() -> None:
-    """There is nothing to do then."""
+    """Do nothing."""
 
 
+#: Open databases, for the fork handlers.
 _all: weakref.WeakSet[Database] = weakref.WeakSet()
 
 
 class Database:
-    """One database.
+    """A database that holds a store.
 
     Args:
         url: `sqlite:///path`, `sqlite://` (in memory), or `postgresql://...`.
-        patience: seconds for which a database that is away or busy is waited for.
-        existing: only one in which there is a store already. Nothing is made, and it is not waited for long at first.
+        patience: seconds for which an unavailable or busy database is retried.
+        existing: open an existing store only; create nothing and give up early.
 
     Raises:
-        NoStoreError: `existing`, and there is none.
-        ConfigError: the URL cannot be used, or a newer version of toolspeak has been here.
-        StoreError: it cannot be opened.
+        NoStoreError: `existing` is set and there is no store.
+        ConfigError: the URL is invalid, or the store was written by a newer version of toolspeak.
+        StoreError: the database cannot be opened.
     """
 
     def __init__(self, url: str, *, patience: float = _PATIENCE, existing: bool = False) -> None:
-        self.engine, self.where, self.in_memory = made(url, existing=existing)
+        self.engine, self.where, self.in_memory = open_engine(url, existing=existing)
         self._patience = min(patience, _SHORT_PATIENCE) if existing else patience
         self._is_sqlite = self.engine.dialect.name == "sqlite"
         self._writer = threading.Lock()
@@ -67,8 +72,8 @@ class Database:
         _all.add(self)
         try:
             if not self.read(is_current):
-                if existing and not self.read(is_there):
-                    raise NoStoreError(f"there is no store in the database {self.where}", hint=MISSING)
+                if existing and not self.read(has_store):
+                    raise NoStoreError(f"there is no store in the database {self.where}", hint=MISSING_STORE_HINT)
                 self.write(migrate)
             self._patience = patience
         except BaseException:
@@ -76,55 +81,55 @@ class Database:
             raise
 
     def read(self, work: Callable[[sa.Connection], T]) -> T:
-        """What `work` finds, in one transaction that changes nothing."""
-        return self._patiently(lambda: self._once(work, write=False))
+        """Run `work` in a read-only transaction and return its result."""
+        return self._with_retries(lambda: self._once(work, write=False))
 
     def write(self, work: Callable[[sa.Connection], T]) -> T:
-        """What `work` gives; what it changed has been committed. It may be called several times."""
-        return self._patiently(lambda: self._once(work, write=True))
+        """Run `work` in a transaction, commit, and return its result. `work` may be called several times."""
+        return self._with_retries(lambda: self._once(work, write=True))
 
     async def reading(self, work: Callable[[sa.Connection], T]) -> T:
-        """As `read`, and the event loop goes on meanwhile."""
-        return await self._aside(self.read, work, _nothing)
+        """`read` in a thread, without blocking the event loop."""
+        return await self._in_thread(self.read, work, _nothing)
 
     async def writing(self, work: Callable[[sa.Connection], T], then: Callable[[], None] = _nothing) -> T:
-        """As `write`, and the event loop goes on meanwhile. `then` is called once the commit is known.
+        """`write` in a thread, without blocking the event loop; call `then` after the commit.
 
-        Who is cancelled hears so when it is decided, and `then` has been called if it was.
+        Cancellation is raised only after the transaction has ended; `then` is called if it was committed.
         """
-        return await self._aside(self.write, work, then)
+        return await self._in_thread(self.write, work, then)
 
     def close(self) -> None:
-        """Give all connections and threads back."""
+        """Close all connections and threads."""
         if self._threads is not None:
             self._threads.shutdown()
             self._threads = None
         self.engine.dispose()
 
     def before_fork(self) -> None:
-        """No connection may be shared by two processes; a database in memory cannot live on in a child."""
+        """Close idle connections, because two processes must not share one; keep an in-memory database."""
         if not self.in_memory:
             self.engine.dispose()
 
     def after_fork(self) -> None:
-        """Threads do not come along."""
+        """Reset threads and locks in the child, which does not inherit threads."""
         self._threads = None
         self._writer = threading.Lock()
 
-    async def _aside(
+    async def _in_thread(
         self,
-        way: Callable[[Callable[[sa.Connection], T]], T],
+        operation: Callable[[Callable[[sa.Connection], T]], T],
         work: Callable[[sa.Connection], T],
         then: Callable[[], None],
     ) -> T:
         if self._threads is None:
             self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="toolspeak-store")
-        future = asyncio.get_running_loop().run_in_executor(self._threads, way, work)
+        future = asyncio.get_running_loop().run_in_executor(self._threads, operation, work)
         cancelled: asyncio.CancelledError | None = None
         while not future.done():
             try:
                 await asyncio.wait([future])
-            except asyncio.CancelledError as error:  # a transaction ends one way or the other, and soon
+            except asyncio.CancelledError as error:  # the transaction ends soon, in either case
                 cancelled = error
         if future.exception() is None:
             then()
@@ -132,31 +137,31 @@ class Database:
             raise cancelled
         return future.result()
 
-    def _patiently(self, once: Callable[[], T]) -> T:
+    def _with_retries(self, once: Callable[[], T]) -> T:
         deadline = time.monotonic() + self._patience
         pause = _FIRST_PAUSE
         while True:
             try:
                 return once()
             except exc.SQLAlchemyError as error:
-                if not passes(error) or time.monotonic() + pause > deadline:
-                    raise translated(error, self.where) from error
-            except REFUSED_VALUES as error:
-                raise refused(error, self.where) from error
+                if not is_transient(error) or time.monotonic() + pause > deadline:
+                    raise store_error(error, self.where) from error
+            except REJECTED_VALUE_ERRORS as error:
+                raise rejected_value_error(error, self.where) from error
             time.sleep(pause)
             pause = min(2 * pause, _LONGEST_PAUSE)
 
     def _once(self, work: Callable[[sa.Connection], T], *, write: bool) -> T:
         options: dict[str, Any] = {"toolspeak_write": write}
         if not write and not self._is_sqlite:
-            # All queries of a reader see the same moment, as they do in SQLite.
+            # All queries of a transaction see the same snapshot, as they do in SQLite.
             options["isolation_level"] = "REPEATABLE READ"
-        with self._alone(write), self.engine.execution_options(**options).begin() as connection:
+        with self._exclusively(write), self.engine.execution_options(**options).begin() as connection:
             return work(connection)
 
     @contextmanager
-    def _alone(self, write: bool) -> Generator[None]:
-        """SQLite's writers wait for each other here, in order and without polling its lock."""
+    def _exclusively(self, write: bool) -> Generator[None]:
+        """Serialise SQLite's writers here, in order and without polling its lock."""
         if not (self._is_sqlite and (write or self.in_memory)):
             yield
             return
@@ -180,3 +185,137 @@ def _after_fork() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(before=_before_fork, after_in_child=_after_fork)
+
+
+# ---- schema migration: forward only, in one transaction
+
+#: Advisory lock in PostgreSQL that serialises migrating processes. An arbitrary number.
+_MIGRATION_LOCK = 0x746F6F6C
+_MIGRATIONS = Path(__file__).parent / "migrations"
+_VERSION = sa.table(VERSION_TABLE, sa.column("version_num", sa.Text))
+
+
+def is_current(connection: sa.Connection) -> bool:
+    """Whether the schema is up to date.
+
+    Raises:
+        ConfigError: the store was written by a newer version of toolspeak.
+    """
+    revision = _revision(connection)
+    if revision is not None and revision > HEAD:
+        raise ConfigError(
+            f"the store was written by a newer version of toolspeak (schema {revision}; this version supports {HEAD})",
+            hint="use that version, or name another database",
+        )
+    return revision == HEAD
+
+
+def has_store(connection: sa.Connection) -> bool:
+    """Whether the database contains a store of any version."""
+    return _revision(connection) is not None
+
+
+def migrate(connection: sa.Connection) -> None:
+    """Bring the schema up to date. `connection` must be in an exclusive transaction."""
+    if connection.dialect.name == "postgresql":
+        connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_MIGRATION_LOCK)))
+    if is_current(connection):  # another process was quicker
+        return
+    # Imported only where there is something to do: Alembic is slow to import.
+    from alembic.config import Config
+    from alembic.runtime.environment import EnvironmentContext
+    from alembic.script import ScriptDirectory
+
+    settings = Config()
+    settings.set_main_option("script_location", str(_MIGRATIONS).replace("%", "%%"))
+    script = ScriptDirectory.from_config(settings)
+
+    def steps(revision: object, _: object) -> list[object]:
+        return script._upgrade_revs(HEAD, revision)  # type: ignore[arg-type]  # pyright: ignore
+
+    with EnvironmentContext(settings, script, fn=steps, destination_rev=HEAD) as environment:  # type: ignore[arg-type]
+        environment.configure(connection=connection, version_table=VERSION_TABLE, transactional_ddl=True)
+        environment.run_migrations()
+
+
+def _revision(connection: sa.Connection) -> str | None:
+    """The schema revision of the database; None if it has no store."""
+    if not sa.inspect(connection).has_table(VERSION_TABLE):
+        return None
+    return connection.execute(sa.select(_VERSION.c.version_num)).scalar()
+
+
+# ---- errors
+
+#: Suggested delay before the next request, in seconds.
+_RETRY_AFTER = 5.0
+_RETRY_HINT = "try again a little later"
+_UNREACHABLE_HINT = "check that the server runs, and that host, port, user, password and database name are right"
+
+#: Primary result codes of SQLite (the low byte of its extended codes).
+_SQLITE_TRANSIENT = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
+_SQLITE_DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
+_SQLITE_FULL = {sqlite3.SQLITE_FULL}
+
+#: SQLSTATE codes or classes of PostgreSQL: connection lost, server shutdown or startup, too many connections,
+#: serialization failure, deadlock, lock not available, read-only transaction.
+_POSTGRES_TRANSIENT = ("08", "57P01", "57P02", "57P03", "53300", "40001", "40P01", "55P03", "25006")
+_POSTGRES_FULL = ("53100",)
+_POSTGRES_DAMAGED = ("XX001", "XX002")
+
+
+def is_transient(error: exc.SQLAlchemyError) -> bool:
+    """Whether the same transaction may succeed a little later."""
+    if not isinstance(error, exc.DBAPIError):
+        return False
+    if isinstance(error.orig, sqlite3.Error):
+        return _code(error.orig) in _SQLITE_TRANSIENT
+    state = _state(error)
+    # A failed or broken connection has no SQLSTATE.
+    return state.startswith(_POSTGRES_TRANSIENT) if state else isinstance(error, exc.OperationalError)
+
+
+def store_error(error: exc.SQLAlchemyError, where: str) -> StoreError:
+    """Translate a database error for the caller."""
+    if isinstance(error, exc.TimeoutError):
+        return _retryable(f"all connections to the store at {where} are in use")
+    cause = error.orig if isinstance(error, exc.DBAPIError) else error
+    # Without the statement and its values, which may contain users' texts.
+    detail = " ".join(str(cause).split())[:300]
+    state = _state(error)
+    code = _code(cause) if isinstance(cause, sqlite3.Error) else 0
+    if code in _SQLITE_FULL or state.startswith(_POSTGRES_FULL):
+        return StoreFullError(f"no space left in the store at {where}: {detail}", hint="free some space and try again")
+    if code in _SQLITE_DAMAGED or state.startswith(_POSTGRES_DAMAGED):
+        hint = "check it with `toolspeak sessions doctor`; restore a backup, or name another store"
+        return StoreDamagedError(f"the store at {where} is damaged: {detail}", hint=hint)
+    if isinstance(error, exc.DataError | exc.IntegrityError):
+        return rejected_value_error(error.orig or error, where)
+    message = f"the store at {where} does not answer: {detail}"
+    if not is_transient(error):
+        return StoreError(message)
+    # Without a code, a restarting server cannot be distinguished from a mistyped address.
+    return _retryable(message, _UNREACHABLE_HINT if not state and not code else _RETRY_HINT)
+
+
+def rejected_value_error(cause: BaseException, where: str) -> StoreError:
+    """The error for a value that the database rejects: a number out of range, or half a surrogate pair."""
+    # Only the reason of an encoding error: the rest contains the user's text.
+    detail = cause.reason if isinstance(cause, UnicodeEncodeError) else " ".join(str(cause).split())[:300]
+    return StoreError(f"the store at {where} cannot store this value: {detail}")
+
+
+def _retryable(message: str, hint: str = _RETRY_HINT) -> StoreError:
+    error = StoreError(message, hint=hint)
+    error.retry_after = _RETRY_AFTER
+    return error
+
+
+def _code(error: sqlite3.Error) -> int:
+    # Errors raised by the Python module itself have no code.
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF
+
+
+def _state(error: exc.SQLAlchemyError) -> str:
+    cause = error.orig if isinstance(error, exc.DBAPIError) else None
+    return getattr(cause, "sqlstate", None) or ""

@@ -1,4 +1,4 @@
-"""URLs of databases, and how each kind is spoken to: files that only their owner reads, safe commits, bounded waits."""
+"""Database engines by URL: private SQLite files, durable commits, bounded waits."""
 
 from __future__ import annotations
 
@@ -13,24 +13,23 @@ import sqlalchemy as sa
 from sqlalchemy import event, exc
 from sqlalchemy.pool import ConnectionPoolEntry, QueuePool, StaticPool
 
-from ..config import shown_url
+from ..config import redacted_url
 from ..errors import ConfigError, NoStoreError, StoreError
 
-#: Milliseconds that SQLite waits for the lock of another process before it says so; `Database` then asks again.
+#: Milliseconds that SQLite waits for another process's lock; `Database` then retries.
 _SQLITE_WAIT = 5_000
-#: Connections of one process to PostgreSQL: as many as threads, and some for those who ask without one.
+#: PostgreSQL connections per process: one per thread, and some overflow for blocking callers.
 _CONNECTIONS, _MORE_CONNECTIONS = 4, 8
-#: Seconds that somebody waits for one of them.
+#: Seconds to wait for a free connection.
 _POOL_WAIT = 10.0
-#: Seconds for a connection to be made, and milliseconds for a statement and for a lock.
+#: Seconds to connect; milliseconds for a statement, a lock and an idle transaction.
 _CONNECT_WAIT = 5
 _STATEMENT_WAIT, _LOCK_WAIT, _IDLE_WAIT = 30_000, 10_000, 60_000
 
 _SCHEMES = {"sqlite": "sqlite+pysqlite", "postgresql": "postgresql+psycopg", "postgres": "postgresql+psycopg"}
-_HINT = "use sqlite:///PATH, sqlite:// (in memory) or postgresql://USER@HOST/NAME"
+_URL_HINT = "use sqlite:///PATH, sqlite:// (in memory) or postgresql://USER@HOST/NAME"
 
-#: What to do where a store was to be read that is not there.
-MISSING = "look whether it is written as it should be; the first `toolspeak run` or `chat` makes one"
+MISSING_STORE_HINT = "check the path or URL; the first `toolspeak run` or `chat` creates a store"
 
 #: `synchronous=FULL`: in WAL mode, `NORMAL` may lose the last commits when the power fails.
 _PRAGMAS = (
@@ -40,63 +39,63 @@ _PRAGMAS = (
     "PRAGMA trusted_schema=OFF",
     "PRAGMA journal_mode=WAL",
 )
-#: One thread makes a file at a time, and nobody opens it meanwhile.
-_making = threading.Lock()
+#: Serialises file creation among threads.
+_create_lock = threading.Lock()
 
 
-class _Pool(QueuePool):
-    """Connections that are kept for the next one who asks, until the pool is given up.
+class _ConnectionPool(QueuePool):
+    """A connection pool that also closes connections returned after `dispose`.
 
-    SQLAlchemy closes those that lie in the pool then. One that is in use comes back later, to a pool that nobody knows
-    any more: it would stay open until the garbage collector finds it.
+    SQLAlchemy closes only the idle connections. A connection in use would return to the disposed pool and stay open
+    until it is garbage-collected.
     """
 
-    _given_up = False
+    _disposed = False
 
     def dispose(self) -> None:
-        # First, so that one that comes back meanwhile is closed by this thread or by the one that brings it.
-        self._given_up = True
+        # Set first, so a connection returned meanwhile is closed by this thread or by the returning one.
+        self._disposed = True
         super().dispose()
 
     def _do_return_conn(self, record: ConnectionPoolEntry) -> None:
         super()._do_return_conn(record)
-        if self._given_up:
+        if self._disposed:
             super().dispose()
 
 
-def made(url: str, *, existing: bool = False) -> tuple[sa.Engine, str, bool]:
-    """How to reach the database, what it is called where people read it, and whether it is in memory.
+def open_engine(url: str, *, existing: bool = False) -> tuple[sa.Engine, str, bool]:
+    """Create the engine for a URL; return it with a printable name and whether the database is in memory.
 
-    With `existing`, no file is made.
+    With `existing`, no file is created.
     """
     try:
         parsed = sa.make_url(url)
     except exc.ArgumentError:
-        raise ConfigError("this is not the URL of a database", hint=_HINT) from None
+        raise ConfigError("invalid database URL", hint=_URL_HINT) from None
     driver = _SCHEMES.get(parsed.drivername)
     if driver is None:
-        raise ConfigError(f"databases of the kind `{parsed.drivername:.40}` are not known", hint=_HINT)
+        raise ConfigError(f"unsupported database `{parsed.drivername:.40}`", hint=_URL_HINT)
     parsed = parsed.set(drivername=driver)
     if driver.startswith("postgresql"):
-        return _postgresql(parsed), f"`{shown_url(url)}`", False
+        return _postgresql_engine(parsed), f"`{redacted_url(url)}`", False
     if parsed.host:
-        raise ConfigError(f"`{shown_url(url):.200}` names a host, and SQLite has none", hint=_HINT)
-    return _sqlite(parsed, existing)
+        raise ConfigError(f"SQLite URL `{redacted_url(url):.200}` must not name a host", hint=_URL_HINT)
+    return _sqlite_engine(parsed, existing)
 
 
-def _postgresql(url: sa.URL) -> sa.Engine:
+def _postgresql_engine(url: sa.URL) -> sa.Engine:
     waits = {"statement_timeout": _STATEMENT_WAIT, "lock_timeout": _LOCK_WAIT}
     waits["idle_in_transaction_session_timeout"] = _IDLE_WAIT
     options = " ".join(f"-c {name}={value}" for name, value in waits.items())
-    said = {"connect_timeout": _CONNECT_WAIT, "application_name": "toolspeak", "options": options}
-    said |= {"keepalives_idle": 30, "tcp_user_timeout": _STATEMENT_WAIT}
-    arguments: dict[str, Any] = {name: value for name, value in said.items() if name not in url.query}
+    defaults = {"connect_timeout": _CONNECT_WAIT, "application_name": "toolspeak", "options": options}
+    defaults |= {"keepalives_idle": 30, "tcp_user_timeout": _STATEMENT_WAIT}
+    arguments: dict[str, Any] = {name: value for name, value in defaults.items() if name not in url.query}
     try:
-        # A server that went away takes idle connections with it: each is looked at before it is used.
+        # Pre-ping: a server restart breaks idle connections, so each is tested before use.
         return sa.create_engine(
             url,
             connect_args=arguments,
-            poolclass=_Pool,
+            poolclass=_ConnectionPool,
             pool_size=_CONNECTIONS,
             max_overflow=_MORE_CONNECTIONS,
             pool_timeout=_POOL_WAIT,
@@ -104,42 +103,42 @@ def _postgresql(url: sa.URL) -> sa.Engine:
             hide_parameters=True,
         )
     except ImportError:
-        raise ConfigError("PostgreSQL needs a package", hint="pip install 'toolspeak[postgres]'") from None
+        raise ConfigError("PostgreSQL support is not installed", hint="pip install 'toolspeak[postgres]'") from None
 
 
-def _sqlite(url: sa.URL, existing: bool) -> tuple[sa.Engine, str, bool]:
+def _sqlite_engine(url: sa.URL, existing: bool) -> tuple[sa.Engine, str, bool]:
     path = url.database or ""
     in_memory = path in ("", ":memory:")
     if not in_memory:
         file = Path(path).expanduser()
         if existing and not file.exists():
-            raise NoStoreError(f"there is no store at `{file}`", hint=MISSING)
-        _private(file)
+            raise NoStoreError(f"there is no store at `{file}`", hint=MISSING_STORE_HINT)
+        _create_private_file(file)
         url, path = url.set(database=str(file)), str(file)
-    pool = {"poolclass": StaticPool} if in_memory else {"poolclass": _Pool, "pool_timeout": _POOL_WAIT}
+    pool = {"poolclass": StaticPool} if in_memory else {"poolclass": _ConnectionPool, "pool_timeout": _POOL_WAIT}
     engine = sa.create_engine(url, connect_args={"check_same_thread": False}, hide_parameters=True, **pool)
-    event.listen(engine, "connect", _connected)
-    event.listen(engine, "begin", _begun)
+    event.listen(engine, "connect", _set_up_connection)
+    event.listen(engine, "begin", _begin_transaction)
     return engine, "`memory`" if in_memory else f"`{path}`", in_memory
 
 
-def _private(file: Path) -> None:
-    """Make the file, so that nobody else can ever read it; SQLite gives the files beside it the same rights.
+def _create_private_file(file: Path) -> None:
+    """Create the file readable by its owner only; SQLite gives its side files the same permissions.
 
-    One that is there is never opened but by SQLite: whoever closes any descriptor of a file drops all locks that the
-    process has on it, those of other connections, too. Another process then thinks that nobody is there, and removes
-    the log that this one goes on writing to.
+    An existing file must be opened by SQLite only. Closing any descriptor of a file drops all POSIX locks that the
+    process has on it, including those of other connections. Another process would then consider the database unused
+    and remove the write-ahead log that this process still writes to.
     """
     try:
-        with _making:
+        with _create_lock:
             file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            _make(Path(os.path.realpath(file)))
+            _create_file(Path(os.path.realpath(file)))
     except OSError as error:
-        hint = "make it accessible, or name another one with TOOLSPEAK_STORE"
+        hint = "check its permissions, or name another store with TOOLSPEAK_STORE"
         raise StoreError(f"cannot open the store `{file}`: {error.strerror or error}", hint=hint) from None
 
 
-def _make(file: Path) -> None:
+def _create_file(file: Path) -> None:
     try:
         os.close(os.open(file, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
     except FileExistsError:
@@ -148,10 +147,10 @@ def _make(file: Path) -> None:
             raise OSError(wrong, os.strerror(wrong)) from None
 
 
-def _connected(connection: sqlite3.Connection, _: object) -> None:
-    # Transactions begin where we say so, not where the module thinks that they should.
+def _set_up_connection(connection: sqlite3.Connection, _: object) -> None:
+    # Transactions are started explicitly, not by the sqlite3 module.
     connection.isolation_level = None
-    # SQLite's own knows ASCII only; so both databases find the same.
+    # SQLite's own `lower` handles ASCII only; this one matches PostgreSQL.
     connection.create_function("lower", 1, _lower, deterministic=True)
     cursor = connection.cursor()
     for pragma in _PRAGMAS:
@@ -163,7 +162,7 @@ def _lower(text: str | None) -> str | None:
     return None if text is None else text.lower()
 
 
-def _begun(connection: sa.Connection) -> None:
-    # A writer that begins as a reader cannot wait for its turn: somebody may have written since it began.
+def _begin_transaction(connection: sa.Connection) -> None:
+    # A write transaction that begins as a reader cannot wait for the lock: its snapshot may be outdated.
     write = connection.get_execution_options().get("toolspeak_write", False)
     connection.exec_driver_sql("BEGIN IMMEDIATE" if write else "BEGIN")

@@ -1,7 +1,7 @@
-"""The journal of one session over a database: each step committed before the agent goes on.
+"""Journal of one session in a database: each step is committed before the agent continues.
 
-Holds the session's lease, renews it while it lives, and counts what it writes, so that a commit whose answer was lost
-is not done again. Streamed text is written each second or every 4 KB.
+The journal keeps the session's lease alive and numbers its writes, so a commit whose confirmation was lost is not
+repeated. Streamed text is written every second or every 4 KB.
 """
 
 from __future__ import annotations
@@ -14,148 +14,147 @@ from functools import partial
 import sqlalchemy as sa
 
 from ..core.types import Message, ToolResult
-from ..engine.rounds.transcript import Answer, Entry, Round, repaired
+from ..engine.rounds.transcript import Answer, Entry, Round, close_open_calls
 from ..errors import SessionBusyError, StoreError, UsageError
 from . import leases
 from . import session_rows as ledger
 from .database import Database
 
-#: Streamed text is written when there is so much of it, or when so much time has passed: a crash loses no more.
+#: Streamed text is written after this many bytes or seconds; a crash loses no more.
 FLUSH_BYTES = 4096
 FLUSH_SECONDS = 1.0
-#: Times that a lease is renewed before it would end.
-_BEATS = 3
+_RENEWALS_PER_LEASE = 3
 
 
 def _nothing() -> None:
-    """There is nothing to note."""
+    """Do nothing."""
 
 
 class SqlJournal:
-    """One session, held by one writer. Made by `Store.journal`."""
+    """One session with one writer. Opened by `Store.journal`."""
 
-    def __init__(self, database: Database, lease: leases.Lease, next_entry: int) -> None:
+    def __init__(self, database: Database, lease: leases.SessionLease, next_entry: int) -> None:
         self._database = database
         self._lease = lease
         self._next_entry = next_entry
-        #: The running answer, if there is one, and how many rounds and pieces of text it has.
+        #: Number of the running answer's entry, and of its rounds and pieces of text.
         self._answer: int | None = None
         self._rounds = 0
         self._pieces = 0
         self._written = 0
-        #: Text that is not written yet.
+        #: Text not written yet.
         self._text: list[str] = []
         self._bytes = 0
-        #: One write at a time: `start` and `finish` come from several tasks.
-        self._turn = asyncio.Lock()
-        #: Why nothing more can be written.
+        #: One write at a time: several tasks call `start` and `finish`.
+        self._write_lock = asyncio.Lock()
+        #: Set when the lease is lost; every later write raises it.
         self._lost: SessionBusyError | None = None
         self._closed = False
-        self._beats = asyncio.create_task(self._stay_alive())
+        self._heartbeat = asyncio.create_task(self._renew_lease())
         self._timer: asyncio.Task[None] | None = None
 
     @property
     def session(self) -> str:
-        """The id under which it can be opened again."""
-        return self._lease.place.session
+        """The session id."""
+        return self._lease.key.session
 
     @property
     def lost(self) -> bool:
-        """Whether another writer has taken the session over."""
+        """Whether another writer has taken over the session."""
         return self._lost is not None
 
     async def entries(self) -> tuple[Entry, ...]:
-        """The conversation so far, as it can be gone on from."""
-        found = await self._database.reading(lambda connection: ledger.entries_of(connection, self._lease.place))
-        return tuple(repaired(entry) if isinstance(entry, Answer) else entry for entry in found)
+        """The conversation so far, repaired so it can be continued."""
+        stored = await self._database.reading(lambda connection: ledger.entries_of(connection, self._lease.key))
+        return tuple(close_open_calls(entry) if isinstance(entry, Answer) else entry for entry in stored)
 
     async def say(self, message: Message) -> None:
-        """Something was said."""
-        async with self._turn:
-            await self._write(partial(self._with(ledger.say), self._next_entry, message), self._said)
+        """Add a message."""
+        async with self._write_lock:
+            await self._write(partial(self._bind(ledger.say), self._next_entry, message), self._on_message)
 
     async def begin(self) -> None:
-        """An answer begins; one that nobody has ended is interrupted."""
+        """Begin an answer; an unfinished earlier one becomes interrupted."""
         await self._flush()
-        async with self._turn:
-            await self._write(partial(self._with(ledger.begin), self._next_entry), self._begun)
+        async with self._write_lock:
+            await self._write(partial(self._bind(ledger.begin), self._next_entry), self._on_begin)
 
     async def stream(self, text: str) -> None:
-        """A piece of text came."""
-        self._running()
+        """Add streamed text."""
+        self._running_answer()
         self._text.append(text)
-        self._bytes += len(text)  # ASCII is what most of it is; the limit need not be exact
+        self._bytes += len(text)  # mostly ASCII; the limit need not be exact
         if self._bytes >= FLUSH_BYTES:
             await self._flush()
         elif self._timer is None or self._timer.done():
             self._timer = asyncio.create_task(self._flush_later())
 
-    async def plan(self, made: Round) -> None:
-        """The model asked for these calls."""
-        entry = self._running()
-        ids = [record.call.id for record in made.calls]
+    async def plan(self, round_: Round) -> None:
+        """Record the calls that the model requested."""
+        entry = self._running_answer()
+        ids = [record.call.id for record in round_.calls]
         if len(set(ids)) != len(ids):
-            raise UsageError("two calls of a round have the same id", hint="give each an id of its own")
-        async with self._turn:
-            await self._write(partial(self._with(ledger.add_round), entry, self._rounds, made), self._planned)
+            raise UsageError("two calls of a round have the same id", hint="use unique call ids")
+        async with self._write_lock:
+            await self._write(partial(self._bind(ledger.add_round), entry, self._rounds, round_), self._on_plan)
 
     async def start(self, call_id: str) -> None:
-        """A call is about to run."""
-        entry = self._running()
-        async with self._turn:
-            await self._write(partial(self._with(ledger.start), entry, self._rounds - 1, call_id))
+        """Record that a call is about to run."""
+        entry = self._running_answer()
+        async with self._write_lock:
+            await self._write(partial(self._bind(ledger.start), entry, self._rounds - 1, call_id))
 
     async def finish(self, result: ToolResult, seconds: float) -> None:
-        """A call has a result."""
-        entry = self._running()
-        async with self._turn:
-            await self._write(partial(self._with(ledger.finish), entry, self._rounds - 1, result, seconds))
+        """Record the result of a call."""
+        entry = self._running_answer()
+        async with self._write_lock:
+            await self._write(partial(self._bind(ledger.finish), entry, self._rounds - 1, result, seconds))
 
     async def end(self, answer: Answer) -> None:
-        """The answer is over."""
-        entry = self._running()
+        """End the answer."""
+        entry = self._running_answer()
         if answer.status == "running":
-            raise UsageError("an answer that ends is not running")
-        async with self._turn:
-            await self._write(partial(self._with(ledger.end), entry, answer), self._ended)
+            raise UsageError("the status of an ended answer must not be `running`")
+        async with self._write_lock:
+            await self._write(partial(self._bind(ledger.end), entry, answer), self._on_end)
 
     async def close(self) -> None:
-        """Give the session back. What was streamed is written first, as far as that can be."""
+        """Write pending text if possible, and release the session."""
         if self._closed:
             return
         with suppress(StoreError):
             await self._flush()
         self._closed = True
-        for task in (self._beats, self._timer):
+        for task in (self._heartbeat, self._timer):
             if task is not None:
                 task.cancel()
                 await asyncio.wait([task])
         try:
             await self._database.writing(lambda connection: leases.release(connection, self._lease))
-        except StoreError:  # for others it ends by itself
-            leases.let_go(self._lease)
+        except StoreError:  # for other processes the lease expires
+            leases.abandon(self._lease)
 
     # ---- writing
 
-    def _with(self, step: Callable[..., None]) -> Callable[..., None]:
-        """A step of the ledger, in this session; the connection comes last."""
+    def _bind(self, step: Callable[..., None]) -> Callable[..., None]:
+        """Bind a step of `session_rows` to this session; the connection becomes the last argument."""
 
-        def done(*arguments: object) -> None:
-            *given, connection = arguments
-            step(connection, self._lease.place, *given)
+        def bound(*arguments: object) -> None:
+            *values, connection = arguments
+            step(connection, self._lease.key, *values)
 
-        return done
+        return bound
 
     async def _write(self, step: Callable[[sa.Connection], None], then: Callable[[], None] = _nothing) -> None:
-        """Commit one step, exactly once, if the lease is still ours; `then` notes that it was. Only in turn."""
+        """Commit one step exactly once, if the lease is not lost, then call `then`. Needs `_write_lock`."""
         if self._closed:
-            raise UsageError("this journal is closed", hint="open the session again")
+            raise UsageError("the journal is closed", hint="open the session again")
         if self._lost is not None:
             raise self._lost
         number = self._written + 1
 
         def fenced(connection: sa.Connection) -> None:
-            if leases.move_on(connection, self._lease, number):
+            if leases.advance(connection, self._lease, number):
                 step(connection)
 
         def committed() -> None:
@@ -168,33 +167,33 @@ class SqlJournal:
             self._lost = error
             raise
 
-    def _said(self) -> None:
+    def _on_message(self) -> None:
         self._next_entry += 1
 
-    def _begun(self) -> None:
+    def _on_begin(self) -> None:
         self._answer, self._rounds, self._pieces = self._next_entry, 0, 0
         self._next_entry += 1
 
-    def _planned(self) -> None:
+    def _on_plan(self) -> None:
         self._rounds += 1
-        self._forget_text()
+        self._clear_text()
 
-    def _ended(self) -> None:
+    def _on_end(self) -> None:
         self._answer = None
-        self._forget_text()
+        self._clear_text()
 
-    def _flushed(self) -> None:
+    def _on_flush(self) -> None:
         self._pieces += 1
 
     async def _flush(self) -> None:
-        async with self._turn:
+        async with self._write_lock:
             text = "".join(self._text)
             if not text or self._answer is None:
                 return
             entry, number = self._answer, self._pieces
-            self._forget_text()  # more may come meanwhile
+            self._clear_text()  # more text may arrive during the write
             try:
-                await self._write(partial(self._with(ledger.add_piece), entry, number, text), self._flushed)
+                await self._write(partial(self._bind(ledger.add_piece), entry, number, text), self._on_flush)
             except BaseException:
                 if self._pieces == number:
                     self._text.insert(0, text)
@@ -203,25 +202,25 @@ class SqlJournal:
 
     async def _flush_later(self) -> None:
         await asyncio.sleep(FLUSH_SECONDS)
-        with suppress(StoreError):  # the next step says so, or succeeds
+        with suppress(StoreError):  # the next step raises it, or succeeds
             await self._flush()
 
-    def _forget_text(self) -> None:
+    def _clear_text(self) -> None:
         self._text, self._bytes = [], 0
 
-    def _running(self) -> int:
+    def _running_answer(self) -> int:
         if self._answer is None:
-            raise UsageError("no answer is running", hint="begin one first")
+            raise UsageError("no answer is running", hint="call `begin` first")
         return self._answer
 
-    async def _stay_alive(self) -> None:
-        """Renew the lease by the loop's clock, which does not jump."""
+    async def _renew_lease(self) -> None:
+        """Renew the lease periodically, by the event loop's monotonic clock."""
         while True:
-            await asyncio.sleep(self._lease.seconds / _BEATS)
+            await asyncio.sleep(self._lease.seconds / _RENEWALS_PER_LEASE)
             try:
                 await self._database.writing(lambda connection: leases.renew(connection, self._lease))
             except SessionBusyError as error:
                 self._lost = error
                 return
             except StoreError:
-                continue  # away for a while; whether the lease is lost is seen when it is back
+                continue  # the database is away; the next renewal shows whether the lease is lost

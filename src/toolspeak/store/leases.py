@@ -1,144 +1,191 @@
-"""Who may write into a session: one holder at a time, for a while, renewed by everything that it writes.
+"""Session leases: one writer per session at a time, renewed by everything that it writes.
 
-Times are the database's, so that writers on several machines agree. Each write first moves the lease on, in the same
-transaction; who has lost it cannot commit any more, whatever its own clock says. The count in it tells whether a
-commit whose answer was lost has happened.
+Expiry follows the database's clock, so writers on several machines agree. Each write first advances the lease in the
+same transaction; a writer that has lost its lease cannot commit, whatever its own clock says. The write counter in
+the lease shows whether a commit happened although its confirmation was lost.
+
+A token identifies the holding process. The lease of a process that was killed on this machine is free at once;
+elsewhere the lease has to expire.
 """
 
 from __future__ import annotations
 
+import hashlib
+import os
+import secrets
+import socket
 import time
+from functools import cache
+from pathlib import Path
 from typing import NamedTuple
 
 import sqlalchemy as sa
 
 from ..errors import NoSessionError, SessionBusyError
-from . import holders
-from .schema import leases, now, sessions
-from .upsert import upsert
+from .schema import leases, now, sessions, upsert
 
-#: How long a session stays with a writer that says nothing: long enough for a stall, short enough to wait for.
+#: Seconds until the lease of a silent writer expires: long enough for a stall, short enough to wait for.
 LEASE_SECONDS = 30.0
-#: No lease ends later than so many seconds from now.
-_LONGEST = 4 * LEASE_SECONDS
+#: A lease that ends later than this many seconds from now is invalid.
+_MAX_LEASE_SECONDS = 4 * LEASE_SECONDS
+_PROC = Path("/proc")
+
+#: Tokens of leases that this process could not release because the database was away. Few, so never removed.
+_abandoned: set[str] = set()
 
 
-#: Leases that this process gave back when the database could not hear it: few, so none is ever taken out again.
-_let_go: set[str] = set()
-
-
-class Place(NamedTuple):
-    """A session: whose, and which."""
+class SessionKey(NamedTuple):
+    """Owner and id of a session."""
 
     owner: str
     session: str
 
 
-class Lease(NamedTuple):
+class SessionLease(NamedTuple):
     """The right to write into a session."""
 
-    place: Place
+    key: SessionKey
     token: str
     holder: str
     seconds: float = LEASE_SECONDS
 
 
-def new_lease(place: Place, seconds: float = LEASE_SECONDS) -> Lease:
-    """A lease that nobody has yet."""
-    return Lease(place, holders.token(), holders.name(), seconds)
+def new_lease(key: SessionKey, seconds: float = LEASE_SECONDS) -> SessionLease:
+    """A lease for this process, not yet taken."""
+    return SessionLease(key, new_token(), f"process {os.getpid()} on {socket.gethostname()}", seconds)
 
 
-def take(connection: sa.Connection, lease: Lease) -> None:
-    """Take a session that nobody holds, or whose holder has not been heard of.
+def take(connection: sa.Connection, lease: SessionLease) -> None:
+    """Take a session that is free or whose lease is over.
 
     Raises:
         NoSessionError: there is no such session.
-        SessionBusyError: somebody holds it.
+        SessionBusyError: another writer holds it.
     """
-    owner, session = lease.place
-    found = sa.select(sessions.c.id).where(sessions.c.owner == owner, sessions.c.id == session)
-    if connection.execute(found).scalar() is None:
+    owner, session = lease.key
+    exists = sa.select(sessions.c.id).where(sessions.c.owner == owner, sessions.c.id == session)
+    if connection.execute(exists).scalar() is None:
         raise NoSessionError(f"there is no session `{session:.80}`", hint="`toolspeak sessions list` shows them")
-    last = _holder(connection, lease.place)[0]
+    last = _current_holder(connection, lease.key)[0]
     values = {"token": lease.token, "holder": lease.holder, "expires": now() + lease.seconds, "written": 0}
-    # An end that lies further ahead than any can was set by a clock that has been put back since.
+    # An expiry too far ahead was set by a clock that has been put back since.
     free = sa.or_(
         leases.c.expires <= now(),
-        leases.c.expires > now() + _LONGEST,
+        leases.c.expires > now() + _MAX_LEASE_SECONDS,
         leases.c.token == lease.token,
-        sa.and_(leases.c.token == last, sa.literal(is_over(last))),
+        sa.and_(leases.c.token == last, sa.literal(is_abandoned(last))),
     )
     connection.execute(upsert(connection, leases, {"owner": owner, "session": session, **values}, free))
-    if _holder(connection, lease.place)[0] != lease.token:
-        raise busy(connection, lease.place)
+    if _current_holder(connection, lease.key)[0] != lease.token:
+        raise busy_error(connection, lease.key)
 
 
-def move_on(connection: sa.Connection, lease: Lease, written: int) -> bool:
-    """Before the write of that number: renew the lease. Whether the write is still to be done.
+def advance(connection: sa.Connection, lease: SessionLease, written: int) -> bool:
+    """Renew the lease before write number `written`; return False if that write was committed already.
 
     Raises:
         SessionBusyError: the lease is lost.
     """
-    moved = sa.update(leases).where(*_mine(lease), leases.c.written == written - 1)
+    query = sa.update(leases).where(*_owned_rows(lease), leases.c.written == written - 1)
     values = {"expires": now() + lease.seconds, "written": written}
-    if connection.execute(moved.values(values)).rowcount == 1:
+    if connection.execute(query.values(values)).rowcount == 1:
         return True
-    if _holder(connection, lease.place)[:2] == (lease.token, written):
-        return False  # the answer to its commit was lost
-    raise busy(connection, lease.place, lost=True)
+    if _current_holder(connection, lease.key)[:2] == (lease.token, written):
+        return False  # the confirmation of its commit was lost
+    raise busy_error(connection, lease.key, lost=True)
 
 
-def renew(connection: sa.Connection, lease: Lease) -> None:
-    """Say that the holder lives.
+def renew(connection: sa.Connection, lease: SessionLease) -> None:
+    """Extend the lease.
 
     Raises:
         SessionBusyError: the lease is lost.
     """
-    renewed = sa.update(leases).where(*_mine(lease)).values(expires=now() + lease.seconds)
-    if connection.execute(renewed).rowcount != 1:
-        raise busy(connection, lease.place, lost=True)
+    query = sa.update(leases).where(*_owned_rows(lease)).values(expires=now() + lease.seconds)
+    if connection.execute(query).rowcount != 1:
+        raise busy_error(connection, lease.key, lost=True)
 
 
-def release(connection: sa.Connection, lease: Lease) -> None:
-    """Give the session back, if it is still held."""
-    connection.execute(sa.delete(leases).where(*_mine(lease)))
+def release(connection: sa.Connection, lease: SessionLease) -> None:
+    """Give the session back, if the lease is not lost."""
+    connection.execute(sa.delete(leases).where(*_owned_rows(lease)))
 
 
-def let_go(lease: Lease) -> None:
-    """A session could not be given back: at least this process need not wait until it ends."""
-    _let_go.add(lease.token)
+def abandon(lease: SessionLease) -> None:
+    """Mark a lease that could not be released, so this process need not wait until it expires."""
+    _abandoned.add(lease.token)
 
 
-def held(connection: sa.Connection, place: Place) -> bool:
-    """Whether somebody holds a session."""
-    mine = sa.select(leases.c.token).where(leases.c.owner == place.owner, leases.c.session == place.session)
-    token = connection.execute(mine.where(leases.c.expires > now())).scalar()
-    return token is not None and not is_over(token)
+def has_writer(connection: sa.Connection, key: SessionKey) -> bool:
+    """Whether a writer holds the session."""
+    query = sa.select(leases.c.token).where(leases.c.owner == key.owner, leases.c.session == key.session)
+    token = connection.execute(query.where(leases.c.expires > now())).scalar()
+    return token is not None and not is_abandoned(token)
 
 
-def is_over(token: str) -> bool:
-    """Whether who has this mark is known to need its session no more, although its time has not ended."""
-    return token in _let_go or holders.is_gone(token)
+def is_abandoned(token: str) -> bool:
+    """Whether the holder of this token no longer needs its session, although the lease has not expired."""
+    return token in _abandoned or has_exited(token)
 
 
-def busy(connection: sa.Connection, place: Place, *, lost: bool = False) -> SessionBusyError:
-    """The error that says who holds a session, and until when."""
-    _, _, holder, expires = _holder(connection, place)
-    who = holder or "nobody any more"
+def busy_error(connection: sa.Connection, key: SessionKey, *, lost: bool = False) -> SessionBusyError:
+    """The error that names the holder of a session and the end of its lease."""
+    _, _, holder, expires = _current_holder(connection, key)
+    name = holder or "no writer any more"
     until = time.strftime("%H:%M:%S", time.gmtime(expires)) if expires else "now"
-    message = f"the session `{place.session:.80}` is held by {who} until {until} UTC"
+    message = f"the session `{key.session:.80}` is held by {name} until {until} UTC"
     if lost:
-        message = f"the session `{place.session:.80}` was taken over: it is held by {who} until {until} UTC"
-    hint = "end that one, or wait until then"
+        message = f"the session `{key.session:.80}` was taken over: it is held by {name} until {until} UTC"
+    hint = "end that process, or wait until then"
     return SessionBusyError(message, hint=hint, holder=holder, until=expires)
 
 
-def _holder(connection: sa.Connection, place: Place) -> tuple[str, int, str, float]:
-    found = sa.select(leases.c.token, leases.c.written, leases.c.holder, leases.c.expires)
-    row = connection.execute(found.where(leases.c.owner == place.owner, leases.c.session == place.session)).first()
+def _current_holder(connection: sa.Connection, key: SessionKey) -> tuple[str, int, str, float]:
+    query = sa.select(leases.c.token, leases.c.written, leases.c.holder, leases.c.expires)
+    row = connection.execute(query.where(leases.c.owner == key.owner, leases.c.session == key.session)).first()
     return ("", 0, "", 0.0) if row is None else (row[0], row[1], row[2], row[3])
 
 
-def _mine(lease: Lease) -> tuple[sa.ColumnElement[bool], ...]:
-    owner, session = lease.place
+def _owned_rows(lease: SessionLease) -> tuple[sa.ColumnElement[bool], ...]:
+    owner, session = lease.key
     return leases.c.owner == owner, leases.c.session == session, leases.c.token == lease.token
+
+
+# ---- tokens
+
+
+def new_token() -> str:
+    """A unique token that identifies this process: random.machine.pid.start-time."""
+    return ".".join((secrets.token_hex(16), _machine_id(), str(os.getpid()), _start_time(os.getpid())))
+
+
+def has_exited(token: str) -> bool:
+    """Whether the process that created this token is known to have ended."""
+    _, *parts = token.split(".")
+    if len(parts) != 3 or not parts[0] or parts[0] != _machine_id():
+        return False
+    _, process, start_time = parts
+    return bool(start_time) and process.isdecimal() and _start_time(int(process)) != start_time
+
+
+@cache
+def _machine_id() -> str:
+    """Hash of the boot id and the PID namespace; empty if unknown."""
+    try:
+        boot = (_PROC / "sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+        return hashlib.sha256(f"{boot} {(_PROC / 'self/ns/pid').readlink()}".encode()).hexdigest()[:16]
+    except OSError:
+        return ""
+
+
+def _start_time(process: int) -> str:
+    """Start time of a process in clock ticks since boot; empty if there is no such process or it is unknown."""
+    try:
+        # The program name is in brackets and may contain anything.
+        fields = (
+            (_PROC / str(process) / "stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
+        )
+    except OSError:
+        return ""
+    # A zombie has ended, although its parent has not reaped it yet.
+    return "" if fields[0] in "ZX" else fields[19]

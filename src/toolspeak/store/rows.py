@@ -1,6 +1,6 @@
-"""Values of `core` as the JSON text of a column, and back.
+"""JSON text of a column: encoding and decoding of values.
 
-Text that no database takes (zero characters, half surrogate pairs) is escaped, as JSON allows, so nothing is lost.
+Characters that databases reject (NUL, half surrogate pairs) are JSON-escaped, so nothing is lost.
 """
 
 from __future__ import annotations
@@ -16,54 +16,54 @@ from ..errors import StoreDamagedError, UsageError
 T = TypeVar("T")
 
 
-class Unreadable(StoreDamagedError):
-    """A column that holds something else than it should."""
+class UnreadableColumn(StoreDamagedError):
+    """A column with unexpected content."""
 
 
 def dump(value: object) -> str:
-    """The JSON text of a value.
+    """Encode a value as JSON text.
 
     Raises:
-        UsageError: it is not JSON.
+        UsageError: the value cannot be encoded as JSON.
     """
     try:
         plain = msgspec.to_builtins(value, str_keys=True)
         text = json.dumps(plain, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     except (TypeError, ValueError, RecursionError) as error:
-        raise UsageError(f"this cannot be kept, since it is not JSON: {error}") from None
-    # Half a surrogate pair cannot be UTF-8; backslashreplace writes the escape that JSON has for it.
+        raise UsageError(f"the value cannot be stored as JSON: {error}") from None
+    # Half a surrogate pair is not valid UTF-8; backslashreplace writes its JSON escape.
     return text.encode("utf-8", "backslashreplace").decode()
 
 
-def value_of(text: str) -> JSONValue:
-    """The JSON value of a text.
+def parse_json(text: str) -> JSONValue:
+    """Decode JSON text.
 
     Raises:
-        Unreadable: it is none.
+        UnreadableColumn: the text is not JSON.
     """
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise Unreadable(str(error)) from None
+        raise UnreadableColumn(str(error)) from None
 
 
 def load(text: str, kind: type[T]) -> T:
-    """The value of that kind that a text holds.
+    """Decode JSON text as a value of type `kind`.
 
     Raises:
-        Unreadable: it holds none.
+        UnreadableColumn: the text is not such a value.
     """
     try:
-        return msgspec.convert(value_of(text), kind)
+        return msgspec.convert(parse_json(text), kind)
     except msgspec.ValidationError as error:
-        raise Unreadable(str(error)) from None
+        raise UnreadableColumn(str(error)) from None
 
 
-def escaped(text: str) -> str:
-    """A text as it stands inside JSON: escaped pieces, one behind the other, are the whole, escaped."""
+def escape(text: str) -> str:
+    """JSON-escape a text, without quotes. Escaped pieces can be concatenated."""
     return dump(text)[1:-1]
 
 
-def unescaped(text: str) -> str:
-    """The text that was escaped."""
+def unescape(text: str) -> str:
+    """Undo `escape`."""
     return load(f'"{text}"', str)

@@ -1,15 +1,17 @@
-"""The tables of the store, and the clock of the database.
+"""Tables of the store, the database's clock, and upsert statements.
 
-Everything that belongs to somebody has its owner in its key, so that no query can find another's. Values are plain
-JSON in text columns: nothing is revived from them but the values of `core`. The tables are made by `migrations`, which
-must not import this module: what they did once stays as it was.
+Every row that belongs to a tenant has its owner in its key, so no query can return another owner's rows. Values are
+plain JSON in text columns. The tables are created by `migrations`, which must not import this module: a migration
+never changes after its release.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.functions import FunctionElement
 from sqlalchemy.types import TypeEngine
@@ -25,7 +27,7 @@ metadata = sa.MetaData()
 
 
 class now(FunctionElement[float]):
-    """Seconds since the epoch by the database's clock, which all writers share."""
+    """Seconds since the epoch by the database's clock, shared by all writers."""
 
     type: TypeEngine[float] = sa.Double()
     inherit_cache = True
@@ -42,13 +44,13 @@ def _now_postgresql(element: now, compiler: SQLCompiler, **_: object) -> str:  #
 
 
 def _owned(*names: str) -> list[sa.Column[str] | sa.Column[int]]:
-    """The key of a table whose rows belong to a session: its owner, its id, and numbers."""
+    """Key columns of a table whose rows belong to a session: owner, session id, and numbers."""
     texts = [sa.Column("owner", sa.Text, primary_key=True), sa.Column("session", sa.Text, primary_key=True)]
     return [*texts, *(sa.Column(name, sa.Integer, primary_key=True, autoincrement=False) for name in names)]
 
 
 def _below(parent: str, *names: str) -> sa.ForeignKeyConstraint:
-    """Rows go when what they belong to goes."""
+    """Foreign key to the parent table; rows are deleted with their parent."""
     own = ["owner", "session", *names]
     theirs = ["owner", "id"] if parent == "sessions" else [*own[:-1], "number"]
     return sa.ForeignKeyConstraint(own, [f"{parent}.{name}" for name in theirs], ondelete="CASCADE")
@@ -66,7 +68,7 @@ sessions = sa.Table(
     sa.Index("sessions_by_age", "owner", "updated"),
 )
 
-#: What was said (`message`), and answers without their rounds (`answer`).
+#: Messages (`message`), and answers without their rounds (`answer`).
 entries = sa.Table(
     "entries",
     metadata,
@@ -80,7 +82,7 @@ entries = sa.Table(
     _below("sessions"),
 )
 
-#: Text of a running answer that no round and no end holds yet, in the order in which it came.
+#: Streamed text of a running answer that is not part of a round yet, in order.
 pieces = sa.Table(
     "pieces",
     metadata,
@@ -113,7 +115,7 @@ calls = sa.Table(
     _below("rounds", "entry", "round"),
 )
 
-#: Who may write into a session. `written` counts what this holder has committed.
+#: The current writer of each session. `written` counts its commits.
 leases = sa.Table(
     "leases",
     metadata,
@@ -125,7 +127,7 @@ leases = sa.Table(
     _below("sessions"),
 )
 
-#: The `State` seam. Its keys hold the tenant where there is one.
+#: The key-value store. Keys contain the tenant where there is one.
 state = sa.Table(
     "state",
     metadata,
@@ -135,7 +137,7 @@ state = sa.Table(
     sa.Index("state_by_end", "ends"),
 )
 
-#: What happened to single requests, for those who ask later.
+#: Recorded requests.
 recordings = sa.Table(
     "recordings",
     metadata,
@@ -147,3 +149,30 @@ recordings = sa.Table(
     sa.Column("ends", sa.Double, nullable=True),
     sa.Index("recordings_by_age", "owner", "created"),
 )
+
+
+# ---- upsert, which each database writes differently
+
+
+def upsert(
+    connection: sa.Connection,
+    table: sa.Table,
+    values: Mapping[str, Any],
+    where: sa.ColumnElement[bool] | None = None,
+) -> sa.Executable:
+    """Insert a row, or update the row with the same key if it matches `where`."""
+    keys = [column.name for column in table.primary_key]
+    updates = {name: value for name, value in values.items() if name not in keys}
+    return (
+        _insert(connection, table).values(values).on_conflict_do_update(index_elements=keys, set_=updates, where=where)
+    )
+
+
+def insert_new(connection: sa.Connection, table: sa.Table, values: Mapping[str, Any] | None = None) -> sa.Executable:
+    """Insert a row (or the rows passed to `execute`), unless the key exists."""
+    insert = _insert(connection, table)
+    return (insert.values(values) if values is not None else insert).on_conflict_do_nothing()
+
+
+def _insert(connection: sa.Connection, table: sa.Table) -> postgresql.Insert | sqlite.Insert:
+    return postgresql.insert(table) if connection.dialect.name == "postgresql" else sqlite.insert(table)

@@ -1,8 +1,7 @@
-"""Where an agent writes down what happens, before and after it happens.
+"""Interface between an agent and its session store, with an in-memory implementation.
 
-`Journal` is what the agent loop speaks to; each method that changes something has committed it when it returns,
-so that a process may be killed between any two of them. `Sessions` opens journals. Both have a body here that keeps
-everything in memory, for agents without a store.
+The agent writes each step into a `SessionJournal` before and after it happens. Every method has committed its change
+when it returns, so the process may be killed between any two calls. A `SessionStore` opens journals.
 """
 
 from __future__ import annotations
@@ -14,16 +13,16 @@ from typing import Any, Protocol
 import msgspec
 
 from ..core.types import Message, ToolResult
-from ..engine.rounds.transcript import Answer, CallRecord, Entry, Round, repaired
+from ..engine.rounds.transcript import Answer, CallRecord, Entry, Round, close_open_calls
 from ..errors import NoSessionError, SessionBusyError
 
 
-class Journal(Protocol):
-    """One session, held by one writer. Not for several tasks at once, except `start` and `finish`."""
+class SessionJournal(Protocol):
+    """One session with one writer. Only `start` and `finish` may be called from several tasks."""
 
     @property
     def session(self) -> str:
-        """The id under which it can be opened again."""
+        """The session id."""
         ...
 
     async def entries(self) -> tuple[Entry, ...]:
@@ -31,49 +30,49 @@ class Journal(Protocol):
         ...
 
     async def say(self, message: Message) -> None:
-        """Something was said: by the user, or as the system's text."""
+        """Add a message of the user or the system."""
         ...
 
     async def begin(self) -> None:
-        """An answer begins; until `end` it is `running`."""
+        """Begin an answer; its status is `running` until `end`."""
         ...
 
     async def stream(self, text: str) -> None:
-        """A piece of text came. Written each second or every 4 KB, so that a crash loses no more."""
+        """Add streamed text. It is written every second or every 4 KB."""
         ...
 
-    async def plan(self, made: Round) -> None:
-        """The model asked for these calls; its text until here belongs to this round. One commit.
+    async def plan(self, round_: Round) -> None:
+        """Record the requested calls of a round, with the text streamed so far. One commit.
 
-        Those that must not run have their result already.
+        Calls that must not run already have a result.
         """
         ...
 
     async def start(self, call_id: str) -> None:
-        """A call is about to run. One commit: after it, nobody runs the call again by himself."""
+        """Record that a call is about to run, so it is never repeated automatically. One commit."""
         ...
 
     async def finish(self, result: ToolResult, seconds: float) -> None:
-        """A call has a result, also one that never started because nobody consented. One commit."""
+        """Record the result of a call, also of one that was denied and never started. One commit."""
         ...
 
     async def end(self, answer: Answer) -> None:
-        """The answer is over, complete or not. Its rounds are known already; the rest is written. One commit."""
+        """End the answer, complete or not. Its rounds are stored already. One commit."""
         ...
 
     async def close(self) -> None:
-        """Give the session back."""
+        """Release the session."""
         ...
 
 
-class Sessions(Protocol):
-    """What opens journals: a store."""
+class SessionStore(Protocol):
+    """Opens journals."""
 
-    async def journal(self, session: str = "") -> Journal:
-        """Hold a session; with an empty name a new one.
+    async def journal(self, session: str = "") -> SessionJournal:
+        """Open a session for writing; an empty id creates a new one.
 
         Raises:
-            NoSessionError: there is no session of this name.
+            NoSessionError: there is no such session.
             SessionBusyError: another writer holds it.
         """
         ...
@@ -86,52 +85,51 @@ class MemoryJournal:
         self._session = session
         self._entries: list[Entry] = []
         self._answer: Answer | None = None
-        #: Somebody holds it.
-        self.held = True
+        self.in_use = True
 
     @property
     def session(self) -> str:
-        """The id under which it can be opened again."""
+        """The session id."""
         return self._session
 
     async def entries(self) -> tuple[Entry, ...]:
-        """The conversation so far."""
-        running = () if self._answer is None else (repaired(self._answer),)
+        """The conversation so far, repaired."""
+        running = () if self._answer is None else (close_open_calls(self._answer),)
         return (*self._entries, *running)
 
     async def say(self, message: Message) -> None:
-        """Something was said."""
+        """Add a message."""
         self._entries.append(message)
 
     async def begin(self) -> None:
-        """An answer begins."""
-        self._entries += () if self._answer is None else (repaired(self._answer),)
+        """Begin an answer."""
+        self._entries += () if self._answer is None else (close_open_calls(self._answer),)
         self._answer = Answer(status="running")
 
     async def stream(self, text: str) -> None:
-        """A piece of text came."""
+        """Add streamed text."""
         self._change(lambda answer: {"content": answer.content + text})
 
-    async def plan(self, made: Round) -> None:
-        """The model asked for these calls."""
-        self._change(lambda answer: {"content": "", "rounds": (*answer.rounds, made)})
+    async def plan(self, round_: Round) -> None:
+        """Record the calls that the model requested."""
+        self._change(lambda answer: {"content": "", "rounds": (*answer.rounds, round_)})
 
     async def start(self, call_id: str) -> None:
-        """A call is about to run."""
+        """Record that a call is about to run."""
         self._record(call_id, state="started")
 
     async def finish(self, result: ToolResult, seconds: float) -> None:
-        """A call has a result."""
+        """Record the result of a call."""
         self._record(result.id, state="finished", result=result, seconds=seconds)
 
     async def end(self, answer: Answer) -> None:
-        """The answer is over."""
+        """End the answer."""
         self._entries.append(answer)
         self._answer = None
 
     async def close(self) -> None:
-        """Give the session back."""
-        self.held = False
+        """Release the session."""
+        self.in_use = False
 
     def _change(self, fields: Callable[[Answer], dict[str, Any]]) -> None:
         assert self._answer is not None
@@ -156,15 +154,17 @@ class MemorySessions:
         self._numbers = itertools.count(1)
 
     async def journal(self, session: str = "") -> MemoryJournal:
-        """Hold a session; with an empty name a new one."""
+        """Open a session for writing; an empty id creates a new one."""
         if not session:
             session = f"memory-{next(self._numbers)}"
             self._journals[session] = MemoryJournal(session)
             return self._journals[session]
         if session not in self._journals:
-            raise NoSessionError(f"there is no session `{session:.80}`", hint="it is kept as long as the agent lives")
+            raise NoSessionError(f"there is no session `{session:.80}`", hint="sessions in memory end with the agent")
         journal = self._journals[session]
-        if journal.held:
-            raise SessionBusyError(f"the session `{session}` is in use", hint="wait for its end, or begin another")
-        journal.held = True
+        if journal.in_use:
+            raise SessionBusyError(
+                f"the session `{session}` is in use", hint="wait until it ends, or start another session"
+            )
+        journal.in_use = True
         return journal

@@ -1,6 +1,6 @@
-"""What a session holds, as rows: each step of an answer written, and the whole read back.
+"""Rows of a session: write each step of an answer, read the whole conversation back.
 
-Every function takes a connection that is in a transaction, and a place; every query names the owner.
+Every function takes a connection in a transaction and a session key; every query names the owner.
 """
 
 from __future__ import annotations
@@ -13,136 +13,138 @@ import sqlalchemy as sa
 
 from ..core.text import printable
 from ..core.types import Message, ToolCall, ToolResult, Usage
-from ..engine.rounds.transcript import Answer, CallRecord, Entry, Round, answered
+from ..engine.rounds.transcript import Answer, CallRecord, Entry, Round, with_result
 from ..errors import StoreDamagedError, UsageError
-from .leases import Place
-from .rows import Unreadable, dump, escaped, load, unescaped
+from .leases import SessionKey
+from .rows import UnreadableColumn, dump, escape, load, unescape
 from .schema import calls, entries, now, pieces, rounds, sessions
 
-#: A session is listed by the beginning of what was said first.
-_LONGEST_TITLE = 80
+#: The title of a session is the beginning of its first user message.
+_MAX_TITLE_CHARS = 80
 
 
-def say(connection: sa.Connection, place: Place, number: int, message: Message) -> None:
-    """Something was said."""
-    _add(connection, place, number, "message", "complete", dump(message), Usage())
-    untitled = sa.update(sessions).where(*_session(place), sessions.c.title == "")
+def say(connection: sa.Connection, key: SessionKey, number: int, message: Message) -> None:
+    """Add a message."""
+    _add(connection, key, number, "message", "complete", dump(message), Usage())
+    untitled = sa.update(sessions).where(*_session(key), sessions.c.title == "")
     if message.role == "user" and (title := _title(message.text)):
         connection.execute(untitled.values(title=title))
 
 
-def begin(connection: sa.Connection, place: Place, number: int) -> None:
-    """An answer begins; one that was never ended is over."""
-    repair(connection, place)
-    _add(connection, place, number, "answer", "running", dump(Answer(status="running")), Usage())
+def begin(connection: sa.Connection, key: SessionKey, number: int) -> None:
+    """Begin an answer; repair an unfinished earlier one."""
+    repair(connection, key)
+    _add(connection, key, number, "answer", "running", dump(Answer(status="running")), Usage())
 
 
-def add_piece(connection: sa.Connection, place: Place, entry: int, number: int, text: str) -> None:
-    """More text of a running answer."""
-    key = {"owner": place.owner, "session": place.session, "entry": entry, "number": number}
-    connection.execute(sa.insert(pieces).values(**key, text=escaped(text)))
+def add_piece(connection: sa.Connection, key: SessionKey, entry: int, number: int, text: str) -> None:
+    """Add streamed text of a running answer."""
+    columns = {"owner": key.owner, "session": key.session, "entry": entry, "number": number}
+    connection.execute(sa.insert(pieces).values(**columns, text=escape(text)))
 
 
-def add_round(connection: sa.Connection, place: Place, entry: int, number: int, made: Round) -> None:
-    """Calls are planned; the text until here is that of their round."""
-    _forget_pieces(connection, place, entry)
-    key = {"owner": place.owner, "session": place.session, "entry": entry}
-    body = dump(msgspec.structs.replace(made, calls=()))
-    connection.execute(sa.insert(rounds).values(**key, number=number, body=body, created=now()))
-    for index, record in enumerate(made.calls):
-        connection.execute(sa.insert(calls).values(**key, round=number, number=index, **_call_columns(record)))
+def add_round(connection: sa.Connection, key: SessionKey, entry: int, number: int, round_: Round) -> None:
+    """Add a round of planned calls, which contains the text streamed so far."""
+    _delete_pieces(connection, key, entry)
+    columns = {"owner": key.owner, "session": key.session, "entry": entry}
+    body = dump(msgspec.structs.replace(round_, calls=()))
+    connection.execute(sa.insert(rounds).values(**columns, number=number, body=body, created=now()))
+    for index, record in enumerate(round_.calls):
+        connection.execute(sa.insert(calls).values(**columns, round=number, number=index, **_call_columns(record)))
 
 
-def start(connection: sa.Connection, place: Place, entry: int, number: int, call_id: str) -> None:
-    """A call is about to run.
+def start(connection: sa.Connection, key: SessionKey, entry: int, number: int, call_id: str) -> None:
+    """Mark a call as started.
 
     Raises:
-        UsageError: it is not one of the planned calls of this round.
+        UsageError: it is not a planned call of this round.
     """
-    planned = sa.update(calls).where(*_call(place, entry, number, call_id), calls.c.state == "planned")
+    planned = sa.update(calls).where(*_call(key, entry, number, call_id), calls.c.state == "planned")
     if connection.execute(planned.values(state="started", started=now())).rowcount != 1:
-        raise UsageError(f"the call `{call_id:.80}` is not planned in this round, or was started already")
+        raise UsageError(f"the call `{call_id:.80}` is not planned in this round or has already started")
 
 
 def finish(
-    connection: sa.Connection, place: Place, entry: int, number: int, result: ToolResult, seconds: float
+    connection: sa.Connection, key: SessionKey, entry: int, number: int, result: ToolResult, seconds: float
 ) -> None:
-    """A call has a result.
+    """Store the result of a call.
 
     Raises:
-        UsageError: it is no call of this round, or has one already.
+        UsageError: the call is not in this round or already has a result.
     """
-    open_ = sa.update(calls).where(*_call(place, entry, number, result.id), calls.c.state != "finished")
+    open_ = sa.update(calls).where(*_call(key, entry, number, result.id), calls.c.state != "finished")
     values = {"state": "finished", "result": dump(result), "seconds": seconds, "finished": now()}
     if connection.execute(open_.values(values)).rowcount != 1:
-        raise UsageError(f"the call `{result.id:.80}` is none of this round, or has a result already")
+        raise UsageError(f"the call `{result.id:.80}` is not in this round or already has a result")
 
 
-def end(connection: sa.Connection, place: Place, entry: int, answer: Answer) -> None:
-    """An answer is over; its rounds are there already."""
-    _close_calls(connection, place, entry)
-    _forget_pieces(connection, place, entry)
-    _finish_entry(connection, place, entry, answer)
-    connection.execute(sa.update(sessions).where(*_session(place)).values(updated=now()))
+def end(connection: sa.Connection, key: SessionKey, entry: int, answer: Answer) -> None:
+    """End an answer; its rounds are stored already."""
+    _close_calls(connection, key, entry)
+    _delete_pieces(connection, key, entry)
+    _finish_entry(connection, key, entry, answer)
+    connection.execute(sa.update(sessions).where(*_session(key)).values(updated=now()))
 
 
-def repair(connection: sa.Connection, place: Place) -> int:
-    """Put right what a crash has left behind: running answers are interrupted, open calls get a result. How many."""
+def repair(connection: sa.Connection, key: SessionKey) -> int:
+    """Repair after a crash: interrupt running answers, give open calls a result. Return the number of answers."""
     running = sa.select(entries.c.number, entries.c.body).where(
-        *_of(entries, place), entries.c.status == "running", entries.c.kind == "answer"
+        *_rows_of(entries, key), entries.c.status == "running", entries.c.kind == "answer"
     )
-    found = connection.execute(running).all()
-    for number, body in found:
+    unfinished = connection.execute(running).all()
+    for number, body in unfinished:
         try:
             answer = load(body, Answer)
-        except Unreadable as error:
-            raise _damaged(place, error) from None
-        text = "".join(_pieces(connection, place, number))
-        _close_calls(connection, place, number)
-        _forget_pieces(connection, place, number)
+        except UnreadableColumn as error:
+            raise _damaged_error(key, error) from None
+        text = "".join(_pieces(connection, key, number))
+        _close_calls(connection, key, number)
+        _delete_pieces(connection, key, number)
         answer = msgspec.structs.replace(answer, content=answer.content + text, status="interrupted")
-        _finish_entry(connection, place, number, answer)
-    return len(found)
+        _finish_entry(connection, key, number, answer)
+    return len(unfinished)
 
 
-def next_entry(connection: sa.Connection, place: Place) -> int:
-    """The number of the entry that comes next."""
-    last = connection.execute(sa.select(sa.func.max(entries.c.number)).where(*_of(entries, place))).scalar()
+def next_entry(connection: sa.Connection, key: SessionKey) -> int:
+    """The number of the next entry."""
+    last = connection.execute(sa.select(sa.func.max(entries.c.number)).where(*_rows_of(entries, key))).scalar()
     return 0 if last is None else last + 1
 
 
-def entries_of(connection: sa.Connection, place: Place) -> tuple[Entry, ...]:
+def entries_of(connection: sa.Connection, key: SessionKey) -> tuple[Entry, ...]:
     """The whole conversation.
 
     Raises:
-        StoreDamagedError: a part of it cannot be understood.
+        StoreDamagedError: a part of it is unreadable.
     """
-    made = _rounds_of(connection, place)
+    rounds_by_entry = _rounds_of(connection, key)
     listed = sa.select(entries.c.number, entries.c.kind, entries.c.status, entries.c.body)
-    rows = connection.execute(listed.where(*_of(entries, place)).order_by(entries.c.number)).all()
+    rows = connection.execute(listed.where(*_rows_of(entries, key)).order_by(entries.c.number)).all()
     try:
-        found = {number: _entry(kind, body, made[number]) for number, kind, _, body in rows}
+        by_number = {number: _entry(kind, body, rounds_by_entry[number]) for number, kind, _, body in rows}
         for number in (row.number for row in rows if row.status == "running"):
-            # Still being written; whoever reads sees as far as it came.
-            text = "".join(_pieces(connection, place, number))
-            found[number] = msgspec.structs.replace(found[number], content=text)  # type: ignore[type-var]
-    except Unreadable as error:
-        raise _damaged(place, error) from None
-    return tuple(found[number] for number in sorted(found))
+            # Still being written: return the text so far.
+            text = "".join(_pieces(connection, key, number))
+            by_number[number] = msgspec.structs.replace(by_number[number], content=text)  # type: ignore[type-var]
+    except UnreadableColumn as error:
+        raise _damaged_error(key, error) from None
+    return tuple(by_number[number] for number in sorted(by_number))
 
 
 # ---- single rows
 
 
-def _add(connection: sa.Connection, place: Place, number: int, kind: str, status: str, body: str, usage: Usage) -> None:
-    key = {"owner": place.owner, "session": place.session, "number": number, "created": now()}
+def _add(
+    connection: sa.Connection, key: SessionKey, number: int, kind: str, status: str, body: str, usage: Usage
+) -> None:
+    columns = {"owner": key.owner, "session": key.session, "number": number, "created": now()}
     tokens = {"input_tokens": usage.input_tokens, "output_tokens": usage.output_tokens}
-    connection.execute(sa.insert(entries).values(**key, kind=kind, status=status, body=body, **tokens))
-    connection.execute(sa.update(sessions).where(*_session(place)).values(updated=now()))
+    connection.execute(sa.insert(entries).values(**columns, kind=kind, status=status, body=body, **tokens))
+    connection.execute(sa.update(sessions).where(*_session(key)).values(updated=now()))
 
 
-def _finish_entry(connection: sa.Connection, place: Place, number: int, answer: Answer) -> None:
-    changed = sa.update(entries).where(*_of(entries, place), entries.c.number == number)
+def _finish_entry(connection: sa.Connection, key: SessionKey, number: int, answer: Answer) -> None:
+    changed = sa.update(entries).where(*_rows_of(entries, key), entries.c.number == number)
     usage = answer.usage
     connection.execute(
         changed.values(
@@ -154,35 +156,35 @@ def _finish_entry(connection: sa.Connection, place: Place, number: int, answer: 
     )
 
 
-def _close_calls(connection: sa.Connection, place: Place, entry: int) -> None:
-    """Calls without a result get one that says so. How far they had got stays visible."""
-    without = (*_of(calls, place), calls.c.entry == entry, calls.c.result.is_(None))
+def _close_calls(connection: sa.Connection, key: SessionKey, entry: int) -> None:
+    """Give calls without a result a result that says so; their state stays as it was."""
+    without = (*_rows_of(calls, key), calls.c.entry == entry, calls.c.result.is_(None))
     listed = sa.select(calls.c.round, calls.c.number, calls.c.state, calls.c.call).where(*without)
     for number, index, state, text in connection.execute(listed).all():
         try:
-            record = answered(_record((text, state, False, None, 0.0)))
-        except Unreadable as error:
-            raise _damaged(place, error) from None
+            record = with_result(_record((text, state, False, None, 0.0)))
+        except UnreadableColumn as error:
+            raise _damaged_error(key, error) from None
         which = sa.update(calls).where(*without, calls.c.round == number, calls.c.number == index)
         connection.execute(which.values(result=dump(record.result)))
 
 
-def _pieces(connection: sa.Connection, place: Place, entry: int) -> Iterable[str]:
-    listed = sa.select(pieces.c.text).where(*_of(pieces, place), pieces.c.entry == entry).order_by(pieces.c.number)
+def _pieces(connection: sa.Connection, key: SessionKey, entry: int) -> Iterable[str]:
+    listed = sa.select(pieces.c.text).where(*_rows_of(pieces, key), pieces.c.entry == entry).order_by(pieces.c.number)
     try:
-        return [unescaped(text) for text in connection.execute(listed).scalars()]
-    except Unreadable as error:
-        raise _damaged(place, error) from None
+        return [unescape(text) for text in connection.execute(listed).scalars()]
+    except UnreadableColumn as error:
+        raise _damaged_error(key, error) from None
 
 
-def _forget_pieces(connection: sa.Connection, place: Place, entry: int) -> None:
-    connection.execute(sa.delete(pieces).where(*_of(pieces, place), pieces.c.entry == entry))
+def _delete_pieces(connection: sa.Connection, key: SessionKey, entry: int) -> None:
+    connection.execute(sa.delete(pieces).where(*_rows_of(pieces, key), pieces.c.entry == entry))
 
 
 def _call_columns(record: CallRecord) -> dict[str, object]:
     result = None if record.result is None else dump(record.result)
     return {
-        "call_id": escaped(record.call.id),
+        "call_id": escape(record.call.id),
         "state": record.state,
         "side_effects": record.side_effects,
         "call": dump(record.call),
@@ -194,23 +196,25 @@ def _call_columns(record: CallRecord) -> dict[str, object]:
 # ---- reading
 
 
-def _rounds_of(connection: sa.Connection, place: Place) -> dict[int, list[Round]]:
-    """Entry -> its rounds, in order."""
+def _rounds_of(connection: sa.Connection, key: SessionKey) -> dict[int, list[Round]]:
+    """The rounds of each entry, in order."""
     order = (calls.c.entry, calls.c.round, calls.c.number)
     listed = sa.select(
         calls.c.entry, calls.c.round, calls.c.call, calls.c.state, calls.c.side_effects, calls.c.result, calls.c.seconds
     )
-    made: dict[tuple[int, int], list[CallRecord]] = defaultdict(list)
-    found: dict[int, list[Round]] = defaultdict(list)
+    calls_by_round: dict[tuple[int, int], list[CallRecord]] = defaultdict(list)
+    rounds_by_entry: dict[int, list[Round]] = defaultdict(list)
     try:
-        for entry, number, *columns in connection.execute(listed.where(*_of(calls, place)).order_by(*order)):
-            made[entry, number].append(_record(columns))
-        all_rounds = sa.select(rounds.c.entry, rounds.c.number, rounds.c.body).where(*_of(rounds, place))
+        for entry, number, *columns in connection.execute(listed.where(*_rows_of(calls, key)).order_by(*order)):
+            calls_by_round[entry, number].append(_record(columns))
+        all_rounds = sa.select(rounds.c.entry, rounds.c.number, rounds.c.body).where(*_rows_of(rounds, key))
         for entry, number, body in connection.execute(all_rounds.order_by(rounds.c.entry, rounds.c.number)):
-            found[entry].append(msgspec.structs.replace(load(body, Round), calls=tuple(made[entry, number])))
-    except Unreadable as error:
-        raise _damaged(place, error) from None
-    return found
+            rounds_by_entry[entry].append(
+                msgspec.structs.replace(load(body, Round), calls=tuple(calls_by_round[entry, number]))
+            )
+    except UnreadableColumn as error:
+        raise _damaged_error(key, error) from None
+    return rounds_by_entry
 
 
 def _record(columns: Sequence[object]) -> CallRecord:
@@ -220,36 +224,36 @@ def _record(columns: Sequence[object]) -> CallRecord:
     try:
         bare = msgspec.convert({"call": {"name": "", "arguments": {}}, **fields}, CallRecord)
     except msgspec.ValidationError as error:
-        raise Unreadable(str(error)) from None
+        raise UnreadableColumn(str(error)) from None
     return msgspec.structs.replace(bare, call=load(str(call), ToolCall), result=read)
 
 
-def _entry(kind: str, body: str, made: Sequence[Round]) -> Entry:
+def _entry(kind: str, body: str, rounds_: Sequence[Round]) -> Entry:
     if kind == "message":
         return load(body, Message)
     if kind != "answer":
-        raise Unreadable(f"an entry of the kind `{kind:.40}`")
-    return msgspec.structs.replace(load(body, Answer), rounds=tuple(made))
+        raise UnreadableColumn(f"unknown entry kind `{kind:.40}`")
+    return msgspec.structs.replace(load(body, Answer), rounds=tuple(rounds_))
 
 
-def _damaged(place: Place, error: Unreadable) -> StoreDamagedError:
-    hint = "`toolspeak sessions doctor` lists what is damaged; other sessions are not concerned"
-    return StoreDamagedError(f"the session `{place.session:.80}` cannot be understood: {error}", hint=hint)
+def _damaged_error(key: SessionKey, error: UnreadableColumn) -> StoreDamagedError:
+    hint = "`toolspeak sessions doctor` lists damaged sessions; other sessions are not affected"
+    return StoreDamagedError(f"the session `{key.session:.80}` is unreadable: {error}", hint=hint)
 
 
 def _title(text: str) -> str:
     line = next((line.strip() for line in text.splitlines() if line.strip()), "")
-    return printable(line[:_LONGEST_TITLE], " ").strip()
+    return printable(line[:_MAX_TITLE_CHARS], " ").strip()
 
 
-def _session(place: Place) -> tuple[sa.ColumnElement[bool], ...]:
-    return sessions.c.owner == place.owner, sessions.c.id == place.session
+def _session(key: SessionKey) -> tuple[sa.ColumnElement[bool], ...]:
+    return sessions.c.owner == key.owner, sessions.c.id == key.session
 
 
-def _of(table: sa.Table, place: Place) -> tuple[sa.ColumnElement[bool], ...]:
-    return table.c.owner == place.owner, table.c.session == place.session
+def _rows_of(table: sa.Table, key: SessionKey) -> tuple[sa.ColumnElement[bool], ...]:
+    return table.c.owner == key.owner, table.c.session == key.session
 
 
-def _call(place: Place, entry: int, number: int, call_id: str) -> tuple[sa.ColumnElement[bool], ...]:
-    where = (calls.c.entry == entry, calls.c.round == number, calls.c.call_id == escaped(call_id))
-    return (*_of(calls, place), *where)
+def _call(key: SessionKey, entry: int, number: int, call_id: str) -> tuple[sa.ColumnElement[bool], ...]:
+    where = (calls.c.entry == entry, calls.c.round == number, calls.c.call_id == escape(call_id))
+    return (*_rows_of(calls, key), *where)

@@ -1,6 +1,6 @@
-"""The store: the sessions of one owner in a database, opened for writing, listed, searched, read, removed.
+"""The session store: open, list, search, read and remove the sessions of one owner.
 
-A `Store` speaks for one owner and can name no other, so nobody finds another's sessions.
+A `Store` is bound to one owner and must never return another owner's sessions.
 """
 
 from __future__ import annotations
@@ -20,37 +20,35 @@ from . import leases
 from . import session_rows as ledger
 from .database import Database
 from .journal import SqlJournal
-from .leases import Place
-from .rows import Unreadable, dump, escaped, value_of
-from .schema import calls, entries, now, pieces, rounds, sessions
+from .leases import SessionKey
+from .rows import UnreadableColumn, dump, escape, parse_json
+from .schema import calls, entries, insert_new, now, pieces, rounds, sessions
 from .schema import leases as lease_table
-from .upsert import insert_new
 
-#: Sessions that are listed unless more are asked for.
-_LISTED = 100
-#: The end of the year 9999, in UTC less a day: no clock that is right goes beyond, and every one shows it.
+_DEFAULT_LIMIT = 100
+#: One day before the end of the year 9999: the latest time that can be shown in every time zone.
 LAST_TIME: Final = 253402300799.0 - 86_400.0
 
 
 def new_id() -> str:
-    """128 random bits: nobody finds another's by guessing."""
+    """A random id of 128 bits, which cannot be guessed."""
     return secrets.token_hex(16)
 
 
 class SessionInfo(msgspec.Struct, frozen=True):
-    """A session as it is listed."""
+    """Summary of a session."""
 
     id: str
     title: str
     created: float
     updated: float
-    #: What was said and answered, together.
+    #: Number of messages and answers.
     entries: int = 0
     input_tokens: int = 0
     output_tokens: int = 0
-    #: Who writes into it now; empty: nobody.
+    #: The current writer; empty if there is none.
     holder: str = ""
-    #: What whoever made it has said of it.
+    #: Metadata from the creator of the session.
     about: JSONObject = {}
 
 
@@ -58,26 +56,26 @@ class Store:
     """The sessions of one owner.
 
     Args:
-        url: `sqlite:///path`, `sqlite://` (in memory), `postgresql://...`, or a database that is open.
-        owner: whose they are; nobody's in particular unless said.
-        existing: only a store that is there already; nothing is made.
+        url: `sqlite:///path`, `sqlite://` (in memory), `postgresql://...`, or an open database.
+        owner: the tenant; empty for a store without tenants.
+        existing: open an existing store only; create nothing.
 
     Raises:
-        NoStoreError: `existing`, and there is none.
-        ConfigError: the URL cannot be used, or a newer version of toolspeak has been here.
-        StoreError: it cannot be opened.
+        NoStoreError: `existing` is set and there is no store.
+        ConfigError: the URL is invalid, or the store was written by a newer version of toolspeak.
+        StoreError: the database cannot be opened.
     """
 
     def __init__(self, url: str | Database, owner: str = "", *, existing: bool = False) -> None:
         self.database = url if isinstance(url, Database) else Database(url, existing=existing)
-        self.owner = escaped(owner)
+        self.owner = escape(owner)
 
     def of(self, owner: str) -> Store:
-        """The sessions of somebody else, in the same database."""
+        """The store of another owner in the same database."""
         return Store(self.database, owner)
 
     def close(self) -> None:
-        """Give the connections back, also those of other owners' stores in this database."""
+        """Close the database, also for the stores of other owners that share it."""
         self.database.close()
 
     def __enter__(self) -> Self:
@@ -93,23 +91,23 @@ class Store:
     async def journal(
         self, session: str = "", *, about: JSONObject | None = None, lease_seconds: float = leases.LEASE_SECONDS
     ) -> SqlJournal:
-        """A session to write into: a new one, or one that there is, repaired.
+        """Open a session for writing: a new one, or an existing one after repair.
 
         Raises:
             NoSessionError: this owner has no such session.
-            SessionBusyError: somebody else writes into it.
-            StoreDamagedError: it cannot be understood.
+            SessionBusyError: another writer holds it.
+            StoreDamagedError: the session is unreadable.
         """
-        place = Place(self.owner, checked_id(session) if session else new_id())
-        lease = leases.new_lease(place, lease_seconds)
-        said = dump(about or {})
+        key = SessionKey(self.owner, checked_id(session) if session else new_id())
+        lease = leases.new_lease(key, lease_seconds)
+        about_json = dump(about or {})
 
         def opened(connection: sa.Connection) -> int:
             if not session:
-                _create(connection, place, said)
+                _create(connection, key, about_json)
             leases.take(connection, lease)
-            ledger.repair(connection, place)
-            return ledger.next_entry(connection, place)
+            ledger.repair(connection, key)
+            return ledger.next_entry(connection, key)
 
         next_entry = await self.database.writing(opened)
         return SqlJournal(self.database, lease, next_entry)
@@ -117,52 +115,52 @@ class Store:
     # ---- reading
 
     def entries(self, session: str) -> tuple[Entry, ...]:
-        """A conversation, as it is now; nothing is repaired.
+        """The conversation as stored, without repair.
 
         Raises:
             NoSessionError: this owner has no such session.
-            StoreDamagedError: it cannot be understood.
+            StoreDamagedError: the session is unreadable.
         """
-        place = Place(self.owner, checked_id(session))
+        key = SessionKey(self.owner, checked_id(session))
 
-        def found(connection: sa.Connection) -> tuple[Entry, ...]:
-            _listed_one(connection, place)
-            return ledger.entries_of(connection, place)
+        def read_entries(connection: sa.Connection) -> tuple[Entry, ...]:
+            _info(connection, key)
+            return ledger.entries_of(connection, key)
 
-        return self.database.read(found)
+        return self.database.read(read_entries)
 
     def info(self, session: str) -> SessionInfo:
-        """What is listed of a session.
+        """Summary of a session.
 
         Raises:
             NoSessionError: this owner has no such session.
         """
-        place = Place(self.owner, checked_id(session))
-        return self.database.read(lambda connection: _listed_one(connection, place))
+        key = SessionKey(self.owner, checked_id(session))
+        return self.database.read(lambda connection: _info(connection, key))
 
-    def sessions(self, text: str = "", *, limit: int = _LISTED, offset: int = 0) -> list[SessionInfo]:
-        """The sessions, the last one first; with a text, only those in which it was said or answered."""
+    def sessions(self, text: str = "", *, limit: int = _DEFAULT_LIMIT, offset: int = 0) -> list[SessionInfo]:
+        """The sessions, newest first; with `text`, only those that contain it."""
         query = _listing(self.owner).order_by(sessions.c.updated.desc(), sessions.c.id)
         if text:
             query = query.where(_mentions(text))
         return self.database.read(lambda connection: _infos(connection.execute(query.limit(limit).offset(offset))))
 
     def find(self, beginning: str) -> str:
-        """The session whose id begins like this.
+        """The id of the session that begins with `beginning`.
 
         Raises:
-            NoSessionError: there is none.
-            UsageError: there are several.
+            NoSessionError: no id matches.
+            UsageError: several ids match.
         """
         start = checked_id(beginning)
         query = sa.select(sessions.c.id).where(sessions.c.owner == self.owner)
         query = query.where(sa.func.substr(sessions.c.id, 1, len(start)) == start).limit(2)
-        found = self.database.read(lambda connection: list(connection.execute(query).scalars()))
-        if not found:
+        matches = self.database.read(lambda connection: list(connection.execute(query).scalars()))
+        if not matches:
             raise NoSessionError(f"there is no session `{beginning:.80}`", hint="`toolspeak sessions list` shows them")
-        if len(found) > 1:
+        if len(matches) > 1:
             raise UsageError(f"several sessions begin with `{beginning:.80}`", hint="write more of the id")
-        return found[0]
+        return matches[0]
 
     # ---- removing
 
@@ -171,29 +169,29 @@ class Store:
 
         Raises:
             NoSessionError: this owner has no such session.
-            SessionBusyError: somebody writes into it, and `force` is not set.
+            SessionBusyError: a writer holds it and `force` is not set.
         """
-        place = Place(self.owner, checked_id(session))
+        key = SessionKey(self.owner, checked_id(session))
 
         def removed(connection: sa.Connection) -> None:
-            if not force and leases.held(connection, place):
-                raise leases.busy(connection, place)
-            gone = sa.delete(sessions).where(sessions.c.owner == place.owner, sessions.c.id == place.session)
-            connection.execute(gone)
+            if not force and leases.has_writer(connection, key):
+                raise leases.busy_error(connection, key)
+            query = sa.delete(sessions).where(sessions.c.owner == key.owner, sessions.c.id == key.session)
+            connection.execute(query)
 
         self.info(session)
         self.database.write(removed)
 
 
 def checked_id(session: str) -> str:
-    """What can be an id; anything else is one of nobody's."""
+    """Check the syntax of an id; no session has an invalid id."""
     if not session.isascii() or not session.isalnum() or len(session) > 64:
         raise NoSessionError(f"there is no session `{session:.80}`", hint="`toolspeak sessions list` shows them")
     return session
 
 
-def _create(connection: sa.Connection, place: Place, about: str, title: str = "") -> None:
-    values = {"owner": place.owner, "id": place.session, "title": title, "about": about}
+def _create(connection: sa.Connection, key: SessionKey, about: str, title: str = "") -> None:
+    values = {"owner": key.owner, "id": key.session, "title": title, "about": about}
     connection.execute(insert_new(connection, sessions, {**values, "created": now(), "updated": now()}))
 
 
@@ -202,7 +200,7 @@ def _listing(owner: str) -> sa.Select[*tuple[Any, ...]]:
         own = (entries.c.owner == sessions.c.owner, entries.c.session == sessions.c.id)
         return sa.select(sa.func.coalesce(what, 0)).where(*own).scalar_subquery()
 
-    held = sa.and_(
+    active_lease = sa.and_(
         lease_table.c.owner == sessions.c.owner, lease_table.c.session == sessions.c.id, lease_table.c.expires > now()
     )
     columns: list[sa.ColumnElement[Any]] = [
@@ -211,59 +209,61 @@ def _listing(owner: str) -> sa.Select[*tuple[Any, ...]]:
         sessions.c.created,
         sessions.c.updated,
         summed(sa.func.count(entries.c.number)),
-        # As floats, which do not overflow, and are exact for every sum that is true.
+        # As floats: they do not overflow and are exact for every realistic sum.
         summed(sa.func.sum(sa.cast(entries.c.input_tokens, sa.Double))),
         summed(sa.func.sum(sa.cast(entries.c.output_tokens, sa.Double))),
         lease_table.c.holder,
         lease_table.c.token,
         sessions.c.about,
     ]
-    return sa.select(*columns).select_from(sessions.outerjoin(lease_table, held)).where(sessions.c.owner == owner)
+    return (
+        sa.select(*columns).select_from(sessions.outerjoin(lease_table, active_lease)).where(sessions.c.owner == owner)
+    )
 
 
 def _infos(rows: Iterable[Any]) -> list[SessionInfo]:
-    """In the order of the columns above."""
-    found: list[SessionInfo] = []
-    for id, title, created, updated, count, given, made, holder, token, about in rows:
-        numbers = (int(count), int(given), int(made))
-        writer = "" if token is None or leases.is_over(token) else holder
-        found.append(SessionInfo(id, title, _time(created), _time(updated), *numbers, writer, _about(about)))
-    return found
+    """Summaries from rows with the columns of `_listing`."""
+    infos: list[SessionInfo] = []
+    for id, title, created, updated, count, input_tokens, output_tokens, holder, token, about in rows:
+        numbers = (int(count), int(input_tokens), int(output_tokens))
+        writer = "" if token is None or leases.is_abandoned(token) else holder
+        infos.append(SessionInfo(id, title, _time(created), _time(updated), *numbers, writer, _about(about)))
+    return infos
 
 
 def _time(value: object) -> float:
-    """A time; 0 for what cannot be one. A list must not fail because of one row."""
+    """A valid time, else 0: a list must not fail because of one row."""
     return value if isinstance(value, float) and 0.0 <= value <= LAST_TIME else 0.0
 
 
 def _about(text: str) -> JSONObject:
-    """A list must not fail because of one row."""
+    """The metadata, or {} if unreadable: a list must not fail because of one row."""
     try:
-        value = value_of(text)
-    except Unreadable:
+        value = parse_json(text)
+    except UnreadableColumn:
         return {}
     return value if is_object(value) else {}
 
 
-def _listed_one(connection: sa.Connection, place: Place) -> SessionInfo:
-    rows = _infos(connection.execute(_listing(place.owner).where(sessions.c.id == place.session)))
+def _info(connection: sa.Connection, key: SessionKey) -> SessionInfo:
+    rows = _infos(connection.execute(_listing(key.owner).where(sessions.c.id == key.session)))
     if not rows:
-        raise NoSessionError(f"there is no session `{place.session}`", hint="`toolspeak sessions list` shows them")
+        raise NoSessionError(f"there is no session `{key.session}`", hint="`toolspeak sessions list` shows them")
     return rows[0]
 
 
 def _mentions(text: str) -> sa.ColumnElement[bool]:
-    """Sessions in which a text stands, in any case: in what was said, answered, called, or given back."""
-    part = escaped(text).lower()
+    """Case-insensitive search in messages, answers, calls and results."""
+    part = escape(text).lower()
 
-    def stands(table: sa.Table, column: sa.Column[str]) -> sa.ColumnElement[bool]:
-        holds = sa.func.lower(column).contains(part, autoescape=True)
-        return sa.exists().where(table.c.owner == sessions.c.owner, table.c.session == sessions.c.id, holds)
+    def contains(table: sa.Table, column: sa.Column[str]) -> sa.ColumnElement[bool]:
+        match = sa.func.lower(column).contains(part, autoescape=True)
+        return sa.exists().where(table.c.owner == sessions.c.owner, table.c.session == sessions.c.id, match)
 
     return sa.or_(
-        stands(entries, entries.c.body),
-        stands(pieces, pieces.c.text),
-        stands(rounds, rounds.c.body),
-        stands(calls, calls.c.call),
-        stands(calls, calls.c.result),
+        contains(entries, entries.c.body),
+        contains(pieces, pieces.c.text),
+        contains(rounds, rounds.c.body),
+        contains(calls, calls.c.call),
+        contains(calls, calls.c.result),
     )

@@ -1,7 +1,7 @@
-"""The `State` seam over a database, so that proxies on many machines share one memory.
+"""Key-value store in a database, shared by proxies on many machines.
 
-Expiry is by the database's clock. Keys come from outside in part, so they are escaped and bounded before they are
-keys of rows. What has ended is swept up now and then, and what ends soonest goes first when there is too much.
+Expiry follows the database's clock. Keys contain untrusted input, so they are escaped and limited in length. Expired
+values are deleted from time to time; above the size limit, those that expire soonest are deleted first.
 """
 
 from __future__ import annotations
@@ -15,98 +15,97 @@ import sqlalchemy as sa
 
 from ..errors import StoreDamagedError, UsageError
 from .database import Database
-from .rows import Unreadable, dump, escaped, unescaped, value_of
-from .schema import now, state
-from .upsert import upsert
+from .rows import UnreadableColumn, dump, escape, parse_json, unescape
+from .schema import now, state, upsert
 
-#: A value larger than this does not belong here; as in the other states.
-_LARGEST_VALUE = 4 * 1024 * 1024
-#: An index of PostgreSQL takes no key above 2.7 kB; a longer one is known by its hash.
-_LONGEST_KEY = 512
-#: Writes of this process between two sweeps.
+#: The same limit as in the other key-value stores.
+_MAX_VALUE_CHARS = 4 * 1024 * 1024
+#: PostgreSQL indexes no key above 2.7 kB; longer keys are replaced by a hash.
+_MAX_KEY_CHARS = 512
+#: Writes of this process between two deletions of expired values.
 _SWEEP_EVERY = 256
-#: Characters that all values with an end may take together: anybody who may ask a proxy fills it.
-_MOST_CHARACTERS = 1024 * 1024 * 1024
+#: Size limit of all values with a TTL together: any client of a proxy can add some.
+_MAX_TOTAL_CHARS = 1024 * 1024 * 1024
 
 
-class SqlState:
-    """Values under keys in a database. Every method may be called from any thread, and waits for the database."""
+class SqlKeyValue:
+    """Key-value store in a database. Methods are thread-safe and wait for the database."""
 
-    def __init__(self, database: Database, most: int = _MOST_CHARACTERS) -> None:
+    def __init__(self, database: Database, max_chars: int = _MAX_TOTAL_CHARS) -> None:
         self._database = database
-        self._most = most
+        self._max_chars = max_chars
         self._writes = itertools.count(1)
 
     def get(self, key: str) -> Any:
-        """The value, or None when there is none (any more)."""
-        found = sa.select(state.c.value).where(state.c.key == _place(key), _lives())
-        return _value(key, self._database.read(lambda connection: connection.execute(found).scalar()))
+        """The value, or None if it is missing or expired."""
+        query = sa.select(state.c.value).where(state.c.key == _row_key(key), _is_live())
+        return _value(key, self._database.read(lambda connection: connection.execute(query).scalar()))
 
     def get_many(self, keys: Iterable[str]) -> dict[str, Any]:
-        """The living values among these keys."""
-        places = {_place(key): key for key in keys}
+        """The unexpired values of these keys."""
+        places = {_row_key(key): key for key in keys}
         listed = list(places)
 
-        def found(connection: sa.Connection) -> dict[str, Any]:
+        def read_values(connection: sa.Connection) -> dict[str, Any]:
             values: dict[str, Any] = {}
             for start in range(0, len(listed), _SWEEP_EVERY):
                 some = state.c.key.in_(listed[start : start + _SWEEP_EVERY])
-                rows = connection.execute(sa.select(state.c.key, state.c.value).where(some, _lives()))
+                rows = connection.execute(sa.select(state.c.key, state.c.value).where(some, _is_live()))
                 values |= {places[place]: _value(places[place], text) for place, text in rows}
             return values
 
-        return self._database.read(found) if listed else {}
+        return self._database.read(read_values) if listed else {}
 
     def put(self, key: str, value: Any, ttl: float | None = None) -> None:
-        """Keep a JSON value, for `ttl` seconds or until it is deleted."""
+        """Store a JSON value, for `ttl` seconds or until it is deleted."""
         row = _row(key, value, ttl)
         self._database.write(lambda connection: connection.execute(upsert(connection, state, row)))
-        self._sweep_sometimes()
+        self._sweep_periodically()
 
     def setdefault(self, key: str, value: Any, ttl: float | None = None) -> Any:
-        """The value there is; if there is none, this one, kept. One of several writers wins, all see the winner."""
+        """The existing value, or else this one, stored. All concurrent writers see the same winner."""
         row = _row(key, value, ttl)
-        found = sa.select(state.c.value).where(state.c.key == row["key"], _lives())
+        query = sa.select(state.c.value).where(state.c.key == row["key"], _is_live())
 
-        def settled(connection: sa.Connection) -> str | None:
-            connection.execute(upsert(connection, state, row, sa.not_(_lives())))
-            return connection.execute(found).scalar()
+        def insert_or_read(connection: sa.Connection) -> str | None:
+            connection.execute(upsert(connection, state, row, sa.not_(_is_live())))
+            return connection.execute(query).scalar()
 
-        self._sweep_sometimes()
-        kept = self._database.write(settled)
-        # What ends at once is gone before it can be looked at.
-        return _value(key, row["value"] if kept is None else kept)
+        self._sweep_periodically()
+        stored = self._database.write(insert_or_read)
+        # A value with a tiny TTL may have expired before it is read.
+        return _value(key, row["value"] if stored is None else stored)
 
     def delete(self, key: str) -> None:
-        """Forget a value."""
-        gone = sa.delete(state).where(state.c.key == _place(key))
-        self._database.write(lambda connection: connection.execute(gone))
+        """Delete a value."""
+        query = sa.delete(state).where(state.c.key == _row_key(key))
+        self._database.write(lambda connection: connection.execute(query))
 
     def keys(self, prefix: str = "") -> list[str]:
-        """The keys of living values, sorted."""
-        start = escaped(prefix)
+        """The keys of unexpired values, sorted."""
+        start = escape(prefix)
         begins = sa.func.substr(state.c.key, 1, len(start)) == start
-        listed = sa.select(state.c.key).where(begins, _lives())
-        found = self._database.read(lambda connection: list(connection.execute(listed).scalars()))
-        return sorted(map(unescaped, found))
+        listed = sa.select(state.c.key).where(begins, _is_live())
+        rows = self._database.read(lambda connection: list(connection.execute(listed).scalars()))
+        return sorted(map(unescape, rows))
 
     def close(self) -> None:
-        """Give the connections back."""
+        """Close the connections."""
         self._database.close()
 
     def sweep(self) -> None:
-        """Remove what has ended, and what ends soonest where all of it takes too much room."""
-        self._database.write(self._swept)
+        """Delete expired values and, above the size limit, those that expire soonest."""
+        self._database.write(self._delete_expired)
 
-    def _sweep_sometimes(self) -> None:
+    def _sweep_periodically(self) -> None:
         if next(self._writes) % _SWEEP_EVERY == 0:
             self.sweep()
 
-    def _swept(self, connection: sa.Connection) -> None:
-        connection.execute(sa.delete(state).where(sa.not_(_lives())))
+    def _delete_expired(self, connection: sa.Connection) -> None:
+        connection.execute(sa.delete(state).where(sa.not_(_is_live())))
         ending = state.c.ends.is_not(None)
         size = sa.select(sa.func.coalesce(sa.func.sum(sa.func.length(state.c.value)), 0)).where(ending)
-        over = int(connection.execute(size).scalar_one()) - self._most
+        over = int(connection.execute(size).scalar_one()) - self._max_chars
         if over <= 0:
             return
         leaving: list[str] = []
@@ -120,31 +119,31 @@ class SqlState:
             connection.execute(sa.delete(state).where(state.c.key.in_(leaving[start : start + _SWEEP_EVERY])))
 
 
-def _lives() -> sa.ColumnElement[bool]:
+def _is_live() -> sa.ColumnElement[bool]:
     return sa.or_(state.c.ends.is_(None), state.c.ends > now())
 
 
 def _row(key: str, value: Any, ttl: float | None) -> dict[str, Any]:
     text = dump(value)
-    if len(text) > _LARGEST_VALUE:
-        raise UsageError(f"the value for `{key:.80}` is too large to keep: {len(text)} characters")
-    # A value that was never JSON (a tuple, a key that is a number) is given back as what JSON makes of it.
-    return {"key": _place(key), "value": text, "ends": None if ttl is None else now() + ttl}
+    if len(text) > _MAX_VALUE_CHARS:
+        raise UsageError(f"the value for `{key:.80}` is too large: {len(text)} characters")
+    # Values come back as JSON represents them: tuples as lists, keys as strings.
+    return {"key": _row_key(key), "value": text, "ends": None if ttl is None else now() + ttl}
 
 
-def _place(key: str) -> str:
-    text = escaped(key)
-    if len(text) <= _LONGEST_KEY:
+def _row_key(key: str) -> str:
+    text = escape(key)
+    if len(text) <= _MAX_KEY_CHARS:
         return text
     digest = hashlib.sha256(text.encode()).hexdigest()
-    # Cut where nothing that was escaped can be cut in two.
-    return f"{escaped(key[: _LONGEST_KEY // 16])}#{digest}"
+    # Truncated before escaping, so no escape sequence is cut.
+    return f"{escape(key[: _MAX_KEY_CHARS // 16])}#{digest}"
 
 
 def _value(key: str, text: str | None) -> Any:
     if text is None:
         return None
     try:
-        return value_of(text)
-    except Unreadable as error:
-        raise StoreDamagedError(f"what the store holds for `{key:.80}` cannot be understood: {error}") from None
+        return parse_json(text)
+    except UnreadableColumn as error:
+        raise StoreDamagedError(f"the stored value for `{key:.80}` is unreadable: {error}") from None

@@ -1,7 +1,7 @@
-"""Sessions as lines of JSON, out of a store and into another: all that was said, nothing lost, one session at a time.
+"""Export and import of sessions as JSON Lines.
 
-The first line says what it is and its version. Then follows, for each session, a line about it and a line for each
-entry. Owners are not written: whoever reads the lines in owns what comes of them.
+The first line has the format and its version. Each session follows as one line of metadata and one line per entry.
+Owners are not exported: imported sessions belong to the importing owner.
 """
 
 from __future__ import annotations
@@ -15,41 +15,39 @@ import msgspec
 import sqlalchemy as sa
 
 from ..core.text import printable
-from ..core.types import MOST_TOKENS, JSONObject, JSONValue, Message, Usage, is_array, is_object
+from ..core.types import MAX_TOKEN_COUNT, JSONObject, JSONValue, Message, Usage, is_array, is_object
 from ..engine.rounds.transcript import Answer, Entry
 from ..errors import NoSessionError, UsageError
 from . import session_rows as ledger
-from .leases import Place
+from .leases import SessionKey
 from .rows import dump
 from .schema import sessions
 from .sessions import LAST_TIME, SessionInfo, Store, checked_id
 
 FORMAT = "toolspeak sessions"
 VERSION = 1
-#: No entry is longer; what is, is no export.
-_LONGEST_LINE = 256 * 1024 * 1024
-#: Sessions that are looked up at once.
+_MAX_LINE_CHARS = 256 * 1024 * 1024
+#: Sessions per query.
 _PAGE = 200
-#: Titles that are made here are shorter; some were given.
-_LONGEST_TITLE = 1000
-#: Characters of the path to a value that are shown.
-_LONGEST_PATH = 200
+_MAX_TITLE_CHARS = 1000
+#: Limit of a value's path in error messages.
+_MAX_PATH_CHARS = 200
 
 
-class Imported(NamedTuple):
-    """What came of an import."""
+class ImportResult(NamedTuple):
+    """Result of an import."""
 
     sessions: int
-    #: Sessions that were there already, and stay as they are.
+    #: Sessions that existed already and were not changed.
     skipped: int
 
 
 def export(store: Store, ids: Sequence[str] = ()) -> Iterator[str]:
-    """The lines of these sessions, or of all, the oldest first.
+    """Yield the lines of these sessions, or of all.
 
     Raises:
-        NoSessionError: one of them is not there.
-        StoreDamagedError: one of them cannot be understood.
+        NoSessionError: a session does not exist.
+        StoreDamagedError: a session is unreadable.
     """
     yield dump({"format": FORMAT, "version": VERSION})
     for info in (store.info(each) for each in ids) if ids else _all(store):
@@ -60,7 +58,7 @@ def export(store: Store, ids: Sequence[str] = ()) -> Iterator[str]:
 
 
 def _all(store: Store) -> Iterator[SessionInfo]:
-    """By their ids, so that a session that is written into meanwhile is neither lost nor met twice."""
+    """All sessions in order of id, so concurrent writes neither skip nor repeat one."""
     last = ""
     while True:
         query = sa.select(sessions.c.id).where(sessions.c.owner == store.owner, sessions.c.id > last)
@@ -73,7 +71,7 @@ def _all(store: Store) -> Iterator[SessionInfo]:
         yield from (store.info(each) for each in some)
 
 
-class _About(msgspec.Struct, frozen=True):
+class _SessionHeader(msgspec.Struct, frozen=True):
     id: str
     title: str = ""
     created: float = 0.0
@@ -81,11 +79,11 @@ class _About(msgspec.Struct, frozen=True):
     about: JSONObject = {}
 
 
-def import_lines(store: Store, lines: Iterable[str]) -> Imported:
-    """Put the sessions of an export into a store; each is there whole or not at all.
+def import_lines(store: Store, lines: Iterable[str]) -> ImportResult:
+    """Import the sessions of an export; each session is imported completely or not at all.
 
     Raises:
-        UsageError: a line is none of an export; those before it are there.
+        UsageError: a line is invalid; the sessions before it have been imported.
     """
     done = skipped = 0
     for about, entries in _sessions_in(lines):
@@ -93,76 +91,76 @@ def import_lines(store: Store, lines: Iterable[str]) -> Imported:
             done += 1
         else:
             skipped += 1
-    return Imported(done, skipped)
+    return ImportResult(done, skipped)
 
 
-def _sessions_in(lines: Iterable[str]) -> Iterator[tuple[_About, list[Entry]]]:
-    about: _About | None = None
+def _sessions_in(lines: Iterable[str]) -> Iterator[tuple[_SessionHeader, list[Entry]]]:
+    about: _SessionHeader | None = None
     entries: list[Entry] = []
     for number, line in enumerate(lines, 1):
-        said = _read(line, number)
+        record = _read(line, number)
         if number == 1:
-            _check(said)
-        elif "session" in said:
+            _check_header(record)
+        elif "session" in record:
             if about is not None:
                 yield about, entries
-            about, entries = _about(said["session"], number), []
+            about, entries = _about(record["session"], number), []
         elif about is None:
-            raise UsageError(f"line {number} belongs to no session")
+            raise UsageError(f"line {number} comes before the first session")
         else:
-            entries.append(_entry(said, number))
+            entries.append(_entry(record, number))
     if about is not None:
         yield about, entries
 
 
-def _about(said: JSONValue, number: int) -> _About:
-    about: _About = _converted(said, _About, number)
+def _about(value: JSONValue, number: int) -> _SessionHeader:
+    about: _SessionHeader = _convert(value, _SessionHeader, number)
     try:
         checked_id(about.id)
     except NoSessionError as error:
-        raise UsageError(f"line {number}: `session.id` cannot be an id: {error}") from None
-    if about.title != printable(about.title, "") or len(about.title) > _LONGEST_TITLE:
+        raise UsageError(f"line {number}: `session.id` is invalid: {error}") from None
+    if about.title != printable(about.title, "") or len(about.title) > _MAX_TITLE_CHARS:
         raise UsageError(
-            f"line {number}: `session.title` must be one line of at most {_LONGEST_TITLE} characters that can be shown"
+            f"line {number}: `session.title` must be one line of at most {_MAX_TITLE_CHARS} printable characters"
         )
     for name, moment in (("created", about.created), ("updated", about.updated)):
         _check_range(number, f"session.{name}", moment, LAST_TIME)
     return about
 
 
-def _put(store: Store, about: _About, entries: Sequence[Entry]) -> bool:
-    """Whether it was not there before."""
-    place = Place(store.owner, about.id)
+def _put(store: Store, about: _SessionHeader, entries: Sequence[Entry]) -> bool:
+    """Write a session; return False if it exists already."""
+    key = SessionKey(store.owner, about.id)
     fields = {"title": about.title, "about": dump(about.about), "created": about.created, "updated": about.updated}
 
     def written(connection: sa.Connection) -> bool:
-        same = (sessions.c.owner == place.owner, sessions.c.id == place.session)
+        same = (sessions.c.owner == key.owner, sessions.c.id == key.session)
         if connection.execute(sa.select(sessions.c.id).where(*same)).scalar() is not None:
             return False
-        connection.execute(sa.insert(sessions).values(owner=place.owner, id=place.session, **fields))
+        connection.execute(sa.insert(sessions).values(owner=key.owner, id=key.session, **fields))
         for number, entry in enumerate(entries):
-            _put_entry(connection, place, number, entry)
-        # Its own title and time, not those of what was just written.
+            _put_entry(connection, key, number, entry)
+        # Restore title and time, which adding entries has changed.
         connection.execute(sa.update(sessions).where(*same).values(title=about.title, updated=about.updated))
         return True
 
     return store.database.write(written)
 
 
-def _put_entry(connection: sa.Connection, place: Place, number: int, entry: Entry) -> None:
+def _put_entry(connection: sa.Connection, key: SessionKey, number: int, entry: Entry) -> None:
     if isinstance(entry, Message):
-        ledger.say(connection, place, number, entry)
+        ledger.say(connection, key, number, entry)
         return
-    ledger.begin(connection, place, number)
-    for index, made in enumerate(entry.rounds):
-        ledger.add_round(connection, place, number, index, made)
-    # What was running there is not running here.
+    ledger.begin(connection, key, number)
+    for index, round_ in enumerate(entry.rounds):
+        ledger.add_round(connection, key, number, index, round_)
+    # An answer that was running during the export does not run here.
     status = "interrupted" if entry.status == "running" else entry.status
-    ledger.end(connection, place, number, msgspec.structs.replace(entry, status=status))
+    ledger.end(connection, key, number, msgspec.structs.replace(entry, status=status))
 
 
 def _read(line: str, number: int) -> JSONObject:
-    if len(line) > _LONGEST_LINE:
+    if len(line) > _MAX_LINE_CHARS:
         raise UsageError(f"line {number} is too long for an entry")
     try:
         value: JSONValue = json.loads(line)
@@ -170,14 +168,14 @@ def _read(line: str, number: int) -> JSONObject:
         raise UsageError(f"line {number} is not JSON: {error}") from None
     if not is_object(value):
         raise UsageError(f"line {number} is not an object")
-    if path := _not_finite(value):
-        raise UsageError(f"line {number}: `{path}` is not a number that JSON has a word for")
+    if path := _non_finite_path(value):
+        raise UsageError(f"line {number}: `{path}` is not a finite number")
     return value
 
 
-def _not_finite(value: JSONObject) -> str:
-    """Where a number stands that is none, or that no float can hold, such as `NaN` or `1e999`; empty: nowhere."""
-    # A link to what holds each value, so that a path is put together only where it is needed.
+def _non_finite_path(value: JSONObject) -> str:
+    """Path of the first number that is not finite, such as `NaN` or `1e999`; empty if there is none."""
+    # Each value is linked to its parent, so a path is built only when needed.
     waiting: list[tuple[JSONValue, Any]] = [(value, None)]
     while waiting:
         each, above = waiting.pop()
@@ -195,7 +193,7 @@ def _path(link: Any) -> str:
     while link is not None:
         step, link = link
         steps.append(step)
-    return printable("".join(reversed(steps))[1 : _LONGEST_PATH + 1], " ")
+    return printable("".join(reversed(steps))[1 : _MAX_PATH_CHARS + 1], " ")
 
 
 def _check_range(number: int, path: str, value: float, most: float) -> None:
@@ -203,34 +201,34 @@ def _check_range(number: int, path: str, value: float, most: float) -> None:
         raise UsageError(f"line {number}: `{path}` must be from 0 to {most:.0f}")
 
 
-def _check(said: JSONObject) -> None:
-    if said.get("format") != FORMAT:
-        raise UsageError("this is no export of sessions", hint="`toolspeak sessions export` makes one")
-    version = said.get("version")
+def _check_header(header: JSONObject) -> None:
+    if header.get("format") != FORMAT:
+        raise UsageError("this is not an export of sessions", hint="create one with `toolspeak sessions export`")
+    version = header.get("version")
     if not isinstance(version, int) or isinstance(version, bool) or version < 1:
-        raise UsageError(f"line 1: `version` must be a whole number from 1 on, not {version!r:.20}")
+        raise UsageError(f"line 1: `version` must be an integer of at least 1, not {version!r:.20}")
     if version > VERSION:
-        raise UsageError(f"the export is of a newer version (format {version!r:.20})", hint="use that version")
+        raise UsageError(f"the export has a newer format ({version!r:.20})", hint="use a newer version of toolspeak")
 
 
-def _entry(said: JSONObject, number: int) -> Entry:
-    if "message" in said:
-        return _converted(said["message"], Message, number)
-    if "answer" in said:
-        answer: Answer = _converted(said["answer"], Answer, number)
+def _entry(line_value: JSONObject, number: int) -> Entry:
+    if "message" in line_value:
+        return _convert(line_value["message"], Message, number)
+    if "answer" in line_value:
+        answer: Answer = _convert(line_value["answer"], Answer, number)
         for name in Usage.__struct_fields__:
-            _check_range(number, f"answer.usage.{name}", getattr(answer.usage, name), MOST_TOKENS)
-        _check_range(number, "answer.requests", answer.requests, MOST_TOKENS)
-        for at, made in enumerate(answer.rounds):
-            for index, record in enumerate(made.calls):
+            _check_range(number, f"answer.usage.{name}", getattr(answer.usage, name), MAX_TOKEN_COUNT)
+        _check_range(number, "answer.requests", answer.requests, MAX_TOKEN_COUNT)
+        for at, round_ in enumerate(answer.rounds):
+            for index, record in enumerate(round_.calls):
                 path = f"answer.rounds[{at}].calls[{index}].seconds"
                 _check_range(number, path, record.seconds, LAST_TIME)
         return answer
-    raise UsageError(f"line {number} is neither a session, nor a message, nor an answer")
+    raise UsageError(f"line {number} is neither a session nor a message nor an answer")
 
 
-def _converted(value: JSONValue, kind: type[Any], number: int) -> Any:
+def _convert(value: JSONValue, kind: type[Any], number: int) -> Any:
     try:
         return msgspec.convert(value, kind)
     except msgspec.ValidationError as error:
-        raise UsageError(f"line {number} cannot be understood: {error}") from None
+        raise UsageError(f"line {number} is invalid: {error}") from None

@@ -1,9 +1,9 @@
-"""Which calls a person has allowed beforehand: `shell(git status*)`, `read_file`, `github__*`.
+"""Patterns of allow and deny rules for calls: `shell(git status*)`, `read_file`, `github__*`.
 
-`*` stands for any text and is the only special character, so that a comparison takes time linear in the text. In a rule
-that allows, it never stands for text that could make the call another one: a second command, a way out of a folder. A
-rule that forbids errs on the other side: it holds if any reading of the call is meant. For a shell that is a
-convenience, not a boundary: a command can be written in more ways than are looked at here.
+`*` matches any text and is the only wildcard, so matching takes time linear in the text. In an allow rule, it never
+matches text that could change the nature of the call: a second command, a path out of a folder. A deny rule errs on the
+other side: it applies if any reading of the call matches. For a shell, deny rules are a convenience and not a security
+boundary: a command can be written in more ways than are checked here.
 """
 
 from __future__ import annotations
@@ -18,81 +18,79 @@ import msgspec
 from ..core.types import JSONObject, JSONValue, Tool, is_array, is_object
 from ..errors import UsageError
 
-#: Longest pattern; a person writes them.
-_LONGEST = 1000
-#: What ends one command and begins another, puts something else in its place, or writes a step out of a folder in
-#: other signs: quotes, and what a shell fills in with names of files.
+_MAX_CHARS = 1000
+#: Characters that separate or substitute commands, or can disguise a path out of a folder: quotes and shell wildcards.
 _SHELL_SPECIAL = frozenset(";|&$`<>\n\r(){}\\!\x00\"'*?[]~")
-#: Two points in a row, each time that there are; those of a piece of a pattern and of what stands after it, too.
-_STEP = re.compile(r"\.(?=\.)")
+#: Every pair of adjacent dots, overlapping ones included.
+_DOUBLE_DOT = re.compile(r"\.(?=\.)")
 _BLANK = re.compile(r"\s")
-#: Where a rule that forbids sees a command begin: after another one, or also inside one.
-_AFTER = re.compile(r"[;|&\n\r]")
-_INSIDE = re.compile(r"([;|&\n\r`(){}<>])")
-#: What opens something that will be put in its place: the command before goes on.
-_OPENS = frozenset("`({<>")
-#: Ways to write the same word.
+#: Where a deny rule assumes that a command begins: after another command, or also nested in one.
+_SEPARATORS = re.compile(r"[;|&\n\r]")
+_NESTING = re.compile(r"([;|&\n\r`(){}<>])")
+#: Characters that open a substitution: the command before them continues.
+_OPENERS = frozenset("`({<>")
+#: Quoting characters, which do not change the word.
 _QUOTES = str.maketrans("", "", "\"'\\")
-#: Words that a command may stand behind.
-_BEFORE = frozenset(
+#: Words that may precede a command.
+_LAUNCHERS = frozenset(
     "! bash builtin busybox command dash do doas elif else env eval exec if nice nohup setsid sh sudo then time until "
     "while xargs zsh".split()
 )
 
 
-class Pattern(msgspec.Struct, frozen=True):
-    """A name, and what the first argument looks like; None: whatever the arguments are."""
+class ApprovalPattern(msgspec.Struct, frozen=True):
+    """A glob for the tool name, and one for its first argument; None: any arguments."""
 
     name: str
     argument: str | None = None
 
     def covers(self, tool: Tool, arguments: JSONObject) -> bool:
-        """Whether a call is surely one of those that are meant; for rules that allow."""
+        """Return whether the pattern certainly covers a call; for allow rules."""
         if not matches(self.name, tool.name):
             return False
         if self.argument is None:
             return True
-        value = _first(tool, arguments)
+        value = _first_argument(tool, arguments)
         if not isinstance(value, str):
             return False
-        return value == self.argument or (matches(self.argument, value) and _is_harmless(self.argument, value))
+        return value == self.argument or (matches(self.argument, value) and _stars_are_harmless(self.argument, value))
 
     def touches(self, tool: Tool, arguments: JSONObject) -> bool:
-        """Whether a call may be one of those that are meant; for rules that forbid."""
+        """Return whether any reading of a call matches the pattern; for deny rules."""
         if not matches(self.name, tool.name):
             return False
         if self.argument is None:
             return True
-        value = _first(tool, arguments)
-        return value is not None and any(_is_meant(self.argument, text) for text in _readings(value))
+        value = _first_argument(tool, arguments)
+        return value is not None and any(_matches_reading(self.argument, text) for text in _readings(value))
 
     def __str__(self) -> str:
         return self.name if self.argument is None else f"{self.name}({self.argument})"
 
 
-def pattern(text: str) -> Pattern:
-    """Read one pattern.
+def parse_pattern(text: str) -> ApprovalPattern:
+    """Parse one pattern.
 
     Raises:
-        UsageError: it is none.
+        UsageError: the pattern is invalid.
     """
-    if len(text) > _LONGEST:
-        raise UsageError(f"the pattern `{text[:40]}…` is longer than {_LONGEST} characters")
+    if len(text) > _MAX_CHARS:
+        raise UsageError(f"the pattern `{text[:40]}…` is longer than {_MAX_CHARS} characters")
     name, bracket, rest = text.strip().partition("(")
     if not name or (bracket and not rest.endswith(")")) or any(char.isspace() for char in name):
-        raise UsageError(f"`{text}` is no pattern for calls", hint="write `name` or `name(first argument*)`")
-    return Pattern(name, rest[:-1] if bracket else None)
+        raise UsageError(f"invalid call pattern `{text}`", hint="write `name` or `name(first argument*)`")
+    return ApprovalPattern(name, rest[:-1] if bracket else None)
 
 
-def patterns(texts: Iterable[str | Pattern]) -> tuple[Pattern, ...]:
-    """Read patterns."""
+def parse_patterns(texts: Iterable[str | ApprovalPattern]) -> tuple[ApprovalPattern, ...]:
+    """Parse patterns."""
     if isinstance(texts, str):
-        raise UsageError("patterns must be a list of texts", hint="wrap a single pattern in a list")
-    return tuple(each if isinstance(each, Pattern) else pattern(each) for each in texts)
+        raise UsageError("patterns must be a list of strings", hint="wrap a single pattern in a list")
+    return tuple(each if isinstance(each, ApprovalPattern) else parse_pattern(each) for each in texts)
 
 
 def matches(glob: str, text: str) -> bool:
-    """Whether a text looks like this; each piece between stars is searched once, from where the last one ended."""
+    """Return whether a text matches a glob. Each piece between stars is searched once, from the end of the last."""
     head, *rest = glob.split("*")
     if not rest:
         return glob == text
@@ -101,57 +99,56 @@ def matches(glob: str, text: str) -> bool:
         return False
     at, end = len(head), len(text) - len(tail)
     for piece in rest:
-        found = text.find(piece, at, end)
-        if found < 0:
+        position = text.find(piece, at, end)
+        if position < 0:
             return False
-        at = found + len(piece)
+        at = position + len(piece)
     return True
 
 
-def _first(tool: Tool, arguments: JSONObject) -> JSONValue:
-    """The first argument in the order of the schema."""
+def _first_argument(tool: Tool, arguments: JSONObject) -> JSONValue:
+    """Return the first argument, in the order of the schema."""
     properties = tool.parameters.get("properties") if is_object(tool.parameters) else None
     names = list(properties) if is_object(properties) else list(arguments)
     return arguments.get(names[0]) if names else None
 
 
-def _is_harmless(glob: str, value: str) -> bool:
-    """Whether stars may stand for what they stand for here: no second command, no step out of a folder, no other file.
+def _stars_are_harmless(glob: str, value: str) -> bool:
+    """Return whether the text that the stars match contains no second command, no way out of a folder, no other file.
 
-    The value looks like the pattern. So what is special in it is either written out in the pattern, or there is more
-    of it than there.
+    The value must match the pattern. A special character in it is then either literal in the pattern, or the value has
+    more of them than the pattern.
     """
     pieces = glob.split("*")
     written = Counter(char for piece in pieces for char in piece if char in _SHELL_SPECIAL)
     if Counter(char for char in value if char in _SHELL_SPECIAL) != written:
         return False
-    if len(_STEP.findall(value)) != sum(len(_STEP.findall(piece)) for piece in pieces):
+    if len(_DOUBLE_DOT.findall(value)) != sum(len(_DOUBLE_DOT.findall(piece)) for piece in pieces):
         return False
     return not any(_is_path(piece) and _BLANK.search(star) for piece, star in _stars(pieces, value))
 
 
 def _is_path(piece: str) -> bool:
-    """Whether a star after this is the rest of a path, which ends where the word does."""
+    """Return whether a star after this piece matches the rest of a path, which ends with the word."""
     return "/" in _BLANK.split(piece)[-1]
 
 
 def _stars(pieces: list[str], text: str) -> Iterator[tuple[str, str]]:
-    """What each star stands for, after the piece before it; as `matches` finds it."""
+    """Yield the piece before each star and the text that the star matches, consistent with `matches`."""
     end = len(text) - len(pieces[-1])
     at = len(pieces[0])
     for number, piece in enumerate(pieces[1:], 1):
-        found = end if number == len(pieces) - 1 else text.find(piece, at, end)
-        yield pieces[number - 1], text[at:found]
-        at = found + len(piece)
+        position = end if number == len(pieces) - 1 else text.find(piece, at, end)
+        yield pieces[number - 1], text[at:position]
+        at = position + len(piece)
 
 
 def _readings(value: JSONValue) -> Iterator[str]:
-    """All that a first argument may mean: as it is, as a path, and each command that a shell may find in it.
+    """Yield every reading of a first argument: as it is, as a path, and each command that a shell may see in it.
 
-    The texts together are a fixed number of times as long as the value.
+    The total length is at most a constant factor of the value's length.
     """
     if is_array(value):
-        # The words of a command.
         value = " ".join(each if isinstance(each, str) else _as_text(each) for each in value)
     text = value if isinstance(value, str) else _as_text(value)
     yield text
@@ -162,29 +159,29 @@ def _readings(value: JSONValue) -> Iterator[str]:
             yield part.strip()
             words = part.split()
             yield " ".join(words)
-            yield " ".join(_bare(words))
+            yield " ".join(_without_launchers(words))
 
 
 def _parts(text: str) -> Iterator[str]:
-    """The commands of a text: with what is put into them, and those that are put into others."""
-    yield from _AFTER.split(text)
-    pieces = _INSIDE.split(text)
+    """Yield the commands of a text: with their substitutions, and the commands nested in others."""
+    yield from _SEPARATORS.split(text)
+    pieces = _NESTING.split(text)
     for part, sign in zip(pieces[::2], [*pieces[1::2], ""], strict=True):
         yield part
-        if sign in _OPENS:
+        if sign in _OPENERS:
             yield f"{part} {sign}"
 
 
-def _bare(words: list[str]) -> list[str]:
-    """A command without what only says how it is run: `A=b sudo -n rm x`."""
+def _without_launchers(words: list[str]) -> list[str]:
+    """Drop the words that only say how a command is run: `A=b sudo -n rm x` becomes `rm x`."""
     for at, word in enumerate(words):
-        if not (word.startswith("-") or "=" in word or posixpath.basename(word) in _BEFORE):
+        if not (word.startswith("-") or "=" in word or posixpath.basename(word) in _LAUNCHERS):
             return words[at:]
     return []
 
 
-def _is_meant(glob: str, text: str) -> bool:
-    """Whether a reading looks like this; one from the root of the system also by the end of its path."""
+def _matches_reading(glob: str, text: str) -> bool:
+    """Return whether a reading matches; an absolute path also matches by its end."""
     return matches(glob, text) or (text.startswith("/") and matches(f"*/{glob}", text))
 
 

@@ -1,7 +1,7 @@
-"""What it takes to be run by an agent: a definition for the model, and a coroutine.
+"""The interface of a tool that an agent can run: a definition for the model, and a coroutine.
 
-Every kind of tool (function, shell, files, MCP) and every wrapper (filter, prefix, approve, timeout, truncate) is
-an `Executable`.
+Every kind of tool (function, shell, files, MCP) and every wrapper (prefix, approval, timeout, truncation) is an
+`Executable`.
 """
 
 from __future__ import annotations
@@ -15,32 +15,31 @@ import msgspec
 from ..core.types import JSONObject, Media, Opaque, Tool
 
 
-def _nowhere(_: str) -> None:
-    """Nobody watches."""
+def _discard(_: str) -> None:
+    """Drop live output: the default of `CallContext.emit`."""
 
 
 class CallContext(msgspec.Struct, frozen=True):
-    """What a tool may know about the call that it answers."""
+    """What a tool may know about the call it runs."""
 
     call_id: str = ""
-    #: The same when the same call is run again with consent, and nobody else's: what a tool may hand on as an
-    #: idempotency key (see `call_key`).
+    #: Idempotency key: unique to the call, and unchanged when the same call is run again (see `call_key`).
     key: str = ""
-    #: Whether content that nobody vouches for was before the model when it made this call.
+    #: Whether untrusted content was in the model's context when it made this call.
     tainted: bool = False
-    #: Takes output as it comes, for whoever watches. The result is what `run` returns.
-    emit: Callable[[str], None] = _nowhere
-    #: The session in which it is made: what was said in one counts in that one only.
+    #: Receives live output. The result is what `run` returns.
+    emit: Callable[[str], None] = _discard
+    #: The session of the call; consent counts only in the session in which it was given.
     session: str = ""
 
 
 def call_key(*parts: str) -> str:
-    """A key for a call, from what tells it from all others. Ids of calls may hold anything; a key fits everywhere."""
+    """Derive an idempotency key from what identifies a call. Call ids may contain anything; a key is plain hex."""
     return hashlib.sha256(msgspec.json.encode(parts)).hexdigest()[:32]
 
 
 class ToolOutput(msgspec.Struct, frozen=True):
-    """What a tool gives back to the model."""
+    """The result of a tool, for the model."""
 
     content: str
     error: bool = False
@@ -50,13 +49,13 @@ class ToolOutput(msgspec.Struct, frozen=True):
 
 
 class Executable(Protocol):
-    """Something an agent can run."""
+    """A tool that an agent can run."""
 
     @property
     def tool(self) -> Tool:
-        """What the model is told."""
+        """The definition for the model."""
         ...
 
     async def run(self, arguments: JSONObject, context: CallContext) -> ToolOutput:
-        """Do it. Whatever is raised becomes an error result for the model, by its `ToolspeakError` text or its type."""
+        """Run the tool. An exception becomes an error result: its text if it is a `ToolspeakError`, else its type."""
         ...

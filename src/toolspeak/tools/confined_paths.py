@@ -1,8 +1,7 @@
-"""A folder that no path leads out of: every step is taken from an open folder, links are followed by hand.
+"""Path confinement: file access that cannot leave the work directory, even through symbolic links.
 
-A path that is checked first and opened afterwards may mean something else by then. Here the last opening is made
-relative to a folder that is already held open and was reached from the work directory, so that nobody can swap a link
-in between.
+Checking a path and opening it afterwards would be a race: a link could be swapped in between. Here every step is opened
+relative to a folder that is already open, and links are resolved step by step.
 """
 
 from __future__ import annotations
@@ -17,87 +16,86 @@ from typing import NamedTuple
 from ..core.text import printable
 from ..errors import ToolError, UsageError
 
-#: As many links as Linux follows.
-_MOST_LINKS = 40
-_MOST_STEPS = 512
-_LONGEST_PATH = 4096
-#: How a folder is opened on the way: for passing through, and never by a link.
-_FOLDER = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
-#: A pipe without a writer would make an ordinary opening wait for ever.
-_FILE = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
+#: The same limit as in Linux.
+_MAX_LINKS = 40
+_MAX_STEPS = 512
+_MAX_PATH_CHARS = 4096
+_FOLDER_FLAGS = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
+#: Non-blocking: opening a pipe without a writer would otherwise wait for ever.
+_FILE_FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
 
 
-class Place(NamedTuple):
-    """A name in a folder that is held open. An empty name is the folder itself."""
+class OpenedEntry(NamedTuple):
+    """An open folder and a name in it. An empty name is the folder itself."""
 
     folder: int
     name: str
 
 
-class Confined:
-    """The work directory.
+class ConfinedRoot:
+    """A work directory that no path can leave.
 
     Raises:
-        UsageError: this system cannot open files relative to folders.
+        UsageError: the system cannot open files relative to folders.
     """
 
     def __init__(self, root: str, protected: Iterable[str] = ()) -> None:
         if os.open not in os.supports_dir_fd or not hasattr(os, "O_NOFOLLOW"):
-            raise UsageError("file tools need a system that opens files relative to folders", hint="use Linux or macOS")
+            raise UsageError("file tools need a system with `openat`", hint="use Linux or macOS")
         self.root = root
-        #: Folders that are never written to, whatever they are called on the way.
+        #: Folders that are never written to, by device and inode: a folder may have several names.
         self._protected = frozenset(_identity(os.stat(path)) for path in protected)
 
     @contextmanager
-    def reached(self, path: str, *, create: bool = False) -> Generator[Place]:
-        """The place that a path means. With `create`, folders that are missing on the way are made, once all is known.
+    def resolve(self, path: str, *, create: bool = False) -> Generator[OpenedEntry]:
+        """Resolve a path. With `create`, missing folders are created after the whole path was checked.
 
         Raises:
-            ToolError: it leads outside, or there is no way.
+            ToolError: the path leads outside, or cannot be reached.
         """
         walk = _Walk(self.root, path, create, self._protected)
         try:
-            yield walk.through()
+            yield walk.resolve()
         except OSError as error:
-            raise ToolError(f"`{shown(path)}`: {reason(error)}") from None
+            raise ToolError(f"`{display_path(path)}`: {os_error_text(error)}") from None
         finally:
             walk.close()
 
     @contextmanager
-    def opened(self, path: str) -> Generator[tuple[int, os.stat_result]]:
-        """An ordinary file, open for reading.
+    def open_file(self, path: str) -> Generator[tuple[int, os.stat_result]]:
+        """Open a regular file for reading.
 
         Raises:
-            ToolError: there is none, or it is something else.
+            ToolError: the file does not exist, or is not a regular file.
         """
-        with self.reached(path) as place:
+        with self.resolve(path) as place:
             if not place.name:
-                raise ToolError(f"`{shown(path)}` is a folder, not a file")
-            descriptor = os.open(place.name, _FILE, dir_fd=place.folder)
+                raise ToolError(f"`{display_path(path)}` is a folder, not a file")
+            descriptor = os.open(place.name, _FILE_FLAGS, dir_fd=place.folder)
             try:
                 status = os.fstat(descriptor)
                 if stat.S_ISDIR(status.st_mode):
-                    raise ToolError(f"`{shown(path)}` is a folder, not a file")
+                    raise ToolError(f"`{display_path(path)}` is a folder, not a file")
                 if not stat.S_ISREG(status.st_mode):
-                    raise ToolError(f"`{shown(path)}` is no ordinary file")
+                    raise ToolError(f"`{display_path(path)}` is no ordinary file")
                 yield descriptor, status
             finally:
                 os.close(descriptor)
 
     def write(self, path: str, data: bytes) -> bool:
-        """Put a file in place, whole or not at all; whether it is new. An old one keeps its permissions.
+        """Write a file atomically, and keep the permissions of an existing one. Returns whether the file is new.
 
         Raises:
-            ToolError: it cannot be written.
+            ToolError: the file cannot be written.
         """
-        with self.reached(path, create=True) as (folder, name):
+        with self.resolve(path, create=True) as (folder, name):
             if not name:
-                raise ToolError(f"`{shown(path)}` is a folder, not a file")
+                raise ToolError(f"`{display_path(path)}` is a folder, not a file")
             old = None
             with suppress(FileNotFoundError):
                 old = os.stat(name, dir_fd=folder, follow_symlinks=False)
             if old is not None and not stat.S_ISREG(old.st_mode):
-                raise ToolError(f"`{shown(path)}` is no ordinary file")
+                raise ToolError(f"`{display_path(path)}` is no ordinary file")
             temporary = f".{token_hex(8)}.tmp"
             flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
             descriptor = os.open(temporary, flags, 0o666, dir_fd=folder)
@@ -117,10 +115,10 @@ class Confined:
 
 
 class _Walk:
-    """From the work directory to a place, one step at a time. All folders on the way are held open."""
+    """Resolves a path step by step from the work directory. All folders on the way stay open."""
 
     def __init__(self, root: str, path: str, create: bool, protected: frozenset[tuple[int, int]]) -> None:
-        if not path or "\0" in path or len(path) > _LONGEST_PATH:
+        if not path or "\0" in path or len(path) > _MAX_PATH_CHARS:
             raise ToolError("a path must be a text that is not empty, holds no NUL and is not too long")
         self._root = root
         self._path = path
@@ -128,43 +126,43 @@ class _Walk:
         self._protected = protected
         self._links = 0
         self._steps = 0
-        #: The way back, for `..`; the first is the work directory.
-        self._held: list[int] = []
-        #: Folders after these that are still to be made: nothing is, before the whole path has been judged.
+        #: The open folders, for `..`; the first is the work directory.
+        self._folders: list[int] = []
+        #: Folders to create below these. None is created before the whole path was checked.
         self._missing: list[str] = []
-        self._left: list[str] = self._from_root(path)
+        self._pending: list[str] = self._from_root(path)
 
-    def through(self) -> Place:
-        """Go all the way."""
-        self._held.append(os.open(self._root, _FOLDER))
-        while self._left:
+    def resolve(self) -> OpenedEntry:
+        """Resolve the whole path."""
+        self._folders.append(os.open(self._root, _FOLDER_FLAGS))
+        while self._pending:
             self._steps += 1
-            if self._steps > _MOST_STEPS:
-                raise ToolError(f"`{shown(self._path)}` has too many steps")
-            name = self._left.pop()
+            if self._steps > _MAX_STEPS:
+                raise ToolError(f"`{display_path(self._path)}` has too many steps")
+            name = self._pending.pop()
             if name in ("", "."):
                 continue
             if name == "..":
-                self._back()
+                self._go_up()
                 continue
             if self._follow(name):
                 continue
-            is_last = all(step in ("", ".") for step in self._left)
+            is_last = all(step in ("", ".") for step in self._pending)
             if is_last and not self._is_folder(name):
-                self._make()
-                return Place(self._held[-1], name)
+                self._create_missing()
+                return OpenedEntry(self._folders[-1], name)
             self._enter(name)
         if self._missing:
-            raise ToolError(f"`{shown(self._path)}` is a folder that does not exist")
-        return Place(self._held[-1], "")
+            raise ToolError(f"`{display_path(self._path)}` is a folder that does not exist")
+        return OpenedEntry(self._folders[-1], "")
 
     def close(self) -> None:
-        """Let go of all folders."""
-        for descriptor in self._held:
+        """Close all folders."""
+        for descriptor in self._folders:
             os.close(descriptor)
 
     def _from_root(self, path: str) -> list[str]:
-        """The steps of a path, last one first. A path from the root of the system must begin with our own."""
+        """Return the steps of a path, last one first. An absolute path must begin with the work directory."""
         if path.startswith("/"):
             inner = path.removeprefix(self._root)
             if inner == path or (inner and not inner.startswith("/")):
@@ -172,39 +170,39 @@ class _Walk:
             path = inner
         return path.split("/")[::-1]
 
-    def _back(self) -> None:
+    def _go_up(self) -> None:
         if self._missing:
             self._missing.pop()
             return
-        if len(self._held) < 2:
+        if len(self._folders) < 2:
             raise self._outside()
-        os.close(self._held.pop())
+        os.close(self._folders.pop())
 
     def _follow(self, name: str) -> bool:
-        """Whether this was a link; its target then stands before what is left."""
+        """If the name is a link, put the steps of its target first and return True."""
         if self._missing:
             return False
         try:
-            target = os.readlink(name, dir_fd=self._held[-1])
+            target = os.readlink(name, dir_fd=self._folders[-1])
         except (FileNotFoundError, OSError):
-            return False  # not there, or no link: whoever opens it finds out
+            return False  # missing, or not a link: opening it reports any error
         self._links += 1
-        if self._links > _MOST_LINKS:
-            raise ToolError(f"`{shown(self._path)}` leads through too many links")
+        if self._links > _MAX_LINKS:
+            raise ToolError(f"`{display_path(self._path)}` leads through too many links")
         if target.startswith("/"):
             steps = self._from_root(target)
-            while len(self._held) > 1:
-                os.close(self._held.pop())
+            while len(self._folders) > 1:
+                os.close(self._folders.pop())
         else:
             steps = target.split("/")[::-1]
-        self._left += steps
+        self._pending += steps
         return True
 
     def _is_folder(self, name: str) -> bool:
         if self._missing:
             return False
         try:
-            return stat.S_ISDIR(os.stat(name, dir_fd=self._held[-1], follow_symlinks=False).st_mode)
+            return stat.S_ISDIR(os.stat(name, dir_fd=self._folders[-1], follow_symlinks=False).st_mode)
         except FileNotFoundError:
             return False
 
@@ -213,38 +211,38 @@ class _Walk:
             self._missing.append(name)
             return
         try:
-            self._hold(name)
+            self._open_folder(name)
         except FileNotFoundError:
             if not self._create:
                 raise
             self._missing.append(name)
 
-    def _make(self) -> None:
-        """Make the folders that are missing. Another call may just have made one: then it is entered, unless a link."""
+    def _create_missing(self) -> None:
+        """Create the missing folders. A folder that another call has just created is entered, unless it is a link."""
         for name in self._missing:
             with suppress(FileExistsError):
-                os.mkdir(name, 0o777, dir_fd=self._held[-1])
-            self._hold(name)
+                os.mkdir(name, 0o777, dir_fd=self._folders[-1])
+            self._open_folder(name)
 
-    def _hold(self, name: str) -> None:
-        self._held.append(os.open(name, _FOLDER, dir_fd=self._held[-1]))
-        if self._create and self._protected and _identity(os.fstat(self._held[-1])) in self._protected:
-            raise ToolError(f"`{shown(self._path)}` belongs to the program that runs you and is not written to")
+    def _open_folder(self, name: str) -> None:
+        self._folders.append(os.open(name, _FOLDER_FLAGS, dir_fd=self._folders[-1]))
+        if self._create and self._protected and _identity(os.fstat(self._folders[-1])) in self._protected:
+            raise ToolError(f"`{display_path(self._path)}` belongs to the program that runs you and is not written to")
 
     def _outside(self) -> ToolError:
-        return ToolError(f"`{shown(self._path)}` leads out of the work directory", hint="use a path inside it")
+        return ToolError(f"`{display_path(self._path)}` leads out of the work directory", hint="use a path inside it")
 
 
 def _identity(status: os.stat_result) -> tuple[int, int]:
     return status.st_dev, status.st_ino
 
 
-def reason(error: OSError) -> str:
-    """What went wrong, in the system's words and without paths."""
+def os_error_text(error: OSError) -> str:
+    """Return the system's error message, without paths."""
     return (error.strerror or type(error).__name__).lower()
 
 
-def shown(name: str) -> str:
-    """A path on one line, whatever it holds."""
+def display_path(name: str) -> str:
+    """Make a path printable on one line."""
     flat = printable(name)
     return flat if len(flat) <= 300 else f"{flat[:299]}…"

@@ -1,4 +1,4 @@
-"""`final_output`: the tool by which a model says that it is done, and what its answer is."""
+"""The `final_output` tool: the model calls it with its answer when the task is done."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ _PARAMETERS: JSONValue = {
 
 
 class FinalOutput:
-    """Ends the work; its summary becomes the answer."""
+    """Ends the agent's run; its summary becomes the answer."""
 
     tool = Tool("final_output", "Call this once the task is done, with the answer for the user.", _PARAMETERS)
 
     async def run(self, arguments: JSONObject, context: CallContext) -> ToolOutput:
-        """Hand the summary over.
+        """Return the summary as the final output.
 
         Raises:
-            ToolError: there is none.
+            ToolError: `summary` is not a string.
         """
         summary = arguments.get("summary")
         if not isinstance(summary, str):

@@ -1,7 +1,7 @@
-"""A plain Python function as a tool: `@tool`.
+"""The `@tool` decorator: a plain Python function as a tool.
 
-Its name, annotations and docstring become what the model is told; the arguments that the model gives become what the
-annotations name; what the function returns becomes text.
+Name, annotations and docstring become the definition for the model. The model's arguments are converted to the
+annotated types, and the return value to text.
 """
 
 from __future__ import annotations
@@ -17,15 +17,14 @@ import msgspec
 
 from ..core.types import JSONObject, JSONValue, Media, Tool
 from ..errors import ToolError, ToolTimeout, UsageError
-from .annotations import converted, described, plain, schemas_of
 from .base import CallContext, ToolOutput
-from .docstrings import documentation
+from .signatures import annotation_text, convert_argument, parse_docstring, to_json, type_schemas
 from .threads import in_thread, threadsafe
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
-#: What the model reads where a function returns nothing.
+#: The result for the model when a function returns None.
 DONE = "done"
 
 _Kind = inspect.Parameter
@@ -49,23 +48,23 @@ def tool(
     side_effects: bool = False,
     timeout: float | None = None,
 ) -> Any:
-    """Make a function a tool; it can still be called as before.
+    """Turn a function into a tool; it can still be called as before.
 
-    `side_effects` says that it changes the world: arguments that had to be guessed are then never used, and approval
-    is asked for where there is some. `timeout` is in seconds.
+    `side_effects`: the function changes something. Guessed arguments are then never used, and approval is needed where
+    an `Approval` is in place. `timeout` is in seconds.
 
     Raises:
         UsageError: the function cannot be described to a model.
     """
 
-    def made(function: Callable[..., Any]) -> FunctionTool[..., Any]:
+    def decorate(function: Callable[..., Any]) -> FunctionTool[..., Any]:
         return FunctionTool(function, name=name, description=description, side_effects=side_effects, timeout=timeout)
 
-    return made if function is None else made(function)
+    return decorate if function is None else decorate(function)
 
 
 class FunctionTool(Generic[P, R]):
-    """A function that an agent can run, and that anybody can call."""
+    """A function that an agent can run and that can still be called directly."""
 
     def __init__(
         self,
@@ -76,19 +75,19 @@ class FunctionTool(Generic[P, R]):
         side_effects: bool = False,
         timeout: float | None = None,
     ) -> None:
-        where = _checked(function, name)
+        where = _check_function(function, name)
         functools.update_wrapper(self, function)
         if timeout is not None and not timeout > 0:
-            raise UsageError(f"the timeout of {where} must be above 0 seconds")
+            raise UsageError(f"the timeout of {where} must be greater than 0 seconds")
         self._function = function
         self._timeout = timeout
         self._parameters = _parameters(function, where)
-        told = documentation(function.__doc__)
+        docstring = parse_docstring(function.__doc__)
         self._context = tuple(each.name for each in self._parameters if each.kind is CallContext)
         self.tool = Tool(
             name or function.__name__,
-            description or told.description,
-            _schema([each for each in self._parameters if each.kind is not CallContext], told.parameters, where),
+            description or docstring.description,
+            _schema([each for each in self._parameters if each.kind is not CallContext], docstring.parameters, where),
             side_effects,
         )
 
@@ -99,40 +98,40 @@ class FunctionTool(Generic[P, R]):
         return f"<tool `{self.tool.name}`>"
 
     async def run(self, arguments: JSONObject, context: CallContext) -> ToolOutput:
-        """Call the function with what the model gave.
+        """Call the function with the model's arguments.
 
         Raises:
             ToolError: the arguments do not fit.
-            ToolTimeout: it took too long.
+            ToolTimeout: the function took too long.
         """
-        args, kwargs = self._bound(arguments, context)
+        args, kwargs = self._bind(arguments, context)
         stop = threading.Event()
         limit = asyncio.timeout(self._timeout)
         try:
             async with limit:
-                return output_of(await self._called(functools.partial(self._function, *args, **kwargs), context, stop))
+                return output_of(await self._invoke(functools.partial(self._function, *args, **kwargs), context, stop))
         except TimeoutError:
             if limit.expired():
                 raise ToolTimeout(f"`{self.tool.name}` took longer than {self._timeout:g} seconds") from None
-            raise  # the function's own
+            raise  # raised by the function itself
         finally:
             stop.set()
 
-    async def _called(self, call: Callable[[], Any], context: CallContext, stop: threading.Event) -> Any:
+    async def _invoke(self, call: Callable[[], Any], context: CallContext, stop: threading.Event) -> Any:
         function = inspect.unwrap(self._function)
         if inspect.isasyncgenfunction(function):
-            return await _streamed(call(), context.emit)
+            return await _collect_async(call(), context.emit)
         if inspect.iscoroutinefunction(function):
             return await cast("Coroutine[Any, Any, Any]", call())
         if inspect.isgeneratorfunction(function):
             emit = threadsafe(context.emit)
-            return await in_thread(lambda: _drained(call(), emit, stop))
+            return await in_thread(lambda: _collect(call(), emit, stop))
         result = await in_thread(call)
-        # A function that is not declared with `async` may still return something to wait for.
+        # A function without `async` may still return an awaitable.
         return await result if inspect.isawaitable(result) else result
 
-    def _bound(self, arguments: JSONObject, context: CallContext) -> tuple[list[Any], dict[str, Any]]:
-        """The arguments in Python's terms."""
+    def _bind(self, arguments: JSONObject, context: CallContext) -> tuple[list[Any], dict[str, Any]]:
+        """Convert JSON arguments to positional and keyword arguments."""
         unknown = arguments.keys() - {each.name for each in self._parameters} | {*self._context} & arguments.keys()
         if unknown:
             raise ToolError(f"`{self.tool.name}` has no parameter {', '.join(f'`{name}`' for name in sorted(unknown))}")
@@ -142,7 +141,7 @@ class FunctionTool(Generic[P, R]):
             if each.kind is CallContext:
                 value: Any = context
             elif each.name in arguments:
-                value = self._converted(each, arguments[each.name])
+                value = self._convert(each, arguments[each.name])
             elif each.required:
                 raise ToolError(f"`{self.tool.name}` needs the parameter `{each.name}`")
             elif each.positional:
@@ -155,16 +154,14 @@ class FunctionTool(Generic[P, R]):
                 kwargs[each.name] = value
         return args, kwargs
 
-    def _converted(self, parameter: _Parameter, value: JSONValue) -> Any:
+    def _convert(self, parameter: _Parameter, value: JSONValue) -> Any:
         try:
-            return converted(value, parameter.kind)
+            return convert_argument(value, parameter.kind)
         except msgspec.ValidationError as error:
             raise ToolError(f"`{parameter.name}` does not fit: {error}") from None
 
 
 class _Parameter(msgspec.Struct, frozen=True):
-    """One parameter as the function declares it."""
-
     name: str
     kind: Any
     required: bool
@@ -172,8 +169,8 @@ class _Parameter(msgspec.Struct, frozen=True):
     positional: bool
 
 
-def _checked(function: Any, name: str) -> str:
-    """How the function is called in errors; refuses what cannot be described."""
+def _check_function(function: Any, name: str) -> str:
+    """Check that a function can become a tool, and return its name for error messages."""
     if isinstance(function, functools.partial):
         raise UsageError("a `partial` has no name and no docstring of its own", hint="write a function around it")
     if isinstance(function, FunctionTool):
@@ -181,13 +178,13 @@ def _checked(function: Any, name: str) -> str:
     if isinstance(function, staticmethod | classmethod):
         raise UsageError("a static or class method cannot be decorated", hint="pass `Class.method` to `tool` instead")
     if isinstance(function, type) or not callable(function):
-        raise UsageError(f"a tool is made from a function, not from `{type(function).__name__}`")
+        raise UsageError(f"`tool` needs a function, not `{type(function).__name__}`")
     if not hasattr(function, "__name__") or not (inspect.isroutine(function)):
         raise UsageError(
             f"an instance of `{type(function).__name__}` has no signature of its own", hint="pass its method"
         )
     if function.__name__ == "<lambda>" and not name:
-        raise UsageError("a lambda has no name to call it by", hint="pass `name`, or write a function")
+        raise UsageError("a lambda has no name", hint="pass `name`, or write a function")
     return f"`{name or function.__name__}`"
 
 
@@ -195,13 +192,13 @@ def _parameters(function: Callable[..., Any], where: str) -> list[_Parameter]:
     try:
         signature = inspect.signature(function)
     except (TypeError, ValueError) as error:
-        raise UsageError(f"{where} has no signature that can be read: {error}") from None
+        raise UsageError(f"cannot read the signature of {where}: {error}") from None
     try:
         hints = get_type_hints(function, include_extras=True)
     except (NameError, TypeError, AttributeError) as error:
-        hint = "types must be importable where the function stands, not only while types are checked"
-        raise UsageError(f"the annotations of {where} cannot be read: {error}", hint=hint) from None
-    found: list[_Parameter] = []
+        hint = "import the types at run time, not only under `TYPE_CHECKING`"
+        raise UsageError(f"cannot read the annotations of {where}: {error}", hint=hint) from None
+    parameters: list[_Parameter] = []
     for at, each in enumerate(signature.parameters.values()):
         if each.kind in _STARRED:
             stars = "*" if each.kind is _Kind.VAR_POSITIONAL else "**"
@@ -211,19 +208,19 @@ def _parameters(function: Callable[..., Any], where: str) -> list[_Parameter]:
             raise UsageError(f"{where} is a method without its object", hint=hint)
         required = each.default is _Kind.empty
         kind = hints.get(each.name, Any)
-        found.append(_Parameter(each.name, kind, required, each.default, each.kind is _Kind.POSITIONAL_ONLY))
-    return found
+        parameters.append(_Parameter(each.name, kind, required, each.default, each.kind is _Kind.POSITIONAL_ONLY))
+    return parameters
 
 
 def _schema(parameters: list[_Parameter], texts: dict[str, str], where: str) -> JSONObject:
-    """The JSON schema of the arguments."""
-    schemas, definitions = schemas_of({each.name: each.kind for each in parameters}, where)
+    """Build the JSON schema of the arguments."""
+    schemas, definitions = type_schemas({each.name: each.kind for each in parameters}, where)
     properties: JSONObject = {}
     for each in parameters:
         schema = dict(schemas[each.name])
-        text = described(each.kind) or texts.get(each.name, "")
+        text = annotation_text(each.kind) or texts.get(each.name, "")
         if text:
-            # A reference stands alone in older drafts.
+            # Older drafts of JSON schema ignore the siblings of `$ref`.
             schema = {"allOf": [schema], "description": text} if "$ref" in schema else {**schema, "description": text}
         if not each.required and each.default is not None:
             schema |= _default(each, where)
@@ -236,12 +233,12 @@ def _schema(parameters: list[_Parameter], texts: dict[str, str], where: str) -> 
 
 def _default(parameter: _Parameter, where: str) -> JSONObject:
     try:
-        return {"default": plain(parameter.default)}
+        return {"default": to_json(parameter.default)}
     except (TypeError, ValueError, RecursionError):
         raise UsageError(f"the default of `{parameter.name}` in {where} is not JSON") from None
 
 
-async def _streamed(pieces: AsyncIterator[Any], emit: Callable[[str], None]) -> str:
+async def _collect_async(pieces: AsyncIterator[Any], emit: Callable[[str], None]) -> str:
     texts: list[str] = []
     try:
         async for piece in pieces:
@@ -254,8 +251,8 @@ async def _streamed(pieces: AsyncIterator[Any], emit: Callable[[str], None]) -> 
     return "".join(texts)
 
 
-def _drained(pieces: Iterator[Any], emit: Callable[[str], None], stop: threading.Event) -> str:
-    """All that a generator yields, unless somebody stops waiting for it."""
+def _collect(pieces: Iterator[Any], emit: Callable[[str], None], stop: threading.Event) -> str:
+    """Collect what a generator yields, until `stop` is set."""
     texts: list[str] = []
     for piece in pieces:
         if stop.is_set():
@@ -269,7 +266,7 @@ def _drained(pieces: Iterator[Any], emit: Callable[[str], None], stop: threading
 
 
 def output_of(value: object) -> ToolOutput:
-    """What a function returned, as the model reads it."""
+    """Convert a function's return value to a tool result."""
     match value:
         case ToolOutput():
             return value
@@ -283,6 +280,6 @@ def output_of(value: object) -> ToolOutput:
             return ToolOutput("", parts=(value,))
         case _:
             try:
-                return ToolOutput(msgspec.json.encode(plain(value)).decode())
+                return ToolOutput(msgspec.json.encode(to_json(value)).decode())
             except (TypeError, ValueError, RecursionError) as error:
                 raise ToolError(f"the tool returned something that is no JSON: {error}") from None

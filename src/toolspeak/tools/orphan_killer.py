@@ -1,11 +1,11 @@
-"""Ends what a command has become when whoever runs it is killed, at whatever moment.
+"""Orphan cleanup: kills the processes of a command when this program is killed, at any moment.
 
-A killed program does nothing any more, so a process of its own stands by: it reads from a pipe that only the program
-holds open, and ends what it was told to when the pipe ends. A command begins to work only once its guard knows it;
-until then it waits for a word on its standard input, and goes away when none can come any more.
+A killed program cannot clean up, so a helper process does: it reads from a pipe that only this program keeps open, and
+kills the registered processes at end of file. A command starts to work only after it is registered: it waits for a line
+on its standard input, and exits if the pipe closes first.
 
-Bubblewrap's `--die-with-parent` alone is not enough: its processes say that they want to die with their parent some
-time after they were started, and never hear of a parent that was gone by then.
+Bubblewrap's `--die-with-parent` alone is not enough: its processes request it only some time after their start, and
+miss a parent that has died by then.
 """
 
 from __future__ import annotations
@@ -16,36 +16,36 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import IO
 
-#: What a command waits for.
-WORD = b"\n"
-#: For a shell: wait for a word, and leave when there is none.
-WAITING = "read -r _ || exit 0; "
-#: Reads byte by byte, so a second word stays for whom it is meant for.
-_THEN = WAITING + 'exec "$@"'
-#: A line is whole or does not count. What is to end is ended at once: nobody is there to wait.
-_STANDING_BY = (
+#: The line that a command waits for.
+RELEASE = b"\n"
+#: Shell code: wait for the line, or exit at end of file.
+WAIT_FOR_RELEASE = "read -r _ || exit 0; "
+#: `read` takes one byte at a time, so a second line stays in the pipe for the next reader.
+_WAIT_THEN_EXEC = WAIT_FOR_RELEASE + 'exec "$@"'
+#: An incomplete last line is ignored. KILL at once: there is no one left to wait for a graceful end.
+_KILLER_SCRIPT = (
     "trap '' HUP INT TERM; all=; while read -r one; do all=\"$all $one\"; done; "
     '[ -z "$all" ] || kill -s KILL -- $all 2>/dev/null'
 )
 
 
-def waiting(command: Sequence[str]) -> list[str]:
-    """The command, which begins after a word."""
-    return ["/bin/sh", "-c", _THEN, "sh", *command]
+def delayed_command(command: Sequence[str]) -> list[str]:
+    """Return a command that starts only after `release`."""
+    return ["/bin/sh", "-c", _WAIT_THEN_EXEC, "sh", *command]
 
 
-def go_ahead(told: IO[bytes]) -> None:
-    """Say it. Who has ended meanwhile does not hear it."""
+def release(stdin: IO[bytes]) -> None:
+    """Let a delayed command start. No effect if it has exited."""
     with suppress(OSError, ValueError):
-        os.write(told.fileno(), WORD)
+        os.write(stdin.fileno(), RELEASE)
 
 
-class Guard:
-    """Stands by until `dismiss`. Raises OSError if it cannot be started."""
+class OrphanKiller:
+    """The helper process, until `dismiss`. Raises OSError if it cannot be started."""
 
     def __init__(self) -> None:
         self._process = subprocess.Popen(
-            ["/bin/sh", "-c", _STANDING_BY],
+            ["/bin/sh", "-c", _KILLER_SCRIPT],
             cwd="/",
             env={},
             stdin=subprocess.PIPE,
@@ -56,15 +56,15 @@ class Guard:
         )
 
     def watch(self, target: int) -> None:
-        """A process that is to end with us; a whole group of them, if it is negative."""
+        """Register a process id to kill; a negative one is a process group."""
         assert self._process.stdin is not None
         with suppress(OSError):
             os.write(self._process.stdin.fileno(), b"%d\n" % target)
 
     def dismiss(self) -> None:
-        """Nothing is left to be ended."""
+        """End the helper: there is nothing left to kill."""
         assert self._process.stdin is not None
-        # First: at the end of the pipe it would end whoever has these numbers by then.
+        # Before closing the pipe: at end of file it would kill whichever processes have these ids by then.
         self._process.kill()
         self._process.wait()
         self._process.stdin.close()

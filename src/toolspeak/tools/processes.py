@@ -1,7 +1,6 @@
-"""Runs one command to its end, with everything it starts, and reads no more of its output than fits.
+"""Running one command to its end: resource limits, bounded output, deadline, and termination of all its processes.
 
-Everything happens in the calling thread: reading, counting processes and memory, the deadline, the end. Nothing
-depends on the event loop being quick. Nothing here knows of sandboxes.
+Everything happens in the calling thread and is independent of the event loop.
 """
 
 from __future__ import annotations
@@ -21,82 +20,81 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
-from .orphan_killer import WAITING, Guard, go_ahead, waiting
+from .orphan_killer import WAIT_FOR_RELEASE, OrphanKiller, delayed_command, release
 
-#: Why a command was ended before it was done.
-Ended: TypeAlias = Literal["", "timeout", "cancelled", "processes", "memory", "output"]
+#: Why a command was terminated early; empty: it was not.
+EndReason: TypeAlias = Literal["", "timeout", "cancelled", "processes", "memory", "output"]
 
-#: Seconds between two looks at what a command uses. A fork bomb makes some hundred processes in this time.
-_LOOK = 0.05
-#: Seconds between asking a command to end and ending it.
+#: Seconds between two checks of resource usage. A fork bomb creates hundreds of processes in this time.
+_POLL_INTERVAL = 0.05
+#: Seconds between SIGTERM and SIGKILL.
 _GRACE = 0.5
-#: Seconds in which killed processes must be gone; only the kernel can make them stay.
-_GONE = 10.0
-_PIECE = 64 * 1024
+#: Seconds to wait for killed processes; only the kernel can delay them.
+_KILL_TIMEOUT = 10.0
+_READ_BYTES = 64 * 1024
 
 
-class Limits(msgspec.Struct, frozen=True):
-    """What one command may use."""
+class ProcessLimits(msgspec.Struct, frozen=True):
+    """Resource limits of one command."""
 
-    #: Seconds by the clock.
+    #: Seconds of wall-clock time.
     seconds: float = 120.0
-    #: Seconds of one processor, for each process.
+    #: Seconds of processor time per process.
     cpu_seconds: int = 120
-    #: Bytes of memory, for each process and for all together.
+    #: Bytes of memory, per process and in total.
     memory: int = 4 * 1024 * 1024 * 1024
     processes: int = 256
     open_files: int = 1024
-    #: Bytes of one file.
+    #: Maximum bytes per file.
     file_size: int = 1024 * 1024 * 1024
-    #: Bytes of output that are kept: a quarter of a million characters is more than a model reads.
+    #: Bytes of output that are kept.
     output: int = 256 * 1024
-    #: Bytes of output after which a command is ended: nobody needs more, and reading it takes time.
+    #: Bytes of output after which a command is terminated.
     flood: int = 64 * 1024 * 1024
 
 
-class Outcome(msgspec.Struct, frozen=True):
-    """How a command ended."""
+class ProcessResult(msgspec.Struct, frozen=True):
+    """The output of a command, and how it ended."""
 
-    #: Standard output and errors, in the order in which they came.
+    #: Standard output and standard error, interleaved.
     output: str
-    #: As a shell tells it; negative: ended by this signal.
+    #: The exit code; negative: terminated by this signal.
     code: int
-    ended: Ended = ""
+    ended: EndReason = ""
     #: Bytes in the middle of the output that were not kept.
     lost: int = 0
 
 
-class Stop:
-    """Somebody else's wish that a command end. A pipe, since whoever reads output can wait for it."""
+class StopSignal:
+    """A request from another thread to stop a command. A pipe, so a selector can wait for it."""
 
     def __init__(self) -> None:
         self.reader, self._writer = os.pipe()
 
     def set(self) -> None:
-        """End the command."""
+        """Stop the command."""
         with suppress(OSError):
             os.write(self._writer, b"x")
 
     def close(self) -> None:
-        """Once nobody can set it any more."""
+        """Close the pipe; `set` must not be called afterwards."""
         os.close(self.reader)
         os.close(self._writer)
 
 
-#: Every shell understands the first four; for the last, some say `-u` and some say `-p`. What is lower already stays.
-#: A command is less urgent than we are: whoever watches a fork bomb must get a turn.
-_PROLOGUE = WAITING + (
+#: Every shell has the first options; the process limit is `-u` in some and `-p` in others. Lower limits are kept.
+#: `nice`, so that the watching thread gets its turn even beside a fork bomb.
+_PROLOGUE = WAIT_FOR_RELEASE + (
     '{ ulimit -c 0; ulimit -t "$1"; ulimit -d "$2"; ulimit -f "$3"; ulimit -n "$4"; '
     'ulimit -u "$5" || ulimit -p "$5"; } >/dev/null 2>&1; shift 5; '
     'command -v nice >/dev/null && exec nice -n 5 "$@" </dev/null; exec "$@" </dev/null'
 )
 
 
-def limited(command: Sequence[str], limits: Limits, *, alone: bool) -> list[str]:
-    """The command under the limits that the system enforces; a shell in the new process sets them.
+def limit_command(command: Sequence[str], limits: ProcessLimits, *, alone: bool) -> list[str]:
+    """Wrap a command in a shell that sets the limits the system enforces, and starts it when `run_process` releases it.
 
-    It begins when `run_process` says so, and does not where that can say nothing any more.
-    `alone` says that its processes are counted apart from all others of the same user.
+    `alone`: the kernel counts the command's processes separately from the user's other processes.
     """
     numbers = (limits.cpu_seconds, limits.memory // 1024, limits.file_size // 512, limits.open_files)
     processes = str(limits.processes) if alone else "unlimited"
@@ -108,202 +106,202 @@ def run_process(
     *,
     folder: str,
     env: Mapping[str, str],
-    limits: Limits,
-    stop: Stop,
+    limits: ProcessLimits,
+    stop: StopSignal,
     emit: Callable[[str], None],
-    keep: Sequence[int] = (),
-    first: int = -1,
-) -> Outcome:
-    """Run a command of `limited`; when this returns, it and all of its process group are gone. So they are soon after
-    this program was killed, whenever that was. Raises OSError if it cannot start.
+    pass_fds: Sequence[int] = (),
+    info_fd: int = -1,
+) -> ProcessResult:
+    """Run a command made by `limit_command`. Raises OSError if it cannot start.
 
-    `first` is an open file that tells the number of the first process of a sandbox, as `{"child-pid": NUMBER}`; then
-    all of the sandbox is gone as well.
+    On return, the command and its whole process group have ended. They also end if this program is killed.
+    `info_fd` is a file descriptor that reports the first process of a sandbox as `{"child-pid": NUMBER}`; on
+    return, the whole sandbox has ended as well.
     """
-    guard = Guard()
+    orphan_killer = OrphanKiller()
     try:
         process = subprocess.Popen(
-            waiting(command),
+            delayed_command(command),
             cwd=folder,
             env=dict(env),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
-            pass_fds=tuple(keep),
+            pass_fds=tuple(pass_fds),
             start_new_session=True,
             bufsize=0,
         )
         assert process.stdin is not None
         assert process.stdout is not None
         with process.stdin, process.stdout:
-            return _Watch(process, limits, stop, emit, first, guard).through()
+            return _ProcessRun(process, limits, stop, emit, info_fd, orphan_killer).run()
     finally:
-        guard.dismiss()
+        orphan_killer.dismiss()
 
 
-class _Watch:
-    """One command from its start to its end."""
+class _ProcessRun:
+    """One command, from start to end."""
 
     def __init__(
         self,
         process: subprocess.Popen[bytes],
-        limits: Limits,
-        stop: Stop,
+        limits: ProcessLimits,
+        stop: StopSignal,
         emit: Callable[[str], None],
-        first: int,
-        guard: Guard,
+        info_fd: int,
+        orphan_killer: OrphanKiller,
     ) -> None:
         assert process.stdout is not None
         assert process.stdin is not None
-        self._word = process.stdin
-        self._guard = guard
+        self._stdin = process.stdin
+        self._orphan_killer = orphan_killer
         self._process = process
         self._pipe = process.stdout.fileno()
         self._limits = limits
         self._stop = stop
-        self._first = first
-        self._told = b""
-        #: An open file that is ready once the last process of a sandbox is gone.
-        self._last = -1
-        self._kept = _Kept(limits.output, emit)
+        self._info_fd = info_fd
+        self._info = b""
+        #: A file descriptor that is ready once the last process of a sandbox has ended.
+        self._pidfd = -1
+        self._output = _OutputBuffer(limits.output, emit)
         self._deadline = time.monotonic() + limits.seconds
         self._next_look = 0.0
-        self._ended: Ended = ""
+        self._ended: EndReason = ""
 
-    def through(self) -> Outcome:
-        """Read until the end, or make one."""
+    def run(self) -> ProcessResult:
+        """Read output until the command ends or exceeds a limit."""
         os.set_blocking(self._pipe, False)
         with selectors.DefaultSelector() as selector:
             selector.register(self._pipe, selectors.EVENT_READ)
             selector.register(self._stop.reader, selectors.EVENT_READ)
-            if self._first >= 0:
-                os.set_blocking(self._first, False)
-                selector.register(self._first, selectors.EVENT_READ)
+            if self._info_fd >= 0:
+                os.set_blocking(self._info_fd, False)
+                selector.register(self._info_fd, selectors.EVENT_READ)
             try:
                 self._begin()
-                while self._goes_on(selector):
+                while self._poll(selector):
                     self._ended = self._reason()
                     if self._ended:
                         break
             finally:
                 self._end(selector)
-        text, lost = self._kept.text()
-        # Only the kernel can keep a killed process; it is then nobody's to wait for.
+        text, lost = self._output.text()
+        # None: a killed process has not ended yet, because the kernel delays it.
         code = self._process.returncode
-        return Outcome(text, -signal.SIGKILL if code is None else code, self._ended, lost)
+        return ProcessResult(text, -signal.SIGKILL if code is None else code, self._ended, lost)
 
     def _begin(self) -> None:
-        """Let what was started go on, now that its guard knows it. A sandbox holds until its first process is known."""
-        self._guard.watch(-self._process.pid)
-        go_ahead(self._word)
-        if self._first < 0:
-            go_ahead(self._word)
+        """Register the command for cleanup, then release it. In a sandbox, it is held until the first pid is known."""
+        self._orphan_killer.watch(-self._process.pid)
+        release(self._stdin)
+        if self._info_fd < 0:
+            release(self._stdin)
 
-    def _goes_on(self, selector: selectors.BaseSelector) -> bool:
-        """Wait a little and read; whether there may be more. A command that is done is, whoever holds its output."""
-        for key, _ in selector.select(_LOOK):
+    def _poll(self, selector: selectors.BaseSelector) -> bool:
+        """Wait briefly and read. Returns whether the command is still running, regardless of open output pipes."""
+        for key, _ in selector.select(_POLL_INTERVAL):
             if key.fd == self._pipe and not self._read():
                 selector.unregister(self._pipe)
-            elif key.fd == self._first:
-                if self._learned():
-                    selector.unregister(self._first)
+            elif key.fd == self._info_fd:
+                if self._read_first_pid():
+                    selector.unregister(self._info_fd)
             elif key.fd == self._stop.reader:
                 self._ended = "cancelled"
                 return False
         return self._process.poll() is None
 
-    def _learned(self) -> bool:
-        """Whether it is known now which process is the first of the sandbox."""
+    def _read_first_pid(self) -> bool:
+        """Read the pid of the sandbox's first process. Returns whether it is complete."""
         with suppress(OSError):
-            self._told += os.read(self._first, _PIECE)
-        number = _FIRST.search(self._told)
+            self._info += os.read(self._info_fd, _READ_BYTES)
+        number = _CHILD_PID.search(self._info)
         if number is not None:
-            self._last = _watched(int(number[1]))
-            self._guard.watch(int(number[1]))
-            go_ahead(self._word)
+            self._pidfd = _pidfd_of(int(number[1]))
+            self._orphan_killer.watch(int(number[1]))
+            release(self._stdin)
         return number is not None
 
     def _read(self) -> bool:
-        """Take one piece; whether there may be more."""
+        """Read one chunk of output. Returns whether there may be more."""
         try:
-            data = os.read(self._pipe, _PIECE)
+            data = os.read(self._pipe, _READ_BYTES)
         except BlockingIOError:
             return True
         except OSError:
             return False
-        self._kept.take(data)
+        self._output.take(data)
         return bool(data)
 
-    def _reason(self) -> Ended:
+    def _reason(self) -> EndReason:
         if time.monotonic() > self._deadline:
             return "timeout"
-        if self._kept.total > self._limits.flood:
+        if self._output.total > self._limits.flood:
             return "output"
         now = time.monotonic()
         if now < self._next_look:
             return ""
-        count, memory = _used(self._process.pid, self._limits.processes)
-        if self._first < 0:
+        count, memory = _usage(self._process.pid, self._limits.processes)
+        if self._info_fd < 0:
             count = max(count, _in_session(self._process.pid))
-        # Looking takes its time where there are many processes, and must not take all of it.
-        self._next_look = time.monotonic() + max(_LOOK, 10 * (time.monotonic() - now))
+        # The check is slow with many processes; limit its share of the time.
+        self._next_look = time.monotonic() + max(_POLL_INTERVAL, 10 * (time.monotonic() - now))
         if count > self._limits.processes:
             return "processes"
         return "memory" if memory > self._limits.memory else ""
 
     def _end(self, selector: selectors.BaseSelector) -> None:
-        """Make sure that nothing is left, and take what is still in the pipe."""
-        if self._first >= 0 and self._last < 0:
-            self._learned()  # a command may end before we have looked
+        """Terminate everything that is still running, and read the rest of the output."""
+        if self._info_fd >= 0 and self._pidfd < 0:
+            self._read_first_pid()  # the command may have ended before it was read
         if self._process.poll() is None:
-            # What has grown too large gets no time to grow on.
+            # A command over its resource limits gets no grace period.
             polite = self._ended in ("timeout", "cancelled")
             self._signal(signal.SIGTERM if polite else signal.SIGKILL)
             grace = time.monotonic() + _GRACE
             while self._process.poll() is None and time.monotonic() < grace:
-                selector.select(_LOOK / 5)
+                selector.select(_POLL_INTERVAL / 5)
                 self._drain()
         self._signal(signal.SIGKILL)
         with suppress(subprocess.TimeoutExpired):
-            self._process.wait(_GONE)
-        if self._last >= 0:
-            # The one that we started may end a moment before those that it had to look after.
+            self._process.wait(_KILL_TIMEOUT)
+        if self._pidfd >= 0:
+            # The process started here may end a moment before the rest of the sandbox.
             with selectors.DefaultSelector() as last:
-                last.register(self._last, selectors.EVENT_READ)
-                last.select(_GONE)
-            os.close(self._last)
+                last.register(self._pidfd, selectors.EVENT_READ)
+                last.select(_KILL_TIMEOUT)
+            os.close(self._pidfd)
         self._drain()
 
     def _drain(self) -> None:
-        """What can be read at once, and no more than a flood."""
+        """Read what is available, up to a fixed number of chunks."""
         for _ in range(64):
             try:
-                data = os.read(self._pipe, _PIECE)
+                data = os.read(self._pipe, _READ_BYTES)
             except OSError:
                 return
             if not data:
                 return
-            self._kept.take(data)
+            self._output.take(data)
 
     def _signal(self, number: signal.Signals) -> None:
-        """To the whole group: its number is the command's, as long as one of it lives or the command is not reaped."""
+        """Signal the process group. Its id stays valid until all members have ended and the command has been reaped."""
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(self._process.pid, number)
 
 
-#: It comes in several pieces: whole once something follows the digits.
-_FIRST = re.compile(rb'"child-pid":\s*(\d{1,10})\D')
+#: The message may arrive in parts: the number is complete once a non-digit follows.
+_CHILD_PID = re.compile(rb'"child-pid":\s*(\d{1,10})\D')
 
 
-def _watched(first: int) -> int:
-    """An open file for the first process of a sandbox: the kernel ends it last. -1 where it is gone already."""
+def _pidfd_of(first: int) -> int:
+    """Open a pidfd of a sandbox's first process, which the kernel ends last. -1 if it has ended."""
     with suppress(OSError, AttributeError):
         return os.pidfd_open(first)
     return -1
 
 
-class _Kept:
-    """The beginning and the end of an output; what is between them is counted."""
+class _OutputBuffer:
+    """Keeps the head and the tail of an output; the bytes between them are only counted."""
 
     def __init__(self, most: int, emit: Callable[[str], None]) -> None:
         self.total = 0
@@ -315,7 +313,7 @@ class _Kept:
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
 
     def take(self, data: bytes) -> None:
-        """One piece. Shown as it comes, as long as it is kept at the beginning."""
+        """Add a chunk. The head is also emitted live."""
         self.total += len(data)
         room = self._half - len(self._head)
         if room > 0:
@@ -330,7 +328,7 @@ class _Kept:
                 self._tail_size -= len(self._tail.popleft())
 
     def text(self) -> tuple[str, int]:
-        """The output, and how many bytes of it are missing."""
+        """Return the output, and the number of bytes missing from it."""
         tail = b"".join(self._tail)[-self._half :]
         lost = self.total - len(self._head) - len(tail)
         if not lost:
@@ -339,10 +337,10 @@ class _Kept:
         return self._head.decode(errors="replace") + gap + tail.decode(errors="replace"), lost
 
 
-def _used(root: int, most: int) -> tuple[int, int]:
-    """How many processes a process has become, and the bytes of memory that are theirs alone; (0, 0) if unknown.
+def _usage(root: int, most: int) -> tuple[int, int]:
+    """Return the number of processes in a process tree and their unshared bytes of memory; (0, 0) if unknown.
 
-    Who loses its parent inside a sandbox gets the sandbox's first process as a new one, so none is missed there.
+    An orphan inside a sandbox is adopted by the sandbox's first process, so none is missed there.
     """
     waiting, count, pages = [str(root)], 0, 0
     while waiting and count <= most:
@@ -359,13 +357,13 @@ def _used(root: int, most: int) -> tuple[int, int]:
 
 
 def _in_session(leader: int) -> int:
-    """How many processes belong to the session of a command: outside a sandbox, orphans leave the family."""
+    """Count the processes of a command's session: outside a sandbox, orphans leave the process tree."""
     count = 0
     with suppress(OSError):
         for pid in os.listdir("/proc"):
             if pid.isdigit():
                 with suppress(OSError, IndexError):
-                    # Behind the name, which may hold anything: state, parent, group, session.
+                    # After the name, which may contain anything: state, parent, group, session.
                     fields = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
                     count += fields[3] == b"%d" % leader
     return count

@@ -1,6 +1,6 @@
-"""What a sandboxed command can see and reach: bubblewrap's arguments, and whether it works here.
+"""The bubblewrap sandbox: what a command inside can see and reach, and whether it works here.
 
-Inside: the system read-only, one writable folder, a fresh /tmp, its own processes, no network, no home, no secrets. The limits on what a command uses are `processes`'s.
+Inside: the system read-only, one writable folder, an empty /tmp, its own processes, no network, no home, no secrets.
 """
 
 from __future__ import annotations
@@ -21,10 +21,9 @@ import msgspec
 from ..errors import UsageError
 from .seccomp import filter_for
 
-#: The system. Shown where it is; a link stays a link.
+#: System folders, read-only; a link stays a link.
 _SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store")
-#: Of /etc only what programs need to find their libraries, certificates (not the keys beside them), time zone and user
-#: names.
+#: The parts of /etc that programs need: libraries, certificates (not their keys), time zone, user names.
 _ETC = tuple(
     f"/etc/{name}"
     for name in (
@@ -33,137 +32,144 @@ _ETC = tuple(
         "protocols services shells ssl/certs ssl/openssl.cnf terminfo timezone"
     ).split()
 )
-#: Parts of the system that are settings, and may hold secrets.
+#: Settings in system folders, which may contain secrets.
 _HIDDEN = ("/usr/local/etc",)
-#: Only with a network.
+#: Visible only with network access.
 _NETWORK = ("/etc/resolv.conf", "/etc/gai.conf", "/etc/host.conf")
 _HOME = "/home/user"
-#: Bytes of /tmp and of shared memory, which are memory.
+#: Bytes of /tmp and of shared memory, both backed by memory.
 _TMP_SIZE = 512 * 1024 * 1024
 _SHM_SIZE = 64 * 1024 * 1024
-#: Folders that must never be writable inside.
+#: Folders that must never be a work directory.
 _NEVER = ("/", "/bin", "/boot", "/dev", "/etc", "/home", "/lib", "/lib64", "/proc", "/root", "/run", "/sbin", "/sys")
 _NEVER_WITHIN = ("/boot", "/dev", "/etc", "/proc", "/sys", "/usr", "/bin", "/sbin", "/lib", "/lib64", "/run")
 
-#: What a command learns of the environment. Everything else stays outside, whatever it is called.
-_PASSED = frozenset({"LANG", "LANGUAGE", "TZ", "TERM", "COLORTERM", "LOGNAME", "USER"})
+#: Environment variables that are passed on. An allow list: no other variable is.
+_PASSED_VARIABLES = frozenset({"LANG", "LANGUAGE", "TZ", "TERM", "COLORTERM", "LOGNAME", "USER"})
 _PATHS = ("/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin")
-_PATIENCE = 20
+_PROBE_TIMEOUT = 20
 
 
-class Inside(NamedTuple):
-    """How a command is started inside a sandbox."""
+class SandboxedCommand(NamedTuple):
+    """A command line that runs inside a sandbox."""
 
     command: list[str]
-    #: Open files that it needs.
-    keep: tuple[int, ...]
-    #: An open file that tells the number of the sandbox's first process, as JSON.
-    first: int
+    #: File descriptors that it must inherit.
+    pass_fds: tuple[int, ...]
+    #: A file descriptor that reports the pid of the sandbox's first process, as JSON.
+    info_fd: int
 
 
 class Sandbox(msgspec.Struct, frozen=True):
-    """How far a command may reach."""
+    """The reach of a sandboxed command."""
 
-    #: The only folder that can be written.
+    #: The only writable folder.
     work: str
     network: bool = False
-    #: More that can be read, such as an interpreter outside the system's folders.
+    #: Additional readable paths, such as an interpreter outside the system folders.
     readable: tuple[str, ...] = ()
 
     def problem(self) -> str:
-        """Why there can be no sandbox here; empty when there can."""
+        """Return why a sandbox cannot be used here; empty if it can."""
         if not _features():
             return "bubblewrap (`bwrap`) is not installed"
         if _is_within(_program() or "/", (self.work,)):
-            return "the only bubblewrap (`bwrap`) lies in the work directory, where it could be replaced"
-        return _tried(self)
+            return "the only bubblewrap (`bwrap`) is in the work directory, where it could be replaced"
+        return _trial_error(self)
 
     @contextmanager
-    def around(self, command: Iterable[str]) -> Generator[Inside]:
-        """The command inside, and the open files that it needs to get there."""
-        first, told = os.pipe()
-        files = [told]
-        extra = ["--info-fd", str(told)]
+    def wrap(self, command: Iterable[str]) -> Generator[SandboxedCommand]:
+        """Wrap a command in the sandbox, with the file descriptors it needs."""
+        info_reader, info_writer = os.pipe()
+        files = [info_writer]
+        extra = ["--info-fd", str(info_writer)]
         try:
             if program := filter_for(platform.machine()):
                 files.append(os.memfd_create("toolspeak-seccomp"))
                 os.write(files[-1], program)
                 os.lseek(files[-1], 0, os.SEEK_SET)
                 extra += ["--seccomp", str(files[-1])]
-            yield Inside([*self._arguments(), *extra, *command], tuple(files), first)
+            yield SandboxedCommand([*self._arguments(), *extra, *command], tuple(files), info_reader)
         finally:
-            for descriptor in (first, *files):
+            for descriptor in (info_reader, *files):
                 os.close(descriptor)
 
     def environment(self, variables: Mapping[str, str]) -> dict[str, str]:
-        """What a command inside learns of the environment."""
-        seen = (*_SYSTEM, *self.readable, self.work)
-        given = [path for path in variables.get("PATH", "").split(os.pathsep) if _is_within(path, seen)]
-        paths = os.pathsep.join(dict.fromkeys([*given, *_PATHS]))
-        return {**environment(variables), "HOME": _HOME, "PATH": paths, "TMPDIR": "/tmp", "SHELL": "/bin/sh"}
+        """Return the environment of a sandboxed command."""
+        visible = (*_SYSTEM, *self.readable, self.work)
+        search_path = [path for path in variables.get("PATH", "").split(os.pathsep) if _is_within(path, visible)]
+        paths = os.pathsep.join(dict.fromkeys([*search_path, *_PATHS]))
+        return {**harmless_environment(variables), "HOME": _HOME, "PATH": paths, "TMPDIR": "/tmp", "SHELL": "/bin/sh"}
 
     def _arguments(self) -> list[str]:
         features = _features()
-        # By its whole name: the work directory may be among those that programs are looked for in.
-        made = [_program() or "bwrap", "--unshare-all", "--unshare-user", "--die-with-parent", "--new-session"]
-        made += ["--cap-drop", "ALL", "--hostname", "sandbox"]
+        # An absolute path: PATH may contain the work directory.
+        arguments = [_program() or "bwrap", "--unshare-all", "--unshare-user", "--die-with-parent", "--new-session"]
+        arguments += ["--cap-drop", "ALL", "--hostname", "sandbox"]
         if "--disable-userns" in features:
-            made.append("--disable-userns")
+            arguments.append("--disable-userns")
         if self.network:
-            made.append("--share-net")
+            arguments.append("--share-net")
         for path in _SYSTEM:
-            made += _shown(path)
-        # First, so that what is to be read may lie in /tmp as well.
-        made += [*_sized(features, _TMP_SIZE), "--tmpfs", "/tmp", *_sized(features, _TMP_SIZE), "--tmpfs", _HOME]
+            arguments += _system_bind(path)
+        # Before the readable paths, which may be in /tmp.
+        arguments += [
+            *_size_option(features, _TMP_SIZE),
+            "--tmpfs",
+            "/tmp",
+            *_size_option(features, _TMP_SIZE),
+            "--tmpfs",
+            _HOME,
+        ]
         for path in (*_ETC, *(_NETWORK if self.network else ()), *self.readable):
-            made += ["--ro-bind-try", path, path]
+            arguments += ["--ro-bind-try", path, path]
         for path in filter(os.path.isdir, _HIDDEN):
-            made += ["--tmpfs", path, "--remount-ro", path]
-        made += ["--proc", "/proc", "--dev", "/dev"]
-        made += [*_sized(features, _SHM_SIZE), "--tmpfs", "/dev/shm", "--remount-ro", "/dev"]
-        made += ["--bind", self.work, self.work, "--chdir", self.work]
-        for option, path in _held(self.work):
-            made += [option, path, path]
-        # Bubblewrap covers only parts of /proc, and none where the caller is root: the kernel's own settings
-        # (`core_pattern` names a program that the kernel starts as root) could then be written from inside.
-        return [*made, "--remount-ro", "/proc", "--remount-ro", "/"]
+            arguments += ["--tmpfs", path, "--remount-ro", path]
+        arguments += ["--proc", "/proc", "--dev", "/dev"]
+        arguments += [*_size_option(features, _SHM_SIZE), "--tmpfs", "/dev/shm", "--remount-ro", "/dev"]
+        arguments += ["--bind", self.work, self.work, "--chdir", self.work]
+        for option, path in _own_folder_binds(self.work):
+            arguments += [option, path, path]
+        # Bubblewrap protects only parts of /proc, and none if the caller is root: kernel settings could then be written
+        # from inside (`core_pattern` names a program that the kernel starts as root).
+        return [*arguments, "--remount-ro", "/proc", "--remount-ro", "/"]
 
 
-def counts_apart() -> bool:
-    """Whether the kernel counts the processes of a sandbox apart from the user's others (Linux 5.14 and later)."""
+def counts_processes_apart() -> bool:
+    """Return whether the kernel counts a sandbox's processes apart from the user's others (Linux 5.14 and later)."""
     major, _, rest = platform.release().partition(".")
     minor = rest.partition(".")[0].partition("-")[0]
     return major.isdigit() and minor.isdigit() and (int(major), int(minor)) >= (5, 14)
 
 
-def environment(variables: Mapping[str, str]) -> dict[str, str]:
-    """The harmless part of an environment; no name that is not known to be harmless."""
-    return {name: text for name, text in variables.items() if name in _PASSED or name.startswith("LC_")}
+def harmless_environment(variables: Mapping[str, str]) -> dict[str, str]:
+    """Return the environment variables on the allow list."""
+    return {name: text for name, text in variables.items() if name in _PASSED_VARIABLES or name.startswith("LC_")}
 
 
 def work_folder(path: str | os.PathLike[str]) -> str:
-    """The folder that a model may work in, as it is called without links.
+    """Check a work directory and return its real path.
 
-    The user's home directory is found here, so that nobody can forget it: its keys would be readable.
+    A folder that contains the home directory is rejected: the user's keys would be readable.
 
     Raises:
-        UsageError: there is none, or it would show what must stay hidden.
+        UsageError: the folder does not exist, or must not be exposed.
     """
     folder = Path(path)
     try:
         real = str(folder.resolve(strict=True))
     except (OSError, RuntimeError, ValueError):
-        raise UsageError(f"there is no work directory `{path}`", hint="make it first") from None
+        raise UsageError(f"there is no work directory `{path}`", hint="create it first") from None
     if not Path(real).is_dir():
-        raise UsageError(f"the work directory `{path}` is no directory")
+        raise UsageError(f"the work directory `{path}` is not a directory")
     if real in _NEVER or _is_within(real, _NEVER_WITHIN):
         raise UsageError(
             f"`{real}` belongs to the system and cannot be a work directory", hint="use a project's folder"
         )
-    # Stays as it is where there is no home.
+    # `expanduser` returns `~` if there is no home directory.
     home = os.path.expanduser("~")
     if home != "~" and _is_within(os.path.realpath(home), (real,)):
-        raise UsageError(f"`{real}` holds the home directory", hint="use a folder inside it")
+        raise UsageError(f"`{real}` contains the home directory", hint="use a folder inside it")
     return real
 
 
@@ -171,25 +177,25 @@ def _is_within(path: str, folders: Iterable[str]) -> bool:
     return any(path == folder or path.startswith(folder.rstrip("/") + "/") for folder in folders)
 
 
-def _shown(path: str) -> list[str]:
-    """One folder of the system, read-only; where it is a link, the same link."""
+def _system_bind(path: str) -> list[str]:
+    """Return the options that expose a system folder read-only, or as the same link."""
     if os.path.islink(path):
         return ["--symlink", os.readlink(path), path]
     return ["--ro-bind-try", path, path]
 
 
 def own_folders(work: str) -> tuple[str, ...]:
-    """The folders inside a work directory that hold this very program: what is changed there would run outside."""
+    """Return the folders in a work directory that contain this program: changes there would run outside the sandbox."""
     package = Path(__file__).resolve().parent.parent
     own = {os.path.realpath(path) for path in (sys.prefix, sys.exec_prefix, sys.base_prefix, package)}
     return tuple(sorted(path for path in own if path != work and _is_within(path, (work,))))
 
 
-def _held(work: str) -> list[tuple[str, str]]:
-    """How the program's own folders are kept where they are, outermost first.
+def _own_folder_binds(work: str) -> list[tuple[str, str]]:
+    """Return the binds that protect the program's own folders, outermost first.
 
     They are bound read-only. The folders above them, up to the work directory, are bound onto themselves: a mount point
-    cannot be renamed, and so nobody can put another folder under the name that is run outside.
+    cannot be renamed, so no other folder can take the place of the program.
     """
     own = own_folders(work)
     above = {str(folder) for path in own for folder in Path(path).parents if _is_within(str(folder), (work,))}
@@ -198,25 +204,25 @@ def _held(work: str) -> list[tuple[str, str]]:
     return [(option, path) for path, option in sorted(binds.items())]
 
 
-def _sized(features: frozenset[str], size: int) -> list[str]:
+def _size_option(features: frozenset[str], size: int) -> list[str]:
     return ["--size", str(size)] if "--size" in features else []
 
 
 def _program() -> str | None:
-    """Where bubblewrap is: among the system's programs, if it can be found there."""
-    found = shutil.which("bwrap", path=os.pathsep.join(_PATHS)) or shutil.which("bwrap")
-    return os.path.realpath(found) if found else None
+    """Find bubblewrap; system folders first."""
+    path = shutil.which("bwrap", path=os.pathsep.join(_PATHS)) or shutil.which("bwrap")
+    return os.path.realpath(path) if path else None
 
 
 @lru_cache(maxsize=1)
 def _features() -> frozenset[str]:
-    """The options that bubblewrap knows here; none where it is missing."""
+    """Return the options that the installed bubblewrap supports; empty if it is missing."""
     program = _program()
     if program is None:
         return frozenset()
     try:
         done = subprocess.run(
-            [program, "--help"], capture_output=True, text=True, timeout=_PATIENCE, check=False, encoding="utf-8"
+            [program, "--help"], capture_output=True, text=True, timeout=_PROBE_TIMEOUT, check=False, encoding="utf-8"
         )
     except (OSError, subprocess.SubprocessError):
         return frozenset()
@@ -224,20 +230,20 @@ def _features() -> frozenset[str]:
 
 
 @lru_cache(maxsize=64)
-def _tried(sandbox: Sandbox) -> str:
-    """Why bubblewrap, which is installed, cannot make this sandbox; empty when it can."""
+def _trial_error(sandbox: Sandbox) -> str:
+    """Try the sandbox. Returns why bubblewrap cannot create it; empty if it can."""
     try:
-        with sandbox.around(["/bin/sh", "-c", "exit 0"]) as inside:
+        with sandbox.wrap(["/bin/sh", "-c", "exit 0"]) as inside:
             done = subprocess.run(
                 inside.command,
                 capture_output=True,
                 text=True,
                 errors="replace",
-                timeout=_PATIENCE,
+                timeout=_PROBE_TIMEOUT,
                 check=False,
                 env=sandbox.environment({}),
                 stdin=subprocess.DEVNULL,
-                pass_fds=inside.keep,
+                pass_fds=inside.pass_fds,
             )
     except (OSError, subprocess.SubprocessError) as error:
         return f"bubblewrap cannot be started: {error}"

@@ -1,7 +1,7 @@
-"""`shell`: the tool by which a model runs commands. In a sandbox, after approval, within limits.
+"""The `shell` tool: runs commands in a sandbox, after approval, within resource limits.
 
-Where there is no sandbox, every command has to be allowed by a person or by a rule that a person wrote, and runs as a
-plain process with the same limits as far as the system enforces them.
+Without a sandbox, every command needs approval by the user or by a rule, and runs as a plain process with the limits
+that the system can enforce.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from ..core.types import JSONObject, Tool
 from ..errors import ToolDenied, ToolError, UsageError
 from .approval import Approval
 from .base import CallContext, ToolOutput
-from .processes import Ended, Limits, Outcome, Stop, limited, run_process
-from .sandbox import Inside, Sandbox, counts_apart, environment, work_folder
+from .processes import EndReason, ProcessLimits, ProcessResult, StopSignal, limit_command, run_process
+from .sandbox import Sandbox, SandboxedCommand, counts_processes_apart, harmless_environment, work_folder
 from .threads import in_thread, threadsafe
 
-#: What a plain process learns besides; a sandbox has its own.
-_PLAIN = ("HOME", "PATH", "SHELL", "TMPDIR")
+#: Variables that an unsandboxed process gets in addition; a sandbox sets its own.
+_UNSANDBOXED_VARIABLES = ("HOME", "PATH", "SHELL", "TMPDIR")
 
-_ENDS: dict[Ended, str] = {
+_END_TEXTS: dict[EndReason, str] = {
     "timeout": "ended after {limits.seconds:g} seconds",
     "cancelled": "cancelled",
     "processes": "ended: it had started more than {limits.processes} processes",
@@ -36,11 +36,11 @@ _ENDS: dict[Ended, str] = {
 class Shell:
     """Runs commands in a work directory.
 
-    `sandbox` is True (the default: one is used if there can be any), `"require"` or False. `env` names variables for
-    commands, with their values; of the environment around us only harmless parts are passed on.
+    `sandbox` is True (the default: use one if possible), `"require"` or False. `env` adds environment variables; of the
+    surrounding environment, only harmless variables are passed on.
 
     Raises:
-        UsageError: the work directory cannot be used, or a required sandbox cannot be made.
+        UsageError: the work directory cannot be used, or a required sandbox is not available.
     """
 
     def __init__(
@@ -51,31 +51,30 @@ class Shell:
         sandbox: bool | str = True,
         network: bool = False,
         readable: tuple[str, ...] = (),
-        limits: Limits | None = None,
+        limits: ProcessLimits | None = None,
         env: Mapping[str, str] | None = None,
     ) -> None:
-        # Passed on in parts, not read for settings.
+        # Passed on in part; no setting is read from it.
         self._variables = dict(os.environ)  # noqa: TID251
         self.work = work_folder(work)
         self._approval = approval
-        self._limits = limits or Limits()
+        self._limits = limits or ProcessLimits()
         self._own = dict(env or {})
         box = Sandbox(self.work, network, tuple(os.path.realpath(path) for path in readable))
-        #: Why commands do not run in a sandbox; empty when they do.
+        #: Why commands do not run in a sandbox; empty if they do.
         self.problem = box.problem() if sandbox else "the sandbox is switched off"
         if self.problem and sandbox == "require":
             raise UsageError(f"a sandbox is required: {self.problem}")
         self._sandbox = None if self.problem else box
         self._program = "/bin/bash" if os.path.exists("/bin/bash") else "/bin/sh"
-        #: What the model is told.
-        self.tool = self._described()
+        self.tool = self._definition()
 
     @property
     def sandboxed(self) -> bool:
-        """Whether commands can do no harm outside the work directory; with a network they can."""
+        """Whether commands can do no harm outside the work directory; False with network access."""
         return self._sandbox is not None and not self._sandbox.network
 
-    def _described(self) -> Tool:
+    def _definition(self) -> Tool:
         place = "in a sandbox" if self._sandbox else "on this machine"
         reach = "with network access" if self._sandbox is None or self._sandbox.network else "without network access"
         text = (
@@ -96,19 +95,19 @@ class Shell:
         return Tool("shell", text, schema, side_effects=True)
 
     async def run(self, arguments: JSONObject, context: CallContext) -> ToolOutput:
-        """Ask, run, and tell.
+        """Run a command after approval.
 
         Raises:
-            ToolDenied: the answer was no.
-            ToolError: the arguments are wrong, or the command cannot be started.
+            ToolDenied: the command was not approved.
+            ToolError: the arguments are invalid, or the command cannot be started.
         """
-        command, limits = self._read(arguments)
+        command, limits = self._parse_arguments(arguments)
         decision = await self._approval.decide(self.tool, arguments, context, sandboxed=self.sandboxed)
         if not decision.allowed:
             raise ToolDenied(f"the command was not allowed: {decision.reason}")
-        return _told(await self._watched(command, limits, threadsafe(context.emit)), limits)
+        return _tool_output(await self._run_in_thread(command, limits, threadsafe(context.emit)), limits)
 
-    def _read(self, arguments: JSONObject) -> tuple[str, Limits]:
+    def _parse_arguments(self, arguments: JSONObject) -> tuple[str, ProcessLimits]:
         command, seconds = arguments.get("command"), arguments.get("timeout")
         if not isinstance(command, str) or not command.strip():
             raise ToolError("`command` must be a text that is not empty")
@@ -120,9 +119,9 @@ class Shell:
             raise ToolError("`timeout` must be a number of seconds above 0")
         return command, msgspec.structs.replace(self._limits, seconds=min(float(seconds), self._limits.seconds))
 
-    async def _watched(self, command: str, limits: Limits, emit: Callable[[str], None]) -> Outcome:
-        """In a thread; who is cancelled waits until nothing is left of the command."""
-        stop = Stop()
+    async def _run_in_thread(self, command: str, limits: ProcessLimits, emit: Callable[[str], None]) -> ProcessResult:
+        """Run the command in a thread. On cancellation, wait until all of its processes have ended."""
+        stop = StopSignal()
         running = asyncio.ensure_future(in_thread(lambda: self._run(command, limits, stop, emit)))
         try:
             return await asyncio.shield(running)
@@ -130,23 +129,23 @@ class Shell:
             raise ToolError(f"the command cannot be started: {error.strerror or error}") from None
         except asyncio.CancelledError:
             stop.set()
-            await _finished(running)
+            await _wait_until_done(running)
             raise
         finally:
-            await _finished(running)
+            await _wait_until_done(running)
             stop.close()
 
-    def _run(self, command: str, limits: Limits, stop: Stop, emit: Callable[[str], None]) -> Outcome:
-        alone = self._sandbox is not None and counts_apart()
-        line = limited([self._program, "-c", command], limits, alone=alone)
+    def _run(self, command: str, limits: ProcessLimits, stop: StopSignal, emit: Callable[[str], None]) -> ProcessResult:
+        alone = self._sandbox is not None and counts_processes_apart()
+        line = limit_command([self._program, "-c", command], limits, alone=alone)
         with ExitStack() as stack:
-            inside = Inside(line, (), -1)
+            inside = SandboxedCommand(line, (), -1)
             if self._sandbox is not None:
-                inside = stack.enter_context(self._sandbox.around(line))
+                inside = stack.enter_context(self._sandbox.wrap(line))
                 env = self._sandbox.environment(self._variables)
             else:
-                plain = {name: self._variables[name] for name in _PLAIN if name in self._variables}
-                env = {**environment(self._variables), **plain}
+                plain = {name: self._variables[name] for name in _UNSANDBOXED_VARIABLES if name in self._variables}
+                env = {**harmless_environment(self._variables), **plain}
             env |= self._own
             return run_process(
                 inside.command,
@@ -155,13 +154,13 @@ class Shell:
                 limits=limits,
                 stop=stop,
                 emit=emit,
-                keep=inside.keep,
-                first=inside.first,
+                pass_fds=inside.pass_fds,
+                info_fd=inside.info_fd,
             )
 
 
-async def _finished(running: asyncio.Future[Outcome]) -> None:
-    """Wait for the end, however often somebody else loses patience: a process must not be left behind."""
+async def _wait_until_done(running: asyncio.Future[ProcessResult]) -> None:
+    """Wait for the end despite repeated cancellation: no process must be left running."""
     while not running.done():
         try:
             await asyncio.wait([running])
@@ -169,18 +168,18 @@ async def _finished(running: asyncio.Future[Outcome]) -> None:
             continue
 
 
-def _told(outcome: Outcome, limits: Limits) -> ToolOutput:
-    """The outcome in the model's terms."""
-    said: list[str] = []
+def _tool_output(outcome: ProcessResult, limits: ProcessLimits) -> ToolOutput:
+    """Format the result for the model."""
+    status: list[str] = []
     if outcome.ended:
-        said.append(f"[{_ENDS[outcome.ended].format(limits=limits)}]")
+        status.append(f"[{_END_TEXTS[outcome.ended].format(limits=limits)}]")
     elif outcome.code < 0:
-        said.append(f"[ended by signal {-outcome.code}]")
+        status.append(f"[ended by signal {-outcome.code}]")
     elif outcome.code:
-        said.append(f"[exit code {outcome.code}]")
+        status.append(f"[exit code {outcome.code}]")
     elif not outcome.output:
-        said.append("[no output]")
+        status.append("[no output]")
     text = outcome.output
-    if said and text and not text.endswith("\n"):
+    if status and text and not text.endswith("\n"):
         text += "\n"
-    return ToolOutput(text + "".join(said), error=bool(outcome.ended or outcome.code))
+    return ToolOutput(text + "".join(status), error=bool(outcome.ended or outcome.code))

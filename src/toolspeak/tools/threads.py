@@ -1,7 +1,6 @@
-"""Blocking work in a thread of its own, awaited.
+"""Awaiting blocking work in a thread of its own.
 
-Not in the shared pool of the event loop: a tool that hangs would fill the pool for everybody, and a loop that ends
-waits for its pool.
+The event loop's thread pool is not used: tools that hang would fill it, and a closing loop waits for its pool.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ T = TypeVar("T")
 
 
 async def in_thread(work: Callable[[], T]) -> T:
-    """What `work` returns or raises. Who stops waiting leaves the thread behind: a thread cannot be ended."""
+    """Run `work` in a new thread and await it. After a cancellation the thread runs on: it cannot be killed."""
     loop = asyncio.get_running_loop()
     future: asyncio.Future[T] = loop.create_future()
 
@@ -35,11 +34,11 @@ async def in_thread(work: Callable[[], T]) -> T:
         try:
             result = work()
         except StopIteration as stop:
-            # A future refuses this one, since it would end a generator that awaits it.
+            # A future rejects StopIteration: it would end a generator that awaits it.
             error = RuntimeError(f"the function raised StopIteration: {stop}")
-        except BaseException as raised:  # delivered to whoever waits
+        except BaseException as raised:  # re-raised in the awaiting task
             error = raised
-        with suppress(RuntimeError):  # the loop has ended, and nobody waits any more
+        with suppress(RuntimeError):  # the loop is closed
             loop.call_soon_threadsafe(deliver, result, error)
 
     threading.Thread(target=copy_context().run, args=(run,), name="toolspeak-tool", daemon=True).start()
@@ -47,11 +46,11 @@ async def in_thread(work: Callable[[], T]) -> T:
 
 
 def threadsafe(emit: Callable[[str], None]) -> Callable[[str], None]:
-    """`emit` for the use of another thread: called in the loop, in order, and before the thread's own result."""
+    """Wrap `emit` for use in another thread: it is called in the loop, in order, and before the thread's result."""
     loop = asyncio.get_running_loop()
 
-    def handed_over(piece: str) -> None:
-        with suppress(RuntimeError):  # the loop has ended
+    def forward(piece: str) -> None:
+        with suppress(RuntimeError):  # the loop is closed
             loop.call_soon_threadsafe(emit, piece)
 
-    return handed_over
+    return forward

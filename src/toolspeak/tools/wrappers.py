@@ -1,7 +1,4 @@
-"""Tools around tools: under another name, after approval, within a time, with output that fits.
-
-Each is an `Executable` over an `Executable`, so that they can be put together in any order.
-"""
+"""Wrappers around tools: name prefix, approval, timeout, truncation. They can be combined in any order."""
 
 from __future__ import annotations
 
@@ -19,27 +16,27 @@ from .approval_patterns import matches
 from .base import CallContext, Executable, ToolOutput
 
 #: Characters of a result that reach the model at once.
-MOST_OUTPUT = 4096
-#: What is kept for `read_more`, in characters: that of one result, and of all together.
-_MOST_KEPT_OF_ONE = 8 * 1024 * 1024
-_MOST_KEPT = 32 * 1024 * 1024
-#: Of what is shown, the part that is the head; what went wrong usually stands at the end.
-_HEAD = 2 / 3
-#: Ids that can stand in a text as they are.
+MAX_OUTPUT_CHARS = 4096
+#: Characters that are stored for `read_more`: of one result, and in total.
+_MAX_CHARS_PER_OUTPUT = 8 * 1024 * 1024
+_MAX_STORED_CHARS = 32 * 1024 * 1024
+#: The share of the head in a truncated output; errors are usually at the end.
+_HEAD_SHARE = 2 / 3
+#: Call ids that need no escaping in a text.
 _PLAIN_ID = re.compile(r"[\w.:-]{1,100}")
 
 
 def only(tools: Iterable[Executable], *names: str, without: Iterable[str] = ()) -> list[Executable]:
-    """The tools whose names look like one of `names` (all, where none is given) and like none of `without`.
+    """Select the tools whose names match one of `names` (default: all) and none of `without`.
 
     Raises:
-        UsageError: a name without a star that no tool has: a tool that was meant would silently be missing.
+        UsageError: a name without a star matches no tool.
     """
     tools = list(tools)
     left_out = tuple(without)
     for name in (*names, *left_out):
         if "*" not in name and not any(each.tool.name == name for each in tools):
-            raise UsageError(f"there is no tool `{name}` to choose")
+            raise UsageError(f"unknown tool `{name}`")
     return [
         each
         for each in tools
@@ -49,43 +46,43 @@ def only(tools: Iterable[Executable], *names: str, without: Iterable[str] = ()) 
 
 
 def is_sandboxed(tool: Executable) -> bool:
-    """Whether what a tool does stays inside a sandbox, whatever it is asked."""
+    """Return whether all effects of a tool stay inside a sandbox."""
     return getattr(tool, "sandboxed", False) is True
 
 
 def is_untrusted(tool: Executable) -> bool:
-    """Whether what a tool says about itself comes from somebody whom nobody vouches for, such as an MCP server."""
+    """Return whether a tool's description comes from an untrusted source, such as an MCP server."""
     return getattr(tool, "untrusted", False) is True
 
 
 class _Wrapper:
-    """Passes everything on."""
+    """Delegates everything to the wrapped tool."""
 
     def __init__(self, inner: Executable) -> None:
         self._inner = inner
 
     @property
     def tool(self) -> Tool:
-        """What the model is told."""
+        """The definition for the model."""
         return self._inner.tool
 
     @property
     def sandboxed(self) -> bool:
-        """Whether it stays inside a sandbox."""
+        """Whether all effects stay inside a sandbox."""
         return is_sandboxed(self._inner)
 
     @property
     def untrusted(self) -> bool:
-        """Whether a stranger describes it."""
+        """Whether the description comes from an untrusted source."""
         return is_untrusted(self._inner)
 
     async def run(self, arguments: JSONObject, context: CallContext) -> ToolOutput:
-        """Do it."""
+        """Run the tool."""
         return await self._inner.run(arguments, context)
 
 
 class Prefixed(_Wrapper):
-    """The same tool under a longer name."""
+    """A tool with a name prefix."""
 
     def __init__(self, inner: Executable, prefix: str) -> None:
         super().__init__(inner)
@@ -93,22 +90,22 @@ class Prefixed(_Wrapper):
 
     @property
     def tool(self) -> Tool:
-        """What the model is told."""
+        """The definition for the model."""
         return self._tool
 
 
 class Approved(_Wrapper):
-    """A tool that runs after somebody has said yes."""
+    """A tool that runs only after approval."""
 
     def __init__(self, inner: Executable, approval: Approval) -> None:
         super().__init__(inner)
         self._approval = approval
 
     async def run(self, arguments: JSONObject, context: CallContext) -> ToolOutput:
-        """Ask, then do it.
+        """Run the tool after approval.
 
         Raises:
-            ToolDenied: the answer was no.
+            ToolDenied: the call was not approved.
         """
         decision = await self._approval.decide(self.tool, arguments, context, sandboxed=self.sandboxed)
         if not decision.allowed:
@@ -117,16 +114,16 @@ class Approved(_Wrapper):
 
 
 class TimeLimited(_Wrapper):
-    """A tool that is ended when it takes too long."""
+    """A tool with a timeout."""
 
     def __init__(self, inner: Executable, seconds: float) -> None:
         super().__init__(inner)
         if not seconds > 0:
-            raise UsageError(f"the time limit of `{inner.tool.name}` must be above 0 seconds")
+            raise UsageError(f"the time limit of `{inner.tool.name}` must be greater than 0 seconds")
         self._seconds = seconds
 
     async def run(self, arguments: JSONObject, context: CallContext) -> ToolOutput:
-        """Do it in time.
+        """Run the tool.
 
         Raises:
             ToolTimeout: it took too long.
@@ -138,64 +135,64 @@ class TimeLimited(_Wrapper):
         except TimeoutError:
             if limit.expired():
                 raise ToolTimeout(f"`{self.tool.name}` took longer than {self._seconds:g} seconds") from None
-            raise  # the tool's own
+            raise  # raised by the tool itself
 
 
 # ---- long output
 
 
 class Remainders:
-    """Outputs that were too long to be shown, by the id of their call; the oldest go first when it is full."""
+    """A bounded store of truncated outputs, by call id; the oldest are dropped first."""
 
-    def __init__(self, most: int = _MOST_KEPT) -> None:
-        self._most = most
+    def __init__(self, max_chars: int = _MAX_STORED_CHARS) -> None:
+        self._max_chars = max_chars
         self._size = 0
-        self._kept: OrderedDict[str, str] = OrderedDict()
+        self._texts: OrderedDict[str, str] = OrderedDict()
         self._count = 0
 
     def keep(self, call_id: str, text: str) -> str:
-        """Keep a text; the id under which it is found."""
+        """Store a text and return its id."""
         self._count += 1
         name = call_id if _PLAIN_ID.fullmatch(call_id) else f"output_{self._count}"
-        self._size -= len(self._kept.pop(name, ""))
-        self._kept[name] = text[:_MOST_KEPT_OF_ONE]
-        self._size += len(self._kept[name])
-        while self._size > self._most and self._kept:
-            self._size -= len(self._kept.popitem(last=False)[1])
+        self._size -= len(self._texts.pop(name, ""))
+        self._texts[name] = text[:_MAX_CHARS_PER_OUTPUT]
+        self._size += len(self._texts[name])
+        while self._size > self._max_chars and self._texts:
+            self._size -= len(self._texts.popitem(last=False)[1])
         return name
 
     def find(self, name: str) -> str | None:
-        """The text kept under an id."""
-        return self._kept.get(name)
+        """Return the text with this id."""
+        return self._texts.get(name)
 
 
 class Truncated(_Wrapper):
-    """A tool of whose output the head and the tail are shown; the rest can be asked for with `read_more`."""
+    """A tool with truncated output: head and tail; `read_more` returns the rest."""
 
-    def __init__(self, inner: Executable, remainders: Remainders | None = None, limit: int = MOST_OUTPUT) -> None:
+    def __init__(self, inner: Executable, remainders: Remainders | None = None, limit: int = MAX_OUTPUT_CHARS) -> None:
         super().__init__(inner)
         if limit < 1:
-            raise UsageError("the limit of an output must be at least one character")
+            raise UsageError("the output limit must be at least 1 character")
         self._remainders = remainders
         self._limit = limit
 
     async def run(self, arguments: JSONObject, context: CallContext) -> ToolOutput:
-        """Do it, and show what fits."""
+        """Run the tool and truncate its output."""
         output = await super().run(arguments, context)
         if not isinstance(output, ToolOutput):  # pyright: ignore[reportUnnecessaryIsInstance]
-            return output  # whoever runs it says so
+            return output  # the caller reports it
         text = output.content
-        # The answer of an agent is meant for a person, not for the model.
+        # A final output is for the user, not for the model.
         if len(text) <= self._limit or output.final:
             return output
-        head = int(self._limit * _HEAD)
+        head = int(self._limit * _HEAD_SHARE)
         tail = self._limit - head
         marker = f"[... {len(text) - self._limit} characters left out"
         if self._remainders is not None:
             name = self._remainders.keep(context.call_id, text)
             marker += f'; read_more with id "{name}" and offset {head} shows them'
-        shown = f"{text[:head]}\n{marker} ...]\n{text[len(text) - tail :]}"
-        return msgspec.structs.replace(output, content=shown)
+        content = f"{text[:head]}\n{marker} ...]\n{text[len(text) - tail :]}"
+        return msgspec.structs.replace(output, content=content)
 
 
 _READ_MORE: JSONValue = {
@@ -210,19 +207,19 @@ _READ_MORE: JSONValue = {
 
 
 class ReadMore:
-    """The tool by which a model asks for output that was left out."""
+    """The `read_more` tool: returns parts of truncated outputs."""
 
     tool = Tool("read_more", "Show more of an earlier output that was too long to be shown at once.", _READ_MORE)
 
-    def __init__(self, remainders: Remainders, limit: int = MOST_OUTPUT) -> None:
+    def __init__(self, remainders: Remainders, limit: int = MAX_OUTPUT_CHARS) -> None:
         self._remainders = remainders
         self._limit = limit
 
     async def run(self, arguments: JSONObject, context: CallContext) -> ToolOutput:
-        """Show a part.
+        """Return a part of an output.
 
         Raises:
-            ToolError: there is no such output, or no such part of it.
+            ToolError: there is no such output, or it is shorter than `offset`.
         """
         name, offset = arguments.get("id"), arguments.get("offset")
         if not isinstance(name, str) or not isinstance(offset, int) or offset < 0:
@@ -238,12 +235,12 @@ class ReadMore:
         return ToolOutput(text[offset:end] + more)
 
 
-def cut_short(tools: Iterable[Executable], limit: int = MOST_OUTPUT) -> list[Executable]:
-    """Tools whose results fit, and one that shows the rest. What was cut before is left alone."""
-    given = list(tools)
-    named = any(each.tool.name == ReadMore.tool.name for each in given)
-    remainders = None if named else Remainders()
-    made: list[Executable] = [
-        each if isinstance(each, Truncated | ReadMore) else Truncated(each, remainders, limit) for each in given
+def cut_short(tools: Iterable[Executable], limit: int = MAX_OUTPUT_CHARS) -> list[Executable]:
+    """Truncate the output of tools, and add `read_more` for the rest. Truncated tools stay as they are."""
+    originals = list(tools)
+    has_read_more = any(each.tool.name == ReadMore.tool.name for each in originals)
+    remainders = None if has_read_more else Remainders()
+    truncated: list[Executable] = [
+        each if isinstance(each, Truncated | ReadMore) else Truncated(each, remainders, limit) for each in originals
     ]
-    return made if remainders is None else [*made, ReadMore(remainders, limit)]
+    return truncated if remainders is None else [*truncated, ReadMore(remainders, limit)]

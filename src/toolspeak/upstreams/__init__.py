@@ -1,6 +1,6 @@
-"""Where answers come from: the seam `Upstream`, and what stands behind it.
+"""Upstreams: the services and models that answer requests, which all implement the interface `base.Upstream`.
 
-`scripted` plays prepared turns, `function` asks a Python function, `http` asks a service, `httpx2` does so through a
-proxy or over HTTP/2, `embedded` is the room of the model that runs here, and `fallback` asks one after the other.
-`guard` checks addresses that came with a request. Import from the modules: each pulls in only what it needs itself.
+`http` talks to a service, `embedded` runs a local model, `function` wraps a Python function, `scripted` plays prepared
+turns and `fallback` tries several upstreams in order. `ssrf_guard` checks URLs that came with a request. Import from
+the modules: each loads only what it needs.
 """

@@ -1,5 +1,7 @@
-"""The seam between the engine and whatever answers it: one method, several bodies. A body decides nothing about tools; it turns one request into events, and frees
-everything it holds when it is closed. A body may ask again by itself only while nothing has flowed, and notes it.
+"""The interface between the engine and model services: `Upstream`, its failure contract and its helpers.
+
+An upstream turns one request into events and makes no decision about tools. It may retry on its own only before the
+first event, and records each retry as a note. Closing it frees everything it uses.
 """
 
 from __future__ import annotations
@@ -8,7 +10,7 @@ import math
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 from contextvars import ContextVar
-from typing import Protocol, TypeAlias
+from typing import Protocol, TypeAlias, runtime_checkable
 
 from msgspec.structs import replace
 
@@ -17,134 +19,140 @@ from ..core.text import printable
 from ..core.types import Request, Usage
 from ..errors import UpstreamError, UpstreamTimeout
 
-#: When the caller of a turn stops waiting, by the clock of the event loop; infinite: never.
+#: When the caller stops waiting for the turn, as event loop time; infinity means never.
 DEADLINE: ContextVar[float] = ContextVar("toolspeak_deadline", default=math.inf)
-
-#: Whether the caller of a turn can pass on an answer as it was written, if that is in the protocol of its request: then
-#: batches carry their bytes (see `protocols.quoting`).
-QUOTES: ContextVar[bool] = ContextVar("toolspeak_quotes", default=False)
 
 #: The events of one read.
 Batch: TypeAlias = Sequence[Event]
 Batches: TypeAlias = AsyncGenerator[list[Event], None]
 
-#: What an upstream said in an error is kept up to here: enough to understand it, too short to fill a log.
-SHORT_BODY = 500
+#: Limit for quoted upstream error text: long enough to understand, short enough for a log.
+MAX_ERROR_CHARS = 500
 
-#: Events that are no part of the answer: a failure right behind them is still a failure before the first event.
-_ASIDE = (Noted, UsageSeen)
+#: Events that are not part of the answer: a failure after only these still counts as a failure before the first event.
+_METADATA_EVENTS = (Noted, UsageSeen)
 
 
 class Upstream(Protocol):
-    """Something that answers requests."""
+    """The interface every upstream implements: it answers requests."""
 
     @property
     def provider(self) -> str:
-        """Who answers: `openai`, `ollama`, `scripted`, `callable`."""
+        """Name of the provider: `openai`, `ollama`, `scripted`, `callable`."""
         ...
 
     @property
     def base_url(self) -> str:
-        """Where it is, or nothing."""
+        """Base URL of the service, or an empty string."""
         ...
 
     def open(self, request: Request) -> Batches:
-        """Ask. Each item is what one read brought, and never empty; nothing is sent before the first is asked for.
+        """Send the request and yield batches of events, one batch per read and never an empty one.
 
-        An answer holds one `Finish`, or ends with a `Failure`. The end of the iterator is its end: `UsageSeen`
-        may come on either side of `Finish`.
-        Closing the iterator (`aclose`), or cancelling the task that waits for it, cancels the exchange; once
-        that has returned, everything is freed.
+        Nothing is sent before the first batch is requested. An answer contains one `Finish` or ends with a `Failure`.
+        `UsageSeen` may come before or after `Finish`; only the end of the iterator ends the answer. Closing the
+        iterator (`aclose`) or cancelling the task that awaits it cancels the exchange; afterwards everything is freed.
 
         Raises:
-            UpstreamError: it failed before the first item. A failure after that is a `Failure`, the last event.
-            UsageError: the request cannot be asked of this upstream at all.
+            UpstreamError: the request failed before the first batch. Later failures are a final `Failure` event.
+            UsageError: this upstream cannot send such a request.
         """
         ...
 
     async def close(self) -> None:
-        """Free everything, exchanges under way included."""
+        """Free everything, including exchanges in progress."""
+
+
+@runtime_checkable
+class PassthroughUpstream(Protocol):
+    """An upstream that can hand out the bytes of its reply along with the events."""
+
+    def open_passthrough(self, request: Request) -> Batches:
+        """Do what `open` does; batches carry their bytes if the reply is streamed in the protocol of the request."""
         ...
 
 
-async def settled(batches: Batches, clean: Callable[[str], str] = str) -> Batches:
-    """Batches that keep the promise about failures, whichever way the source of `batches` tells of one.
+def open_upstream(upstream: Upstream, request: Request, *, passthrough_bytes: bool) -> Batches:
+    """Open a request. With `passthrough_bytes`, batches carry the bytes of the reply if the upstream supports it."""
+    if passthrough_bytes and isinstance(upstream, PassthroughUpstream):
+        return upstream.open_passthrough(request)
+    return upstream.open(request)
 
-    `clean` takes out of a failure's words what nobody may see.
+
+async def normalize_failures(batches: Batches, clean: Callable[[str], str] = str) -> Batches:
+    """Enforce the failure contract of `Upstream.open`, however the source of `batches` reports failures.
+
+    `clean` redacts the texts of failures.
     """
-    flowed = False
+    started = False
     async with aclosing(batches):
         try:
             async for batch in batches:
-                broken = _broken(batch)
-                if broken is not None:
-                    before, failure = broken[0], cleaned(broken[1], clean)
-                    if not flowed and all(isinstance(event, _ASIDE) for event in before):
+                split = _split_at_failure(batch)
+                if split is not None:
+                    before, failure = split[0], redact_failure(split[1], clean)
+                    if not started and all(isinstance(event, _METADATA_EVENTS) for event in before):
                         raise error_of(failure)
-                    flowed = True
+                    started = True
                     yield [*before, failure]
                     return
                 if batch:
-                    flowed = True
+                    started = True
                     yield batch
         except UpstreamError as error:
-            if not flowed:
+            if not started:
                 raise
             yield [failure_of(error)]
 
 
-class Ending:
-    """Keeps in mind what an answer has said, and adds at its end what it has not: why it ended, what it cost."""
+class ReplyCompleter:
+    """Tracks emitted events and supplies a missing `Finish` or `UsageSeen` at the end of a reply."""
 
     def __init__(self, finish: FinishReason | None = None, usage: Usage | None = None) -> None:
         self._finish: FinishReason | None = finish
         self._usage = usage
-        self._seen: set[type] = set()
+        self._event_types: set[type] = set()
 
     def see(self, batch: Batch) -> None:
-        """Look at what goes out."""
-        self._seen.update(map(type, batch))
+        self._event_types.update(map(type, batch))
 
     def missing(self) -> list[Event]:
-        """What is still to be said."""
         events: list[Event] = []
-        if Failure in self._seen:
+        if Failure in self._event_types:
             return events
-        if self._usage is not None and UsageSeen not in self._seen:
+        if self._usage is not None and UsageSeen not in self._event_types:
             events.append(UsageSeen(self._usage))
-        if Finish not in self._seen:
-            natural: FinishReason = "tool_calls" if CallStart in self._seen else "stop"
+        if Finish not in self._event_types:
+            natural: FinishReason = "tool_calls" if CallStart in self._event_types else "stop"
             events.append(Finish(self._finish or natural))
         return events
 
 
-def _broken(batch: Batch) -> tuple[Batch, Failure] | None:
-    """A batch that breaks off: what stands before the failure, and the failure. Nothing counts behind it."""
+def _split_at_failure(batch: Batch) -> tuple[Batch, Failure] | None:
+    """Split a batch at its first failure; everything after the failure is dropped."""
     for at, event in enumerate(batch):
         if isinstance(event, Failure):
             return batch[:at], event
     return None
 
 
-def cleaned(failure: Failure, clean: Callable[[str], str]) -> Failure:
-    """A failure without what nobody may see."""
-    words = ("message", "body", "code", "error_type", "param")
-    return replace(failure, **{word: clean(getattr(failure, word)) for word in words})
+def redact_failure(failure: Failure, clean: Callable[[str], str]) -> Failure:
+    """Apply the redaction `clean` to every text of a failure."""
+    fields = ("message", "body", "code", "error_type", "param")
+    return replace(failure, **{field: clean(getattr(failure, field)) for field in fields})
 
 
-def cleaned_batch(batch: Batch, clean: Callable[[str], str]) -> list[Event]:
-    """A batch whose failures and notes say nothing that nobody may see."""
-    return [_cleaned_event(event, clean) for event in batch]
+def redact_batch(batch: Batch, clean: Callable[[str], str]) -> list[Event]:
+    return [_redact_event(event, clean) for event in batch]
 
 
-def _cleaned_event(event: Event, clean: Callable[[str], str]) -> Event:
+def _redact_event(event: Event, clean: Callable[[str], str]) -> Event:
     if isinstance(event, Failure):
-        return cleaned(event, clean)
+        return redact_failure(event, clean)
     return Noted(replace(event.note, detail=clean(event.note.detail))) if isinstance(event, Noted) else event
 
 
 def failure_of(error: UpstreamError) -> Failure:
-    """The event that says what `error` says."""
     return Failure(
         str(error),
         error.kind,
@@ -159,7 +167,6 @@ def failure_of(error: UpstreamError) -> Failure:
 
 
 def error_of(failure: Failure) -> UpstreamError:
-    """The error that says what `failure` says."""
     error = UpstreamTimeout if failure.kind == "timeout" else UpstreamError
     return error(
         failure.message,
@@ -174,8 +181,8 @@ def error_of(failure: Failure) -> UpstreamError:
     )
 
 
-def shorten(text: str, most: int = SHORT_BODY) -> str:
-    """The head of `text`, on one line, with nothing in it that cannot be seen."""
-    # Cut first: what is thrown away need not be looked at.
-    line = " ".join(text[: most * 2].split())
-    return printable(line) if len(line) <= most and len(text) <= most * 2 else f"{printable(line[:most])}…"
+def shorten(text: str, limit: int = MAX_ERROR_CHARS) -> str:
+    """Return the start of `text` on one line, with invisible characters made printable."""
+    # Cut first, so that dropped text costs nothing.
+    line = " ".join(text[: limit * 2].split())
+    return printable(line) if len(line) <= limit and len(text) <= limit * 2 else f"{printable(line[:limit])}…"

@@ -1,4 +1,4 @@
-"""The table of protocols that an upstream may speak, by name: one row each."""
+"""The table of protocols that upstreams can use: one `Codec` per protocol."""
 
 from __future__ import annotations
 
@@ -11,51 +11,51 @@ import msgspec
 from ..core.events import Event, Failure
 from ..core.types import Note, Request
 from ..errors import ConfigError
-from .http.address import Address, address, ends_with_version, without_ending
+from .http.address import BaseUrl, ends_with_version, parse_base_url, without_ending
 
 
 class Decoder(Protocol):
-    """Turns the bytes of a reply into events. Behind `Finish` or `Failure` there is nothing left to read."""
+    """Decodes the bytes of a reply into events. `Finish` or `Failure` ends the reply."""
 
     @property
     def finished(self) -> bool:
-        """Whether the model has said why it stopped: then a connection that breaks loses nothing."""
+        """Whether the finish reason has arrived: from then on a broken connection loses nothing."""
         ...
 
     def feed(self, data: bytes, /) -> list[Event]:
-        """What these bytes say."""
+        """Decode more bytes."""
         ...
 
     def close(self) -> list[Event]:
-        """What the end says."""
+        """Decode the end of the body."""
         ...
 
-    def quote(self, never: tuple[bytes, ...] = ()) -> None:
-        """Hand out the bytes of events with them, where they hold nothing of `never` (see `protocols.quoting`)."""
-        ...
+    def capture_raw(self, secrets: tuple[bytes, ...] = ()) -> None:
+        """Return events with their raw bytes, except bytes that contain one of `secrets`
+        (see `protocols.shared.passthrough_bytes`).
+        """
 
 
 class Codec(msgspec.Struct, frozen=True):
-    """What a transport needs to know of a protocol."""
+    """What a transport needs to know about a protocol."""
 
-    #: Who is spoken to, unless the caller knows better.
+    #: Default provider name.
     provider: str
-    #: Where to post a request, behind the base URL.
+    #: Path to post a request to, relative to the base URL.
     path: Callable[[Request], str]
     encode: Callable[[Request], bytes]
-    #: What of a request `encode` could not say, or says in another way.
+    #: Notes about everything that `encode` drops or rewrites.
     notes: Callable[[Request], tuple[Note, ...]]
     decoder: Callable[[bool], Decoder]
-    #: What an HTTP status of 400 or more, the body and the headers (by lower-case name) mean.
+    #: Decodes an error response: status (400 or more), body, headers by lower-case name.
     error: Callable[[int, bytes, Mapping[str, str]], Failure]
-    #: The header that carries the key, and what stands before the key in it.
+    #: The header for the API key, and the prefix of its value.
     key_header: str = "Authorization"
     key_prefix: str = "Bearer "
-    #: Headers that every request carries.
     headers: Mapping[str, str] = {}
-    #: Stands before the path unless the base URL ends with a version.
+    #: Path prefix, used unless the base URL already ends with a version.
     version: str = ""
-    #: Where this protocol is spoken, as users copy it whole: a base URL that ends so means what stands before.
+    #: Path endings to strip from the base URL: users often copy the full URL of a method.
     endings: tuple[str, ...] = ()
 
 
@@ -132,7 +132,7 @@ def _ollama() -> Codec:
         notes=ollama.request_notes,
         decoder=ollama.ReplyDecoder,
         error=ollama.decode_error,
-        # Behind `/v1` it speaks OpenAI's protocol; whoever has it from there and asks for this one means the server.
+        # Below `/v1` Ollama uses OpenAI's protocol; a base URL copied from there still means this server.
         endings=("/api/chat", "/api", "/v1"),
     )
 
@@ -146,7 +146,7 @@ _CODECS: dict[str, Callable[[], Codec]] = {
 }
 
 
-#: How the addresses of single methods end, and the protocols that are spoken there.
+#: Path endings of single API methods, and their protocols.
 _METHODS = {
     "/chat/completions": "openai_chat",
     "/responses": "openai_responses",
@@ -157,28 +157,26 @@ _METHODS = {
 }
 
 
-def place_of(base_url: str, protocol: str) -> tuple[Address, str]:
-    """Where a protocol is spoken, and the version that stands before its paths there.
-
-    Raises:
-        ConfigError: the URL cannot be read, or is the address of a method that is not this protocol's only one.
-    """
+def resolve_endpoint(base_url: str, protocol: str) -> tuple[BaseUrl, str]:
+    """The base URL for a protocol, and the version prefix for its paths."""
     row = codec(protocol)
-    where = without_ending(address(base_url), row.endings)
-    spoken = next((name for ending, name in _METHODS.items() if where.path.endswith(ending)), "")
-    if spoken:
-        hint = "give the address up to the version, such as `/v1`"
+    base = without_ending(parse_base_url(base_url), row.endings)
+    method_protocol = next((name for ending, name in _METHODS.items() if base.path.endswith(ending)), "")
+    if method_protocol:
+        hint = "give the URL up to the version, such as `/v1`"
         raise ConfigError(
-            f"the base URL is the address of a method of `{spoken}`",
-            hint=hint if spoken == protocol else f"{hint}, and the protocol `{spoken}`, if that is what it speaks",
+            f"the base URL is the URL of one API method of `{method_protocol}`",
+            hint=hint
+            if method_protocol == protocol
+            else f"{hint}, and set the protocol to `{method_protocol}` if the service uses it",
         )
-    return where, "" if ends_with_version(where) else row.version
+    return base, "" if ends_with_version(base) else row.version
 
 
 @cache
 def codec(protocol: str) -> Codec:
-    """The row of a protocol."""
+    """The codec of a protocol."""
     make = _CODECS.get(protocol)
     if make is None:
-        raise ConfigError(f"no upstream speaks `{protocol}`", hint=f"known are {', '.join(sorted(_CODECS))}")
+        raise ConfigError(f"unknown protocol `{protocol}`", hint=f"use one of {', '.join(sorted(_CODECS))}")
     return make()

@@ -1,5 +1,6 @@
-"""Several upstreams for one model: the next is asked where one fails before anything has flowed. After the first event nothing is asked again: what has been given
-cannot be taken back.
+"""Fallback: several upstreams for one model. The next one is tried if one fails before its first event.
+
+After the first event there is no fallback: output that was passed on cannot be taken back.
 """
 
 from __future__ import annotations
@@ -12,22 +13,22 @@ from msgspec.structs import replace
 from ..core.events import Event, Noted
 from ..core.types import Note, Request
 from ..errors import UpstreamError, UsageError
-from .base import Batches, Upstream, shorten
+from .base import Batches, Upstream, open_upstream, shorten
 
-#: Statuses that are about the request itself: somebody else would say the same, and whoever asked can learn from it.
-_ABOUT_THE_REQUEST = frozenset({400, 413, 422})
+#: Statuses that blame the request itself: another upstream would reject it too, and the caller needs the error.
+_REQUEST_ERRORS = frozenset({400, 413, 422})
 
 
 class Fallback:
-    """An upstream made of others, in the order in which they are asked. It is called by the name of the first."""
+    """An upstream that tries others in order. Its provider and base URL are those of the first."""
 
     def __init__(self, upstreams: Sequence[Upstream]) -> None:
         if not upstreams:
-            raise UsageError("a list of upstreams to fall back to must name one at least")
+            raise UsageError("a fallback needs at least one upstream")
         self.upstreams = tuple(upstreams)
         self.provider = self.upstreams[0].provider
         self.base_url = self.upstreams[0].base_url
-        #: What a client over them asks for, and how it speaks; each may know its model under a name of its own.
+        #: The model and protocol that a client uses; each upstream may replace the model by its own.
         self.model = str(getattr(self.upstreams[0], "model", self.provider))
         self.protocol = str(getattr(self.upstreams[0], "protocol", "openai_chat"))
 
@@ -35,25 +36,29 @@ class Fallback:
         return f"Fallback({list(self.upstreams)!r})"
 
     def open(self, request: Request) -> Batches:
-        """Ask one after the other until something flows."""
-        return self._batches(request)
+        """Try one upstream after another until one yields an event."""
+        return self._batches(request, passthrough_bytes=False)
+
+    def open_passthrough(self, request: Request) -> Batches:
+        """Do the same; batches carry the bytes of the reply."""
+        return self._batches(request, passthrough_bytes=True)
 
     async def close(self) -> None:
-        """Free all of them."""
         for upstream in self.upstreams:
             await upstream.close()
 
-    async def _batches(self, request: Request) -> Batches:
+    async def _batches(self, request: Request, *, passthrough_bytes: bool) -> Batches:
         notes: list[Event] = []
-        nothing: list[Event] = []
-        for upstream, following in zip(self.upstreams, [*self.upstreams[1:], None], strict=True):
-            async with aclosing(upstream.open(_asked(request, upstream))) as batches:
+        empty: list[Event] = []
+        for upstream, next_upstream in zip(self.upstreams, [*self.upstreams[1:], None], strict=True):
+            opened = open_upstream(upstream, _request_for(request, upstream), passthrough_bytes=passthrough_bytes)
+            async with aclosing(opened) as batches:
                 try:
-                    first = await anext(batches, nothing)
+                    first = await anext(batches, empty)
                 except UpstreamError as error:
-                    if following is None or error.upstream_status in _ABOUT_THE_REQUEST:
+                    if next_upstream is None or error.upstream_status in _REQUEST_ERRORS:
                         raise
-                    notes.append(_note(upstream, following, error))
+                    notes.append(_note(upstream, next_upstream, error))
                     continue
                 yield [*notes, *first] if notes else first
                 async for batch in batches:
@@ -61,11 +66,11 @@ class Fallback:
                 return
 
 
-def _asked(request: Request, upstream: Upstream) -> Request:
+def _request_for(request: Request, upstream: Upstream) -> Request:
     model = str(getattr(upstream, "model", "")) or request.model
     return request if model == request.model else replace(request, model=model)
 
 
-def _note(failed: Upstream, following: Upstream, error: UpstreamError) -> Event:
-    names = [upstream.base_url or upstream.provider for upstream in (failed, following)]
-    return Noted(Note("upstream_fallback", f"`{names[0]}` failed, `{names[1]}` was asked: {shorten(str(error))}"))
+def _note(failed: Upstream, next_upstream: Upstream, error: UpstreamError) -> Event:
+    names = [upstream.base_url or upstream.provider for upstream in (failed, next_upstream)]
+    return Noted(Note("upstream_fallback", f"`{names[0]}` failed, trying `{names[1]}`: {shorten(str(error))}"))

@@ -1,38 +1,41 @@
-"""A Python function as a model.
+"""A Python function as a model: `messages -> text`.
 
-`messages -> text`, also as an `async` function, a generator or an asynchronous generator of pieces of text.
-A function that may block runs in a thread of its own, so that it blocks nobody else. What the function raises becomes an `UpstreamError` whose cause it is.
+The function may be plain, `async`, a generator or an asynchronous generator of text. Functions that may block run in a
+thread of their own. An exception of the function becomes the cause of an `UpstreamError`.
 """
 
 from __future__ import annotations
 
+import asyncio
 import inspect
+import threading
+from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Generator, Iterator, Mapping
 from contextlib import aclosing
+from contextvars import copy_context
 from functools import partial
-from typing import TypeAlias
+from typing import Generic, TypeAlias, TypeVar
 
 import msgspec
 
 from ..core.events import Event, TextDelta
 from ..core.types import JSONObject, JSONValue, Request
 from ..errors import UpstreamError, UpstreamTimeout, UsageError
-from .base import Batches, Ending, settled, shorten
+from .base import Batches, ReplyCompleter, normalize_failures, shorten
 from .codecs import codec
-from .threads import drained
 
-#: What a function may give: text, or events where it knows more than text (calls of its own, reasoning, usage).
+#: What a function may return: text, or events if it knows more than text (tool calls, reasoning, usage).
 Piece: TypeAlias = str | Event
-Answer: TypeAlias = Piece | Iterator[Piece] | AsyncIterator[Piece] | Awaitable[Piece | AsyncIterator[Piece]]
-#: It is given `messages`, or `request`, or both, by what its parameters are called.
-ModelFunction: TypeAlias = Callable[..., Answer]
+ModelOutput: TypeAlias = Piece | Iterator[Piece] | AsyncIterator[Piece] | Awaitable[Piece | AsyncIterator[Piece]]
+#: Called with `messages`, `request` or both, depending on its parameter names.
+ModelFunction: TypeAlias = Callable[..., ModelOutput]
 
 
 class FunctionUpstream:
-    """A model made of `function`.
+    """An upstream that calls `function`.
 
-    Closing an answer cancels an `async` function where it waits, and a generator at its next piece. A plain
-    function cannot be interrupted: its thread is let go, and what it returns is dropped.
+    Closing an answer cancels an `async` function where it waits and a generator at its next item. A plain function
+    cannot be interrupted: its thread is abandoned and its result dropped.
     """
 
     provider = "callable"
@@ -50,63 +53,62 @@ class FunctionUpstream:
         return f"FunctionUpstream({self.name})"
 
     def open(self, request: Request) -> Batches:
-        """Call the function."""
-        return settled(self._answer(request))
+        return normalize_failures(self._answer(request))
 
     async def close(self) -> None:
-        """Nothing is held between requests."""
+        """Do nothing: no resources are kept between requests."""
 
     async def _answer(self, request: Request) -> Batches:
         call = self._call(request)
-        ending = Ending()
+        completer = ReplyCompleter()
         try:
             async with aclosing(_pieces(call, self._async)) as pieces:
                 async for batch in pieces:
                     events = [_event(piece) for piece in batch if piece != ""]
-                    ending.see(events)
+                    completer.see(events)
                     yield events
         except UpstreamError:
             raise
         except (Exception, SystemExit) as error:
             kind = UpstreamTimeout if isinstance(error, TimeoutError) else UpstreamError
-            said = shorten(f"{type(error).__name__}: {error}")
-            raise kind(f"the model function `{self.name}` raised {said}") from error
-        yield ending.missing()
+            message = shorten(f"{type(error).__name__}: {error}")
+            raise kind(f"the model function `{self.name}` raised {message}") from error
+        yield completer.missing()
 
-    def _call(self, request: Request) -> Callable[[], Answer]:
-        """The call to make: by name where the function asks for `request`, else with the messages alone."""
+    def _call(self, request: Request) -> Callable[[], ModelOutput]:
+        """Bind the arguments: by name if the function has a parameter `request`, else the messages alone."""
         if "request" not in self._parameters:
             return partial(self._function, openai_messages(request))
-        given: list[JSONValue] = []
-        named: dict[str, JSONValue] = {}
+        positional: list[JSONValue] = []
+        keywords: dict[str, JSONValue] = {}
         for name, parameter in self._parameters.items():
             if name in ("messages", "request"):
                 value = request if name == "request" else openai_messages(request)
                 if parameter.kind is parameter.POSITIONAL_ONLY:
-                    given.append(value)
+                    positional.append(value)
                 else:
-                    named[name] = value
-        return partial(self._function, *given, **named)
+                    keywords[name] = value
+        return partial(self._function, *positional, **keywords)
 
 
 def openai_messages(request: Request) -> list[JSONObject]:
-    """The messages of a request as plain dicts in OpenAI's shape."""
+    """The messages of a request as plain dicts in OpenAI's format."""
     body = msgspec.json.decode(codec("openai_chat").encode(request))
     return body["messages"]
 
 
-async def _pieces(call: Callable[[], Answer], is_async: bool) -> AsyncGenerator[list[Answer], None]:
-    """What a function gives, whatever kind of function it is."""
+async def _pieces(call: Callable[[], ModelOutput], is_async: bool) -> AsyncGenerator[list[ModelOutput], None]:
+    """The output of a function of any kind, in batches."""
     if is_async:
         answer = call()
     else:
-        later: list[Answer] = []
-        async with aclosing(drained(partial(_iterated, call, later))) as batches:
+        deferred: list[ModelOutput] = []
+        async with aclosing(iterate_in_thread(partial(_iterate_blocking, call, deferred))) as batches:
             async for batch in batches:
                 yield batch
-        if not later:
+        if not deferred:
             return
-        answer = later[0]
+        answer = deferred[0]
     if isinstance(answer, Awaitable):
         answer = await answer
     if not isinstance(answer, AsyncIterator):
@@ -120,37 +122,128 @@ async def _pieces(call: Callable[[], Answer], is_async: bool) -> AsyncGenerator[
             await answer.aclose()
 
 
-def _iterated(call: Callable[[], Answer], later: list[Answer]) -> Generator[Answer, None, None]:
-    """Run in a thread: the pieces of a function that blocks; `later` gets what the event loop has to wait for."""
+def _iterate_blocking(
+    call: Callable[[], ModelOutput], deferred: list[ModelOutput]
+) -> Generator[ModelOutput, None, None]:
+    """Iterate over the output of a function that may block, in a thread; awaitables go to `deferred`."""
     answer = call()
     if isinstance(answer, Iterator):
         yield from answer
     elif isinstance(answer, Awaitable | AsyncIterator):
-        # A plain function may well return such a thing: a `lambda`, a method behind a decorator.
-        later.append(answer)
+        # A plain function can return an awaitable: a `lambda`, or a decorated method.
+        deferred.append(answer)
     else:
         yield answer
 
 
-def _event(piece: Answer) -> Event:
+def _event(piece: ModelOutput) -> Event:
     if isinstance(piece, str):
         return TextDelta(piece)
     if isinstance(piece, Event):
         return piece
-    raise TypeError(f"a model function gives text, not a `{type(piece).__name__}`")
+    raise TypeError(f"a model function must return text, not a `{type(piece).__name__}`")
 
 
 def _parameters(function: ModelFunction) -> Mapping[str, inspect.Parameter]:
     try:
         return inspect.signature(function).parameters
     except (TypeError, ValueError):
-        # Some built-in functions tell nothing about themselves.
+        # Some built-in functions have no signature.
         return {}
 
 
 def _is_async(function: ModelFunction) -> bool:
-    """Whether calling it only makes something to wait for, and so blocks nobody."""
+    """Whether a call returns an awaitable or asynchronous iterator at once, without blocking."""
     while isinstance(function, partial):
         function = function.func
-    bodies = (function, type(function).__call__)
-    return any(inspect.iscoroutinefunction(body) or inspect.isasyncgenfunction(body) for body in bodies)
+    candidates = (function, type(function).__call__)
+    return any(
+        inspect.iscoroutinefunction(candidate) or inspect.isasyncgenfunction(candidate) for candidate in candidates
+    )
+
+
+#: Back-pressure: the thread waits when this many items are queued, so a fast source does not fill memory.
+MAX_QUEUED_ITEMS = 64
+
+Item = TypeVar("Item")
+
+
+async def iterate_in_thread(source: Callable[[], Generator[Item, None, None]]) -> AsyncGenerator[list[Item], None]:
+    """Run the generator `source` in a thread of its own and yield its items in batches.
+
+    Its exceptions are raised here. Closing this iterator abandons the thread: it ends at its next item, or with the
+    process.
+    The event loop's thread pool is not used: a model may take minutes, a few would block everything else in the pool,
+    and a closing loop waits for its pool.
+    """
+    queue = _ThreadQueue[Item](asyncio.get_running_loop())
+    work = copy_context().run
+    threading.Thread(target=work, args=(queue.work, source), name="toolspeak-model", daemon=True).start()
+    try:
+        while True:
+            items, ended = await queue.take()
+            if items:
+                yield items
+            if ended:
+                break
+        if queue.error is not None:
+            raise queue.error
+    finally:
+        queue.stop()
+
+
+class _ThreadQueue(Generic[Item]):
+    """A bounded queue from the thread to the event loop."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.error: BaseException | None = None
+        self._loop = loop
+        self._items: deque[Item] = deque()
+        self._room = threading.Semaphore(MAX_QUEUED_ITEMS)
+        self._wakeup = asyncio.Event()
+        self._ended = False
+        self._stopped = False
+
+    async def take(self) -> tuple[list[Item], bool]:
+        """All queued items, and whether the source has ended."""
+        await self._wakeup.wait()
+        self._wakeup.clear()
+        # The order matters: an item that arrives after `_ended` is read sets the event again.
+        ended = self._ended
+        items = [self._items.popleft() for _ in range(len(self._items))]
+        if items:
+            self._room.release(len(items))
+        return items, ended
+
+    def stop(self) -> None:
+        """Make the thread stop at its next item."""
+        self._stopped = True
+        self._room.release()
+
+    def work(self, source: Callable[[], Generator[Item, None, None]]) -> None:
+        """Put every item of `source` into the queue. Runs in the thread."""
+        try:
+            self._put_all(source())
+        except BaseException as error:
+            # Even SystemExit: here it would only end the thread and leave its reader waiting.
+            self.error = error
+        self._ended = True
+        self._notify()
+
+    def _put_all(self, items: Generator[Item, None, None]) -> None:
+        try:
+            for item in items:
+                self._room.acquire()
+                if self._stopped:
+                    break
+                self._items.append(item)
+                self._notify()
+        finally:
+            items.close()
+
+    def _notify(self) -> None:
+        try:
+            self._loop.call_soon_threadsafe(self._wakeup.set)
+        except RuntimeError:
+            # The loop is closed: the items have no reader.
+            self._stopped = True

@@ -1,7 +1,7 @@
-"""A model that plays prepared turns: the test double for everything that asks an upstream.
+"""`Scripted`: an upstream that plays prepared turns, as a test double.
 
-No network, no clock, no chance: the same script gives the same batches. Part of the public API, so that
-programs built on toolspeak can be tested the way toolspeak is.
+Deterministic, without network or clock: the same script gives the same batches. Part of the public API, so applications
+can test against it too.
 """
 
 from __future__ import annotations
@@ -14,53 +14,45 @@ from typing import TypeAlias, TypeVar
 
 import msgspec
 
-from ..core.events import (
-    CallArgs,
-    CallEnd,
-    CallStart,
-    Event,
-    FinishReason,
-    ReasoningDelta,
-    TextDelta,
-)
+from ..core.events import CallArgs, CallEnd, CallStart, Event, FinishReason, ReasoningDelta, TextDelta
 from ..core.types import Request, ToolCall, Usage
 from ..errors import UsageError
-from .base import Batches, Ending, settled
+from .base import Batches, ReplyCompleter, normalize_failures
 from .codecs import codec
 
-#: What a turn costs unless it says otherwise: round numbers, easy to see in a sum.
+#: Default usage of a turn: round numbers that are easy to spot in a sum.
 USAGE = Usage(input_tokens=10, output_tokens=5)
 
-#: A script whose functions return functions has to end somewhere.
-_MOST_FUNCTIONS = 8
+#: Limit for functions that return functions.
+_MAX_NESTED_FUNCTIONS = 8
 
 
 class Randomly(msgspec.Struct, frozen=True):
-    """Pieces of random size, the same for the same seed."""
+    """Pieces of random size up to `most`; the same seed gives the same sizes."""
 
     seed: int
     most: int = 16
 
 
-#: How a turn is cut: not at all, into pieces of one size, into pieces of these sizes and the rest, at random.
+#: How to cut a turn: not at all, into pieces of one size, into pieces of these sizes plus the rest, at random.
 Chunk: TypeAlias = int | Sequence[int] | Randomly | None
 
 
 class Turn(msgspec.Struct, frozen=True):
-    """A turn with more to say about it than its content."""
+    """A scripted turn with settings besides its content."""
 
     content: Script
     finish: FinishReason | None = None
     usage: Usage | None = None
-    #: How to cut this turn; without it, as its script says.
+    #: How to cut this turn; None: as the `Scripted` upstream does.
     chunk: Chunk = None
-    #: The protocol of a capture of the wire, and whether it is a stream; without the latter, it is looked at.
+    #: For captured bytes: their protocol, and whether they are a stream (None: detect it).
     protocol: str = "openai_chat"
     stream: bool | None = None
 
 
-#: What a turn may be: text; events; a capture of the wire; what goes wrong; a source of batches, for tests that
-#: decide when something comes; or a function, also an `async` one, that answers the request with one of these.
+#: What a turn may be: text, events, captured bytes of a reply, an exception to raise, an asynchronous source of batches
+#: (for tests that control timing), or a function, plain or `async`, from the request to one of these.
 Script: TypeAlias = (
     str
     | bytes
@@ -73,18 +65,13 @@ Script: TypeAlias = (
 
 
 class Scripted:
-    """Plays `turns`, one for each request; with `again`, the last one for ever.
+    """Plays one of `turns` per request; with `again`, repeats the last one forever.
 
-    `requests` holds what was asked, `cancelled` the positions of the turns that were closed before their end.
+    `requests` lists the received requests, `cancelled` the indexes of turns that were closed early.
     """
 
     def __init__(
-        self,
-        *turns: Script,
-        chunk: Chunk = None,
-        again: bool = False,
-        provider: str = "scripted",
-        base_url: str = "",
+        self, *turns: Script, chunk: Chunk = None, again: bool = False, provider: str = "scripted", base_url: str = ""
     ) -> None:
         self.provider = provider
         self.base_url = base_url
@@ -95,18 +82,17 @@ class Scripted:
         self._again = again
 
     def open(self, request: Request) -> Batches:
-        """The next turn."""
-        return settled(self._play(request))
+        return normalize_failures(self._play(request))
 
     async def close(self) -> None:
-        """Nothing is held."""
+        """Do nothing: no resources are used."""
 
     async def _play(self, request: Request) -> Batches:
         at = len(self.requests)
         self.requests.append(request)
         ended = False
         try:
-            turn = await _answer(self._turn(at), request)
+            turn = await _resolve(self._turn(at), request)
             chunk = self._chunk if turn.chunk is None else turn.chunk
             async with aclosing(_batches(turn, chunk)) as batches:
                 async for batch in batches:
@@ -125,55 +111,54 @@ class Scripted:
         if self._again and self._turns:
             return self._turns[-1]
         raise UsageError(
-            f"the script has {len(self._turns)} turns and was asked for turn {at + 1}",
-            hint="`requests` holds what was asked; give it more turns, or `again=True` to repeat the last",
+            f"the script has {len(self._turns)} turns, but turn {at + 1} was requested",
+            hint="add turns, or set `again=True` to repeat the last one; `requests` lists the requests so far",
         )
 
 
-def calls(*made: ToolCall) -> list[Event]:
-    """The events of native calls. A call without an id gets `call_0`, `call_1` ..."""
+def calls(*tool_calls: ToolCall) -> list[Event]:
+    """The events of native tool calls. A call without an id gets `call_0`, `call_1` ..."""
     events: list[Event] = []
-    for index, call in enumerate(made):
+    for index, call in enumerate(tool_calls):
         arguments = msgspec.json.encode(call.arguments).decode()
         events += CallStart(index, call.name, call.id or f"call_{index}"), CallArgs(index, arguments), CallEnd(index)
     return events
 
 
-async def _answer(script: Script, request: Request) -> Turn:
-    """The turn that a script means for this request."""
+async def _resolve(script: Script, request: Request) -> Turn:
+    """Resolve a script to a `Turn`; raises a scripted exception."""
     outer = Turn("")
-    for _ in range(_MOST_FUNCTIONS):
+    for _ in range(_MAX_NESTED_FUNCTIONS):
         if isinstance(script, Turn):
             outer, script = script, script.content
         elif isinstance(script, BaseException):
             raise script
         elif callable(script):
-            given = script(request)
-            script = await given if inspect.isawaitable(given) else given
+            result = script(request)
+            script = await result if inspect.isawaitable(result) else result
         else:
             return msgspec.structs.replace(outer, content=script)
-    raise UsageError("a turn is a function that returns nothing but functions")
+    raise UsageError("the functions of a turn are nested too deeply: one must return a value")
 
 
 async def _batches(turn: Turn, chunk: Chunk) -> Batches:
-    """A turn as the reads that bring it."""
     match turn.content:
         case bytes() as capture:
-            # What the wire said stands as it is: nothing is added.
+            # A capture is replayed as it is: nothing is added.
             for batch in _decoded(capture, turn, chunk):
                 yield batch
         case str() as text:
             for batch in _complete(turn, [[TextDelta(piece)] for piece in _cut(text, chunk)]):
                 yield batch
         case AsyncIterable() as source:
-            async with aclosing(_awaited(turn, source)) as batches:
+            async with aclosing(_complete_async(turn, source)) as batches:
                 async for batch in batches:
                     yield batch
         case Sequence() as events:
             for batch in _complete(turn, [[piece] for event in events for piece in _cut_event(event, chunk)]):
                 yield batch
         case _:
-            raise UsageError(f"a turn cannot be a `{type(turn.content).__name__}`")
+            raise UsageError(f"invalid turn: `{type(turn.content).__name__}`")
 
 
 def _decoded(capture: bytes, turn: Turn, chunk: Chunk) -> Iterator[list[Event]]:
@@ -184,30 +169,30 @@ def _decoded(capture: bytes, turn: Turn, chunk: Chunk) -> Iterator[list[Event]]:
     yield decoder.close()
 
 
-async def _awaited(turn: Turn, source: AsyncIterable[Sequence[Event]]) -> Batches:
-    """Batches as they come, and what they lack."""
-    ending = Ending(turn.finish, turn.usage or USAGE)
+async def _complete_async(turn: Turn, source: AsyncIterable[Sequence[Event]]) -> Batches:
+    """Pass batches on as they arrive, and add missing events at the end."""
+    completer = ReplyCompleter(turn.finish, turn.usage or USAGE)
     try:
         async for batch in source:
-            ending.see(batch)
+            completer.see(batch)
             yield list(batch)
     finally:
         if isinstance(source, AsyncGenerator):
             await source.aclose()
-    yield ending.missing()
+    yield completer.missing()
 
 
 def _complete(turn: Turn, batches: list[list[Event]]) -> Iterator[list[Event]]:
-    """Prepared batches, and what they lack."""
-    ending = Ending(turn.finish, turn.usage or USAGE)
+    """Yield prepared batches, and add missing events at the end."""
+    completer = ReplyCompleter(turn.finish, turn.usage or USAGE)
     for batch in batches:
-        ending.see(batch)
+        completer.see(batch)
         yield batch
-    yield ending.missing()
+    yield completer.missing()
 
 
 def _cut_event(event: Event, chunk: Chunk) -> list[Event]:
-    """An event as the pieces that a stream would bring it in."""
+    """Cut an event into the pieces that a stream would bring."""
     match event:
         case TextDelta(text):
             return [TextDelta(piece) for piece in _cut(text, chunk)]
@@ -223,7 +208,6 @@ _Cuttable = TypeVar("_Cuttable", str, bytes)
 
 
 def _cut(whole: _Cuttable, chunk: Chunk) -> list[_Cuttable]:
-    """`whole` in pieces, none of them empty."""
     pieces: list[_Cuttable] = []
     at = 0
     for size in _sizes(chunk, len(whole)):
@@ -233,7 +217,7 @@ def _cut(whole: _Cuttable, chunk: Chunk) -> list[_Cuttable]:
 
 
 def _sizes(chunk: Chunk, length: int) -> Iterator[int]:
-    """The sizes of the pieces; what they leave over is the last piece."""
+    """The sizes of the pieces; the remainder becomes the last piece."""
     match chunk:
         case None:
             return
@@ -241,10 +225,10 @@ def _sizes(chunk: Chunk, length: int) -> Iterator[int]:
             yield from [_positive(chunk)] * (length // chunk)
         case Randomly(seed, most):
             rng = random.Random(seed)
-            left = length
-            while left > 0:
+            remaining = length
+            while remaining > 0:
                 size = rng.randint(1, _positive(most))
-                left -= size
+                remaining -= size
                 yield size
         case _:
             yield from map(_positive, chunk)
@@ -252,5 +236,5 @@ def _sizes(chunk: Chunk, length: int) -> Iterator[int]:
 
 def _positive(size: int) -> int:
     if size < 1:
-        raise UsageError(f"a piece cannot have {size} characters")
+        raise UsageError(f"the size of a piece must be at least 1, not {size}")
     return size

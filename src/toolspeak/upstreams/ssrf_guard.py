@@ -1,9 +1,8 @@
-"""Where a URL that came with a request may lead: not into the network behind us.
+"""SSRF guard: checks URLs that came with a request, so they cannot reach internal networks.
 
-A picture's address, or that of a tool server, is chosen by somebody else. It is read by one strict reader, its name is
-looked up once, every address it has must be a public one, and whoever connects connects to those addresses: a name that
-means something else a moment later changes nothing. A base URL from the configuration is not checked here: local models
-are what many have.
+The URL of an image or a tool server is chosen by a third party. It is parsed strictly and its host resolved once. Every
+resolved address must be public, and the caller must connect to those addresses, so DNS rebinding has no effect. Base
+URLs from the configuration are not checked here: local models are common.
 """
 
 from __future__ import annotations
@@ -12,14 +11,7 @@ import asyncio
 import re
 import socket
 from collections.abc import Awaitable, Callable, Iterable
-from ipaddress import (
-    IPv4Address,
-    IPv4Network,
-    IPv6Address,
-    IPv6Network,
-    ip_address,
-    ip_network,
-)
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from urllib.parse import urlsplit
 
 import msgspec
@@ -28,45 +20,35 @@ from ..errors import UsageError
 
 IP = IPv4Address | IPv6Address
 Network = IPv4Network | IPv6Network
-#: Host and port to addresses.
+#: Resolves host and port to addresses.
 Resolver = Callable[[str, int], Awaitable[Iterable[str]]]
 
 _PORTS = {"http": 80, "https": 443}
-#: No backslash, no space, no control character, nothing outside ASCII: URL readers differ about all of them.
+#: No backslash, whitespace, control or non-ASCII character: URL parsers disagree about all of them.
 _URL = re.compile(r"[!-\[\]-~]+")
 _HOST = re.compile(r"[a-z0-9_](?:[a-z0-9_-]*[a-z0-9_])?(?:\.[a-z0-9_](?:[a-z0-9_-]*[a-z0-9_])?)*")
-#: A last label like this makes a host a number to some readers (127.1, 0x7f000001, 017700000001, 2130706433).
-_NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")
-#: Longest name of a host, by RFC 1035.
-_MOST_NAME = 253
+#: Some parsers read a host whose last label looks like this as a number (127.1, 0x7f000001, 017700000001, 2130706433).
+_NUMERIC_LABEL = re.compile(r"[0-9]+|0x[0-9a-f]*")
+#: Maximum length of a host name (RFC 1035).
+_MAX_HOST_CHARS = 253
 
-#: Names for what is inside, whatever they resolve to.
-_INSIDE = (".internal", ".intranet", ".lan", ".local", ".localdomain", ".localhost", ".home.arpa")
-#: What the standard library of some supported Python takes for public, and a public address that is none: Azure's
-#: metadata service.
+#: Suffixes of internal names, whatever they resolve to.
+_INTERNAL_SUFFIXES = (".internal", ".intranet", ".lan", ".local", ".localdomain", ".localhost", ".home.arpa")
+#: Not public, but treated as public by the standard library of some supported Python versions; and Azure's metadata
+#: service, whose address is formally public.
 _NOT_PUBLIC = tuple(
-    ip_network(network)
-    for network in (
-        "100.64.0.0/10",
-        "168.63.129.16/32",
-        "192.0.0.0/24",
-        "192.88.99.0/24",
-        "198.18.0.0/15",
-        "240.0.0.0/4",
-        "::/96",
-        "64:ff9b:1::/48",
-        "100::/64",
-        "2001:db8::/32",
-        "5f00::/16",
-        "fec0::/10",
+    map(
+        ip_network,
+        "100.64.0.0/10 168.63.129.16/32 192.0.0.0/24 192.88.99.0/24 198.18.0.0/15 240.0.0.0/4"
+        " ::/96 64:ff9b:1::/48 100::/64 2001:db8::/32 5f00::/16 fec0::/10".split(),
     )
 )
-#: IPv6 addresses that carry an IPv4 address in their last four bytes.
+#: IPv6 networks whose last four bytes are an IPv4 address.
 _TRANSLATED = (ip_network("64:ff9b::/96"), ip_network("::ffff:0:0:0/96"))
 
 
-class Pinned(msgspec.Struct, frozen=True):
-    """A URL that may be fetched, and the addresses to connect to; names are not to be looked up again."""
+class PinnedUrl(msgspec.Struct, frozen=True):
+    """A checked URL and the addresses to connect to; the host must not be resolved again."""
 
     url: str
     secure: bool
@@ -75,98 +57,102 @@ class Pinned(msgspec.Struct, frozen=True):
     addresses: tuple[str, ...]
 
 
-async def check_address(url: str, *, allow: Iterable[str] = (), resolver: Resolver | None = None) -> Pinned:
-    """Check a URL that came with a request. `allow` names hosts and networks (`10.1.0.0/16`) that are fine anyway.
+async def check_address(url: str, *, allow: Iterable[str] = (), resolver: Resolver | None = None) -> PinnedUrl:
+    """Check a URL that came with a request. `allow` lists hosts and networks (`10.1.0.0/16`) to accept anyway.
 
-    The caller connects to one of `addresses`, sends `host` as the name (also in TLS), and follows no redirect
-    without checking it like this.
+    The caller must connect to one of `addresses`, send `host` as the name (also in TLS) and check the target of any
+    redirect the same way.
 
     Raises:
-        UsageError: it leads somewhere it must not lead, or cannot be read in one way only.
+        UsageError: the URL leads to an internal network or is ambiguous.
     """
-    secure, host, port = _taken_apart(url)
-    hosts, networks = _allowed(allow)
+    secure, host, port = _parse_url(url)
+    hosts, networks = _parse_allow_list(allow)
     literal = _literal(host)
     trusted = host in hosts
-    if literal is None and not trusted and _is_inside(host):
-        raise UsageError("the URL names a host of an inner network", hint="allow the host if this is intended")
-    found = [str(literal)] if literal is not None else await _looked_up(resolver or resolve, host, port)
-    for address in found:
-        if not (trusted or _is_fine(ip_address(address), networks)):
-            raise UsageError("the URL leads to an inner network", hint="allow the host if this is intended")
-    return Pinned(url, secure, host, port, tuple(found))
+    if literal is None and not trusted and _is_internal_name(host):
+        raise UsageError(
+            "the URL names a host of an internal network", hint="if this is intended, add the host to the allowed hosts"
+        )
+    addresses = [str(literal)] if literal is not None else await _look_up(resolver or resolve, host, port)
+    for address in addresses:
+        if not (trusted or _is_allowed(ip_address(address), networks)):
+            raise UsageError(
+                "the URL leads to an internal network", hint="if this is intended, add the host to the allowed hosts"
+            )
+    return PinnedUrl(url, secure, host, port, tuple(addresses))
 
 
 def is_public(address: IP) -> bool:
-    """Whether an address is one of the internet, also where it is wrapped into another one."""
-    inner = _inner(address)
+    """Whether an address is public, also if it is embedded in an IPv6 address."""
+    inner = _embedded_ipv4(address)
     if inner is not None:
         return is_public(inner)
-    named = any(address in network for network in _NOT_PUBLIC if network.version == address.version)
-    return address.is_global and not address.is_multicast and not named
+    blocked = any(address in network for network in _NOT_PUBLIC if network.version == address.version)
+    return address.is_global and not address.is_multicast and not blocked
 
 
 async def resolve(host: str, port: int) -> list[str]:
-    """Ask the system for the addresses of a host."""
-    found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    return list(dict.fromkeys(str(entry[4][0]) for entry in found))
+    """Resolve a host with the system resolver."""
+    entries = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return list(dict.fromkeys(str(entry[4][0]) for entry in entries))
 
 
-def _taken_apart(url: str) -> tuple[bool, str, int]:
+def _parse_url(url: str) -> tuple[bool, str, int]:
     if not _URL.fullmatch(url):
-        raise UsageError("the URL is empty or holds a character that a URL cannot hold")
+        raise UsageError("the URL is empty or contains an invalid character")
     try:
         parts = urlsplit(url)
         port = parts.port
     except ValueError as error:
-        raise UsageError("the URL cannot be read") from error
+        raise UsageError("invalid URL") from error
     if parts.scheme not in _PORTS:
         raise UsageError("the URL must begin with http:// or https://")
     if "@" in parts.netloc:
-        raise UsageError("the URL must not carry a name or a password")
+        raise UsageError("the URL must not contain a user name or password")
     if port == 0:
-        raise UsageError("the URL names port 0, where nobody can listen")
+        raise UsageError("the URL names port 0, which is not usable")
     host = (parts.hostname or "").removesuffix(".")
     if not _is_host(host):
-        raise UsageError("the URL names no host, or names it in a way that can be read differently")
+        raise UsageError("the URL has no host, or its host is ambiguous")
     return parts.scheme == "https", host, _PORTS[parts.scheme] if port is None else port
 
 
 def _is_host(host: str) -> bool:
-    """Whether everybody reads it as the same host."""
+    """Whether all URL parsers agree on this host."""
     if _literal(host) is not None:
         return True
     last = host.rpartition(".")[2]
-    return len(host) <= _MOST_NAME and bool(_HOST.fullmatch(host)) and not _NUMBER.fullmatch(last)
+    return len(host) <= _MAX_HOST_CHARS and bool(_HOST.fullmatch(host)) and not _NUMERIC_LABEL.fullmatch(last)
 
 
 def _literal(host: str) -> IP | None:
-    """The address that a host is written as. Only the plain forms; a scope (`%eth0`) is none."""
+    """The IP address that `host` spells out in plain form; scoped addresses (`%eth0`) are excluded."""
     try:
         return ip_address(host) if "%" not in host else None
     except ValueError:
         return None
 
 
-def _is_inside(host: str) -> bool:
-    """A name without a dot is looked up among the neighbours."""
-    return "." not in host or host.endswith(_INSIDE)
+def _is_internal_name(host: str) -> bool:
+    """A name without a dot is resolved in the local network."""
+    return "." not in host or host.endswith(_INTERNAL_SUFFIXES)
 
 
-async def _looked_up(resolver: Resolver, host: str, port: int) -> list[str]:
+async def _look_up(resolver: Resolver, host: str, port: int) -> list[str]:
     try:
-        found = [str(address) for address in await resolver(host, port)]
+        addresses = [str(address) for address in await resolver(host, port)]
     except (OSError, UnicodeError) as error:
-        raise UsageError("the host of the URL cannot be found") from error
-    if not found:
-        raise UsageError("the host of the URL cannot be found")
-    if not all(map(_is_address, found)):
-        raise UsageError("the lookup of the URL's host gave something that is no address", hint="check the resolver")
-    return found
+        raise UsageError("the host of the URL cannot be resolved") from error
+    if not addresses:
+        raise UsageError("the host of the URL cannot be resolved")
+    if not all(map(_is_address, addresses)):
+        raise UsageError("the resolver returned an invalid address for the host of the URL", hint="check the resolver")
+    return addresses
 
 
 def _is_address(text: str) -> bool:
-    """Whether one can connect to it without a lookup; a scope, which only the system knows, may stand behind it."""
+    """Whether it is an IP address to connect to without a lookup; it may have a scope."""
     try:
         ip_address(text)
     except ValueError:
@@ -174,7 +160,7 @@ def _is_address(text: str) -> bool:
     return True
 
 
-def _allowed(allow: Iterable[str]) -> tuple[set[str], list[Network]]:
+def _parse_allow_list(allow: Iterable[str]) -> tuple[set[str], list[Network]]:
     hosts: set[str] = set()
     networks: list[Network] = []
     for entry in allow:
@@ -185,14 +171,14 @@ def _allowed(allow: Iterable[str]) -> tuple[set[str], list[Network]]:
     return hosts, networks
 
 
-def _is_fine(address: IP, networks: list[Network]) -> bool:
-    inner = _inner(address) or address
+def _is_allowed(address: IP, networks: list[Network]) -> bool:
+    inner = _embedded_ipv4(address) or address
     allowed = any(inner in network for network in networks if network.version == inner.version)
     return allowed or is_public(address)
 
 
-def _inner(address: IP) -> IPv4Address | None:
-    """The IPv4 address inside an IPv6 one."""
+def _embedded_ipv4(address: IP) -> IPv4Address | None:
+    """The IPv4 address embedded in an IPv6 address."""
     if not isinstance(address, IPv6Address):
         return None
     if any(address in network for network in _TRANSLATED):

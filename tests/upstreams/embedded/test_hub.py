@@ -16,9 +16,10 @@ from typing import Any
 
 import pytest
 
+from tests.cases import check_each
 from toolspeak import file_locks as locks
-from toolspeak.upstreams.embedded.hub import HubName, kept, named, obtain, runs_here
-from toolspeak.upstreams.embedded.weights import Follower, WeightsError
+from toolspeak.upstreams.embedded.hub import HubName, cached_file, obtain, parse_name, runs_here
+from toolspeak.upstreams.embedded.weights import DownloadListener, WeightsError
 
 CONTENT = b"GGUF" + bytes(range(256)) * 64
 MODEL = HubName("owner", "small-GGUF", quant="Q4_K_M")
@@ -98,7 +99,7 @@ def hub(*names: str, content: bytes = CONTENT) -> Iterator[Hub]:
 # ---- names
 
 
-@pytest.mark.parametrize(
+@check_each(
     ("text", "meant"),
     [
         ("owner/name", HubName("owner", "name")),
@@ -123,7 +124,7 @@ def hub(*names: str, content: bytes = CONTENT) -> Iterator[Hub]:
     ],
 )
 def test_what_a_name_means(text: str, meant: HubName | None):
-    assert named(text) == meant
+    assert parse_name(text) == meant
 
 
 def test_a_model_is_called_by_its_file_or_its_name():
@@ -131,7 +132,7 @@ def test_a_model_is_called_by_its_file_or_its_name():
     assert HubName("o", "name", "folder/file.gguf").title == "file"
 
 
-@pytest.mark.parametrize(
+@check_each(
     ("name", "here"),
     [
         ("hf:owner/name", True),
@@ -151,10 +152,10 @@ def test_which_names_need_no_provider(name: str, here: bool):
 def test_a_model_is_fetched_once_with_progress_and_then_used_without_asking(tmp_path: Path):
     heard: list[tuple[int, int]] = []
     with hub("small-Q8_0.gguf", "small-Q4_K_M.gguf", "README.md") as server:
-        assert kept(MODEL, tmp_path) is None
-        path = obtain(MODEL, tmp_path, server.environment(), Follower(lambda *step: heard.append(step)))
+        assert cached_file(MODEL, tmp_path) is None
+        path = obtain(MODEL, tmp_path, server.environment(), DownloadListener(lambda *step: heard.append(step)))
         asked = len(server.asked)
-        assert obtain(MODEL, tmp_path, server.environment()) == kept(MODEL, tmp_path) == path
+        assert obtain(MODEL, tmp_path, server.environment()) == cached_file(MODEL, tmp_path) == path
         assert len(server.asked) == asked
     assert (path.name, path.read_bytes()) == ("small-Q4_K_M.gguf", CONTENT)
     assert heard[-1] == (len(CONTENT), len(CONTENT))
@@ -169,7 +170,7 @@ def test_a_model_is_fetched_once_with_progress_and_then_used_without_asking(tmp_
     ],
 )
 def test_a_file_is_chosen_by_its_path_its_quantisation_or_as_usual(model: str, file: str, tmp_path: Path):
-    meant = named(model)
+    meant = parse_name(model)
     assert meant is not None
     with hub("mmproj-Q4_K_M.gguf", "small-Q8_0.gguf", "small-Q4_K_M.gguf", "more/other.gguf") as server:
         assert obtain(meant, tmp_path, server.environment()).name == file
@@ -179,12 +180,12 @@ def test_several_files_of_a_model_are_kept_beside_each_other(tmp_path: Path):
     other = HubName("owner", "small-GGUF", quant="Q8_0")
     with hub("small-Q8_0.gguf", "small-Q4_K_M.gguf") as server:
         obtain(MODEL, tmp_path, server.environment())
-        assert kept(other, tmp_path) is None
+        assert cached_file(other, tmp_path) is None
         obtain(other, tmp_path, server.environment())
-    assert kept(MODEL, tmp_path) is not None
-    assert kept(other, tmp_path) is not None
+    assert cached_file(MODEL, tmp_path) is not None
+    assert cached_file(other, tmp_path) is not None
     (tmp_path / "hub" / "owner--small-GGUF" / "files.json").write_text("nonsense")
-    assert kept(other, tmp_path) is None
+    assert cached_file(other, tmp_path) is None
 
 
 def test_files_of_one_name_in_two_folders_are_two_files(tmp_path: Path):
@@ -196,7 +197,7 @@ def test_files_of_one_name_in_two_folders_are_two_files(tmp_path: Path):
             found = obtain(HubName("owner", "small-GGUF", path), tmp_path, server.environment())
             assert found.read_bytes() == content
     for path, content in paths.items():
-        found = kept(HubName("owner", "small-GGUF", path), tmp_path)
+        found = cached_file(HubName("owner", "small-GGUF", path), tmp_path)
         assert found is not None
         assert (found.name, found.read_bytes()) == ("small.gguf", content)
 
@@ -216,7 +217,7 @@ def test_no_path_that_the_hub_lists_leads_out_of_the_folder_of_the_model(path: s
     with hub(path) as server:
         found = obtain(MODEL, tmp_path, server.environment())
     assert found.resolve().is_relative_to(tmp_path / "hub" / "owner--small-GGUF")
-    assert kept(MODEL, tmp_path) == found
+    assert cached_file(MODEL, tmp_path) == found
 
 
 def test_where_nothing_is_usual_the_first_file_is_taken(tmp_path: Path):
@@ -231,21 +232,21 @@ def test_a_model_in_parts_is_fetched_whole_and_known_by_its_first_part(tmp_path:
         assert path.name == "small-Q4_K_M-00001-of-00003.gguf"
         assert {each.name for each in path.parent.glob("*.gguf")} == set(parts)
         path.with_name(parts[0]).unlink()
-        assert kept(MODEL, tmp_path) is None
+        assert cached_file(MODEL, tmp_path) is None
         obtain(MODEL, tmp_path, server.environment())
         assert [path for path, _, _ in server.asked if path.startswith("/cdn/")][3:] == [f"/cdn/{parts[0]}"]
         server.files = listed(*parts[1:])
         shutil.rmtree(tmp_path / "hub")
-        with pytest.raises(WeightsError, match="does not list small-Q4_K_M-00003-of-00003"):
+        with pytest.raises(WeightsError, match="does not list the part small-Q4_K_M-00003-of-00003"):
             obtain(MODEL, tmp_path, server.environment())
 
 
 def test_a_download_that_broke_off_goes_on_where_it_was(tmp_path: Path):
     with hub("small-Q4_K_M.gguf") as server:
         server.break_after = 100
-        with pytest.raises(WeightsError, match="broke off after 100 of") as caught:
+        with pytest.raises(WeightsError, match="interrupted after 100 of") as caught:
             obtain(MODEL, tmp_path, server.environment())
-        assert "goes on where this one ended" in caught.value.hint
+        assert "resumes the download" in caught.value.hint
         server.break_after = len(CONTENT)
         assert obtain(MODEL, tmp_path, server.environment()).read_bytes() == CONTENT
         assert [ranged for path, _, ranged in server.asked if path.startswith("/cdn/")] == ["", "bytes=100-"]
@@ -269,7 +270,7 @@ def test_of_two_who_want_a_model_at_once_one_fetches_and_the_other_waits_for_it(
 
 
 def test_who_waits_for_another_hears_so_once_and_then_how_far_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(locks, "_LOOK_EVERY", 0.001)
+    monkeypatch.setattr(locks, "_POLL_SECONDS", 0.001)
     parts = [f"small-Q4_K_M-0000{number}-of-00002.gguf" for number in (1, 2)]
     waits: list[str] = []
     far: set[tuple[int, int]] = set()
@@ -284,8 +285,8 @@ def test_who_waits_for_another_hears_so_once_and_then_how_far_it_is(tmp_path: Pa
     (folder / parts[0]).write_bytes(CONTENT)
     (folder / f".{parts[1]}.part").write_bytes(CONTENT[:100])
     with hub(*parts) as server, ThreadPoolExecutor(1) as pool:
-        with locks.held(folder / ".lock"):
-            follower = Follower(heard, lambda: waits.append("waits"))
+        with locks.file_lock(folder / ".lock"):
+            follower = DownloadListener(heard, lambda: waits.append("waits"))
             second = pool.submit(obtain, MODEL, tmp_path, server.environment(), follower)
             assert seen.wait(10), "the second hears nothing"
             assert (waits, far) == (["waits"], {(len(CONTENT) + 100, 2 * len(CONTENT))})
@@ -298,7 +299,7 @@ def test_who_waits_for_another_hears_so_once_and_then_how_far_it_is(tmp_path: Pa
 def test_the_token_is_shown_to_the_hub_alone(tmp_path: Path):
     with hub("small-Q4_K_M.gguf") as server:
         server.token = TOKEN
-        with pytest.raises(WeightsError, match="does not give owner/small-GGUF to everybody") as caught:
+        with pytest.raises(WeightsError, match="denies access to owner/small-GGUF") as caught:
             obtain(MODEL, tmp_path, server.environment())
         assert "HF_TOKEN" in caught.value.hint
         obtain(MODEL, tmp_path, server.environment(HF_TOKEN=TOKEN))
@@ -331,9 +332,9 @@ def test_a_file_without_a_hash_is_checked_by_its_size(tmp_path: Path):
     ("model", "files", "message", "hint"),
     [
         (HubName("owner", "other"), (), "has no model owner/other", "owner/name"),
-        (MODEL, (), "has no file quantised as Q4_K_M", "GGUF"),
-        (MODEL, ("small-Q8_0.gguf",), "has no file quantised as Q4_K_M", "it has small-Q8_0.gguf"),
-        (HubName("owner", "small-GGUF", "x.gguf"), ("y.gguf",), "has no x.gguf", "it has y.gguf"),
+        (MODEL, (), "has no file with quantization Q4_K_M", "GGUF"),
+        (MODEL, ("small-Q8_0.gguf",), "has no file with quantization Q4_K_M", "available: small-Q8_0.gguf"),
+        (HubName("owner", "small-GGUF", "x.gguf"), ("y.gguf",), "has no x.gguf", "available: y.gguf"),
         (HubName("owner", "small-GGUF"), ("model.safetensors", "../x.gguf\n"), "has no GGUF file", "-GGUF"),
     ],
 )
@@ -348,12 +349,12 @@ def test_a_hub_that_is_not_there_or_talks_nonsense_is_told(tmp_path: Path):
     with hub() as server:
         gone = server.environment()
         server.files = "nonsense"  # type: ignore[assignment]
-        with pytest.raises(WeightsError, match="could not be fetched"):
+        with pytest.raises(WeightsError, match="cannot download"):
             obtain(MODEL, tmp_path, gone)
-    with pytest.raises(WeightsError, match="could not be fetched from 127") as caught:
+    with pytest.raises(WeightsError, match=r"cannot download the model .* from 127") as caught:
         obtain(MODEL, tmp_path, gone)
     assert "--model FILE.gguf" in caught.value.hint
-    with pytest.raises(WeightsError, match="`HF_ENDPOINT` is no address"):
+    with pytest.raises(WeightsError, match="`HF_ENDPOINT` is not a URL"):
         obtain(MODEL, tmp_path, {"HF_ENDPOINT": "file:///etc"})
 
 
@@ -361,14 +362,14 @@ def test_a_full_disk_is_noticed_before_anything_is_fetched(tmp_path: Path, monke
     usage = shutil.disk_usage(tmp_path)
     monkeypatch.setattr(shutil, "disk_usage", lambda folder: usage._replace(free=100))
     with hub("small-Q4_K_M.gguf") as server:
-        with pytest.raises(WeightsError, match="there is no room"):
+        with pytest.raises(WeightsError, match="the disk is full"):
             obtain(MODEL, tmp_path, server.environment())
         assert len(server.asked) == 1
 
 
 def test_a_folder_that_cannot_be_is_told(tmp_path: Path):
     (tmp_path / "hub").write_text("a file")
-    with hub("small-Q4_K_M.gguf") as server, pytest.raises(WeightsError, match="cannot be kept"):
+    with hub("small-Q4_K_M.gguf") as server, pytest.raises(WeightsError, match="cannot be stored"):
         obtain(MODEL, tmp_path, server.environment())
 
 

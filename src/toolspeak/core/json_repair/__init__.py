@@ -1,1 +1,1 @@
-"""Incremental, forgiving JSON parser; every repair becomes a note."""
+"""Incremental, tolerant JSON parser; every repair becomes a note."""

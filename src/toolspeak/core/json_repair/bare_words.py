@@ -1,8 +1,4 @@
-"""The parts of tolerant JSON that stand outside quotes and mean no structure: bare words and comments.
-
-`Words` adds to `Strings` the states inside a word without quotes (a number, a literal, a text whose quotes
-were forgotten) and inside a comment.
-"""
+"""Text outside quotes: bare words (numbers, literals, strings without quotes) and comments."""
 
 from __future__ import annotations
 
@@ -10,10 +6,24 @@ import re
 from functools import lru_cache
 from typing import Literal
 
-from .containers import Allowance, State
+from .containers import Containers, Output, State
 from .literals import escape_text, has_surrogate, read_word
-from .lookahead import CLOSERS, COMMAS, COMMENTS, OPENERS, Answer, begins, delimiter_behind_quote, key_ahead, skip
-from .strings import MORE, Search, Strings, first_at
+from .lookahead import (
+    CLOSERS,
+    COMMAS,
+    COMMENTS,
+    MORE,
+    OPENERS,
+    Search,
+    StopMarks,
+    Tristate,
+    begins,
+    delimiter_after_quote,
+    key_ahead,
+    look_ahead,
+    match_start,
+    skip_spaces,
+)
 from .tokens import END_STRING, PART, SCALAR, STRING
 
 ELLIPSES = ("...", "…")
@@ -21,39 +31,38 @@ ELLIPSES = ("...", "…")
 _WORD_QUOTES = '"“'
 _WORD_END = ",，;；{}[]()｛｝［］（）\n" + _WORD_QUOTES
 _COMMENT_END = "\n{}[]"
-#: A comment may follow a word, behind a space.
+#: A comment may follow a word and a space.
 _SPACE_AND_COMMENT = r"\s(?=//|/\*|#|/?\Z)"
-#: A longer word is text, whatever it is made of.
+#: A longer word is always text.
 _MAX_LITERAL = 64
 
 
 @lru_cache(maxsize=64)
-def _searches(stops: tuple[str, ...]) -> tuple[Search, Search]:
-    """What may end a bare word, and what may end a comment, given the marks that end everything."""
-    first = "".join(stop[0] for stop in stops)
-    word = re.compile(f"[{re.escape(_WORD_END + first)}]|{_SPACE_AND_COMMENT}").search
-    return word, re.compile(f"[{re.escape(_COMMENT_END + first)}]").search
+def _searches(stop_starts: str) -> tuple[Search, Search]:
+    """Searches for what may end a bare word and what may end a comment; stop marks end both."""
+    word = re.compile(f"[{re.escape(_WORD_END + stop_starts)}]|{_SPACE_AND_COMMENT}").search
+    return word, re.compile(f"[{re.escape(_COMMENT_END + stop_starts)}]").search
 
 
-class Words(Strings):
-    """The states inside a bare word and inside a comment."""
+class WordReader:
+    """Reads bare words: the state `word`."""
 
-    def __init__(self, *, stops: tuple[str, ...] = (), call: bool = False, allowance: Allowance | None = None) -> None:
-        super().__init__(stops=stops, call=call, allowance=allowance)
-        self._word_end, self._comment_end = _searches(stops)
-        self._word: list[str] = []
-        self._word_size = 0
-        self._nested = 0  # brackets open inside the word or the comment
-        self._back: State = "value"  # where to go on behind a comment
+    def __init__(self, output: Output, containers: Containers, stops: StopMarks) -> None:
+        self._output = output
+        self._containers = containers
+        self._kinds = containers.kinds
+        self._stops = stops
+        self._search = _searches(stops.starts)[0]
+        self._parts: list[str] = []
+        self._size = 0
+        self._depth = 0  # brackets open inside the word
 
-    # ---- words
-
-    def _read_word(self, buf: str, pos: int, final: bool) -> int:
-        """A number, a literal or text without quotes, up to the next delimiter outside its own brackets."""
-        end = first_at(self._word_end, buf, pos)
+    def read(self, buf: str, pos: int, final: bool) -> int:
+        """Read up to the next delimiter outside the word's own brackets."""
+        end = match_start(self._search, buf, pos)
         if end > pos:
             return self._add(buf, pos, end)
-        stop = self._stop_at(buf, pos)
+        stop = self._stops.at(buf, pos)
         if stop is None and not final:
             return MORE
         char = buf[pos]
@@ -63,136 +72,148 @@ class Words(Strings):
         if not stop and not comment and (char not in _WORD_END or self._is_own_bracket(char)):
             return self._add(buf, pos, pos + 1)
         if not stop and char in COMMAS and self._kinds[-1] == "object":
-            return self._comma_in_word(buf, pos, final)
-        if not stop and char in _WORD_QUOTES and self._closers:
-            return self._quote_behind_word(buf, pos, final)
-        self._end_word()
+            return self._read_comma(buf, pos, final)
+        if not stop and char in _WORD_QUOTES and self._containers.closers:
+            return self._read_quote(buf, pos, final)
+        self.end()
         return pos
 
     def _add(self, buf: str, pos: int, end: int) -> int:
-        self._word.append(buf[pos:end])
-        self._word_size += end - pos
+        self._parts.append(buf[pos:end])
+        self._size += end - pos
         return end
 
     def _is_own_bracket(self, char: str) -> bool:
-        """Text may hold brackets of its own, and whatever stands in them on one line."""
-        if not self._nested:
-            own = char in OPENERS and bool(self._closers) and self._is_text()
-            self._nested += own
+        """Whether a delimiter belongs to the word: text may contain brackets, and anything inside them on one line."""
+        if not self._depth:
+            own = char in OPENERS and bool(self._containers.closers) and self._is_text()
+            self._depth += own
             return own
-        self._nested += (char in OPENERS) - (char in CLOSERS)
-        self._spend()
+        self._depth += (char in OPENERS) - (char in CLOSERS)
+        self._output.spend()
         return char != "\n"
 
     def _is_text(self) -> bool:
         """Whether the word so far is neither a number nor a literal."""
-        return self._word_size > _MAX_LITERAL or read_word("".join(self._word).strip())[0] is None
+        return self._size > _MAX_LITERAL or read_word("".join(self._parts).strip())[0] is None
 
-    def _comma_in_word(self, buf: str, pos: int, final: bool) -> int:
-        """`Paris, France` goes on behind the comma unless a key stands there."""
-        text = self._ahead(_text_behind_comma, buf, pos, final)
+    def _read_comma(self, buf: str, pos: int, final: bool) -> int:
+        """Text such as `Paris, France` continues after the comma unless a key follows."""
+        text = look_ahead(_text_after_comma, buf, pos, final)
         if text is None:
             return MORE
         if text:
             return self._add(buf, pos, pos + 1)
-        self._end_word()
+        self.end()
         return pos
 
-    def _quote_behind_word(self, buf: str, pos: int, final: bool) -> int:
-        """A closing quote whose opening one was forgotten ends the word and is gone."""
-        lost = self._ahead(delimiter_behind_quote, buf, pos, final)
-        if lost is None:
+    def _read_quote(self, buf: str, pos: int, final: bool) -> int:
+        """A closing quote whose opening quote is missing ends the word and is dropped."""
+        unpaired = look_ahead(delimiter_after_quote, buf, pos, final)
+        if unpaired is None:
             return MORE
-        if lost:
-            self._note("missing_quote")
-        self._end_word()
-        return pos + lost
+        if unpaired:
+            self._output.note("missing_quote")
+        self.end()
+        return pos + unpaired
 
-    def _end_word(self) -> None:
-        raw = "".join(self._word)
+    def end(self) -> None:
+        """Emit the word as a value."""
+        raw = "".join(self._parts)
         word = raw.strip()
         if raw.strip(" \t\r\n") != word:
-            self._note("odd_space")
-        self._word = []
-        self._word_size = 0
-        self._nested = 0
+            self._output.note("odd_space")
+        self._parts = []
+        self._size = 0
+        self._depth = 0
         in_array = self._kinds[-1] == "array"
         if in_array and word in (*ELLIPSES, "-"):
-            self._note("stray_text" if word == "-" else "ellipsis")
-            self._state = "after"
-        elif self._closers and word == "-":
-            self._missing_value()
+            self._output.note("stray_text" if word == "-" else "ellipsis")
+            self._containers.state = "after"
+        elif self._containers.closers and word == "-":
+            self._containers.replace_missing_value()
         else:
             items = _items(word) if in_array and " " in word else [word]
             for item in items:
-                self._emit_word(item)
+                self.emit(item)
             if len(items) > 1:
-                self._note("missing_comma")
-            self._ended(SCALAR)
+                self._output.note("missing_comma")
+            self._containers.end_value(SCALAR)
 
-    def _emit_word(self, word: str) -> None:
+    def emit(self, word: str) -> None:
+        """Emit the tokens of a word without quotes."""
         text, code = read_word(word)
+        emit = self._output.emit
         if text is not None:
-            self._emit(SCALAR, text)
+            emit(SCALAR, text)
         else:
-            self._emit(STRING)
-            self._emit(PART, escape_text(word))
-            self._emit(END_STRING)
+            emit(STRING)
+            emit(PART, escape_text(word))
+            emit(END_STRING)
         if has_surrogate(word):
-            self._note("lone_surrogate")
+            self._output.note("lone_surrogate")
         elif code:
-            self._note(code, word[:64] if code == "unquoted_value" else "")
+            self._output.note(code, word[:64] if code == "unquoted_value" else "")
 
-    # ---- comments
 
-    def _enter_comment(self, state: Literal["line_comment", "block_comment"]) -> None:
-        self._note("comment")
-        self._back = self._state
-        self._state = state
-        self._nested = 0
+class CommentReader:
+    """Skips comments: the states `line_comment` and `block_comment`."""
 
-    def _line_comment(self, buf: str, pos: int, final: bool) -> int:
-        """Up to the end of the line, or to a closer that something waits for when all stands on one line."""
-        at = first_at(self._comment_end, buf, pos)
+    def __init__(self, output: Output, containers: Containers, stops: StopMarks) -> None:
+        self.return_state: State = "value"  # the state before the comment
+        self._output = output
+        self._containers = containers
+        self._stops = stops
+        self._search = _searches(stops.starts)[1]
+        self._depth = 0  # brackets open inside the comment
+
+    def enter(self, state: Literal["line_comment", "block_comment"]) -> None:
+        self._output.note("comment")
+        self.return_state = self._containers.state
+        self._containers.state = state
+        self._depth = 0
+
+    def read_line(self, buf: str, pos: int, final: bool) -> int:
+        """Skip to the end of the line, or to a closer that is due when the whole value is on one line."""
+        at = match_start(self._search, buf, pos)
         if at == len(buf):
             return at
-        stop = self._stop_at(buf, at)
+        stop = self._stops.at(buf, at)
         if stop is None and not final:
             return at if at > pos else MORE
-        if stop or self._ends_comment(buf[at]):
-            self._state = self._back
-            self._nested = 0  # what was opened in it, and not closed, is no bracket of a word behind it
+        if stop or self._is_end(buf[at]):
+            self._containers.state = self.return_state
             return at
         return at + 1
 
-    def _ends_comment(self, char: str) -> bool:
-        self._spend()
+    def _is_end(self, char: str) -> bool:
+        self._output.spend()
         if char in "{[":
-            self._nested += 1
-        elif char in "}]" and self._nested:
-            self._nested -= 1
+            self._depth += 1
+        elif char in "}]" and self._depth:
+            self._depth -= 1
         else:
-            return char == "\n" or char in self._closers
+            return char == "\n" or char in self._containers.closers
         return False
 
-    def _block_comment(self, buf: str, pos: int, final: bool) -> int:
+    def read_block(self, buf: str, pos: int, final: bool) -> int:
         end = buf.find("*/", pos)
         if end >= 0:
-            self._state = self._back
+            self._containers.state = self.return_state
             return end + 2
-        seen = len(buf) - (buf[-1] == "*" and not final)
-        return seen if seen > pos else MORE
+        end = len(buf) - (buf[-1] == "*" and not final)
+        return end if end > pos else MORE
 
 
 def _items(word: str) -> list[str]:
-    """Numbers and literals with nothing but spaces between them are several elements; other words are one."""
+    """Split numbers and literals with only spaces between them into elements; any other word is one element."""
     items = word.split()
     return items if all(read_word(item)[0] is not None for item in items) else [word]
 
 
-def _text_behind_comma(text: str, at: int) -> Answer:
-    """Whether words stand behind the comma at `at` and they are no key."""
-    after = skip(text, at + 1)
+def _text_after_comma(text: str, at: int) -> Tristate:
+    """Whether words that are not a key follow the comma at `at`."""
+    after = skip_spaces(text, at + 1)
     if after == len(text):
         return None
     if not text[after].isalnum():

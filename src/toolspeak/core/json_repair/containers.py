@@ -1,33 +1,31 @@
-"""The containers of tolerant JSON, the output, the notes and the limits.
+"""Open containers, tokens, notes and limits of the tolerant JSON parser. Nothing here reads text.
 
-`Frames` is the part of the transducer that knows what is open and what has been said; it reads no text.
-What an opening bracket means is sometimes known only later: a brace may open an object or a Python set, a
-parenthesis a tuple or nothing but a grouped value. A brace is therefore announced with its first key, and
-what stands in a parenthesis is held until a comma or its end.
+What a bracket means is sometimes decided later: a brace may open an object or a Python set, a parenthesis a tuple or
+one grouped value. So a brace is emitted together with its first key, and the tokens inside parentheses are deferred
+until the first comma or the closing parenthesis.
 """
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from typing import Literal
 
 from ..types import Note
-from .lookahead import Answer, begins
-from .tokens import ARRAY, END_ARRAY, END_OBJECT, END_STRING, KEY, OBJECT, PLACE, SCALAR, Status, Token
+from .tokens import ARRAY, END_ARRAY, END_OBJECT, END_STRING, KEY, OBJECT, POSITIONAL, SCALAR, Status, Token
 
-#: llama.cpp and most JSON readers stop here; nobody nests arguments deeper on purpose.
+#: The limit of llama.cpp and most JSON parsers; real arguments are never nested deeper.
 MAX_DEPTH = 64
-#: Arguments beyond a mebibyte are refused, whoever wrote them.
+#: Arguments larger than a mebibyte are rejected.
 MAX_SIZE = 1 << 20
-#: A text that needs more repairs than this is not JSON. A page of HTML with unescaped quotes stays below.
+#: A text that needs more repairs than this is not JSON. A page of HTML with unescaped quotes needs fewer.
 MAX_REPAIRS = 10_000
-#: Each value and each repair is a step of its own, so that a text of nothing else costs several times what others do.
-#: All values of an answer together have so many; numbers alone would take some 65,000 tokens to write them.
+#: Values and repairs of one answer, all its JSON together. Each is a parser step of its own, so a text that consists
+#: of nothing else is several times as expensive. Numbers alone would take some 65,000 tokens to reach the limit.
 MAX_VALUES = 1 << 15
 
-#: Repairs that cost nothing and that a long text in a string may need on every line.
+#: Repairs that cost nothing and that a long string may need on every line.
 _UNCOUNTED = frozenset({"raw_control", "bad_escape"})
 
-#: What is open. A `brace` is an object or a set, nobody knows yet; a `group` is a tuple or one value in
+#: Kinds of open containers. A `brace` is an object or a set, not yet decided; a `group` is a tuple or one value in
 #: parentheses; a `wrap` is a brace around another brace and means nothing.
 Kind = Literal["object", "array", "call", "brace", "group", "wrap", "root"]
 
@@ -37,193 +35,184 @@ State = Literal[
 
 
 class Allowance:
-    """How many values and repairs may still be read; all values of an answer share one."""
+    """How many more values and repairs may be parsed; shared by all values of one answer."""
 
-    __slots__ = ("left",)
+    __slots__ = ("remaining",)
 
     def __init__(self) -> None:
-        self.left = MAX_VALUES
+        self.remaining = MAX_VALUES
 
     @property
-    def spent(self) -> bool:
-        """Whether no value may be read any more."""
-        return self.left <= 0
+    def exhausted(self) -> bool:
+        """Whether no further value may be parsed."""
+        return self.remaining <= 0
 
     @property
-    def overdrawn(self) -> bool:
-        """Whether something was more than could be read, and so was not."""
-        return self.left < 0
+    def exceeded(self) -> bool:
+        """Whether something was not parsed because it went over the limit."""
+        return self.remaining < 0
 
 
-class Frames:
-    """What is open, what came out, what was repaired."""
+class Output:
+    """Tokens, notes and status of one value; gives up when a limit is exceeded."""
 
-    #: What stands in for a value that is missing.
-    missing: ClassVar[str] = "null"
-
-    def __init__(self, *, stops: tuple[str, ...] = (), call: bool = False, allowance: Allowance | None = None) -> None:
+    def __init__(self, allowance: Allowance) -> None:
         self.tokens: list[Token] = []
-        self._allowance = allowance or Allowance()
         self.status: Status = "open"
-        self._stops = stops
-        self._stop_starts = "".join(stop[0] for stop in stops)
-        self._call = call
-        self._state: State = "value"
+        self._allowance = allowance
         self._notes: dict[str, str] = {}
         self._repairs = 0
-        self._size = 0
-        self._closers = ""  # what the open containers wait for, innermost last
-        self._kinds: list[Kind] = ["root"]
-        self._keys: list[set[str]] = []
-        self._positional = 0
-        self._argument = False  # what is read next is an argument without a name
-        self._last_comma = False
-        self._previous = ARRAY  # with which token the last value ended, or ARRAY when there was none
-        self._held: list[Token | None] = []  # tokens behind a parenthesis that is not understood yet
-        self._marks: list[int] = []  # where in there the parentheses stand
+        self._deferred: list[Token | None] = []  # tokens inside parentheses that are still ambiguous
+        self._groups: list[int] = []  # where in `_deferred` the open parentheses begin
 
     @property
     def notes(self) -> tuple[Note, ...]:
-        """The repairs so far, each once."""
+        """The repairs so far, one note per code."""
         return tuple(Note(code, detail) for code, detail in self._notes.items())
 
     @property
     def codes(self) -> frozenset[str]:
-        """The codes of the notes."""
         return frozenset(self._notes)
 
     @property
-    def closers(self) -> str:
-        """What the open containers wait for, innermost last."""
-        return self._closers
+    def defers(self) -> bool:
+        """Whether tokens are deferred because a parenthesis is still ambiguous."""
+        return bool(self._groups)
 
-    @property
-    def room(self) -> int:
-        """How many characters may still come."""
-        return MAX_SIZE - self._size
-
-    def grow(self, count: int) -> None:
-        """Count characters that were read, or that a caller took past `feed`."""
-        self._size += count
-        if self._size > MAX_SIZE:
-            self._give_up("too_large")
-
-    def _stop_at(self, buf: str, pos: int) -> Answer:
-        """Whether a mark stands at `pos` that ends the whole value."""
-        return buf[pos] in self._stop_starts and begins(buf, pos, self._stops)
-
-    def _emit(self, kind: int, text: str = "") -> None:
-        if self._marks:
-            self._held.append((kind, text))
+    def emit(self, kind: int, text: str = "") -> None:
+        if self._groups:
+            self._deferred.append((kind, text))
         else:
             self.tokens.append((kind, text))
 
-    def _note(self, code: str, detail: str = "") -> None:
+    def note(self, code: str, detail: str = "") -> None:
+        """Record a repair."""
         self._notes.setdefault(code, detail)
         if code not in _UNCOUNTED:
             self._repairs += 1
             if self._repairs > MAX_REPAIRS:
-                self._give_up("too_many_repairs")
-            self._spend()
+                self.give_up("too_many_repairs")
+            self.spend()
 
-    def _spend(self) -> None:
-        """One more value, or something that is as much work."""
-        self._allowance.left -= 1
-        if self._allowance.left < 0:
-            self._give_up("too_many_values")
+    def spend(self) -> None:
+        """Deduct one value, or a comparable amount of work, from the allowance."""
+        self._allowance.remaining -= 1
+        if self._allowance.remaining < 0:
+            self.give_up("too_many_values")
 
-    def _give_up(self, code: str) -> None:
+    def give_up(self, code: str) -> None:
         self._notes.setdefault(code, "")
         self.status = "hopeless"
 
-    # ---- containers
+    def open_group(self) -> None:
+        """Start to defer tokens: an opening parenthesis may begin a tuple or one grouped value."""
+        self._groups.append(len(self._deferred))
+        self._deferred.append((ARRAY, ""))
 
-    def _push(self, kind: Kind, closer: str) -> None:
-        """A container begins. What it is gets said at once, unless it may be two things."""
-        if len(self._closers) >= MAX_DEPTH:
-            self._give_up("too_deep")
+    def resolve_group(self, is_tuple: bool) -> None:
+        """Decide what the innermost parentheses are; emit the deferred tokens if they are also the outermost."""
+        start = self._groups.pop()
+        if not is_tuple:
+            self._deferred[start] = None
+        if not self._groups:
+            self.tokens.extend(token for token in self._deferred if token is not None)
+            self._deferred.clear()
+
+
+class Containers:
+    """The stack of open containers, and the parser state that follows from it."""
+
+    def __init__(self, output: Output, missing: str) -> None:
+        self.state: State = "value"
+        self.closers = ""  # the closing brackets of the open containers, innermost last
+        self.kinds: list[Kind] = ["root"]
+        self.missing = missing  # JSON text that replaces a missing value
+        self.is_positional = False  # the next value is an argument without a name
+        self.last_comma = False  # a comma was the last thing before the current position
+        self.previous = ARRAY  # the token that ended the last value, or ARRAY when the container is empty
+        self._output = output
+        self._keys: list[set[str]] = []
+        self._positional = 0
+
+    def push(self, kind: Kind, closer: str) -> None:
+        """Open a container, and emit its token unless its kind is ambiguous."""
+        if len(self.closers) >= MAX_DEPTH:
+            self._output.give_up("too_deep")
             return
-        self._closers += closer
-        self._kinds.append(kind)
+        self.closers += closer
+        self.kinds.append(kind)
         self._keys.append(set())
-        self._last_comma = False
-        self._previous = ARRAY
-        self._state = "value" if kind in ("array", "group") else "key"
+        self.last_comma = False
+        self.previous = ARRAY
+        self.state = "value" if kind in ("array", "group") else "key"
         if kind == "group":
-            self._marks.append(len(self._held))
-            self._held.append((ARRAY, ""))
+            self._output.open_group()
         elif kind != "brace":
-            self._emit(ARRAY if kind == "array" else OBJECT)
-        self._spend()
+            self._output.emit(ARRAY if kind == "array" else OBJECT)
+        self._output.spend()
 
-    def _become(self, kind: Kind) -> None:
-        """The innermost container turns out to be this."""
-        self._kinds[-1] = kind
+    def resolve(self, kind: Kind) -> None:
+        """Decide what the innermost, ambiguous brace is."""
+        self.kinds[-1] = kind
         if kind != "wrap":
-            self._emit(ARRAY if kind == "array" else OBJECT)
+            self._output.emit(ARRAY if kind == "array" else OBJECT)
 
-    def _settle_group(self, is_tuple: bool) -> None:
-        """The innermost container is a group: it turns out to be a tuple, or one value in parentheses."""
-        mark = self._marks.pop()
+    def resolve_group(self, is_tuple: bool) -> None:
+        """Decide whether the innermost parentheses are a tuple or enclose one value."""
         if is_tuple:
-            self._kinds[-1] = "array"
-            self._note("python_literal")
-        else:
-            self._held[mark] = None
-        if not self._marks:
-            self.tokens.extend(token for token in self._held if token is not None)
-            self._held.clear()
+            self.kinds[-1] = "array"
+            self._output.note("python_literal")
+        self._output.resolve_group(is_tuple)
 
-    def _pop(self) -> None:
-        """The innermost container ends."""
-        if self._kinds[-1] == "group":
-            self._settle_group(is_tuple=self._state == "value")  # nothing in it: an empty tuple
-        elif self._kinds[-1] == "brace":
-            self._become("object")
-        kind = self._kinds.pop()
-        self._closers = self._closers[:-1]
+    def pop(self) -> None:
+        """Close the innermost container."""
+        if self.kinds[-1] == "group":
+            self.resolve_group(is_tuple=self.state == "value")  # empty parentheses are an empty tuple
+        elif self.kinds[-1] == "brace":
+            self.resolve("object")
+        kind = self.kinds.pop()
+        self.closers = self.closers[:-1]
         self._keys.pop()
         end = END_ARRAY if kind == "array" else END_OBJECT
         if kind in ("array", "object", "call"):
-            self._emit(end)
-        self._ended(end)
+            self._output.emit(end)
+        self.end_value(end)
 
-    def _ended(self, kind: int) -> None:
-        """A value has just ended, with a token of this kind."""
-        self._previous = kind
-        if self._closers:
-            self._state = "after"
+    def end_value(self, kind: int) -> None:
+        """Continue after a value whose last token is of this kind."""
+        self.previous = kind
+        if self.closers:
+            self.state = "after"
         else:
-            self.status = "complete"
-        if kind in (SCALAR, END_STRING):  # containers are counted where they begin
-            self._spend()
+            self._output.status = "complete"
+        if kind in (SCALAR, END_STRING):  # containers are counted when they open
+            self._output.spend()
 
-    # ---- keys and values
-
-    def _emit_key(self, key: str) -> None:
-        if self._kinds[-1] == "brace":
-            self._become("object")
+    def emit_key(self, key: str) -> None:
+        if self.kinds[-1] == "brace":
+            self.resolve("object")
         keys = self._keys[-1]
         if key in keys:
-            self._note("duplicate_key", f"`{key[:64]}` stands twice")
+            # This text is part of the prompt when the model is asked to correct its call.
+            self._output.note("duplicate_key", f"`{key[:64]}` stands twice")
         keys.add(key)
-        if self._kinds[-1] == "call":
-            self._spend()  # neither of the two is read the short way there
-        self._argument = False
+        if self.kinds[-1] == "call":
+            self._output.spend()  # the fast path does not cover argument lists
+        self.is_positional = False
         self._begin_member(KEY, key)
 
-    def _emit_place(self) -> None:
-        """What stands for the key of an argument without a name."""
-        self._argument = True
-        self._begin_member(PLACE, f"#{self._positional}")
+    def emit_positional(self) -> None:
+        """Emit a placeholder for the key of an argument without a name."""
+        self.is_positional = True
+        self._begin_member(POSITIONAL, f"#{self._positional}")
         self._positional += 1
 
     def _begin_member(self, kind: int, name: str) -> None:
-        self._last_comma = False
-        self._emit(kind, name)
-        self._state = "value"
+        self.last_comma = False
+        self._output.emit(kind, name)
+        self.state = "value"
 
-    def _missing_value(self) -> None:
-        self._note("missing_value")
-        self._emit(SCALAR, self.missing)
-        self._ended(SCALAR)
+    def replace_missing_value(self) -> None:
+        self._output.note("missing_value")
+        self._output.emit(SCALAR, self.missing)
+        self.end_value(SCALAR)

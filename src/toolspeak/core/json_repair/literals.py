@@ -1,8 +1,4 @@
-"""Words and escapes: the smallest pieces of tolerant JSON.
-
-`read_word` says what a word without quotes means, `read_escape` what a backslash means, `escape_text` makes
-any text fit between two quotes. Pure functions.
-"""
+"""Bare words and escapes of tolerant JSON, as pure functions."""
 
 from __future__ import annotations
 
@@ -12,28 +8,28 @@ import msgspec
 
 _LITERALS = {"true": "true", "false": "false", "null": "null", "none": "null", "undefined": "null"}
 _NOT_NUMBERS = frozenset({"nan", "infinity", "inf"})
-#: Longer digit strings are text: strict parsers refuse them, and converting them costs more than linear time.
+#: Longer digit strings are text: strict parsers reject them, and conversion takes more than linear time.
 _MAX_NUMBER = 1000
 _STRICT_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?").fullmatch
 _LOOSE_NUMBER = re.compile(r"([+-]?)([0-9_]*)(?:\.([0-9_]*))?(?:[eE]([+-]?[0-9]*))?").fullmatch
 
 _ESCAPES = frozenset('"\\/bfnrt')
-#: Escaped although nothing needs it: the backslash is noise. Before anything else it is kept, as in `\d`.
+#: Characters that need no escape: the backslash is dropped. Before other characters it stays, as in `\d`.
 _NEEDLESS = frozenset("'`$\n\r\t ")
 _HEX = frozenset("0123456789abcdefABCDEF")
 _NEEDS_ESCAPE = re.compile('["\\\\\x00-\x1f\ud800-\udfff]').search
 _encode = msgspec.json.Encoder().encode
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
-#: Strict text, how much was read (0: more is needed to tell), and the code of the note it deserves.
+#: Strict JSON text, how much was read (0: more text is needed), and the code of a note or an empty string.
 Escape = tuple[str, int, str]
 _WAIT: Escape = ("", 0, "")
 _KEEP: Escape = ("\\\\", 1, "bad_escape")
 
 
 def escape_text(text: str) -> str:
-    """The text as it stands between the quotes of a strict JSON string."""
-    if text.isprintable() and '"' not in text and "\\" not in text:  # most text, and faster than the search
+    """Escape text for use between the quotes of a strict JSON string."""
+    if text.isprintable() and '"' not in text and "\\" not in text:  # true of most text, and faster than the search
         return text
     if text.isascii():
         return _encode(text).decode()[1:-1]
@@ -43,17 +39,17 @@ def escape_text(text: str) -> str:
 
 
 def replace_surrogates(text: str) -> str:
-    """The text with U+FFFD for every half of a surrogate pair."""
+    """Replace every lone surrogate with U+FFFD."""
     return _SURROGATE.sub("\ufffd", text)
 
 
 def has_surrogate(text: str) -> bool:
-    """Whether half of a surrogate pair stands in the text; JSON text cannot carry one."""
+    """Whether the text contains a lone surrogate, which cannot be encoded as UTF-8."""
     return not text.isascii() and _SURROGATE.search(text) is not None
 
 
 def read_word(word: str) -> tuple[str | None, str]:
-    """A word without quotes as strict JSON and the note it deserves; `None` when it can only be text."""
+    """A bare word as strict JSON, or `None` if it is text; and the code of a note, or an empty string."""
     if len(word) > _MAX_NUMBER:
         return None, "unquoted_value"
     lowered = word.lower()
@@ -70,7 +66,7 @@ def read_word(word: str) -> tuple[str | None, str]:
 
 
 def _tidy(sign: str, whole: str, fraction: str | None, exponent: str | None) -> str | None:
-    """A number with underscores, leading zeros or a missing half, as JSON writes it."""
+    """Normalise a number with underscores, leading zeros, or no digits on one side of the point."""
     digits = whole.replace("_", "")
     decimals = (fraction or "").replace("_", "")
     if not digits and not decimals:
@@ -84,7 +80,7 @@ def _tidy(sign: str, whole: str, fraction: str | None, exponent: str | None) -> 
 
 
 def _finite(number: str, code: str) -> tuple[str, str]:
-    """JSON has no infinity: a number too large for a double is refused like one."""
+    """Replace a number that is too large for a double by null: JSON has no infinity."""
     whole = number.isdigit() or number[1:].isdigit()
     if not whole and float(number) in (float("inf"), float("-inf")):
         return "null", "nan"
@@ -92,7 +88,7 @@ def _finite(number: str, code: str) -> tuple[str, str]:
 
 
 def read_escape(buf: str, at: int, final: bool) -> Escape:
-    """What the backslash at `at` means. An escape that the end of the text has cut means nothing."""
+    """Decode the escape at `at`. One that is cut off by the end of the text is dropped."""
     escape = _read(buf, at)
     return ("", len(buf) - at, "") if escape is _WAIT and final else escape
 

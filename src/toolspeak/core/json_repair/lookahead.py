@@ -1,18 +1,22 @@
-"""What stands ahead: questions about the next few characters of tolerant JSON.
+"""Lookahead: questions about the next few characters of tolerant JSON.
 
-Each question sees a window of at most `LOOKAHEAD` characters and answers yes, no, or `None` for "the window
-ends before I can tell". An answer, once given, never changes when the window grows; that is why a chunk
-boundary cannot change what is read. Pure functions.
+Each question sees a window of at most `LOOKAHEAD` characters and answers yes, no, or `None` when the window ends too
+early to tell. A yes or no never changes when the window grows, so chunk boundaries cannot change the result.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
-#: How far a decision may look. A key, its colon and the spaces around them fit; 256 keeps re-reading cheap.
+#: How far a decision may look ahead. A key, its colon and the spaces around them fit; 256 keeps rescanning cheap.
 LOOKAHEAD = 256
+#: Returned by a parser state instead of a position when it needs more text.
+MORE = -1
 
-Answer = bool | None
+#: Yes, no, or more text is needed.
+Tristate = bool | None
+Search = Callable[..., re.Match[str] | None]
 
 #: Every character that may open a string, with the characters that may close what it opens.
 QUOTES = {
@@ -32,39 +36,66 @@ CLOSERS = {"}": "}", "]": "]", ")": ")", "｝": "}", "］": "]", "）": ")"}
 COMMAS = ",，;；"
 COLONS = ":=：＝"
 COMMENTS = ("//", "/*", "#")
-#: What stands before a key where keys are flags: `--key "value"`.
+#: The prefix of a key that is a flag: `--key "value"`.
 FLAG = ("--",)
 
 _LITERALS = ("true", "false", "null", "True", "False", "None")
 _SPACES = re.compile(r"[\s\ufeff]*").match
 _WORD = re.compile(r"[\w$.@-]+").match
-#: Words that stray before a key; more than a few are text.
+#: Stray words before a key; a longer run of words is prose.
 _STRAY_WORDS = re.compile(r"[\w$.@-][\w$.@ \t-]{0,62}").match
-_LOST_QUOTE = re.compile(r"\w+\s*[:：]").fullmatch
-#: A quoted text up to its closing quote; what a backslash hides does not close.
+_UNCLOSED_KEY = re.compile(r"\w+\s*[:：]").fullmatch
+#: Quoted text up to its closing quote; an escaped quote does not close it.
 _QUOTED = {quote: re.compile(rf"(?:[^\\{ends}]|\\.)*", re.DOTALL).match for quote, ends in QUOTES.items()}
 
 
-def skip(text: str, at: int) -> int:
-    """The position of the first character at or behind `at` that is no space."""
+def skip_spaces(text: str, at: int) -> int:
+    """The position of the first character from `at` on that is not a space."""
     spaces = _SPACES(text, at)
-    assert spaces is not None  # the pattern matches nothing, too
+    assert spaces is not None  # the pattern also matches the empty string
     return spaces.end()
 
 
-def begins(text: str, at: int, marks: tuple[str, ...]) -> Answer:
-    """Whether one of `marks` stands at `at`."""
+def begins(text: str, at: int, marks: tuple[str, ...]) -> Tristate:
+    """Whether one of `marks` is at `at`."""
     if text.startswith(marks, at):
         return True
-    left = len(text) - at
+    size = len(text) - at
     for mark in marks:
-        if left < len(mark) and mark.startswith(text[at:]):
+        if size < len(mark) and mark.startswith(text[at:]):
             return None
     return False
 
 
-def begins_value(text: str, at: int) -> Answer:
-    """Whether a value that JSON knows begins at `at`."""
+class StopMarks:
+    """Marks that end the whole value wherever they occur outside a string."""
+
+    __slots__ = ("marks", "starts")
+
+    def __init__(self, marks: tuple[str, ...]) -> None:
+        self.marks = marks
+        self.starts = "".join(mark[0] for mark in marks)
+
+    def at(self, buf: str, pos: int) -> Tristate:
+        """Whether a stop mark is at `pos`."""
+        return buf[pos] in self.starts and begins(buf, pos, self.marks)
+
+
+def look_ahead(question: Callable[[str, int], Tristate], buf: str, pos: int, final: bool) -> Tristate:
+    """Ask a question about the text at `pos`. `None`: more text is needed. What can never be decided is a no."""
+    window = buf[pos : pos + LOOKAHEAD]
+    answer = question(window, 0)
+    return False if answer is None and (final or len(window) == LOOKAHEAD) else answer
+
+
+def match_start(search: Search, buf: str, pos: int) -> int:
+    """The position of the first match from `pos` on, or the end of the buffer."""
+    match = search(buf, pos)
+    return len(buf) if match is None else match.start()
+
+
+def begins_value(text: str, at: int) -> Tristate:
+    """Whether a JSON value begins at `at`."""
     if at == len(text):
         return None
     char = text[at]
@@ -73,8 +104,8 @@ def begins_value(text: str, at: int) -> Answer:
     return begins(text, at, _LITERALS)
 
 
-def quoted_key_at(text: str, at: int) -> Answer:
-    """Whether a quoted text and a colon stand at `at`, where a quote is. The quotes may be doubled."""
+def quoted_key_at(text: str, at: int) -> Tristate:
+    """Whether the quote at `at` begins a quoted text with a colon after it. The quotes may be doubled."""
     quote = text[at]
     if text.startswith(quote, at + 1) and text[at + 2 : at + 3].isalnum():
         at += 1
@@ -83,26 +114,25 @@ def quoted_key_at(text: str, at: int) -> Answer:
 
 
 def quoted_end(text: str, at: int) -> int:
-    """The position behind the quoted text at `at`; one beyond the end of `text` when it does not end there."""
+    """The position after the quoted text at `at`; `len(text) + 1` when it is not closed."""
     quoted = _QUOTED[text[at]](text, at + 1)
-    assert quoted is not None  # the pattern matches nothing, too
+    assert quoted is not None  # the pattern also matches the empty string
     end = quoted.end()
     return end + 1 if end < len(text) and text[end] != "\\" else len(text) + 1
 
 
-def quoted_colon(text: str, at: int) -> Answer:
-    """Whether the quote at `at` is one too many: a colon follows it."""
+def quoted_colon(text: str, at: int) -> Tristate:
+    """Whether a colon follows the quote at `at`."""
     return _colon_at(text, at + 1)
 
 
-def _colon_at(text: str, at: int) -> Answer:
-    at = skip(text, at)
+def _colon_at(text: str, at: int) -> Tristate:
+    at = skip_spaces(text, at)
     return None if at >= len(text) else text[at] in COLONS
 
 
-def _bare_key_at(text: str, at: int) -> Answer:
-    """Whether a word and a colon stand at `at`, perhaps with a quote at its end only; or stray words before a
-    quoted key."""
+def _bare_key_at(text: str, at: int) -> Tristate:
+    """Whether a word and a colon begin at `at`, possibly with a closing quote only; or stray words and a quoted key."""
     word = _WORD(text, at)
     words = _STRAY_WORDS(text, at)
     if word is None or words is None:
@@ -110,62 +140,62 @@ def _bare_key_at(text: str, at: int) -> Answer:
     end = word.end()
     if text[end : end + 1] in QUOTES:
         return quoted_colon(text, end)
-    after = skip(text, words.end())
+    after = skip_spaces(text, words.end())
     if after < len(text) and text[after] in QUOTES:
         return quoted_key_at(text, after)
     return _colon_at(text, end) if after < len(text) else None
 
 
-def key_ahead(text: str, at: int) -> Answer:
+def key_ahead(text: str, at: int) -> Tristate:
     """Whether a key and its colon come next."""
-    at = skip(text, at)
+    at = skip_spaces(text, at)
     if at == len(text):
         return None
     if text[at] not in QUOTES:
         return _bare_key_at(text, at)
     end = quoted_end(text, at)
-    if end <= len(text) and _LOST_QUOTE(text, at + 1, end - 1):  # `"key:"value"`
+    if end <= len(text) and _UNCLOSED_KEY(text, at + 1, end - 1):  # `"key:"value"`
         return True
     return quoted_key_at(text, at)
 
 
-def named_argument_ahead(text: str, at: int) -> Answer:
-    """Whether a word and `=` or `:` stand at `at`."""
+def named_argument_ahead(text: str, at: int) -> Tristate:
+    """Whether a word and `=` or `:` begin at `at`."""
     word = _WORD(text, at)
     return False if word is None else _colon_at(text, word.end())
 
 
-def key_behind_comma(text: str, at: int) -> Answer:
+def key_after_comma(text: str, at: int) -> Tristate:
     """Whether a comma and a quoted key come next."""
-    after = skip(text, at)
+    after = skip_spaces(text, at)
     if after == len(text):
         return None
     if text[after] not in COMMAS:
         return False
-    after = skip(text, after + 1)
+    after = skip_spaces(text, after + 1)
     if after == len(text):
         return None
     return text[after] in QUOTES and quoted_key_at(text, after)
 
 
-def number_behind_comma(text: str, at: int) -> Answer:
-    """Whether a number stands behind the comma at `at`."""
-    after = skip(text, at + 1)
+def number_after_comma(text: str, at: int) -> Tristate:
+    """Whether a number follows the comma at `at`."""
+    after = skip_spaces(text, at + 1)
     return None if after == len(text) else text[after].isdigit() or text[after] == "-"
 
 
-def array_behind_comma(text: str, at: int) -> Answer:
+def array_after_comma(text: str, at: int) -> Tristate:
     """Whether a comma and another array follow the closer at `at`."""
-    after = skip(text, at + 1)
+    after = skip_spaces(text, at + 1)
     if after == len(text):
         return None
     if text[after] not in COMMAS:
         return False
-    after = skip(text, after + 1)
+    after = skip_spaces(text, after + 1)
     return None if after == len(text) else text[after] in "[［"
 
 
-def delimiter_behind_quote(text: str, at: int) -> Answer:
+def delimiter_after_quote(text: str, at: int) -> Tristate:
     """Whether a comma or a closer follows the quote at `at`."""
-    after = skip(text, at + 1)
+    after = skip_spaces(text, at + 1)
     return None if after == len(text) else text[after] in COMMAS or text[after] in CLOSERS

@@ -1,13 +1,12 @@
-"""Forgiving JSON in, strict JSON out, piece by piece.
+"""Tolerant JSON parser: broken JSON in, tokens of strict JSON out, chunk by chunk.
 
-`Transducer` reads what models write for JSON (trailing commas, single or typographic quotes, comments,
-Python literals, bare keys, forgotten quotes and closers, full-width punctuation) and produces tokens that
-`Writer` turns into strict JSON text as early as it is certain. Every repair leaves a named note. It also
-reads the argument list of a Python-like call, `(city="Paris", days=2)`, as the object it means.
+`JSONParser` accepts what models write for JSON: trailing commas, single or typographic quotes, comments, Python
+literals, bare keys, missing quotes and closers, full-width punctuation. It emits tokens as early as they are certain;
+`Writer` turns them into strict JSON text. Every repair is recorded as a note. It also parses the argument list of a
+Python-like call, `(city="Paris", days=2)`, as the object it means.
 
-It is handed a buffer and a position and says how far it got; what it could not decide yet it leaves in the
-buffer, never more than `LOOKAHEAD` characters or one key. So time is linear and a chunk boundary cannot
-change the result.
+The caller passes a buffer and a position and gets back how far the parser read. Undecided text stays in the buffer,
+never more than `LOOKAHEAD` characters or one key, so time is linear and chunk boundaries cannot change the result.
 """
 
 from __future__ import annotations
@@ -16,20 +15,39 @@ import re
 from collections.abc import Callable
 from typing import ClassVar
 
-from .containers import MAX_SIZE, Kind, State
-from .fast_path import Plain
-from .keys import Keys
-from .lookahead import CLOSERS, COLONS, COMMAS, OPENERS, QUOTES, begins
-from .strings import MORE
-from .tokens import (
-    END_STRING,
-    SCALAR,
+from ..types import Note
+from .bare_words import ELLIPSES, CommentReader, WordReader
+from .containers import MAX_SIZE, Allowance, Containers, Kind, Output, State
+from .fast_path import fast_paths
+from .literals import has_surrogate, read_word
+from .lookahead import (
+    CLOSERS,
+    COLONS,
+    COMMAS,
+    FLAG,
+    LOOKAHEAD,
+    MORE,
+    OPENERS,
+    QUOTES,
+    Search,
+    StopMarks,
+    array_after_comma,
+    begins,
+    key_after_comma,
+    look_ahead,
+    named_argument_ahead,
+    number_after_comma,
+    quoted_colon,
+    quoted_key_at,
+    skip_spaces,
 )
+from .strings import StringReader
+from .tokens import ARRAY, END_OBJECT, END_STRING, SCALAR, Status, Token
 
-#: Notes of values that must not be used, whatever else is right with them.
-REFUSED = frozenset({"duplicate_key", "nan", "lone_surrogate"})
-#: Notes of repairs that may have changed a value.
-VALUE_CHANGING = frozenset(
+#: Notes on values that must never be used.
+UNSAFE_NOTES = frozenset({"duplicate_key", "nan", "lone_surrogate"})
+#: Notes on repairs that may have changed a value.
+VALUE_CHANGING_NOTES = frozenset(
     {
         "ellipsis",
         "inner_quotes",
@@ -45,114 +63,232 @@ VALUE_CHANGING = frozenset(
 _KINDS: dict[str, Kind] = {"}": "brace", "]": "array", ")": "group"}
 _ESCAPED_SPACES = ("\\n", "\\r", "\\t")
 _NOT_SPACE = re.compile(r"[^ \t\r\n]").search
+_BARE_KEY = re.compile(r"[^:=：＝\s,，;；{}\[\]()\"'“”<>|*]+").match
+_FULLWIDTH = frozenset("｛｝［］（），：＝；")
+#: What may begin the next key or value when the comma is missing, besides letters and digits.
+_STARTERS = "-_.\\$<"
 
-#: No stop mark is here.
-NO_STOP = -2
+#: There is no stop mark here.
+_NO_STOP = -2
 
-#: The states in which spaces and comments mean nothing.
+#: The states between tokens, in which spaces and comments are skipped.
 _STRUCTURE = frozenset({"value", "key", "colon", "after"})
+_STRING_STATES: dict[State, Callable[..., int]] = {
+    "string": StringReader.read_string,
+    "triple": StringReader.read_triple,
+    "marked": StringReader.read_marked,
+    "escaped": StringReader.read_escaped,
+}
+_COMMENT_STATES: dict[State, Callable[..., int]] = {
+    "line_comment": CommentReader.read_line,
+    "block_comment": CommentReader.read_block,
+}
 
 
-class Transducer(Plain):
-    """One value. Feed it buffers until `status` is no longer `open`; take `tokens` after each feed."""
+class JSONParser:
+    """Parses one value. Feed it buffers until `status` is not `open`; take `tokens` after each feed.
+
+    Args:
+        stops: Marks that end the value wherever they occur outside a string.
+        call: Parse an argument list in parentheses.
+        allowance: The limit on values and repairs, if it is shared with other values.
+        missing: JSON text that replaces a missing value.
+    """
+
+    def __init__(
+        self,
+        *,
+        stops: tuple[str, ...] = (),
+        call: bool = False,
+        allowance: Allowance | None = None,
+        missing: str = "null",
+    ) -> None:
+        self._output = output = Output(allowance or Allowance())
+        self._containers = containers = Containers(output, missing)
+        self._stops = marks = StopMarks(stops)
+        self._strings = StringReader(output, containers, stops)
+        self._words = WordReader(output, containers, marks)
+        self._comments = CommentReader(output, containers, marks)
+        self._fast_paths = fast_paths(marks.starts)
+        self._stops_at_line_break = "\n" in marks.starts
+        self._kinds = containers.kinds
+        self._call = call
+        self._size = 0
+
+    @property
+    def tokens(self) -> list[Token]:
+        """The tokens so far; the caller may take them and set an empty list."""
+        return self._output.tokens
+
+    @tokens.setter
+    def tokens(self, tokens: list[Token]) -> None:
+        self._output.tokens = tokens
+
+    @property
+    def status(self) -> Status:
+        return self._output.status
+
+    @property
+    def notes(self) -> tuple[Note, ...]:
+        """The repairs so far, one note per code."""
+        return self._output.notes
+
+    @property
+    def codes(self) -> frozenset[str]:
+        """The codes of the notes."""
+        return self._output.codes
+
+    @property
+    def closers(self) -> str:
+        """The closing brackets of the open containers, innermost last."""
+        return self._containers.closers
+
+    @property
+    def in_quotes(self) -> bool:
+        """Whether a quote is open."""
+        return self._containers.state in _STRING_STATES
+
+    @property
+    def in_string(self) -> bool:
+        """Whether the next character belongs to a string value that is being emitted, not to a possible key."""
+        return self._containers.state in _STRING_STATES and not self._strings.maybe_key
+
+    @property
+    def in_plain_string(self) -> bool:
+        """Whether the next character belongs to an emitted string that strict JSON would write the same way."""
+        return self._strings.in_plain_string
+
+    @property
+    def remaining_chars(self) -> int:
+        """How many more characters may be read."""
+        return MAX_SIZE - self._size
+
+    def count_chars(self, count: int) -> None:
+        """Count characters that the caller handled without `feed`."""
+        self._size += count
+        if self._size > MAX_SIZE:
+            self._output.give_up("too_large")
+
+    def note_control(self) -> None:
+        """Note a raw control character in a string that the caller handled without `feed`."""
+        self._strings.note_control()
+
+    def text_run(self) -> tuple[Search, Callable[[str], tuple[str, int, bool]]] | None:
+        """A shortcut for the current string; see `StringReader.text_run`."""
+        return self._strings.text_run()
 
     def feed(self, buf: str, pos: int = 0, final: bool = False, pause: int = -1) -> int:
-        """Read from `pos`; the answer is the position of the first character not yet read.
+        """Read from `pos` and return the position of the first unread character.
 
-        It stops where there are tokens and at most `pause` containers are open, for a caller who may not want the rest.
+        Stops early when there are tokens and at most `pause` containers are open, for callers that may not need
+        the rest.
         """
+        output, containers, step = self._output, self._containers, self._step
         room = MAX_SIZE + 1 - self._size
         clipped = len(buf) - pos > room
-        if clipped:  # give up at the same place however the text is cut
+        if clipped:  # give up at the same place in any chunking
             buf, final = buf[: pos + room], False
         end = len(buf)
-        while pos < end and self.status == "open":
-            new = self._step(buf, pos, final)
+        while pos < end and output.status == "open":
+            new = step(buf, pos, final)
             if new == MORE:
-                if clipped:  # what is needed to go on lies beyond the limit
-                    self._give_up("too_large")
+                if clipped:  # the text needed for a decision is beyond the limit
+                    output.give_up("too_large")
                 break
             self._size += new - pos
             if self._size > MAX_SIZE:
-                self._give_up("too_large")
+                output.give_up("too_large")
             pos = new
-            if self.tokens and len(self._closers) <= pause:
+            if output.tokens and len(containers.closers) <= pause:
                 break
         return pos
 
     def finish(self) -> None:
-        """The text is over: close what is open, so that the tokens still make one strict value."""
-        if self.status != "open":
+        """End of text: close what is open, so the tokens form one strict value."""
+        if self._output.status != "open":
             return
-        if self._state in ("line_comment", "block_comment"):
-            self._state = self._back
-        if self._state == "word":
-            self._end_word()
-        elif self._state == "value" and not self._closers:
-            self._give_up("no_value")
-        if self.status == "open":
+        containers = self._containers
+        if containers.state in _COMMENT_STATES:
+            containers.state = self._comments.return_state
+        if containers.state == "word":
+            self._words.end()
+        elif containers.state == "value" and not containers.closers:
+            self._output.give_up("no_value")
+        if self._output.status == "open":
             self._close_open()
-            self.status = "truncated"
+            self._output.status = "truncated"
 
     def close_all(self) -> None:
-        """The surrounding mark ended before the value did: close what is open and call that a repair."""
+        """The surrounding mark ended before the value did: close what is open, as a repair."""
         self.finish()
-        if self.status == "truncated":
-            self.status = "complete"
-            self._note("missing_closer")
+        if self._output.status == "truncated":
+            self._output.status = "complete"
+            self._output.note("missing_closer")
 
     def _close_open(self) -> None:
+        containers = self._containers
         if self.in_string:
-            self._emit(END_STRING)
-        elif self._state == "value":
+            self._output.emit(END_STRING)
+        elif containers.state == "value":
             if self._kinds[-1] in ("object", "call"):
-                self._emit(SCALAR, self.missing)
-        elif self._state not in ("key", "after"):
-            self._close_kept()
-        while self._closers:
-            self._pop()
+                self._output.emit(SCALAR, containers.missing)
+        elif containers.state not in ("key", "after"):
+            self._close_pending()
+        while containers.closers:
+            containers.pop()
 
-    def _close_kept(self) -> None:
-        """A string that might be a key has lost what should follow it: it is a value where one may stand; it is
-        `key: value` without the quotes between them; or it is a key without a value, which is nothing."""
+    def _close_pending(self) -> None:
+        """Close a cut-off string that might be a key.
+
+        It is a value where one is possible; or `key: value` without the quotes in between; or a key without a value,
+        which is dropped.
+        """
+        strings = self._strings
+        ended = self._containers.state == "colon"
         if self._kinds[-1] in ("array", "call"):
-            if self._kept or self._state == "colon":
-                self._release()
-                self._emit(END_STRING)
+            if strings.has_pending or ended:
+                strings.release()
+                self._output.emit(END_STRING)
             return
-        ended = self._state == "colon"
-        key, colon, rest = self._take_key().partition(":")
+        key, colon, rest = strings.take_key().partition(":")
         if colon and not ended:
-            self._note("missing_quote")
-            self._emit_key(key)
+            self._output.note("missing_quote")
+            self._containers.emit_key(key)
             if rest.strip():
-                self._emit_word(rest.strip())
+                self._words.emit(rest.strip())
             else:
-                self._emit(SCALAR, self.missing)
+                self._output.emit(SCALAR, self._containers.missing)
 
-    # ---- what all states share
+    # ---- all states
 
     def _step(self, buf: str, pos: int, final: bool) -> int:
-        """Let the current state read on from `pos`: where it got, or MORE."""
-        state = self._state
+        """Let the current state read from `pos`; return the new position or MORE."""
+        containers = self._containers
+        state = containers.state
         if state in _STRUCTURE:
-            short = self._short.get(state)
-            if short is not None and (new := short(self, buf, pos)) > pos:
+            fast = self._fast_paths.get(state)
+            if fast is not None and (new := fast(self._output, containers, buf, pos)) > pos:
                 return new
             new = self._blank(buf, pos, final)
-            if new in (MORE, len(buf)) or self._state != state or self.status != "open" or buf[new] == "\n":
+            if new in (MORE, len(buf)) or containers.state != state or self._output.status != "open":
                 return new
-            pos = new
-        return self._STATES[state](self, buf, pos, final)
+            return new if buf[new] == "\n" else self._STATES[state](self, buf, new, final)
+        read = _STRING_STATES.get(state)
+        if read is not None:
+            return read(self._strings, buf, pos, final)
+        return self._words.read(buf, pos, final) if state == "word" else self._read_comment(buf, pos, final)
+
+    def _read_comment(self, buf: str, pos: int, final: bool) -> int:
+        return _COMMENT_STATES[self._containers.state](self._comments, buf, pos, final)
 
     def _blank(self, buf: str, pos: int, final: bool) -> int:
         """Skip spaces; enter a comment; close everything at a stop mark."""
-        while (found := _NOT_SPACE(buf, pos)) is not None:
-            if "\n" in self._stop_starts and (line := self._line_stop(buf, pos, found.start(), final)) != NO_STOP:
+        while (match := _NOT_SPACE(buf, pos)) is not None:
+            if self._stops_at_line_break and (line := self._line_stop(buf, pos, match.start(), final)) != _NO_STOP:
                 return line
-            pos = found.start()
+            pos = match.start()
             char = buf[pos]
-            stop = self._stop_at(buf, pos)
+            stop = self._stops.at(buf, pos)
             if stop:
                 self.close_all()
                 return pos
@@ -164,29 +300,29 @@ class Transducer(Plain):
             if width == 0:
                 return pos
             pos += width
-        if "\n" in self._stop_starts and (line := self._line_stop(buf, pos, len(buf), final)) != NO_STOP:
+        if self._stops_at_line_break and (line := self._line_stop(buf, pos, len(buf), final)) != _NO_STOP:
             return line
         return len(buf)
 
     def _line_stop(self, buf: str, pos: int, end: int, final: bool) -> int:
-        """Where a stop mark begins with the last line break of the spaces from `pos` to `end`; MORE or NO_STOP."""
+        """Where a stop mark begins with the last line break of the spaces from `pos` to `end`; MORE or _NO_STOP."""
         at = buf.rfind("\n", pos, end)
-        stop = at >= 0 and begins(buf, at, self._stops)
+        stop = at >= 0 and begins(buf, at, self._stops.marks)
         if stop is None and not final:
             return at if at > pos else MORE
         if not stop:
-            return NO_STOP
+            return _NO_STOP
         self.close_all()
         return at
 
     def _odd_space(self, buf: str, pos: int) -> int:
-        """How many characters at `pos` only look like or stand for a space: all but zero make a note."""
+        """The width of an unusual or escaped space at `pos`, which is noted; 0 if there is none."""
         char = buf[pos]
         if char.isspace() or char == "\ufeff":
-            self._note("odd_space")
+            self._output.note("odd_space")
             return 1
         if char == "\\" and begins(buf, pos, _ESCAPED_SPACES):
-            self._note("double_encoded")
+            self._output.note("double_encoded")
             return 2
         return 0
 
@@ -194,14 +330,18 @@ class Transducer(Plain):
         if buf[pos] == "/" and pos + 1 == len(buf) and not final:
             return MORE
         if buf.startswith("/*", pos):
-            self._enter_comment("block_comment")
+            self._comments.enter("block_comment")
             return pos + 2
         if buf[pos] == "#" or buf.startswith("//", pos):
-            self._enter_comment("line_comment")
+            self._comments.enter("line_comment")
             return pos + 1
         return pos
 
-    # ---- a value must come
+    def _note_fullwidth(self, char: str) -> None:
+        if char in _FULLWIDTH:
+            self._output.note("fullwidth")
+
+    # ---- state `value`: a value is expected
 
     def _value(self, buf: str, pos: int, final: bool) -> int:
         char = buf[pos]
@@ -209,57 +349,308 @@ class Transducer(Plain):
         if kind == "root" and self._call:
             return self._open_call(char, pos)
         if char in OPENERS:
-            self._fullwidth(char)
-            self._push(_KINDS[OPENERS[char]], OPENERS[char])
+            self._note_fullwidth(char)
+            self._containers.push(_KINDS[OPENERS[char]], OPENERS[char])
             return pos + 1
         if char in CLOSERS or char in COMMAS:
             return self._no_value(buf, pos, final)
         if char in COLONS and kind in ("object", "call"):
-            self._note("other_separator")
+            self._output.note("other_separator")
             return pos + 1
         if char in QUOTES or char in "\\<":
-            return self._open_string(buf, pos, final, maybe_key=kind == "array")
+            return self._strings.open(buf, pos, final, maybe_key=kind == "array")
         return self._bare_value(buf, pos, final)
 
     def _open_call(self, char: str, pos: int) -> int:
         if OPENERS.get(char) != ")":
-            self._give_up("no_call")
+            self._output.give_up("no_call")
             return pos
-        self._fullwidth(char)
-        self._push("call", ")")
+        self._note_fullwidth(char)
+        self._containers.push("call", ")")
         return pos + 1
 
     def _bare_value(self, buf: str, pos: int, final: bool) -> int:
-        prefixed = self._open_prefixed(buf, pos, final)
+        prefixed = self._strings.open_prefixed(buf, pos, final)
         if prefixed is not None:
             return prefixed
-        self._state = "word"
+        self._containers.state = "word"
         return pos
 
     def _no_value(self, buf: str, pos: int, final: bool) -> int:
-        """A closer or a comma stands where a value should."""
+        """Handle a closer or a comma in place of a value."""
         kind = self._kinds[-1]
         if kind == "root":
-            self._give_up("no_value")
+            self._output.give_up("no_value")
         elif kind in ("object", "call"):
-            self._missing_value()
+            self._containers.replace_missing_value()
         elif buf[pos] in CLOSERS:
             return self._close(buf, pos, final)
         else:
-            self._note("extra_comma")
+            self._output.note("extra_comma")
             return pos + 1
         return pos
 
+    # ---- state `key`: a key or the end of the object is expected
+
+    def _key(self, buf: str, pos: int, final: bool) -> int:
+        char = buf[pos]
+        if char in CLOSERS:
+            return self._close(buf, pos, final)
+        if char in COMMAS:
+            self._output.note("extra_comma")
+            return pos + 1
+        if char in QUOTES or char in "\\<":
+            return self._strings.open(buf, pos, final, maybe_key=True)
+        if char in ".…":
+            return self._ellipsis(buf, pos, final)
+        if self._kinds[-1] == "call":
+            return self._argument_word(buf, pos, final)
+        if char in OPENERS:
+            return self._opener_for_key(char, pos)
+        return self._bare_key(buf, pos, final)
+
+    def _ellipsis(self, buf: str, pos: int, final: bool) -> int:
+        ellipsis = begins(buf, pos, ELLIPSES)
+        if ellipsis is None:
+            return len(buf) if final else MORE
+        if not ellipsis:
+            self._output.give_up("not_an_object")
+            return pos
+        self._output.note("ellipsis")
+        self._containers.last_comma = False
+        return pos + (3 if buf[pos] == "." else 1)
+
+    def _argument_word(self, buf: str, pos: int, final: bool) -> int:
+        """Read the name of an argument, or announce a value without a name."""
+        has_name = look_ahead(named_argument_ahead, buf, pos, final)
+        if has_name is None:
+            return MORE
+        if has_name:
+            return self._bare_key(buf, pos, final)
+        self._containers.emit_positional()
+        return pos
+
+    def _opener_for_key(self, char: str, pos: int) -> int:
+        """Handle an opening brace in place of a key: doubled by a template, or the previous object was not closed."""
+        if char == "{" and self._kinds[-1] == "brace":
+            self._output.note("doubled_braces")
+            self._containers.resolve("wrap")
+            self._containers.push("brace", "}")
+            return pos + 1
+        if char == "{" and self._kinds[-2] == "array":
+            self._output.note("missing_closer")
+            self._containers.pop()
+            self._containers.state = "value"
+            return pos
+        self._output.give_up("not_an_object")
+        return pos
+
+    def _bare_key(self, buf: str, pos: int, final: bool) -> int:
+        key = _BARE_KEY(buf, pos)
+        end = pos if key is None else key.end()
+        if end == len(buf) and end - pos <= LOOKAHEAD and not final:
+            return MORE
+        if key is None or end - pos > LOOKAHEAD:
+            self._output.give_up("not_an_object")
+            return pos
+        word = key.group().removeprefix("--")
+        if has_surrogate(word):
+            self._output.note("lone_surrogate")
+        if self._kinds[-1] != "call":
+            self._output.note("unquoted_key")
+        self._strings.set_bare_key(word, is_flag=len(word) < end - pos)
+        return end
+
+    # ---- state `colon`: after a key, or after a string that may be one
+
+    def _colon(self, buf: str, pos: int, final: bool) -> int:
+        char = buf[pos]
+        if char in COLONS:
+            return self._read_colon(buf, pos, final)
+        if self._kinds[-1] in ("array", "call"):
+            self._lone_string()
+            return pos
+        if char in QUOTES:
+            return self._quote_after_key(buf, pos, final)
+        if char in COMMAS:
+            return self._comma_after_key(buf, pos, final)
+        if char in CLOSERS:
+            self._lone_key()
+            return pos
+        next_flag = not self._strings.flags or begins(buf, pos, FLAG)
+        if next_flag is None and not final:
+            return MORE
+        if self._strings.quoted or char in OPENERS or not next_flag:
+            self._output.note("missing_colon")
+            self._emit_key()
+        elif self._kinds[-1] == "object":
+            self._drop_key("key")
+        else:
+            self._output.give_up("not_an_object")
+        return pos
+
+    def _emit_key(self) -> None:
+        self._containers.emit_key(self._strings.take_key())
+
+    def _read_colon(self, buf: str, pos: int, final: bool) -> int:
+        arrow = begins(buf, pos, ("=>",))
+        if arrow is None and not final:
+            return MORE
+        char = buf[pos]
+        self._note_fullwidth(char)
+        if char == "=" and self._kinds[-1] != "call":
+            self._output.note("other_separator")
+        if self._kinds[-1] == "array":
+            self._object_in_array()
+        self._emit_key()
+        return pos + (2 if arrow else 1)
+
+    def _object_in_array(self) -> None:
+        """Handle a key in an array: the array was not closed, or an object in it was not opened."""
+        if self._kinds[-2] == "object" and self._containers.previous not in (ARRAY, END_OBJECT):
+            self._output.note("missing_closer")
+            self._containers.pop()
+        else:
+            self._output.note("missing_opener")
+            self._containers.push("object", "}")
+
+    def _lone_string(self) -> None:
+        """Treat a string that might have been a key as a value."""
+        self._strings.release()
+        self._output.emit(END_STRING)
+        self._containers.end_value(END_STRING)
+
+    def _lone_key(self) -> None:
+        """Handle a key without a value: an element of a set if it is the first one, otherwise dropped."""
+        if self._kinds[-1] != "brace":
+            self._drop_key("after")
+            return
+        if self._strings.quoted:
+            self._containers.resolve("array")
+            self._output.note("python_literal")
+            self._lone_string()
+            return
+        word = self._strings.take_key()
+        if read_word(word)[0] is None:
+            self._output.give_up("not_an_object")
+            return
+        self._containers.resolve("array")
+        self._output.note("python_literal")
+        self._words.emit(word)
+        self._containers.end_value(SCALAR)
+
+    def _drop_key(self, state: State) -> None:
+        self._output.note("stray_text", self._strings.take_key()[:64])
+        self._containers.state = state
+
+    def _quote_after_key(self, buf: str, pos: int, final: bool) -> int:
+        """`key "value"` lacks a colon; `key": value` lacks a quote; `word "key": value` has a word too many."""
+        extra = look_ahead(quoted_colon, buf, pos, final)
+        word = look_ahead(quoted_key_at, buf, pos, final)
+        if extra is None or word is None:
+            return MORE
+        if extra:
+            self._output.note("missing_quote")
+            return pos + 1
+        if word:
+            self._drop_key("key")
+        else:
+            self._output.note("missing_colon")
+            self._emit_key()
+        return pos
+
+    def _comma_after_key(self, buf: str, pos: int, final: bool) -> int:
+        """Handle a comma instead of a colon, the next element of a set, or a key without a value."""
+        number = look_ahead(number_after_comma, buf, pos, final)
+        key = look_ahead(key_after_comma, buf, pos, final)
+        if number is None or key is None:
+            return MORE
+        if self._strings.quoted and number:
+            self._output.note("missing_colon")
+            self._emit_key()
+            return pos + 1
+        if key:
+            self._drop_key("after")
+        else:
+            self._lone_key()
+        return pos
+
+    # ---- state `after`: after a value, a comma or a closer is expected
+
+    def _after(self, buf: str, pos: int, final: bool) -> int:
+        char = buf[pos]
+        if char in COMMAS:
+            self._note_fullwidth(char)
+            if char == ";":
+                self._output.note("other_separator")
+            self._containers.last_comma = True
+            self._next()
+            return pos + 1
+        self._containers.last_comma = False
+        if char in CLOSERS:
+            return self._close(buf, pos, final)
+        if char in QUOTES or char in OPENERS or char.isalnum() or char in _STARTERS:
+            self._output.note("missing_comma")
+            self._next()
+        else:
+            self._output.give_up("not_json")
+        return pos
+
+    def _next(self) -> None:
+        kind = self._kinds[-1]
+        if kind == "group":
+            self._containers.resolve_group(is_tuple=True)
+        elif kind == "wrap":
+            self._output.give_up("not_an_object")
+        self._containers.state = "value" if kind in ("array", "group") else "key"
+
+    def _close(self, buf: str, pos: int, final: bool) -> int:
+        """Handle the closer at `pos`: it may close several containers, one, or none."""
+        char = buf[pos]
+        closer = CLOSERS[char]
+        closers = self._containers.closers
+        if closer not in closers:
+            self._output.note("extra_closer")
+            return pos + 1
+        if closer != closers[-1]:
+            return self._close_outer(buf, pos, final)
+        if closer == "]" and self._kinds[-2] == "object":
+            continues = look_ahead(array_after_comma, buf, pos, final)
+            if continues is None:
+                return MORE
+            if continues:
+                self._output.note("split_array")
+                self._containers.state = "value"
+                return skip_spaces(buf, skip_spaces(buf, pos + 1) + 1) + 1
+        self._close_one(char)
+        return pos + 1
+
+    def _close_one(self, char: str) -> None:
+        self._note_fullwidth(char)
+        if self._containers.last_comma:
+            self._output.note("trailing_comma")
+        self._containers.pop()
+
+    def _close_outer(self, buf: str, pos: int, final: bool) -> int:
+        """Handle the closer of an outer container: the inner ones are unclosed, or it is the wrong closer for them."""
+        containers = self._containers
+        depth = containers.closers.rindex(CLOSERS[buf[pos]])
+        continues = look_ahead(key_after_comma, buf, pos + 1, final)
+        if continues is None:
+            return MORE
+        if continues and self._kinds[depth] in ("root", "array", "group"):
+            self._output.note("wrong_closer")
+            self._close_one(buf[pos])
+            return pos + 1
+        while len(containers.closers) > depth + 1:
+            self._output.note("missing_closer")
+            containers.pop()
+        self._close_one(buf[pos])
+        return pos + 1
+
     _STATES: ClassVar[dict[State, Callable[..., int]]] = {
         "value": _value,
-        "key": Keys._key,
-        "colon": Keys._colon,
-        "after": Keys._after,
-        "word": Keys._read_word,
-        "string": Keys._string,
-        "triple": Keys._triple,
-        "marked": Keys._marked,
-        "escaped": Keys._escaped,
-        "line_comment": Keys._line_comment,
-        "block_comment": Keys._block_comment,
+        "key": _key,
+        "colon": _colon,
+        "after": _after,
     }

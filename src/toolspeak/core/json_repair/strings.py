@@ -1,7 +1,6 @@
-"""The strings of tolerant JSON: how they begin, what stands in them, how they end.
+"""Strings of tolerant JSON: opening quotes, content and escapes, closing quotes.
 
-`Strings` adds to `Frames` the states inside quotes. A string where a key may stand is kept until it is known
-what it is; every other string flows out as it comes.
+A string that may be a key is pending until that is decided; every other string is emitted as it arrives.
 """
 
 from __future__ import annotations
@@ -11,20 +10,30 @@ from collections.abc import Callable
 
 import msgspec
 
-from ..parsing.quotes import Around, Place, closes, lost_quote, opens_inner
-from .containers import Allowance, Frames, Kind, State
+from ..parsing.quotes import Place, QuoteContext, closes, lost_quote, opens_inner
+from .containers import Containers, Kind, Output, State
 from .literals import escape_text, has_surrogate, read_escape
-from .lookahead import LOOKAHEAD, QUOTES, Answer, begins, delimiter_behind_quote, quoted_colon, quoted_key_at, skip
+from .lookahead import (
+    LOOKAHEAD,
+    MORE,
+    QUOTES,
+    Search,
+    Tristate,
+    begins,
+    delimiter_after_quote,
+    look_ahead,
+    match_start,
+    quoted_colon,
+    quoted_key_at,
+    skip_spaces,
+)
 from .tokens import END_STRING, PART, STRING
 
-#: A state answers this instead of a position when it needs more text.
-MORE = -1
-
-#: Keys are kept until they end, so they are bounded.
+#: A key is buffered until it ends, so its size is limited.
 _MAX_KEY = 1024
-#: So are strings that may turn out to be a key, in an array or an argument list; a longer one is a value.
+#: The limit for a string in an array or argument list that may turn out to be a key; a longer one is a value.
 _MAX_MAYBE_KEY = 64
-#: Raw quotes: what stands between them is text, nothing is escaped in it.
+#: Raw quotes: the text between them has no escapes.
 _RAW_QUOTES = ('<|"|>', "<escape>")
 _UNUSUAL = (*_RAW_QUOTES, '\\"')
 _PREFIX = re.compile(r"[bBfFrRuU]{1,2}").match
@@ -32,83 +41,84 @@ _PREFIX = re.compile(r"[bBfFrRuU]{1,2}").match
 _PLACES: dict[Kind, Place] = {"object": "object", "array": "array", "group": "array", "call": "call", "root": "root"}
 _NOTES = {"'": "single_quotes", "`": "single_quotes", "＂": "fullwidth", "＇": "fullwidth"}
 
-Search = Callable[..., re.Match[str] | None]
 #: What may interrupt a run of string characters, per quote: its closing quotes, and what strict JSON must escape.
 _SPECIAL: dict[str, Search] = {
     quote: re.compile(rf"[\\\x00-\x1f\ud800-\udfff\"{ends}]").search for quote, ends in QUOTES.items()
 }
 #: The same where the closing quote may be missing: a comma before a quote counts, too.
 _SPECIAL_OR_COMMA: Search = re.compile(r'[\\\x00-\x1f\ud800-\udfff"]|,(?=[ \t\r\n]{0,64}(?:"|\Z))').search
-#: Escapes that strict JSON knows, in a row.
+#: A run of escapes that strict JSON has, too.
 _ESCAPES = re.compile(r'(?:\\["\\/bfnrt])++').match
 _TRIPLE: dict[str, Search] = {quote: re.compile(rf"[\\{quote}]").search for quote in "\"'"}
 _ESCAPED_SPACE = re.compile(r"\\[nrt]").sub
 _MARKED: Search = re.compile("<").search
-#: What a chunk may not hold that passes through such strings as it is: the closing quote, or its beginning.
+#: What keeps a chunk of such a string from passing through unchanged: the closing quote or its beginning.
 _MARKED_STOPS: dict[str, Search] = {
     quote: re.compile(rf"[<\ud800-\udfff](?:(?<=<)(?:\Z|{first}(?:\Z|{second}))|(?<!<))").search
     for quote, first, second in zip(_RAW_QUOTES, (r"\|", "e"), ('"', "s"), strict=True)
 }
 _TRIPLE_STOPS: dict[str, Search] = {quote: re.compile(rf"[\\{quote}\ud800-\udfff]").search for quote in "\"'"}
-#: The content of a string in other quotes, up to what strict JSON would not take. Double quotes are only escaped.
+#: The content of a string in other quotes, as far as strict JSON only needs its double quotes escaped.
 _OTHER = {
     quote: re.compile(rf"(?:[^\\\x00-\x1f\ud800-\udfff{ends}]++|\\[\\/bfnrt])*+").match
     for quote, ends in QUOTES.items()
 }
 
 
-class Strings(Frames):
-    """The states in which a quote has been opened."""
+class StringReader:
+    """Reads strings: the states `string`, `triple`, `marked` and `escaped`, and the text of a pending key."""
 
-    def __init__(self, *, stops: tuple[str, ...] = (), call: bool = False, allowance: Allowance | None = None) -> None:
-        super().__init__(stops=stops, call=call, allowance=allowance)
+    def __init__(self, output: Output, containers: Containers, stop_marks: tuple[str, ...]) -> None:
+        self.maybe_key = False  # this string is pending, it may be a key
+        self.quoted = False  # the pending key was in quotes
+        self.flags = False  # keys are flags: `--key "value"`
+        self._output = output
+        self._containers = containers
+        self._kinds = containers.kinds
+        self._stop_marks = stop_marks
         self._quote = ""
         self._search = _SPECIAL['"']
-        self._maybe_key = False  # this string is kept, it may be a key
-        self._doubled = False  # the opening quote was doubled, so may be the closing one
-        self._raw = False  # a Python string in which backslashes mean nothing
-        self._inner = False  # an inner quote waits for its partner
-        self._quoted = False  # what is kept stood in quotes
-        self._flags = False  # keys are flags: `--key "value"`
-        self._broken = False  # it holds a raw line break
-        self._kept: list[str] = []  # what is kept, as strict text
-        self._kept_size = 0
+        self._doubled = False  # the opening quote was doubled, so the closing one may be, too
+        self._raw = False  # a Python raw string: no escapes
+        self._inner = False  # an unescaped inner quote is open
+        self._multiline = False  # the string contains a raw line break
+        self._pending: list[str] = []  # the text of the pending key, as strict JSON
+        self._pending_size = 0
 
     @property
-    def in_quotes(self) -> bool:
-        """Whether a quote is open."""
-        return self._state in ("string", "triple", "marked", "escaped")
-
-    @property
-    def in_string(self) -> bool:
-        """Whether the next character belongs to a string value that flows (not to what may be a key)."""
-        return self.in_quotes and not self._maybe_key
+    def has_pending(self) -> bool:
+        """Whether text of a pending key has been read."""
+        return bool(self._pending)
 
     @property
     def in_plain_string(self) -> bool:
-        """Whether the next character belongs to a string that flows and that strict JSON would write the same way."""
-        plain = self._state == "string" and self._quote == '"'
-        return plain and not (self._maybe_key or self._marks or self._raw)
+        """Whether the next character belongs to an emitted string that strict JSON would write the same way."""
+        plain = self._containers.state == "string" and self._quote == '"'
+        return plain and not (self.maybe_key or self._raw or self._output.defers)
 
-    def control_seen(self) -> None:
-        """A raw control character stood in the string, most likely a line break."""
-        self._note("raw_control")
-        self._broken = True
+    def note_control(self) -> None:
+        """Note a raw control character in the string, most likely a line break."""
+        self._output.note("raw_control")
+        self._multiline = True
+
+    # ---- reading without states, for long strings
 
     def text_run(self) -> tuple[Search, Callable[[str], tuple[str, int, bool]]] | None:
-        """The same for a string in other quotes: what a chunk must not hold, and a function that reads one which does.
+        """A shortcut for a string that is not strict JSON as it is: a search and a function, or None.
 
-        It gives strict text, how much was read, and whether the rest only needs more text. None: there is no such way.
+        A chunk in which the search matches nothing is plain text. The function reads a chunk with a match; it returns
+        strict JSON text, how much it read, and whether the rest only needs more text.
         """
-        if self._maybe_key or self._marks or self._raw:
+        if self.maybe_key or self._raw or self._output.defers:
             return None
-        if self._state == "marked":
-            return _MARKED_STOPS[self._quote], self._read_marked
-        if self._state == "triple":
-            return _TRIPLE_STOPS[self._quote[0]], self._read_triple
-        return (_SPECIAL[self._quote], self._read_other) if self._state == "string" and self._quote != '"' else None
+        state = self._containers.state
+        if state == "marked":
+            return _MARKED_STOPS[self._quote], self._read_marked_run
+        if state == "triple":
+            return _TRIPLE_STOPS[self._quote[0]], self._read_triple_run
+        return (_SPECIAL[self._quote], self._read_other_run) if state == "string" and self._quote != '"' else None
 
-    def _read_marked(self, text: str) -> tuple[str, int, bool]:
+    def _read_marked_run(self, text: str) -> tuple[str, int, bool]:
         end = text.find(self._quote)
         waits = end < 0
         if waits:
@@ -116,29 +126,23 @@ class Strings(Frames):
             end = at if at >= 0 and self._quote.startswith(text[at:]) else len(text)
         return escape_text(text[:end]), end, waits
 
-    def _read_triple(self, text: str) -> tuple[str, int, bool]:
-        end = first_at(_TRIPLE_STOPS[self._quote[0]], text, 0)
+    def _read_triple_run(self, text: str) -> tuple[str, int, bool]:
+        end = match_start(_TRIPLE_STOPS[self._quote[0]], text, 0)
         return escape_text(text[:end]), end, False
 
-    def _read_other(self, text: str) -> tuple[str, int, bool]:
+    def _read_other_run(self, text: str) -> tuple[str, int, bool]:
         plain = _OTHER[self._quote](text)
-        assert plain is not None  # the pattern matches nothing, too
+        assert plain is not None  # the pattern also matches the empty string
         return plain.group().replace('"', '\\"'), plain.end(), text[plain.end() :] == "\\"
 
-    def _ahead(self, question: Callable[[str, int], Answer], buf: str, pos: int, final: bool) -> Answer:
-        """Ask about what stands at `pos`. `None`: more text is needed. What cannot be known is a no."""
-        window = buf[pos : pos + LOOKAHEAD]
-        answer = question(window, 0)
-        return False if answer is None and (final or len(window) == LOOKAHEAD) else answer
+    # ---- opening quotes
 
-    # ---- the beginning
-
-    def _open_string(self, buf: str, pos: int, final: bool, maybe_key: bool) -> int:
-        """A quote, a backslash or a raw quote stands at `pos`."""
-        self._maybe_key = maybe_key
+    def open(self, buf: str, pos: int, final: bool, maybe_key: bool) -> int:
+        """Open a string: a quote, a backslash or a raw quote is at `pos`."""
+        self.maybe_key = maybe_key
         self._doubled = False
         if maybe_key:
-            self._argument = self._kinds[-1] == "call"
+            self._containers.is_positional = self._kinds[-1] == "call"
         char = buf[pos]
         if char not in QUOTES:
             return self._open_unusual(buf, pos, final)
@@ -148,37 +152,37 @@ class Strings(Frames):
         if width == MORE:
             return MORE
         if width == 3:
-            self._note("triple_quotes")
+            self._output.note("triple_quotes")
             return self._begin("triple", buf[pos : pos + 3], pos + 3)
         if doubled:
             self._doubled = True
-            self._note("doubled_quotes")
+            self._output.note("doubled_quotes")
         if char != '"':
-            self._note(_NOTES.get(char, "smart_quotes"))
+            self._output.note(_NOTES.get(char, "smart_quotes"))
         self._begin("string", char, pos)
-        self._search = self._content(may_lack_quote=True)
+        self._search = self._content_search(may_lack_quote=True)
         return pos + width
 
     def _open_unusual(self, buf: str, pos: int, final: bool) -> int:
-        """`\\"` opens a string that was escaped once too often; model tokens may stand for quotes."""
+        """Open a string that was escaped once too often (`\\"`) or is between special tokens of the model."""
         mark = begins(buf, pos, _UNUSUAL)
         if mark is None and not final:
             return MORE
         if not mark:
-            if buf[pos] == "<" and self._state == "value" and self._closers:
-                self._state = "word"
+            if buf[pos] == "<" and self._containers.state == "value" and self._containers.closers:
+                self._containers.state = "word"
             else:
-                self._give_up("not_json")
+                self._output.give_up("not_json")
             return pos
         if buf[pos] == "\\":
-            self._note("double_encoded")
+            self._output.note("double_encoded")
             return self._begin("escaped", '"', pos + 2)
         quote = next(quote for quote in _RAW_QUOTES if buf.startswith(quote, pos))
-        self._note("raw_quotes")
+        self._output.note("raw_quotes")
         return self._begin("marked", quote, pos + len(quote))
 
-    def _open_prefixed(self, buf: str, pos: int, final: bool) -> int | None:
-        """Behind the prefix of a Python string, `None` when there is none, MORE when it is too early to tell."""
+    def open_prefixed(self, buf: str, pos: int, final: bool) -> int | None:
+        """The position after the prefix of a Python string; `None` if there is none, MORE if it is unclear."""
         prefix = _PREFIX(buf, pos)
         if prefix is None:
             return None
@@ -187,81 +191,90 @@ class Strings(Frames):
             return None if final else MORE
         if buf[end] not in "\"'":
             return None
-        lost = self._ahead(delimiter_behind_quote, buf, end, final)
-        if lost or lost is None:  # `b",` is a text that lost its opening quote
-            return None if lost else MORE
-        self._note("python_literal")
+        is_end = look_ahead(delimiter_after_quote, buf, end, final)
+        if is_end or is_end is None:  # in `b",` the opening quote is missing
+            return None if is_end else MORE
+        self._output.note("python_literal")
         self._raw = "r" in prefix.group().lower()
         return end
 
     def _begin(self, state: State, quote: str, pos: int) -> int:
-        self._state = state
+        self._containers.state = state
         self._quote = quote
         self._inner = False
-        self._broken = False
-        if not self._maybe_key:
-            self._emit(STRING)
+        self._multiline = False
+        if not self.maybe_key:
+            self._output.emit(STRING)
         return pos
 
-    # ---- the content
+    # ---- pending keys
 
-    def _part(self, text: str) -> None:
-        """A piece of the string, as strict text."""
-        if not self._maybe_key:
-            self._emit(PART, text)
-            return
-        self._kept.append(text)
-        self._kept_size += len(text)
-        if self._kinds[-1] in ("array", "call"):
-            if self._kept_size > _MAX_MAYBE_KEY:
-                self._release()
-        elif self._kept_size > _MAX_KEY:
-            self._give_up("key_too_long")
+    def set_bare_key(self, word: str, is_flag: bool) -> None:
+        """Make a word without quotes the pending key."""
+        self.flags = is_flag
+        self._pending = [escape_text(word)]
+        self.quoted = False
+        self._containers.state = "colon"
 
-    def _text(self, text: str) -> None:
-        """A piece of the string as it is meant."""
-        if has_surrogate(text):
-            self._note("lone_surrogate")
-        self._part(escape_text(text))
-
-    def _release(self) -> None:
-        """What was kept is a value after all."""
-        if self._kinds[-1] == "call":
-            state = self._state
-            self._emit_place()
-            self._state = state
-        self._maybe_key = False
-        self._emit(STRING)
-        self._emit(PART, "".join(self._kept))
-        self._forget()
-
-    def _forget(self) -> None:
-        self._kept = []
-        self._kept_size = 0
-
-    def _take_key(self) -> str:
-        """The text that was kept, decoded."""
-        text = "".join(self._kept)
+    def take_key(self) -> str:
+        """The pending key, decoded; nothing is pending afterwards."""
+        text = "".join(self._pending)
         key = msgspec.json.decode(f'"{text}"', type=str) if "\\" in text else text
-        if self._broken:  # a line that was wrapped is not part of the name
+        if self._multiline:  # a wrapped line is not part of the name
             key = key.strip("\n")
-        self._forget()
+        self._clear_pending()
         return key
 
-    def _end_string(self) -> None:
-        self._raw = False
-        if self._maybe_key:
-            self._quoted = True
-            self._state = "colon"
-        else:
-            self._emit(END_STRING)
-            self._ended(END_STRING)
+    def release(self) -> None:
+        """Emit the pending text as the beginning of a value: it is not a key."""
+        if self._kinds[-1] == "call":
+            state = self._containers.state
+            self._containers.emit_positional()
+            self._containers.state = state
+        self.maybe_key = False
+        self._output.emit(STRING)
+        self._output.emit(PART, "".join(self._pending))
+        self._clear_pending()
 
-    def _string(self, buf: str, pos: int, final: bool) -> int:
-        found = self._search(buf, pos)
-        at = len(buf) if found is None else found.start()
-        if self._maybe_key:
-            at = min(at, pos + _MAX_KEY + 1 - self._kept_size)  # give up at the same place however the text is cut
+    def _clear_pending(self) -> None:
+        self._pending = []
+        self._pending_size = 0
+
+    # ---- content
+
+    def _part(self, text: str) -> None:
+        """Add strict JSON text to the string."""
+        if not self.maybe_key:
+            self._output.emit(PART, text)
+            return
+        self._pending.append(text)
+        self._pending_size += len(text)
+        if self._kinds[-1] in ("array", "call"):
+            if self._pending_size > _MAX_MAYBE_KEY:
+                self.release()
+        elif self._pending_size > _MAX_KEY:
+            self._output.give_up("key_too_long")
+
+    def _text(self, text: str) -> None:
+        """Add decoded text to the string."""
+        if has_surrogate(text):
+            self._output.note("lone_surrogate")
+        self._part(escape_text(text))
+
+    def _end(self) -> None:
+        self._raw = False
+        if self.maybe_key:
+            self.quoted = True
+            self._containers.state = "colon"
+        else:
+            self._output.emit(END_STRING)
+            self._containers.end_value(END_STRING)
+
+    def read_string(self, buf: str, pos: int, final: bool) -> int:
+        match = self._search(buf, pos)
+        at = len(buf) if match is None else match.start()
+        if self.maybe_key:
+            at = min(at, pos + _MAX_KEY + 1 - self._pending_size)  # give up at the same place in any chunking
         if at > pos:
             self._part(buf[pos:at])
             return at
@@ -269,17 +282,17 @@ class Strings(Frames):
         if char == "\\":
             return self._raw_backslash(buf, at, final) if self._raw else self._escape(buf, at, final)
         if char in QUOTES[self._quote]:
-            return self._quote_seen(buf, at, final)
+            return self._read_quote(buf, at, final)
         if char == ",":
-            return self._comma_seen(buf, at, final)
+            return self._read_comma(buf, at, final)
         self._text(char)
         if char < " ":
-            self.control_seen()
+            self.note_control()
         return at + 1
 
     def _escape(self, buf: str, at: int, final: bool) -> int:
-        # Not where escapes are escaped: there `\\"` closes the string.
-        run = None if self._maybe_key or self._state == "escaped" else _ESCAPES(buf, at)
+        # Not in a string that is escaped twice: there `\\"` closes it.
+        run = None if self.maybe_key or self._containers.state == "escaped" else _ESCAPES(buf, at)
         if run is not None:
             self._part(run.group())
             return run.end()
@@ -288,81 +301,82 @@ class Strings(Frames):
             return MORE
         self._part(text)
         if code:
-            self._note(code)
+            self._output.note(code)
         return at + length
 
     def _raw_backslash(self, buf: str, at: int, final: bool) -> int:
-        """Before a quote it keeps the string open, and stays in it."""
+        """A backslash in a raw string is text; a quote after it is text, too."""
         if at + 1 == len(buf) and not final:
             return MORE
-        hidden = buf[at + 1 : at + 2]
-        if hidden not in ("\\", self._quote):
-            hidden = ""
-        self._text("\\" + hidden)
-        return at + 1 + len(hidden)
+        following = buf[at + 1 : at + 2]
+        if following not in ("\\", self._quote):
+            following = ""
+        self._text("\\" + following)
+        return at + 1 + len(following)
 
-    def _comma_seen(self, buf: str, at: int, final: bool) -> int:
-        """A comma and a quote: the next key, if the closing quote was forgotten."""
+    def _read_comma(self, buf: str, at: int, final: bool) -> int:
+        """A comma before a quote: if the closing quote is missing, the next key follows."""
         answer = lost_quote(buf, at, final)
         if answer is None:
             return MORE
         if answer:
-            self._note("missing_quote")
-            self._end_string()
+            self._output.note("missing_quote")
+            self._end()
             return at
         self._part(",")
         return at + 1
 
-    # ---- the end
+    # ---- closing quotes
 
     def _place(self) -> Place:
         kind = self._kinds[-1]
-        if self._argument and kind == "call":
+        if self._containers.is_positional and kind == "call":
             return "argument"
-        if not self._maybe_key:
+        if not self.maybe_key:
             return _PLACES[kind]
         return "element" if kind == "array" else "key"
 
-    def _around(self) -> Around:
-        return Around(self._place(), self._closers, self._stops, QUOTES[self._quote], self._inner, self._flags)
+    def _around(self) -> QuoteContext:
+        closers = self._containers.closers
+        return QuoteContext(self._place(), closers, self._stop_marks, QUOTES[self._quote], self._inner, self.flags)
 
-    def _quote_seen(self, buf: str, at: int, final: bool) -> int:
+    def _read_quote(self, buf: str, at: int, final: bool) -> int:
         width = 1
         if self._doubled:
             if at + 1 == len(buf) and not final:
                 return MORE
             width += buf.startswith(self._quote, at + 1)
-        if self._state == "escaped":
+        if self._containers.state == "escaped":
             answer = closes(*_unescaped(buf, at + 1, final), self._around())
         else:
             answer = closes(buf, at + width, final, self._around())
         if answer:
-            self._end_string()
+            self._end()
             return at + width
-        lost = self._key_lost_quote(buf, at, final) if answer is False else None
-        if lost is None:
+        opens_value = self._unclosed_key(buf, at, final) if answer is False else None
+        if opens_value is None:
             return MORE
-        if lost:
+        if opens_value:
             return at
         self._inner_quote(buf, at)
         return at + 1
 
     def _inner_quote(self, buf: str, at: int) -> None:
-        self._note("inner_quotes")
+        self._output.note("inner_quotes")
         self._text(buf[at])
         # An apostrophe looks like an opening quote and has no partner.
         self._inner = "'" not in QUOTES[self._quote] and not self._inner and opens_inner(buf, at + 1)
         # Between complete pairs, a comma and a key may well be a document inside the string.
-        self._search = self._content(self._inner)
+        self._search = self._content_search(self._inner)
 
-    def _content(self, may_lack_quote: bool) -> Search:
-        """What to look out for in this string."""
+    def _content_search(self, may_lack_quote: bool) -> Search:
+        """The search for what may interrupt this string."""
         lacks = may_lack_quote and self._quote == '"' and self._place() == "object"
         return _SPECIAL_OR_COMMA if lacks else _SPECIAL[self._quote]
 
-    def _key_lost_quote(self, buf: str, at: int, final: bool) -> bool | None:
-        """`{"key:"value"}`: the key ends with a colon, and this quote opens its value."""
-        key = "".join(self._kept).rstrip() if self._place() == "key" else ""
+    def _unclosed_key(self, buf: str, at: int, final: bool) -> Tristate:
+        """Emit the key in `{"key:"value"}`: it ends with a colon, and this quote opens its value."""
+        key = "".join(self._pending).rstrip() if self._place() == "key" else ""
         if not key.endswith(":"):
             return False
         window = buf[at : at + LOOKAHEAD]
@@ -371,15 +385,15 @@ class Strings(Frames):
             return None
         if answer:
             return False
-        self._note("missing_quote")
-        self._kept = [key[:-1]]
-        self._emit_key(self._take_key())
+        self._output.note("missing_quote")
+        self._pending = [key[:-1]]
+        self._containers.emit_key(self.take_key())
         return True
 
-    def _triple(self, buf: str, pos: int, final: bool) -> int:
-        """Text between tripled quotes; escapes count as they do in Python."""
+    def read_triple(self, buf: str, pos: int, final: bool) -> int:
+        """Read text between tripled quotes, with Python's escapes."""
         quote = self._quote[0]
-        at = first_at(_TRIPLE[quote], buf, pos)
+        at = match_start(_TRIPLE[quote], buf, pos)
         if at > pos:
             self._text(buf[pos:at])
             return at
@@ -389,14 +403,14 @@ class Strings(Frames):
         if mark is None and not final:
             return MORE
         if mark:
-            self._end_string()
+            self._end()
             return at + 3
         self._text(quote)
         return at + 1
 
-    def _marked(self, buf: str, pos: int, final: bool) -> int:
-        """Text up to a mark, nothing escaped in it."""
-        at = first_at(_MARKED, buf, pos)
+    def read_marked(self, buf: str, pos: int, final: bool) -> int:
+        """Read text between raw quotes; it has no escapes."""
+        at = match_start(_MARKED, buf, pos)
         if at > pos:
             self._text(buf[pos:at])
             return at
@@ -404,31 +418,31 @@ class Strings(Frames):
         if mark is None and not final:
             return MORE
         if mark:
-            self._end_string()
+            self._end()
             return at + len(self._quote)
         self._text(buf[at])
         return at + 1
 
-    def _escaped(self, buf: str, pos: int, final: bool) -> int:
-        """A string whose quotes and escapes carry one backslash too many."""
-        at = first_at(_TRIPLE['"'], buf, pos)
+    def read_escaped(self, buf: str, pos: int, final: bool) -> int:
+        """Read a string whose quotes and escapes have one backslash too many."""
+        at = match_start(_TRIPLE['"'], buf, pos)
         if at > pos:
             self._text(buf[pos:at])
             return at
         if buf[at] == '"':
-            return self._quote_seen(buf, at, final)
+            return self._read_quote(buf, at, final)
         if at + 1 == len(buf) and not final:
             return MORE
         following = buf[at + 1 : at + 2]
         if following == '"':
-            new = self._quote_seen(buf, at + 1, final)
-            return at if new == at + 1 else new  # there: the quote opens a value, with its backslash
+            new = self._read_quote(buf, at + 1, final)
+            return at if new == at + 1 else new  # the quote opens a value: read it together with its backslash
         if following != "\\":
             return self._escape(buf, at, final)
-        return self._escaped_twice(buf, at, final)
+        return self._double_backslash(buf, at, final)
 
-    def _escaped_twice(self, buf: str, at: int, final: bool) -> int:
-        """Two backslashes stand at `at`: one of them is too many."""
+    def _double_backslash(self, buf: str, at: int, final: bool) -> int:
+        """Drop the superfluous one of two backslashes."""
         rest = buf[at + 2 : at + 4]
         if not final and rest in ("", "\\"):
             return MORE
@@ -439,7 +453,7 @@ class Strings(Frames):
 
 
 def _opening(buf: str, pos: int, final: bool, key: bool) -> tuple[int, bool]:
-    """How wide the opening quote at `pos` is (MORE: too early to tell), and whether it is a doubled one."""
+    """The width of the opening quote at `pos` (MORE: too early to tell), and whether it is doubled."""
     quote = buf[pos]
     mark = begins(buf, pos, (quote * 3,))
     if mark:
@@ -455,10 +469,12 @@ def _opening(buf: str, pos: int, final: bool, key: bool) -> tuple[int, bool]:
     return (2, True) if answer else (1, False)
 
 
-def _doubled_before(text: str, quote: str, key: bool) -> Answer:
-    """Whether two quotes before `text` open a string together rather than being an empty one: letters follow, and
-    the next quote is doubled, too, or could close the string."""
-    at = skip(text, 0) if key else 0
+def _doubled_before(text: str, quote: str, key: bool) -> Tristate:
+    """Whether two quotes before `text` are a doubled opening quote, not an empty string.
+
+    They are if a letter or digit follows and the next quote, doubled or not, could close the string.
+    """
+    at = skip_spaces(text, 0) if key else 0
     if at == len(text):
         return None
     if not text[at].isalnum():
@@ -467,17 +483,11 @@ def _doubled_before(text: str, quote: str, key: bool) -> Answer:
     if end < 0:
         return None
     end += text.startswith(quote, end + 1)
-    return quoted_colon(text, end) if key else delimiter_behind_quote(text, end)
+    return quoted_colon(text, end) if key else delimiter_after_quote(text, end)
 
 
 def _unescaped(buf: str, pos: int, final: bool) -> tuple[str, int, bool]:
-    """What stands ahead at `pos`, with one level of escapes removed, and whether that is all one may see of it."""
+    """The lookahead at `pos` with one level of escapes removed, as arguments of `closes`."""
     window = buf[pos : pos + LOOKAHEAD]
     text = _ESCAPED_SPACE(" ", window[: len(window) - window.endswith("\\")].replace('\\"', '"'))
     return text, 0, final or len(window) == LOOKAHEAD
-
-
-def first_at(search: Search, buf: str, pos: int) -> int:
-    """Where something of interest stands at or behind `pos`, or the end."""
-    found = search(buf, pos)
-    return len(buf) if found is None else found.start()

@@ -1,8 +1,7 @@
-"""What tolerant JSON is turned into: tokens, and the strict text they stand for.
+"""Tokens, the output of the tolerant JSON parser, and the strict JSON text they represent.
 
-A token is a kind and a text. `KEY` carries the decoded key, `PLACE` the name that stands in for the key of an
-argument without one; `PART` (a piece of a string) and `SCALAR` carry
-strict JSON text, so that concatenating what `Writer` returns gives one strict value.
+A token is a kind and a text. `KEY` has the decoded key, `POSITIONAL` a placeholder for the key of an argument without a
+name. `PART` (a piece of a string) and `SCALAR` have strict JSON text.
 """
 
 from __future__ import annotations
@@ -14,19 +13,19 @@ from .literals import escape_text
 Status = Literal["open", "complete", "truncated", "hopeless"]
 Token = tuple[int, str]
 
-OBJECT, END_OBJECT, ARRAY, END_ARRAY, KEY, STRING, PART, END_STRING, SCALAR, PLACE = range(10)
+OBJECT, END_OBJECT, ARRAY, END_ARRAY, KEY, STRING, PART, END_STRING, SCALAR, POSITIONAL = range(10)
 
 _START = {OBJECT: "{", ARRAY: "[", STRING: '"', SCALAR: ""}
 
 
 class Writer:
-    """Tokens in, strict JSON text out."""
+    """Turns tokens into strict JSON text."""
 
     def __init__(self) -> None:
-        self._first = True  # whether nothing stands before the next value that a comma must separate it from
+        self._first = True  # the next key or value needs no comma before it
 
     def write(self, token: Token) -> str:
-        """The text that this token adds."""
+        """The JSON text of the next token."""
         kind, text = token
         if kind == PART:
             return text
@@ -36,7 +35,7 @@ class Writer:
             self._first = False
             return "}" if kind == END_OBJECT else "]"
         comma = "" if self._first else ","
-        if kind in (KEY, PLACE):
+        if kind in (KEY, POSITIONAL):
             self._first = True
             return f'{comma}"{escape_text(text)}":'
         self._first = kind in (OBJECT, ARRAY)

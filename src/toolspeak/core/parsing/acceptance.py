@@ -1,7 +1,7 @@
-"""Is this candidate a call? The rules, as a table.
+"""Acceptance rules: whether a candidate is a call, as a table.
 
-A candidate carries its evidence; a policy says which evidence is enough. Each rule is one row: the first
-row that matches decides and its name is the reason that people see.
+A candidate carries its evidence; a policy decides which evidence is enough. The first rule that matches decides, and
+its name is the reason shown to users.
 """
 
 from __future__ import annotations
@@ -13,52 +13,50 @@ from typing import Literal
 import msgspec
 
 Policy = Literal["strict", "standard", "eager"]
-#: `strong`: marks that exist only for calls. `weak`: marks that also hold other things, such as a JSON code
-#: block. `bare`: no marks at all.
+#: `strong`: marks that exist only for calls. `weak`: marks with other uses, such as a JSON code block. `bare`: none.
 Wrapper = Literal["strong", "weak", "bare"]
-#: Where people show what a call looks like: right behind an opening quote, in a line that begins with `>`, in a row of
-#: a table, in an HTML comment, in an element that is called so, in a paragraph of code, which is indented and stands
-#: behind an empty line.
+#: Places where texts show examples of calls: after an opening quote, in a line that begins with `>`, in a table row, in
+#: an HTML comment, in an example element, in an indented code paragraph (after a blank line).
 Example = Literal["quotes", "quoted_line", "table", "comment", "element", "indented"]
 
 
 class Evidence(msgspec.Struct, frozen=True):
-    """What speaks for and against a candidate."""
+    """Evidence for and against a candidate."""
 
     dialect: str
     wrapper: Wrapper
-    #: Whether the name is one of the tools; None when no tools were given.
+    #: Whether the name is one of the tools; None when the tools are unknown.
     known: bool | None = None
     #: Whether the arguments fit the tool's schema; None until they are complete.
     fits: bool | None = None
-    #: The opener stands at the start of a line, or only calls stand before it on its line.
+    #: Only white space or calls precede the opening on its line.
     line_start: bool = True
-    #: Only white space, reasoning or other calls stand before it.
+    #: Only white space, reasoning or other calls precede it in the answer.
     answer_start: bool = True
-    #: Only white space, closing punctuation or other calls stand behind it; None until that is known.
+    #: Only white space, closing punctuation or other calls follow it; None until that is known.
     answer_end: bool | None = None
     in_fence: bool = False
     in_code: bool = False
     in_reasoning: bool = False
-    #: It stands where examples do; None elsewhere.
+    #: The kind of example it is part of, if any.
     example: Example | None = None
-    #: Whether the opener carries the nonce; None when none was asked for.
+    #: Whether the opening carries the nonce; None when none is required.
     nonce: bool | None = None
-    #: The same call stands in text that nobody vouches for.
+    #: An untrusted text contains the same call.
     echo: bool = False
 
-    def shown(self) -> dict[str, bool | str]:
-        """What is known, as people see it."""
-        return _shown(self).copy()
+    def to_dict(self) -> dict[str, bool | str]:
+        """The evidence that is not None, as shown to users."""
+        return _to_dict(self).copy()
 
 
 @lru_cache(maxsize=1024)
-def _shown(evidence: Evidence) -> dict[str, bool | str]:
+def _to_dict(evidence: Evidence) -> dict[str, bool | str]:
     return {name: value for name, value in msgspec.structs.asdict(evidence).items() if value is not None}
 
 
-class Decision(msgspec.Struct, frozen=True):
-    """`live`: a call, now. `hold`: wait for its end. `reject`: not a call; the reason says why."""
+class Acceptance(msgspec.Struct, frozen=True):
+    """`live`: stream the call. `hold`: wait until it is complete. `reject`: not a call, for this reason."""
 
     action: Literal["live", "hold", "reject"]
     reason: str
@@ -66,7 +64,7 @@ class Decision(msgspec.Struct, frozen=True):
 
 _Rule = tuple[str, Callable[[Evidence, Policy], bool]]
 
-#: Reasons that hold for everything inside the same marks: there is no use in reading on.
+#: Reasons that apply to the whole block, so reading on is useless.
 REGION_REASONS = frozenset({"reasoning", "in_fence", "in_code", "example", "no_nonce", "inline"})
 
 _REJECT_AT_NAME: tuple[_Rule, ...] = (
@@ -90,12 +88,12 @@ _REJECT_AT_END: tuple[_Rule, ...] = (
 
 
 def _may_end(evidence: Evidence) -> bool:
-    """Code that is indented is a call where the answer ends with it: some models indent everything."""
+    """Whether an example may be a call if the answer ends with it: some models indent everything."""
     return evidence.example == "indented"
 
 
 def _needs_tail(evidence: Evidence, policy: Policy) -> bool:
-    """Weak evidence counts only where the model stopped to wait for a result."""
+    """Whether the call counts only if the answer ends with it, where the model waits for a result."""
     if policy == "eager":
         return False
     bare = evidence.wrapper == "bare"
@@ -104,27 +102,27 @@ def _needs_tail(evidence: Evidence, policy: Policy) -> bool:
 
 
 def needs_line(evidence: Evidence) -> bool:
-    """A bare Python call counts only if its line holds nothing else: sentences begin with such examples."""
+    """Whether the call counts only if it is alone on its line: sentences may begin with a Python call."""
     return evidence.wrapper == "bare" and evidence.dialect in ("name", "pythonic")
 
 
 @lru_cache(maxsize=1024)
-def judge_name(evidence: Evidence, policy: Policy) -> Decision:
-    """The name is known: stream the call, hold it, or leave it in the text."""
+def judge_name(evidence: Evidence, policy: Policy) -> Acceptance:
+    """Decide once the name is known: stream the call, hold it, or leave it in the text."""
     for reason, applies in _REJECT_AT_NAME:
         if applies(evidence, policy):
-            return Decision("reject", reason)
+            return Acceptance("reject", reason)
     live = evidence.wrapper == "strong" and not _needs_tail(evidence, policy)
-    return Decision("live", "accepted") if live else Decision("hold", "held")
+    return Acceptance("live", "accepted") if live else Acceptance("hold", "held")
 
 
 @lru_cache(maxsize=1024)
-def judge_end(evidence: Evidence, policy: Policy) -> Decision:
-    """The call is complete. `hold` means that what follows it must be seen first."""
+def judge_end(evidence: Evidence, policy: Policy) -> Acceptance:
+    """Decide once the call is complete. `hold`: what follows it matters."""
     for reason, applies in _REJECT_AT_END:
         if applies(evidence, policy):
-            return Decision("reject", reason)
+            return Acceptance("reject", reason)
     undecided = evidence.answer_end is None and (
         _needs_tail(evidence, policy) or (evidence.wrapper == "bare" and evidence.known is None)
     )
-    return Decision("hold", "held") if undecided else Decision("live", "accepted")
+    return Acceptance("hold", "held") if undecided else Acceptance("live", "accepted")

@@ -1,9 +1,8 @@
-"""The arguments of one call, from tokens to strict JSON fragments.
+"""Arguments of one call: tokens in, strict JSON fragments out.
 
-The commit rule: what has been streamed cannot be taken back. A string that the schema plainly wants as a
-string flows as it comes. Every other value is held to its end, aligned to its schema, then sent. What the
-schema forbids or does not know how to place waits for the end of the object. Where the schema judges the
-object as a whole, the whole object is held.
+What has been streamed cannot be taken back. So only strings that the schema clearly declares as strings are streamed.
+Every other value is held until it is complete, coerced to its schema, then emitted. Properties that the schema forbids
+or cannot place wait for the end of the object. If the schema applies to the object as a whole, all of it is held.
 """
 
 from __future__ import annotations
@@ -22,14 +21,14 @@ from ..json_repair.tokens import (
     KEY,
     OBJECT,
     PART,
-    PLACE,
+    POSITIONAL,
     SCALAR,
     STRING,
     Token,
     Writer,
 )
-from ..json_repair.whole_text import read_value
-from ..schema.arguments import ArgumentSchema
+from ..json_repair.whole_text import parse_value
+from ..schema.argument_schema import ArgumentSchema
 from ..schema.coercion import null_dropped
 from ..types import JSONObject, JSONValue, Note, is_object
 
@@ -45,16 +44,16 @@ def to_json(value: JSONValue) -> str:
 
 
 def fits_as_it_is(schema: ArgumentSchema, value: JSONObject) -> bool:
-    """Whether nothing would be done to these arguments: neither changed, nor dropped, nor moved, nor judged wrong."""
+    """Whether these arguments are valid without any change."""
     if schema.parameters is not None:
         for key, each in value.items():
-            if each is None or not schema.knows(key):
+            if each is None or not schema.declares(key):
                 return False
     return schema.accepts(value)
 
 
-class Settled(msgspec.Struct, frozen=True):
-    """The finished arguments: the object, what was done to it, and what is still wrong with it."""
+class FinalArguments(msgspec.Struct, frozen=True):
+    """Complete arguments: the object, the changes made to it, and the remaining problems."""
 
     value: JSONValue
     notes: tuple[Note, ...]
@@ -62,51 +61,51 @@ class Settled(msgspec.Struct, frozen=True):
 
 
 class Arguments:
-    """Collects the tokens of one argument value. `take()` gives the fragments that are ready."""
+    """Collects the tokens of one argument value; `take()` returns the fragments that are ready."""
 
     def __init__(self, schema: ArgumentSchema, allowance: Allowance | None = None) -> None:
         self._schema = schema
         self._allowance = allowance
-        self._ready: list[str] = []  # fragments that nobody has taken yet
+        self._ready: list[str] = []  # fragments that have not been taken yet
         self._all: list[str] = []  # fragments that have been taken
-        self._in_object = False  # the root is an object, whose properties are taken one by one
+        self._in_object = False  # the root is an object, read property by property
         self._key = ""
-        self._unnamed = False  # the value that comes has no key, only a place
-        self._live = False  # inside a string that flows
-        self._held: list[str] | None = None  # the value being held, as strict JSON pieces
+        self._unnamed = False  # the next value has a position instead of a key
+        self._live = False  # inside a string that is streamed
+        self._pieces: list[str] | None = None  # the value that is being held, as pieces of strict JSON
         self._held_depth = 0
         self._writer = Writer()
         self._sent: set[str] = set()
         self._later: JSONObject = {}
-        self._places: JSONObject = {}  # values without a key
+        self._places: JSONObject = {}  # positional values
         self._notes: list[Note] = []
-        self._root = ""  # JSON text of a root that was held
-        self._whole: JSONObject | None = None  # all of them, when they came at once
+        self._root = ""  # JSON text of a root that is not an object
+        self._whole: JSONObject | None = None  # all arguments, if they arrived at once
 
     @property
     def live(self) -> bool:
-        """Whether text that comes now flows straight into the fragments."""
+        """Whether text is streamed into the fragments now."""
         return self._live
 
     @property
-    def begun(self) -> bool:
-        """Whether anything of the arguments has come."""
-        return self._in_object or self._held is not None
+    def started(self) -> bool:
+        """Whether the arguments have begun."""
+        return self._in_object or self._pieces is not None
 
     @property
     def record(self) -> Callable[[str], None]:
-        """Keeps a piece of the live string, in strict form, that a caller has sent past us."""
+        """Record a piece of the live string, in strict form, that the caller has emitted itself."""
         return self._all.append
 
     @property
     def keep(self) -> Callable[[str], None] | None:
-        """Takes a piece of the string that comes, in strict form, for later; None where no string is kept."""
+        """Store a piece of the current string, in strict form; None where no string is stored."""
         if self._live:
             return self._ready.append
-        return None if self._held is None else self._held.append
+        return None if self._pieces is None else self._pieces.append
 
     def take(self) -> str:
-        """What became certain since the last call."""
+        """Take what became certain since the last call."""
         if not self._ready:
             return ""
         ready = "".join(self._ready)
@@ -115,23 +114,23 @@ class Arguments:
         return ready
 
     def take_whole(self, value: JSONObject, text: str) -> None:
-        """The whole value at once, which fits as it is, and its strict text; no token has come, and none comes."""
+        """Take the whole value at once, with its strict JSON. It is valid, and there are no tokens."""
         self._ready.append(text)
         self._whole = value
 
     def token(self, token: Token) -> None:
-        """One token of the value."""
+        """Add one token of the value."""
         kind, text = token
         if self._live:
             self._ready.append(text if kind == PART else '"')
             self._live = kind == PART
-        elif self._held is not None:
-            self._hold(self._held, token)
+        elif self._pieces is not None:
+            self._hold(self._pieces, token)
         elif not self._in_object:
             self._open(token)
-        elif kind in (KEY, PLACE):
+        elif kind in (KEY, POSITIONAL):
             self._key = text
-            self._unnamed = kind == PLACE
+            self._unnamed = kind == POSITIONAL
         elif kind != END_OBJECT:
             self._start_value(token)
 
@@ -142,9 +141,9 @@ class Arguments:
             self._begin_hold(token)
 
     def _start_value(self, token: Token) -> None:
-        strings = self._schema.live_strings
-        flows = token[0] == STRING and (strings is None or self._key in strings)
-        if flows and not self._waits():
+        strings = self._schema.streamable_strings
+        streams = token[0] == STRING and (strings is None or self._key in strings)
+        if streams and not self._waits():
             self._begin_property()
             self._ready.append('"')
             self._live = True
@@ -159,19 +158,19 @@ class Arguments:
         self._ready.append(f'{comma}"{escape_text(self._key)}":')
 
     def _begin_hold(self, token: Token) -> None:
-        self._held = []
+        self._pieces = []
         self._held_depth = 0
         self._writer = Writer()
-        self._hold(self._held, token)
+        self._hold(self._pieces, token)
 
-    def _hold(self, held: list[str], token: Token) -> None:
-        """Keep a value until it is complete."""
+    def _hold(self, pieces: list[str], token: Token) -> None:
+        """Hold a value until it is complete."""
         kind = token[0]
-        held.append(self._writer.write(token))
+        pieces.append(self._writer.write(token))
         self._held_depth += _NESTING.get(kind, 0)
         if self._held_depth == 0:
-            self._held = None
-            self._end_value("".join(held))
+            self._pieces = None
+            self._end_value("".join(pieces))
 
     def _end_value(self, text: str) -> None:
         if not self._in_object:
@@ -184,41 +183,41 @@ class Arguments:
         if value is None and self._schema.drops_null(self._key):
             self._notes.append(null_dropped((self._key,)))
             return
-        aligned = self._schema.align_property(self._key, value)
-        self._notes.extend(aligned.notes)
+        coerced = self._schema.coerce_property(self._key, value)
+        self._notes.extend(coerced.notes)
         self._begin_property()
-        self._ready.append(to_json(aligned.value))
+        self._ready.append(to_json(coerced.value))
 
     def _waits(self) -> bool:
-        """Whether a property can only be placed when the whole object is known."""
+        """Whether a property must wait for the whole object."""
         schema = self._schema
         return self._unnamed or not schema.piecewise or self._key in self._sent or schema.forbids(self._key)
 
     def abandon(self) -> None:
-        """The value cannot be finished: close what has been sent, so that the fragments are still one object."""
+        """Give up the value: close what has been emitted, so the fragments are still one object."""
         if self._live:
             self._ready.append('"')
         self._ready.append("}" if self._sent else "{}")
 
-    def settle(self) -> Settled:
-        """The value has ended: align what was held and judge the whole."""
+    def settle(self) -> FinalArguments:
+        """Complete the value: coerce what was held and validate the whole."""
         if self._whole is not None:
-            return Settled(self._whole, (), ())
+            return FinalArguments(self._whole, (), ())
         if not self._in_object:
             return self._settle_root()
-        later = self._placed()
+        later = self._resolve_positions()
         if not self._schema.piecewise:
             return self._settle_whole(later)
         sent: JSONObject = _decode("".join([*self._all, *self._ready, "}"])) if self._sent else {}
         problems = self._send_rest(sent, later) if later or not self._sent else self._schema.problems(sent)
         self._ready.append("}")
-        return Settled(sent, tuple(self._notes), problems)
+        return FinalArguments(sent, tuple(self._notes), problems)
 
     def _send_rest(self, sent: JSONObject, later: JSONObject) -> tuple[str, ...]:
-        """Align the whole and add to `sent` what has not gone out; what is wrong with the result."""
-        aligned = self._schema.align({**sent, **later})
-        self._notes.extend(aligned.notes)
-        whole = aligned.value if is_object(aligned.value) else {}
+        """Coerce the whole and add to `sent` what has not been emitted; the problems of the result."""
+        coerced = self._schema.coerce({**sent, **later})
+        self._notes.extend(coerced.notes)
+        whole = coerced.value if is_object(coerced.value) else {}
         if not self._sent:
             self._ready.append("{")
         for key, value in whole.items():
@@ -227,11 +226,11 @@ class Arguments:
             comma = "," if sent else ""
             sent[key] = value
             self._ready.append(f'{comma}"{escape_text(key)}":{to_json(value)}')
-        judged = not self._sent and whole is aligned.value  # then what was aligned is what is sent
-        return aligned.problems if judged else self._schema.problems(sent)
+        is_final = not self._sent and whole is coerced.value  # then the coerced value is what is emitted
+        return coerced.problems if is_final else self._schema.problems(sent)
 
-    def _placed(self) -> JSONObject:
-        """What waited, with the values that have no key under the names of the schema."""
+    def _resolve_positions(self) -> JSONObject:
+        """The properties that waited, with positional values under the names of the schema."""
         only = self._places.get("#0")
         if is_object(only) and len(self._places) == 1 and not self._later:
             return only
@@ -243,27 +242,27 @@ class Arguments:
             later.setdefault(name or place, value)
         return later
 
-    def _settle_root(self) -> Settled:
+    def _settle_root(self) -> FinalArguments:
         value: JSONValue = _decode(self._root) if self._root else {}
         if isinstance(value, str):
-            read = read_value(value, allowance=self._allowance)
-            if is_object(read.value) and read.status == "complete":
+            parsed = parse_value(value, allowance=self._allowance)
+            if is_object(parsed.value) and parsed.status == "complete":
                 self._notes.append(Note("string_arguments"))
-                self._notes.extend(read.notes)
-                value = read.value
+                self._notes.extend(parsed.notes)
+                value = parsed.value
             elif self._schema.parameters is None:
                 self._notes.append(Note("text_arguments"))
                 value = {"input": value}
         return self._settle_whole(value)
 
-    def _settle_whole(self, value: JSONValue) -> Settled:
-        """Nothing has been sent: align the value as one and send it."""
-        aligned = self._schema.align(value)
-        self._notes.extend(aligned.notes)
-        problems = aligned.problems
-        if not is_object(aligned.value):
+    def _settle_whole(self, value: JSONValue) -> FinalArguments:
+        """Coerce and emit the value as a whole: nothing has been emitted yet."""
+        coerced = self._schema.coerce(value)
+        self._notes.extend(coerced.notes)
+        problems = coerced.problems
+        if not is_object(coerced.value):
             problems = problems or ("the arguments are not an object",)
             self._ready.append("{}")
         else:
-            self._ready.append(to_json(aligned.value))
-        return Settled(aligned.value, tuple(self._notes), problems)
+            self._ready.append(to_json(coerced.value))
+        return FinalArguments(coerced.value, tuple(self._notes), problems)

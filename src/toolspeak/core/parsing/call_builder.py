@@ -1,7 +1,7 @@
-"""One candidate call, from its first sign to `CallEnd` or to nothing.
+"""Builder of one candidate call, from its opening to `CallEnd` or its rejection.
 
-A reader of some dialect tells the builder the name, the argument tokens and the end; the builder asks the
-evidence table, streams what may be streamed and judges the rest.
+The reader of a dialect supplies the name, the argument tokens and the end. The builder applies the acceptance rules,
+streams what may be streamed and decides the rest.
 """
 
 from __future__ import annotations
@@ -12,41 +12,43 @@ from typing import Literal
 import msgspec
 
 from ..events import CallArgs, CallEnd, CallStart, Candidate, Judged, Verdict
-from ..json_repair.parser import REFUSED, VALUE_CHANGING
+from ..json_repair.parser import UNSAFE_NOTES, VALUE_CHANGING_NOTES
 from ..json_repair.tokens import Token
-from ..schema.arguments import ArgumentSchema
+from ..schema.argument_schema import ArgumentSchema
 from ..types import Note
-from .acceptance import REGION_REASONS, Decision, Evidence, judge_end, judge_name, needs_line
-from .arguments import Arguments, Settled, fits_as_it_is
-from .context import Desk
-from .whole_values import Whole
+from .acceptance import REGION_REASONS, Acceptance, Evidence, judge_end, judge_name, needs_line
+from .arguments import Arguments, FinalArguments, fits_as_it_is
+from .context import ParseContext
+from .fast_paths import WholeObject
 
-#: A quote was taken for one inside a text, and then came a key that the schema does not allow: the text may as well
-#: have gone on there, so that nobody can tell where it ends.
+#: A quote was taken for an inner one, and then a key followed that the schema does not allow. The text may have
+#: continued there, so where it ends is unknown.
 _TORN = frozenset({"inner_quotes", "unknown_dropped"})
 
-#: `new`: no name yet. `live`: going out. `held`: waiting for its end. `tail`: complete, waiting for what
-#: follows. `done`, `rejected`: decided.
+#: `new`: no name yet. `live`: streamed. `held`: waiting for its end. `tail`: complete, but what follows matters.
+#: `done`, `rejected`: decided.
 State = Literal["new", "live", "held", "tail", "done", "rejected"]
 
 
 class CallBuilder:
-    """A candidate. `state` says how it stands."""
+    """A candidate call."""
 
-    def __init__(self, desk: Desk, evidence: Evidence, waits: bool = False, block: Sequence[CallBuilder] = ()) -> None:
-        self._desk = desk
-        self._block = block  # the candidates of its block, perhaps with itself among them
-        self._further = False  # another call precedes it there
-        self._waits = waits  # whether the block it stands in must end well first
+    def __init__(
+        self, context: ParseContext, evidence: Evidence, waits: bool = False, block: Sequence[CallBuilder] = ()
+    ) -> None:
+        self._context = context
+        self._block = block  # the candidates of its block, possibly including itself
+        self._further = False  # another call precedes it in the block
+        self._waits = waits  # whether its block must be complete first
         self.evidence = evidence
         self.state: State = "new"
         self.name = ""
         self._index = -1
-        self._flowed = False  # some of the arguments have gone out
+        self._streamed = False  # some of the arguments have been emitted
         self._arguments: Arguments | None = None
         self._early: list[Token] = []  # argument tokens that came before the name
         self._notes: list[Note] = []
-        self._settled = Settled(None, (), ())
+        self._settled = FinalArguments(None, (), ())
         self._problems: tuple[str, ...] = ()
         self.reason = ""
 
@@ -57,44 +59,44 @@ class CallBuilder:
 
     @property
     def stops_region(self) -> bool:
-        """Rejected for a reason that holds for everything in the same marks."""
+        """Whether it was rejected for a reason that applies to the whole block."""
         return self.state == "rejected" and self.reason in REGION_REASONS
 
     def note(self, *notes: Note) -> None:
-        """Something that a reader repaired."""
+        """Note repairs of the reader."""
         for note in notes:
             if note not in self._notes:
                 self._notes.append(note)
 
     def take_name(self, name: str, *, hold: bool = False) -> bool:
-        """The name is known; False when this is not a call. `hold` keeps a call back although its marks are strong."""
+        """Set the name; False when this is not a call. `hold`: hold the call although its marks are strong."""
         self.name = name
-        self.evidence = msgspec.structs.replace(self.evidence, known=self._desk.knows(name))
-        decision = judge_name(self.evidence, self._desk.policy)
+        self.evidence = msgspec.structs.replace(self.evidence, known=self._context.knows(name))
+        decision = judge_name(self.evidence, self._context.policy)
         if decision.action == "reject" or not name:
             self._reject(decision.reason if name else "no_name", "reasoning" if self.evidence.in_reasoning else "text")
             return False
-        self._accept(decision, self._desk.schema(name), hold)
+        self._accept(decision, self._context.schema(name), hold)
         for token in self._early:
             self.token(token)
         self._early = []
         return True
 
-    def _accept(self, decision: Decision, schema: ArgumentSchema, hold: bool = False) -> None:
-        """This is a call, as far as its name goes."""
-        self._arguments = Arguments(schema, self._desk.allowance)
+    def _accept(self, decision: Acceptance, schema: ArgumentSchema, hold: bool = False) -> None:
+        """Accept the call, as far as its name goes."""
+        self._arguments = Arguments(schema, self._context.allowance)
         # A candidate without a name is the document around the calls.
         self._further = any(other.name for other in self._block if other is not self)
-        live = decision.action == "live" and not hold and not self._desk.may_echo(self.name, self._further)
+        live = decision.action == "live" and not hold and not self._context.may_echo(self.name, self._further)
         self.state = "live" if live else "held"
         if live:
             self._start()
 
-    def take_call(self, name: str, arguments: Whole) -> bool:
-        """All of a call at once. False, and nothing has happened, unless it is one and fits as it is."""
-        evidence = msgspec.structs.replace(self.evidence, known=self._desk.knows(name))
-        decision = judge_name(evidence, self._desk.policy)
-        if decision.action == "reject" or not fits_as_it_is(schema := self._desk.schema(name), arguments.value):
+    def take_call(self, name: str, arguments: WholeObject) -> bool:
+        """Take a whole call at once. False, without any effect, unless it is a call and valid as it is."""
+        evidence = msgspec.structs.replace(self.evidence, known=self._context.knows(name))
+        decision = judge_name(evidence, self._context.policy)
+        if decision.action == "reject" or not fits_as_it_is(schema := self._context.schema(name), arguments.value):
             return False
         self.name = name
         self.evidence = evidence
@@ -102,33 +104,33 @@ class CallBuilder:
         self._end_whole(arguments)
         return True
 
-    def take_arguments(self, arguments: Whole) -> bool:
-        """All arguments at once. False, and nothing has happened, unless the name is known and they fit as they are."""
-        if self._arguments is None or not fits_as_it_is(self._desk.schema(self.name), arguments.value):
+    def take_arguments(self, arguments: WholeObject) -> bool:
+        """Take all arguments at once. False, without any effect, unless the name is set and they are valid."""
+        if self._arguments is None or not fits_as_it_is(self._context.schema(self.name), arguments.value):
             return False
         self._end_whole(arguments)
         return True
 
-    def _end_whole(self, arguments: Whole) -> None:
+    def _end_whole(self, arguments: WholeObject) -> None:
         assert self._arguments is not None
         self._arguments.take_whole(arguments.value, arguments.text)
         self.end()
 
     def go_live(self) -> None:
-        """What was held for want of structure has shown enough of it."""
-        live = judge_name(self.evidence, self._desk.policy).action == "live"
-        if self.state == "held" and live and not self._desk.may_echo(self.name, self._further):
+        """Stream a call that was held until its body showed some structure."""
+        live = judge_name(self.evidence, self._context.policy).action == "live"
+        if self.state == "held" and live and not self._context.may_echo(self.name, self._further):
             self.state = "live"
             self._start()
             self._flow()
 
     def _start(self) -> None:
-        self._index = self._desk.next_index()
-        self._desk.commits += 1
-        self._desk.emit(CallStart(self._index, self.name))
+        self._index = self._context.next_index()
+        self._context.commits += 1
+        self._context.emit(CallStart(self._index, self.name))
 
     def token(self, token: Token) -> None:
-        """One token of the argument value."""
+        """Add one token of the argument value."""
         if self._arguments is None:
             if self.state == "new":
                 self._early.append(token)
@@ -136,7 +138,7 @@ class CallBuilder:
         self._arguments.token(token)
 
     def tokens(self, tokens: Iterable[Token]) -> None:
-        """Several tokens; what became certain goes out."""
+        """Add tokens and emit what became certain."""
         for token in tokens:
             self.token(token)
         self._flow()
@@ -146,18 +148,18 @@ class CallBuilder:
             return
         ready = self._arguments.take()
         if ready:
-            self._flowed = True
-            self._desk.emit(CallArgs(self._index, ready))
+            self._streamed = True
+            self._context.emit(CallArgs(self._index, ready))
 
     @property
     def index(self) -> int:
-        """The number of the call, once it has gone out."""
+        """The number of the call, once it has been emitted."""
         return self._index
 
     # ---- the end
 
     def end(self) -> None:
-        """The call is complete as far as its syntax goes."""
+        """Complete the call, as far as its syntax goes."""
         if self.state not in ("live", "held") or self._arguments is None:
             self.fail("no_name")
             return
@@ -170,40 +172,40 @@ class CallBuilder:
             self._end_held(settled, problems)
 
     def _unsafe(self) -> tuple[str, ...]:
-        """Reasons to refuse arguments that fit their schema."""
-        if self._desk.allowance.overdrawn:  # what was not read would pass for a text
+        """Reasons to refuse arguments that match their schema."""
+        if self._context.allowance.exceeded:  # what was not parsed would pass for text
             self._notes.append(Note("too_many_values"))
             return ("too_many_values",)
         if not self._notes:
             return ()
         codes = {note.code for note in self._notes}
-        refused = codes & REFUSED
+        refused = codes & UNSAFE_NOTES
         if refused:
             return (f"refused: {', '.join(sorted(refused))}",)
         if codes >= _TORN:
             return ("a text with quotes in it seems to have been torn apart",)
-        if codes & VALUE_CHANGING and self._desk.side_effects(self.name):
+        if codes & VALUE_CHANGING_NOTES and self._context.side_effects(self.name):
             self._notes.append(Note("unsafe_repair", f"`{self.name}` changes the world; its arguments were guessed"))
             return ("a repair may have changed a value",)
         return ()
 
-    def _end_live(self, settled: Settled, problems: tuple[str, ...]) -> None:
-        if self._flowed or not problems:  # a call of which nothing has left may still be made anew
+    def _end_live(self, settled: FinalArguments, problems: tuple[str, ...]) -> None:
+        if self._streamed or not problems:  # if nothing has been emitted, the model may repeat the call
             self._flow()
         self._close(settled, problems)
 
-    def _close(self, settled: Settled, problems: tuple[str, ...]) -> None:
-        """Send the end of a call that has gone out."""
+    def _close(self, settled: FinalArguments, problems: tuple[str, ...]) -> None:
+        """Emit the end of the call."""
         if problems:
             self._notes.append(Note("arguments_invalid", f"`{self.name}`: {'; '.join(problems)}"[:500]))
         self.state = "done"
-        self._desk.calls_seen += 1
-        self._desk.calls_valid += not problems
-        self._desk.emit(CallEnd(self._index, not problems, tuple(self._notes)))
+        self._context.calls_seen += 1
+        self._context.calls_valid += not problems
+        self._context.emit(CallEnd(self._index, not problems, tuple(self._notes)))
         self._judge("invalid" if problems else "call", "arguments_invalid" if problems else "accepted", settled)
 
-    def _end_held(self, settled: Settled, problems: tuple[str, ...]) -> None:
-        echo = self._desk.is_echo(self.name, settled.value, self._further)
+    def _end_held(self, settled: FinalArguments, problems: tuple[str, ...]) -> None:
+        echo = self._context.is_echo(self.name, settled.value, self._further)
         self.evidence = msgspec.structs.replace(self.evidence, fits=not problems, echo=echo)
         self._settled = settled
         self._problems = problems
@@ -214,18 +216,18 @@ class CallBuilder:
 
     @property
     def line_is_enough(self) -> bool:
-        """Whether the call stands as soon as its line ends, whatever comes behind it."""
+        """Whether the call counts as soon as its line ends, whatever follows."""
         return self.evidence.line_start and needs_line(self.evidence)
 
     def resolve_tail(self, answer_end: bool) -> bool:
-        """What follows the call is known; True when it is a call."""
+        """Decide by what follows the call; True when it is a call."""
         self.evidence = msgspec.structs.replace(self.evidence, answer_end=answer_end)
         self.decide()
         return self.state == "done"
 
     def decide(self) -> None:
-        """The call and its block are complete: judge it."""
-        decision = judge_end(self.evidence, self._desk.policy)
+        """Decide the complete call of a complete block."""
+        decision = judge_end(self.evidence, self._context.policy)
         if decision.action == "reject":
             self._reject(decision.reason, "text", self._settled)
         elif decision.action == "hold":
@@ -234,48 +236,48 @@ class CallBuilder:
             self._start()
             assert self._arguments is not None
             ready = self._arguments.take()
-            self._desk.emit(CallArgs(self._index, ready))
+            self._context.emit(CallArgs(self._index, ready))
             self._close(self._settled, self._problems)
 
     def cut(self) -> None:
-        """The text ended inside the call."""
+        """End the text inside the call."""
         if self.state == "live":
             self._flow()
             self.state = "done"
-            self._desk.calls_seen += 1
-            self._desk.note("truncated_call", f"the text ended inside a call of `{self.name}`")
+            self._context.calls_seen += 1
+            self._context.note("truncated_call", f"the text ended inside a call of `{self.name}`")
             self._judge("truncated", "truncated", None)
         elif self.state in ("new", "held"):
-            if self.evidence.wrapper == "strong" or self._is_meant():
-                self._desk.note("truncated_call", f"the text ended inside a call of `{self.name or '?'}`")
+            if self.evidence.wrapper == "strong" or self._is_surely_call():
+                self._context.note("truncated_call", f"the text ended inside a call of `{self.name or '?'}`")
             self._reject("truncated", "truncated")
 
-    def _is_meant(self) -> bool:
-        """Whether a candidate without marks can be nothing but a call: of a known tool, or with arguments."""
-        return bool(self.evidence.known) or (self._arguments is not None and self._arguments.begun)
+    def _is_surely_call(self) -> bool:
+        """Whether a candidate without marks is surely a call: of a known tool, or with arguments."""
+        return bool(self.evidence.known) or (self._arguments is not None and self._arguments.started)
 
     def fail(self, reason: str) -> None:
-        """The text turned out not to be a call."""
+        """Reject the candidate: the text is not a call."""
         if self.state == "live":
             assert self._arguments is not None
             self._arguments.abandon()
-            if self._flowed:
+            if self._streamed:
                 self._flow()
-            self._close(Settled(None, (), ()), (reason,))
+            self._close(FinalArguments(None, (), ()), (reason,))
         elif self.state in ("new", "held", "tail"):
             self._reject(reason, "text")
 
-    def _reject(self, reason: str, verdict: Verdict, settled: Settled | None = None) -> None:
+    def _reject(self, reason: str, verdict: Verdict, settled: FinalArguments | None = None) -> None:
         self.state = "rejected"
         self.reason = reason
         if reason == "unknown_tool":
-            meant = self._desk.near_miss(self.name)
-            detail = f"`{self.name}` is not a tool" + (f"; `{meant}` is" if meant else "")
-            self._notes.append(Note("near_miss" if meant else "unknown_tool", detail))
+            similar = self._context.near_miss(self.name)
+            detail = f"`{self.name}` is not a tool" + (f"; `{similar}` is" if similar else "")
+            self._notes.append(Note("near_miss" if similar else "unknown_tool", detail))
         self._judge(verdict, reason, settled)
 
-    def _judge(self, verdict: Verdict, reason: str, settled: Settled | None) -> None:
-        self._desk.emit(
+    def _judge(self, verdict: Verdict, reason: str, settled: FinalArguments | None) -> None:
+        self._context.emit(
             Judged(
                 Candidate(
                     name=self.name,
@@ -283,7 +285,7 @@ class CallBuilder:
                     reason=reason,
                     dialect=self.evidence.dialect,
                     arguments=settled.value if settled else None,
-                    evidence=self.evidence.shown(),
+                    evidence=self.evidence.to_dict(),
                     notes=tuple(self._notes),
                 )
             )

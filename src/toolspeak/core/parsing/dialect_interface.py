@@ -1,6 +1,6 @@
-"""What the scanner asks of a dialect: a table of marks, and readers for what stands behind them.
+"""Interface between the scanner and the dialects: a table of marks, and readers for what follows them.
 
-The seam between `scanner`, which knows no dialect, and `dialects`, which know no stream.
+The scanner knows no dialect, and the dialects know nothing about streams.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ import msgspec
 
 from .acceptance import Evidence, Wrapper
 from .call_builder import CallBuilder
-from .context import Desk
-from .fast_paths import Run
+from .context import ParseContext
+from .fast_paths import FastPath
 from .tags import Tag
 
-#: There is no mark here.
+#: Result of a lookup: there is no mark here.
 NONE = -2
 
 #: What a mark means to the scanner.
-#: `first` begins an answer and `last` ends one; elsewhere they are text. `turn_end` ends a message of several.
-#: `comment` begins a comment, in which examples stand; `example` and `example_end` are around an element of them.
+#: `first` begins an answer and `last` ends one; elsewhere they are text. `turn_end` ends one of several messages.
+#: `comment` begins a comment; `example` and `example_end` surround an element. Both contain examples, not calls.
 Role = Literal[
     "open",
     "think",
@@ -38,117 +38,117 @@ Role = Literal[
     "example",
     "example_end",
 ]
-#: How far a reader is.
+#: Progress of a reader.
 Progress = Literal["open", "done", "failed"]
 
 
 class Opening(msgspec.Struct, frozen=True):
-    """A mark that opens a candidate: one row of a table."""
+    """Opening of a call block: one row of a table."""
 
     dialect: str
     wrapper: Wrapper = "strong"
-    #: Marks that end what was opened, as literal text.
+    #: Literal texts that close the block.
     stops: tuple[str, ...] = ()
-    #: The mark itself belongs to the body: the reader starts at it, not behind it.
+    #: The mark belongs to the body: the reader starts at it, not after it.
     at_mark: bool = False
-    #: A name that the mark itself gives, such as the info string of a fence.
+    #: The name of the call, if the mark gives it, such as the info string of a fence.
     name: str = ""
-    #: The block holds exactly one call, and nothing else.
+    #: The block contains exactly one call and nothing else.
     single: bool = False
-    #: The block is over when its call is.
+    #: The block ends with its call.
     one_call: bool = False
-    #: Words that may stand between the mark and the call.
+    #: Words that may come between the mark and the call.
     preamble: str = ""
-    #: Marks that no argument goes on behind: what is still open there has lost its closers.
+    #: Marks that end any argument: what is still open there lacks its closers.
     ends: tuple[str, ...] = ()
-    #: Most of those who write the mark never close it, so nothing is said when it is not.
+    #: Most models never close this block, so a missing closer is not noted.
     open_ended: bool = False
-    #: What code puts around each call, up to its bracket: `print(`.
-    dress: str = ""
+    #: Code around each call, up to its bracket: `print(`.
+    call_prefix: str = ""
     #: The calls are JSON objects whose keys are the names of tools.
     keyed: bool = False
 
 
 class Reader(Protocol):
-    """Reads one candidate block behind a mark."""
+    """Reads one candidate block after a mark."""
 
     state: Progress
     #: The block was closed by its own mark.
     closed: bool
-    #: The mark that closes the block and may still come, behind what ended it.
-    owes: str
-    #: What ends the text behind a block that was given up, so that nothing in it is taken for a call; empty otherwise.
+    #: The closer of the block, if it may still come after the text that ended the block.
+    due_closer: str
+    #: What ends the text after a block that was given up; until then nothing is taken for a call. Empty otherwise.
     fence: str
-    #: What the text behind a header is: `analysis` is thinking, `final` is the answer; empty for calls.
+    #: What the text after a header is: `analysis` (reasoning) or `final` (the answer); empty for calls.
     channel: str
 
     @property
     def builders(self) -> list[CallBuilder]:
-        """Every candidate seen."""
+        """All candidates so far."""
         ...
 
     def feed(self, buf: str, pos: int, final: bool) -> int:
-        """Read on; the position of the first character not read."""
+        """Read on from `pos`; the position of the first character not read."""
         ...
 
     def finish(self) -> None:
-        """The text is over."""
+        """End the text."""
         ...
 
-    def run(self) -> Run | None:
-        """The shortcut for the current state, if there is one."""
+    def fast_path(self) -> FastPath | None:
+        """The fast path for the current state, if there is one."""
         ...
 
 
 class MarkTable(Protocol):
-    """The marks of the dialects in use."""
+    """Marks of the dialects in use."""
 
     @property
     def place(self) -> Callable[[str, int], re.Match[str] | None]:
-        """The search for the next place where a mark may begin."""
+        """Search for the next place where a mark may begin."""
         ...
 
     @property
     def idle_place(self) -> Callable[[str, int], re.Match[str] | None]:
-        """The same search where no calls are looked for any more."""
+        """Like `place`, for use after the search for calls was given up: finds only marks of other kinds."""
         ...
 
     def tag(self, name: str, closing: bool) -> tuple[Role, Opening | None] | None:
-        """What a tag of this folded name means."""
+        """The meaning of a tag with this folded name."""
         ...
 
     def meaning(self, head: str) -> tuple[Role, Opening | None] | None:
-        """What a tag means that begins so, its name included."""
+        """The meaning of a tag that begins with `head`, which ends with its name."""
         ...
 
     def may_become_tag(self, name: str) -> bool:
-        """Whether some mark begins with this folded name."""
+        """Whether a mark begins with this folded name."""
         ...
 
-    def named(self, opening: Opening, tag: Tag) -> Opening:
-        """What a tag with attributes opens, where `opening` is what it opens without."""
+    def with_attributes(self, opening: Opening, tag: Tag) -> Opening:
+        """The opening of a tag with attributes, where `opening` is that of the tag without them."""
         ...
 
     def literal(self, buf: str, pos: int, final: bool) -> tuple[Role, Opening | None, int] | int:
-        """The literal mark at `pos` and its length; NONE, or MORE."""
+        """The literal mark at `pos` with its length, or NONE, or MORE."""
         ...
 
     def line(self, buf: str, pos: int, final: bool) -> tuple[Role, Opening | None, int] | int:
-        """The mark at `pos`, which is the first word of a line; NONE, or MORE."""
+        """The mark at `pos`, the first word of a line, or NONE, or MORE."""
         ...
 
     def fence(self, info: str, marks: str) -> Opening | None:
-        """What a code fence of these marks with this info string opens, if anything."""
+        """The opening of a code fence with this info string, if it opens a block."""
         ...
 
     def is_result(self, info: str) -> bool:
-        """Whether a code fence with this info string holds a tool result."""
+        """Whether a code fence with this info string contains a tool result."""
         ...
 
     def bare(self, buf: str, pos: int, final: bool) -> Opening | int:
-        """Whether the bracket at `pos` may begin a bare call; NONE, or MORE."""
+        """The opening of the bare call that may begin at `pos`, or NONE, or MORE."""
         ...
 
-    def reader(self, opening: Opening, desk: Desk, evidence: Evidence) -> Reader:
-        """A reader for what the mark opens."""
+    def reader(self, opening: Opening, context: ParseContext, evidence: Evidence) -> Reader:
+        """Create the reader of the block."""
         ...

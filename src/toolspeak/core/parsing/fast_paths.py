@@ -1,8 +1,8 @@
-"""Shortcuts through a long text: chunks in which nothing happens are passed on without being read.
+"""Fast paths: pass on chunks without special characters, and parse plain arguments that arrive whole.
 
-Between two marks a text may be hundreds of thousands of chunks long, and each of them costs what is done for it.
-A run takes them one by one until it meets something that only the reader of the text can read; what may still
-become such a thing waits for the next chunk, and nothing else does.
+A text may have hundreds of thousands of chunks between two marks. A fast path takes them one by one until one contains
+something that only the reader can handle; only text that may still become such a thing waits for the next chunk. The
+result is always the same as without the fast path.
 """
 
 from __future__ import annotations
@@ -10,20 +10,25 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable
-from typing import TypeAlias, cast
+from functools import lru_cache
+from typing import NamedTuple, TypeAlias, cast
+
+import msgspec
 
 from ..events import CallArgs, Event
+from ..json_repair.containers import MAX_SIZE, Allowance
 from ..json_repair.literals import escape_text, has_surrogate
+from ..types import JSONObject, JSONValue
 
 Search: TypeAlias = Callable[..., re.Match[str] | None]
-#: Reads a text in which something was found: its event, how much was read, and whether the rest only needs more text.
+#: Reads a text that contains a match: its event, how much was read, and whether the rest only needs more text.
 Read: TypeAlias = Callable[[str, re.Match[str]], tuple[Event | None, int, bool]]
 
 
-class Run:
-    """A shortcut. `feed` it chunks until it is `over`; `rest` is then what has not been read."""
+class FastPath:
+    """A fast path. `feed` it chunks until it is `over`; `rest` is then what has not been read."""
 
-    __slots__ = ("_grow", "_read", "_room", "left", "over", "raw", "rest", "silent", "stops", "take")
+    __slots__ = ("_grow", "_read", "_room", "over", "raw", "remaining", "rest", "silent", "stops", "take")
 
     def __init__(
         self,
@@ -34,35 +39,35 @@ class Run:
         grow: Callable[[int], None] | None = None,
         silent: bool = False,
     ) -> None:
-        self.stops = stops  # finds what must be looked at
-        self.take = take  # turns a chunk with nothing of that into its event, or keeps it for later
-        self.left = room  # how many characters may still come this way
-        self.rest = ""  # what waits for more text
+        self.stops = stops  # finds what only the reader can handle
+        self.take = take  # turns any other chunk into its event, or stores it
+        self.remaining = room  # how many characters may still come
+        self.rest = ""  # text that waits for the next chunk
         self.over = False
-        self.silent = silent  # nothing goes out yet: `take` has no event to give
-        self.raw: list[str] = []  # what came and has no event: it may still turn out to be text
+        self.silent = silent  # nothing is emitted yet: `take` returns no event
+        self.raw: list[str] = []  # text without an event: it may still turn out to be plain text
         self._read = read
         self._room = room
-        self._grow = grow  # is told in the end how many characters came
+        self._grow = grow  # called at the end with the number of characters
 
     def feed(self, chunk: str) -> list[Event]:
-        """The events of a chunk, as far as it goes this way."""
+        """Read a chunk; its events."""
         text = self.rest + chunk
         size = len(text)
-        found = self.stops(text)
-        if found is None and 0 < size <= self.left:
+        match = self.stops(text)
+        if match is None and 0 < size <= self.remaining:
             self.rest = ""
-            self.left -= size
+            self.remaining -= size
             event = self.take(text)
             return [event] if event is not None else self._keep(text)
-        return self._look(text, found) if text else []
+        return self._look(text, match) if text else []
 
-    def _look(self, text: str, found: re.Match[str] | None) -> list[Event]:
-        """Something was found in the text, or there is too much of it."""
-        if found is None or self._read is None or len(text) > self.left or has_surrogate(text):
+    def _look(self, text: str, match: re.Match[str] | None) -> list[Event]:
+        """Read a text with a match, or one that is too long."""
+        if match is None or self._read is None or len(text) > self.remaining or has_surrogate(text):
             return self._stop(text)
-        event, end, waits = self._read(text, found)
-        self.left -= end
+        event, end, waits = self._read(text, match)
+        self.remaining -= end
         self.rest = text[end:]
         self.over = not waits and end < len(text)
         return [event] if event is not None else self._keep(text[:end])
@@ -77,16 +82,16 @@ class Run:
         return []
 
     def end(self) -> str:
-        """The run is over; what it has not read."""
+        """End the fast path; what it has not read."""
         if self._grow is not None:
-            self._grow(self._room - self.left)
+            self._grow(self._room - self.remaining)
         return self.rest
 
 
-class ArgumentRun(Run):
-    """Through a string of a call's arguments.
+class ArgumentFastPath(FastPath):
+    """Fast path through a string argument.
 
-    `keep` takes its pieces as `write` writes them; with an `index` they go out as arguments of that call.
+    `keep` stores its pieces as converted by `write`; with an `index` they are emitted as arguments of that call.
     """
 
     __slots__ = ("_index", "_keep_piece")
@@ -111,15 +116,15 @@ class ArgumentRun(Run):
         self._index = index
 
 
-#: What may mean something between tags.
+#: Characters that may have a meaning between tags.
 _MARKUP: Search = re.compile(r"[<&\]\r\n\ud800-\udfff]").search
 
 
-class MarkupRun(ArgumentRun):
-    """Through text between tags, which is decoded and escaped on its way.
+class MarkupFastPath(ArgumentFastPath):
+    """Fast path through text between tags, which is decoded and escaped.
 
-    `find` tells where it must be looked at. What it catches in a group is looked up: `resolve` says whether it counts,
-    or what comes next that does. What is found at the very end of a text waits for more of it.
+    `find` finds what the reader must handle. If the match has a group, `resolve` decides whether it counts, or returns
+    the next match that does. A match at the very end of a text waits for more text.
     """
 
     __slots__ = ("_decode", "_find", "_resolve")
@@ -142,20 +147,20 @@ class MarkupRun(ArgumentRun):
 
     def feed(self, chunk: str) -> list[Event]:
         text = self.rest + chunk
-        found = self._find(text)
-        if found is not None and found.lastindex is not None:
-            found = self._resolve(text, found)
-        if found is None:
+        match = self._find(text)
+        if match is not None and match.lastindex is not None:
+            match = self._resolve(text, match)
+        if match is None:
             end = len(text)
-        elif found.end() == len(text):
-            end = found.start()
+        elif match.end() == len(text):
+            end = match.start()
         else:
-            return self._look(text, found)
-        left = self.left - end
-        if left < 0 or not end or (not text.isascii() and has_surrogate(text)):
+            return self._look(text, match)
+        remaining = self.remaining - end
+        if remaining < 0 or not end or (not text.isascii() and has_surrogate(text)):
             return self._stop(text) if end else self._wait(text)
-        self.left = left
-        if found is None:
+        self.remaining = remaining
+        if match is None:
             self.rest = ""
         else:
             self.rest = text[end:]
@@ -174,27 +179,27 @@ _SPACE = r"[ \t\r\n]"
 _HEX = "[0-9a-fA-F]"
 _PAIR = rf"\\u[dD][89abAB]{_HEX}{{2}}\\u[dD][c-fC-F]{_HEX}{{2}}"
 _CHARS = r"[^\"\\\x00-\x1f\ud800-\udfff,]*+"
-#: Content of a strict string: escapes of all kinds, and commas, unless a key may follow and the closing quote is lost.
+#: Content of a strict string: all escapes, and commas, unless a key may follow because the closing quote is missing.
 _ESCAPE = rf"\\(?:[\"\\/bfnrt]|u(?![dD][89a-fA-F]){_HEX}{{4}})|{_PAIR}"
 _STRICT = rf"{_CHARS}(?:(?:{_ESCAPE}|,(?={_SPACE}{{0,64}}[^ \t\r\n\"])){_CHARS})*+"
-#: How far a text is that; it may be nothing.
+#: The longest such prefix of a text; it may be empty.
 _strict = cast("Callable[..., re.Match[str]]", re.compile(_STRICT).match)
-#: What may still become such content.
+#: Text that may still become such content.
 _HALF = rf"\\u[dD][89abAB]{_HEX}{{2}}(?:\\(?:u(?:[dD](?:[c-fC-F]{_HEX}?)?)?)?)?"
-_BEGUN = re.compile(rf",{_SPACE}{{0,64}}|\\(?:u{_HEX}{{0,3}})?|{_HALF}").fullmatch
-#: And what of that is nearly always there.
-_OFTEN_BEGUN = frozenset({"\\", ",", ", "})
-#: What in a chunk may be more than that: a quote, a comma that may stand before one, an escape that is none or hides a
-#: quote or a backslash, and what must be escaped. It begins with a set of characters, for the sake of speed.
+_PARTIAL = re.compile(rf",{_SPACE}{{0,64}}|\\(?:u{_HEX}{{0,3}})?|{_HALF}").fullmatch
+#: The most frequent of these.
+_OFTEN_PARTIAL = frozenset({"\\", ",", ", "})
+#: Anything else: a quote, a comma that may precede one, an escape that is invalid or hides a quote or a backslash, and
+#: what must be escaped. The pattern begins with a set of characters, for speed.
 _STOPS: Search = re.compile(
     r'["\\\x00-\x1f\ud800-\udfff,](?:(?<![,\\])|(?<=,)(?![ \t\r\n]{0,64}[^ \t\r\n"])|(?<=\\)(?![/bfnrt]))'
 ).search
 
 
-class StrictRun(ArgumentRun):
-    """Through a string in double quotes, most of which is strict JSON as it stands: a chunk is looked at once.
+class StrictFastPath(ArgumentFastPath):
+    """Fast path through a double-quoted string that is mostly strict JSON already.
 
-    Raw control characters are escaped, of which `mend` is told.
+    Raw control characters are escaped, and `mend` is called for each.
     """
 
     __slots__ = ("_mend",)
@@ -217,20 +222,20 @@ class StrictRun(ArgumentRun):
             self.rest = ""
         else:
             self.rest = rest = text[end:]
-            if rest not in _OFTEN_BEGUN and _BEGUN(rest) is None:
-                return self._look_behind(text, end)
+            if rest not in _OFTEN_PARTIAL and _PARTIAL(rest) is None:
+                return self._escape_controls(text, end)
             text = text[:end]
-        left = self.left - end
-        if left < 0 or not end:
+        remaining = self.remaining - end
+        if remaining < 0 or not end:
             return self._stop(text + self.rest) if end else []
-        self.left = left
+        self.remaining = remaining
         self._keep_piece(text)
         index = self._index
         return self._keep(text) if index is None else [CallArgs(index, text)]
 
-    def _look_behind(self, text: str, end: int) -> list[Event]:
-        """At `end` stands something else: control characters are mended, the rest must be read."""
-        if len(text) > self.left or text[end] >= " ":
+    def _escape_controls(self, text: str, end: int) -> list[Event]:
+        """Escape control characters at `end`; leave anything else to the reader."""
+        if len(text) > self.remaining or text[end] >= " ":
             return self._stop(text)
         start, pieces = 0, [""]
         while end < len(text) and text[end] < " ":
@@ -238,8 +243,97 @@ class StrictRun(ArgumentRun):
             pieces += text[start:end], escape_text(text[end])
             start = end + 1
             end = _strict(text, start).end()
-        self.left -= end
+        self.remaining -= end
         self.rest = text[end:]
-        self.over = bool(self.rest) and _BEGUN(self.rest) is None
+        self.over = bool(self.rest) and _PARTIAL(self.rest) is None
         event = self.take("".join(pieces) + text[start:end])
         return [event] if event is not None else self._keep(text[:end])
+
+
+# ---- arguments that arrive whole
+
+_encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.decode
+
+_S = r"[ \t\r\n]*+"
+_TEXT = r"[^\"\\\x00-\x1f\ud800-\udfff]"
+_PLAIN_CHARS = r"[^\"\\\x00-\x1f\ud800-\udfff,]*+"
+#: Escapes with a single spelling. An escaped slash would come back unescaped.
+_PLAIN_ESCAPE = r'\\["\\bfnrt]'
+_KEY = rf'"{_TEXT}{{1,64}}+"{_S}:'
+#: No text after a closer, and no quote directly after it: the quote before it would be ambiguous.
+_ENDS = r'(?!")[\s\ufeff]*+[^\s\ufeff\w]'
+#: A string as the value of a key. A comma before a quote may mean that the closing quote is missing.
+_STRING = (
+    rf'"{_PLAIN_CHARS}(?:(?:{_PLAIN_ESCAPE}|,(?!{_S}")){_PLAIN_CHARS})*+"'
+    rf"(?={_S}(?:,{_S}{_KEY}|\}}{_ENDS}))"
+)
+#: A string as an element of an array.
+_ELEMENT = rf'"(?!"){_TEXT}*+(?:{_PLAIN_ESCAPE}{_TEXT}*+)*+"(?={_S}(?:,{_S}"|\]{_ENDS}))'
+_WORD = r"(?:true|false|null|-?(?:0|[1-9][0-9]{0,14}+)(?:\.[0-9]{1,15}+)?+)"
+
+
+def _object(value: str) -> str:
+    return rf"\{{{_S}(?>{_KEY}{_S}{value}{_S}(?:,{_S}(?=\")|(?=\}})))*+\}}"
+
+
+def _array(item: str) -> str:
+    return rf"\[{_S}(?>{item}{_S}(?:,{_S}(?!\])|(?=\])))*+\]"
+
+
+def _plain_object() -> str:
+    """Pattern of a plain object with plain objects and arrays in it. Deeper nesting is rare."""
+    simple = rf"{_STRING}|{_WORD}(?={_S}[,\}}])"
+    item = rf"{_ELEMENT}|{_WORD}(?={_S}[,\]])"
+    inner = _object(rf"(?>{simple}|{_array(rf'(?>{item})')})")
+    return _object(rf"(?>{simple}|{inner}|{_array(rf'(?>{item}|{inner})')})")
+
+
+_OBJECT = re.compile(_plain_object()).match
+#: Closing marks that cannot be confused with JSON.
+_HARMLESS = re.compile(r'\s*(?:[^\s"{}\[\]:,\-0-9tfn]|\[[/A-Z])').match
+
+
+class WholeObject(NamedTuple):
+    """Arguments that arrived whole: the object, its strict JSON, its end in the text, and its number of values."""
+
+    value: JSONObject
+    text: str
+    end: int
+    values: int
+
+
+def whole_object(
+    buf: str, pos: int, stops: tuple[str, ...], allowance: Allowance | None = None, besides: int = 0
+) -> WholeObject | None:
+    """The plain object at `pos`; None if it is missing, incomplete or not plain, or if the allowance does not cover it
+    and `besides` other values. The caller deducts its values.
+
+    Plain is what the tolerant parser takes without a note: the pattern excludes every ambiguous quote.
+    """
+    match = _OBJECT(buf, pos)
+    if match is None or match.end() - pos > MAX_SIZE or not _are_harmless(stops):
+        return None
+    raw = match.group()
+    value: JSONObject = _decode(raw)
+    text = _encode(value).decode()
+    if raw.count(":") != text.count(":"):
+        return None  # a duplicate key: it is decoded once, so at least its colon is lost
+    values = _count(value)
+    return (
+        WholeObject(value, text, match.end(), values)
+        if allowance is None or values + besides <= allowance.remaining
+        else None
+    )
+
+
+def _count(value: JSONValue) -> int:
+    """Number of values in a value, itself included."""
+    if isinstance(value, dict):
+        return 1 + sum(map(_count, cast("JSONObject", value).values()))
+    return 1 + sum(map(_count, cast("list[JSONValue]", value))) if isinstance(value, list) else 1
+
+
+@lru_cache(maxsize=64)
+def _are_harmless(stops: tuple[str, ...]) -> bool:
+    return all(map(_HARMLESS, stops))

@@ -1,9 +1,8 @@
-"""Does this quote close the string, or did the model forget to escape it?
+"""Ambiguous quotes: whether a quote closes its string or is an unescaped part of it.
 
-A quote inside a JSON string that a model wrote is ambiguous. In valid JSON only few things may follow a
-closing quote; when something else follows, the quote belongs to the text. The rule never changes valid
-JSON: every continuation that the grammar allows is taken as a close. What a model forgets to escape it
-mostly forgets in pairs, so an inner quote that looks like an opening one makes the next one its partner. Pure functions.
+In valid JSON only few things may follow a closing quote; if anything else follows, the quote belongs to the text. Valid
+JSON is never changed: every continuation that the grammar allows counts as a close. Models mostly forget to escape
+quotes in pairs, so an inner quote that looks like an opening one makes the next one its partner. Pure functions.
 """
 
 from __future__ import annotations
@@ -21,24 +20,24 @@ from ..json_repair.lookahead import (
     LOOKAHEAD,
     OPENERS,
     QUOTES,
-    Answer,
+    Tristate,
     begins,
     begins_value,
     key_ahead,
     quoted_colon,
     quoted_end,
     quoted_key_at,
-    skip,
+    skip_spaces,
 )
 
-#: Where the string stands. An `element` of an array may still turn out to be a key, so may an `argument`.
+#: The place of the string. An `element` of an array or an `argument` may still turn out to be a key.
 Place = Literal["key", "object", "array", "element", "call", "argument", "root"]
 
 _ITEMS = frozenset({"array", "element", "argument"})
 _FENCE = ("```",)
-#: Words that stray between a value and what follows it; more than a few are text.
+#: Stray words between a value and what follows it; longer ones are text.
 _STRAY = re.compile(r"\w[\w \t-]{0,62}").match
-#: The same in an array, where such words are an element that lost its quotes.
+#: The same in an array, where such words are an element without quotes.
 _STRAY_ITEM = re.compile(r"\w[^\"“”,{}\[\]()\n]{0,62}").match
 _WORD = re.compile(r"\w+").match
 _BRACKETS = re.compile(r"[{\[(]|[}\])][}\])\s]*").finditer
@@ -47,13 +46,13 @@ _ELLIPSIS = ("...",)
 _QUOTED_ITEMS = re.compile(r'(?:"[^"]*"\s*,\s*)*"[^"]*"\s*').match
 
 
-class Around(NamedTuple):
-    """What a decision depends on besides the text ahead."""
+class QuoteContext(NamedTuple):
+    """What the decision depends on besides the text ahead."""
 
     place: Place
-    #: What the open containers wait for, innermost last.
+    #: The closers of the open containers, innermost last.
     closers: str = ""
-    #: Marks that end the whole value wherever they stand.
+    #: Marks that end the whole value anywhere.
     stops: tuple[str, ...] = ()
     #: The characters that may close this string.
     ends: str = '"'
@@ -63,7 +62,7 @@ class Around(NamedTuple):
     flags: bool = False
 
 
-def closes(buf: str, pos: int, final: bool, around: Around) -> Answer:
+def closes(buf: str, pos: int, final: bool, around: QuoteContext) -> Tristate:
     """Whether the quote just before `pos` closes its string; `None` when more text is needed to tell."""
     if around.place == "root":
         return True
@@ -82,8 +81,8 @@ def opens_inner(buf: str, pos: int) -> bool:
     return not char.isspace() and char not in ".,;:!?)-"
 
 
-def _decide(window: str, around: Around) -> Answer:
-    at = skip(window, 0)
+def _decide(window: str, around: QuoteContext) -> Tristate:
+    at = skip_spaces(window, 0)
     if at == len(window):
         return None
     mark = begins(window, at, _visible(around.stops))
@@ -97,7 +96,7 @@ def _decide(window: str, around: Around) -> Answer:
     if char in CLOSERS:
         return _before_closer(window, at, around)
     if char in COMMAS:
-        return _before_comma(window, skip(window, at + 1), around)
+        return _before_comma(window, skip_spaces(window, at + 1), around)
     if around.inner:
         return False
     return _before_other(window, at, around)
@@ -105,11 +104,11 @@ def _decide(window: str, around: Around) -> Answer:
 
 @lru_cache(maxsize=64)
 def _visible(stops: tuple[str, ...]) -> tuple[str, ...]:
-    """What a mark that ends the value looks like behind spaces. So does a fence."""
+    """The marks that end the value, without leading spaces, and a fence."""
     return (*(stop.lstrip() for stop in stops), *_FENCE)
 
 
-def _after_key(window: str, at: int) -> Answer:
+def _after_key(window: str, at: int) -> Tristate:
     """A key may be followed by a colon; by a comma or a closer in a set; by a value that lost its colon."""
     char = window[at]
     if char in QUOTES:
@@ -119,7 +118,7 @@ def _after_key(window: str, at: int) -> Answer:
     return at > 0 and (char.isdigit() or char == "-")
 
 
-def _before_closer(window: str, at: int, around: Around) -> Answer:
+def _before_closer(window: str, at: int, around: QuoteContext) -> Tristate:
     """Real when some open container waits for that closer and no text follows it."""
     after = at + 1
     if CLOSERS[window[at]] not in around.closers:
@@ -127,27 +126,27 @@ def _before_closer(window: str, at: int, around: Around) -> Answer:
     if after == len(window):
         return None
     if window[after] in around.ends:
-        # `"}" there"`, unless nothing comes behind: then the whole value stood in quotes.
-        return None if skip(window, after + 1) == len(window) else False
+        # `"}" there"`, unless nothing follows: then the whole value was quoted.
+        return None if skip_spaces(window, after + 1) == len(window) else False
     if around.inner:
         return _leaves_inner(window, at, around)
     if len(around.closers) == 1:
         return True
-    after = skip(window, after)
+    after = skip_spaces(window, after)
     return None if after == len(window) else not window[after].isalnum()
 
 
-def _before_wrong_closer(window: str, at: int, around: Around) -> Answer:
-    """One closer that nothing waits for may stand before the right one, which must be at `at`."""
+def _before_wrong_closer(window: str, at: int, around: QuoteContext) -> Tristate:
+    """Whether the right closer is at `at`; one superfluous closer may precede it."""
     if at == len(window):
         return None
     right = window[at] in CLOSERS and CLOSERS[window[at]] in around.closers
     return right and _before_closer(window, at, around)
 
 
-def _leaves_inner(window: str, at: int, around: Around) -> Answer:
-    """An inner quote is open and yet structure follows. When a quote stands right behind some closers, then this
-    is a document inside the string, such as `{"a": "x", "b": "y"}`; when everything closes first, it is real."""
+def _leaves_inner(window: str, at: int, around: QuoteContext) -> Tristate:
+    """Whether a quote before structure is real although an inner quote is open. A quote directly after closers means a
+    document inside the string, such as `{"a": "x", "b": "y"}`; if everything closes first, it is real."""
     depth = len(around.closers)
     for brackets in _BRACKETS(window, at):
         if brackets.end() == len(window):
@@ -160,8 +159,8 @@ def _leaves_inner(window: str, at: int, around: Around) -> Answer:
     return None
 
 
-def _before_comma(window: str, at: int, around: Around) -> Answer:
-    """Real when a key (or, in an array, a value) follows. `at` is behind the comma and the spaces."""
+def _before_comma(window: str, at: int, around: QuoteContext) -> Tristate:
+    """Real when a key (or, in an array, a value) follows. `at` is after the comma and the spaces."""
     if at == len(window):
         return None
     if around.inner:
@@ -180,12 +179,12 @@ def _before_comma(window: str, at: int, around: Around) -> Answer:
     return _stray_ahead(window, at, around) if key is False else key
 
 
-def _key_leaves_inner(window: str, at: int, around: Around) -> Answer:
+def _key_leaves_inner(window: str, at: int, around: QuoteContext) -> Tristate:
     key = key_ahead(window, at)
     return _leaves_inner(window, at, around) if key else key
 
 
-def _items_leave_inner(window: str, at: int, around: Around) -> Answer:
+def _items_leave_inner(window: str, at: int, around: QuoteContext) -> Tristate:
     """Real when nothing but quoted texts follow up to the end of the array."""
     if window[at] != '"':
         return False
@@ -193,13 +192,13 @@ def _items_leave_inner(window: str, at: int, around: Around) -> Answer:
     if items is None or items.end() == len(window):
         return None
     after = items.end()
-    if window[after] in COMMAS:  # what follows is no quoted text, or not yet
-        after = skip(window, after + 1)
+    if window[after] in COMMAS:  # what follows is not quoted text, or not yet
+        after = skip_spaces(window, after + 1)
         return None if after == len(window) or window[after] == '"' else False
     return window[after] in CLOSERS and _before_closer(window, after, around._replace(inner=False))
 
 
-def _item_ahead(window: str, at: int, around: Around) -> Answer:
+def _item_ahead(window: str, at: int, around: QuoteContext) -> Tristate:
     """Whether an array (or an argument list) goes on at `at`."""
     value = begins_value(window, at)
     if value is not False or around.place == "argument":
@@ -207,42 +206,42 @@ def _item_ahead(window: str, at: int, around: Around) -> Answer:
     word = _WORD(window, at)
     if word is None:
         return False
-    after = skip(window, word.end())
+    after = skip_spaces(window, word.end())
     if after == len(window):
         return None
     return window[after] in COMMAS or window[after] in CLOSERS or window[after] in around.ends
 
 
-def _stray_ahead(window: str, at: int, around: Around) -> Answer:
-    """Whether a last word without a value, or a key that lost its colon, stands before the end of the object."""
-    after = _behind_word(window, at)
+def _stray_ahead(window: str, at: int, around: QuoteContext) -> Tristate:
+    """Whether a last word without a value, or a key without its colon, precedes the end of the object."""
+    after = _word_for_nonce(window, at)
     if after == at:
         return False
-    if window[at] in QUOTES and window[after] in QUOTES:  # something stands there, or a key would be possible
-        after = _behind_word(window, after)
+    if window[at] in QUOTES and window[after] in QUOTES:  # not empty, otherwise a key would be possible
+        after = _word_for_nonce(window, after)
         if after == len(window):
             return None
     if window[after] in COMMAS:
-        return _before_comma(window, skip(window, after + 1), around)
+        return _before_comma(window, skip_spaces(window, after + 1), around)
     return window[after] in CLOSERS and _before_closer(window, after, around)
 
 
-def _behind_word(window: str, at: int) -> int:
-    """The position behind the word or the quoted text at `at` and the spaces there; `at` when there is none."""
+def _word_for_nonce(window: str, at: int) -> int:
+    """The position after the word or the quoted text at `at` and its spaces; `at` when there is neither."""
     if window[at] in QUOTES:
-        return skip(window, quoted_end(window, at))
+        return skip_spaces(window, quoted_end(window, at))
     word = _WORD(window, at)
-    return at if word is None else skip(window, word.end())
+    return at if word is None else skip_spaces(window, word.end())
 
 
-def _before_other(window: str, at: int, around: Around) -> Answer:
+def _before_other(window: str, at: int, around: QuoteContext) -> Tristate:
     """Neither closer nor comma: a comma was forgotten, a word strays, or the quote is an inner one."""
     char = window[at]
     items = around.place in _ITEMS
     if char in QUOTES:
         return at > 0 if items else _is_word_key(window, at)
     if char in COLONS and around.place in ("element", "argument"):
-        return begins_value(window, skip(window, at + 1))
+        return begins_value(window, skip_spaces(window, at + 1))
     if at == 0:
         return False
     if around.flags and char == "-":
@@ -250,28 +249,28 @@ def _before_other(window: str, at: int, around: Around) -> Answer:
     return _stray_item(window, at, around) if items else _stray_words(window, at, around)
 
 
-def _is_word_key(window: str, at: int) -> Answer:
+def _is_word_key(window: str, at: int) -> Tristate:
     """A quoted key that begins with a letter: after a closing quote valid JSON never has one without a comma."""
     if at + 1 == len(window):
         return None
     return window[at + 1].isalnum() and quoted_key_at(window, at)
 
 
-def lost_quote(buf: str, at: int, final: bool) -> Answer:
+def lost_quote(buf: str, at: int, final: bool) -> Tristate:
     """Whether the string ended before the comma at `at`, because a key follows whose opening quote would otherwise
     have to be the closing one. `None` when more text is needed to tell."""
     window = buf[at + 1 : at + 1 + LOOKAHEAD]
-    after = skip(window, 0)
+    after = skip_spaces(window, 0)
     answer = None if after == len(window) else window[after] == '"' and _is_word_key(window, after)
     return False if answer is None and (final or len(window) == LOOKAHEAD) else answer
 
 
-def _stray_words(window: str, at: int, around: Around) -> Answer:
+def _stray_words(window: str, at: int, around: QuoteContext) -> Tristate:
     """In an object: words before the closer, before the comma and a key, or before a key that lost its comma."""
     words = _STRAY(window, at)
     if words is None:
         return False
-    after = skip(window, words.end())
+    after = skip_spaces(window, words.end())
     if after == len(window):
         return None
     char = window[after]
@@ -284,7 +283,7 @@ def _stray_words(window: str, at: int, around: Around) -> Answer:
     return char in COLONS and "\n" in window[:at]
 
 
-def _stray_item(window: str, at: int, around: Around) -> Answer:
+def _stray_item(window: str, at: int, around: QuoteContext) -> Tristate:
     """In an array: words before a comma or a closer, perhaps with a quote at their end only."""
     words = _STRAY_ITEM(window, at)
     if words is None:
@@ -293,7 +292,7 @@ def _stray_item(window: str, at: int, around: Around) -> Answer:
     if after == len(window):
         return None
     if window[after] in around.ends:
-        after = skip(window, after + 1)
+        after = skip_spaces(window, after + 1)
         if after == len(window):
             return None
     return window[after] in COMMAS or (window[after] in CLOSERS and CLOSERS[window[after]] in around.closers)

@@ -1,133 +1,176 @@
-"""Text in, events out, in one pass: text, reasoning and whatever looks like a call.
+"""Streaming scanner: text in, events out (text, reasoning, tool calls) in one pass.
 
-The scanner knows where it stands (line start, code fence, inline code, reasoning) and looks for marks from
-a table that it is handed; what stands behind a mark is read by a reader of that dialect. It keeps only what
-may still become a mark, or the raw text of a candidate whose name is not known yet, and never looks at kept
-text again, so time is linear and a chunk boundary changes nothing. Beside: `dialects`, which provide the table.
+The scanner looks for the marks of a table and hands what follows a mark to the reader of that dialect. It stores only
+what may still become a mark, or the raw text of a candidate whose name is not known yet, and never reads stored text
+again. So time is linear, and how the text is split into chunks never changes the result.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from string import ascii_letters
 from typing import ClassVar
 
 from ..events import Event, ReasoningDelta, TextDelta
 from ..json_repair.literals import has_surrogate, replace_surrogates
 from ..types import require
-from .context import Desk
+from .call_builder import CallBuilder
+from .context import ParseContext
 from .dialect_interface import NONE, MarkTable, Opening, Reader, Role
-from .fast_paths import Run
-from .mark_search import BLANKS, SPACES, Passing
-from .pending_calls import MAX_TAIL, behind_last
+from .fast_paths import FastPath
+from .mark_search import BLANKS, SPACES, MarkSearch
 from .tags import MORE, has_word, lex_head, lex_tag, read_head
+from .text_position import MAX_TAIL, TextOutput, TextPosition
 
-#: A fence line longer than this is not one.
+#: A longer line does not open or close a code fence.
 MAX_FENCE_LINE = 120
 
 _NOT_PLAIN = re.compile(r"[<>`{\[\]✿\n\ud800-\udfff]").search
 _BLANK = re.compile(r"[ \t\r\n\u00a0]+").match
 _FENCE_LINE = re.compile(r"(`{3,32}+|~{3,32}+)([^\n]{0,120}+)(?:\n|\Z)").match
-_FENCE_BEGUN = re.compile(r"`{1,2}|~{1,2}|(?:`{3,32}+|~{3,32}+)[^\n]{0,120}+").fullmatch
-#: What stands behind the `<` of every mark.
+_FENCE_START = re.compile(r"`{1,2}|~{1,2}|(?:`{3,32}+|~{3,32}+)[^\n]{0,120}+").fullmatch
+#: The characters that may follow the `<` of a mark.
 _TAG_FIRSTS = frozenset(f"/!_|｜{ascii_letters}")
 _MAY_BEGIN_JSON = frozenset({"{", "[", " ", "\t", "\r", "\n"})
 _TICKS = re.compile(r"`+").match
-#: Marks that a name and another mark follow.
-_LONG = frozenset({"|open|", "|close|"})
+#: Marks that are followed by a name and another mark.
+_LONG_TAGS = frozenset({"|open|", "|close|"})
+
+#: Called after each candidate block with its start, its end (None: the end of the text) and its candidates. The
+#: offsets are relative to the scanner's buffer; only with `read_all` is that the whole text.
+BlockCallback = Callable[[int, int | None, Sequence[CallBuilder]], None]
 
 
-class Scanner(Passing):
-    """One answer. `feed` chunks as they come, then `close`."""
+class TextScanner:
+    """Scans one answer: `feed` it chunks, then `close` it.
 
-    def __init__(self, desk: Desk, table: MarkTable) -> None:
-        super().__init__(desk, table)
+    Args:
+        context: the tools, the policy and the events of this answer.
+        table: the marks of the dialects in use, with their readers.
+        on_block: called after each candidate block.
+    """
+
+    def __init__(self, context: ParseContext, table: MarkTable, on_block: BlockCallback | None = None) -> None:
+        self.context = context
+        self._table = table
+        self._position = TextPosition()
+        self._output = TextOutput(context, self._position)
+        self._pending = self._output.pending
+        self._search = MarkSearch(context, table, self._position, self._pending)
+        self._on_block = on_block
+        # Bound once, because every piece of text needs them.
+        self._say = self._output.say
+        self._plain = self._output.say_plain
         self._state: Callable[[str, int, bool], int] = self._text
         self._unread = ""
-        self._run: Run | None = None
+        self._fast_path: FastPath | None = None
+        self._text_path: FastPath | None = None  # the fast path through plain text and reasoning, once needed
         self._closed = False
-        self._mended = False  # the text held what no encoding can carry
-        self._unopened = False  # thinking was closed that nobody had opened
-        self._ending = ""  # a token that ends the answer, if nothing follows
-        self._owed = ""  # the closer of a block that text followed the call in
-        self._label = ""  # a word that may stand between the mark and the thinking
-        # the candidate being read
+        self._has_surrogates = False  # lone surrogates cannot be encoded
+        self._unopened_noted = False  # reasoning was closed without having been opened
+        self._ending = ""  # tokens that end the answer unless text follows
+        self._due_closer = ""  # the closer of the last block, if text followed its call
+        self._label = ""  # a word that may come between the mark and the reasoning
+        # The candidate that is being read.
         self._reader: Reader | None = None
+        self._block_start = 0
         self._raw: list[str] = []
-        self._moved = False  # something of the candidate has been read, if only its mark
-        self._called = False  # it has given at least one call
-        self._fence_is_soft = False  # the fence we are in held a call and was not closed behind it
-        self._block_fence = ""  # what closes the block, if it turns out to hold no call
+        self._moved = False  # some of it has been read, if only its mark
+        self._has_calls = False  # it has yielded at least one call
+        self._fence_is_soft = False  # the surrounding fence contained a call and was not closed after it
+        self._block_fence = ""  # what closes the block if it turns out to contain no call
         self._commits = 0
-        self._seen = 0
-        self._valid = 0
-        self._plain_run: Run | None = None  # the shortcut through plain text and thinking, once it is needed
-
-    # ---- the outside
+        self._calls_seen = 0
+        self._calls_valid = 0
 
     def feed(self, chunk: str) -> list[Event]:
-        """The events that this chunk makes certain."""
+        """Read a chunk and return the events that it makes certain."""
         if chunk.__class__ is not str:
             require(chunk, str, "a chunk", "a text")
-        run = self._run
-        if run is None:
+        path = self._fast_path
+        if path is None:
             return self._feed(self._unread + chunk)
-        events = run.feed(chunk)
-        return events + self._feed(self._leave(run)) if run.over else events
+        events = path.feed(chunk)
+        return events + self._feed(self._leave(path)) if path.over else events
 
-    def _feed(self, text: str) -> list[Event]:
-        """The long way: read what has come."""
-        if self._closed:
-            raise ValueError("the scanner is closed")
-        return self._process(self._mend(text), False)
+    def pass_through(self, event: TextDelta) -> Event | None:
+        """The single event that a plain piece of text or of a string argument becomes; None: call `feed`.
 
-    def _mend(self, text: str) -> str:
-        """The text without what no encoding can carry."""
-        if text.isascii() or not has_surrogate(text):
-            return text
-        self._mended = True
-        return replace_surrogates(text)
+        What `feed` tries first, without building lists. Text of the answer is passed on as the event itself.
+        """
+        path = self._fast_path
+        if path is None or path.rest:
+            return None
+        text = event.text
+        if not text or path.stops(text) is not None:
+            return None
+        if path is self._text_path:  # it has room for any amount
+            position = self._position
+            position.previous_char = text[-2:-1] or position.last_char
+            position.last_char = text[-1]
+            return ReasoningDelta(text) if position.reasoning else event
+        remaining = path.remaining - len(text)
+        if remaining < 0 or path.silent:
+            return None
+        path.remaining = remaining
+        return path.take(text)
 
-    def _leave(self, run: Run) -> str:
-        """The short way is over: what it has not read. What went there in silence may still turn out to be text."""
-        self._run = None
-        if self._desk.commits == self._commits:
-            self._raw += run.raw
-        return run.end()
+    def read_all(self, text: str) -> list[Event]:
+        """Read a whole text at once, so that block offsets are relative to its start."""
+        self._unread = text
+        return self.close()
 
     def close(self) -> list[Event]:
-        """The text is over: the last events."""
+        """End the text and return the last events."""
         if self._closed:
             return []
-        if self._run is not None:
-            self._unread = self._mend(self._leave(self._run))
+        if self._fast_path is not None:
+            self._unread = self._mend(self._leave(self._fast_path))
         self._closed = True
         self._process(self._unread, True)
         if self._reader is not None:
             self._finish_reader(self._reader)
         self._say(self._unread)
         if self._ending:
-            self._desk.note("end_token", "a token that ends the turn stood in the text; it was cut off")
-        self._resolve_tails(True)
-        self._forgive_closer()
-        if self._reasoning:
-            self._desk.note("reasoning_unclosed")
-        if self._mended:
-            self._desk.note("invalid_unicode", "the text held halves of surrogate pairs; U+FFFD stands for them")
-        self._run = None
-        return self._desk.collect()
+            self.context.note("end_token", "a token that ends the turn was removed from the end of the text")
+        self._output.resolve(True)
+        self._note_missing_closer()
+        if self._position.reasoning:
+            self.context.note("reasoning_unclosed")
+        if self._has_surrogates:
+            self.context.note("invalid_unicode", "lone surrogates were replaced by U+FFFD")
+        self._fast_path = None
+        return self.context.collect()
+
+    def _feed(self, text: str) -> list[Event]:
+        if self._closed:
+            raise ValueError("the scanner is closed")
+        return self._process(self._mend(text), False)
+
+    def _mend(self, text: str) -> str:
+        if text.isascii() or not has_surrogate(text):
+            return text
+        self._has_surrogates = True
+        return replace_surrogates(text)
+
+    def _leave(self, path: FastPath) -> str:
+        """End the fast path; return what it has not read. What it read without an event may still become text."""
+        self._fast_path = None
+        if self.context.commits == self._commits:
+            self._raw += path.raw
+        return path.end()
 
     def _finish_reader(self, reader: Reader) -> None:
-        """The text ended inside a block: what its reader has not read is part of the candidate, or follows it."""
-        live = self._desk.commits > self._commits
+        """End the text inside a block: what its reader has not read is part of the candidate, or follows it."""
+        live = self.context.commits > self._commits
         reader.finish()
-        if not live and (reader.state == "failed" or not self._called):
+        if not live and (reader.state == "failed" or not self._has_calls):
             self._raw.append(self._unread)
             self._unread = ""
         elif live:
             self._unread = ""
-        self._end_reader()
+        self._end_reader(reader, None)
 
     def _process(self, buf: str, final: bool) -> list[Event]:
         pos = 0
@@ -140,40 +183,44 @@ class Scanner(Passing):
         self._unread = buf[pos:]
         if final:
             return []
-        self._run = run = self._shortcut()
-        if run is not None:
-            run.rest, self._unread = self._unread, ""
-        return self._desk.collect()
+        self._fast_path = path = self._choose_fast_path()
+        if path is not None:
+            path.rest, self._unread = self._unread, ""
+        return self.context.collect()
 
-    def _shortcut(self) -> Run | None:
+    def _choose_fast_path(self) -> FastPath | None:
         if self._reader is not None:
-            return self._reader.run()
-        begun = self._started or self._reasoning
-        if self._fresh or not self._head or self._tails or self._shown or not begun or self._state != self._text:
+            return self._reader.fast_path()
+        position = self._position
+        if position.at_line_start or not position.line_head or self._pending or position.example_left:
             return None
-        if self._plain_run is None:
-            self._plain_run = Run(_NOT_PLAIN, self._take)
-        self._plain_run.over = False
-        return self._plain_run
+        if not (position.answer_started or position.reasoning) or self._state != self._text:
+            return None
+        if self._text_path is None:
+            self._text_path = FastPath(_NOT_PLAIN, self._take)
+        self._text_path.over = False
+        return self._text_path
 
     def _take(self, chunk: str) -> TextDelta | ReasoningDelta:
-        self._before = chunk[-2:-1] or self._last
-        self._last = chunk[-1]
-        return ReasoningDelta(chunk) if self._reasoning else TextDelta(chunk)
+        position = self._position
+        position.previous_char = chunk[-2:-1] or position.last_char
+        position.last_char = chunk[-1]
+        return ReasoningDelta(chunk) if position.reasoning else TextDelta(chunk)
 
     # ---- text
 
     def _text(self, buf: str, pos: int, final: bool) -> int:
-        if self._fresh:
-            found = self._fresh_text(buf, pos, final)
-            if found != NONE:
-                return found
-        end = self._next_mark(buf, pos, final)
+        position = self._position
+        if position.at_line_start:
+            new = self._at_line_start(buf, pos, final)
+            if new != NONE:
+                return new
+        end = self._search.next_mark(buf, pos, final)
         if end > pos:
-            self._fresh = self._line_begins = False
+            position.at_line_start = position.line_is_blank = False
             newline = buf.rfind("\n", pos, end)
             if newline >= 0:
-                self._see_line(buf, pos, newline)
+                position.begin_last_line(buf, pos, newline)
             self._say(buf[pos:end])
             if end == len(buf):
                 return end
@@ -181,96 +228,101 @@ class Scanner(Passing):
             return end if new == MORE else new
         return self._HANDLERS[buf[pos]](self, buf, pos, final)
 
-    def _fresh_text(self, buf: str, pos: int, final: bool) -> int:
-        """Where nothing but white space or calls stands before on the line; NONE when nothing special is there."""
+    def _at_line_start(self, buf: str, pos: int, final: bool) -> int:
+        """Read what counts only at the start of a line or after calls; NONE if there is nothing like that."""
         char = buf[pos]
         if char == "<":
             return self._angle(buf, pos, final) if buf[pos + 1 : pos + 2] in _TAG_FIRSTS else NONE
         if char in SPACES:
             return self._blank(buf, pos)
-        found = self._line_start(buf, pos, final) if self._line_begins else NONE
-        if found != NONE or char not in "{[" or self._is_dull(buf, pos, final):
-            return found
+        new = self._line_start(buf, pos, final) if self._position.line_is_blank else NONE
+        if new != NONE or char not in "{[" or self._search.is_plain_bracket(buf, pos, final):
+            return new
         return self._bracket(buf, pos, final)
 
     def _blank(self, buf: str, pos: int) -> int:
         blank = _BLANK(buf, pos)
         assert blank is not None
-        self._say_blank(blank.group())
+        self._output.say_blank(blank.group())
         return blank.end()
 
     def _line_start(self, buf: str, pos: int, final: bool) -> int:
-        """The first visible character of a line: a fence, or a word that is a mark here and nowhere else."""
-        if buf[pos] in "`~" and not self._fence.startswith("<"):
+        """Read the first visible character of a line: a fence, or a word that is a mark only there."""
+        if buf[pos] in "`~" and not self._position.fence.startswith("<"):
             return self._fence_line(buf, pos, final)
-        if self._fence or self._reasoning:
+        if self._position.fence or self._position.reasoning:
             return NONE
-        look = self._table.literal if buf[pos] == ">" else self._table.line  # no word begins so
-        found = look(buf, pos, final)
-        if isinstance(found, int):
-            return found
-        return NONE if self._dull(found[0]) else self._act(*found[:2], buf, pos, pos + found[2])
+        look = self._table.literal if buf[pos] == ">" else self._table.line
+        match = look(buf, pos, final)
+        if isinstance(match, int):
+            return match
+        return NONE if self._search.is_plain_role(match[0]) else self._act(*match[:2], buf, pos, pos + match[2])
+
+    def _newline(self, buf: str, pos: int, final: bool) -> int:
+        return self._output.say_newline(pos)
 
     # ---- code
 
     def _tick(self, buf: str, pos: int, final: bool) -> int:
-        """Ticks in the middle of a line: inline code, or a fence that a call stands in."""
+        """Read ticks in the middle of a line: inline code, or a fence that contains a call."""
         ticks = _TICKS(buf, pos)
         assert ticks is not None
         end = ticks.end()
         if end == len(buf) and not final and end - pos < MAX_FENCE_LINE:
             return MORE
-        before = self._tails.last if self._tails else self._last  # the run may have been cut
-        if 3 <= end - pos < MAX_FENCE_LINE and before != "`" and not self._fence and not self._in_code:
-            found = self._action_fence(buf, pos, end, final)
-            if found != NONE:
-                return found
+        position = self._position
+        before = self._pending.last_char if self._pending else position.last_char  # the ticks may have been split
+        if 3 <= end - pos < MAX_FENCE_LINE and before != "`" and not position.fence and not position.in_code:
+            new = self._action_fence(buf, pos, end, final)
+            if new != NONE:
+                return new
         return self._plain(buf, pos, end - pos)
 
     def _fence_line(self, buf: str, pos: int, final: bool) -> int:
-        """Three or more ticks or tildes at the start of a line open or close a fence."""
+        """Open or close a fence: three or more ticks or tildes at the start of a line."""
         line = _FENCE_LINE(buf, pos)
         if line is None or (line.end() == len(buf) and buf[-1] != "\n" and not final):
-            return MORE if not final and _FENCE_BEGUN(buf, pos) is not None else NONE
+            return MORE if not final and _FENCE_START(buf, pos) is not None else NONE
         marks, info, end = line.group(1), line.group(2).strip(), line.end()
+        position = self._position
         if self._fence_is_soft:
-            self._fence = "" if info else self._fence
+            position.fence = "" if info else position.fence
             self._fence_is_soft = False
-        if self._fence:
-            closes = not info and marks.startswith(self._fence)
+        if position.fence:
+            closes = not info and marks.startswith(position.fence)
             if not closes and "<" in info:
-                return self._plain(buf, pos, len(marks))  # a mark may end the thinking
-            self._fence = "" if closes else self._fence
-            return self._say_line(buf, pos, end)
+                return self._plain(buf, pos, len(marks))  # a mark may end the reasoning
+            position.fence = "" if closes else position.fence
+            return self._output.say_line(buf, pos, end)
         if marks[0] in info or "<" in info:
             return NONE
         return self._open_fence(marks, info, buf, pos, line.end(2), end, final)
 
     def _open_fence(self, marks: str, info: str, buf: str, pos: int, eol: int, end: int, final: bool) -> int:
-        """The line between `pos` and `end` opens a fence."""
-        opening = None if self._reasoning else self._table.fence(info, marks)
+        position = self._position
+        opening = None if position.reasoning else self._table.fence(info, marks)
         if opening is None:
-            if self._desk.calls_seen and not self._reasoning and self._table.is_result(info):
+            if self.context.calls_seen and not position.reasoning and self._table.is_result(info):
                 return self._result(buf, pos, end)
-            self._fence = marks
-            return self._say_line(buf, pos, end)
+            position.fence = marks
+            return self._output.say_line(buf, pos, end)
         if opening.wrapper == "weak":
             if end == len(buf) and not final:
                 return MORE  # the first character inside decides
-            if self._idle or buf[end : end + 1] not in _MAY_BEGIN_JSON:
+            if self._search.idle or buf[end : end + 1] not in _MAY_BEGIN_JSON:
                 eol = len(buf)
         if eol == len(buf):
-            self._fence = marks
-            return self._say_line(buf, pos, end)
+            position.fence = marks
+            return self._output.say_line(buf, pos, end)
         return self._open(opening, buf, pos, eol, marks)
 
     def _action_fence(self, buf: str, pos: int, end: int, final: bool) -> int:
-        """A fence in the middle of a line counts only if its info string names a call."""
+        """Open a fence in the middle of a line, which counts only if its info string names a call."""
         eol = buf.find("\n", end, end + MAX_FENCE_LINE)
         if eol < 0:
             return MORE if not final and len(buf) - end < MAX_FENCE_LINE else NONE
         opening = self._table.fence(buf[end:eol].strip(), buf[pos:end])
-        if opening is None or opening.wrapper != "strong" or self._reasoning:
+        if opening is None or opening.wrapper != "strong" or self._position.reasoning:
             return NONE
         return self._open(opening, buf, pos, eol)
 
@@ -279,48 +331,50 @@ class Scanner(Passing):
     def _angle(self, buf: str, pos: int, final: bool) -> int:
         head = lex_head(buf, pos)
         end = pos + len(head)
-        meaning = self._meaning(head)
+        meaning = self._table.meaning(head)
         if meaning is not None and meaning[0] == "comment":
             return self._begin_comment(buf, pos)
         if end == len(buf) and not final:
             return MORE if self._table.may_become_tag(read_head(head)[0]) else self._plain(buf, pos)
-        if self._fence and self._fence[0] == "<" and buf.startswith(self._fence, pos):
-            self._fence = ""
-        if meaning is None or self._dull(meaning[0]):
+        fence = self._position.fence
+        if fence and fence[0] == "<" and buf.startswith(fence, pos):
+            self._position.fence = ""
+        if meaning is None or self._search.is_plain_role(meaning[0]):
             return self._plain(buf, pos)
         name = read_head(head)[0]
-        if buf[end : end + 1] == ">" and name not in _LONG:
+        if buf[end : end + 1] == ">" and name not in _LONG_TAGS:
             return self._act(*meaning, buf, pos, end + 1)
         return self._long_tag(name, *meaning, buf, pos, final)
 
     def _long_tag(self, name: str, role: Role, opening: Opening | None, buf: str, pos: int, final: bool) -> int:
-        """A tag with attributes, or one of which the name is a part only."""
+        """Read a tag with attributes, or one whose name is only a part of the mark."""
         tag = lex_tag(buf, pos, final)
         if tag == MORE:
             return MORE
         if isinstance(tag, int):
-            self._count_rejected()
+            self._search.count_rejected()
             return self._plain(buf, pos)
-        if name in _LONG:
+        if name in _LONG_TAGS:
             role, opening = self._table.tag(name + tag.name, False) or (role, opening)
-        opening = self._table.named(opening, tag) if opening is not None and tag.attributes else opening
+        opening = self._table.with_attributes(opening, tag) if opening is not None and tag.attributes else opening
         return self._act(role, opening, buf, pos, tag.end)
 
     def _literal(self, buf: str, pos: int, final: bool) -> int:
-        found = self._table.literal(buf, pos, final)
-        if isinstance(found, int):
-            return MORE if found == MORE else self._plain(buf, pos)
-        return self._act(*found[:2], buf, pos, pos + found[2])
+        match = self._table.literal(buf, pos, final)
+        if isinstance(match, int):
+            return MORE if match == MORE else self._plain(buf, pos)
+        return self._act(*match[:2], buf, pos, pos + match[2])
 
     def _bracket(self, buf: str, pos: int, final: bool) -> int:
         if buf[pos] == "[":
-            found = self._table.literal(buf, pos, final)
-            if not isinstance(found, int):
-                return self._act(found[0], found[1], buf, pos, pos + found[2])
-            if found == MORE:
+            match = self._table.literal(buf, pos, final)
+            if not isinstance(match, int):
+                return self._act(match[0], match[1], buf, pos, pos + match[2])
+            if match == MORE:
                 return MORE
-        barred = self._reasoning or self._aside or self._fence or self._in_code or self._idle
-        if barred or not (self._fresh or self._last.isspace()):
+        position = self._position
+        barred = position.reasoning or position.in_aside or position.fence or position.in_code or self._search.idle
+        if barred or not (position.at_line_start or position.last_char.isspace()):
             return self._plain(buf, pos)
         opening = self._table.bare(buf, pos, final)
         if isinstance(opening, int):
@@ -329,65 +383,65 @@ class Scanner(Passing):
 
     def _act(self, role: Role, opening: Opening | None, buf: str, pos: int, end: int) -> int:
         """Do what the mark between `pos` and `end` means here."""
+        position = self._position
         if role == "open" and opening is not None:
             return self._open(opening, buf, pos, end)
-        if self._reasoning and role in ("think_end", "turn_end"):
+        if position.reasoning and role in ("think_end", "turn_end"):
             return self._end_reasoning(end)
-        if self._fence or self._in_code:
+        if position.fence or position.in_code:
             return self._plain(buf, pos)
-        if (role == "think" and not self._fresh) or (role == "think_end" and self._aside):
-            self._aside = role == "think"
+        if (role == "think" and not position.at_line_start) or (role == "think_end" and position.in_aside):
+            position.in_aside = role == "think"
             return self._plain(buf, pos, end - pos)
         if role == "think_end":
             return self._end_reasoning(end)
-        if role in self._WHOLE:
-            return self._WHOLE[role](self, buf, pos, end)
-        if role == "final":
-            self._desk.final_answer = True
-            return self._plain(buf, pos, end - pos)
-        if role in ("closer", "last") and not (self._fresh and self._desk.calls_seen):
+        if role in self._ELEMENTS:
+            return self._ELEMENTS[role](self, buf, pos, end)
+        if role in ("closer", "last") and not (position.at_line_start and self.context.calls_seen):
             return self._lone_closer(role, buf, pos, end)
-        self._last = " " if role == "first" else self._last  # the next one is text
-        if role == "think":
+        if role == "first":
+            position.last_char = " "  # a second one is text
+        elif role == "think":
             self._begin_reasoning(opening)
-        self._fresh = self._fresh or self._last.isspace()  # the mark is gone, what stood before it counts
+        # The mark disappears, so what precedes it decides.
+        position.at_line_start = position.at_line_start or position.last_char.isspace()
         return end
 
     def _lone_closer(self, role: Role, buf: str, pos: int, end: int) -> int:
-        """A mark that closes nothing right before it: text, unless it is the end of all, or a block still owes it."""
-        if role == "last" and not self._reasoning:
+        """Read a mark that does not directly follow what it closes: text, unless it ends the answer or is due."""
+        if role == "last" and not self._position.reasoning:
             self._ending = buf[pos:end]
-            self._state = self._after_last
+            self._state = self._after_ending
             return end
-        if not self._owed or not buf.startswith(self._owed, pos):
+        if not self._due_closer or not buf.startswith(self._due_closer, pos):
             return self._plain(buf, pos)
-        self._owed = ""
-        self._desk.note("text_in_block", "text stood between a call and its closing mark")
-        self._fresh = self._last.isspace()
+        self._due_closer = ""
+        self.context.note("text_in_block", "there was text between a call and its closing mark")
+        self._position.at_line_start = self._position.last_char.isspace()
         return end
 
-    def _after_last(self, buf: str, pos: int, final: bool) -> int:
-        """Behind a token that ends an answer: the token is gone if nothing but white space and such tokens follow."""
-        end = behind_last(buf, pos, final, self._table)
+    def _after_ending(self, buf: str, pos: int, final: bool) -> int:
+        """Drop a token that ends an answer if only white space and other such tokens follow."""
+        end = _skip_ending(buf, pos, final, self._table)
         if end == MORE:
             return MORE
         if pos < end and len(self._ending) + end - pos <= MAX_TAIL:
             self._ending += buf[pos:end]
             return end
         self._state = self._text
-        held, self._ending = self._ending, ""
-        self._plain(held, 0, len(held))
+        text, self._ending = self._ending, ""
+        self._plain(text, 0, len(text))
         return pos
 
     def _begin_reasoning(self, opening: Opening | None) -> None:
-        self._resolve_tails(False)  # the model went on
-        self._reasoning = True
+        self._output.resolve(False)  # the model went on
+        self._position.reasoning = True
         if opening is not None:
             self._label = opening.preamble
             self._state = self._skip_label
 
     def _skip_label(self, buf: str, pos: int, final: bool) -> int:
-        """Some families put a word between the mark and the thinking."""
+        """Skip the word that some model families put between the mark and the reasoning."""
         rest = buf[pos : pos + len(self._label)]
         if self._label.startswith(rest) and rest != self._label and not final:
             return MORE
@@ -395,44 +449,63 @@ class Scanner(Passing):
         return pos + len(rest) if rest == self._label else self._text(buf, pos, final)
 
     def _end_reasoning(self, end: int) -> int:
-        if not self._reasoning and not self._unopened:
-            self._unopened = True
-            self._desk.note("reasoning_unopened")
-        self._reasoning = False
-        self._fence = ""  # a fence or a tick inside the thinking does not reach behind it
-        self._ticks = 0
-        self._last = self._before = self._head = ""
-        self._begin_line(True)
+        if not self._position.reasoning and not self._unopened_noted:
+            self._unopened_noted = True
+            self.context.note("reasoning_unopened")
+        self._position.end_reasoning()
         return end
 
     def _result(self, buf: str, pos: int, end: int) -> int:
-        """A result that the model invents after its own call is cut off, with everything behind it."""
-        if not self._desk.calls_seen or self._reasoning:
+        """Cut off a result that the model invents after its own call, with everything that follows."""
+        if not self.context.calls_seen or self._position.reasoning:
             return self._plain(buf, pos)
-        self._desk.note("invented_result", "the model wrote a tool result itself; it was cut off")
+        self.context.note("invented_result", "the model wrote a tool result itself; it was cut off")
         self._state = self._cut
         return end
 
     def _cut(self, buf: str, pos: int, final: bool) -> int:
         return len(buf)
 
+    def _final_answer(self, buf: str, pos: int, end: int) -> int:
+        self.context.final_answer = True
+        return self._plain(buf, pos, end - pos)
+
+    def _begin_comment(self, buf: str, pos: int) -> int:
+        position = self._position
+        if not (position.fence or position.in_code or position.reasoning):
+            position.begin_example("comment")
+        return self._plain(buf, pos, len("<!--"))
+
+    def _begin_example(self, buf: str, pos: int, end: int) -> int:
+        """Read `<example>` or the like: an element at the start of a line, a mere mention elsewhere."""
+        if self._position.at_line_start and not self._position.reasoning and buf[end - 2] != "/":
+            self._position.begin_example("element")
+        return self._plain(buf, pos, end - pos)
+
+    def _end_example(self, buf: str, pos: int, end: int) -> int:
+        end = self._plain(buf, pos, end - pos)
+        if self._position.example_kind == "element":
+            self._position.example_left = 0
+        return end
+
     # ---- candidates
 
     def _open(self, opening: Opening, buf: str, pos: int, end: int, fence: str = "") -> int:
-        """A mark that may begin a call stands between `pos` and `end`."""
-        if self._idle:
+        """Begin a candidate with the mark between `pos` and `end`."""
+        if self._search.idle:
             return self._plain(buf, pos)
-        evidence = self._evidence(
-            opening, None if self._desk.nonce is None else has_word(buf[pos:end], self._desk.nonce)
-        )
-        if self._tails and opening.wrapper == "strong" and evidence.example is None:
-            self._resolve_tails(True)
-        self._reader = self._table.reader(opening, self._desk, evidence)
-        self._commits = self._desk.commits
-        self._seen = self._desk.calls_seen
-        self._valid = self._desk.calls_valid
-        self._called = False
-        self._forgive_closer()
+        context = self.context
+        nonce = None if context.nonce is None else has_word(buf[pos:end], context.nonce)
+        evidence = self._position.evidence(opening, nonce)
+        if self._pending and opening.wrapper == "strong" and evidence.example is None:
+            self._output.resolve(True)
+        self._reader = self._table.reader(opening, context, evidence)
+        self._block_start = pos
+        self._commits = context.commits
+        self._calls_seen = context.calls_seen
+        self._calls_valid = context.calls_valid
+        self._has_calls = False
+        self._note_missing_closer()
         self._block_fence = fence or (opening.stops[0] if opening.single else "")
         start = pos if opening.at_mark else end
         self._moved = start > pos
@@ -444,82 +517,84 @@ class Scanner(Passing):
         reader = self._reader
         assert reader is not None
         new = reader.feed(buf, pos, final)
-        ended = self._desk.calls_seen > self._seen
+        ended = self.context.calls_seen > self._calls_seen
         if ended:
             self._checkpoint()
-        elif self._desk.commits == self._commits:
+        elif self.context.commits == self._commits:
             self._raw.append(buf[pos:new])
         self._moved = self._moved or new > pos
         if reader.state == "open":
             return new if new > pos or ended else MORE
-        self._end_reader()
+        self._end_reader(reader, new)
         return new if self._moved else self._plain(buf, pos)
 
     def _checkpoint(self) -> None:
-        """A call has ended: what was read up to here cannot come back as text, what follows can."""
-        self._seen = self._desk.calls_seen
-        self._commits = self._desk.commits
+        """Note the end of a call: what was read so far cannot become text again, what follows can."""
+        self._calls_seen = self.context.calls_seen
+        self._commits = self.context.commits
         self._raw = []
-        self._called = True
+        self._has_calls = True
 
-    def _end_reader(self) -> None:
-        reader = self._reader
-        assert reader is not None
+    def _end_reader(self, reader: Reader, end: int | None) -> None:
+        if self._on_block is not None:
+            self._on_block(self._block_start, end, reader.builders)
+        context, position = self.context, self._position
         self._reader = None
         self._state = self._text
-        if self._desk.calls_seen > self._seen:
+        if context.calls_seen > self._calls_seen:
             self._checkpoint()
         raw = "".join(self._raw)
         self._raw = []
-        if self._desk.calls_valid == self._valid:
-            self._count_rejected()
-        if self._desk.full and not self._idle:
-            self._give_up()
-        self._fresh = True
-        self._line_begins = False
+        if context.calls_valid == self._calls_valid:
+            self._search.count_rejected()
+        if context.full and not self._search.idle:
+            self._search.give_up()
+        position.at_line_start = True
+        position.line_is_blank = False
         waiting = [builder for builder in reader.builders if builder.state == "tail"]
         if reader.channel:
-            self._line_begins = True
-            self._reasoning = reader.channel == "analysis"
+            position.line_is_blank = True
+            position.reasoning = reader.channel == "analysis"
         elif waiting:
-            self._wait(waiting, raw)
-            self._leave_open(reader)
-        elif self._called and reader.state == "done":
-            self._owed = reader.owes
-            self._leave_open(reader)
+            self._output.hold_calls(waiting, raw)
+            self._keep_fence_open(reader)
+        elif self._has_calls and reader.state == "done":
+            self._due_closer = reader.due_closer
+            self._keep_fence_open(reader)
         else:
-            self._fence = self._fence or reader.fence
+            position.fence = position.fence or reader.fence
             self._reject(raw, reader.state == "failed")
 
-    def _forgive_closer(self) -> None:
-        """The mark that was to close the last block did not come."""
-        if self._owed:
-            self._desk.note("missing_close_tag", f"`{self._owed}` is missing")
-        self._owed = ""
+    def _note_missing_closer(self) -> None:
+        if self._due_closer:
+            self.context.note("missing_close_tag", f"`{self._due_closer}` is missing")
+        self._due_closer = ""
 
-    def _leave_open(self, reader: Reader) -> None:
-        """A fence with a call in it goes on behind the call until it is closed, or the next one opens."""
+    def _keep_fence_open(self, reader: Reader) -> None:
+        """Continue a fence that contains a call until it is closed or the next one opens."""
         if not reader.closed and self._block_fence[:1] in ("`", "~"):
-            self._fence = self._block_fence
+            self._position.fence = self._block_fence
             self._fence_is_soft = True
 
     def _reject(self, raw: str, failed: bool) -> None:
-        """What was read is text after all. A block that was not closed may be an ordinary fence or declaration."""
-        if failed and not self._called:
-            self._fence = self._fence or self._block_fence
-        said = raw.rstrip(BLANKS)  # how much white space a reader takes with it depends on where a chunk ended
-        if said:
-            self._say(said, True)
-            self._begin_line(False)
-        blank = raw[len(said) :]
-        (self._say_blank if "\n" in blank else self._say)(blank)
+        """Pass on what was read as text. An unclosed block may be an ordinary fence or declaration."""
+        if failed and not self._has_calls:
+            self._position.fence = self._position.fence or self._block_fence
+        text = raw.rstrip(BLANKS)  # how much white space a reader consumes depends on where a chunk ended
+        if text:
+            self._say(text, True)
+            self._position.begin_line(False)
+        blank = raw[len(text) :]
+        (self._output.say_blank if "\n" in blank else self._say)(blank)
 
-    #: What a mark does that is read as a whole and leaves no trace elsewhere.
-    _WHOLE: ClassVar[dict[str, Callable[..., int]]] = {
+    #: Handlers of marks outside code that are read as a whole.
+    _ELEMENTS: ClassVar[dict[str, Callable[..., int]]] = {
         "result": _result,
-        "example": Passing._begin_example,
-        "example_end": Passing._end_example,
+        "example": _begin_example,
+        "example_end": _end_example,
+        "final": _final_answer,
     }
+    #: Handlers by the first character of a mark.
     _HANDLERS: ClassVar[dict[str, Callable[..., int]]] = {
         "<": _angle,
         "`": _tick,
@@ -528,5 +603,21 @@ class Scanner(Passing):
         "]": _literal,
         ">": _literal,
         "✿": _literal,
-        "\n": Passing._newline,
+        "\n": _newline,
     }
+
+
+def _skip_ending(buf: str, pos: int, final: bool, table: MarkTable) -> int:
+    """The position after white space or a token that ends an answer; `pos` if there is neither, or MORE."""
+    blank = _BLANK(buf, pos)
+    if blank is not None:
+        return blank.end()
+    if buf[pos] != "<":
+        return pos
+    head = lex_head(buf, pos)
+    end = pos + len(head)
+    if end == len(buf) and not final and table.may_become_tag(read_head(head)[0]):
+        return MORE
+    meaning = table.meaning(head)
+    is_ending = meaning is not None and meaning[0] == "last" and buf.startswith(">", end)
+    return end + 1 if is_ending else pos

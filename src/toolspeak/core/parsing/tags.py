@@ -1,8 +1,7 @@
 """Tags as models write them: `<invoke name="x">`, `<function=x>`, `<｜DSML｜parameter name=“k”>`, `<|open|>x<|sep|>`.
 
-One lexer for all of them. Full-width and doubled bars, typographic quotes, spaces in odd places and
-namespace prefixes are folded away, so that tables hold one spelling. A tag is bounded in length, so a lone
-`<` costs next to nothing. Pure functions.
+One lexer for all of them. Full-width and doubled bars, typographic quotes, odd spaces and namespace prefixes are
+folded, so tables need one spelling only. The length of a tag is bounded, so a lone `<` is cheap. Pure functions.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from typing import TypeAlias
 
 import msgspec
 
-#: No opener of any known family comes near this length, attributes included.
+#: Far longer than the opening tags of all known model families.
 MAX_TAG = 4096
 MAX_LONG_TAG = 256
 MORE = -1
@@ -24,12 +23,13 @@ TAG_HEAD = r"</?\s{0,8}[^\s<>=/\"'“”{}()\[\],]{0,4096}"
 _HEAD = re.compile(TAG_HEAD).match
 _ATTRIBUTE = re.compile(r"""([\w.:-]{1,64})\s{0,8}=\s{0,8}("[^"]*"|'[^']*'|[“”][^“”]*[“”]|[^\s>]*)""").finditer
 _QUOTES = "\"'“”‘’"
-#: A tag from `<` to `>`, and the beginning of one. A `>` in quotes does not end it. Nothing can match in two ways.
+#: A tag from `<` to `>`, and the beginning of one. A `>` in quotes does not end it. The patterns are
+#: unambiguous, which avoids catastrophic backtracking.
 _WHOLE = re.compile(r'<[^<>"“]*(?:(?:"[^"]*"|“[^”]*”)[^<>"“]*)*>').match
-_BEGUN = re.compile(r'<[^<>"“]*(?:(?:"[^"]*"|“[^”]*”)[^<>"“]*)*(?:"[^"]*|“[^”]*)?').match
-#: A tag that lacks its bracket: its line ends behind the name, and the next one begins with a tag.
+_PARTIAL = re.compile(r'<[^<>"“]*(?:(?:"[^"]*"|“[^”]*”)[^<>"“]*)*(?:"[^"]*|“[^”]*)?').match
+#: A tag without its bracket: its line ends after the name, and the next line begins with a tag.
 _OPEN_LINE = re.compile(r"<[\w.:-]{1,128}+[ \t\r]{0,16}+\n[ \t\r\n]{0,64}+(?=<(?:[\w/]|\Z))").match
-#: Prefixes that families put before the names of their tags; they mean nothing.
+#: Prefixes of tag names without a meaning.
 NAMESPACES = ("antml:", "minimax:", "mm:", "seed:", "steptml:", "tool:", "|DSML|", "DSML")
 _NAMESPACE = re.compile(f"(?:{'|'.join(map(re.escape, NAMESPACES))})(?=[\\w|])").match
 _FOLD = str.maketrans({"｜": "|", "▁": "_", "＜": "<", "＞": ">"})
@@ -39,18 +39,18 @@ _ENTITY = re.compile(r"&(?:(lt|gt|amp|quot|apos)|#(\d{1,7})|#[xX]([0-9a-fA-F]{1,
 #: Kimi K3 writes `<|open|>name attributes<|sep|>` for a tag.
 _LONG_OPEN, _LONG_CLOSE, _LONG_END = "<|open|>", "<|close|>", "<|sep|>"
 _LONG = (_LONG_OPEN, _LONG_CLOSE)
-#: Longer tags are not remembered.
+#: Longer tags are not cached.
 _MAX_CACHED = 256
 
 _Parts: TypeAlias = tuple[str, str, str, dict[str, str]]
 
 
 class Tag(msgspec.Struct, frozen=True):
-    """A tag, folded. Its attributes are shared with other tags of the same text: they are only read."""
+    """A folded tag. Its attributes are shared with other tags of the same text, so they must not be changed."""
 
     kind: str  # "open", "close" or "self"
     name: str
-    #: What stands behind `=` right after the name: `<function=NAME>`.
+    #: The text after `=` right after the name: `<function=NAME>`.
     value: str
     attributes: dict[str, str]
     end: int
@@ -70,13 +70,13 @@ def fold_name(raw: str) -> str:
 
 @lru_cache(maxsize=1024)
 def read_head(head: str) -> tuple[str, bool]:
-    """The folded name in the beginning of a tag, and whether it is a closing tag."""
+    """The folded name at the beginning of a tag, and whether it is a closing tag."""
     closing = head.startswith("/", 1)
     return fold_name(head[1 + closing :].lstrip()), closing
 
 
 def lex_head(buf: str, pos: int) -> str:
-    """The tag that begins at `pos`, up to the end of its name, as it is written; nothing when none does."""
+    """The raw tag that begins at `pos`, up to the end of its name; empty when there is none."""
     head = _HEAD(buf, pos)
     return "" if head is None else head.group()
 
@@ -94,13 +94,13 @@ def lex_tag(buf: str, pos: int, final: bool) -> Tag | int:
     end = _tag_end(buf, pos)
     if end < 0:
         return NO_TAG if end == NO_TAG or final else MORE
-    read = _read_again if end - pos <= _MAX_CACHED else _read
+    read = _read_cached if end - pos <= _MAX_CACHED else _read
     kind, name, value, attributes = read(buf[pos:end])
     return Tag(kind, name, value, attributes, end) if name else NO_TAG
 
 
 def _read(raw: str) -> _Parts:
-    """The parts of a whole tag: its kind, its name, the value behind the name and the attributes."""
+    """The parts of a whole tag: its kind, its name, the value after the name, and the attributes."""
     name, closing, after = lex_name(raw, 0)
     inner = raw[after : -1 if raw[-1] == ">" else None].strip()
     kind = "close" if closing else "open"
@@ -109,8 +109,7 @@ def _read(raw: str) -> _Parts:
     return kind, name, *_inside(inner)
 
 
-#: The same tags come again and again.
-_read_again = lru_cache(maxsize=512)(_read)
+_read_cached = lru_cache(maxsize=512)(_read)
 
 
 def _lex_long(buf: str, pos: int, opener: str, final: bool) -> Tag | int:
@@ -124,7 +123,7 @@ def _lex_long(buf: str, pos: int, opener: str, final: bool) -> Tag | int:
 
 
 def _inside(inner: str) -> tuple[str, dict[str, str]]:
-    """The value right behind the name, and the attributes."""
+    """The value after the name, and the attributes."""
     value = ""
     if inner.startswith("="):
         value = inner[1:].strip().strip(_QUOTES).strip()
@@ -134,7 +133,7 @@ def _inside(inner: str) -> tuple[str, dict[str, str]]:
 
 
 def _tag_end(buf: str, pos: int) -> int:
-    """Behind the `>` that ends the tag at `pos`; MORE when it is not there yet, NO_TAG when it cannot be."""
+    """After the `>` that ends the tag at `pos`; MORE when it has not come yet, NO_TAG when it cannot."""
     limit = pos + MAX_TAG
     whole = _WHOLE(buf, pos, limit)
     if whole is not None:
@@ -142,13 +141,13 @@ def _tag_end(buf: str, pos: int) -> int:
     line = _OPEN_LINE(buf, pos)
     if line is not None:
         return line.end() if line.end() + 1 < len(buf) else MORE
-    begun = _BEGUN(buf, pos, limit)
-    reached = begun is not None and begun.end() == len(buf) and len(buf) < limit
-    return MORE if reached else NO_TAG
+    partial = _PARTIAL(buf, pos, limit)
+    is_partial = partial is not None and partial.end() == len(buf) and len(buf) < limit
+    return MORE if is_partial else NO_TAG
 
 
 def has_word(text: str, word: str) -> bool:
-    """Whether `word` stands in `text` as a word of its own."""
+    """Whether `text` contains `word` as a separate word."""
     at = text.find(word)
     while at >= 0:
         before, after = text[at - 1 : at] if at else "", text[at + len(word) : at + len(word) + 1]
@@ -159,12 +158,12 @@ def has_word(text: str, word: str) -> bool:
 
 
 def unescape(text: str) -> str:
-    """The five XML entities and numeric references, decoded once."""
+    """Decode the five XML entities and numeric references, once."""
     if "&" not in text:
         return text
     if "&#" in text:
         return _ENTITY(_entity, text)
-    # The ampersand comes last: what it makes up is not decoded again.
+    # The ampersand comes last, so its result is not decoded again.
     text = text.replace("&lt;", "<").replace("&gt;", ">").replace("&quot;", '"').replace("&apos;", "'")
     return text.replace("&amp;", "&")
 

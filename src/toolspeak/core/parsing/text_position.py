@@ -1,221 +1,314 @@
-"""Where a mark stands: at the start of a line, in code, in reasoning, or where people put examples.
+"""Position in the text: line start, code fence, inline code, reasoning, places where examples are shown.
 
-`Standing` remembers what has been said and tells, when a mark comes, what that means as evidence. It keeps a few
-characters and flags, never the text.
+`TextPosition` turns these into evidence for a candidate. `TextOutput` passes text on and updates the position; while
+calls are pending (`PendingCalls`) it holds text back. Only a few characters and flags are stored, never the text.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+
+import msgspec
 
 from .acceptance import Evidence, Example
 from .call_builder import CallBuilder
-from .context import Desk
+from .context import ParseContext
 from .dialect_interface import Opening
-from .pending_calls import Tails
 
-#: A comment, or an element that shows examples, that is longer than this was not closed, and hides nothing any more.
+#: A longer comment or example element was never closed, so it stops hiding calls.
 MAX_COMMENT = 4096
-#: So many columns make a paragraph of code.
+#: White space and punctuation that may follow a call that must end the answer.
+MAX_TAIL = 4096
+#: Columns of indentation that make a paragraph a code block in Markdown.
 _CODE_INDENT = 4
-#: Quotes that open, and those that open only behind a space or a bracket.
+#: Straight quotes open a quotation only after a space or a bracket.
 _OPENING_QUOTES = frozenset("“‘„«")
 _STRAIGHT_QUOTES = frozenset("\"'")
 _BEFORE_QUOTE = frozenset(" \t\r\n\u00a0([{:=,")
-#: Lines that begin so are quoted, or rows of a table.
 _LINE_HEADS: dict[str, Example] = {">": "quoted_line", "|": "table"}
 _BLANK = re.compile(r"[ \t\r\u00a0]+").match
 _TICK_RUNS = re.compile(r"`+").findall
+_TAIL = re.compile(r"[\s.,;:!?)\]}*_`~\"']*").fullmatch
 
 
-class Standing:
-    """What has been said so far, as far as it matters for what comes."""
+class TextPosition:
+    """Where in the text the scanner is, as far as it matters for what comes next."""
 
-    def __init__(self, desk: Desk) -> None:
-        self._desk = desk
-        self._fresh = True  # nothing but white space or calls on this line so far
-        self._line_begins = True  # nothing but white space on this line so far
-        self._started = False  # the answer has begun: text that is not white space has been said
-        self._fence = ""  # the run of ticks that opened the fence we are in
-        self._ticks = 0  # runs of ticks on this line so far: an odd number means inline code
-        self._last = ""  # the last character said
-        self._before = ""  # the one before it
-        self._head = ""  # the first visible character of this line
-        self._gap = False  # the line above is empty
-        self._indent = 0  # the columns of white space that this line begins with
-        self._shown = 0  # how much may still come of what shows examples
-        self._shows = 0  # how often something has begun that shows examples
-        self._shown_in: Example = "comment"  # what that is: an HTML comment, or an element
-        self._reasoning = False
-        self._aside = False  # a thinking mark stood in the middle of a line: text, but no place for calls
-        self._tails = Tails()
-        self._before_tails = (0, "", "", "")  # what is remembered, as it was before the first call that waits
+    __slots__ = (
+        "answer_started",
+        "at_line_start",
+        "blank_line_above",
+        "example_count",
+        "example_kind",
+        "example_left",
+        "fence",
+        "in_aside",
+        "indent",
+        "last_char",
+        "line_head",
+        "line_is_blank",
+        "previous_char",
+        "reasoning",
+        "tick_runs",
+    )
+
+    def __init__(self) -> None:
+        self.at_line_start = True  # only white space or calls on this line so far
+        self.line_is_blank = True  # only white space on this line so far
+        self.answer_started = False  # text other than white space has been passed on
+        self.fence = ""  # the ticks, tildes or tag that opened the surrounding code fence
+        self.tick_runs = 0  # runs of ticks on this line: an odd number means inline code
+        self.last_char = ""
+        self.previous_char = ""  # the one before `last_char`
+        self.line_head = ""  # the first visible character of this line
+        self.blank_line_above = False
+        self.indent = 0  # columns of white space at the start of this line
+        self.example_left = 0  # how many characters the surrounding comment or example element may still have
+        self.example_count = 0  # comments and example elements so far
+        self.example_kind: Example = "comment"
+        self.reasoning = False
+        self.in_aside = False  # after a reasoning tag in the middle of a line: text, but calls do not count
 
     @property
-    def _in_code(self) -> bool:
-        return self._ticks % 2 == 1
+    def in_code(self) -> bool:
+        """Whether this is inline code."""
+        return self.tick_runs % 2 == 1
 
-    def _evidence(self, opening: Opening, nonce: bool | None) -> Evidence:
-        """What its place says about a candidate that opens here."""
+    def evidence(self, opening: Opening, nonce: bool | None) -> Evidence:
+        """The evidence for or against a candidate that opens here."""
         return Evidence(
             dialect=opening.dialect,
             wrapper=opening.wrapper,
-            line_start=self._fresh,
-            answer_start=not self._started,
-            in_fence=bool(self._fence),
-            in_code=self._in_code,
-            in_reasoning=self._reasoning or self._aside,
+            line_start=self.at_line_start,
+            answer_start=not self.answer_started,
+            in_fence=bool(self.fence),
+            in_code=self.in_code,
+            in_reasoning=self.reasoning or self.in_aside,
             nonce=nonce,
             example=self._example(),
         )
 
     def _example(self) -> Example | None:
-        """Where people show what a call looks like."""
-        if self._shown:
-            return self._shown_in
+        if self.example_left:
+            return self.example_kind
         if self._is_quoted():
             return "quotes"
-        if self._head in _LINE_HEADS:
-            return _LINE_HEADS[self._head]
-        indented = self._fresh and self._indent >= _CODE_INDENT and self._gap and self._started
-        return "indented" if indented else None
+        if self.line_head in _LINE_HEADS:
+            return _LINE_HEADS[self.line_head]
+        is_code = self.indent >= _CODE_INDENT and self.blank_line_above
+        return "indented" if is_code and self.at_line_start and self.answer_started else None
 
     def _is_quoted(self) -> bool:
-        """Whether an opening quote stands right before. At the very start of an answer it means nothing."""
-        if not self._before:
+        """Whether an opening quote comes right before. At the very start of an answer it means nothing."""
+        if not self.previous_char:
             return False
-        return self._last in _OPENING_QUOTES or (self._last in _STRAIGHT_QUOTES and self._before in _BEFORE_QUOTE)
+        last = self.last_char
+        return last in _OPENING_QUOTES or (last in _STRAIGHT_QUOTES and self.previous_char in _BEFORE_QUOTE)
 
-    # ---- text
+    def advance(self, text: str, candidate: bool, pending: bool) -> None:
+        """Move past `text`. The ticks of a rejected `candidate` do not count as inline code.
 
-    def _say(self, text: str, candidate: bool = False) -> None:
-        """Text that is no mark. The ticks of a candidate that is none are its own."""
-        if not text:
-            return
-        if self._tails:
-            enough = self._tails.end_with_line(text)
-            if enough:
-                text = self._tails.take_back() + text  # one piece, however it came
-            if enough or not self._tails.hold(text):
-                self._resolve_tails(enough)
-        self._see(text, candidate)
-        if self._tails:
-            return
-        self._desk.say(text, self._reasoning)
-        if not self._started:
-            self._started = not (self._reasoning or text.isspace())
-
-    def _see_line(self, buf: str, pos: int, newline: int) -> None:
-        """The last line of a text that begins at `pos`, and is said at once, begins behind `newline`."""
-        above = buf.rfind("\n", pos, newline)
-        is_blank = not buf[max(pos, above + 1) : newline].strip()
-        self._gap = is_blank and (above >= 0 or not self._head)
-        blank = _BLANK(buf, newline + 1)
-        self._indent = 0 if blank is None else len(blank.group().expandtabs(_CODE_INDENT))
-
-    def _see(self, text: str, candidate: bool) -> None:
-        """Remember what of this text matters."""
+        While calls are `pending`, the text may be read again, so it does not use up the surrounding example.
+        """
         line = text.rfind("\n") + 1
         if line:
-            self._ticks = 0
-        if line or not self._head:
-            self._head = text[line:].lstrip()[:1]
+            self.tick_runs = 0
+        if line or not self.line_head:
+            self.line_head = text[line:].lstrip()[:1]
         if not candidate and "`" in text:
             self._count_ticks(text, line)
-        if self._shown and not self._tails:
-            ended = self._shown_in == "comment" and "-->" in f"{self._before}{self._last}{text}"
-            self._shown = 0 if ended else max(0, self._shown - len(text))
-        self._before = text[-2:-1] or self._last
-        self._last = text[-1]
+        if self.example_left and not pending:
+            ended = self.example_kind == "comment" and "-->" in f"{self.previous_char}{self.last_char}{text}"
+            self.example_left = 0 if ended else max(0, self.example_left - len(text))
+        self.previous_char = text[-2:-1] or self.last_char
+        self.last_char = text[-1]
 
     def _count_ticks(self, text: str, line: int) -> None:
         if line < len(text):
-            joined = line == 0 and text[0] == self._last == "`"
-            self._ticks += len(_TICK_RUNS(text, line)) - joined
+            joined = line == 0 and text[0] == self.last_char == "`"
+            self.tick_runs += len(_TICK_RUNS(text, line)) - joined
 
-    def _say_line(self, buf: str, pos: int, end: int) -> int:
-        """A whole line of text, its line break included."""
-        if self._tails or self._shown or buf[end - 1] != "\n":
-            self._say(buf[pos:end])
-            self._begin_line(buf[end - 1] == "\n")
+    def begin_line(self, fresh: bool, blank_above: bool = False) -> None:
+        """Start a new line, or go on after a candidate in the middle of one (not `fresh`)."""
+        self.at_line_start = self.line_is_blank = fresh
+        self.blank_line_above = blank_above
+        self.indent = 0
+
+    def begin_last_line(self, buf: str, pos: int, newline: int) -> None:
+        """Note the start of the line after `newline`, the last line break of the text from `pos` on."""
+        above = buf.rfind("\n", pos, newline)
+        is_blank = not buf[max(pos, above + 1) : newline].strip()
+        self.blank_line_above = is_blank and (above >= 0 or not self.line_head)
+        blank = _BLANK(buf, newline + 1)
+        self.indent = 0 if blank is None else len(blank.group().expandtabs(_CODE_INDENT))
+
+    def begin_example(self, kind: Example) -> None:
+        """Enter a comment or an example element. One inside the other is part of it."""
+        self.example_count += 1
+        if not self.example_left or self.example_kind == kind:
+            self.example_left, self.example_kind = MAX_COMMENT, kind
+
+    def end_reasoning(self) -> None:
+        """Leave the reasoning. Fences and ticks inside it have no effect after it."""
+        self.reasoning = False
+        self.fence = ""
+        self.tick_runs = 0
+        self.last_char = self.previous_char = self.line_head = ""
+        self.begin_line(True)
+
+
+class _PendingText(msgspec.Struct):
+    builders: list[CallBuilder]
+    raw: str
+
+
+class PendingCalls(list[_PendingText]):
+    """Calls that count only if nothing but calls follows them, with the text held back until that is known.
+
+    Weak evidence, such as a JSON code block, is a call only where the model stopped to wait for the result.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._size = 0
+
+    @property
+    def last_char(self) -> str:
+        """The last character held back."""
+        return self[-1].raw[-1:]
+
+    def add(self, builders: list[CallBuilder], raw: str) -> None:
+        """Hold calls back, with the text that contains them."""
+        self.append(_PendingText(builders, raw))
+
+    def end_with_line(self, text: str) -> bool:
+        """Whether `text` ends the line after calls that need no more than that."""
+        if "\n" not in text or not all(builder.line_is_enough for entry in self for builder in entry.builders):
+            return False
+        before, _, _ = text.partition("\n")
+        return _TAIL(before) is not None and self._size + len(before) <= MAX_TAIL
+
+    def hold(self, text: str) -> bool:
+        """Hold back text that may follow the calls; False when it may not."""
+        self._size += len(text)
+        if _TAIL(text) is None or self._size > MAX_TAIL:
+            return False
+        if self[-1].builders:
+            self.add([], "")
+        self[-1].raw += text  # one piece, however it was split into chunks
+        return True
+
+    def take_back(self) -> str:
+        """Remove and return the text held after the last call: it is part of a longer one."""
+        return "" if self[-1].builders else self.pop().raw
+
+    def resolve(self, answer_end: bool) -> Iterator[tuple[str, bool]]:
+        """Decide all pending calls: the texts that are not calls, each with whether it contains a candidate."""
+        entries = self[:]
+        self.clear()
+        self._size = 0
+        for entry in entries:
+            calls = [builder.resolve_tail(answer_end) for builder in entry.builders]
+            if not any(calls):
+                yield entry.raw, bool(entry.builders)
+
+
+class TextOutput:
+    """Passes text on to the events and moves the position. Holds text back while calls are pending."""
+
+    __slots__ = ("_before_pending", "_context", "_position", "pending")
+
+    def __init__(self, context: ParseContext, position: TextPosition) -> None:
+        self.pending = PendingCalls()
+        self._context = context
+        self._position = position
+        self._before_pending = (0, "", "", "")  # the position before the first pending call
+
+    def say(self, text: str, candidate: bool = False) -> None:
+        """Pass on text that is not a mark; `candidate`: it was read as one and rejected."""
+        if not text:
+            return
+        pending = self.pending
+        if pending:
+            enough = pending.end_with_line(text)
+            if enough:
+                text = pending.take_back() + text  # one piece, however it was split into chunks
+            if enough or not pending.hold(text):
+                self.resolve(enough)
+        position = self._position
+        position.advance(text, candidate, bool(pending))
+        if pending:
+            return
+        self._context.say(text, position.reasoning)
+        if not position.answer_started:
+            position.answer_started = not (position.reasoning or text.isspace())
+
+    def say_line(self, buf: str, pos: int, end: int) -> int:
+        """Pass on a whole line with its line break."""
+        position = self._position
+        if self.pending or position.example_left or buf[end - 1] != "\n":
+            self.say(buf[pos:end])
+            position.begin_line(buf[end - 1] == "\n")
             return end
-        self._desk.say(buf[pos:end], self._reasoning)  # storms of fences are common enough for a short way
-        self._ticks = 0
-        self._before, self._last, self._head = "", "\n", ""
-        self._started = self._started or not self._reasoning
-        self._begin_line(True)
+        # Texts with thousands of fence lines are common enough for a shortcut.
+        self._context.say(buf[pos:end], position.reasoning)
+        position.tick_runs = 0
+        position.previous_char, position.last_char, position.line_head = "", "\n", ""
+        position.answer_started = position.answer_started or not position.reasoning
+        position.begin_line(True)
         return end
 
-    def _begin_line(self, fresh: bool, gap: bool = False) -> None:
-        """A line begins behind what was said, if `fresh`; `gap`: an empty one stands above it."""
-        self._fresh = self._line_begins = fresh
-        self._gap = gap
-        self._indent = 0
-
-    def _say_blank(self, text: str) -> None:
-        """White space at the start of a line, or between calls; line breaks may be part of it."""
+    def say_blank(self, text: str) -> None:
+        """Pass on white space at the start of a line or between calls; it may contain line breaks."""
+        position = self._position
         above, newline, rest = text.rpartition("\n")
         if newline:
-            self._begin_line(True, self._line_begins or "\n" in above)
-        self._indent += len(rest.expandtabs(_CODE_INDENT))
-        self._say(text)
+            position.begin_line(True, position.line_is_blank or "\n" in above)
+        position.indent += len(rest.expandtabs(_CODE_INDENT))
+        self.say(text)
 
-    def _plain(self, buf: str, pos: int, length: int = 1) -> int:
-        """The character that looked like a mark is none."""
-        self._fresh = self._line_begins = False
-        self._say(buf[pos : pos + length])
+    def say_plain(self, buf: str, pos: int, length: int = 1) -> int:
+        """Pass on characters that looked like a mark but are text."""
+        position = self._position
+        position.at_line_start = position.line_is_blank = False
+        self.say(buf[pos : pos + length])
         return pos + length
 
-    def _newline(self, buf: str, pos: int, final: bool) -> int:
-        gap = not self._head
-        if self._tails:
-            self._say("\n")
-        else:  # no text is said as often
-            self._desk.say("\n", self._reasoning)
-            self._shown -= self._shown > 0
-            self._ticks = 0
-            self._before, self._last, self._head = self._last, "\n", ""
-        self._begin_line(True, gap)
+    def say_newline(self, pos: int) -> int:
+        """Pass on the line break at `pos`."""
+        position = self._position
+        blank_above = not position.line_head
+        if self.pending:
+            self.say("\n")
+        else:  # the most frequent text of all, so it has a shortcut
+            self._context.say("\n", position.reasoning)
+            position.example_left -= position.example_left > 0
+            position.tick_runs = 0
+            position.previous_char, position.last_char, position.line_head = position.last_char, "\n", ""
+        position.begin_line(True, blank_above)
         return pos + 1
 
-    def _begin_comment(self, buf: str, pos: int) -> int:
-        """`<!--` stands at `pos`."""
-        if not (self._fence or self._in_code or self._reasoning):
-            self._show("comment")
-        return self._plain(buf, pos, 4)
+    def hold_calls(self, builders: list[CallBuilder], raw: str) -> None:
+        """Hold back calls that depend on what follows them, with the text that contains them."""
+        position = self._position
+        if not self.pending:
+            self._before_pending = (
+                position.tick_runs,
+                position.line_head,
+                position.previous_char,
+                position.last_char,
+            )
+        self.pending.add(builders, raw)
 
-    def _begin_example(self, buf: str, pos: int, end: int) -> int:
-        """`<example>` stands there, or the like: at the start of a line it is an element, elsewhere a mention."""
-        if self._fresh and not self._reasoning and buf[end - 2] != "/":
-            self._show("element")
-        return self._plain(buf, pos, end - pos)
-
-    def _end_example(self, buf: str, pos: int, end: int) -> int:
-        """`</example>` stands there."""
-        end = self._plain(buf, pos, end - pos)
-        if self._shown_in == "element":
-            self._shown = 0
-        return end
-
-    def _show(self, where: Example) -> None:
-        """What follows is shown, until it ends. A comment in an element is a part of it, and so the other way round."""
-        self._shows += 1
-        if not self._shown or self._shown_in == where:
-            self._shown, self._shown_in = MAX_COMMENT, where
-
-    def _wait(self, builders: list[CallBuilder], raw: str) -> None:
-        """These calls wait for what follows them, and so does the text they stand in."""
-        if not self._tails:
-            self._before_tails = (self._ticks, self._head, self._before, self._last)
-        self._tails.add(builders, raw)
-
-    def _resolve_tails(self, answer_end: bool) -> None:
-        """Decide what waits. What was held is seen anew behind the calls that are text, and counts once."""
-        if not self._tails:
+    def resolve(self, answer_end: bool) -> None:
+        """Decide the pending calls and pass on those that are text, from the position before the first of them."""
+        if not self.pending:
             return
-        self._ticks, self._head, self._before, self._last = self._before_tails
-        for text, candidate in self._tails.resolve(answer_end):
+        position = self._position
+        position.tick_runs, position.line_head, position.previous_char, position.last_char = self._before_pending
+        for text, candidate in self.pending.resolve(answer_end):
             if answer_end and text.isspace():
-                self._see(text, candidate)  # it only stood between calls, or behind them
+                position.advance(text, candidate, bool(self.pending))  # it only separated calls, or followed them
             else:
-                self._say(text, candidate)
+                self.say(text, candidate)

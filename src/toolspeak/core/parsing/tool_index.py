@@ -1,8 +1,7 @@
-"""What is worked out of a set of tools, once for each set: names, what can be taught, compiled schemas.
+"""Index of a set of tools, cached: names, teachable tools, compiled schemas.
 
-Agents send the same tools with every request, and a codec that sees the same declarations again gives the same tuple
-again: so a set is known by its identity, and costs one look into a table. Treat tools, and what hangs on them, as
-read-only once they have been passed in.
+Agents send the same tools with every request, and codecs return the same tuple for the same declarations. So sets are
+cached by identity. Tools must not be changed after they have been passed in.
 """
 
 from __future__ import annotations
@@ -10,14 +9,14 @@ from __future__ import annotations
 import msgspec
 
 from ...errors import SchemaError, UsageError
-from ..schema.arguments import ArgumentSchema
+from ..schema.argument_schema import ArgumentSchema
 from ..types import Tool
 
 #: Kinds of tools that a prompt can teach.
 TEACHABLE = frozenset({"function", "custom"})
-#: How much may be kept, by the JSON that the tools take, which is a fifth of the memory: the largest set, and all sets
-#: together. Coding agents send up to 75 kB. Anybody may send tools, so that a number of sets would be no bound.
-MAX_KEPT_BYTES, MAX_KEPT_TOTAL = 256 * 1024, 2 * 1024 * 1024
+#: Cache limits in bytes of JSON (a fifth of the memory used): the largest set, and all sets together. Coding agents
+#: send up to 75 kB. Any client can send tools, so a limit on the number of sets would not bound the memory.
+MAX_CACHED_BYTES, MAX_CACHED_TOTAL = 256 * 1024, 2 * 1024 * 1024
 
 
 class Toolkit:
@@ -27,7 +26,7 @@ class Toolkit:
 
     def __init__(self, tools: tuple[Tool, ...]) -> None:
         self.tools = tools
-        #: Of tools with the same name the last counts here.
+        #: The last of several tools with the same name.
         self.by_name = {tool.name: tool for tool in tools}
         self.names = frozenset(self.by_name)
         first: dict[str, Tool] = {}
@@ -35,25 +34,25 @@ class Toolkit:
             if tool.kind in TEACHABLE:
                 first.setdefault(tool.name, tool)
         readable = tuple(first.values())
-        #: Every tool whose call can be read; of tools with the same name the first counts.
+        #: All tools whose calls can be parsed; the first of several with the same name.
         self.readable = tools if len(readable) == len(tools) else readable
         self.dropped = tuple(tool for tool in tools if tool.kind not in TEACHABLE)
         self._schemas: dict[str, ArgumentSchema] = {}
         self._checked = False
 
     def check(self) -> None:
-        """Compile every schema, so that a bad one is told before anybody is asked.
+        """Compile every schema, to report a bad one before the model is asked.
 
         Raises:
-            SchemaError: one cannot be used; it names the tool and the place.
-            UsageError: two tools that differ have one name.
+            SchemaError: a schema is invalid; names the tool and the place.
+            UsageError: two different tools have the same name.
         """
         if self._checked:
             return
         for tool in self.readable:
             twin = self.by_name[tool.name]
             if twin != tool and twin.kind in TEACHABLE:
-                raise UsageError(f"two tools are called `{tool.name:.80}`", hint="give each tool a name of its own")
+                raise UsageError(f"two tools are named `{tool.name:.80}`", hint="give each tool a unique name")
             try:
                 ArgumentSchema.of(tool.parameters)
             except SchemaError as error:
@@ -61,7 +60,7 @@ class Toolkit:
         self._checked = True
 
     def schema(self, name: str) -> ArgumentSchema:
-        """The schema of the arguments of a tool in `by_name`."""
+        """The argument schema of a tool in `by_name`."""
         schema = self._schemas.get(name)
         if schema is None:
             schema = self._schemas[name] = ArgumentSchema.of(self.by_name[name].parameters)
@@ -69,33 +68,33 @@ class Toolkit:
 
 
 class Toolkits:
-    """The sets that came last, by identity; each holds its tools, so their identity belongs to nobody else."""
+    """Cache of recent sets by identity. Each set keeps its tools alive, so an identity is never reused."""
 
     def __init__(self) -> None:
-        self._kept: dict[int, Toolkit] = {}
+        self._cache: dict[int, Toolkit] = {}
         self._bytes = 0
 
     def of(self, tools: tuple[Tool, ...]) -> Toolkit:
-        """What is known of these tools."""
-        return self._kept.get(id(tools)) or self._new(tools)
+        """The index of these tools."""
+        return self._cache.get(id(tools)) or self._new(tools)
 
     def _new(self, tools: tuple[Tool, ...]) -> Toolkit:
         kit, size = Toolkit(tools), _size(tools)
-        if size <= MAX_KEPT_BYTES:
+        if size <= MAX_CACHED_BYTES:
             self._bytes += size
-            if self._bytes > MAX_KEPT_TOTAL:
-                self._kept.clear()
+            if self._bytes > MAX_CACHED_TOTAL:
+                self._cache.clear()
                 self._bytes = size
-            self._kept[id(tools)] = kit
+            self._cache[id(tools)] = kit
         return kit
 
 
 def _size(tools: tuple[Tool, ...]) -> int:
-    """What the tools take as JSON; too much where they are none."""
+    """Size of the tools as JSON; over the limit if they cannot be encoded."""
     try:
         return len(msgspec.json.encode(tools))
     except (TypeError, ValueError, OverflowError, RecursionError):
-        return MAX_KEPT_BYTES + 1
+        return MAX_CACHED_BYTES + 1
 
 
 toolkit = Toolkits().of

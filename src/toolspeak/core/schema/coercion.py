@@ -1,55 +1,218 @@
-"""Arguments that a model wrote almost right, changed so that they fit.
+"""Coercion: change arguments that are almost right as little as possible, so that they fit their schema.
 
-Every change is one row of `alignment_rules`, or the renaming and dropping of a key, and leaves a note. The laws: a
-value that is valid is never touched; aligning twice changes nothing more; nothing raises; the work is bounded. Nothing here reads JSON schema keywords.
+Every change is one row of `RULES`, or a key that is renamed or dropped, and leaves a note. A valid value is never
+changed; coercing twice changes nothing more; nothing raises; the work is bounded. JSON schema keywords are not read
+here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+import re
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
 
 from ..types import JSONObject, JSONValue, Note, is_array, is_object
-from .coercion_rules import RULES, Case
-from .json_values import ParseText, Path, fault, fold_key, named, suits, weight
-from .subschema import At, Subschema
+from .json_values import ParseText, Path, fold, fold_key, has_type, json_text, path_text, unusable_reason, weight
+from .subschema import Subschema, ValuePosition
 
-#: Schemas that one pass may try: so many in all, and so many for each value. A try takes about 30 microseconds.
-#: Only alternatives that nest and all fail come near.
+#: Schemas that one pass may try, in total and per value. A try takes about 30 microseconds. Only nested alternatives
+#: that all fail come near the limit.
 MAX_TRIES = 5_000
 MAX_TRIES_PER_VALUE = 32
-#: Looking at so many values costs as much as one try.
+#: Looking at this many values costs as much as one try.
 VALUES_PER_TRY = 64
-#: Passes until nothing changes any more. Two are the rule; what needs more is not a small mistake.
+#: Passes until nothing changes any more. Two usually suffice; arguments that need more are not almost right.
 MAX_PASSES = 4
 
+#: Longest text read as a number; a double needs at most 24 characters, a UUID as an integer 39.
+MAX_NUMBER_CHARS = 64
+#: Largest integer that a double holds exactly (RFC 8259, section 6).
+MAX_EXACT = 2**53
+
+_NUMERIC = frozenset({"integer", "number"})
+_NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+_BOOLEANS = {"true": True, "false": False}
+#: Names by which XML and its imitations wrap a single item.
+_WRAPPERS = frozenset({"item", "element", "value", "entry"})
 _NULL = frozenset({"null"})
 
 
-def align(
+class Mismatch(NamedTuple):
+    """A value that does not fit its schema."""
+
+    value: JSONValue
+    node: Subschema
+    #: The JSON types that the schema allows, at least one.
+    types: frozenset[str]
+    root: bool
+    parse: ParseText
+
+    @property
+    def text(self) -> str | None:
+        """The value if it is a string and the schema allows none."""
+        return self.value if isinstance(self.value, str) and "string" not in self.types else None
+
+
+def _null_arguments(case: Mismatch) -> Iterator[JSONValue]:
+    missing = case.value is None or (isinstance(case.value, str) and not case.value.strip())
+    if case.root and missing and "object" in case.types:
+        yield {}
+
+
+def _string_to_null(case: Mismatch) -> Iterator[JSONValue]:
+    if case.text is not None and "null" in case.types and case.text.strip() in ("null", "None"):
+        yield None
+
+
+def _string_to_boolean(case: Mismatch) -> Iterator[JSONValue]:
+    if case.text is not None and "boolean" in case.types:
+        word = case.text.strip().casefold()
+        yield from (_BOOLEANS[word],) if word in _BOOLEANS else ()
+
+
+def _string_to_number(case: Mismatch) -> Iterator[JSONValue]:
+    if case.text is not None and case.types & _NUMERIC:
+        number = _number(case.text, whole="number" not in case.types)
+        yield from () if number is None else (number,)
+
+
+def _number(text: str, *, whole: bool) -> int | float | None:
+    text = text.strip()
+    if len(text) > MAX_NUMBER_CHARS or not _NUMBER.fullmatch(text):
+        return None
+    if text.lstrip("+-").isdecimal():
+        return int(text)
+    number = float(text)
+    if not whole:
+        return number if math.isfinite(number) else None
+    return int(number) if number.is_integer() and abs(number) <= MAX_EXACT else None
+
+
+def _integral_float(case: Mismatch) -> Iterator[JSONValue]:
+    whole = isinstance(case.value, float) and case.value.is_integer() and abs(case.value) <= MAX_EXACT
+    if whole and "integer" in case.types and "number" not in case.types:
+        yield int(case.value)
+
+
+def _json_in_string(case: Mismatch) -> Iterator[JSONValue]:
+    if case.text is None or not case.types & {"object", "array"} or case.text.lstrip()[:1] not in ("{", "[", '"'):
+        return
+    try:
+        parsed = case.parse(case.text)
+    except ValueError:
+        return
+    if isinstance(parsed, dict | list | str) and parsed != case.text and not unusable_reason(parsed):
+        yield parsed
+
+
+def _enum_case(case: Mismatch) -> Iterator[JSONValue]:
+    if isinstance(case.value, str):
+        options = case.node.choices.get(fold(case.value), [])
+        yield from options if len(options) == 1 and options[0] != case.value else ()
+
+
+def _number_to_string(case: Mismatch) -> Iterator[JSONValue]:
+    if isinstance(case.value, int | float) and "string" in case.types and not has_type(case.value, case.types):
+        yield json_text(case.value)
+
+
+def _array_of_one(case: Mismatch) -> Iterator[JSONValue]:
+    if is_array(case.value) and len(case.value) == 1 and "array" not in case.types:
+        yield case.value[0]
+
+
+def _indexed_object(case: Mismatch) -> Iterator[JSONValue]:
+    if not is_object(case.value) or not case.value or "object" in case.types:
+        return
+    key, inner = next(iter(case.value.items()))
+    alone = len(case.value) == 1
+    if "array" not in case.types:
+        yield from (inner,) if alone and key in _WRAPPERS else ()
+        return
+    indices = [str(index) for index in range(len(case.value))]
+    if case.value.keys() == set(indices):
+        yield [case.value[index] for index in indices]
+    if alone and is_array(inner):
+        yield inner
+    if alone and key in _WRAPPERS:
+        yield [inner]
+
+
+def _text_to_array(case: Mismatch) -> Iterator[JSONValue]:
+    if case.text is None or "array" not in case.types:
+        return
+    lines = [line.strip() for line in case.text.splitlines() if line.strip()]
+    if not lines:
+        yield []
+        return
+    item = case.node.item(0)
+    kinds = item.allowed_types if item else frozenset[str]()
+    if kinds and "string" not in kinds:
+        parts = case.text.split(",")
+        if len(lines) > 1:
+            yield lines
+        elif kinds & _NUMERIC and len(parts) > 1 and all(_number(part, whole=False) is not None for part in parts):
+            yield parts
+    yield [case.text]
+
+
+def _single_to_array(case: Mismatch) -> Iterator[JSONValue]:
+    if "array" in case.types and not isinstance(case.value, str | None) and not has_type(case.value, case.types):
+        yield [case.value]
+
+
+class CoercionRule(NamedTuple):
+    """One way to coerce a value. A `sure` one is used even if the result still violates another keyword."""
+
+    code: str
+    what: str
+    propose: Callable[[Mismatch], Iterator[JSONValue]]
+    sure: bool = False
+
+
+#: In the order in which they are tried: the first proposal that makes the value valid wins.
+RULES = (
+    CoercionRule("null_arguments", "null or an empty string was read as no arguments", _null_arguments),
+    CoercionRule("string_to_null", "a string was read as null", _string_to_null, sure=True),
+    CoercionRule("string_to_boolean", "a string was read as a boolean", _string_to_boolean, sure=True),
+    CoercionRule("string_to_number", "a string was read as a number", _string_to_number, sure=True),
+    CoercionRule("integral_float", "a float without a fraction was read as an integer", _integral_float, sure=True),
+    CoercionRule("json_in_string", "JSON in a string was read", _json_in_string, sure=True),
+    CoercionRule("enum_case", "the spelling of an option was corrected", _enum_case),
+    CoercionRule("number_to_string", "a number or boolean was read as a string", _number_to_string, sure=True),
+    CoercionRule("array_of_one", "an array of one item was read as the item", _array_of_one),
+    CoercionRule("indexed_object", "an object around items was read as the items", _indexed_object),
+    CoercionRule("text_to_array", "a text was read as an array", _text_to_array),
+    CoercionRule("single_to_array", "a single value was put into an array", _single_to_array),
+)
+
+
+def coerce(
     nodes: Sequence[Subschema], value: JSONValue, parse: ParseText, path: Path
 ) -> tuple[JSONValue, tuple[Note, ...]]:
-    """The value as it fits all schemas best, with what was done. One that finds no rest comes back as it was."""
+    """Coerce a value to all schemas; return it with the notes. If the passes do not converge, it is unchanged."""
     current, notes = value, list[Note]()
     for _ in range(MAX_PASSES):
-        if fault(current):
+        if unusable_reason(current):
             break
-        aligner = _Aligner(current, parse)
+        coercer = _Coercer(current, parse)
         try:
             for node in nodes:
-                current = aligner.fit(node, current, At(path, node, 0, frozenset()))
+                current = coercer.fit(node, current, ValuePosition(path, node, 0, frozenset()))
         except (_TooMuchWork, RecursionError):
             break
-        if not aligner.notes:
+        if not coercer.notes:
             return current, tuple(notes)
-        notes += aligner.notes
+        notes += coercer.notes
     return value, ()
 
 
 class _TooMuchWork(Exception):
-    """Alternatives inside alternatives: the arguments are left alone."""
+    """Too many nested alternatives: the arguments stay unchanged."""
 
 
-class _Aligner:
+class _Coercer:
     """One pass over the arguments."""
 
     def __init__(self, value: JSONValue, parse: ParseText) -> None:
@@ -57,14 +220,14 @@ class _Aligner:
         self._parse = parse
         self._tries_left = MAX_TRIES + MAX_TRIES_PER_VALUE * weight(value)
 
-    def fit(self, node: Subschema, value: JSONValue, at: At) -> JSONValue:
-        """The value, aligned to a schema as far as possible."""
+    def fit(self, node: Subschema, value: JSONValue, at: ValuePosition) -> JSONValue:
+        """Coerce the value to a schema as far as possible."""
         if node.accepts(value) or at.blocks(node):
             return value
         self._tries_left -= 1 + weight(value) // VALUES_PER_TRY
         if self._tries_left < 0:
             raise _TooMuchWork
-        at = at.trying_too(node)
+        at = at.entering(node)
         for stage in (self._members, self._rewrite, self._contents, self._branches):
             fitted = stage(node, value, at)
             if fitted is not value and node.accepts(fitted):
@@ -73,18 +236,18 @@ class _Aligner:
         return value
 
     def _note(self, code: str, path: Path, what: str) -> None:
-        self.notes.append(Note(code, f"{named(path)}: {what}"))
+        self.notes.append(Note(code, f"{path_text(path)}: {what}"))
 
-    def _members(self, node: Subschema, value: JSONValue, at: At) -> JSONValue:
+    def _members(self, node: Subschema, value: JSONValue, at: ValuePosition) -> JSONValue:
         for member in node.members:
             value = self.fit(member, value, at)
         return value
 
-    def _rewrite(self, node: Subschema, value: JSONValue, at: At) -> JSONValue:
-        """The first proposal that is valid, else the first sure one, else the value."""
-        if not node.types:
+    def _rewrite(self, node: Subschema, value: JSONValue, at: ValuePosition) -> JSONValue:
+        """The first valid proposal, else the first sure one, else the value."""
+        if not node.own_types:
             return value
-        case = Case(value, node, node.types, not at.path, self._parse)
+        case = Mismatch(value, node, node.own_types, not at.path, self._parse)
         second_best: tuple[JSONValue, list[Note]] = (value, [])
         mark = len(self.notes)
         for rule in RULES:
@@ -94,16 +257,16 @@ class _Aligner:
                 if node.accepts(fitted):
                     return fitted
                 tail, self.notes[mark:] = self.notes[mark:], []
-                if rule.sure and not second_best[1] and suits(fitted, case.wanted):
+                if rule.sure and not second_best[1] and has_type(fitted, case.types):
                     second_best = fitted, tail
         self.notes += second_best[1]
         return second_best[0]
 
-    def _branches(self, node: Subschema, value: JSONValue, at: At) -> JSONValue:
-        """The value as the first alternative that makes it valid has it.
+    def _branches(self, node: Subschema, value: JSONValue, at: ValuePosition) -> JSONValue:
+        """Coerce the value to the first alternative that makes it valid.
 
-        Keys that another alternative declares are dropped only where that leaves exactly one alternative. A
-        lone alternative beside null is aligned in part where nothing makes it valid.
+        Keys that another alternative declares are dropped only if that leaves exactly one alternative. If nothing
+        makes the value valid, it is coerced in part when there is only one alternative besides null.
         """
         mark = len(self.notes)
         for branch in node.branches:
@@ -116,10 +279,10 @@ class _Aligner:
             if node.accepts(self.fit(branch, value, at._replace(entry=branch))):
                 fitting.append(branch)
             del self.notes[mark:]
-        chosen = fitting or [branch for branch in node.branches if branch.wanted != _NULL]
+        chosen = fitting or [branch for branch in node.branches if branch.allowed_types != _NULL]
         return self.fit(chosen[0], value, at._replace(entry=chosen[0])) if len(chosen) == 1 else value
 
-    def _contents(self, node: Subschema, value: JSONValue, at: At) -> JSONValue:
+    def _contents(self, node: Subschema, value: JSONValue, at: ValuePosition) -> JSONValue:
         if is_object(value):
             return self._object(node, value, at)
         if not is_array(value):
@@ -130,14 +293,14 @@ class _Aligner:
             result.append(each if item is None else self.fit(item, each, at.inside(index, item)))
         return result
 
-    def _object(self, node: Subschema, value: JSONObject, at: At) -> JSONObject:
-        meant = _meant_keys(node, value, at.entry)
+    def _object(self, node: Subschema, value: JSONObject, at: ValuePosition) -> JSONObject:
+        names = _intended_names(node, value, at.entry)
         result: JSONObject = {}
         for key, item in value.items():
-            if name := meant.get(key):
-                self._note("key_spelling", (*at.path, key), f"the key was read as {named((name,))}")
+            if name := names.get(key):
+                self._note("key_spelling", (*at.path, key), f"the key was read as {path_text((name,))}")
                 key = name
-            elif key not in meant and node.forbids(key) and not at.entry.declares(key):
+            elif key not in names and node.forbids(key) and not at.entry.declares(key):
                 self._note("unknown_dropped", (*at.path, key), "the schema does not allow this key, it was dropped")
                 continue
             if item is None and node.bars_null(key) and not at.entry.requires(key):
@@ -150,12 +313,12 @@ class _Aligner:
 
 
 def null_dropped(path: Path) -> Note:
-    """The note about null where a property could as well be left out."""
-    return Note("null_dropped", f"{named(path)}: null is not allowed, the optional key was dropped")
+    """The note that null was dropped for an optional property."""
+    return Note("null_dropped", f"{path_text(path)}: null is not allowed, the optional key was dropped")
 
 
-def _meant_keys(node: Subschema, value: JSONObject, entry: Subschema) -> dict[str, str]:
-    """Unknown keys and the missing property that each means; empty text where that is not clear."""
+def _intended_names(node: Subschema, value: JSONObject, entry: Subschema) -> dict[str, str]:
+    """Unknown keys, each with the missing property it means; an empty string if that is ambiguous."""
     missing: dict[str, list[str]] = {}
     for name in node.table("properties"):
         if name not in value and name in node.names:

@@ -1,7 +1,4 @@
-"""JSON as Python values: what kind a value is, whether it can be judged at all, how it is spelled and named.
-
-Small questions that alignment, problems and schemas all ask. Pure functions.
-"""
+"""JSON values: their type, size and spelling, and whether they can be validated at all."""
 
 from __future__ import annotations
 
@@ -14,19 +11,19 @@ import msgspec
 
 from ..types import JSONValue, is_array, is_object
 
-#: Reads the JSON in a string: a value, or `ValueError`.
+#: Parses JSON inside a string; returns a value or raises `ValueError`.
 ParseText: TypeAlias = Callable[[str], JSONValue]
 Path: TypeAlias = tuple[str | int, ...]
 
-#: Deepest nesting of arguments and of schemas, so that recursion stays far from Python's own limit.
+#: Maximum nesting of arguments and schemas; keeps recursion far from Python's own limit.
 MAX_DEPTH = 64
-#: Most values in one set of arguments: what 1 MiB of JSON can hold.
+#: Maximum number of values in one set of arguments: what 1 MiB of JSON can hold.
 MAX_VALUES = 600_000
-#: Largest integer, in bits: about what a double can reach, and far below what makes decimal conversion slow.
+#: Largest integer in bits: about the range of a double, and far below what makes decimal conversion slow.
 MAX_INTEGER_BITS = 1024
-#: A text of this many characters counts as one value more.
+#: This many characters of text count as one more value.
 CHARS_PER_VALUE = 1024
-#: Longest path in a sentence.
+#: Longest path in a message.
 MAX_PATH_CHARS = 120
 
 _KINDS: tuple[tuple[type, str], ...] = (
@@ -43,18 +40,18 @@ _IGNORED_IN_KEYS = str.maketrans("", "", "_-")
 
 
 def type_name(value: JSONValue) -> str:
-    """The JSON type of a value that `fault` found nothing wrong with."""
+    """The JSON type of a value without an `unusable_reason`."""
     return next(name for kind, name in _KINDS if isinstance(value, kind))
 
 
 def fold(text: str) -> str:
-    """A text without what people vary in the spelling of an option. A leading sign is not spelling."""
+    """Normalise the spelling of an option: case, spaces, dashes, underscores. A leading sign counts."""
     text = text.strip().casefold()
     return text[:1] + text[1:].translate(_IGNORED_IN_OPTIONS)
 
 
 def fold_key(key: str) -> str:
-    """A key without what people vary in its spelling."""
+    """Normalise the spelling of a key: case, dashes, underscores."""
     return key.casefold().translate(_IGNORED_IN_KEYS)
 
 
@@ -63,15 +60,18 @@ def json_text(value: JSONValue) -> str:
 
 
 def strict_json(text: str) -> JSONValue:
-    """The value of a JSON text; raises `ValueError` for anything else."""
+    """Parse strict JSON; raises `ValueError`."""
     try:
         return msgspec.json.decode(text)
     except RecursionError as error:
         raise ValueError("nested too deep") from error
 
 
-def fault(value: JSONValue) -> str:
-    """Why a value cannot be judged at all: not JSON, too deep, too much. Empty: it can."""
+def unusable_reason(value: JSONValue) -> str:
+    """Why a value cannot be validated at all: not JSON, too deep, too large. Empty: it can.
+
+    The text is part of the prompt when the model is asked to correct its call.
+    """
     stack: list[tuple[JSONValue, int]] = [(value, 1)]
     count = 0
     while stack:
@@ -79,7 +79,7 @@ def fault(value: JSONValue) -> str:
         count += 1
         if count > MAX_VALUES:
             return f"`arguments` hold more than {MAX_VALUES} values"
-        if type(item) is str and item.isascii():  # most values are
+        if type(item) is str and item.isascii():  # the most common case
             continue
         if depth > MAX_DEPTH and isinstance(item, dict | list):
             return f"`arguments` are nested deeper than {MAX_DEPTH} levels"
@@ -90,12 +90,12 @@ def fault(value: JSONValue) -> str:
             stack += [(each, depth + 1) for each in (*keys, *item.values())]
         elif is_array(item):
             stack += [(each, depth + 1) for each in item]
-        elif trouble := _scalar_fault(item):
-            return f"`arguments` hold {trouble}"
+        elif reason := _scalar_reason(item):
+            return f"`arguments` hold {reason}"
     return ""
 
 
-def _scalar_fault(value: JSONValue) -> str:
+def _scalar_reason(value: JSONValue) -> str:
     match value:
         case str():
             return "" if _is_unicode(value) else "half of a surrogate pair"
@@ -117,7 +117,7 @@ def _is_unicode(text: str) -> bool:
 
 
 def weight(value: JSONValue) -> int:
-    """How much work a look at the whole value is."""
+    """How much work it is to visit the whole value, in values."""
     total = 0
     stack = [value]
     while stack:
@@ -132,12 +132,12 @@ def weight(value: JSONValue) -> int:
     return total
 
 
-def suits(value: JSONValue, wanted: frozenset[str]) -> bool:
+def has_type(value: JSONValue, types: frozenset[str]) -> bool:
     name = type_name(value)
-    return name in wanted or (name == "integer" and "number" in wanted)
+    return name in types or (name == "integer" and "number" in types)
 
 
-def named(path: Path) -> str:
+def path_text(path: Path) -> str:
     """A path in backticks, such as `a.b[0]`."""
     text = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path).removeprefix(".")
     text = text.replace("`", "'") or "arguments"

@@ -1,9 +1,8 @@
-"""Tools as something that an upstream can enforce: a JSON schema or a grammar for the whole answer.
+"""Build constraints for constrained decoding: a JSON schema or a grammar for the whole answer.
 
-Three documents can be asked for: the decision of the two-phase plan, the envelope of the constrained plan, and a
-reply in a format that the caller wants. Each is one shape, written in the flavour that the upstream takes. The fourth
-form is that of the one-pass plan: prose, or calls in the marks of a dialect. What a flavour cannot say is loosened and
-noted; answers are validated afterwards in any case.
+There are three documents: the decision, the envelope, and a reply in a response format. Each is a shape, written in the
+flavour that the upstream supports. The inline constraint is a grammar for prose and dialect calls. What a flavour
+cannot express is loosened with a note; answers are always validated afterwards.
 """
 
 from __future__ import annotations
@@ -17,17 +16,17 @@ import msgspec
 from ...core.types import JSONObject, JSONValue, Note, Tool, ToolChoice, is_array, is_object, tools_from
 from ...errors import UsageError
 from .gbnf import gbnf, lark
-from .nonce_grammar import division, marked_gbnf
+from .nonce_grammar import call_template, marked_gbnf
 from .shapes import MAX_STRING, NULL, TEXT, AnyValue, Array, Fixed, Ledger, Member, Object, Shape, Text, Union, shape_of
 from .strict import plain, strict
 
 Flavour = Literal["openai_strict", "json_schema", "gbnf", "lark"]
 
-#: Calls of one turn. Models that call in parallel make two to eight; one that does not stop is stopped here.
+#: Calls per turn. Parallel calls are two to eight in practice; the limit stops endless repetition.
 MAX_CALLS = 16
-#: Characters of text beside calls, where that can be told from a reply.
-MAX_BESIDE = 240
-#: Compiled constraints kept, and the longest request for one that is kept. The results stay below 32 MiB in all.
+#: Characters of text next to calls, where the flavour can tell it from a reply.
+MAX_TEXT_WITH_CALLS = 240
+#: Cached constraints, and the maximum size of a cached specification. The cache stays below 32 MiB.
 CACHED_CONSTRAINTS = 32
 CACHED_SOURCE_BYTES = 128 * 1024
 
@@ -36,21 +35,21 @@ _NO_TEXT, _SOME_TEXT = Fixed(("",)), Text(low=1)
 
 
 class Constraint(msgspec.Struct, frozen=True):
-    """What the upstream shall enforce."""
+    """A constraint that the upstream enforces."""
 
     flavour: Flavour
     #: For the two schema flavours.
     schema: JSONValue = None
     #: For the two grammars.
     grammar: str = ""
-    #: What could not be expressed and was loosened.
+    #: Loosened keywords.
     notes: tuple[Note, ...] = ()
-    #: What the answer is: `decision`, `envelope`, `inline` or `response`.
+    #: `decision`, `envelope`, `inline` or `response`.
     name: str = "response"
 
 
-class _Wanted(msgspec.Struct, frozen=True):
-    """A request for a constraint; encoded, it is the key under which the constraint is kept."""
+class _ConstraintSpec(msgspec.Struct, frozen=True):
+    """The specification of a constraint; its JSON encoding is the cache key."""
 
     name: str
     flavour: Flavour
@@ -58,9 +57,9 @@ class _Wanted(msgspec.Struct, frozen=True):
     low: int = 0
     high: int = 0
     nonce: str | None = None
-    #: In a list of one, since `null` would be no schema.
+    #: The reply schema, if any, in a tuple: None is a valid schema.
     reply: tuple[JSONValue, ...] = ()
-    #: Whose marks are around the calls, where they stand among prose.
+    #: The dialect of inline calls.
     dialect: str = ""
 
 
@@ -71,8 +70,8 @@ def decision_constraint(
 
     Raises `UsageError` if it demands a call that no tool can make, `SchemaError` for an unusable schema.
     """
-    named, low, high = _calls(tools, choice)
-    return _kept(_Wanted("decision", flavour, named, low, high, nonce))
+    schemas, low, high = _callable_tools(tools, choice)
+    return _compile_cached(_ConstraintSpec("decision", flavour, schemas, low, high, nonce))
 
 
 def envelope_constraint(
@@ -87,9 +86,9 @@ def envelope_constraint(
     With a `reply_schema`, `reply` is a value of that schema if there are no calls, and null if there are some.
     Raises `UsageError` if `choice` demands a call that no tool can make, `SchemaError` for an unusable schema.
     """
-    named, low, high = _calls(tools, choice)
+    schemas, low, high = _callable_tools(tools, choice)
     reply = () if reply_schema is None else (reply_schema,)
-    return _kept(_Wanted("envelope", flavour, named, low, high, nonce, reply))
+    return _compile_cached(_ConstraintSpec("envelope", flavour, schemas, low, high, nonce, reply))
 
 
 def inline_constraint(
@@ -99,26 +98,26 @@ def inline_constraint(
     dialect: str,
     nonce: str | None = None,
 ) -> Constraint | None:
-    """Prose, then calls in the marks of the dialect, or either alone; no prose where `choice` demands a call.
+    """Prose, then calls in the dialect, or either alone; no prose if `choice` demands a call.
 
-    None where that cannot be enforced: only GBNF tells prose from a mark, and only dialects with JSON between marks
-    that prose does not need are known to it. Raises `UsageError` if `choice` demands a call that no tool can make,
-    `SchemaError` for an unusable schema.
+    None if that cannot be enforced: only GBNF can separate prose from a mark, and only for dialects with JSON between
+    distinctive marks. Raises `UsageError` if `choice` demands a call that no tool can make, `SchemaError` for an
+    unusable schema.
     """
-    named, low, high = _calls(tools, choice)
+    schemas, low, high = _callable_tools(tools, choice)
     if flavour != "gbnf" or not high:
         return None
-    made = _kept(_Wanted("inline", flavour, named, low, high, nonce, dialect=dialect))
-    return made if made.grammar else None
+    constraint = _compile_cached(_ConstraintSpec("inline", flavour, schemas, low, high, nonce, dialect=dialect))
+    return constraint if constraint.grammar else None
 
 
 def response_constraint(schema: JSONValue, flavour: Flavour) -> Constraint:
     """A document of this schema; `None` asks for any object."""
-    return _kept(_Wanted("response", flavour, reply=(schema,)))
+    return _compile_cached(_ConstraintSpec("response", flavour, reply=(schema,)))
 
 
-def reached_bound(value: JSONValue) -> bool:
-    """Whether a string in the value is as long as grammars allow: then it was probably cut, and is not complete."""
+def has_maximal_string(value: JSONValue) -> bool:
+    """Whether a string in the value reaches the length limit of grammars: then it was probably cut off."""
     stack: list[JSONValue] = [value]
     while stack:
         part = stack.pop()
@@ -131,125 +130,125 @@ def reached_bound(value: JSONValue) -> bool:
     return False
 
 
-def _calls(
+def _callable_tools(
     tools: Iterable[Tool | Mapping[str, JSONValue]], choice: ToolChoice
 ) -> tuple[tuple[tuple[str, JSONValue], ...], int, int]:
-    """The tools that may be called, and how many calls there are at least and at most."""
-    known = tools_from(tools) or ()
-    named = {tool.name: tool.parameters for tool in known if choice.permits(tool.name)}
-    if choice.demands and not named:
-        wanted = ", ".join(f"`{name}`" for name in choice.allowed) or "a call"
-        raise UsageError(f"`tool_choice` demands {wanted}, but no such tool is given")
-    high = 0 if not named else 1 if choice.single else MAX_CALLS
-    return tuple(named.items()), int(choice.demands), high
+    """The schemas of the allowed tools, and the minimum and maximum number of calls."""
+    tool_list = tools_from(tools) or ()
+    schemas = {tool.name: tool.parameters for tool in tool_list if choice.permits(tool.name)}
+    if choice.demands and not schemas:
+        demanded_names = ", ".join(f"`{name}`" for name in choice.allowed) or "a call"
+        raise UsageError(f"`tool_choice` demands {demanded_names}, but no such tool is given")
+    high = 0 if not schemas else 1 if choice.single else MAX_CALLS
+    return tuple(schemas.items()), int(choice.demands), high
 
 
 # ---- compiling
 
 
-def _kept(wanted: _Wanted) -> Constraint:
+def _compile_cached(spec: _ConstraintSpec) -> Constraint:
     try:
-        source = msgspec.json.encode(wanted)
+        source = msgspec.json.encode(spec)
     except (TypeError, ValueError, OverflowError, RecursionError):
-        return _compiled(wanted)  # not JSON: compiling says which schema it is
-    return _cached(source) if len(source) <= CACHED_SOURCE_BYTES else _compiled(wanted)
+        return _compile(spec)  # not JSON: compiling reports the schema
+    return _compile_encoded(source) if len(source) <= CACHED_SOURCE_BYTES else _compile(spec)
 
 
 @lru_cache(CACHED_CONSTRAINTS)
-def _cached(source: bytes) -> Constraint:
-    return _compiled(msgspec.json.decode(source, type=_Wanted))
+def _compile_encoded(source: bytes) -> Constraint:
+    return _compile(msgspec.json.decode(source, type=_ConstraintSpec))
 
 
-def _compiled(wanted: _Wanted) -> Constraint:
+def _compile(spec: _ConstraintSpec) -> Constraint:
     ledger = Ledger()
-    if wanted.dialect:
-        return Constraint("gbnf", grammar=_inline(wanted, ledger), notes=ledger.all(), name=wanted.name)
-    shape = _DOCUMENTS[wanted.name](wanted, ledger)
-    if wanted.flavour in _GRAMMARS:
-        text = _GRAMMARS[wanted.flavour](shape, ledger)
-        return Constraint(wanted.flavour, grammar=text, notes=ledger.all(), name=wanted.name)
+    if spec.dialect:
+        return Constraint("gbnf", grammar=_inline(spec, ledger), notes=ledger.all(), name=spec.name)
+    shape = _DOCUMENTS[spec.name](spec, ledger)
+    if spec.flavour in _GRAMMARS:
+        text = _GRAMMARS[spec.flavour](shape, ledger)
+        return Constraint(spec.flavour, grammar=text, notes=ledger.all(), name=spec.name)
     flavour: Flavour = "json_schema"
     schema = None
-    if wanted.flavour == "openai_strict":
-        schema = strict(shape, "answer", ledger, _FRAME_LEVELS[wanted.name])
+    if spec.flavour == "openai_strict":
+        schema = strict(shape, "answer", ledger, _FRAME_LEVELS[spec.name])
         flavour = "json_schema" if schema is None else "openai_strict"
     schema = schema or plain(shape, "answer", ledger)
-    return Constraint(flavour, schema=schema, notes=ledger.all(), name=wanted.name)
+    return Constraint(flavour, schema=schema, notes=ledger.all(), name=spec.name)
 
 
-def _shape(wanted: _Wanted, schema: JSONValue, where: str, ledger: Ledger) -> Shape:
-    return shape_of(schema, where, ledger, exact=wanted.flavour in _GRAMMARS)
+def _shape(spec: _ConstraintSpec, schema: JSONValue, where: str, ledger: Ledger) -> Shape:
+    return shape_of(schema, where, ledger, exact=spec.flavour in _GRAMMARS)
 
 
-def _array_of_calls(wanted: _Wanted, ledger: Ledger, low: int, high: int) -> Array:
+def _array_of_calls(spec: _ConstraintSpec, ledger: Ledger, low: int, high: int) -> Array:
     options: list[Shape] = []
-    for name, parameters in wanted.tools:
-        arguments = Member("arguments", _shape(wanted, parameters, name, ledger), label=name)
+    for name, parameters in spec.tools:
+        arguments = Member("arguments", _shape(spec, parameters, name, ledger), label=name)
         options.append(Object((Member("name", Fixed((name,))), arguments)))
     items = Union(tuple(options)) if len(options) > 1 else options[0] if options else TEXT
     return Array(items, low, high)
 
 
-def _signed(wanted: _Wanted, *members: Member) -> Object:
-    mark = () if wanted.nonce is None else (Member("nonce", Fixed((wanted.nonce,))),)
+def _with_nonce(spec: _ConstraintSpec, *members: Member) -> Object:
+    mark = () if spec.nonce is None else (Member("nonce", Fixed((spec.nonce,))),)
     return Object((*mark, *members))
 
 
-def _decision(wanted: _Wanted, ledger: Ledger) -> Shape:
-    return _signed(wanted, Member("tools", _array_of_calls(wanted, ledger, wanted.low, wanted.high)))
+def _decision(spec: _ConstraintSpec, ledger: Ledger) -> Shape:
+    return _with_nonce(spec, Member("tools", _array_of_calls(spec, ledger, spec.low, spec.high)))
 
 
-def _envelope(wanted: _Wanted, ledger: Ledger) -> Shape:
-    """Calls and a reply; where alternatives can be told, calls with little beside them, or a reply."""
-    if wanted.reply:
-        reply, beside = _shape(wanted, wanted.reply[0], "reply", ledger), NULL
+def _envelope(spec: _ConstraintSpec, ledger: Ledger) -> Shape:
+    """Calls and a reply or, where alternatives are possible, either calls with short text or a reply."""
+    if spec.reply:
+        reply, text_with_calls = _shape(spec, spec.reply[0], "reply", ledger), NULL
     else:
-        # Who must call has nothing else to say; who may, says little beside it. A small model would not end.
-        reply, beside = TEXT, _NO_TEXT if wanted.low else Text(high=MAX_BESIDE)
+        # No text next to a required call, and little next to an optional one: small models would not stop.
+        reply, text_with_calls = TEXT, _NO_TEXT if spec.low else Text(high=MAX_TEXT_WITH_CALLS)
 
-    def document(low: int, high: int, said: Shape) -> Shape:
-        calls = _array_of_calls(wanted, ledger, low, high) if high else Array(AnyValue(), 0, 0)
-        return _signed(wanted, Member("calls", calls), Member("reply", said))
+    def document(low: int, high: int, reply_shape: Shape) -> Shape:
+        calls = _array_of_calls(spec, ledger, low, high) if high else Array(AnyValue(), 0, 0)
+        return _with_nonce(spec, Member("calls", calls), Member("reply", reply_shape))
 
-    if wanted.low or not wanted.high:
-        return document(wanted.low, wanted.high, beside if wanted.low else reply)
-    if wanted.flavour == "openai_strict" or (wanted.flavour == "json_schema" and not wanted.reply):
-        # Strict mode takes no alternatives at the root, so that calls and reply are not tied to each other.
-        return document(0, wanted.high, Union((NULL, reply)) if wanted.reply else TEXT)
-    # Who does not call says something.
-    return Union((document(1, wanted.high, beside), document(0, 0, reply if wanted.reply else _SOME_TEXT)))
+    if spec.low or not spec.high:
+        return document(spec.low, spec.high, text_with_calls if spec.low else reply)
+    if spec.flavour == "openai_strict" or (spec.flavour == "json_schema" and not spec.reply):
+        # Strict mode does not allow alternatives at the root, so calls and reply are independent.
+        return document(0, spec.high, Union((NULL, reply)) if spec.reply else TEXT)
+    # Without calls the reply must not be empty.
+    return Union((document(1, spec.high, text_with_calls), document(0, 0, reply if spec.reply else _SOME_TEXT)))
 
 
-def _inline(wanted: _Wanted, ledger: Ledger) -> str:
-    divided = division(wanted.dialect, [name for name, _ in wanted.tools], wanted.nonce)
-    if divided is None:
+def _inline(spec: _ConstraintSpec, ledger: Ledger) -> str:
+    template = call_template(spec.dialect, [name for name, _ in spec.tools], spec.nonce)
+    if template is None:
         return ""
-    shapes = [(name, _shape(wanted, parameters, name, ledger)) for name, parameters in wanted.tools]
-    return marked_gbnf(divided, shapes, wanted.low, wanted.high, ledger)
+    shapes = [(name, _shape(spec, parameters, name, ledger)) for name, parameters in spec.tools]
+    return marked_gbnf(template, shapes, spec.low, spec.high, ledger)
 
 
-def _response(wanted: _Wanted, ledger: Ledger) -> Shape:
-    return _shape(wanted, wanted.reply[0], "reply", ledger)
+def _response(spec: _ConstraintSpec, ledger: Ledger) -> Shape:
+    return _shape(spec, spec.reply[0], "reply", ledger)
 
 
 _GRAMMARS: dict[str, Callable[[Shape, Ledger], str]] = {"gbnf": gbnf, "lark": lark}
-#: Objects of each document that are ours: the root, and each call.
+#: Levels of objects that belong to the document itself: the root, and each call.
 _FRAME_LEVELS = {"decision": 2, "envelope": 2, "response": 1}
-_DOCUMENTS: dict[str, Callable[[_Wanted, Ledger], Shape]] = {
+_DOCUMENTS: dict[str, Callable[[_ConstraintSpec, Ledger], Shape]] = {
     "decision": _decision,
     "envelope": _envelope,
     "response": _response,
 }
 
 
-# ---- on the wire
+# ---- request fields
 
-#: How llama.cpp and SGLang tell a Lark grammar from one of their own.
+#: The prefix by which llama.cpp and SGLang recognise a Lark grammar.
 _LARK_MARK = "%llguidance {}\n"
 
 
 def _json_schema(constraint: Constraint) -> JSONObject:
-    """The description of a schema in OpenAI's words."""
+    """The schema in OpenAI's format."""
     return {"name": constraint.name, "schema": constraint.schema, "strict": constraint.flavour == "openai_strict"}
 
 
@@ -279,8 +278,8 @@ def _generation_config(constraint: Constraint) -> JSONObject:
 
 
 _Write = Callable[[Constraint], JSONObject]
-#: By protocol or server: how a schema is sent, and how a grammar is, if it takes one. OpenAI itself takes none, so
-#: that a grammar sent by its protocol is meant for a server like llama.cpp.
+#: By protocol or server: how to send a schema, and a grammar if supported. OpenAI itself has no grammars; in its
+#: protocol they are meant for servers like llama.cpp.
 _WIRE: dict[str, tuple[_Write, _Write | None]] = {
     "openai": (_response_format, _grammar_as("grammar")),
     "openai_chat": (_response_format, _grammar_as("grammar")),
@@ -292,38 +291,38 @@ _WIRE: dict[str, tuple[_Write, _Write | None]] = {
     "anthropic": (_output_config, None),
     "gemini": (_generation_config, None),
 }
-#: Keywords that Anthropic's structured outputs refuse; of `minItems` they take the value 1.
+#: Keywords that Anthropic's structured outputs reject, except for a `minItems` of 1.
 _BOUNDS = frozenset(
     "minimum maximum exclusiveMinimum exclusiveMaximum multipleOf minLength maxLength minItems maxItems".split()
 )
 
 
 def _without_bounds(schema: JSONValue) -> JSONValue:
-    """A schema that this module wrote, without bounds. Names of properties are no keywords."""
+    """Remove bounds from a schema written by this package. Property names are not keywords."""
     if not is_object(schema):
         return schema
-    kept: JSONObject = {}
+    result: JSONObject = {}
     for key, value in schema.items():
         match key:
             case "properties":
                 table: JSONObject = value
-                kept[key] = {name: _without_bounds(each) for name, each in table.items()}
+                result[key] = {name: _without_bounds(each) for name, each in table.items()}
             case "anyOf":
                 options: list[JSONValue] = value
-                kept[key] = [_without_bounds(each) for each in options]
+                result[key] = [_without_bounds(each) for each in options]
             case "items" | "additionalProperties":
-                kept[key] = _without_bounds(value)
+                result[key] = _without_bounds(value)
             case _ if key not in _BOUNDS or (key == "minItems" and value == 1):
-                kept[key] = value
+                result[key] = value
             case _:
                 pass
-    return kept
+    return result
 
 
 def wire_options(constraint: Constraint, protocol: str) -> JSONObject:
-    """The fields of a request that make this protocol, or this server, enforce the constraint.
+    """The request fields that make this protocol or server enforce the constraint.
 
-    Raises `UsageError` for a protocol that is not known, or that takes no grammar.
+    Raises `UsageError` if the protocol is unknown or does not support grammars.
     """
     if protocol not in _WIRE:
         raise UsageError(f"unknown protocol `{protocol}`", hint=f"use one of {', '.join(_WIRE)}")

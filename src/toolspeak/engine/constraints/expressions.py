@@ -1,6 +1,4 @@
-"""What grammars are made of: a handful of expressions, and rules that name them. They know no language; the
-printers of `grammars` do.
-"""
+"""Grammar expressions and rules, independent of a grammar language."""
 
 from __future__ import annotations
 
@@ -11,39 +9,39 @@ import msgspec
 
 
 class Literally(msgspec.Struct, frozen=True, tag=True):
-    """These characters."""
+    """Literal text."""
 
     text: str
 
 
 class Chars(msgspec.Struct, frozen=True, tag=True):
-    """One character of a class, given as pairs of bounds; or one outside of it."""
+    """One character inside or outside a class. Each range is a pair of bounds."""
 
     ranges: tuple[str, ...]
     outside: bool = False
 
 
 class Ref(msgspec.Struct, frozen=True, tag=True):
-    """What another rule says. A token is read as one piece: it refers to tokens only."""
+    """A reference to a rule. A token rule may only refer to tokens."""
 
     name: str
     token: bool = False
 
 
 class Seq(msgspec.Struct, frozen=True, tag=True):
-    """One after the other."""
+    """A sequence."""
 
     parts: tuple[Expr, ...]
 
 
 class Alt(msgspec.Struct, frozen=True, tag=True):
-    """One of these."""
+    """Alternatives."""
 
     options: tuple[Expr, ...]
 
 
 class Repeat(msgspec.Struct, frozen=True, tag=True):
-    """The same again and again. Only of single characters and rules: llama.cpp counts what it must copy."""
+    """A repetition, only of single characters and rules: llama.cpp copies the repeated part and limits the copies."""
 
     part: Expr
     low: int
@@ -53,8 +51,8 @@ class Repeat(msgspec.Struct, frozen=True, tag=True):
 Expr: TypeAlias = Literally | Chars | Ref | Seq | Alt | Repeat
 
 
-class Rule(msgspec.Struct, frozen=True):
-    """A name for an expression."""
+class GrammarRule(msgspec.Struct, frozen=True):
+    """A named expression."""
 
     name: Ref
     body: Expr

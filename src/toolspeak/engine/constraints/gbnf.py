@@ -1,49 +1,267 @@
-"""Shapes as grammars: GBNF for llama.cpp and its relatives, Lark for llguidance.
+"""Grammars for shapes: GBNF for llama.cpp and compatible servers, Lark for llguidance.
 
-A shape becomes rules over a handful of expressions; two printers write the rules down. The documents are JSON with
-at most one space after each comma and colon, members in the order of the schema, every string, number and list
-bounded, so that a model that repeats itself still comes to an end.
+A shape becomes grammar rules, which two printers write as text. Documents are JSON with at most one space after commas
+and colons and with members in schema order. Strings, numbers and lists are bounded, so a model that repeats itself
+still terminates.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import assert_never
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TypeAlias, assert_never
 
 import msgspec
 
 from ...core.schema.json_values import json_text
-from .basics import BASICS, BLOCK, CHAR, COLON, COMMA, FORMATS, QUOTE
-from .digits import Pattern, digit_patterns
-from .expressions import Alt, Chars, Expr, Literally, Ref, Repeat, Rule, Seq, alt, maybe, seq, token
-from .keys import MAX_NAMED_CHARS, other_than
+from .expressions import Alt, Chars, Expr, GrammarRule, Literally, Ref, Repeat, Seq, alt, maybe, seq, token
 from .shapes import MAX_ITEMS, MAX_STRING, AnyValue, Array, Fixed, Ledger, Member, Number, Object, Shape, Text, Union
 
-#: The longest repetition that is written as one; longer ones are made of blocks.
-_MOST_AT_ONCE = 1024
-#: How deep a value without a schema may nest.
+#: The longest single repetition; longer ones are split into blocks.
+_MAX_REPEAT = 1024
+#: Maximum nesting depth of a value without a schema.
 ANY_DEPTH = 3
 
+# ---- rules of JSON
 
-class Builder:
-    """Collects the rules of one grammar. Equal bodies share a rule."""
+#: llama.cpp rejects repetitions of more than 1,999, or treats them as unbounded.
+BLOCK = 256
+#: Maximum decimal places of a number: more than a double can represent.
+_MAX_FRACTION = 20
+
+_HEX, _DIGIT = Chars(("09", "af", "AF")), Chars(("09",))
+COMMA, COLON, QUOTE = token("comma"), token("colon"), Literally('"')
+CHAR = token("char")
+
+
+def _some(chars: str) -> Chars:
+    return Chars(tuple(each * 2 for each in chars))
+
+
+#: Shared rules, included only if used. Escapes of surrogates are not allowed.
+BASICS: dict[str, GrammarRule] = {
+    rule.name.name: rule
+    for rule in (
+        GrammarRule(token("comma"), Seq((Literally(","), maybe(Literally(" "))))),
+        GrammarRule(token("colon"), Seq((Literally(":"), maybe(Literally(" "))))),
+        GrammarRule(
+            token("char"), Alt((Chars(('""', "\\\\", "\x00\x1f"), True), Seq((Literally("\\"), token("escape")))))
+        ),
+        GrammarRule(
+            token("escape"),
+            Alt((_some('"\\/bfnrt'), Seq((Literally("u"), token("code"))))),
+        ),
+        GrammarRule(
+            token("code"),
+            Alt(
+                (
+                    Seq((Chars(("09", "ac", "AC", "ef", "EF")), Repeat(_HEX, 3, 3))),
+                    Seq((Chars(("dd", "DD")), Chars(("07",)), Repeat(_HEX, 2, 2))),
+                )
+            ),
+        ),
+        GrammarRule(token("block"), Repeat(CHAR, BLOCK, BLOCK)),
+        GrammarRule(token("fraction"), Seq((Literally("."), Repeat(_DIGIT, 1, _MAX_FRACTION)))),
+        GrammarRule(token("exponent"), Seq((Chars(("ee", "EE")), maybe(Chars(("++", "--"))), Repeat(_DIGIT, 1, 2)))),
+        GrammarRule(token("date"), Alt((Seq((*(_DIGIT,) * 4, Literally("-"), token("month-day"))), token("leap-day")))),
+        GrammarRule(
+            token("month-day"),
+            Alt(
+                (
+                    Seq((token("long-month"), Literally("-"), token("day-31"))),
+                    Seq((token("short-month"), Literally("-"), token("day-30"))),
+                    Seq((Literally("02-"), token("day-28"))),
+                )
+            ),
+        ),
+        GrammarRule(
+            token("long-month"), Alt((Seq((Literally("0"), _some("13578"))), Seq((Literally("1"), _some("02")))))
+        ),
+        GrammarRule(token("short-month"), Alt((Seq((Literally("0"), _some("469"))), Literally("11")))),
+        GrammarRule(token("day-31"), Alt((token("day-30"), Literally("31")))),
+        GrammarRule(token("day-30"), Alt((token("day-28"), Literally("29"), Literally("30")))),
+        GrammarRule(
+            token("day-28"),
+            Alt(
+                (
+                    Seq((Literally("0"), Chars(("19",)))),
+                    Seq((Literally("1"), _DIGIT)),
+                    Seq((Literally("2"), Chars(("08",)))),
+                )
+            ),
+        ),
+        # Every fourth year is a leap year, but only every fourth of the years that end a century.
+        GrammarRule(token("leap-day"), Seq((Alt((token("leap-year"), token("leap-century"))), Literally("-02-29")))),
+        GrammarRule(token("leap-year"), Seq((_DIGIT, _DIGIT, token("fourth")))),
+        GrammarRule(token("leap-century"), Seq((Alt((Literally("00"), token("fourth"))), Literally("00")))),
+        GrammarRule(
+            token("fourth"),
+            Alt(
+                (
+                    Seq((Literally("0"), _some("48"))),
+                    Seq((_some("2468"), _some("048"))),
+                    Seq((_some("13579"), _some("26"))),
+                )
+            ),
+        ),
+        GrammarRule(token("hour"), Alt((Seq((Chars(("01",)), _DIGIT)), Seq((Literally("2"), Chars(("03",))))))),
+        GrammarRule(token("sixty"), Seq((Chars(("05",)), _DIGIT))),
+        GrammarRule(token("time"), Seq((token("clock"), Repeat(token("fraction"), 0, 1), token("zone")))),
+        GrammarRule(
+            token("clock"), Seq((token("hour"), Literally(":"), token("sixty"), Literally(":"), token("sixty")))
+        ),
+        GrammarRule(
+            token("zone"),
+            Alt((Literally("Z"), Seq((Chars(("++", "--")), token("hour"), Literally(":"), token("sixty"))))),
+        ),
+        GrammarRule(token("date-time"), Seq((token("date"), Literally("T"), token("time")))),
+        GrammarRule(
+            token("uuid"), Seq((Repeat(_HEX, 8, 8), *(token("uuid-part"),) * 3, Literally("-"), Repeat(_HEX, 12, 12)))
+        ),
+        GrammarRule(token("uuid-part"), Seq((Literally("-"), Repeat(_HEX, 4, 4)))),
+    )
+}
+#: Formats with a rule, and their minimum and maximum length. Other formats are not enforced.
+FORMATS = {"date": (10, 10), "time": (9, 35), "date-time": (20, 46), "uuid": (36, 36)}
+
+
+# ---- digits of integers
+
+#: Maximum digits of an integer: a 64-bit identifier has nineteen.
+MAX_DIGITS = 19
+
+#: Literal digits, or a digit range with its minimum and maximum count.
+DigitPattern: TypeAlias = tuple["str | tuple[str, int, int]", ...]
+
+
+def digit_patterns(low: int | None, high: int | None) -> list[DigitPattern]:
+    """Patterns for the integers from `low` to `high`, inclusive, with at most `MAX_DIGITS` digits.
+
+    12 to 345 is `1[2-9]`, `[2-9][0-9]`, `[1-2][0-9][0-9]`, `3[0-3][0-9]`, `34[0-5]`: a few patterns per digit.
+    """
+    most = 10**MAX_DIGITS - 1
+    low = -most if low is None else max(low, -most)
+    high = most if high is None else min(high, most)
+    patterns: list[DigitPattern] = []
+    if low > high:
+        return patterns
+    if low < 0:
+        patterns += [("-", *pattern) for pattern in _natural(max(1, -high), -low)]
+    if high >= 0:
+        patterns += _natural(max(0, low), high)
+    return patterns
+
+
+def _natural(low: int, high: int) -> Iterator[DigitPattern]:
+    first, last = str(low), str(high)
+    if len(first) == len(last):
+        yield from _same_length(first, last)
+        return
+    yield from _same_length(first, "9" * len(first))
+    if len(last) > len(first) + 1:
+        yield ("19", 1, 1), ("09", len(first), len(last) - 2)
+    yield from _same_length("1" + "0" * (len(last) - 1), last)
+
+
+def _same_length(first: str, last: str) -> Iterator[DigitPattern]:
+    """Patterns for numbers of the same length, split at the first digit in which the bounds differ."""
+    common = 0
+    while common < len(first) and first[common] == last[common]:
+        common += 1
+    lead = (first[:common],) if common else ()
+    if common == len(first):
+        yield lead
+        return
+    one, other = first[common], last[common]
+    low, high = first[common + 1 :], last[common + 1 :]
+    size = len(low)
+    free = (("09", size, size),) if size else ()
+    if low.strip("0"):
+        for tail in _same_length(low, "9" * size):
+            yield (*lead, one, *tail)
+        one = str(int(one) + 1)
+    upper = other if not high.strip("9") else str(int(other) - 1)
+    if one <= upper:
+        yield (*lead, (one + upper, 1, 1), *free)
+    if high.strip("9"):
+        for tail in _same_length("0" * size, high):
+            yield (*lead, other, *tail)
+
+
+# ---- undeclared keys
+
+#: Total characters of an object's property names: each becomes a rule. The largest tools have about forty properties.
+MAX_KEY_CHARS = 2048
+#: Short escapes, except for the slash, which needs none.
+_ESCAPES = '"\\bfnrt'
+_NOT_PLAIN = ('""', "\\\\", "\x00\x1f")
+
+
+def string_other_than(names: Sequence[str], rest: Expr, rule: Callable[[Expr], Ref]) -> Expr:
+    """The inside of a string that equals none of the names: an undeclared key of an object.
+
+    There is one rule for each prefix of a name. Until a key differs from all names, each character has only one
+    spelling, so no escape can spell a declared name.
+
+    Args:
+        rest: the remainder of the string once it differs from all names.
+        rule: creates a rule from an expression.
+    """
+    spellable = [name for name in names if all(map(_is_spellable, name))]
+    ends = frozenset(spellable)
+    following: dict[str, dict[str, None]] = {name: {} for name in spellable}
+    for name in spellable:
+        for at, char in enumerate(name):
+            following.setdefault(name[:at], {})[char] = None
+    expressions: dict[str, Expr] = {"": rest}
+    for prefix in sorted(following, key=len, reverse=True):
+        chars = following[prefix]
+        same = (Seq((Literally(_json_spelling(char)), expressions[prefix + char])) for char in chars)
+        body = Alt((*same, *_differs(chars, rest)))
+        expressions[prefix] = rule(body if prefix in ends else Repeat(body, 0, 1))
+    return expressions[""]
+
+
+def _json_spelling(char: str) -> str:
+    return json_text(char)[1:-1]
+
+
+def _is_spellable(char: str) -> bool:
+    """Whether a name with this character can be excluded: control characters have no short escape."""
+    spelt = _json_spelling(char)
+    return len(spelt) == 1 or spelt[1] in _ESCAPES
+
+
+def _differs(chars: dict[str, None], rest: Expr) -> list[Expr]:
+    """One character other than these, then the rest."""
+    spelt = [_json_spelling(char) for char in chars]
+    plain = Chars((*_NOT_PLAIN, *(each * 2 for each in spelt if len(each) == 1)), True)
+    escapes = [escape for escape in _ESCAPES if f"\\{escape}" not in spelt]
+    escaped = Seq((Literally("\\"), Chars(tuple(escape * 2 for escape in escapes)), rest))
+    return [Seq((plain, rest)), *([escaped] if escapes else [])]
+
+
+# ---- rules of a shape
+
+
+class GrammarBuilder:
+    """Builder for the rules of one grammar. Equal expressions share a rule."""
 
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
-        self.rules: list[Rule] = []
-        self._known: dict[tuple[Expr, bool], Ref] = {}
+        self.rules: list[GrammarRule] = []
+        self._refs: dict[tuple[Expr, bool], Ref] = {}
 
     def rule(self, kind: str, body: Expr, token: bool = False) -> Ref:
-        """A name for an expression."""
-        found = self._known.get((body, token))
-        if found is None:
-            name = f"{kind}-{len(self._known)}"
-            found = self._known[(body, token)] = Ref(name, token)
-            self.rules.append(Rule(found, body))
-        return found
+        """Create or reuse a rule for an expression."""
+        ref = self._refs.get((body, token))
+        if ref is None:
+            name = f"{kind}-{len(self._refs)}"
+            ref = self._refs[(body, token)] = Ref(name, token)
+            self.rules.append(GrammarRule(ref, body))
+        return ref
 
     def value(self, shape: Shape, where: str) -> Expr:
-        """A value of this shape; `where` says in notes what it belongs to."""
+        """The expression for a value of this shape; `where` locates it in notes."""
         match shape:
             case AnyValue():
                 return self._any(ANY_DEPTH)
@@ -112,7 +330,7 @@ class Builder:
         return self.rule("any", alt([*scalars, items, self.rule("object", self._map(inner))]))
 
     def _more(self, item: Expr, low: int, high: int) -> tuple[Expr, ...]:
-        """More of the same, each behind a comma."""
+        """Further items, each after a comma."""
         return (Repeat(self.rule("more", Seq((COMMA, item))), low, high),) if high else ()
 
     def _list(self, item: Expr, low: int, high: int) -> Expr:
@@ -126,7 +344,7 @@ class Builder:
         item = self.value(shape.items, f"{where}[]") if shape.high > count else Literally("")
         if not count:
             return self._list(item, shape.low, shape.high)
-        # From the last item to the first: what follows an item is either demanded or may be left out.
+        # From the last item to the first: the rest after an item is either required or optional.
         rest = self._more(item, max(shape.low - count, 0), shape.high - count)
         for index in range(count - 1, -1, -1):
             lead = (COMMA,) if index else ()
@@ -144,11 +362,11 @@ class Builder:
 
     def _further_key(self, shape: Object, where: str) -> Expr:
         names = [member.name for member in shape.members]
-        if sum(map(len, names)) > MAX_NAMED_CHARS:
+        if sum(map(len, names)) > MAX_KEY_CHARS:
             self._ledger.add("constraint_loosened", f"a further key of `{where}` may repeat a declared one")
             return self.value(Text(), "")
         rest = self.rule("rest", seq(*_times(0, MAX_STRING)), True)
-        inside = other_than(names, rest, lambda body: self.rule("key", body, True))
+        inside = string_other_than(names, rest, lambda body: self.rule("key", body, True))
         return self.rule("key", Seq((QUOTE, inside, QUOTE)), True)
 
     def _member(self, member: Member, where: str) -> Expr:
@@ -175,7 +393,7 @@ class Builder:
         return Seq((Literally("{"), *parts, *more, Literally("}")))
 
     def _optional(self, members: Sequence[Expr], pair: Expr | None) -> Expr:
-        """Any of the members, in their order; a comma stands only between two. One rule for each place."""
+        """Any of the members in their order, with commas only between two. One rule for each position."""
         tail: tuple[Expr, ...] = () if pair is None else self._more(pair, 0, MAX_ITEMS)
         head: Expr | None = None if pair is None else Seq((pair, *tail))
         for member in reversed(members):
@@ -186,7 +404,7 @@ class Builder:
         return Repeat(head, 0, 1)
 
 
-def _digits(pattern: Pattern) -> Expr:
+def _digits(pattern: DigitPattern) -> Expr:
     parts: list[Expr] = []
     for each in pattern:
         if isinstance(each, str):
@@ -198,8 +416,8 @@ def _digits(pattern: Pattern) -> Expr:
 
 
 def _times(low: int, high: int) -> tuple[Expr, ...]:
-    """So many characters; long runs in blocks, without two ways to divide the same run."""
-    if high <= _MOST_AT_ONCE:
+    """Between `low` and `high` characters. Long runs are split into blocks, unambiguously."""
+    if high <= _MAX_REPEAT:
         return (Repeat(CHAR, low, high),) if high else ()
     start = _exactly(low)
     blocks, rest = divmod(high - low, BLOCK)
@@ -218,14 +436,14 @@ def _exactly(count: int) -> tuple[Expr, ...]:
     return tuple(part for part in parts if part.low)
 
 
-def _of(shape: Shape, ledger: Ledger) -> tuple[Expr, list[Rule]]:
-    builder = Builder(ledger)
+def _root_and_rules(shape: Shape, ledger: Ledger) -> tuple[Expr, list[GrammarRule]]:
+    builder = GrammarBuilder(ledger)
     root = builder.value(shape, "answer")
     return root, _rules(builder)
 
 
-def _rules(builder: Builder) -> list[Rule]:
-    """Every rule that there is, and those that they use."""
+def _rules(builder: GrammarBuilder) -> list[GrammarRule]:
+    """The builder's rules and the shared rules that they use."""
     used = dict.fromkeys(name for rule in builder.rules for name in _names(rule.body) if name in BASICS)
     queue = list(used)
     for name in queue:
@@ -251,24 +469,23 @@ def _names(expr: Expr) -> Iterable[str]:
 # ---- printing
 
 
-class _Language(msgspec.Struct, frozen=True):
-    """How a grammar language spells what others spell otherwise."""
+class _GrammarSyntax(msgspec.Struct, frozen=True):
+    """The syntax of a grammar language, as format strings."""
 
     root: str
     rule: str
-    #: Around a class of characters; behind what stands so often, or so often at least and at most.
+    #: A character class, then the suffixes for an exact count and for a range of counts.
     chars: str
     exactly: str
     between: str
-    #: How rules are called.
     name: Callable[[Ref], str]
 
-    def text(self, root: Expr, rules: Sequence[Rule]) -> str:
-        everything = (Rule(Ref(self.root), root), *rules)
-        return "".join(self.rule.format(self.name(rule.name), self._show(rule.body)) + "\n" for rule in everything)
+    def text(self, root: Expr, rules: Sequence[GrammarRule]) -> str:
+        everything = (GrammarRule(Ref(self.root), root), *rules)
+        return "".join(self.rule.format(self.name(rule.name), self._render(rule.body)) + "\n" for rule in everything)
 
-    def _show(self, expr: Expr, loose: bool = True) -> str:
-        """An expression; in brackets, unless `loose`, where its parts could be torn apart."""
+    def _render(self, expr: Expr, loose: bool = True) -> str:
+        """The text of an expression, in parentheses if it has several parts and is not `loose`."""
         match expr:
             case Literally(text):
                 return '"' + text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"'
@@ -278,14 +495,14 @@ class _Language(msgspec.Struct, frozen=True):
             case Ref():
                 return self.name(expr)
             case Repeat(part, low, high):
-                return self._show(part, False) + self._times(low, high)
+                return self._render(part, False) + self._times(low, high)
             case Seq(parts):
-                shown = " ".join(self._show(part, False) for part in parts)
+                rendered = " ".join(self._render(part, False) for part in parts)
             case Alt(options):
-                shown = " | ".join(self._show(option, not isinstance(option, Alt)) for option in options)
+                rendered = " | ".join(self._render(option, not isinstance(option, Alt)) for option in options)
             case _:
                 assert_never(expr)
-        return shown if loose else f"({shown})"
+        return rendered if loose else f"({rendered})"
 
     def _times(self, low: int, high: int) -> str:
         if (low, high) == (0, 1):
@@ -305,20 +522,20 @@ def _lark_name(ref: Ref) -> str:
     return name.upper() if ref.token else name
 
 
-_GBNF = _Language("root", "{} ::= {}", "[{}]", "{{{}}}", "{{{},{}}}", lambda ref: ref.name)
-_LARK = _Language("start", "{}: {}", "/[{}]/", "~{}", "~{}..{}", _lark_name)
+_GBNF = _GrammarSyntax("root", "{} ::= {}", "[{}]", "{{{}}}", "{{{},{}}}", lambda ref: ref.name)
+_LARK = _GrammarSyntax("start", "{}: {}", "/[{}]/", "~{}", "~{}..{}", _lark_name)
 
 
 def gbnf(shape: Shape, ledger: Ledger) -> str:
-    """The documents of a shape in GBNF."""
-    return _GBNF.text(*_of(shape, ledger))
+    """The GBNF grammar of a shape."""
+    return _GBNF.text(*_root_and_rules(shape, ledger))
 
 
-def gbnf_text(root: Expr, builder: Builder) -> str:
-    """An expression in GBNF, with the rules that were made for it."""
+def gbnf_text(root: Expr, builder: GrammarBuilder) -> str:
+    """The GBNF grammar for an expression, with the builder's rules."""
     return _GBNF.text(root, _rules(builder))
 
 
 def lark(shape: Shape, ledger: Ledger) -> str:
-    """The documents of a shape in Lark."""
-    return _LARK.text(*_of(shape, ledger))
+    """The Lark grammar of a shape."""
+    return _LARK.text(*_root_and_rules(shape, ledger))

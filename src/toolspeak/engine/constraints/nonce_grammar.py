@@ -1,7 +1,7 @@
-"""Calls of a dialect among prose, as a grammar: any text, but behind the mark of a call a whole call and nothing else.
+"""Grammar for prose with dialect calls: free text, but after a call's opening mark only a complete call.
 
-How a dialect writes calls is found by letting it write some, so that no dialect is told here a second time. A dialect
-can be enforced if its calls begin with a mark that no prose needs, and hold their arguments as one JSON object.
+The syntax of a dialect is derived from sample calls that it renders. A dialect can be enforced if its calls begin with
+a mark that prose does not need, and contain their arguments as one JSON object.
 """
 
 from __future__ import annotations
@@ -13,55 +13,55 @@ import msgspec
 from ...core.parsing.arguments import to_json
 from ...core.types import JSONObject, ToolCall
 from ...dialects.registry import render_calls
-from .expressions import Alt, Chars, Expr, Literally, Ref, Repeat, Rule, Seq
-from .gbnf import Builder, gbnf_text
+from .expressions import Alt, Chars, Expr, GrammarRule, Literally, Ref, Repeat, Seq
+from .gbnf import GrammarBuilder, gbnf_text
 from .shapes import Ledger, Shape
 
-#: Arguments that stand for any others; a plain word, since some dialects write only other keys as JSON.
-_ANY: JSONObject = {"toolspeak_arguments": 0}
-_CUT = to_json(_ANY)
-#: Two names that have no beginning in common, and a nonce that stands for any other.
+#: Placeholder arguments. The key is a plain word, because some dialects write other keys differently.
+_ANY_ARGUMENTS: JSONObject = {"toolspeak_arguments": 0}
+_PLACEHOLDER = to_json(_ANY_ARGUMENTS)
+#: Two tool names without a common prefix, and a sample nonce.
 _NAMES = ("a", "b")
 _NONCE = "k7q2xm"
-#: How models end their thoughts. A call that they only think of must not be the end of the answer.
+#: The end of reasoning. A call inside the reasoning must not end the answer.
 _THOUGHT = "</think>"
-#: A shorter mark, such as the brace of bare JSON, may well stand in prose.
+#: A shorter mark, such as the brace of bare JSON, may occur in prose.
 _SHORTEST_MARK = 6
 
 
-class Division(msgspec.Struct, frozen=True):
-    """The pieces of a turn's calls: `lead`, head, arguments, then `again`, head, arguments for more, and `end`."""
+class CallTemplate(msgspec.Struct, frozen=True):
+    """The parts of a turn's calls: `lead`, head, arguments; `again`, head, arguments for each further call; `end`."""
 
-    #: What only a call begins with; `lead` begins with it.
+    #: The opening mark, a prefix of `lead`.
     mark: str
     lead: str
     again: str
     end: str
-    #: What names the tool, for each tool.
+    #: The part with the tool name, for each tool.
     heads: tuple[str, ...]
 
 
-def division(dialect: str, names: Sequence[str], nonce: str | None = None) -> Division | None:
-    """How the dialect divides calls of these tools; None where it cannot be enforced."""
-    everybody = (*_NAMES, *names)
-    shown = [_pieces(dialect, (name,), nonce) for name in everybody]
+def call_template(dialect: str, names: Sequence[str], nonce: str | None = None) -> CallTemplate | None:
+    """The call template of a dialect for these tools; None if it cannot be enforced."""
+    all_names = (*_NAMES, *names)
+    single_calls = [_pieces(dialect, (name,), nonce) for name in all_names]
     pairs = [_pieces(dialect, (_NAMES[0], name), nonce) for name in _NAMES]
-    if any(len(each) != 2 for each in shown) or any(len(each) != 3 for each in pairs):
+    if any(len(each) != 2 for each in single_calls) or any(len(each) != 3 for each in pairs):
         return None
-    lead = _common(shown[0][0], shown[1][0])
+    lead = _common(single_calls[0][0], single_calls[1][0])
     again = _common(pairs[0][1], pairs[1][1])
     other = _pieces(dialect, _NAMES[:1], _NONCE if nonce is None else None)
     mark = _common(lead, other[0])
-    heads = tuple(first.removeprefix(lead) for first, _ in shown)
-    made = Division(mark, lead, again, shown[0][1], heads)
-    if len(mark) < _SHORTEST_MARK or mark[0].isalnum() or not _holds(made, dialect, everybody, nonce):
+    heads = tuple(first.removeprefix(lead) for first, _ in single_calls)
+    template = CallTemplate(mark, lead, again, single_calls[0][1], heads)
+    if len(mark) < _SHORTEST_MARK or mark[0].isalnum() or not _reproduces(template, dialect, all_names, nonce):
         return None
-    return msgspec.structs.replace(made, heads=heads[len(_NAMES) :])
+    return msgspec.structs.replace(template, heads=heads[len(_NAMES) :])
 
 
 def _pieces(dialect: str, names: Sequence[str], nonce: str | None) -> list[str]:
-    """Calls of these tools as they are written, without their arguments."""
-    return render_calls(dialect, [ToolCall(name, _ANY) for name in names], nonce).split(_CUT)
+    """Rendered calls of these tools, split at their arguments."""
+    return render_calls(dialect, [ToolCall(name, _ANY_ARGUMENTS) for name in names], nonce).split(_PLACEHOLDER)
 
 
 def _common(first: str, second: str) -> str:
@@ -69,49 +69,51 @@ def _common(first: str, second: str) -> str:
     return first[: min(len(first), len(second)) if length is None else length]
 
 
-def _holds(made: Division, dialect: str, names: Sequence[str], nonce: str | None) -> bool:
-    """Whether calls put together from the pieces are what the dialect writes: some number their calls."""
-    text = made.lead + f"{_CUT}{made.again}".join(made.heads) + _CUT + made.end
-    return text == render_calls(dialect, [ToolCall(name, _ANY) for name in names], nonce)
+def _reproduces(template: CallTemplate, dialect: str, names: Sequence[str], nonce: str | None) -> bool:
+    """Whether calls assembled from the template equal rendered calls. Not so if a dialect numbers its calls."""
+    text = template.lead + f"{_PLACEHOLDER}{template.again}".join(template.heads) + _PLACEHOLDER + template.end
+    return text == render_calls(dialect, [ToolCall(name, _ANY_ARGUMENTS) for name in names], nonce)
 
 
 # ---- the grammar
 
 
-def marked_gbnf(divided: Division, shapes: Sequence[tuple[str, Shape]], low: int, high: int, ledger: Ledger) -> str:
-    """The grammar of an answer: calls of tools, given by name and arguments, and prose where none is demanded."""
-    builder = Builder(ledger)
+def marked_gbnf(
+    template: CallTemplate, shapes: Sequence[tuple[str, Shape]], low: int, high: int, ledger: Ledger
+) -> str:
+    """The grammar of an answer: calls of the tools, and prose unless a call is required."""
+    builder = GrammarBuilder(ledger)
     options: list[Expr] = [
         Seq((Literally(head), builder.value(shape, name)))
-        for head, (name, shape) in zip(divided.heads, shapes, strict=True)
+        for head, (name, shape) in zip(template.heads, shapes, strict=True)
     ]
     call = builder.rule("call", Alt(tuple(options)))
-    more = builder.rule("next", Seq((Literally(divided.again), call)))
-    end = (Literally(divided.end),) if divided.end else ()
+    more = builder.rule("next", Seq((Literally(template.again), call)))
+    end = (Literally(template.end),) if template.end else ()
     calls = builder.rule("calls", Seq((call, Repeat(more, 0, high - 1), *end)))
     if low:
-        return gbnf_text(Seq((Literally(divided.lead), calls)), builder)
+        return gbnf_text(Seq((Literally(template.lead), calls)), builder)
     thought = Seq((Repeat(Chars(("\n\n", "  ")), 0, 2), Literally(_THOUGHT), _state(0)))
-    rest = Literally(divided.lead.removeprefix(divided.mark))
-    behind = builder.rule("marked", Seq((rest, calls, Repeat(thought, 0, 1))))
-    return gbnf_text(_prose(divided.mark, behind, builder), builder)
+    rest = Literally(template.lead.removeprefix(template.mark))
+    after_mark = builder.rule("marked", Seq((rest, calls, Repeat(thought, 0, 1))))
+    return gbnf_text(_prose(template.mark, after_mark, builder), builder)
 
 
-def _prose(mark: str, behind: Expr, builder: Builder) -> Expr:
-    """Any text that does not hold the mark; behind the mark comes what `behind` says.
+def _prose(mark: str, after_mark: Expr, builder: GrammarBuilder) -> Expr:
+    """Any text without the mark; after the mark follows `after_mark`.
 
-    One rule for each beginning of the mark: it says how the text may go on that ends in this beginning.
+    Each prefix of the mark has a rule for the continuation of a text that ends with this prefix.
     """
     for at in range(len(mark)):
-        reached = {char: _reached(mark, mark[:at] + char) for char in sorted(set(mark))}
+        reached = {char: _matched_length(mark, mark[:at] + char) for char in sorted(set(mark))}
         options: list[Expr] = [
-            Seq((Literally(char), behind if length == len(mark) else _state(length)))
+            Seq((Literally(char), after_mark if length == len(mark) else _state(length)))
             for char, length in reached.items()
             if length
         ]
         others = Chars(tuple(char * 2 for char, length in reached.items() if length), True)
         options.append(Seq((others, _state(0))))
-        builder.rules.append(Rule(_state(at), Repeat(Alt(tuple(options)), 0, 1)))
+        builder.rules.append(GrammarRule(_state(at), Repeat(Alt(tuple(options)), 0, 1)))
     return _state(0)
 
 
@@ -119,6 +121,6 @@ def _state(at: int) -> Ref:
     return Ref(f"prose-{at}")
 
 
-def _reached(mark: str, text: str) -> int:
-    """How much of the mark the text ends in."""
+def _matched_length(mark: str, text: str) -> int:
+    """The length of the longest prefix of the mark that the text ends with."""
     return next(length for length in range(len(text), -1, -1) if mark.startswith(text[len(text) - length :]))

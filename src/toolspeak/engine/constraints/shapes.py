@@ -1,66 +1,65 @@
-"""What a JSON schema allows, reduced to the few shapes that a constraint can be built from.
+"""Reduce a JSON schema to shapes, from which constraints are built.
 
-References are followed, `allOf` is merged, alternatives are spread out, everything is bounded: in depth, in the
-number of steps through a reference that leads back to itself, and in size. Whatever cannot be said in shapes is
-loosened and noted; the arguments are validated against the real schema afterwards.
+References are resolved, `allOf` is merged and alternatives are expanded, bounded in depth, recursion and size. A
+keyword that shapes cannot express is loosened with a note; arguments are validated against the real schema afterwards.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from itertools import zip_longest
 from typing import TypeAlias
 
 import msgspec
 
-from ...core.schema.arguments import ArgumentSchema
+from ...core.schema.argument_schema import ArgumentSchema
 from ...core.schema.json_values import json_text, type_name
 from ...core.types import JSONObject, JSONValue, Note, is_array, is_object
-from .merging import ANNOTATIONS, merged, types_of
 
-#: Longest string that a grammar lets through: more than models write in one answer (some 16,000 tokens), so that
-#: only a model that repeats itself for ever meets it. 256 blocks of 256 characters, less one: see `grammars`.
+#: Longest string in a grammar: more than models write in one answer (about 16,000 tokens), so it only stops endless
+#: repetition. 256 blocks of 256 characters, less one: see `gbnf`.
 MAX_STRING = 65_535
-#: Most items of an array, and most keys of a free object. Engines spend memory for each; lists of edits, files and
-#: tasks in real calls stay below a hundred.
+#: Maximum items of an array and keys of a free object. Each costs the engine memory; lists in real calls stay below a
+#: hundred.
 MAX_ITEMS = 256
-#: How often one reference may stand on the way to a value: a tree of this many levels is described exactly. Less in a
-#: schema, where what is deeper may be anything: it is sent along, and read by models. More in a grammar, where it must
-#: be left out: a small model nests on and on. Such a one is tried with less again, should it grow too large.
+#: How often a recursive reference is expanded. Less in a schema, which models read and where deeper levels may be any
+#: value. More in a grammar, where deeper levels must be left out, because small models nest endlessly; a grammar that
+#: grows too large is tried again with less.
 MAX_RECURSION = 3
 MAX_EXACT_RECURSION = 6
-#: How deep shapes nest. Tools nest five or six levels; each costs an engine a level of its stack.
+#: Nesting depth of shapes. Tools nest five or six levels; each uses a level of the engine's stack.
 MAX_NESTING = 24
-#: How much one schema may grow to, in characters: shared references multiply. The largest tools of coding agents
-#: take 20,000.
+#: Maximum size of one expanded schema, in characters. The largest tools of coding agents need 20,000.
 MAX_SCHEMA_CHARS = 128 * 1024
-#: How much all schemas of one constraint may grow to. A tool that comes after that takes any object.
+#: Maximum size of all schemas of one constraint. Further tools accept any object.
 MAX_TOTAL_CHARS = 512 * 1024
-#: What every shape costs besides its names and literals; a value without a schema is written as a nest of shapes.
+#: Cost of a shape besides its names and literals. A value without a schema expands to nested shapes.
 _SHAPE_CHARS = 40
 _ANY_CHARS = 1_600
-#: Ledger kept for one constraint: the first ones say what kind of schema it is.
+#: Notes per constraint.
 MAX_NOTES = 32
 
-#: Constraints that no flavour expresses.
+ANNOTATIONS = frozenset("$schema $id $comment $defs definitions title description default examples".split())
+#: Keywords that no flavour can express.
 _LOOSENED = (
     "not if then else dependentRequired dependentSchemas dependencies uniqueItems contains minContains maxContains "
     "patternProperties propertyNames unevaluatedProperties unevaluatedItems $dynamicRef $recursiveRef"
 ).split()
-#: What an untyped schema most likely speaks of.
+#: Keywords that suggest the type of an untyped schema.
 _HINTS = (
     ("object", ("properties", "required", "additionalProperties", "patternProperties", "minProperties")),
     ("array", ("items", "prefixItems", "minItems", "maxItems")),
     ("string", ("pattern", "minLength", "maxLength")),
     ("number", ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf")),
 )
-#: What is said of the values of an enumeration besides, and can be judged without the document around it.
-_JUDGED = frozenset(
+#: Keywords next to an enumeration that can be checked without the surrounding document.
+_CHECKED_KEYWORDS = frozenset(
     "minimum maximum exclusiveMinimum exclusiveMaximum multipleOf minLength maxLength pattern "
     "minItems maxItems minProperties maxProperties required".split()
 )
-#: What may lead elsewhere.
-_NOT_JUDGED = "anyOf oneOf properties additionalProperties items prefixItems".split()
+#: Keywords that may contain references.
+_UNCHECKED_KEYWORDS = "anyOf oneOf properties additionalProperties items prefixItems".split()
 _FIXED_TYPES: dict[str, tuple[JSONValue, ...]] = {"boolean": (True, False), "null": (None,)}
 
 
@@ -71,14 +70,14 @@ class AnyValue(msgspec.Struct, frozen=True, tag=True):
 
 
 class Fixed(msgspec.Struct, frozen=True, tag=True):
-    """One of some scalars."""
+    """One of several scalars."""
 
     values: tuple[str | int | float | bool | None, ...]
     about: str = ""
 
 
 class Text(msgspec.Struct, frozen=True, tag=True):
-    """A string, by the number of its characters."""
+    """A string; the bounds are its length."""
 
     low: int = 0
     high: int | None = None
@@ -100,7 +99,7 @@ class Number(msgspec.Struct, frozen=True, tag=True):
 
 
 class Array(msgspec.Struct, frozen=True, tag=True):
-    """A list: first the items of `prefix`, then any number of `items`; as many of both as `low` and `high` say."""
+    """An array: the items of `prefix`, then further `items`; `low` and `high` bound the total length."""
 
     items: Shape
     low: int = 0
@@ -115,12 +114,12 @@ class Member(msgspec.Struct, frozen=True):
     name: str
     shape: Shape
     required: bool = True
-    #: What notes call it, if not by the way that leads to it.
+    #: Its name in notes; empty: the path.
     label: str = ""
 
 
 class Object(msgspec.Struct, frozen=True, tag=True):
-    """An object: the members in their order, then, if `extra` is given, other keys."""
+    """An object: the members in order, then other keys if `extra` is set."""
 
     members: tuple[Member, ...] = ()
     extra: Shape | None = None
@@ -142,39 +141,38 @@ NULL = Fixed((None,))
 
 
 class Ledger:
-    """What a constraint may still grow by, and what was loosened: each thing once, `MAX_NOTES` of them at most."""
+    """The remaining size budget of a constraint, and its notes without duplicates, at most `MAX_NOTES`."""
 
     def __init__(self) -> None:
-        self.left = MAX_TOTAL_CHARS
-        self._found: dict[Note, None] = {}
+        self.remaining_chars = MAX_TOTAL_CHARS
+        self._notes: dict[Note, None] = {}
 
     def add(self, code: str, detail: str) -> None:
-        if len(self._found) < MAX_NOTES:
-            self._found[Note(code, detail)] = None
+        if len(self._notes) < MAX_NOTES:
+            self._notes[Note(code, detail)] = None
 
     def loosen(self, what: str, where: str) -> None:
-        """Note that a keyword is left to validation."""
+        """Note that a keyword is not enforced and left to validation."""
         self.add("constraint_loosened", f"`{what}` of `{where}` is checked afterwards")
 
     def all(self) -> tuple[Note, ...]:
-        return tuple(self._found)
+        return tuple(self._notes)
 
     def copy(self) -> Ledger:
-        made = Ledger()
-        made.take(self)
-        return made
+        clone = Ledger()
+        clone.adopt(self)
+        return clone
 
-    def take(self, other: Ledger) -> None:
-        """Go on as the other one stands."""
-        self.left, self._found = other.left, dict(other._found)
+    def adopt(self, other: Ledger) -> None:
+        """Take over the state of another ledger."""
+        self.remaining_chars, self._notes = other.remaining_chars, dict(other._notes)
 
 
 def shape_of(schema: JSONValue, where: str, ledger: Ledger, exact: bool = False) -> Shape:
-    """The shape of a schema; `None` stands for any object. `where` names it in notes.
+    """The shape of a schema; `None` means any object. `where` locates it in notes.
 
-    What a reference to itself describes is followed some times. Then it may be anything; or, if all must be `exact`,
-    it is left out where it can be. Raises `SchemaError` for what is no usable schema. One that grows too large is
-    loosened to any object.
+    Recursive references are expanded a few times. Deeper levels accept any value or, with `exact`, are left out where
+    possible. A schema that grows too large is loosened to any object. Raises `SchemaError` for an unusable schema.
     """
     ArgumentSchema.of(schema)
     free = Object(extra=AnyValue())
@@ -183,18 +181,18 @@ def shape_of(schema: JSONValue, where: str, ledger: Ledger, exact: bool = False)
     for levels in (MAX_EXACT_RECURSION, MAX_RECURSION) if exact else (MAX_RECURSION,):
         attempt = ledger.copy()
         try:
-            shape = _Reader(schema, attempt, levels, exact).read(schema, where, ())
+            shape = _SchemaReader(schema, attempt, levels, exact).read(schema, where, ())
         except _TooLarge:
             continue
-        ledger.take(attempt)
+        ledger.adopt(attempt)
         return shape
-    ledger.left -= min(ledger.left, MAX_SCHEMA_CHARS)
+    ledger.remaining_chars -= min(ledger.remaining_chars, MAX_SCHEMA_CHARS)
     ledger.add("schema_too_large", f"`{where}` is taken as any object: its schema grows too large")
     return free
 
 
 def fixed(values: Iterable[JSONValue], about: str = "") -> Shape:
-    """The shape of an enumeration; objects and arrays in it become shapes of their own."""
+    """The shape of an enumeration, whose values may include objects and arrays."""
     scalars: list[str | int | float | bool | None] = []
     options: list[Shape] = []
     for value in values:
@@ -211,22 +209,22 @@ def fixed(values: Iterable[JSONValue], about: str = "") -> Shape:
 
 
 class _TooLarge(Exception):
-    """The schema has grown beyond its bound."""
+    """The expanded schema exceeds its size limit."""
 
 
-class _Reader:
-    """Reads one schema document."""
+class _SchemaReader:
+    """Converts one schema document."""
 
     def __init__(self, document: JSONValue, ledger: Ledger, levels: int, exact: bool) -> None:
         self._document = document
         self._ledger = ledger
         self._levels = levels
         self._exact = exact
-        self._floor = max(ledger.left - MAX_SCHEMA_CHARS, 0)
+        self._floor = max(ledger.remaining_chars - MAX_SCHEMA_CHARS, 0)
 
     def read(self, schema: JSONValue, where: str, trail: tuple[str, ...], depth: int = 0) -> Shape:
-        """What must be there. `trail` holds the references on the way here."""
-        shape = self._shape(schema, _Place(where, trail, depth, firm=True))
+        """The shape of a required value. `trail`: the references on the path to it."""
+        shape = self._shape(schema, _SchemaPosition(where, trail, depth, firm=True))
         if shape is None:
             self._spend(_ANY_CHARS)
             self._ledger.add("impossible", f"nothing fits `{where}`; it is taken as anything")
@@ -234,10 +232,10 @@ class _Reader:
         return shape
 
     def _fitting(self, schema: JSONValue, where: str, trail: tuple[str, ...], depth: int) -> Shape | None:
-        """What can be left out. None: nothing fits."""
-        return self._shape(schema, _Place(where, trail, depth))
+        """The shape of an optional value. None: no value is valid."""
+        return self._shape(schema, _SchemaPosition(where, trail, depth))
 
-    def _shape(self, schema: JSONValue, place: _Place) -> Shape | None:
+    def _shape(self, schema: JSONValue, place: _SchemaPosition) -> Shape | None:
         self._spend(_SHAPE_CHARS)
         if schema is False:
             return None
@@ -247,7 +245,7 @@ class _Reader:
         body, trail = self._flat(schema, place.where, place.trail)
         about = body.get("description")
         about = about if isinstance(about, str) else ""
-        place = _Place(place.where, trail, place.depth, about, place.firm)
+        place = _SchemaPosition(place.where, trail, place.depth, about, place.firm)
         again = max(map(trail.count, trail), default=0)
         deep = again > self._levels or place.depth > MAX_NESTING
         if deep and self._exact and again > 1:
@@ -258,13 +256,13 @@ class _Reader:
             return AnyValue(place.about)
         return self._plain(body, place)
 
-    def _plain(self, body: JSONObject, place: _Place) -> Shape | None:
+    def _plain(self, body: JSONObject, place: _SchemaPosition) -> Shape | None:
         """The shape of a schema without references and `allOf`."""
         self._spend(len(place.about))
         for keyword in _LOOSENED:
             if keyword in body:
                 self._ledger.loosen(keyword, place.where)
-        if body.get("type") == []:  # of two schemas that name different ones
+        if body.get("type") == []:  # merged from schemas with different types
             return None
         if "const" in body or "enum" in body:
             return self._enumeration(body, place)
@@ -274,14 +272,14 @@ class _Reader:
         return self._typed(body, place)
 
     def _spend(self, chars: int) -> None:
-        self._ledger.left -= chars
-        if self._ledger.left < self._floor:
+        self._ledger.remaining_chars -= chars
+        if self._ledger.remaining_chars < self._floor:
             raise _TooLarge
 
     # ---- references and conjunctions
 
     def _flat(self, schema: JSONObject, where: str, trail: tuple[str, ...]) -> tuple[JSONObject, tuple[str, ...]]:
-        """The schema with what it refers to and its `allOf` merged into it."""
+        """The schema with its references and `allOf` merged into it."""
         body: JSONObject = {}
         followed: dict[str, None] = {}
         stack: list[JSONValue] = [schema]
@@ -289,7 +287,7 @@ class _Reader:
             part = stack.pop()
             self._spend(_SHAPE_CHARS)
             if not is_object(part):
-                continue  # `true` adds nothing; `false` among others is left to validation
+                continue  # `true` adds nothing; `false` is left to validation
             own = {key: value for key, value in part.items() if key not in ("$ref", "allOf")}
             body = self._merge(body, own, where)
             stack += reversed(part.get("allOf", ()))
@@ -319,27 +317,27 @@ class _Reader:
 
     # ---- kinds of schemas
 
-    def _enumeration(self, body: JSONObject, place: _Place) -> Shape | None:
+    def _enumeration(self, body: JSONObject, place: _SchemaPosition) -> Shape | None:
         values: list[JSONValue] = [body["const"]] if "const" in body else body["enum"]
         kinds = types_of(body)
         values = [value for value in values if not kinds or _is_of(value, kinds)]
-        for keyword in _NOT_JUDGED:
+        for keyword in _UNCHECKED_KEYWORDS:
             if keyword in body:
                 self._ledger.loosen(keyword, place.where)
-        values = self._judged(body, values)
+        values = self._accepted(body, values)
         self._spend(sum(len(json_text(value)) for value in values))
         return fixed(values, place.about) if values else None
 
-    def _judged(self, body: JSONObject, values: list[JSONValue]) -> list[JSONValue]:
-        """The values that fit what else is said of them."""
-        rules = {keyword: value for keyword, value in body.items() if keyword in _JUDGED}
+    def _accepted(self, body: JSONObject, values: list[JSONValue]) -> list[JSONValue]:
+        """The values that satisfy the keywords next to the enumeration."""
+        rules = {keyword: value for keyword, value in body.items() if keyword in _CHECKED_KEYWORDS}
         if not rules:
             return values
         draft = {key: value for key, value in self._document.items() if key == "$schema"}
         judge = ArgumentSchema.of({**draft, "properties": {"value": rules}})
         return [value for value in values if judge.accepts({"value": value})]
 
-    def _alternatives(self, body: JSONObject, keyword: str, place: _Place) -> Shape | None:
+    def _alternatives(self, body: JSONObject, keyword: str, place: _SchemaPosition) -> Shape | None:
         base = {key: value for key, value in body.items() if key != keyword}
         branches: Sequence[JSONValue] = body[keyword]
         both = (self._both(base, branch, place) for branch in branches)
@@ -348,22 +346,22 @@ class _Reader:
             self._ledger.add("one_of_loosened", f"`oneOf` of `{place.where}` is enforced as `anyOf`")
         return _one_of(options, place.about)
 
-    def _both(self, base: JSONObject, branch: JSONValue, place: _Place) -> tuple[JSONValue, tuple[str, ...]]:
-        """A branch together with what stands beside the alternatives, and the references on the way to it."""
+    def _both(self, base: JSONObject, branch: JSONValue, place: _SchemaPosition) -> tuple[JSONValue, tuple[str, ...]]:
+        """A branch merged with the keywords next to the alternatives, and the references on the path to it."""
         rest = {key: value for key, value in base.items() if key not in ANNOTATIONS}
         if not rest or not is_object(branch):
             return rest if rest and branch is True else branch, place.trail
         flat, trail = self._flat(branch, place.where, place.trail)
         return self._merge(rest, flat, place.where), trail
 
-    def _typed(self, body: JSONObject, place: _Place) -> Shape | None:
+    def _typed(self, body: JSONObject, place: _SchemaPosition) -> Shape | None:
         kinds = types_of(body) or [name for name, hints in _HINTS if any(hint in body for hint in hints)][:1]
         if not kinds:
             self._spend(_ANY_CHARS)
             return AnyValue(place.about)
         return _one_of([self._of_type(kind, body, place) for kind in kinds], place.about)
 
-    def _of_type(self, kind: str, body: JSONObject, place: _Place) -> Shape | None:
+    def _of_type(self, kind: str, body: JSONObject, place: _SchemaPosition) -> Shape | None:
         match kind:
             case "object":
                 return self._object(body, place)
@@ -379,7 +377,7 @@ class _Reader:
             case _:
                 return Fixed(_FIXED_TYPES[kind], place.about)
 
-    def _object(self, body: JSONObject, place: _Place) -> Shape | None:
+    def _object(self, body: JSONObject, place: _SchemaPosition) -> Shape | None:
         table: JSONObject = body.get("properties", {})
         required: list[str] = body.get("required", [])
         members: list[Member] = []
@@ -391,7 +389,7 @@ class _Reader:
                 members.append(Member(name, shape, name in required))
             elif name in required:
                 return None
-        # Without a word about further keys, declared ones are all: that is how models and servers read it.
+        # Unless stated otherwise, only declared keys are allowed: that is how models and servers read a schema.
         more = body.get("additionalProperties", "patternProperties" in body or not (members or "properties" in body))
         extra = self._fitting(more, f"{place.where}.*", place.trail, place.depth + 1)
         for keyword in ("minProperties", "maxProperties"):
@@ -399,7 +397,7 @@ class _Reader:
                 self._ledger.loosen(keyword, place.where)
         return Object(tuple(members), extra, place.about)
 
-    def _array(self, body: JSONObject, place: _Place) -> Shape:
+    def _array(self, body: JSONObject, place: _SchemaPosition) -> Shape:
         items = body.get("items", True)
         first: list[JSONValue] = items if is_array(items) else body.get("prefixItems", [])
         rest = body.get("additionalItems", True) if is_array(items) else items
@@ -407,7 +405,7 @@ class _Reader:
         for index, each in enumerate(first):
             shape = self._fitting(each, f"{place.where}[{index}]", place.trail, place.depth + 1)
             if shape is None:
-                rest = False  # the list ends before it
+                rest = False  # the array ends before this item
                 break
             prefix.append(shape)
         more = self._fitting(rest, f"{place.where}[]", place.trail, place.depth + 1)
@@ -420,26 +418,26 @@ class _Reader:
         high = min(self._at_least(low, high, place), MAX_ITEMS)
         return Array(AnyValue() if more is None else more, low, high, tuple(prefix[:high]), place.about)
 
-    def _at_least(self, low: int, high: int, place: _Place) -> int:
+    def _at_least(self, low: int, high: int, place: _SchemaPosition) -> int:
         if high < low:
             self._ledger.add("impossible", f"the bounds of `{place.where}` exclude everything; the lower one counts")
         return max(low, high)
 
 
-class _Place(msgspec.Struct, frozen=True):
-    """Where a schema stands."""
+class _SchemaPosition(msgspec.Struct, frozen=True):
+    """The position of a subschema."""
 
     where: str
-    #: The references on the way there.
+    #: The references on the path to it.
     trail: tuple[str, ...]
     depth: int
     about: str = ""
-    #: Whether it must be there: then its parts are taken as anything where nothing fits them.
+    #: Whether the value is required: then an impossible part accepts any value.
     firm: bool = False
 
 
-def _one_of(found: Iterable[Shape | None], about: str) -> Shape | None:
-    options = [option for option in found if option is not None]
+def _one_of(shapes: Iterable[Shape | None], about: str) -> Shape | None:
+    options = [option for option in shapes if option is not None]
     if not options:
         return None
     return options[0] if len(options) == 1 else Union(tuple(options), about)
@@ -466,15 +464,15 @@ def _number(integer: bool, body: JSONObject, about: str) -> Number:
 
 
 def _disjoint(options: Sequence[Shape]) -> bool:
-    """Whether plainly no value fits two of the shapes: other kinds, or other fixed values."""
+    """Whether the shapes are clearly disjoint: different types, or different fixed values."""
     return any(
         all(sets) and sum(map(len, sets)) == len(frozenset[str]().union(*sets))
-        for sets in ([_kinds(option) for option in options], [_marks(option) for option in options])
+        for sets in ([_kinds(option) for option in options], [_discriminators(option) for option in options])
     )
 
 
 def _kinds(shape: Shape) -> frozenset[str]:
-    """The JSON types of its values; empty: unknown."""
+    """The JSON types of a shape's values; empty: unknown."""
     match shape:
         case Fixed(values):
             return frozenset("number" if type_name(value) == "integer" else type_name(value) for value in values)
@@ -484,14 +482,100 @@ def _kinds(shape: Shape) -> frozenset[str]:
             return frozenset({_KINDS[type(shape)]})
 
 
-def _marks(shape: Shape) -> frozenset[str]:
-    """What tells a value of this shape from others that have such marks; empty: nothing."""
+def _discriminators(shape: Shape) -> frozenset[str]:
+    """Fixed values that distinguish this shape from others; empty: none."""
     match shape:
         case Fixed(values):
             return frozenset(map(json_text, values))
         case Object(members):
-            named = (member for member in members if member.required and isinstance(member.shape, Fixed))
-            sets = [frozenset(f"{each.name} {mark}" for mark in _marks(each.shape)) for each in named]
+            constants = (member for member in members if member.required and isinstance(member.shape, Fixed))
+            sets = [frozenset(f"{each.name} {mark}" for mark in _discriminators(each.shape)) for each in constants]
             return sets[0] if sets else frozenset()
         case _:
             return frozenset()
+
+
+# ---- merging `allOf`
+
+
+def types_of(body: JSONObject) -> list[str]:
+    """The declared types of a schema."""
+    declared = body.get("type", [])
+    return [declared] if isinstance(declared, str) else list(declared)
+
+
+def merged(one: JSONObject, other: JSONObject, loosen: Callable[[str], None]) -> JSONObject:
+    """Merge two schemas into one that requires both. A keyword that cannot be merged keeps its first value and is
+    reported to `loosen`.
+    """
+    if not one:
+        return other
+    one, other = {**one, **_restricted_by(one, other)}, {**other, **_restricted_by(other, one)}
+    result = dict(one)
+    for key, value in other.items():
+        if key not in result or key in ANNOTATIONS:
+            result.setdefault(key, value)
+        elif result[key] != value:
+            merge = _MERGES.get(key)
+            if merge is None:
+                loosen(key)
+            else:
+                result[key] = merge(result[key], value)
+    return result
+
+
+def _restricted_by(one: JSONObject, other: JSONObject) -> JSONObject:
+    """Properties and prefix items of `one`, restricted by `additionalProperties` and `items` of `other`."""
+    changes: JSONObject = {}
+    rest = other.get("additionalProperties", True)
+    if "properties" in one and rest is not True and "patternProperties" not in other:
+        declared: JSONObject = other.get("properties", {})
+        table: JSONObject = one["properties"]
+        changes["properties"] = {key: each if key in declared else _both(each, rest) for key, each in table.items()}
+    items = other.get("items", True)
+    if "prefixItems" in one and items is not True and not is_array(items):
+        count = len(other.get("prefixItems", []))
+        changes["prefixItems"] = [
+            each if index < count else _both(each, items) for index, each in enumerate(one["prefixItems"])
+        ]
+    return changes
+
+
+def _common(one: list[JSONValue], other: list[JSONValue]) -> list[JSONValue]:
+    return [value for value in one if value in other]
+
+
+def _both_types(one: JSONValue, other: JSONValue) -> list[str]:
+    """The common types; empty, which no real schema has, if there are none."""
+    first, second = types_of({"type": one}), types_of({"type": other})
+    wide = [kind for kind in first if kind in second or (kind == "integer" and "number" in second)]
+    wide += [kind for kind in second if kind == "integer" and "number" in first and kind not in wide]
+    return wide
+
+
+def _both_tables(one: JSONObject, other: JSONObject) -> JSONObject:
+    shared = {name: {"allOf": [one[name], other[name]]} for name in one if name in other and one[name] != other[name]}
+    return {**other, **one, **shared} if shared else {**one, **other}
+
+
+def _both(one: JSONValue, other: JSONValue) -> JSONValue:
+    return False if one is False or other is False else {"allOf": [one, other]}
+
+
+def _both_lists(one: list[JSONValue], other: list[JSONValue]) -> JSONValue:
+    return [_both(*pair) for pair in zip_longest(one, other, fillvalue=True)]
+
+
+_Merge: TypeAlias = Callable[[JSONValue, JSONValue], JSONValue]
+#: Merge functions by keyword. Other keywords keep their first value, with a note.
+_MERGES: dict[str, _Merge] = {
+    "type": _both_types,
+    "enum": _common,
+    "properties": _both_tables,
+    "required": lambda one, other: [*one, *(name for name in other if name not in one)],
+    "additionalProperties": _both,
+    "items": _both,
+    "prefixItems": _both_lists,
+    **dict.fromkeys(("minimum", "exclusiveMinimum", "minLength", "minItems"), max),
+    **dict.fromkeys(("maximum", "exclusiveMaximum", "maxLength", "maxItems"), min),
+}

@@ -1,9 +1,7 @@
-"""Shapes as JSON schemas: the plain kind that local servers enforce, and the strict kind of OpenAI.
+"""Write shapes as JSON schemas: plain ones for local servers, strict ones for OpenAI.
 
-Both use only the keywords that are documented for every engine: an engine that meets another one answers with an
-error or ignores it, and neither may happen. Strict schemas know no optional property, so that one becomes nullable,
-and no object with free keys, so that one becomes JSON in a string. Whoever reads the arguments (`alignment`) takes
-both back for every model, whether it was asked so or not.
+Only keywords that every engine documents are used: others cause errors or are ignored. In strict schemas optional
+properties become nullable, and objects with free keys become JSON in a string. Argument coercion reverses both.
 """
 
 from __future__ import annotations
@@ -16,18 +14,16 @@ from ...core.types import JSONObject, JSONValue, Note
 from .gbnf import ANY_DEPTH
 from .shapes import NULL, AnyValue, Array, Fixed, Ledger, Member, Number, Object, Shape, Text, Union, shape_of
 
-#: A larger bound made some releases of llama.cpp refuse the whole schema, and is no bound at all in later ones. Nor is
-#: a string bounded that the caller did not bound: a smaller bound would cut the files that tools write, and one engine
-#: takes hundreds of times longer for every token behind any. Arrays always are; what never ends is ended by the token
-#: limit, and read as cut off.
+#: Some releases of llama.cpp reject a schema with larger bounds, later ones ignore them. Strings get no bound of our
+#: own: it would truncate files that tools write, and make one engine hundreds of times slower. Arrays are always
+#: bounded. Endless output is stopped by the token limit and treated as truncated.
 MAX_LENGTH_BOUND = 1_999
-#: Formats that every engine knows, and those of strict mode.
+#: Formats supported by every engine, and by strict mode.
 _FORMATS = frozenset({"date", "date-time", "time", "uuid"})
 _STRICT_FORMATS = _FORMATS | {"duration", "email", "hostname", "ipv4", "ipv6"}
-#: Limits of strict mode, as documented: object levels, properties, enumerated values, characters of all names and
-#: enumerated values.
+#: Documented limits of strict mode: object levels, properties, enum values, characters of all names and enum values.
 MAX_LEVELS, MAX_PROPERTIES, MAX_ENUM_VALUES, MAX_NAME_CHARS = 10, 5_000, 1_000, 120_000
-#: Characters that patterns of all engines agree on. Anchors must stand at both ends, groups and classes are plain.
+#: Pattern characters with the same meaning in all engines. Anchors are required at both ends.
 _PATTERN_CHARS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789 _-:/@,[]{}+*?.")
 _LIMITS = (
     ("low", "minimum"),
@@ -40,8 +36,8 @@ _AS_TEXT = "A JSON object, written as text."
 _SCALARS = Union((Text(), Number(), Fixed((True, False)), NULL))
 
 
-class Plain:
-    """Writes a shape as a plain JSON schema."""
+class PlainSchemaWriter:
+    """Writer for plain JSON schemas."""
 
     formats = _FORMATS
 
@@ -49,7 +45,7 @@ class Plain:
         self.ledger = ledger
 
     def write(self, shape: Shape, where: str, level: int = 0) -> JSONObject:
-        """The schema of a shape. `level` counts the objects around it."""
+        """The schema of a shape. `level`: the number of enclosing objects."""
         schema = self._write(shape, where, level)
         return {**schema, "description": shape.about} if shape.about else schema
 
@@ -75,14 +71,14 @@ class Plain:
                 assert_never(shape)
 
     def anything(self, where: str, level: int) -> JSONObject:
-        """Any value, nested a few levels: a plain `true` would let a model nest for ever."""
+        """Any value, nested a few levels: `true` would allow endless nesting."""
         shape: Shape = _SCALARS
         for _ in range(ANY_DEPTH):
             shape = Union((*_SCALARS.options, Array(shape), Object(extra=shape)))
         return self.write(shape, where, level)
 
     def fixed(self, shape: Fixed) -> JSONObject:
-        # Twice the same says nothing more, and strict mode refuses it. True is not 1, whatever Python thinks.
+        # Strict mode rejects duplicates. In Python, unlike JSON, True equals 1.
         values = list({(isinstance(value, bool), value): value for value in shape.values}.values())
         kinds = {_KINDS[type(value)] for value in values}
         if kinds == {"boolean"} and len(values) == 2:
@@ -115,7 +111,7 @@ class Plain:
 
     def _array(self, shape: Array, where: str, level: int) -> JSONObject:
         if shape.prefix:
-            # Few engines know `prefixItems`, so each place may hold what any of them may.
+            # Few engines support `prefixItems`, so every item may have any of their shapes.
             options = (*shape.prefix, *((shape.items,) if shape.high > len(shape.prefix) else ()))
             items: Shape = Union(tuple(dict.fromkeys(options))) if len(set(options)) > 1 else options[0]
             self.ledger.loosen("prefixItems", where)
@@ -137,17 +133,17 @@ class Plain:
 
 
 class _OverLimit(Exception):
-    """A schema is too large for strict mode."""
+    """The schema is too large for strict mode."""
 
 
-class _Strict(Plain):
-    """Writes a shape as a schema that OpenAI's strict mode takes; raises `_OverLimit` where it is too large."""
+class _StrictSchemaWriter(PlainSchemaWriter):
+    """Writer for OpenAI's strict mode. Raises `_OverLimit` if the schema is too large."""
 
     formats = _STRICT_FORMATS
 
     def __init__(self, ledger: Ledger, levels: int) -> None:
         super().__init__(ledger)
-        #: Objects that must stay objects: the frame around what the caller described.
+        #: Outer objects that belong to the document itself and must stay objects.
         self._levels = levels
         self._used = (0, 0, 0)
 
@@ -161,8 +157,8 @@ class _Strict(Plain):
         return schema
 
     def lengths(self, shape: Text, where: str) -> JSONObject:
-        for word, given in (("minLength", shape.low), ("maxLength", shape.high)):
-            if given:
+        for word, bound in (("minLength", shape.low), ("maxLength", shape.high)):
+            if bound:
                 self.ledger.loosen(word, where)
         return {}
 
@@ -216,31 +212,31 @@ def _takes_null(shape: Shape) -> bool:
 
 
 def plain(shape: Shape, where: str, ledger: Ledger) -> JSONObject:
-    """The schema of a shape for servers that compile it to a grammar."""
-    return Plain(ledger).write(shape, where)
+    """The plain schema of a shape, for servers that compile it to a grammar."""
+    return PlainSchemaWriter(ledger).write(shape, where)
 
 
 def strict(shape: Shape, where: str, ledger: Ledger, levels: int = 1) -> JSONObject | None:
-    """The schema of a shape for strict mode, or `None`, with a note, if it cannot have one.
+    """The strict schema of a shape, or None with a note if there is none.
 
-    The outermost `levels` of objects are kept whatever it costs; what is inside may become JSON in a string.
+    The outermost `levels` of objects stay objects; inner ones may become JSON in a string.
     """
     if not isinstance(shape, Object) or (shape.extra is not None and not shape.members):
         ledger.add("not_strict", f"`{where}` is not strict: that needs an object with known properties")
         return None
     try:
-        return _Strict(ledger, levels).write(shape, where)
+        return _StrictSchemaWriter(ledger, levels).write(shape, where)
     except _OverLimit:
         ledger.add("not_strict", f"`{where}` is not strict: its schema is too large")
         return None
 
 
 def strict_schema(schema: JSONValue) -> tuple[JSONValue, tuple[Note, ...]]:
-    """A tool's parameters for OpenAI's strict mode, and what that could not say.
+    """A tool's parameters for OpenAI's strict mode, with notes on what it cannot express.
 
-    Optional properties become nullable; the nulls are taken out when the arguments are read. With the note
-    `not_strict` the schema comes back as it was, and must not be sent as strict.
+    Optional properties become nullable; coercion removes the nulls. With the note `not_strict` the schema is unchanged
+    and must not be sent as strict.
     """
     ledger = Ledger()
-    found = strict(shape_of(schema, "arguments", ledger), "arguments", ledger)
-    return schema if found is None else found, ledger.all()
+    result = strict(shape_of(schema, "arguments", ledger), "arguments", ledger)
+    return schema if result is None else result, ledger.all()

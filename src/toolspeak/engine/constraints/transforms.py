@@ -1,7 +1,7 @@
-"""Schemas of native tools, as a host wants them that takes less than its protocol allows.
+"""Transform schemas of native tools for hosts that support less than their protocol.
 
-A profile names the transform. A schema that the host takes already stays as it came, to the letter; what a host cannot
-be told is left out with a note and checked when the call is read, like everything else. A plugin may bring its own.
+The profile names the transform; plugins can add more. A schema that the host supports stays unchanged. Unsupported
+keywords are removed with a note and validated when the call is read.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ import msgspec
 from ...core.types import JSONObject, JSONValue, Note, Tool, is_array, is_object
 from ...errors import SchemaError
 from .shapes import MAX_ITEMS, Array, Fixed, Ledger, Shape, shape_of
-from .strict import Plain, strict_schema
+from .strict import PlainSchemaWriter, strict_schema
 
-#: A schema in another form, and what was lost on the way.
+#: A transformed schema, and notes on what was lost.
 Transformed: TypeAlias = tuple[JSONValue, tuple[Note, ...]]
 Transform: TypeAlias = Callable[[JSONValue], Transformed]
 
-#: Transformed schemas kept, and the longest source that is.
+#: Cached schemas, and the maximum size of a cached source.
 _CACHED, _CACHED_BYTES = 256, 64 * 1024
-#: Keywords that hold schemas: one, a list of them, or a table by names.
+#: Keywords that contain a schema, a list of schemas, or a table of schemas.
 _ONE = frozenset({"items", "additionalProperties"})
 _LISTS = frozenset({"anyOf", "oneOf", "prefixItems"})
 _TABLES = frozenset({"properties", "$defs"})
-#: What Gemini documents of JSON schema; enumerated are only texts and numbers.
+#: JSON Schema keywords that Gemini documents. Its `enum` only supports strings and numbers.
 _GEMINI = (
     frozenset("$id $anchor $ref type format title description enum required minItems maxItems minimum maximum".split())
     | {"propertyOrdering"}
@@ -36,12 +36,12 @@ _GEMINI = (
     | _LISTS
     | _TABLES
 )
-#: What a host does not know that follows no references.
+#: Keywords for hosts without support for references.
 _NO_REFERENCES = frozenset({"$ref", "$dynamicRef", "$recursiveRef"})
 
 
-class _Native(Plain):
-    """Writes a shape with nothing in it that only a grammar needs."""
+class _NativeSchemaWriter(PlainSchemaWriter):
+    """Writer without the bounds that only grammars need."""
 
     def anything(self, where: str, level: int) -> JSONObject:
         return {}
@@ -53,56 +53,58 @@ class _Native(Plain):
         return schema
 
 
-class _Gemini(_Native):
-    """Writes a shape in the keywords that Gemini knows."""
+class _GeminiSchemaWriter(_NativeSchemaWriter):
+    """Writer for the keywords that Gemini supports."""
 
     def _write(self, shape: Shape, where: str, level: int) -> JSONObject:
         schema = super()._write(shape, where, level)
         for word in schema.keys() - _GEMINI:
             self.ledger.loosen(word, where)
         if isinstance(shape, Fixed) and len({value for value in shape.values if isinstance(value, bool)}) == 1:
-            self.ledger.loosen("enum", where)  # only one of the two was meant
+            self.ledger.loosen("enum", where)  # only one of the two values is allowed
         return {word: value for word, value in schema.items() if word in _GEMINI}
 
     def fixed(self, shape: Fixed) -> JSONObject:
         schema = super().fixed(shape)
-        counted = tuple(value for value in shape.values if _countable(value))
+        counted = tuple(value for value in shape.values if _can_enumerate(value))
         if "enum" not in schema or len(counted) == len(shape.values):
             return schema
         options = [super().fixed(Fixed(counted))] if counted else []
-        options += [{"type": name} for name, kind in _UNCOUNTED if any(isinstance(each, kind) for each in shape.values)]
+        options += [
+            {"type": name} for name, kind in _NOT_ENUMERABLE if any(isinstance(each, kind) for each in shape.values)
+        ]
         return {"anyOf": options} if len(options) > 1 else options[0]
 
 
-#: Values that Gemini does not enumerate, and their types.
-_UNCOUNTED = (("boolean", bool), ("null", type(None)))
+#: Types whose values Gemini cannot enumerate.
+_NOT_ENUMERABLE = (("boolean", bool), ("null", type(None)))
 
 
-def _countable(value: JSONValue) -> bool:
+def _can_enumerate(value: JSONValue) -> bool:
     return isinstance(value, str | int | float) and not isinstance(value, bool)
 
 
-def _written(schema: JSONValue, writer: type[Plain]) -> Transformed:
+def _rewrite(schema: JSONValue, writer: type[PlainSchemaWriter]) -> Transformed:
     ledger = Ledger()
     shape = shape_of(schema, "arguments", ledger)
     return writer(ledger).write(shape, "arguments"), ledger.all()
 
 
 def _gemini(schema: JSONValue) -> Transformed:
-    taken = all(
-        key in _GEMINI and (key != "enum" or (is_array(value) and all(map(_countable, value))))
+    supported = all(
+        key in _GEMINI and (key != "enum" or (is_array(value) and all(map(_can_enumerate, value))))
         for key, value in _keywords(schema)
     )
-    return (schema, ()) if taken else _written(schema, _Gemini)
+    return (schema, ()) if supported else _rewrite(schema, _GeminiSchemaWriter)
 
 
 def _plain(schema: JSONValue) -> Transformed:
-    taken = not any(key in _NO_REFERENCES for key, _ in _keywords(schema))
-    return (schema, ()) if taken else _written(schema, _Native)
+    supported = not any(key in _NO_REFERENCES for key, _ in _keywords(schema))
+    return (schema, ()) if supported else _rewrite(schema, _NativeSchemaWriter)
 
 
 def _keywords(schema: JSONValue) -> Iterable[tuple[str, JSONValue]]:
-    """Every keyword of a schema with its value, those of inner schemas too. Names of properties are no keywords."""
+    """All keywords of a schema and its subschemas, with values. Property names are not keywords."""
     stack = [schema]
     while stack:
         part = stack.pop()
@@ -118,56 +120,56 @@ def _keywords(schema: JSONValue) -> Iterable[tuple[str, JSONValue]]:
                 stack += value if key not in ("enum", "required") else ()
 
 
-#: By the name that profiles use.
+#: Built-in transforms by name.
 TRANSFORMS: Mapping[str, Transform] = MappingProxyType(
     {"openai_strict": strict_schema, "gemini": _gemini, "plain": _plain}
 )
 
 
-def transformed(
+def transform_tools(
     tools: Iterable[Tool], name: str, more: Mapping[str, Transform] = MappingProxyType({})
 ) -> tuple[tuple[Tool, ...], tuple[Note, ...]]:
-    """The tools with their schemas as this transform writes them, and what was lost; without a name, as they are.
+    """Transform the schemas of tools; returns the tools and notes. Without a name, the tools stay unchanged.
 
-    `more`: transforms beside ours, which come first.
+    `more`: transforms from plugins, which take precedence.
     """
     tools = tuple(tools)
     if not name:
         return tools, ()
     transform = more.get(name) or TRANSFORMS.get(name)
     if transform is None:
-        return tools, (Note("unknown_transform", f"there is no transform `{name}`; the tools go as they are"),)
+        return tools, (Note("unknown_transform", f"unknown transform `{name}`; tools are sent unchanged"),)
     notes: dict[Note, None] = {}
-    found = tuple(_tool(tool, name, transform, notes) for tool in tools)
-    return found, tuple(notes)
+    results = tuple(_tool(tool, name, transform, notes) for tool in tools)
+    return results, tuple(notes)
 
 
 def _tool(tool: Tool, name: str, transform: Transform, notes: dict[Note, None]) -> Tool:
-    """The tool in its new form; one that has no schema, or one that nobody could use, stays as it is."""
+    """The transformed tool; a tool without a usable schema stays unchanged."""
     if tool.kind != "function" or tool.parameters is None:
         return tool
     try:
-        parameters, lost = _kept(tool.parameters, transform)
+        parameters, lost = _transform_cached(tool.parameters, transform)
     except SchemaError as error:
         notes[Note("not_transformed", f"`{tool.name}`: {error}")] = None
         return tool
     notes.update(dict.fromkeys(Note(note.code, f"`{tool.name}`: {note.detail}") for note in lost))
     extra = tool.extra
     if name == "openai_strict" and not any(note.code == "not_strict" for note in lost):
-        extra = {**extra, "strict": True}  # the same word in every protocol of OpenAI's
+        extra = {**extra, "strict": True}  # the same field in all OpenAI protocols
     if parameters == tool.parameters and extra is tool.extra:
         return tool
     return msgspec.structs.replace(tool, parameters=parameters, extra=extra)
 
 
-def _kept(schema: JSONValue, transform: Transform) -> Transformed:
+def _transform_cached(schema: JSONValue, transform: Transform) -> Transformed:
     try:
         source = msgspec.json.encode(schema)
     except (TypeError, ValueError, OverflowError, RecursionError):
-        return transform(schema)  # not JSON: the transform says what is wrong
-    return _cached(source, transform) if len(source) <= _CACHED_BYTES else transform(schema)
+        return transform(schema)  # not JSON: the transform reports the error
+    return _transform_encoded(source, transform) if len(source) <= _CACHED_BYTES else transform(schema)
 
 
 @lru_cache(_CACHED)
-def _cached(source: bytes, transform: Transform) -> Transformed:
+def _transform_encoded(source: bytes, transform: Transform) -> Transformed:
     return transform(msgspec.json.decode(source))

@@ -1,7 +1,7 @@
-"""What is known of a model: the profile, the table it comes from, the overrides, and which rule decided.
+"""Model profiles: the built-in table, overrides, and the rule that decided.
 
-The table is data (`profiles.toml`); overrides come from the API and from the configuration. Nothing here asks
-a model and nothing fails on an unknown name: what is not known has no native calling and gets the text contract.
+The table is data (`profiles.toml`); overrides come from the API and the configuration. Lookups send no requests and
+never fail: an unknown model is assumed to have no native tool calling.
 """
 
 from __future__ import annotations
@@ -21,85 +21,79 @@ Capability: TypeAlias = Literal["none", "openai", "advanced"]
 Constraint: TypeAlias = Literal["", "openai_strict", "json_schema", "gbnf", "lark"]
 MediaKind: TypeAlias = Literal["image", "audio", "video", "file"]
 
-#: Answers kept at hand. A process talks to a few models; more than this means that names come from outside.
-_MOST_REMEMBERED = 1024
+#: Cached lookups. A process uses few models; more names than this come from untrusted requests.
+_MAX_CACHED = 1024
 
 
 class Profile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What is known of a model behind a host. Each field has a default that is safe when nothing is known."""
+    """Capabilities of a model on a host. The defaults are safe for unknown models."""
 
-    #: `none`: calls are asked for as text. `openai`: takes `tools` in OpenAI's shape. `advanced`: takes tools in a
-    #: shape of its own. Default `none`: a host that ignores tools would silently lose every call.
+    #: Native tool calling. `none`: calls are written as text. `openai`: `tools` in OpenAI's format. `advanced`: tools
+    #: in another format. Default `none`, because a host that ignores tools would silently lose every call.
     capability: Capability = "none"
-    #: A native answer may hold calls as text, which are then found there. Default true, since many servers fail to
-    #: read what their model writes; false where it is known not to happen, so that quoted markup stays text.
+    #: Whether native answers may contain calls as text, which are then parsed. Default true, because many servers fail
+    #: to parse their model's output. False keeps quoted markup as text.
     leaks: bool = True
-    #: The dialect that the model is asked to speak. Default: the `json action` fence, which needs no training; a
-    #: family trained on another plain-text format follows that one better.
+    #: The dialect for calls in text. Default: the `json action` fence, which needs no training; some families are
+    #: trained on another plain-text format.
     dialect: str = "action"
-    #: How calls are asked for as text. Default: as the mode has it; another where a model is known to do better so.
+    #: The emulation plan. Default: as the mode determines.
     plan: Literal["", "inline", "decision", "envelope"] = ""
-    #: Whether there is a system role. Default true; false where templates refuse one or drop it: the contract then
-    #: goes into the first user message.
+    #: Whether there is a system role. False if the template rejects or drops it: the tool prompt then goes into the
+    #: first user message.
     system_role: bool = True
-    #: Kinds of media that pass. Default all; a text-only model answers pictures with an error, so what it cannot
-    #: take becomes a placeholder.
+    #: Supported media. Default all; unsupported media become placeholders, because the upstream would reject them.
     media: tuple[MediaKind, ...] = ("image", "audio", "video", "file")
-    #: What the upstream can enforce while it generates. Default nothing; without it no constrained plan.
+    #: Constrained decoding. Default none; the envelope plan needs it.
     constraint: Constraint = ""
-    #: Whether one turn may hold several calls. Default true; false for models that garble the second one.
+    #: Whether one turn may have several calls. False for models that garble the second one.
     parallel: bool = True
-    #: Whether a choice of tools that demands a call is enforced where tools are native. Default true; where it is not,
-    #: such a request is emulated.
+    #: Whether the upstream enforces a `tool_choice` that demands a call. If not, such requests are emulated.
     required: bool = True
-    #: Whether answers come in pieces. Default true; false where a request for a stream is refused, or gets one piece.
+    #: Whether answers are streamed. False if `stream` is rejected, or the answer arrives in one chunk.
     streams: bool = True
-    #: How many stop sequences a request may carry. Default 4, the least that the usual hosts take; 0 where any is
-    #: refused, as reasoning models do.
+    #: Maximum number of stop sequences. Default 4, which all usual hosts accept; 0 for reasoning models, which reject
+    #: them.
     max_stop: Annotated[int, msgspec.Meta(ge=0)] = 4
-    #: Whether call marks carry a nonce. Default `auto`: when the dialect can; `fixed` for models too small to copy
-    #: a word that they have never seen.
+    #: Whether calls carry a nonce. `auto`: if the dialect supports it; `fixed` for models too small to copy an unknown
+    #: word.
     marks: Literal["nonce", "fixed", "auto"] = "auto"
-    #: How schemas of native tools are transformed. Default: as the protocol does it; a name where a host wants less
-    #: than its protocol allows.
+    #: Schema transform for native tools, for hosts that support less than their protocol. Default: none.
     transform: str = ""
-    #: Whether the same call twice in one answer is meant. Default true; false for models that stutter: what an answer
-    #: has called already, with the same arguments, is dropped with a note.
+    #: Whether identical calls in one answer are intentional. If false, duplicates are dropped with a note.
     repeats: bool = True
-    #: What share was right where the model was measured so, in percent by test. Default: it was not. Nothing is decided
-    #: by it; it is told to who asks what will be done.
+    #: Measured accuracy in percent, by test. For display only.
     measured: dict[str, Annotated[float, msgspec.Meta(ge=0, le=100)]] = {}
 
 
-class Found(msgspec.Struct, frozen=True):
-    """A profile, and how it was found."""
+class ProfileMatch(msgspec.Struct, frozen=True):
+    """The result of a profile lookup."""
 
     profile: Profile
-    #: The rule that decided the capability, for machines: `override.model`, `table.provider`, `foreign_host` ...
+    #: The rule that decided the capability: `override.model`, `table.provider`, `foreign_host` ...
     rule: str
-    #: The same for people, in one sentence.
+    #: The rule as a sentence.
     why: str
 
 
 class Provider(msgspec.Struct, frozen=True):
-    """A vendor, or a server that everybody may run, and what it takes to reach it."""
+    """A model vendor or server software, and how to connect to it."""
 
     name: str
-    #: What differs from the default profile.
+    #: Differences from the default profile.
     fields: JSONObject = {}
-    #: Its own hosts: a name (https, usual port), a name with a port, `*.name` for all below it, or `*` for any.
+    #: Its hosts: a name (https, default port), a name with a port, `*.name` for all subdomains, or `*` for any host.
     hosts: tuple[str, ...] = ()
     aliases: tuple[str, ...] = ()
-    #: Where it is when nobody says otherwise.
+    #: Default base URL.
     url: str = ""
-    #: The protocol spoken there.
     protocol: str = "openai"
-    #: Environment variables, first one wins, that hold a key and a base URL for it.
+    #: Environment variables for the key and the base URL; the first that is set wins.
     keys: tuple[str, ...] = ()
     urls: tuple[str, ...] = ()
 
     def owns(self, base_url: str) -> bool:
-        """Whether its name stands for what answers at this URL."""
+        """Whether this URL is one of the provider's hosts."""
         if not base_url or "*" in self.hosts:
             return True
         scheme, host = _origin(base_url)
@@ -110,7 +104,7 @@ class Provider(msgspec.Struct, frozen=True):
 
 
 class Family(msgspec.Struct, frozen=True):
-    """Models that write alike, told by a word in their names."""
+    """Models with the same output format, identified by a word in the name."""
 
     name: str
     words: tuple[str, ...]
@@ -118,40 +112,40 @@ class Family(msgspec.Struct, frozen=True):
 
 
 class Table(msgspec.Struct, frozen=True):
-    """Providers, models and families as read from a file."""
+    """Providers, models and families from a file."""
 
     providers: dict[str, Provider] = {}
     models: dict[str, JSONObject] = {}
     families: tuple[Family, ...] = ()
 
     def over(self, other: Table) -> Table:
-        """Both tables in one; where they meet, this one counts."""
+        """Merge two tables; this one takes precedence."""
         return Table(
             {**other.providers, **self.providers}, {**other.models, **self.models}, self.families + other.families
         )
 
 
 class Overrides(msgspec.Struct, frozen=True):
-    """What one source says against the table: fields of a profile by provider, base URL and model."""
+    """Overrides from one source: profile fields by provider, base URL and model."""
 
     providers: dict[str, JSONObject] = {}
     upstreams: dict[str, JSONObject] = {}
     models: dict[str, JSONObject] = {}
 
 
-class _Layer(NamedTuple):
-    """Fields from one source; a later layer wins."""
+class _ProfileLayer(NamedTuple):
+    """Profile fields from one source; a later layer wins."""
 
     rule: str
     fields: JSONObject
     why: str
 
 
-# ---- reading and checking
+# ---- parsing and validation
 
 
 def split_model(name: str) -> tuple[str, str]:
-    """The provider and the model of `provider:model`; the provider is empty when there is none.
+    """Split `provider:model`; the provider may be empty.
 
     >>> split_model("deepinfra:deepseek-ai/DeepSeek-V3:free")
     ('deepinfra', 'deepseek-ai/DeepSeek-V3:free')
@@ -166,15 +160,15 @@ def split_model(name: str) -> tuple[str, str]:
     return head.strip().lower(), rest
 
 
-def checked(
+def check_fields(
     kind: type[msgspec.Struct], fields: Mapping[str, JSONValue], where: str, *, dialects: bool = True
 ) -> JSONObject:
-    """The fields as values of the types that `kind` declares; names of dialects are looked up if `dialects`.
+    """Validate fields and convert them to the types of `kind`. With `dialects`, dialect names must exist.
 
     Raises:
-        ConfigError: names the place, the field and what it may be.
+        ConfigError: a field is unknown or invalid.
     """
-    hints = hints_of(kind)
+    hints = field_types(kind)
     values: JSONObject = {}
     for name, value in fields.items():
         if name not in hints:
@@ -182,16 +176,16 @@ def checked(
         try:
             values[name] = msgspec.convert(value, hints[name])
         except msgspec.ValidationError:
-            hint = f"use {allowed(hints[name])}"
+            hint = f"use {describe_type(hints[name])}"
             raise ConfigError(f"`{name}` in {where} cannot be `{value!s:.80}`", hint=hint) from None
-    # A profile must name a dialect; elsewhere it may be left to the profile.
+    # Only settings may leave the dialect to the profile.
     if dialects and "dialect" in values and (kind is Profile or values["dialect"] not in ("", "auto")):
         _check_dialect(values["dialect"], where)
     return values
 
 
 def _check_dialect(name: str, where: str) -> None:
-    # Imported here: with the table come all readers and writers, which a turn without tools does not need.
+    # Imported late: the registry loads all dialects, which a turn without tools does not need.
     from ...dialects.registry import DIALECTS
 
     if name not in DIALECTS:
@@ -199,33 +193,33 @@ def _check_dialect(name: str, where: str) -> None:
 
 
 @cache
-def hints_of(kind: type[msgspec.Struct]) -> dict[str, JSONValue]:
-    """The types of a struct's fields."""
+def field_types(kind: type[msgspec.Struct]) -> dict[str, JSONValue]:
+    """The field types of a struct."""
     return get_type_hints(kind, include_extras=True)
 
 
-def bare(hint: JSONValue) -> JSONValue:
+def without_bounds(hint: JSONValue) -> JSONValue:
     """The type without its bounds."""
     return get_args(hint)[0] if get_origin(hint) is Annotated else hint
 
 
-def allowed(hint: JSONValue) -> str:
-    """What a value of that type may be, in words.
+def describe_type(hint: JSONValue) -> str:
+    """Describe the values of a type.
 
     >>> allowed(Annotated[int, msgspec.Meta(ge=0, le=10)])
     'a whole number from 0 to 10'
     """
     bounds = _bounds(hint)
-    hint = bare(hint)
+    hint = without_bounds(hint)
     if get_origin(hint) is Literal:
         return "one of " + ", ".join(choice or '""' for choice in get_args(hint))
     if get_origin(hint) is tuple:
-        return f"a list; each item: {allowed(get_args(hint)[0])}"
+        return f"a list; each item: {describe_type(get_args(hint)[0])}"
     return {bool: "true or false", int: f"a whole number{bounds}", str: "a text"}.get(hint, "a table")
 
 
 def _bounds(hint: JSONValue) -> str:
-    """Between which numbers, in words; nothing where any will do."""
+    """Describe numeric bounds; empty without bounds."""
     meta = next((each for each in getattr(hint, "__metadata__", ()) if isinstance(each, msgspec.Meta)), None)
     if meta is None or meta.ge is None:
         return ""
@@ -251,23 +245,23 @@ class _FamilyRow(msgspec.Struct, frozen=True):
 
 
 def read_table(source: str | Mapping[str, JSONValue], where: str, *, dialects: bool = True) -> Table:
-    """A table from TOML text, or from the same as plain values; names of dialects are looked up if `dialects`.
+    """Parse a table from TOML text or plain values. With `dialects`, dialect names must exist.
 
     Raises:
-        ConfigError: names the place and what is wrong there.
+        ConfigError: the table is invalid.
     """
     if isinstance(source, str):
         try:
             source = tomllib.loads(source)
         except tomllib.TOMLDecodeError as error:
-            raise ConfigError(f"{where} is not TOML: {error}") from None
+            raise ConfigError(f"{where} is not valid TOML: {error}") from None
     if unknown := set(source) - {"providers", "models", "families"}:
         raise ConfigError(f"unknown table `{min(unknown)}` in {where}", hint="use providers, models or families")
     providers = {
         name.lower(): _provider(name, row, where, dialects) for name, row in _tables(source, "providers", where)
     }
     models = {
-        name.lower(): checked(Profile, row, f"{where}, models.`{name}`", dialects=dialects)
+        name.lower(): check_fields(Profile, row, f"{where}, models.`{name}`", dialects=dialects)
         for name, row in _tables(source, "models", where)
     }
     families = source.get("families", [])
@@ -286,35 +280,35 @@ def _tables(source: Mapping[str, JSONValue], key: str, where: str) -> Iterator[t
 
 def _provider(name: str, row: JSONObject, where: str, dialects: bool) -> Provider:
     where = f"{where}, providers.`{name}`"
-    own, rest = _parted(row, _ProviderRow)
-    fields = checked(Profile, rest, where, dialects=dialects)
-    return Provider(name.lower(), fields, **checked(_ProviderRow, own, where))
+    own, rest = _split_fields(row, _ProviderRow)
+    fields = check_fields(Profile, rest, where, dialects=dialects)
+    return Provider(name.lower(), fields, **check_fields(_ProviderRow, own, where))
 
 
 def _family(row: JSONValue, where: str, dialects: bool) -> Family:
     where = f"{where}, families"
     if not is_object(row) or not {"name", "words"} <= row.keys():
         raise ConfigError(f"{where} must be tables with a `name` and `words`")
-    own, rest = _parted(row, _FamilyRow)
+    own, rest = _split_fields(row, _FamilyRow)
     if "capability" in rest:
-        raise ConfigError(f"`capability` in {where} says nothing", hint="hosts take tools, families only write them")
-    return Family(fields=checked(Profile, rest, where, dialects=dialects), **checked(_FamilyRow, own, where))
+        raise ConfigError(f"`capability` is not allowed in {where}", hint="set it for a provider or a model")
+    return Family(fields=check_fields(Profile, rest, where, dialects=dialects), **check_fields(_FamilyRow, own, where))
 
 
-def _parted(row: JSONObject, kind: type[msgspec.Struct]) -> tuple[JSONObject, JSONObject]:
-    """The fields that are `kind`'s, and the others."""
+def _split_fields(row: JSONObject, kind: type[msgspec.Struct]) -> tuple[JSONObject, JSONObject]:
+    """Split a row into the fields of `kind` and the others."""
     names = kind.__struct_fields__
     return {k: v for k, v in row.items() if k in names}, {k: v for k, v in row.items() if k not in names}
 
 
 @cache
 def builtin_table() -> Table:
-    """The table that comes with toolspeak."""
-    # Imported here: it costs more than all of this module.
+    """The built-in table."""
+    # Imported late: it takes longer than importing this module.
     from importlib.resources import files
 
     text = files("toolspeak.engine.planning").joinpath("profiles.toml").read_text(encoding="utf-8")
-    return read_table(text, "profiles.toml", dialects=False)  # a test looks them up
+    return read_table(text, "profiles.toml", dialects=False)  # checked by a test instead
 
 
 # ---- names and hosts
@@ -324,7 +318,7 @@ _USUAL_PORTS = {"https": "443", "http": "80"}
 
 
 def _origin(url: str) -> tuple[str, str]:
-    """Scheme and host, with its port if it is unusual; empty where the URL is not plain enough to be sure."""
+    """Scheme and host, with a non-default port; empty if the URL is not plain enough to be sure."""
     match = _URL.match(url.strip().lower())
     if match is None:
         return "", ""
@@ -334,46 +328,46 @@ def _origin(url: str) -> tuple[str, str]:
 
 
 def _parents(host: str) -> Iterator[str]:
-    """The domains that a host lies in."""
+    """The parent domains of a host."""
     _, dot, rest = host.partition(".")
     while dot:
         yield rest
         _, dot, rest = rest.partition(".")
 
 
-def _place(base_url: str) -> str:
-    """A base URL in the spelling that it is remembered by."""
+def _normalised_url(base_url: str) -> str:
+    """Normalise a base URL for lookups."""
     require(base_url, str, "a base URL", "a text")
     return base_url.strip().rstrip("/").lower()
 
 
-def matching(patterns: Iterable[str], name: str) -> str | None:
-    """The pattern that says most about a name: itself, else the longest that fits; `*` stands for any text."""
+def best_pattern(patterns: Iterable[str], name: str) -> str | None:
+    """The most specific pattern for a name: an exact match, else the longest; `*` matches any text."""
     best: str | None = None
     for pattern in patterns:
         if pattern == name:
             return pattern
-        if (best is None or len(pattern) > len(best)) and _fits(pattern, name):
+        if (best is None or len(pattern) > len(best)) and _matches(pattern, name):
             best = pattern
     return best
 
 
-def _fits(pattern: str, name: str) -> bool:
+def _matches(pattern: str, name: str) -> bool:
     head, *parts = pattern.split("*")
     if not parts or not name.startswith(head):
         return False
     at = len(head)
     *middle, tail = parts
     for part in middle:
-        found = name.find(part, at)
-        if found < 0:
+        index = name.find(part, at)
+        if index < 0:
             return False
-        at = found + len(part)
+        at = index + len(part)
     return len(name) - len(tail) >= at and name.endswith(tail)
 
 
 def _has_word(name: str, word: str) -> bool:
-    """Whether the name holds the word at the start of one of its words."""
+    """Whether the name contains the word, not preceded by a letter."""
     at = name.find(word)
     while at > 0 and name[at - 1].isalpha():
         at = name.find(word, at + 1)
@@ -384,81 +378,76 @@ def _has_word(name: str, word: str) -> bool:
 
 
 class Capabilities:
-    """The table, what was learned, and what users say against it.
+    """Profile lookup in the table, the learned fields and the overrides.
 
-    A user's word beats what was learned, which beats the table. Between users' words the source counts first
-    (API over environment over files), then the narrower scope (model over upstream over provider).
+    Overrides beat learned fields, which beat the table. Among overrides the source decides first (API over environment
+    over files), then the narrower scope (model over upstream over provider).
     """
 
     def __init__(self, table: Table | None = None) -> None:
         self._table = table if table is not None else builtin_table()
         self._aliases = {alias: row.name for row in self._table.providers.values() for alias in row.aliases}
-        #: What was learned of a model, by the rule that it is told by.
-        self._learned: dict[tuple[str, str, str], dict[str, _Layer]] = {}
+        #: Learned fields of a model, by rule.
+        self._learned: dict[tuple[str, str, str], dict[str, _ProfileLayer]] = {}
         self._configured: tuple[tuple[str, Overrides], ...] = ()
         self._api = Overrides()
-        self._remembered: dict[tuple[str, str, str], Found] = {}
+        self._cache: dict[tuple[str, str, str], ProfileMatch] = {}
 
     def canonical(self, provider: str) -> str:
-        """A provider's name in the spelling of the table."""
+        """The provider's name in the table."""
         require(provider, str, "a provider", "a text")
         name = provider.strip().lower()
         return self._aliases.get(name, name)
 
     def model_key(self, model: str) -> str:
-        """A `provider:model` in the spelling that it is looked up by; without a provider it stands for any."""
+        """Normalise `provider:model` for lookups; without a provider it matches any."""
         require(model, str, "a model", "a text like `provider:model`")
         provider, rest = split_model(model.strip())
         return f"{self.canonical(provider) or '*'}:{rest}".lower()
 
     def provider(self, name: str) -> Provider | None:
-        """What is known of a provider; None when it is not in the table."""
+        """The provider's row; None if it is not in the table."""
         return self._table.providers.get(self.canonical(name))
 
-    def find(self, provider: str, model: str, base_url: str = "") -> Found:
-        """What is known of a model. Never fails: what is unknown has no native calling."""
+    def find(self, provider: str, model: str, base_url: str = "") -> ProfileMatch:
+        """Look up the profile of a model. Unknown models have no native tool calling."""
         key = (provider, model, base_url)
-        found = self._remembered.get(key)
-        if found is None:
-            found = self._look_up(self.canonical(provider), model, base_url)
-            if len(self._remembered) >= _MOST_REMEMBERED:
-                self._remembered.clear()
-            self._remembered[key] = found
-        return found
+        match = self._cache.get(key)
+        if match is None:
+            match = self._look_up(self.canonical(provider), model, base_url)
+            if len(self._cache) >= _MAX_CACHED:
+                self._cache.clear()
+            self._cache[key] = match
+        return match
 
     def override_provider(self, provider: str, what: Capability | Profile | Mapping[str, JSONValue]) -> None:
-        """Say what the models of a provider can do, at whatever host."""
+        """Override the profile of a provider's models, on any host."""
         fields = _fields(what, f"the override of `{provider}`")
-        self._change(providers={**self._api.providers, self.canonical(provider): fields})
-
-    def override_upstream(self, base_url: str, what: Capability | Profile | Mapping[str, JSONValue]) -> None:
-        """Say what the models behind a base URL can do."""
-        fields = _fields(what, "the override of an upstream")
-        self._change(upstreams={**self._api.upstreams, _place(base_url): fields})
+        self._update_overrides(providers={**self._api.providers, self.canonical(provider): fields})
 
     def override_model(self, model: str, what: Capability | Profile | Mapping[str, JSONValue]) -> None:
-        """Say what one `provider:model` can do; without a provider, the model of that name anywhere."""
+        """Override the profile of one `provider:model`; without a provider, of that model anywhere."""
         fields = _fields(what, f"the override of `{model}`")
-        self._change(models={**self._api.models, self.model_key(model): fields})
+        self._update_overrides(models={**self._api.models, self.model_key(model): fields})
 
     def clear_overrides(self) -> None:
-        """Take back every override made by the methods above."""
-        self._change(providers={}, upstreams={}, models={})
+        """Remove all overrides set by the methods above."""
+        self._update_overrides(providers={}, upstreams={}, models={})
 
     def configure(self, *sources: tuple[str, Overrides]) -> None:
-        """Take these overrides from the configuration, the strongest source last, in place of earlier ones."""
+        """Replace the configured overrides; the strongest source comes last."""
         self._configured = tuple(
             (
                 source,
                 Overrides(
-                    _keyed(said.providers, self.canonical),
-                    _keyed(said.upstreams, _place),
-                    _keyed(said.models, self.model_key),
+                    _rekey(overrides.providers, self.canonical),
+                    _rekey(overrides.upstreams, _normalised_url),
+                    _rekey(overrides.models, self.model_key),
                 ),
             )
-            for source, said in sources
+            for source, overrides in sources
         )
-        self._remembered.clear()
+        self._cache.clear()
 
     def learn(
         self,
@@ -469,78 +458,82 @@ class Capabilities:
         why: str,
         rule: Literal["probe", "learned"] = "learned",
     ) -> None:
-        """Take what the model's own behaviour has shown, until `forget`: in a probe, or, which counts more, in use."""
-        layer = _Layer(rule, _fields(what, f"what was learned of `{model}`"), why)
-        key = (self.canonical(provider), model, _place(base_url))
-        if key not in self._learned and len(self._learned) >= _MOST_REMEMBERED:
-            del self._learned[next(iter(self._learned))]  # names come from outside: the oldest goes
+        """Store observed profile fields until `forget`. Rule `learned` (real use) beats `probe`."""
+        layer = _ProfileLayer(rule, _fields(what, f"what was learned of `{model}`"), why)
+        key = (self.canonical(provider), model, _normalised_url(base_url))
+        if key not in self._learned and len(self._learned) >= _MAX_CACHED:
+            del self._learned[next(iter(self._learned))]  # names are untrusted input: drop the oldest
         self._learned.setdefault(key, {})[rule] = layer
-        self._remembered.clear()
+        self._cache.clear()
 
     def forget(self, provider: str, model: str, base_url: str) -> None:
-        """Drop what was learned of a model."""
-        self._learned.pop((self.canonical(provider), model, _place(base_url)), None)
-        self._remembered.clear()
+        """Drop the learned fields of a model."""
+        self._learned.pop((self.canonical(provider), model, _normalised_url(base_url)), None)
+        self._cache.clear()
 
     def extend(self, table: Table) -> None:
-        """Put the entries of another table before the ones there are."""
+        """Add a table, which takes precedence over the current one."""
         self._table = table.over(self._table)
         self._aliases |= {alias: row.name for row in table.providers.values() for alias in row.aliases}
-        self._remembered.clear()
+        self._cache.clear()
 
-    def _change(self, **scopes: dict[str, JSONObject]) -> None:
+    def _update_overrides(self, **scopes: dict[str, JSONObject]) -> None:
         self._api = msgspec.structs.replace(self._api, **scopes)
-        self._remembered.clear()
+        self._cache.clear()
 
-    def _look_up(self, provider: str, model: str, base_url: str) -> Found:
+    def _look_up(self, provider: str, model: str, base_url: str) -> ProfileMatch:
         values: JSONObject = {}
-        decided = _Layer("unknown", {}, "")
+        decided = _ProfileLayer("unknown", {}, "")
         for layer in self._layers(provider, model, base_url):
             values |= layer.fields
             if layer.rule in ("unknown", "foreign_host") or "capability" in layer.fields:
                 decided = layer
-        return Found(Profile(**values), decided.rule, decided.why)
+        return ProfileMatch(Profile(**values), decided.rule, decided.why)
 
-    def _layers(self, provider: str, model: str, base_url: str) -> Iterator[_Layer]:
-        """Everything that is said about a model, the weakest first."""
+    def _layers(self, provider: str, model: str, base_url: str) -> Iterator[_ProfileLayer]:
+        """All profile layers of a model, the weakest first."""
         row = self._table.providers.get(provider)
         name = f"{provider}:{model}".lower()
         yield from self._family(model.lower() if row else name)
         yield from self._from_table(row, provider, name, base_url)
-        learned = self._learned.get((provider, model, _place(base_url)), {})
+        learned = self._learned.get((provider, model, _normalised_url(base_url)), {})
         yield from (learned[rule] for rule in ("probe", "learned") if rule in learned)
         for source, overrides in (*self._configured, ("override", self._api)):
-            yield from _said(source, overrides, provider, name, base_url)
+            yield from _override_layers(source, overrides, provider, name, base_url)
 
-    def _family(self, name: str) -> Iterator[_Layer]:
+    def _family(self, name: str) -> Iterator[_ProfileLayer]:
         for family in self._table.families:
             if any(_has_word(name, word) for word in family.words):
-                yield _Layer("family", family.fields, "")
+                yield _ProfileLayer("family", family.fields, "")
                 return
 
-    def _from_table(self, row: Provider | None, provider: str, name: str, base_url: str) -> Iterator[_Layer]:
+    def _from_table(self, row: Provider | None, provider: str, name: str, base_url: str) -> Iterator[_ProfileLayer]:
         if row is None:
-            named = f"provider `{provider}` is not in the table" if provider else "no provider is named"
-            yield _Layer("unknown", {}, f"{named}, so native calling is not assumed")
+            reason = f"provider `{provider}` is not in the table" if provider else "no provider is named"
+            yield _ProfileLayer("unknown", {}, f"{reason}, so native calling is not assumed")
             return
         if not row.owns(base_url):
-            why = f"`{row.name}` stands for its own host, and this base URL is another one"
-            yield _Layer("foreign_host", {}, why)
+            why = f"this base URL is not a host of `{row.name}`"
+            yield _ProfileLayer("foreign_host", {}, why)
             return
-        yield _Layer("table.provider", row.fields, f"the table says so for provider `{row.name}`")
-        if pattern := matching(self._table.models, name):
-            yield _Layer("table.model", self._table.models[pattern], f"the table says so for model `{pattern}`")
+        yield _ProfileLayer("table.provider", row.fields, f"the table says so for provider `{row.name}`")
+        if pattern := best_pattern(self._table.models, name):
+            yield _ProfileLayer("table.model", self._table.models[pattern], f"the table says so for model `{pattern}`")
 
 
-def _said(source: str, overrides: Overrides, provider: str, name: str, base_url: str) -> Iterator[_Layer]:
-    """What one source says, the widest scope first."""
-    by = {"override": "an override", "env": "the environment"}.get(source, "the configuration")
+def _override_layers(
+    source: str, overrides: Overrides, provider: str, name: str, base_url: str
+) -> Iterator[_ProfileLayer]:
+    """The overrides of one source, the widest scope first."""
+    origin = {"override": "an override", "env": "the environment"}.get(source, "the configuration")
     if provider in overrides.providers:
-        yield _Layer(f"{source}.provider", overrides.providers[provider], f"{by} says so for provider `{provider}`")
-    if base_url and (place := _place(base_url)) in overrides.upstreams:
-        yield _Layer(f"{source}.upstream", overrides.upstreams[place], f"{by} says so for this base URL")
-    if pattern := matching(overrides.models, name):
-        yield _Layer(f"{source}.model", overrides.models[pattern], f"{by} says so for model `{pattern}`")
+        yield _ProfileLayer(
+            f"{source}.provider", overrides.providers[provider], f"{origin} says so for provider `{provider}`"
+        )
+    if base_url and (url := _normalised_url(base_url)) in overrides.upstreams:
+        yield _ProfileLayer(f"{source}.upstream", overrides.upstreams[url], f"{origin} says so for this base URL")
+    if pattern := best_pattern(overrides.models, name):
+        yield _ProfileLayer(f"{source}.model", overrides.models[pattern], f"{origin} says so for model `{pattern}`")
 
 
 def _fields(what: Capability | Profile | Mapping[str, JSONValue], where: str) -> JSONObject:
@@ -549,24 +542,24 @@ def _fields(what: Capability | Profile | Mapping[str, JSONValue], where: str) ->
     elif isinstance(what, Profile):
         what = msgspec.structs.asdict(what)
     require(what, Mapping, where, "a capability, a profile or some of its fields")
-    return checked(Profile, what, where)
+    return check_fields(Profile, what, where)
 
 
-def _keyed(tables: dict[str, JSONObject], key: Callable[[str], str]) -> dict[str, JSONObject]:
+def _rekey(tables: dict[str, JSONObject], key: Callable[[str], str]) -> dict[str, JSONObject]:
     return {key(name): fields for name, fields in tables.items()}
 
 
 @cache
 def capabilities() -> Capabilities:
-    """The table and the overrides that this process shares."""
+    """The capabilities shared by this process."""
     return Capabilities()
 
 
 def override_provider(provider: str, what: Capability | Profile | Mapping[str, JSONValue]) -> None:
-    """Say what the models of a provider can do, for this process: a capability, a profile, or some of its fields."""
+    """Override the capability, profile or some profile fields of a provider's models, for this process."""
     capabilities().override_provider(provider, what)
 
 
 def override_model(model: str, what: Capability | Profile | Mapping[str, JSONValue]) -> None:
-    """Say what one `provider:model` can do, for this process: a capability, a profile, or some of its fields."""
+    """Override the capability, profile or some profile fields of one `provider:model`, for this process."""
     capabilities().override_model(model, what)

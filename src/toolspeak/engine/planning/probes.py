@@ -1,13 +1,12 @@
-"""The battery that finds out what a model can do: requests out, answers in, a verdict at the end.
+"""Probe a model's capabilities with a series of requests. Pure: no I/O, no clock.
 
-    probing = Probing(Way(model, protocol), profile, nonce)
-    while (asked := probing.asked) is not None:
-        probing.hear(events_of(asked.request))
-    verdict = probing.verdict()
+    probe = ProbeRun(ProbeRoute(model, protocol), profile, nonce)
+    while (question := probe.pending) is not None:
+        probe.submit(events_of(question.request))
+    result = probe.result()
 
-A state machine without a clock and without a wire. What is asked follows from what was heard: a model that calls
-natively is not asked for dialects, one whose upstream rejects tools is not asked for parallel calls. No answer decides
-alone: see the numbers below.
+Later questions depend on earlier answers: dialects, for example, are only tried if the model has no native tool
+calling. No single answer decides; see the thresholds below.
 """
 
 from __future__ import annotations
@@ -22,46 +21,46 @@ from ...core.types import JSONObject, ToolChoice, Usage
 from ..constraints.build import Flavour
 from .capabilities import Capability, Profile
 from .probe_questions import (
-    BOTH,
-    CODE,
-    COUNT,
-    NEEDLESS,
-    NEEDS,
-    OBEY,
-    WORD,
-    Asked,
-    Heard,
+    CONTROL_WORD,
+    COUNT_PROMPT,
+    DOUBLE_LOOKUPS,
+    EXPECTED_CODE,
+    GREETINGS,
+    LOOKUPS,
+    OBEY_PROMPT,
+    ProbeAnswer,
+    ProbeQuestion,
+    ProbeRoute,
     Trait,
-    Way,
-    constrained,
-    enveloped,
-    hear,
-    inline,
-    native,
-    said,
+    constrained_question,
+    envelope_question,
+    inline_question,
+    native_question,
+    plain_question,
+    read_answer,
 )
-from .probe_signs import Signs
-from .probe_verdicts import Finding, Spoken, Verdict
+from .probe_results import DialectScore, ProbeFinding, ProbeResult
+from .server_hints import ServerHints
 
-#: A question that broke is asked so often in all. Of an upstream that breaks half of the time one in eight is lost.
-_TIMES = 3
-#: The first question is asked more often: without an answer to it there is no probe.
-_FIRST_TIMES = 5
-#: Whatever happens, not more than this: somebody pays for it, in money or in time.
-MOST_REQUESTS = 64
-#: Two of the three native questions, or of the three of a dialect, must be met: one lucky answer is outvoted, and so
-#: is one unlucky one. A model that calls nine times in ten passes 97 times in 100, one that calls once in ten 3 times.
+#: Attempts per question. If an upstream fails half of the time, one question in eight is lost.
+_ATTEMPTS = 3
+#: Attempts for the first question: without an answer to it there is no probe.
+_FIRST_ATTEMPTS = 5
+#: Limit per probe, because requests cost money and time.
+MAX_REQUESTS = 64
+#: Required successes of three attempts, native or per dialect. A model that calls nine times in ten passes with 97 %, a
+#: model that calls once in ten with 3 %.
 _MAJORITY = 2
-#: Below two answers nothing is decided: what was known before stands.
-_FEWEST = 2
-#: Dialects of which each stands for a kind: a fence, a tag around JSON, XML, a bare line, code, lines of text.
-_KINDS = ("action", "hermes", "invoke", "tool_line", "pythonic", "react")
-#: Dialects that go into the second round, in which each is asked for twice more.
+#: With fewer answers the trait stays unknown and the profile unchanged.
+_MIN_ANSWERS = 2
+#: One dialect of each kind: a fence, a tag around JSON, XML, a bare line, code, lines of text.
+_DIALECT_SAMPLES = ("action", "hermes", "invoke", "tool_line", "pythonic", "react")
+#: Dialects in the second round, with two more questions each.
 _FINALISTS = 3
-#: An answer at least this long comes in pieces from an upstream that streams.
-_STREAMABLE = 40
-#: What each protocol can be asked to enforce, the widest first. Lark is left out: servers that take it take GBNF or a
-#: schema too.
+#: Characters: an upstream that streams sends a longer answer in several chunks.
+_MIN_STREAMED_LENGTH = 40
+#: Constraint flavours of each protocol, the most general first. Servers that support Lark also support GBNF or a
+#: schema.
 _FLAVOURS: dict[str, tuple[Flavour, ...]] = {
     "openai_chat": ("json_schema", "openai_strict", "gbnf"),
     "openai_responses": ("json_schema", "openai_strict"),
@@ -69,59 +68,61 @@ _FLAVOURS: dict[str, tuple[Flavour, ...]] = {
     "gemini": ("json_schema",),
     "ollama": ("json_schema",),
 }
-#: Protocols whose tools have a shape of their own.
-_ADVANCED = frozenset({"anthropic", "gemini"})
-#: Protocols without a word for a choice of tools.
-_CHOICELESS = frozenset({"ollama"})
+#: Protocols whose tool format differs from OpenAI's.
+_OWN_TOOL_FORMAT = frozenset({"anthropic", "gemini"})
+#: Protocols without `tool_choice`.
+_WITHOUT_TOOL_CHOICE = frozenset({"ollama"})
 
-_Script: TypeAlias = Generator[Asked, Heard, None]
+_Script: TypeAlias = Generator[ProbeQuestion, ProbeAnswer, None]
 
 
-class Probing:
+class ProbeRun:
     """One probe of one model.
 
     Args:
-        way: the model and its protocol.
-        profile: what is known of it so far; its dialect is tried first.
-        nonce: the mark that calls in text must carry.
-        signs: what the server said beside the protocol.
-        full: ask for dialects also where the model calls natively.
+        route: the model and its protocol.
+        profile: the current profile; its dialect is tried first.
+        nonce: the nonce that calls in text must carry.
+        hints: metadata from the server.
+        full: try dialects even if the model has native tool calling.
     """
 
     def __init__(
-        self, way: Way, profile: Profile, nonce: str, signs: Signs | None = None, *, full: bool = False
+        self, route: ProbeRoute, profile: Profile, nonce: str, hints: ServerHints | None = None, *, full: bool = False
     ) -> None:
         self.requests = 0
         self.usage = Usage()
         self.unreachable = ""
-        self._way = way
+        self._route = route
         self._profile = profile
         self._nonce = nonce
-        self._signs = signs or Signs()
+        self._hints = hints or ServerHints()
         self._full = full
-        self._heard: dict[Trait, list[Heard]] = {}
-        self._spoken: dict[str, list[Heard]] = {}
+        self._answers: dict[Trait, list[ProbeAnswer]] = {}
+        self._dialect_answers: dict[str, list[ProbeAnswer]] = {}
         self._fields: JSONObject = {}
-        self._findings: list[Finding] = []
+        self._findings: list[ProbeFinding] = []
         self._script = self._battery()
-        #: The request to send; None: there is nothing more to ask.
-        self.asked: Asked | None = next(self._script, None)
+        #: The next question to send; None when the probe is complete.
+        self.pending: ProbeQuestion | None = next(self._script, None)
 
-    def hear(self, events: Sequence[Event]) -> Heard:
-        """The answer to `asked`; a failure is its last event."""
-        assert self.asked is not None
-        heard = hear(self.asked, events)
+    def submit(self, events: Sequence[Event]) -> ProbeAnswer:
+        """Submit the answer to `pending`; a failure is its last event."""
+        assert self.pending is not None
+        answer = read_answer(self.pending, events)
         self.requests += 1
-        self.usage += heard.usage
+        self.usage += answer.usage
         try:
-            self.asked = self._script.send(heard)
+            self.pending = self._script.send(answer)
         except StopIteration:
-            self.asked = None
-        return heard
+            self.pending = None
+        return answer
 
-    def verdict(self) -> Verdict:
-        """What was found out, so far."""
-        return Verdict(self._fields, tuple(self._findings), self._ranked(), self.requests, self.usage, self.unreachable)
+    def result(self) -> ProbeResult:
+        """The findings so far."""
+        return ProbeResult(
+            self._fields, tuple(self._findings), self._ranked(), self.requests, self.usage, self.unreachable
+        )
 
     # ---- the battery
 
@@ -129,7 +130,7 @@ class Probing:
         yield from self._reach()
         if self.unreachable:
             return
-        self._note_signs()
+        self._apply_hints()
         yield from self._system_role()
         yield from self._native()
         calls = self._fields.get("capability", "none") != "none"
@@ -143,253 +144,261 @@ class Probing:
             yield from self._envelope(self._fields["constraint"])
         yield from self._streams()
 
-    def _ask(self, asked: Asked, times: int = _TIMES) -> Generator[Asked, Heard, Heard]:
-        """One question, asked again where the upstream broke."""
-        heard = Heard("failed", detail="not asked: the probe had become too long")
+    def _ask(
+        self, question: ProbeQuestion, times: int = _ATTEMPTS
+    ) -> Generator[ProbeQuestion, ProbeAnswer, ProbeAnswer]:
+        """Ask a question, again if the upstream fails."""
+        answer = ProbeAnswer("failed", detail="skipped: request limit of the probe reached")
         for _ in range(times):
-            if self.requests >= MOST_REQUESTS:
+            if self.requests >= MAX_REQUESTS:
                 break
-            heard = yield asked
-            if heard.kind != "failed":
+            answer = yield question
+            if answer.kind != "failed":
                 break
-        self._heard.setdefault(asked.trait, []).append(heard)
-        return heard
+        self._answers.setdefault(question.trait, []).append(answer)
+        return answer
 
-    def _find(self, trait: str, value: str, evidence: str, **fields: object) -> None:
-        self._findings.append(Finding(trait, value, evidence))
+    def _record(self, trait: str, value: str, evidence: str, **fields: object) -> None:
+        self._findings.append(ProbeFinding(trait, value, evidence))
         self._fields |= fields
 
     def _reach(self) -> _Script:
-        """Find the way that requests are taken: streamed and with a limit, or with less."""
-        heard = Heard("failed")
+        """Find a request form that the upstream accepts: with or without streaming and `max_tokens`."""
+        answer = ProbeAnswer("failed")
         for stream, capped in ((True, True), (True, False), (False, True), (False, False)):
-            self._way = msgspec.structs.replace(self._way, stream=stream, capped=capped)
-            heard = yield from self._ask(said(self._way, "reach", OBEY), _FIRST_TIMES)
-            if heard.kind != "rejected":
+            self._route = msgspec.structs.replace(self._route, stream=stream, capped=capped)
+            answer = yield from self._ask(plain_question(self._route, "reach", OBEY_PROMPT), _FIRST_ATTEMPTS)
+            if answer.kind != "rejected":
                 break
-        if heard.kind != "answered":
-            self.unreachable = heard.detail or "it does not answer"
+        if answer.kind != "answered":
+            self.unreachable = answer.detail or "no answer"
 
-    def _note_signs(self) -> None:
-        signs = self._signs
-        if signs.media is not None:
-            told = ", ".join(signs.media) or "text only"
-            self._find("media", told, f"{signs.server} says so", media=list(signs.media))
+    def _apply_hints(self) -> None:
+        hints = self._hints
+        if hints.media is not None:
+            media = ", ".join(hints.media) or "text only"
+            self._record("media", media, f"{hints.server} says so", media=list(hints.media))
 
     def _system_role(self) -> _Script:
-        heard: list[Heard] = []
-        for greeting in NEEDLESS:
-            heard.append((yield from self._ask(said(self._way, "system_role", greeting.text, OBEY))))
-        answered = [each for each in heard if each.kind == "answered"]
-        rejected = [each for each in heard if each.kind == "rejected"]
-        if len(rejected) >= _FEWEST:
-            self._way = msgspec.structs.replace(self._way, system_role=False)
-            self._find("system_role", "no", f"rejected: {rejected[0].detail}", system_role=False)
-        elif len(answered) < _FEWEST:
-            self._find("system_role", "unknown", _told(heard))
+        answers: list[ProbeAnswer] = []
+        for greeting in GREETINGS:
+            answers.append(
+                (yield from self._ask(plain_question(self._route, "system_role", greeting.text, OBEY_PROMPT)))
+            )
+        answered = [each for each in answers if each.kind == "answered"]
+        rejected = [each for each in answers if each.kind == "rejected"]
+        if len(rejected) >= _MIN_ANSWERS:
+            self._route = msgspec.structs.replace(self._route, system_role=False)
+            self._record("system_role", "no", f"rejected: {rejected[0].detail}", system_role=False)
+        elif len(answered) < _MIN_ANSWERS:
+            self._record("system_role", "unknown", _failure_summary(answers))
         elif any(map(_obeys, answered)):
-            self._find("system_role", "yes", "what it says is done", system_role=True)
+            self._record("system_role", "yes", "follows system messages", system_role=True)
         else:
             yield from self._dropped_system()
 
     def _dropped_system(self) -> _Script:
-        """Nothing was done that the system role said: is the same done when the user says it?"""
-        yield from self._ask(said(self._way, "reach", f"{OBEY}\n\n{NEEDLESS[0].text}"))
-        control = [each for each in self._heard["reach"] if each.kind == "answered"]
-        if len(control) >= _FEWEST and all(map(_obeys, control)):
-            self._way = msgspec.structs.replace(self._way, system_role=False)
-            self._find("system_role", "no", "what it says is not done, what the user says is", system_role=False)
+        """The system message was ignored: check whether the same user message is followed."""
+        yield from self._ask(plain_question(self._route, "reach", f"{OBEY_PROMPT}\n\n{GREETINGS[0].text}"))
+        control = [each for each in self._answers["reach"] if each.kind == "answered"]
+        if len(control) >= _MIN_ANSWERS and all(map(_obeys, control)):
+            self._route = msgspec.structs.replace(self._route, system_role=False)
+            self._record("system_role", "no", "ignores system messages, follows user messages", system_role=False)
         else:
-            self._find("system_role", "unknown", "nothing is done as told, whoever tells it")
+            self._record("system_role", "unknown", "follows neither system nor user messages")
 
     def _native(self) -> _Script:
-        if self._signs.refuses_tools:
-            self._find("native", "no", f"{self._signs.server} lists no tools for it", capability="none")
+        if self._hints.refuses_tools:
+            self._record("native", "no", f"{self._hints.server} lists no tools for it", capability="none")
             return
-        heard: list[Heard] = []
-        for need in NEEDS:
-            heard.append((yield from self._ask(native(self._way, "native", need))))
-            if sum(each.kind == "rejected" for each in heard) >= _FEWEST:
+        answers: list[ProbeAnswer] = []
+        for task in LOOKUPS:
+            answers.append((yield from self._ask(native_question(self._route, "native", task))))
+            if sum(each.kind == "rejected" for each in answers) >= _MIN_ANSWERS:
                 break
-        self._judge_native(heard)
+        self._judge_native(answers)
 
-    def _judge_native(self, heard: list[Heard]) -> None:
-        answered = [each for each in heard if each.kind == "answered"]
-        rejected = [each for each in heard if each.kind == "rejected"]
-        called, leaked = (sum(flags) for flags in zip(*[(h.called, h.written) for h in heard], strict=True))
-        told = f"{called} of {len(answered)} called"
+    def _judge_native(self, answers: list[ProbeAnswer]) -> None:
+        answered = [each for each in answers if each.kind == "answered"]
+        rejected = [each for each in answers if each.kind == "rejected"]
+        called, leaked = (sum(flags) for flags in zip(*[(h.native_call, h.text_call) for h in answers], strict=True))
+        evidence = f"{called} of {len(answered)} called"
         if leaked:
-            told += f", {leaked} wrote the call as text"
+            evidence += f", {leaked} wrote the call as text"
             self._fields["leaks"] = True
-        own: Capability = "advanced" if self._way.protocol in _ADVANCED else "openai"
-        if len(rejected) >= _FEWEST:
-            self._find("native", "no", f"rejected: {rejected[0].detail}", capability="none")
-        elif len(answered) < _FEWEST:
-            self._find("native", "unknown", _told(heard))
+        own: Capability = "advanced" if self._route.protocol in _OWN_TOOL_FORMAT else "openai"
+        if len(rejected) >= _MIN_ANSWERS:
+            self._record("native", "no", f"rejected: {rejected[0].detail}", capability="none")
+        elif len(answered) < _MIN_ANSWERS:
+            self._record("native", "unknown", _failure_summary(answers))
         elif called and called + leaked >= _MAJORITY:
-            # Calls that are only ever text are asked for as text, where their marks can be checked.
-            self._find("native", "yes, but leaks" if leaked else "yes", told, capability=own)
+            # A model that only writes calls as text is prompted for text calls, whose nonce can be checked.
+            self._record("native", "yes, but leaks" if leaked else "yes", evidence, capability=own)
         else:
-            self._find("native", "no", told if called or leaked else f"{told}: tools are ignored", capability="none")
+            self._record(
+                "native", "no", evidence if called or leaked else f"{evidence}: tools are ignored", capability="none"
+            )
 
     def _required(self) -> _Script:
-        if self._way.protocol in _CHOICELESS:
-            self._find("required", "no", "the protocol has no word for it", required=False)
+        if self._route.protocol in _WITHOUT_TOOL_CHOICE:
+            self._record("required", "no", "the protocol has no `tool_choice`", required=False)
             return
-        heard: list[Heard] = []
-        for need in NEEDLESS:
-            heard.append((yield from self._ask(native(self._way, "required", need, ToolChoice("required")))))
-        known = [each for each in heard if each.kind in ("answered", "rejected")]
-        obeyed = sum(each.any_call for each in known)
-        if len(known) < _FEWEST:
-            self._find("required", "unknown", _told(heard))
+        answers: list[ProbeAnswer] = []
+        for task in GREETINGS:
+            answers.append(
+                (yield from self._ask(native_question(self._route, "required", task, ToolChoice("required"))))
+            )
+        usable = [each for each in answers if each.kind in ("answered", "rejected")]
+        obeyed = sum(each.any_call for each in usable)
+        if len(usable) < _MIN_ANSWERS:
+            self._record("required", "unknown", _failure_summary(answers))
         else:
-            # It is the upstream that enforces it: one answer without a call shows that it does not.
-            value = "yes" if obeyed == len(known) else "no"
-            told = f"{obeyed} of {len(known)} called{''.join({f'; {h.detail}' for h in known if h.detail})}"
-            self._find("required", value, told, required=obeyed == len(known))
+            # The upstream enforces it, not the model: a single answer without a call disproves it.
+            value = "yes" if obeyed == len(usable) else "no"
+            evidence = f"{obeyed} of {len(usable)} called{''.join({f'; {h.detail}' for h in usable if h.detail})}"
+            self._record("required", value, evidence, required=obeyed == len(usable))
 
     def _parallel(self, calls: bool) -> _Script:
         best = self._best()
         if not calls and best is None:
             return
-        heard: list[Heard] = []
-        for need in BOTH:
+        answers: list[ProbeAnswer] = []
+        for task in DOUBLE_LOOKUPS:
             if calls:
-                asked = native(self._way, "parallel", need)
+                question = native_question(self._route, "parallel", task)
             else:
-                asked = inline(self._way, "parallel", need, best.dialect if best else "", self._nonce)
-            heard.append((yield from self._ask(asked)))
-        answered = [each for each in heard if each.kind == "answered"]
-        made = sum(each.called or each.written or each.unmarked for each in answered)
-        told = f"{made} of {len(answered)} made two calls"
-        if len(answered) < _FEWEST:
-            self._find("parallel", "unknown", _told(heard))
-        elif made:  # once is enough: nobody makes two calls by chance
-            self._find("parallel", "yes", told, parallel=True)
+                question = inline_question(self._route, "parallel", task, best.dialect if best else "", self._nonce)
+            answers.append((yield from self._ask(question)))
+        answered = [each for each in answers if each.kind == "answered"]
+        successes = sum(each.native_call or each.text_call or each.unmarked_call for each in answered)
+        evidence = f"{successes} of {len(answered)} made two calls"
+        if len(answered) < _MIN_ANSWERS:
+            self._record("parallel", "unknown", _failure_summary(answers))
+        elif successes:  # once is enough: two calls do not happen by chance
+            self._record("parallel", "yes", evidence, parallel=True)
         elif calls and all(each.any_call for each in answered):
-            # Nothing is garbled, so nothing need be forbidden: some upstreams reject the very field that would do so.
-            self._find("parallel", "one at a time", told)
+            # Nothing is garbled, so parallel calls need not be disabled; some upstreams reject the field for that.
+            self._record("parallel", "one at a time", evidence)
         else:
-            self._find("parallel", "no", told, parallel=False)
+            self._record("parallel", "no", evidence, parallel=False)
 
     # ---- dialects
 
     def _dialects(self) -> _Script:
-        leaked = [each.spoken for each in self._heard.get("native", ()) if each.spoken]
-        tried = list(dict.fromkeys([self._profile.dialect, *leaked, *_KINDS]))
+        leaked = [each.dialect for each in self._answers.get("native", ()) if each.dialect]
+        tried = list(dict.fromkeys([self._profile.dialect, *leaked, *_DIALECT_SAMPLES]))
         for dialect in tried:
-            yield from self._speak(dialect, 0)
-        if not any(map(_speaks, (each for heard in self._spoken.values() for each in heard))):
+            yield from self._try_dialect(dialect, 0)
+        if not any(map(_has_text_call, (each for answers in self._dialect_answers.values() for each in answers))):
             for dialect in tried:
-                yield from self._speak(dialect, 1)
+                yield from self._try_dialect(dialect, 1)
         finalists = [each.dialect for each in self._ranked() if each.won][:_FINALISTS]
         for dialect in finalists:
-            for at in range(len(self._spoken[dialect]), len(NEEDS)):
-                yield from self._speak(dialect, at)
+            for at in range(len(self._dialect_answers[dialect]), len(LOOKUPS)):
+                yield from self._try_dialect(dialect, at)
         self._judge_dialects()
 
-    def _speak(self, dialect: str, at: int) -> _Script:
-        heard = yield from self._ask(inline(self._way, "dialects", NEEDS[at], dialect, self._nonce))
-        self._spoken.setdefault(dialect, []).append(heard)
+    def _try_dialect(self, dialect: str, at: int) -> _Script:
+        answer = yield from self._ask(inline_question(self._route, "dialects", LOOKUPS[at], dialect, self._nonce))
+        self._dialect_answers.setdefault(dialect, []).append(answer)
 
-    def _ranked(self) -> tuple[Spoken, ...]:
-        """Dialects by what came of them; among equals the one that was tried first."""
+    def _ranked(self) -> tuple[DialectScore, ...]:
+        """Dialects by score; ties keep the order in which they were tried."""
         scores = [
-            Spoken(
+            DialectScore(
                 dialect,
-                sum(map(_speaks, heard)),
-                sum(each.kind == "answered" for each in heard),
-                sum(each.written for each in heard),
-                sum(_speaks(each) and each.own for each in heard),
+                sum(map(_has_text_call, answers)),
+                sum(each.kind == "answered" for each in answers),
+                sum(each.text_call for each in answers),
+                sum(_has_text_call(each) and each.as_requested for each in answers),
             )
-            for dialect, heard in self._spoken.items()
+            for dialect, answers in self._dialect_answers.items()
         ]
         return tuple(sorted(scores, key=lambda score: (-score.won, -score.marked, -score.own)))
 
-    def _best(self) -> Spoken | None:
+    def _best(self) -> DialectScore | None:
         return next((each for each in self._ranked() if each.won >= _MAJORITY), None)
 
     def _judge_dialects(self) -> None:
         best = self._best()
-        told = ", ".join(f"{each.dialect} {each.won} of {each.tried}" for each in self._ranked())
+        evidence = ", ".join(f"{each.dialect} {each.won} of {each.tried}" for each in self._ranked())
         if best is None:
-            self._find("dialects", "none", told)
+            self._record("dialects", "none", evidence)
             return
-        self._find("dialects", best.dialect, told, dialect=best.dialect)
+        self._record("dialects", best.dialect, evidence, dialect=best.dialect)
         if best.marked < _MAJORITY:
-            self._find("marks", "fixed", f"{best.marked} of {best.won} calls carried their mark", marks="fixed")
+            self._record("marks", "fixed", f"{best.marked} of {best.won} calls carried the nonce", marks="fixed")
 
     # ---- the rest
 
     def _constraint(self) -> _Script:
-        told: list[str] = []
+        evidence: list[str] = []
         unknown = False
-        for flavour in _FLAVOURS.get(self._way.protocol, ()):
-            heard: list[Heard] = []
-            for _ in range(_FEWEST):
-                heard.append((yield from self._ask(constrained(self._way, flavour))))
-                if not _is_code(heard[-1]):
+        for flavour in _FLAVOURS.get(self._route.protocol, ()):
+            answers: list[ProbeAnswer] = []
+            for _ in range(_MIN_ANSWERS):
+                answers.append((yield from self._ask(constrained_question(self._route, flavour))))
+                if not _is_code(answers[-1]):
                     break
-            if all(map(_is_code, heard)):
-                told.append(f"{flavour} enforced {len(heard)} of {len(heard)} times")
-                self._find("constraint", flavour, "; ".join(told), constraint=flavour)
+            if all(map(_is_code, answers)):
+                evidence.append(f"{flavour} enforced {len(answers)} of {len(answers)} times")
+                self._record("constraint", flavour, "; ".join(evidence), constraint=flavour)
                 return
-            unknown = unknown or heard[-1].kind == "failed"
-            how = {"rejected": "rejected", "answered": "not enforced"}.get(heard[-1].kind, "failed")
-            told.append(f"{flavour} {how}")
+            unknown = unknown or answers[-1].kind == "failed"
+            how = {"rejected": "rejected", "answered": "not enforced"}.get(answers[-1].kind, "failed")
+            evidence.append(f"{flavour} {how}")
         if unknown:
-            self._find("constraint", "unknown", "; ".join(told))
-        elif told:
-            self._find("constraint", "none", "; ".join(told), constraint="")
+            self._record("constraint", "unknown", "; ".join(evidence))
+        elif evidence:
+            self._record("constraint", "none", "; ".join(evidence), constraint="")
 
     def _envelope(self, flavour: Flavour) -> _Script:
-        """No dialect is spoken, but a document can be enforced: does the model then fill it in as it should?"""
-        heard: list[Heard] = []
-        for need in NEEDS:
-            heard.append((yield from self._ask(enveloped(self._way, need, flavour, self._nonce))))
-        made = sum(each.written or each.unmarked for each in heard)
-        told = f"{made} of {len(heard)} documents held the call"
-        if made >= _MAJORITY:
-            self._find("plan", "envelope", told, plan="envelope")
+        """Check whether a model that writes no dialect fills in an enforced envelope."""
+        answers: list[ProbeAnswer] = []
+        for task in LOOKUPS:
+            answers.append((yield from self._ask(envelope_question(self._route, task, flavour, self._nonce))))
+        successes = sum(each.text_call or each.unmarked_call for each in answers)
+        evidence = f"{successes} of {len(answers)} documents contained the call"
+        if successes >= _MAJORITY:
+            self._record("plan", "envelope", evidence, plan="envelope")
         else:
-            self._find("plan", "none", told)
+            self._record("plan", "none", evidence)
 
     def _streams(self) -> _Script:
-        """Told by the answers to all the other questions; what is missing is asked for."""
-        if not self._way.stream:
-            self._find("streams", "no", "a request for a stream is rejected", streams=False)
+        """Judge streaming by the answers so far; ask for a long answer if there are too few."""
+        if not self._route.stream:
+            self._record("streams", "no", "requests with `stream` are rejected", streams=False)
             return
-        while len(self._long()) < _FEWEST and len(self._heard.get("streams", ())) < _FEWEST:
-            yield from self._ask(said(self._way, "streams", COUNT))
-        found = self._long()
-        flowing = sum(each.pieces > 1 for each in found)
+        while len(self._long_answers()) < _MIN_ANSWERS and len(self._answers.get("streams", ())) < _MIN_ANSWERS:
+            yield from self._ask(plain_question(self._route, "streams", COUNT_PROMPT))
+        answers = self._long_answers()
+        flowing = sum(each.pieces > 1 for each in answers)
         if flowing:
-            self._find("streams", "yes", f"{flowing} of {len(found)} longer answers came in pieces", streams=True)
-        elif len(found) >= _FEWEST:
-            self._find("streams", "no", f"each of {len(found)} longer answers came in one piece", streams=False)
+            self._record("streams", "yes", f"{flowing} of {len(answers)} longer answers came in pieces", streams=True)
+        elif len(answers) >= _MIN_ANSWERS:
+            self._record("streams", "no", f"each of {len(answers)} longer answers came in one piece", streams=False)
         else:
-            self._find("streams", "unknown", "no answer was long enough")
+            self._record("streams", "unknown", "no answer was long enough")
 
-    def _long(self) -> list[Heard]:
-        return [each for heard in self._heard.values() for each in heard if each.length >= _STREAMABLE]
-
-
-def _obeys(heard: Heard) -> bool:
-    return WORD in heard.text.lower()
+    def _long_answers(self) -> list[ProbeAnswer]:
+        return [each for answers in self._answers.values() for each in answers if each.length >= _MIN_STREAMED_LENGTH]
 
 
-def _speaks(heard: Heard) -> bool:
-    return heard.written or heard.unmarked
+def _obeys(answer: ProbeAnswer) -> bool:
+    return CONTROL_WORD in answer.text.lower()
 
 
-def _is_code(heard: Heard) -> bool:
+def _has_text_call(answer: ProbeAnswer) -> bool:
+    return answer.text_call or answer.unmarked_call
+
+
+def _is_code(answer: ProbeAnswer) -> bool:
     try:
-        return msgspec.json.decode(heard.text) == CODE
+        return msgspec.json.decode(answer.text) == EXPECTED_CODE
     except msgspec.DecodeError:
         return False
 
 
-def _told(heard: Iterable[Heard]) -> str:
-    """Why nothing can be said."""
-    return "; ".join(dict.fromkeys(each.detail or each.kind for each in heard))
+def _failure_summary(answers: Iterable[ProbeAnswer]) -> str:
+    """Why the trait stays unknown."""
+    return "; ".join(dict.fromkeys(each.detail or each.kind for each in answers))

@@ -1,8 +1,7 @@
-"""Every call has one id and one result, and every result has its call.
+"""Pairing of tool calls and results in a conversation: one id and one result for each call.
 
-Histories come from clients that cut them short, lose ids, count from nought in each turn, or crash between a
-call and its result; every upstream refuses such a history in its own way. Here it is put right, with a note for
-each repair; one that is right comes back as the same object.
+Clients truncate histories, lose ids, restart numbering in each turn, or crash between a call and its result, and
+every upstream rejects such a history in its own way. Each repair is noted; a correct history is returned unchanged.
 """
 
 from __future__ import annotations
@@ -13,78 +12,78 @@ from collections.abc import Iterator
 import msgspec
 
 from ...core.types import Message, Note, Part, TextPart, ToolCall, ToolResult
-from .escaping import fenced, neutralise, shown_name
-from .history import Projected, results_of
+from .escaping import code_fence, display_name, neutralise
+from .history import Projection, results_of
 
-#: What stands for a result that nobody has.
-MISSING = "No result was recorded: the call was interrupted. It may or may not have been carried out."
+#: The result of a call whose result is missing. Models read this text.
+MISSING_RESULT = "No result was recorded: the call was interrupted. It may or may not have been carried out."
 
 
 class _Slot:
-    """A call and the results that belong to it, each with the place of its message."""
+    """A call and its results, each with the position of its message."""
 
-    __slots__ = ("asked", "call", "results")
+    __slots__ = ("call", "original_id", "results")
 
-    def __init__(self, call: ToolCall, asked: str) -> None:
+    def __init__(self, call: ToolCall, original_id: str) -> None:
         self.call = call
-        self.asked = asked  # the id it came with
+        self.original_id = original_id
         self.results: list[tuple[int, ToolResult]] = []
 
 
-class _Turn:
+class _CallTurn:
     """The calls of one message."""
 
     def __init__(self, slots: list[_Slot], reach: int) -> None:
         self.slots = slots
-        #: The last message in which a result of this turn stands where it belongs.
+        #: The last message in which a result of this turn is in place.
         self.reach = reach
         self._waiting = deque(slots)
-        self._nameless = deque(slot for slot in slots if not slot.asked)
-        self._asked = Counter(slot.asked for slot in slots)
+        self._without_id = deque(slot for slot in slots if not slot.original_id)
+        self._id_counts = Counter(slot.original_id for slot in slots)
         self._by_name: dict[str, deque[_Slot]] = {}
         for slot in slots:
             self._by_name.setdefault(slot.call.name, deque()).append(slot)
 
     def waiting(self, name: str) -> _Slot | None:
-        """The first call of this name, or of any if none is given, that has no result."""
+        """The first call without a result; only calls of this tool, if a name is given."""
         queue = self._by_name.get(name, deque()) if name else self._waiting
         while queue and queue[0].results:
             queue.popleft()
         return queue[0] if queue else None
 
-    def nameless(self, id: str) -> _Slot | None:
-        """The first call without an id and a result, where ids tell nothing: this one stands for several calls."""
-        if self._asked[id] < 2:
+    def without_id(self, id: str) -> _Slot | None:
+        """The first call without id and result, if this id is ambiguous because several calls share it."""
+        if self._id_counts[id] < 2:
             return None
-        while self._nameless and self._nameless[0].results:
-            self._nameless.popleft()
-        return self._nameless[0] if self._nameless else None
+        while self._without_id and self._without_id[0].results:
+            self._without_id.popleft()
+        return self._without_id[0] if self._without_id else None
 
     def settled(self, slot: _Slot) -> bool:
-        """Whether the call has one result, where it belongs."""
+        """Whether the call has exactly one result, and that is in place."""
         return len(slot.results) == 1 and slot.results[0][0] <= self.reach
 
     def in_place(self) -> dict[int, list[ToolResult]]:
-        """The results that need not be moved or merged, by the message they stand in."""
-        found: dict[int, list[ToolResult]] = {}
+        """The results that need not be moved or merged, by the position of their message."""
+        by_message: dict[int, list[ToolResult]] = {}
         for slot in self.slots:
             if self.settled(slot):
-                found.setdefault(slot.results[0][0], []).append(slot.results[0][1])
-        return found
+                by_message.setdefault(slot.results[0][0], []).append(slot.results[0][1])
+        return by_message
 
 
-def pair(messages: tuple[Message, ...]) -> Projected:
-    """The conversation with calls and results paired.
+def pair(messages: tuple[Message, ...]) -> Projection:
+    """Pair the calls and results of a conversation.
 
-    Missing and doubled ids are replaced, results are brought to their calls and merged when there are two, a
-    call without a result gets one that says so, and a result without a call becomes a text of the user's.
+    Missing and duplicate ids are replaced; results are moved after their calls, and several results of one call are
+    merged; a call without a result gets one that says so; a result without a call becomes user text.
     """
-    return Projected(messages) if _is_right(messages) else _Pairing(messages).repaired()
+    return Projection(messages) if _is_right(messages) else _HistoryRepair(messages).repaired()
 
 
 def _is_right(messages: tuple[Message, ...]) -> bool:
-    """Whether each call has an id of its own and exactly one result, right behind it."""
-    seen: set[str] = set()
+    """Whether each call has a unique id and exactly one result, right after it."""
+    used: set[str] = set()
     open_: set[str] = set()
     for message in messages:
         if message.results and message.role in ("tool", "user"):
@@ -99,36 +98,35 @@ def _is_right(messages: tuple[Message, ...]) -> bool:
             return False
         if message.calls:
             ids = [call.id for call in message.calls]
-            if message.role != "assistant" or "" in ids or len(set(ids)) < len(ids) or not seen.isdisjoint(ids):
+            if message.role != "assistant" or "" in ids or len(set(ids)) < len(ids) or not used.isdisjoint(ids):
                 return False
-            seen.update(ids)
+            used.update(ids)
             open_.update(ids)
     return not open_
 
 
-class _Pairing:
-    """The repair of one conversation."""
+class _HistoryRepair:
+    """Repairs one conversation."""
 
     def __init__(self, messages: tuple[Message, ...]) -> None:
         self._messages = messages
         self._notes: dict[Note, None] = {}
-        self._taken = {call.id for message in messages for call in message.calls}
+        self._original_ids = {call.id for message in messages for call in message.calls}
         self._numbers: dict[str, int] = {}
         self._used: set[str] = set()
-        self._turns: dict[int, _Turn] = {}  # by the message of the calls
-        self._latest: _Turn | None = None
+        self._turns: dict[int, _CallTurn] = {}  # by the message of the calls
+        self._latest: _CallTurn | None = None
         self._waiting: dict[str, list[_Slot]] = {}  # calls without a result by id, the next one last
         self._answered: dict[str, _Slot] = {}
         self._orphans: dict[int, list[ToolResult]] = {}  # by the message of the results
 
-    def repaired(self) -> Projected:
-        """The conversation, put right."""
+    def repaired(self) -> Projection:
         for at, message in enumerate(self._messages):
             for result in results_of(message):
                 self._assign(at, result)
             if message.calls:
                 self._take_calls(at, message)
-        return Projected(tuple(self._rebuilt()), tuple(self._notes))
+        return Projection(tuple(self._rebuilt()), tuple(self._notes))
 
     def _note(self, code: str, detail: str) -> None:
         self._notes[Note(code, detail)] = None
@@ -137,32 +135,31 @@ class _Pairing:
 
     def _take_calls(self, at: int, message: Message) -> None:
         if message.role != "assistant":
-            self._note("call_misplaced", f"a call in a message of the {message.role} is left out")
+            self._note("call_misplaced", f"a call in a {message.role} message is left out")
             return
-        slots = [_Slot(self._identified(call), call.id) for call in message.calls]
+        slots = [_Slot(self._with_unique_id(call), call.id) for call in message.calls]
         for slot in reversed(slots):
-            self._waiting.setdefault(slot.asked, []).append(slot)
-        self._latest = self._turns[at] = _Turn(slots, self._reach(at))
+            self._waiting.setdefault(slot.original_id, []).append(slot)
+        self._latest = self._turns[at] = _CallTurn(slots, self._reach(at))
 
-    def _identified(self, call: ToolCall) -> ToolCall:
-        """The call with an id that no other has."""
+    def _with_unique_id(self, call: ToolCall) -> ToolCall:
         if call.id and call.id not in self._used:
             self._used.add(call.id)
             return call
         base = call.id or "call"
         number = self._numbers.get(base, 1)
-        while (new := f"{base}_{number}") in self._taken or new in self._used:
+        while (new := f"{base}_{number}") in self._original_ids or new in self._used:
             number += 1
         self._numbers[base] = number + 1
         self._used.add(new)
         if call.id:
-            self._note("call_id_renamed", f"`{shown_name(call.id)}` stands for more than one call")
+            self._note("call_id_renamed", f"`{display_name(call.id)}` is the id of more than one call")
         else:
-            self._note("call_id_added", f"a call of `{shown_name(call.name)}` had no id")
+            self._note("call_id_added", f"a call of `{display_name(call.name)}` had no id")
         return msgspec.structs.replace(call, id=new)
 
     def _reach(self, at: int) -> int:
-        """How far the results behind a turn reach: to the first message that is none, or in which the user speaks."""
+        """The last message of the results after a turn; the first one in which the user says something ends them."""
         for after in range(at + 1, len(self._messages)):
             message = self._messages[after]
             if message.role != "tool" and not (message.role == "user" and message.results):
@@ -176,16 +173,16 @@ class _Pairing:
     def _assign(self, at: int, result: ToolResult) -> None:
         slot = self._slot_for(result)
         if slot is None:
-            name = shown_name(result.name or result.id)
-            self._note("result_orphaned", f"a result of `{name}` has no call; it is told as text")
+            name = display_name(result.name or result.id)
+            self._note("result_orphaned", f"a result of `{name}` has no call; it becomes text")
             self._orphans.setdefault(at, []).append(result)
             return
-        if result.id != slot.asked or not result.id:
-            self._note("result_id_repaired", f"a result of `{shown_name(slot.call.name)}` had no id, or a wrong one")
+        if result.id != slot.original_id or not result.id:
+            self._note("result_id_repaired", f"a result of `{display_name(slot.call.name)}` had no id, or a wrong one")
         slot.results.append((at, msgspec.structs.replace(result, id=slot.call.id)))
 
     def _slot_for(self, result: ToolResult) -> _Slot | None:
-        """The latest call that may have given this result; one that has no result yet comes first."""
+        """The latest call that may have produced this result, preferably without a result so far."""
         if result.id:
             waiting = self._waiting.get(result.id, [])
             while waiting and waiting[-1].results:
@@ -193,20 +190,20 @@ class _Pairing:
             if waiting:
                 return waiting[-1]
             if result.id in self._answered:
-                beside = self._latest.nameless(result.id) if self._latest else None
-                return beside or self._answered[result.id]
+                unidentified = self._latest.without_id(result.id) if self._latest else None
+                return unidentified or self._answered[result.id]
             if not result.name:
                 return None
         return self._latest.waiting(result.name) if self._latest else None
 
-    # ---- the conversation anew
+    # ---- the repaired conversation
 
     def _rebuilt(self) -> Iterator[Message]:
-        orphans: list[ToolResult] = []  # told behind the results that stand in their place
+        orphans: list[ToolResult] = []  # written after the results that are in place
         in_place: dict[int, list[ToolResult]] = {}
         for at, message in enumerate(self._messages):
             if not message.results and message.role != "tool":
-                yield from _told(orphans)
+                yield from _as_user_message(orphans)
                 orphans = []
             orphans.extend(self._orphans.get(at, ()))
             rest = self._cleaned(at, message, in_place)
@@ -217,11 +214,11 @@ class _Pairing:
                 yield rest
             if at in self._turns:
                 in_place = self._turns[at].in_place()
-                yield from self._brought(self._turns[at])
-        yield from _told(orphans)
+                yield from self._moved_results(self._turns[at])
+        yield from _as_user_message(orphans)
 
     def _cleaned(self, at: int, message: Message, in_place: dict[int, list[ToolResult]]) -> Message | None:
-        """The message with its own calls and those results that stand where they belong; None when it is empty."""
+        """The message with its own calls and the results that are in place; None if nothing remains."""
         calls = tuple(slot.call for slot in self._turns[at].slots) if at in self._turns else ()
         results = tuple(in_place.get(at, ()))
         parts = message.parts if message.role != "tool" or (results and message.results) else ()
@@ -231,16 +228,16 @@ class _Pairing:
             return None
         return msgspec.structs.replace(message, calls=calls, results=results, parts=parts)
 
-    def _brought(self, turn: _Turn) -> Iterator[Message]:
-        """The results of a turn that stand elsewhere, or nowhere."""
+    def _moved_results(self, turn: _CallTurn) -> Iterator[Message]:
+        """The results of a turn that are missing or not in place."""
         for slot in turn.slots:
-            name = shown_name(slot.call.name)
+            name = display_name(slot.call.name)
             results = [result for _, result in slot.results]
             if not results:
                 self._note("result_missing", f"the call of `{name}` has no result")
-                yield Message("tool", results=(ToolResult(slot.call.id, MISSING, slot.call.name, error=True),))
+                yield Message("tool", results=(ToolResult(slot.call.id, MISSING_RESULT, slot.call.name, error=True),))
             elif len(results) > 1:
-                self._note("result_doubled", f"the call of `{name}` has {len(results)} results; they are one now")
+                self._note("result_doubled", f"the call of `{name}` has {len(results)} results, which were merged")
                 yield Message("tool", results=(_merged(results),))
             elif not turn.settled(slot):
                 self._note("result_moved", f"the result of `{name}` did not follow its call")
@@ -248,7 +245,7 @@ class _Pairing:
 
 
 def _speaks(message: Message) -> bool:
-    """Whether the user says something besides bringing results."""
+    """Whether the user says something, apart from results."""
     return message.role == "user" and bool(message.parts)
 
 
@@ -261,11 +258,11 @@ def _merged(results: list[ToolResult]) -> ToolResult:
 
 def _as_text(orphans: list[ToolResult]) -> Iterator[Part]:
     for result in orphans:
-        name = shown_name(result.name) if result.name else "an earlier call"
-        yield TextPart(f"Result of {name}:\n{fenced(neutralise(result.content))}\n\n")
+        name = display_name(result.name) if result.name else "an earlier call"
+        yield TextPart(f"Result of {name}:\n{code_fence(neutralise(result.content))}\n\n")
         yield from result.parts
 
 
-def _told(orphans: list[ToolResult]) -> Iterator[Message]:
+def _as_user_message(orphans: list[ToolResult]) -> Iterator[Message]:
     if orphans:
         yield Message("user", tuple(_as_text(orphans)))

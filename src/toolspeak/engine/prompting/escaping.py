@@ -1,8 +1,8 @@
-"""Foreign text that a model may read without being led astray by it.
+"""Escaping of untrusted text in prompts: control tokens and call markers are neutralised.
 
-Chat templates write control tokens as plain text (`<|im_start|>`, `[INST]`, `</s>`), and many servers turn that
-very text back into the token, wherever it stands. A space behind the first character is enough to keep them
-from doing so. Only the model's view is changed; whoever stores the conversation keeps it as it was. Pure functions, linear in the text.
+Chat templates write control tokens as plain text (`<|im_start|>`, `[INST]`, `</s>`), and many servers turn such text
+back into the token wherever it occurs. A space after the first character prevents that. Only the model's view is
+changed, never the stored conversation. Pure functions, linear in the text.
 """
 
 from __future__ import annotations
@@ -22,24 +22,24 @@ from ...dialects.registry import dialect as dialect_row
 from ...dialects.registry import render_calls
 from ...dialects.rendering import with_nonce
 
-#: `turns`: what opens or closes a role, for text whose author may speak of everything else. `foreign`: also the
-#: tokens around calls, results and thinking, for tool results and declarations. `own`: `turns` and every mark of a
-#: call or a result, but not of thinking, for what the model itself has said before.
+#: Which tokens are neutralised. `turns`: those that open or close a role, for text of the user. `foreign`: also those
+#: around calls, results and reasoning, for tool results and declarations. `own`: `turns` and every marker of a call or
+#: a result, but not of reasoning, for past answers of the model.
 Level = Literal["turns", "foreign", "own"]
 
-#: Names longer than this are cut where they are shown.
+#: Longer names are cut for display.
 MAX_NAME = 200
-#: Names of which it is remembered whether they can be shown: those of some forty agents.
-_KEPT_NAMES = 1024
+#: Size of the cache of checked names: those of some forty agents.
+_NAME_CACHE_SIZE = 1024
 
 # ---- the tables
 
-#: Tags that tokenisers know as control tokens. Those with bars (`<|...|>`) need no list.
+#: Tags that are control tokens of some tokeniser. Those with bars (`<|...|>`) need no list.
 _TURN_TAGS = (
     "s bos eos unk pad sop eop BOS_TOKEN EOS_TOKEN PAD start_of_turn end_of_turn start_of_image end_of_image "
     "start_of_audio end_of_audio seed:bos seed:eos longcat_s longcat_system longcat_user longcat_assistant"
 ).split()
-#: Numbered ones.
+#: Prefixes of numbered tags.
 _NUMBERED_TAGS = "reserved_ SPECIAL_ extra_id_ unused".split()
 _CALL_TAGS = (
     "tool_call tool_calls tool_response tool_responses toolcall function_call function_calls function_response "
@@ -55,7 +55,7 @@ _CALL_WORDS = "TOOL_CALLS TOOL_RESULTS TOOL_CONTENT TOOL_CALL TOOL_REQUEST ARGS 
 _THINKING_WORDS = ["THINK"]
 
 _PREFIX = f"(?:[a-z]{{1,16}}:|{'|'.join(map(re.escape, NAMESPACES))})?"
-#: What no list is needed for: bars in angle or square brackets, Llama's and GLM's brackets, MiniMax's tildes.
+#: Tokens that need no list: bars in angle or square brackets, Llama's and GLM's brackets, MiniMax's tildes.
 _SHAPES = (
     r"<(?=[|｜]{1,4}[\w\"/\\])",
     r"<(?=/?[\w:▁]{1,40}[|｜]>)",
@@ -67,9 +67,9 @@ _SHAPES = (
 
 
 def _tags(names: Sequence[str]) -> str:
-    """Tags of these names; separators are folded as in `core.reading.markup`, and any prefix will do."""
-    spelled = "|".join(re.escape(name).replace("_", "[_▁]") for name in sorted(names))
-    return rf"<(?=/?{_PREFIX}(?:{spelled})(?![\w:.▁-]))"
+    """A pattern for tags of these names, with any prefix; separators are folded as in `core.parsing.tags`."""
+    spellings = "|".join(re.escape(name).replace("_", "[_▁]") for name in sorted(names))
+    return rf"<(?=/?{_PREFIX}(?:{spellings})(?![\w:.▁-]))"
 
 
 def _words(names: Sequence[str]) -> str:
@@ -78,7 +78,7 @@ def _words(names: Sequence[str]) -> str:
 
 _TURNS = [*_SHAPES, rf"<(?=(?:{'|'.join(_NUMBERED_TAGS)})\d)", _tags(_TURN_TAGS), _words(_TURN_WORDS)]
 _FOREIGN = [*_TURNS, _tags([*_CALL_TAGS, *_THINKING_TAGS]), _words([*_CALL_WORDS, *_THINKING_WORDS])]
-#: What the readers of all dialects take for a mark, on top.
+#: In addition, the markers of all dialects.
 _MARK_TAGS = [name for name in {*OPENINGS, *RESULTS} if name.isidentifier() or "-" in name]
 _MARK_WORDS = [mark.strip("[]/") for mark in LITERALS if mark.startswith("[TOOL")]
 _OWN = [*_TURNS, _tags([*_MARK_TAGS, *_CALL_TAGS]), _words([*_CALL_WORDS, *_MARK_WORDS])]
@@ -88,7 +88,7 @@ _PATTERNS: dict[Level, re.Pattern[str]] = {
     "foreign": re.compile("|".join(_FOREIGN)),
     "own": re.compile("|".join(_OWN)),
 }
-#: Marks that count as the first word of a line; the last character is set apart.
+#: Markers that count at the start of a line; a space goes before their last character.
 _LINE_MARK = re.compile(
     rf"(?:^|(?<=>))([ \t\r\u00a0]*+(?:{'|'.join(re.escape(mark[:-1]) for mark in LINES if len(mark) > 3)}))",
     re.MULTILINE,
@@ -102,7 +102,7 @@ _TICKS = re.compile(r"`+")
 
 
 def neutralise(text: str, level: Level = "foreign", nonce: str | None = None) -> str:
-    """The text with every control token and mark of this level, and the nonce, set apart so that it is only text."""
+    """Neutralise the nonce and every control token and marker of this level, so they are only text."""
     if "<" in text or "[" in text or "]" in text:
         text = _PATTERNS[level].sub(r"\g<0> ", text)
     if level == "own":
@@ -114,31 +114,30 @@ def neutralise(text: str, level: Level = "foreign", nonce: str | None = None) ->
 
 
 def one_line(text: str, limit: int) -> str:
-    """The text on one line and without control tokens; cut behind `limit` characters."""
+    """Put the text on one line, cut after `limit` characters, with control tokens neutralised."""
     flat = " ".join(text.split())
     return neutralise(flat if len(flat) <= limit else f"{flat[: limit - 1]}…")
 
 
-def plain_name(name: str) -> bool:
-    """Whether a name can stand in a prompt as it is: one line, and no control token or mark in it."""
+def is_plain_name(name: str) -> bool:
+    """Whether a name can appear unchanged in a prompt: printable, not too long, no control token or marker."""
     return 0 < len(name) <= MAX_NAME and _has_no_mark(name)
 
 
-@lru_cache(maxsize=_KEPT_NAMES)
+@lru_cache(maxsize=_NAME_CACHE_SIZE)  # every request checks the names of its tools
 def _has_no_mark(name: str) -> bool:
-    """Kept, since every request asks for the names of its tools."""
     return name.isprintable() and neutralise(name, "own") == name
 
 
-def shown_name(name: str, nonce: str | None = None) -> str:
-    """A name as it is shown; one that is no plain name is made one."""
+def display_name(name: str, nonce: str | None = None) -> str:
+    """Make a name plain, for prompts and messages."""
     if nonce is not None and nonce in name:
         name = neutralise(name, "own", nonce)
-    return name if plain_name(name) else one_line(neutralise(name, "own"), MAX_NAME) or "unnamed"
+    return name if is_plain_name(name) else one_line(neutralise(name, "own"), MAX_NAME) or "unnamed"
 
 
-def shortened(text: str, limit: int) -> str:
-    """The text, or its head and its tail with a line between them that says how much is missing."""
+def shorten(text: str, limit: int) -> str:
+    """Cut the middle out of a long text and say how much is missing."""
     if len(text) <= limit:
         return text
     head = limit * 2 // 3
@@ -147,50 +146,48 @@ def shortened(text: str, limit: int) -> str:
     return f"{text[:head]}\n[... {missing} characters left out ...]\n{text[len(text) - tail :]}"
 
 
-def fenced(text: str, info: str = "") -> str:
-    """The text in a code fence that nothing inside can close."""
+def code_fence(text: str, info: str = "") -> str:
+    """Put the text in a code fence that its content cannot close."""
     ticks = "`" * max(3, max((len(run) for run in _TICKS.findall(text)), default=0) + 1)
     return f"{ticks}{info}\n{text}\n{ticks}"
 
 
-def joined(parts: Iterable[Part]) -> tuple[Part, ...]:
-    """The parts with plain texts that follow each other made one: many servers take a message as one text only."""
-    found: list[Part] = []
+def join_text_parts(parts: Iterable[Part]) -> tuple[Part, ...]:
+    """Merge adjacent plain text parts: many servers accept only one text per message."""
+    merged: list[Part] = []
     for part in parts:
-        last = found[-1] if found else None
+        last = merged[-1] if merged else None
         if isinstance(part, TextPart) and isinstance(last, TextPart) and not part.extra and not last.extra:
-            found[-1] = TextPart(last.text + part.text)
+            merged[-1] = TextPart(last.text + part.text)
         else:
-            found.append(part)
-    return tuple(found)
+            merged.append(part)
+    return tuple(merged)
 
 
 # ---- JSON
 
 
 def json_text(value: JSONValue, level: Level = "foreign") -> str:
-    """Strict JSON in which control tokens are escaped, so that the value is still the same.
+    """Encode as strict JSON with control tokens escaped, which preserves the value.
 
-    Tokens begin with characters that strict JSON holds in this company only between quotes, so an escape is
-    always allowed there.
+    In strict JSON, the start of a control token can only occur inside a string, where an escape is allowed.
     """
-    return _PATTERNS[level].sub(lambda found: f"\\u{ord(found.group()):04x}", to_json(value))
+    return _PATTERNS[level].sub(lambda match: f"\\u{ord(match.group()):04x}", to_json(value))
 
 
 # ---- calls
 
-#: Stand for the first characters of control tokens while a call is written: no text holds these on purpose.
+#: Placeholders (noncharacters) for the first characters of control tokens while a call is rendered.
 _STAND_INS = {"<": "\ufdd0", "[": "\ufdd1", "]": "\ufdd2"}
-#: How such a character is written where text is JSON or Python, where it is markup, and where it is raw.
+#: How such a character is escaped in JSON or Python, in markup, and in raw text.
 _JSON = {mark: f"\\u{ord(char):04x}" for char, mark in _STAND_INS.items()}
 _ENTITIES = {mark: f"&#{ord(char)};" for char, mark in _STAND_INS.items()}
 _RAW = {mark: f"{char} " for char, mark in _STAND_INS.items()}
 
 
-def written(dialect: str, calls: tuple[ToolCall, ...], nonce: str | None) -> str:
-    """Calls as the model should have written them, with nothing in them that opens a role or another call."""
-    hidden = tuple(_hidden(call, nonce) for call in calls)
-    text = render_calls(dialect, hidden, nonce)
+def calls_text(dialect: str, calls: tuple[ToolCall, ...], nonce: str | None) -> str:
+    """Render past calls in a dialect, with control tokens in their arguments escaped."""
+    text = render_calls(dialect, tuple(_with_stand_ins(call, nonce) for call in calls), nonce)
     if any(mark in text for mark in _STAND_INS.values()):
         for mark, escape in _escapes(dialect).items():
             text = text.replace(mark, escape)
@@ -199,30 +196,30 @@ def written(dialect: str, calls: tuple[ToolCall, ...], nonce: str | None) -> str
 
 @lru_cache(maxsize=128)  # more than there are dialects
 def _escapes(dialect: str) -> dict[str, str]:
-    """How a character is escaped in this dialect, as one call tells."""
+    """How this dialect escapes characters, found out from a sample call."""
     sample = render_calls(dialect, [ToolCall("f", {"a": "<"})])
     if "&lt;" in sample:
         return _ENTITIES
     return _JSON if '"<"' in sample else _RAW
 
 
-def _hidden(call: ToolCall, nonce: str | None) -> ToolCall:
-    """The call with stand-ins for the first characters of control tokens, in keys as well as in values."""
+def _with_stand_ins(call: ToolCall, nonce: str | None) -> ToolCall:
+    """Replace the first characters of control tokens by stand-ins, in keys as well as in values."""
     source = to_json(call.arguments)
-    safe = _PATTERNS["foreign"].sub(lambda found: _STAND_INS[found.group()], source)
+    safe = _PATTERNS["foreign"].sub(lambda match: _STAND_INS[match.group()], source)
     arguments = call.arguments if safe is source else msgspec.json.decode(safe, type=dict[str, JSONValue])
-    return ToolCall(shown_name(call.name, nonce), arguments)
+    return ToolCall(display_name(call.name, nonce), arguments)
 
 
 # ---- results
 
 
 def result_text(dialect: str, content: str, nonce: str | None) -> str:
-    """A result in the marks of the dialect, of which nothing inside can close the last one."""
+    """Put a result in the markers of the dialect; its content cannot close them."""
     before, after = dialect_row(dialect).result
     if before.startswith("```"):
         info = with_nonce(before, nonce).removeprefix("```").removesuffix("\n")
-        return fenced(content, info)
+        return code_fence(content, info)
     if nonce is not None:
         after = f"{after[:-1]} {nonce}>" if after.startswith("\n</") else after or f"\n(end of result {nonce})"
     return with_nonce(before, nonce) + content + after

@@ -1,8 +1,8 @@
-"""What a contract is worded with: texts that users can replace, and one worked example made from the tools.
+"""Prompt templates of the contract, which users can replace, and a worked example built from the tools.
 
-The example must fit its tool's schema, since models copy it, and it must be told apart from a real call, since a
-copy is not one: free text in it says that it is an example. In templates only `{lower_case}` is a placeholder;
-all other braces are text.
+The example must fit its tool's schema, since models copy it, and must be distinguishable from a real call, since a
+copy is not a call: its free text says that it is an example. Only `{lower_case}` is a placeholder in templates; all
+other braces are text.
 """
 
 from __future__ import annotations
@@ -14,22 +14,22 @@ from typing import TypeAlias
 
 import msgspec
 
-from ...core.schema.arguments import ArgumentSchema
+from ...core.schema.argument_schema import ArgumentSchema
 from ...core.types import JSONObject, JSONValue, Tool, ToolCall, is_array, is_object
 from ...errors import SchemaError, UsageError
 from .escaping import one_line
 from .signatures import resolve
 
-#: Sets of templates that are kept once they have been checked.
-KEPT_TEMPLATES = 64
-#: Tools that are tried, in their order, until one gives an example that can be told apart.
+#: Validated sets of templates in the cache.
+TEMPLATE_CACHE_SIZE = 64
+#: How many tools to try until one gives a distinct example.
 MAX_TRIED = 8
-#: Nested deeper than this, a value is left out: the example would be no help.
+#: Deeper values are left out: they would not help as an example.
 MAX_DEPTH = 4
-#: How long the words of an example may be.
+#: The longest parameter name in the text of an example.
 MAX_WORDS = 40
 
-#: What stands for a text of a format; all of it is reserved for examples (RFC 2606, RFC 5737).
+#: Sample values of string formats, all reserved for examples (RFC 2606, RFC 5737).
 _FORMATS = {
     "date": "2001-02-03",
     "date-time": "2001-02-03T04:05:06Z",
@@ -46,16 +46,16 @@ _FORMATS = {
 # ---- templates
 
 
-class Template(msgspec.Struct, frozen=True):
-    """A text that users may replace, and the placeholders it must and may hold."""
+class PromptTemplate(msgspec.Struct, frozen=True):
+    """A text that users may replace, with its required and optional placeholders."""
 
     text: str
-    must: frozenset[str] = frozenset()
-    may: frozenset[str] = frozenset()
+    required: frozenset[str] = frozenset()
+    optional: frozenset[str] = frozenset()
 
 
-def _template(text: str, must: str = "", may: str = "") -> Template:
-    return Template(text, frozenset(must.split()), frozenset(may.split()))
+def _template(text: str, must: str = "", may: str = "") -> PromptTemplate:
+    return PromptTemplate(text, frozenset(must.split()), frozenset(may.split()))
 
 
 _INLINE = """\
@@ -109,15 +109,15 @@ Use their exact names; `?` marks an optional parameter.
 
 Always reply with one JSON document and nothing else, in the form shown at the end.
 """
-# How an answer looks is told in words: small models copy whatever stands in its place, and what stands behind it.
+# The form of a reply is described in words: small models would copy a sample reply, and whatever follows it.
 _ENVELOPE_EXAMPLE = """
 To call tools, here with an example call of {tool}:
 {call}
 To answer, when no tool is needed or the results are known, leave "calls" empty and write to the user in "reply".
 """
 
-#: Every text that a contract is made of, by name.
-TEMPLATES: dict[str, Template] = {
+#: Every text of a contract, by name.
+TEMPLATES: dict[str, PromptTemplate] = {
     "inline": _template(_INLINE, must="tools"),
     "example": _template(_EXAMPLE, must="call", may="tool result"),
     "example_short": _template(_EXAMPLE_SHORT, must="call", may="tool result"),
@@ -145,96 +145,96 @@ TEMPLATES: dict[str, Template] = {
 }
 _PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
 
-#: Templates of the caller in a form that can be a key.
-Texts: TypeAlias = tuple[tuple[str, str], ...]
+#: The caller's templates as a hashable value.
+TemplateTexts: TypeAlias = tuple[tuple[str, str], ...]
 
 
-def texts_of(templates: Mapping[str, str] | None) -> Texts:
+def template_texts(templates: Mapping[str, str] | None) -> TemplateTexts:
     return tuple(sorted(templates.items())) if templates else ()
 
 
-@lru_cache(maxsize=KEPT_TEMPLATES)
-def checked(texts: Texts) -> dict[str, str]:
-    """The texts in use, once the caller's have been found to be usable."""
+@lru_cache(maxsize=TEMPLATE_CACHE_SIZE)
+def resolve_templates(texts: TemplateTexts) -> dict[str, str]:
+    """All templates, with the caller's in place of the defaults. Raises `UsageError` if one is invalid."""
     used = {name: template.text for name, template in TEMPLATES.items()}
     for name, text in texts:
         template = TEMPLATES.get(name)
         if template is None:
             raise UsageError(f"unknown template `{name}`", hint=f"use one of {', '.join(TEMPLATES)}")
-        found = set(_PLACEHOLDER.findall(text))
-        for placeholder in sorted(found - template.must - template.may):
-            allowed = ", ".join(f"{{{each}}}" for each in sorted(template.must | template.may)) or "none"
+        placeholders = set(_PLACEHOLDER.findall(text))
+        for placeholder in sorted(placeholders - template.required - template.optional):
+            allowed = ", ".join(f"{{{each}}}" for each in sorted(template.required | template.optional)) or "none"
             raise UsageError(
                 f"template `{name}` has the unknown placeholder `{{{placeholder}}}`", hint=f"use {allowed}"
             )
-        for placeholder in sorted(template.must - found):
+        for placeholder in sorted(template.required - placeholders):
             raise UsageError(f"template `{name}` lacks the placeholder `{{{placeholder}}}`")
         used[name] = text
     return used
 
 
 def template_text(name: str, templates: Mapping[str, str] | None) -> str:
-    """The text of that name: the caller's, or ours."""
-    return checked(texts_of(templates))[name]
+    """The caller's template of that name, or the default."""
+    return resolve_templates(template_texts(templates))[name]
 
 
 def fill(text: str, values: Mapping[str, str]) -> str:
-    """The text with its placeholders filled, all at once: what is put in is never read as a template."""
-    return _PLACEHOLDER.sub(lambda found: values.get(found.group(1), found.group()), text)
+    """Fill in all placeholders at once; inserted values are never treated as templates."""
+    return _PLACEHOLDER.sub(lambda match: values.get(match.group(1), match.group()), text)
 
 
 # ---- the example
 
 
 class Example(msgspec.Struct, frozen=True):
-    """A call to show. `distinct`: nobody makes this call by accident, so a copy of it is text."""
+    """An example call. `distinct`: no model makes this call by accident, so a copy of it counts as text."""
 
     call: ToolCall
     distinct: bool
 
 
 def example_of(tools: Iterable[Tool]) -> Example | None:
-    """The best example that these tools give; None when none of them gives a call that fits its schema."""
-    found: Example | None = None
+    """The best example for these tools; None if no generated call fits its schema."""
+    first: Example | None = None
     for tool, _ in zip(tools, range(MAX_TRIED), strict=False):
         example = _try(tool)
         if example is not None and example.distinct:
             return example
-        found = found or example
-    return found
+        first = first or example
+    return first
 
 
 def _try(tool: Tool) -> Example | None:
-    maker = _Maker(tool.parameters)
-    arguments = maker.arguments()
+    builder = _ExampleBuilder(tool.parameters)
+    arguments = builder.arguments()
     try:
         fits = not ArgumentSchema.of(tool.parameters).problems(arguments)
     except SchemaError:
-        return None  # whoever reads the answers will say what is wrong with it
-    return Example(ToolCall(tool.name, arguments), maker.distinct) if fits else None
+        return None  # the parser of the answers reports the invalid schema
+    return Example(ToolCall(tool.name, arguments), builder.distinct) if fits else None
 
 
-class _Maker:
-    """Makes the smallest value that fits a schema."""
+class _ExampleBuilder:
+    """Builds the smallest value that fits a schema."""
 
     def __init__(self, root: JSONValue) -> None:
         self._root = root
         self.distinct = False
 
     def arguments(self) -> JSONObject:
-        """What is required; if that holds no free text, the first optional text as well."""
+        """The required arguments; if none of them is free text, also the first optional free text."""
         body = self._flat(self._root)
-        found = self._object(body, 0)
+        arguments = self._object(body, 0)
         if not self.distinct:
             table = body.get("properties")
             for name, schema in table.items() if is_object(table) else ():
-                if name not in found and self._is_free_text(self._flat(schema)):
-                    found[name] = self._text(self._flat(schema), name)
+                if name not in arguments and self._is_free_text(self._flat(schema)):
+                    arguments[name] = self._text(self._flat(schema), name)
                     break
-        return found
+        return arguments
 
     def _flat(self, schema: JSONValue) -> JSONObject:
-        """The schema with its reference followed and its first alternative taken."""
+        """Resolve the schema's reference and merge its first alternative."""
         body = resolve(schema, self._root)
         for keyword in ("anyOf", "oneOf", "allOf"):
             branches = body.get(keyword)
@@ -244,7 +244,7 @@ class _Maker:
         return body
 
     def value(self, schema: JSONValue, name: str, depth: int) -> JSONValue:
-        """A value that fits."""
+        """A value that fits the schema."""
         body = self._flat(schema)
         if "const" in body:
             return body["const"]
@@ -277,7 +277,7 @@ class _Maker:
         return self._text(body, name)
 
     def number(self, body: JSONObject, name: str, depth: int) -> JSONValue:
-        """The smallest number that is allowed, or one."""
+        """The smallest allowed number, or 1."""
         low, high = body.get("minimum", body.get("exclusiveMinimum")), body.get("maximum")
         start = low + ("minimum" not in body) if isinstance(low, int | float) else 1
         return min(start, high) if isinstance(high, int | float) else start
@@ -295,7 +295,7 @@ class _Maker:
         return [] if depth >= MAX_DEPTH else [self.value(body.get("items", {}), name, depth + 1)]
 
     def object(self, body: JSONObject, name: str, depth: int) -> JSONValue:
-        """What is required of an object."""
+        """An object with its required members."""
         return {} if depth >= MAX_DEPTH else self._object(body, depth + 1)
 
     def _object(self, body: JSONObject, depth: int) -> JSONObject:
@@ -305,12 +305,12 @@ class _Maker:
         return {name: self.value(schemas.get(name, {}), name, depth) for name in names}
 
 
-_KINDS: dict[str, Callable[[_Maker, JSONObject, str, int], JSONValue]] = {
-    "string": _Maker.text,
-    "integer": _Maker.number,
-    "number": _Maker.number,
-    "boolean": _Maker.yes,
-    "null": _Maker.nothing,
-    "array": _Maker.array,
-    "object": _Maker.object,
+_KINDS: dict[str, Callable[[_ExampleBuilder, JSONObject, str, int], JSONValue]] = {
+    "string": _ExampleBuilder.text,
+    "integer": _ExampleBuilder.number,
+    "number": _ExampleBuilder.number,
+    "boolean": _ExampleBuilder.yes,
+    "null": _ExampleBuilder.nothing,
+    "array": _ExampleBuilder.array,
+    "object": _ExampleBuilder.object,
 }

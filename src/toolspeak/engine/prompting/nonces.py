@@ -1,7 +1,7 @@
-"""The nonce of a conversation: a short word that its marks carry and that no document can know.
+"""The nonce of a conversation: a short word in its call markers that no document can know.
 
-Derived, not drawn: the same conversation gets the same word in every process that shares the secret, so that
-prompts stay the same from turn to turn and prompt caches hold.
+Derived, not random: the same conversation gets the same nonce in every process that shares the secret, so prompts
+stay the same from turn to turn and prompt caches work.
 """
 
 from __future__ import annotations
@@ -11,30 +11,29 @@ from collections.abc import Callable
 
 from ...core.types import Message, Role
 
-#: Letters and digits that no reader confuses; no vowels, so that it never spells anything.
+#: Letters and digits that are not easily confused; no vowels, so a nonce never spells a word.
 _ALPHABET = b"bcdfghjkmnpqrstvwxz23456789"
 _LETTERS = 19
-#: From any byte to one of these: to a letter, and to a letter or a digit.
 _TO_LETTER = bytes(_ALPHABET[byte % _LETTERS] for byte in range(256))
-_TO_EITHER = bytes(_ALPHABET[byte % len(_ALPHABET)] for byte in range(256))
-#: About 33 bits: enough that nobody guesses it in one document, short enough that a small model copies it.
+_TO_LETTER_OR_DIGIT = bytes(_ALPHABET[byte % len(_ALPHABET)] for byte in range(256))
+#: About 33 bits: hard to guess in one document, but short enough for a small model to copy.
 _LENGTH = 7
 
 
 def nonces_of(secret: bytes, tenant: str, messages: tuple[Message, ...]) -> Callable[[int], str]:
-    """The nonces of a conversation, by counter: the next one serves where the first stands in some text."""
+    """The nonces of a conversation, by counter: the next one is used if an earlier one occurs in the text."""
     seed = _field(tenant) + _field(_first(messages, "system")) + _field(_first(messages, "user"))
 
     def nonce(counter: int) -> str:
         digest = hmac.digest(secret, seed + counter.to_bytes(4, "big"), "sha256")
-        # A letter first, so that it is a word in every dialect.
-        return (digest[:1].translate(_TO_LETTER) + digest[1:_LENGTH].translate(_TO_EITHER)).decode()
+        # It starts with a letter, so it is a word in every dialect.
+        return (digest[:1].translate(_TO_LETTER) + digest[1:_LENGTH].translate(_TO_LETTER_OR_DIGIT)).decode()
 
     return nonce
 
 
 def _first(messages: tuple[Message, ...], role: Role) -> str:
-    """What was said first in this role."""
+    """The text of the first message of this role."""
     for message in messages:
         if message.role == role:
             return message.text
@@ -42,6 +41,6 @@ def _first(messages: tuple[Message, ...], role: Role) -> str:
 
 
 def _field(text: str) -> bytes:
-    """The text with its length before it, so that no two conversations look alike, whatever stands in them."""
+    """Prefix the text with its length, so different conversations never give the same seed."""
     data = text.encode("utf-8", "surrogatepass")
     return len(data).to_bytes(8, "big") + data

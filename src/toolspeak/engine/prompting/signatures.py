@@ -1,8 +1,8 @@
-"""Tools as short signatures, or as JSON schemas, with as much detail as there is room for.
+"""Tools in a prompt: as short signatures or as JSON schemas, with as much detail as fits.
 
-A signature says what a schema says in a quarter of the tokens: one line for each parameter with its type,
-enumeration, default and description; nested objects and arrays are written as types. What a tool declares is
-foreign text (an MCP server may have written it), so control tokens are neutralised here. Pure functions; nothing is ever fetched.
+A signature takes a quarter of the tokens of a schema: one line per parameter with its type, enumeration, default and
+description; nested objects and arrays are written as types. Declarations are untrusted (an MCP server may have
+written them), so control tokens are neutralised here. Pure functions; remote references are never fetched.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from .escaping import json_text, neutralise, one_line
 ListingStyle = Literal["compact", "schema"]
 
 
-class Detail(IntEnum):
-    """How much is said of a tool; each step says less than the one before."""
+class ListingDetail(IntEnum):
+    """How much of a tool is listed; each step leaves out more."""
 
     ALL = 0
     NO_EXAMPLES = 1
@@ -31,30 +31,30 @@ class Detail(IntEnum):
     NO_DESCRIPTIONS = 5
 
 
-#: Deeper types are written as `object` or `array`: nobody fills them in from a prompt.
+#: Deeper types are written as `object` or `array`: models do not fill them in from a prompt.
 MAX_DEPTH = 6
-#: References that lead to references; a longer chain is a loop.
+#: Longer chains of references are loops.
 MAX_REFERENCES = 16
-#: So many keywords are taken from what is referred to: no schema has as many, and everything may refer to one.
+#: Keywords taken from a referenced schema: no real schema has more, and many places may refer to it.
 MAX_KEYWORDS = 64
-#: Types written out for one tool: references can make a small schema stand for a huge one.
+#: Types written out for one tool: with references, a small schema can expand to a huge one.
 MAX_TYPES = 1000
-#: So many values of an enumeration, members of a type and parts of a union are written out.
+#: Values of an enumeration, members of a type, and parts of a union that are written out.
 MAX_VALUES = 64
-#: A description of a parameter longer than this is cut. Coding agents write up to some 1,500 characters.
+#: Longer parameter descriptions are cut. Coding agents write up to some 1,500 characters.
 MAX_DESCRIPTION = 2000
-#: A default or an example longer than this says nothing.
+#: Longer defaults and examples are left out.
 MAX_LITERAL = 80
 _ANY = "any"
 _DESCRIPTIVE = ("description", "title", "$comment")
-#: How much of a request or a description is looked at to tell which tools matter.
+#: How much of a request or a description is searched to rank tools.
 MAX_QUERY = 4000
-#: Characters that a call written in any dialect needs at least one of.
+#: A call in any dialect contains at least one of these characters.
 _CODE = frozenset("{[(<`")
 
 
 def resolve(schema: JSONValue, root: JSONValue) -> JSONObject:
-    """The schema with a local `$ref` replaced by what it refers to; its own keywords stay on top."""
+    """Replace a local `$ref` by its target; the schema's own keywords take precedence."""
     body: JSONObject = schema if is_object(schema) else {}
     for _ in range(MAX_REFERENCES):
         reference = body.get("$ref")
@@ -67,32 +67,32 @@ def resolve(schema: JSONValue, root: JSONValue) -> JSONObject:
 
 
 def _at_pointer(root: JSONValue, reference: str) -> JSONObject:
-    """What a JSON pointer of this document leads to; nothing, if it leads elsewhere."""
+    """The target of a JSON pointer within this document; empty if it points elsewhere."""
     if not reference.startswith("#"):
         return {}
-    found: JSONValue = root
+    target: JSONValue = root
     for token in reference[1:].split("/")[1:]:
         key = token.replace("~1", "/").replace("~0", "~")
-        found = found.get(key) if is_object(found) else None
-    return found if is_object(found) else {}
+        target = target.get(key) if is_object(target) else None
+    return target if is_object(target) else {}
 
 
 # ---- types
 
 
-class _Writer:
+class _TypeWriter:
     """Writes the types of one tool."""
 
-    def __init__(self, root: JSONValue, detail: Detail) -> None:
+    def __init__(self, root: JSONValue, detail: ListingDetail) -> None:
         self._root = root
         self._detail = detail
-        self._left = MAX_TYPES
-        self._open: list[str] = []  # the references that are being written out
+        self._remaining = MAX_TYPES
+        self._open: list[str] = []  # the references being written out
 
     def type(self, schema: JSONValue, depth: int = 0) -> str:
-        """The schema as a type. One that refers to itself is written out once, then named."""
-        self._left -= 1
-        if self._left < 0:
+        """Write the schema as a type. A recursive schema is written out once, then referred to by name."""
+        self._remaining -= 1
+        if self._remaining < 0:
             return _ANY
         reference = schema.get("$ref") if is_object(schema) else None
         if not isinstance(reference, str):
@@ -132,30 +132,30 @@ class _Writer:
         return f"{{[key]: {self.type(values, depth + 1)}}}" if is_object(values) and values else "object"
 
     def _member(self, name: str, schema: JSONValue, required: bool, depth: int) -> str:
-        described = self._detail < Detail.NO_NESTED_DESCRIPTIONS
+        described = self._detail < ListingDetail.NO_NESTED_DESCRIPTIONS
         text = _description(resolve(schema, self._root)) if described else ""
         return self.typed(name, schema, required, depth + 1) + (f" ({text})" if text else "")
 
     def _array(self, body: JSONObject, depth: int) -> str:
         items = body.get("items", {})
         inner = self.type(items, depth + 1) if depth < MAX_DEPTH else _ANY
-        if depth == 0 and self._detail < Detail.NO_NESTED_DESCRIPTIONS:
+        if depth == 0 and self._detail < ListingDetail.NO_NESTED_DESCRIPTIONS:
             text = _description(resolve(items, self._root))
             inner += f" ({text})" if text else ""
         return f"({inner})[]" if "|" in inner or "(" in inner else f"{inner}[]"
 
     def choice(self, body: JSONObject, depth: int) -> str:
-        """One of several values."""
+        """An enumeration."""
         values = body["enum"] if is_array(body["enum"]) else []
         more = ["..."] if len(values) > MAX_VALUES else []
         return "|".join([_literal(value, MAX_DESCRIPTION) for value in values[:MAX_VALUES]] + more) or _ANY
 
     def constant(self, body: JSONObject, depth: int) -> str:
-        """One value."""
+        """A constant."""
         return _literal(body["const"], MAX_DESCRIPTION)
 
     def union(self, body: JSONObject, depth: int) -> str:
-        """One of several types."""
+        """A union (`anyOf`, `oneOf`)."""
         branches = body.get("anyOf", body.get("oneOf"))
         if not is_array(branches) or depth >= MAX_DEPTH:
             return _ANY
@@ -163,7 +163,7 @@ class _Writer:
         return _union(self.type(_merged(outside, (each,), self._root), depth + 1) for each in branches[:MAX_VALUES])
 
     def all_of(self, body: JSONObject, depth: int) -> str:
-        """All of several types at once, as one."""
+        """An intersection (`allOf`), merged into one type."""
         outside: JSONObject = {key: value for key, value in body.items() if key != "allOf"}
         parts = body["allOf"][:MAX_VALUES] if is_array(body["allOf"]) and depth < MAX_DEPTH else ()
         return self.type(_merged(outside, parts, self._root), depth + 1)
@@ -171,11 +171,11 @@ class _Writer:
     # ---- parameters
 
     def properties(self, body: JSONObject) -> Iterator[tuple[str, JSONValue, bool]]:
-        """Name, schema and whether it must be there, in the order in which they are declared."""
+        """Name, schema and whether required, in the order of declaration."""
         table, required = body.get("properties"), body.get("required")
-        wanted = {name for name in (required if is_array(required) else ()) if isinstance(name, str)}
+        required_names = {name for name in (required if is_array(required) else ()) if isinstance(name, str)}
         for name, schema in table.items() if is_object(table) else ():
-            yield name, schema, name in wanted
+            yield name, schema, name in required_names
 
     def typed(self, name: str, schema: JSONValue, required: bool, depth: int = 0) -> str:
         """`name?: type = default`."""
@@ -185,17 +185,17 @@ class _Writer:
     def line(self, name: str, schema: JSONValue, required: bool) -> str:
         """A parameter on a line of its own, with its description."""
         body = resolve(schema, self._root)
-        text = _description(body) if self._detail < Detail.NO_PARAMETER_DESCRIPTIONS else ""
-        example = _example(body) if self._detail < Detail.NO_EXAMPLES else ""
+        text = _description(body) if self._detail < ListingDetail.NO_PARAMETER_DESCRIPTIONS else ""
+        example = _example(body) if self._detail < ListingDetail.NO_EXAMPLES else ""
         return f"  {self.typed(name, schema, required)}" + "".join(f" - {each}" for each in (text, example) if each)
 
 
 _SHAPES = {
-    "enum": _Writer.choice,
-    "const": _Writer.constant,
-    "allOf": _Writer.all_of,
-    "anyOf": _Writer.union,
-    "oneOf": _Writer.union,
+    "enum": _TypeWriter.choice,
+    "const": _TypeWriter.constant,
+    "allOf": _TypeWriter.all_of,
+    "anyOf": _TypeWriter.union,
+    "oneOf": _TypeWriter.union,
 }
 
 
@@ -204,12 +204,12 @@ def _union(types: Iterator[str]) -> str:
 
 
 def _merged(one: JSONObject, others: Sequence[JSONValue], root: JSONValue) -> JSONObject:
-    """Schemas that all hold, as one: members and demands of all, of other keywords the last."""
+    """Merge schemas that all apply: all properties and required names; the last value of any other keyword."""
     bodies = [one, *(resolve(each, root) for each in others)]
     merged: JSONObject = {}
     for body in bodies:
         merged |= body
-    # The same table may be referred to many times.
+    # Many schemas may refer to the same table.
     tables = {id(table): table for body in bodies if is_object(table := body.get("properties"))}
     if tables:
         merged["properties"] = {name: schema for table in tables.values() for name, schema in table.items()}
@@ -220,7 +220,7 @@ def _merged(one: JSONObject, others: Sequence[JSONValue], root: JSONValue) -> JS
 
 
 def _limits(body: JSONObject) -> str:
-    """The bounds and the format, where they are short."""
+    """The numeric bounds and the format."""
     low, high, form = body.get("minimum"), body.get("maximum"), body.get("format")
     numbers = ["" if each is None or not isinstance(each, int | float) else _literal(each, 24) for each in (low, high)]
     bounds = f" {numbers[0]}..{numbers[1]}" if any(numbers) else ""
@@ -235,7 +235,7 @@ def _literal(value: JSONValue, limit: int) -> str:
 
 
 def _is_longer(value: JSONValue, limit: int) -> bool:
-    """Whether a value surely takes more characters; no more of it is looked at than it takes to know."""
+    """Whether a value surely takes more characters than this; stops as soon as that is clear."""
     waiting = [value]
     while waiting and limit >= 0:
         each = waiting.pop()
@@ -256,7 +256,7 @@ def _default(body: JSONObject) -> str:
 
 def _description(body: JSONObject) -> str:
     text = body.get("description")
-    # Everything may refer to the same one, so that no more is looked at than can be shown.
+    # Many places may refer to the same description, so only as much is processed as can be shown.
     return one_line(text[: MAX_DESCRIPTION * 2], MAX_DESCRIPTION) if isinstance(text, str) else ""
 
 
@@ -269,13 +269,13 @@ def _example(body: JSONObject) -> str:
 # ---- tools
 
 
-def signature(tool: Tool, style: ListingStyle, detail: Detail) -> str:
-    """The tool as it is listed in a prompt."""
+def signature(tool: Tool, style: ListingStyle, detail: ListingDetail) -> str:
+    """Write the tool as it is listed in a prompt."""
     return _schema(tool, detail) if style == "schema" else _compact(tool, detail)
 
 
-def _compact(tool: Tool, detail: Detail) -> str:
-    writer = _Writer(tool.parameters, detail)
+def _compact(tool: Tool, detail: ListingDetail) -> str:
+    writer = _TypeWriter(tool.parameters, detail)
     body = resolve(tool.parameters, tool.parameters)
     if "allOf" in body:
         body = _merged(body, body["allOf"] if is_array(body["allOf"]) else (), tool.parameters)
@@ -287,13 +287,13 @@ def _compact(tool: Tool, detail: Detail) -> str:
     return "\n".join([f"- {tool.name}: {about}" if about else f"- {tool.name}", *lines])
 
 
-def _about(tool: Tool, detail: Detail) -> str:
-    """The description; a long one keeps its lines, set in so that none can be taken for a tool."""
-    if detail >= Detail.NO_DESCRIPTIONS:
+def _about(tool: Tool, detail: ListingDetail) -> str:
+    """The description. Its lines are kept, but indented, so none looks like the entry of a tool."""
+    if detail >= ListingDetail.NO_DESCRIPTIONS:
         return ""
     lines = [line.rstrip() for line in neutralise(tool.description).strip().splitlines()]
     text = "\n    ".join(line for line in lines if line)
-    return _first_sentence(text) if detail >= Detail.FIRST_SENTENCES else text
+    return _first_sentence(text) if detail >= ListingDetail.FIRST_SENTENCES else text
 
 
 def _first_sentence(text: str) -> str:
@@ -302,54 +302,54 @@ def _first_sentence(text: str) -> str:
     return one_line(head + dot.strip(), MAX_LITERAL * 2)
 
 
-def _schema(tool: Tool, detail: Detail) -> str:
+def _schema(tool: Tool, detail: ListingDetail) -> str:
     parameters = {"type": "object"} if tool.parameters is None else _trimmed(tool.parameters, detail, 0)
     about = _about(tool, detail).replace("\n    ", "\n")
     described = {"description": about} if about else {}
     return json_text({"name": tool.name, **described, "parameters": parameters})
 
 
-def _trimmed(value: JSONValue, detail: Detail, depth: int) -> JSONValue:
-    """The schema without the annotations that there is no room for."""
+def _trimmed(value: JSONValue, detail: ListingDetail, depth: int) -> JSONValue:
+    """The schema without the annotations that this detail leaves out."""
     if is_array(value):
         return [_trimmed(each, detail, depth) for each in value]
-    if not is_object(value) or detail < Detail.NO_EXAMPLES or depth > MAX_REFERENCES * 4:
+    if not is_object(value) or detail < ListingDetail.NO_EXAMPLES or depth > MAX_REFERENCES * 4:
         return value
     return {
         key: _members(each, detail, depth)
         if key in ("properties", "$defs", "definitions")
-        else _kept(key, each, detail, depth)
+        else _trimmed_keyword(key, each, detail, depth)
         for key, each in value.items()
         if not _is_cut(key, each, detail, depth)
     }
 
 
-def _members(table: JSONValue, detail: Detail, depth: int) -> JSONValue:
+def _members(table: JSONValue, detail: ListingDetail, depth: int) -> JSONValue:
     if not is_object(table):
         return table
     return {name: _trimmed(schema, detail, depth + 1) for name, schema in table.items()}
 
 
-def _kept(key: str, value: JSONValue, detail: Detail, depth: int) -> JSONValue:
-    """Values of keywords that hold data are left as they are."""
+def _trimmed_keyword(key: str, value: JSONValue, detail: ListingDetail, depth: int) -> JSONValue:
+    """Trim subschemas; values of data keywords stay unchanged."""
     return value if key in ("enum", "const", "default", "required") else _trimmed(value, detail, depth)
 
 
-def _is_cut(key: str, value: JSONValue, detail: Detail, depth: int) -> bool:
+def _is_cut(key: str, value: JSONValue, detail: ListingDetail, depth: int) -> bool:
     if key in ("examples", "example"):
         return True
     if key not in _DESCRIPTIVE or not isinstance(value, str):
         return False
-    return detail >= (Detail.NO_PARAMETER_DESCRIPTIONS if depth <= 1 else Detail.NO_NESTED_DESCRIPTIONS)
+    return detail >= (ListingDetail.NO_PARAMETER_DESCRIPTIONS if depth <= 1 else ListingDetail.NO_NESTED_DESCRIPTIONS)
 
 
-# ---- what a declaration says
+# ---- texts of declarations
 
 
 def declared_texts(tools: tuple[Tool, ...]) -> tuple[str, ...]:
-    """Descriptions that hold something like code: a model may copy a call out of them."""
-    found = [text for tool in tools for text in (tool.description, *_texts_in(tool.parameters, 0))]
-    return tuple(dict.fromkeys(text for text in found if not _CODE.isdisjoint(text)))
+    """Descriptions that may contain code: a model may copy a call from them."""
+    texts = [text for tool in tools for text in (tool.description, *_texts_in(tool.parameters, 0))]
+    return tuple(dict.fromkeys(text for text in texts if not _CODE.isdisjoint(text)))
 
 
 def _texts_in(value: JSONValue, depth: int) -> Iterator[str]:
@@ -369,43 +369,43 @@ def _texts_in(value: JSONValue, depth: int) -> Iterator[str]:
 # ---- relevance
 
 _WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_A-Za-z]+")
-#: A word in the name says more than one in the description.
+#: A word in the name counts more than one in the description.
 _NAME_WEIGHT = 4
 
 
-#: The words of a tool's name, and of what else it says about itself.
+#: The words of a tool's name, and those of its description and parameters.
 Vocabulary: TypeAlias = tuple[set[str], set[str]]
 
 
 def vocabulary(tool: Tool) -> Vocabulary:
-    """The words by which a tool is found."""
+    """The words of a tool, for `relevance`."""
     table = tool.parameters.get("properties") if is_object(tool.parameters) else None
-    named = {word for name in (table if is_object(table) else ()) for word in _words(name)}
-    return _words(tool.name), _words(tool.description[:MAX_QUERY]) | named
+    parameter_words = {word for name in (table if is_object(table) else ()) for word in _words(name)}
+    return _words(tool.name), _words(tool.description[:MAX_QUERY]) | parameter_words
 
 
 def relevance(words: Vocabulary, query: str) -> int:
-    """How much the words of a tool have in common with the words of a request."""
-    asked = _asked(query[:MAX_QUERY])
-    return _NAME_WEIGHT * len(asked & words[0]) + len(asked & words[1])
+    """Score a tool by the words that it shares with a request."""
+    query_words = _query_words(query[:MAX_QUERY])
+    return _NAME_WEIGHT * len(query_words & words[0]) + len(query_words & words[1])
 
 
-@lru_cache(maxsize=4)  # each tool is asked about the same request
-def _asked(query: str) -> set[str]:
+@lru_cache(maxsize=4)  # all tools are ranked by the same request
+def _query_words(query: str) -> set[str]:
     return _words(query)
 
 
 def _words(text: str) -> set[str]:
-    """Words without case and ending; scripts without spaces give pairs of characters."""
-    found: set[str] = set()
+    """Lower-case words without plural endings; scripts without spaces give pairs of characters."""
+    words: set[str] = set()
     for word in _WORDS.findall(text):
         folded = word.lower()
         if folded.isascii():
-            found.add(folded.rstrip("s") if len(folded) > 3 else folded)
+            words.add(folded.rstrip("s") if len(folded) > 3 else folded)
         else:
-            found.update(folded[at : at + 2] for at in range(max(1, len(folded) - 1)))
-    return found - _COMMON
+            words.update(folded[at : at + 2] for at in range(max(1, len(folded) - 1)))
+    return words - _COMMON
 
 
-#: Words that say nothing about what is wanted.
+#: Stop words.
 _COMMON = frozenset("a an and by for from get in into is it of on or set the to use with you your".split())

@@ -1,11 +1,10 @@
-"""The prompt that teaches a model to call tools: rules, tools, a worked example, all within a budget.
+"""The contract: the prompt that teaches a model to call tools (rules, tools, a worked example) within a token budget.
 
-A contract has two halves. `stable` holds the rules and the list of tools; it is the same, byte for byte, for the
-same tools, so that prompt caches hold. `tail` holds what changes from request to request and from conversation
-to conversation: the example, what `tool_choice` demands, and the mark that calls must carry. It comes last.
+A contract has two halves. `stable` contains the rules and the list of tools; it is the same, byte for byte, for the
+same tools, so prompt caches work. `tail` follows it and contains what changes between requests and conversations: the
+example, the rule of `tool_choice`, and the nonce.
 
-Contracts are kept: the same tools give the same object. Treat the schemas of tools as read-only once they have
-been passed in.
+Contracts are cached: the same tools give the same object, so schemas must not be modified once passed in.
 """
 
 from __future__ import annotations
@@ -16,54 +15,62 @@ from typing import TypeAlias
 
 import msgspec
 
-from ...core.tokens import estimate_tokens
+from ...core.text import estimate_tokens
 from ...core.types import JSONValue, Message, Note, TextPart, Tool, ToolCall, ToolChoice, is_object
 from ...dialects.registry import dialect as dialect_row
 from ...errors import UsageError
-from .escaping import joined, json_text, plain_name, result_text, shortened, shown_name, written
-from .few_shot import Example, Texts, checked, example_of, fill, texts_of
-from .signatures import MAX_LITERAL, Detail, ListingStyle, Vocabulary, declared_texts, relevance, signature, vocabulary
+from .escaping import calls_text, display_name, is_plain_name, join_text_parts, json_text, result_text, shorten
+from .few_shot import Example, TemplateTexts, example_of, fill, resolve_templates, template_texts
+from .signatures import (
+    MAX_LITERAL,
+    ListingDetail,
+    ListingStyle,
+    Vocabulary,
+    declared_texts,
+    relevance,
+    signature,
+    vocabulary,
+)
 
-#: Sets of tools and contracts that are kept: some fifty agents, each with a few conversations at a time.
-KEPT_TOOLSETS = 64
-KEPT_CONTRACTS = 256
-#: Sets of tools that there is no room for whose words are kept; they take some twenty times their JSON.
-KEPT_VOCABULARIES = 8
-#: Declarations larger than this are not kept; coding agents send up to 75 kB.
-MAX_KEPT_BYTES = 256 * 1024
-#: A text of more characters for each token that there is room for is mostly too long: its beginning tells.
+#: Cache sizes: some fifty agents, each with a few conversations at a time.
+TOOLSET_CACHE_SIZE = 64
+CONTRACT_CACHE_SIZE = 256
+#: Vocabularies take some twenty times the size of the JSON, and only toolsets over budget need them.
+VOCABULARY_CACHE_SIZE = 8
+#: Larger declarations are not cached; coding agents send up to 75 kB.
+MAX_CACHED_BYTES = 256 * 1024
+#: A text with more characters per available token is nearly always too long, which its beginning shows.
 CHARS_PER_TOKEN = 8
-#: A parameter takes a line, or a pair of quotes, and a colon on top of its name.
+#: Besides its name, a parameter takes a line break or a pair of quotes, and a colon.
 TOKENS_PER_PARAMETER = 2
-#: Tokens set aside for the rule of `tool_choice` and the mark, so that neither changes what is said of the tools.
+#: Tokens reserved for the rule of `tool_choice` and the nonce, so the listing does not depend on them.
 RULE_RESERVE = 80
-#: How much of a result the decision prompt repeats. It is asked only whether the result is enough.
+#: How much of a result the decision prompt repeats. The model only judges whether the result is enough.
 MAX_DONE_RESULT = 2000
-#: A conversation with more messages or more characters than this gets a reminder: models forget a contract that
-#: stands some 6,000 tokens before their answer.
+#: Longer conversations get a reminder: models forget a contract some 6,000 tokens before their answer.
 REMINDER_MESSAGES, REMINDER_CHARS = 16, 24_000
 #: Kinds of tools that a prompt can teach.
 _KINDS = frozenset({"function", "custom"})
 
 
 class Contract(msgspec.Struct, frozen=True):
-    """What is said to a model so that it calls tools."""
+    """The tool prompt of one request."""
 
     #: Rules and tools, without the nonce.
     stable: str
-    #: The example, the rule of `tool_choice` and the mark.
+    #: The example, the rule of `tool_choice` and the nonce.
     tail: str
-    #: The tools that it speaks of.
+    #: The listed tools.
     tools: tuple[Tool, ...]
-    #: What it costs, as estimated.
+    #: Estimated size.
     tokens: int
     notes: tuple[Note, ...] = ()
-    #: Texts of the contract from which a call may be copied: its own example (without the nonce, so that any
-    #: reader finds the call in it), and code in descriptions.
+    #: Texts from which the model may copy a call: the example (without the nonce, so any parser finds its call), and
+    #: code in descriptions.
     examples: tuple[str, ...] = ()
-    #: What is said again near the end of long conversations.
+    #: Repeated near the end of long conversations.
     reminder: str = ""
-    #: The prompt as a message of its own, where it is kept: many records share it.
+    #: The prompt as a message, if cached: many records share it.
     message: Message | None = None
 
     @property
@@ -74,29 +81,29 @@ class Contract(msgspec.Struct, frozen=True):
 
 # ---- tools
 
-_Rung: TypeAlias = tuple[ListingStyle, Detail]
-#: Shown where no tool gives an example that fits its own schema.
-_NOBODY = Example(ToolCall("NAME", {"PARAMETER": "VALUE"}), distinct=False)
+_Rung: TypeAlias = tuple[ListingStyle, ListingDetail]
+#: Used if no tool gives an example that fits its schema.
+_FALLBACK_EXAMPLE = Example(ToolCall("NAME", {"PARAMETER": "VALUE"}), distinct=False)
 
 
 class _Toolset:
-    """Tools that a prompt can teach. Compared by identity, so that it is cheap as a key."""
+    """Tools that a prompt can teach. Compared by identity, so it is cheap as a cache key."""
 
-    __slots__ = ("_costs", "_least", "_written", "examples", "kept", "notes", "sample", "tools")
+    __slots__ = ("_costs", "_least", "_listings", "cacheable", "examples", "notes", "sample", "tools")
 
-    def __init__(self, tools: tuple[Tool, ...], kept: bool) -> None:
-        self.kept = kept
+    def __init__(self, tools: tuple[Tool, ...], cacheable: bool) -> None:
+        self.cacheable = cacheable
         self.tools, self.notes = _promptable(tools)
-        self.sample = example_of(self.tools) or _NOBODY
+        self.sample = example_of(self.tools) or _FALLBACK_EXAMPLE
         self.examples = declared_texts(self.tools)
         self._least = [_least(tool) for tool in self.tools]
-        #: What tools take at least, and whether it is all that they take.
+        #: A lower bound of the tokens of each tool, and whether it is exact.
         self._costs: dict[tuple[int, _Rung], tuple[int, bool]] = {}
-        #: As they were listed last: what is left out changes with the request, how it is written seldom does.
-        self._written: tuple[_Rung | None, dict[int, str]] = None, {}
+        #: Listings of the latest rung: the selection of tools depends on the request, but the rung rarely changes.
+        self._listings: tuple[_Rung | None, dict[int, str]] = None, {}
 
     def cost(self, at: int, rung: _Rung, room: int) -> int:
-        """How many tokens the tool at this place takes; if that is more than there is room for, perhaps a part."""
+        """The tokens of the tool at this position; a lower bound if they exceed the room."""
         tokens, whole = self._costs.get((at, rung), (self._least[at], False))
         if whole or tokens > room:
             return tokens
@@ -108,18 +115,18 @@ class _Toolset:
         self._costs[at, rung] = tokens, whole
         return tokens
 
-    def listed(self, at: int, rung: _Rung) -> str:
-        """The tool at this place as it is listed."""
-        if self._written[0] != rung:
-            self._written = rung, {}
-        texts = self._written[1]
+    def listing(self, at: int, rung: _Rung) -> str:
+        """The listing of the tool at this position."""
+        if self._listings[0] != rung:
+            self._listings = rung, {}
+        texts = self._listings[1]
         if at not in texts:
             texts[at] = signature(self.tools[at], *rung)
         return texts[at]
 
 
 def _least(tool: Tool) -> int:
-    """How many tokens the names of the parameters take, which are always listed."""
+    """The tokens of the parameter names, which are always listed."""
     table = tool.parameters.get("properties") if is_object(tool.parameters) else None
     if not is_object(table) or "$ref" in tool.parameters:
         return 1
@@ -128,76 +135,80 @@ def _least(tool: Tool) -> int:
 
 
 def _promptable(tools: tuple[Tool, ...]) -> tuple[tuple[Tool, ...], tuple[Note, ...]]:
-    found: dict[str, Tool] = {}
+    unique: dict[str, Tool] = {}
     notes: list[Note] = []
     for tool in tools:
         if tool.kind not in _KINDS:
-            notes.append(Note("tool_kind_dropped", f"`{shown_name(tool.name)}` is of kind `{shown_name(tool.kind)}`"))
-        elif not plain_name(tool.name):
-            notes.append(Note("tool_name_unusable", f"`{shown_name(tool.name)}` cannot be shown in a prompt"))
-        elif tool.name in found:
+            notes.append(
+                Note("tool_kind_dropped", f"`{display_name(tool.name)}` is of kind `{display_name(tool.kind)}`")
+            )
+        elif not is_plain_name(tool.name):
+            notes.append(Note("tool_name_unusable", f"`{display_name(tool.name)}` cannot be shown in a prompt"))
+        elif tool.name in unique:
             notes.append(Note("tool_duplicate", f"`{tool.name}` is declared more than once; the first counts"))
         else:
-            found[tool.name] = tool
-    return tuple(found.values()), tuple(notes)
+            unique[tool.name] = tool
+    return tuple(unique.values()), tuple(notes)
 
 
-#: The tools of recent requests by the identity of each, so that a set that comes again costs no look inside.
+#: Toolsets of recent requests by the identity of their tools, so repeated tools need not be encoded.
 _recent: dict[tuple[int, ...], tuple[tuple[Tool, ...], _Toolset]] = {}
 
 
 def _toolset(tools: tuple[Tool, ...]) -> _Toolset:
     identity = tuple(map(id, tools))
-    known = _recent.get(identity)
-    if known is not None:  # it holds the tools, so their identities belong to nobody else
-        return known[1]
+    cached = _recent.get(identity)
+    if cached is not None:  # the entry references the tools, so their identities cannot be reused
+        return cached[1]
     try:
         source = msgspec.json.encode(tools)
     except (TypeError, ValueError, OverflowError, RecursionError) as error:
-        raise UsageError("the tools are not JSON", hint="use plain values in `parameters`") from error
-    if len(source) > MAX_KEPT_BYTES:
-        return _Toolset(tools, kept=False)
+        raise UsageError("the tools cannot be encoded as JSON", hint="use plain values in `parameters`") from error
+    if len(source) > MAX_CACHED_BYTES:
+        return _Toolset(tools, cacheable=False)
     toolset = _same_content(source)
-    if len(_recent) >= KEPT_TOOLSETS:
+    if len(_recent) >= TOOLSET_CACHE_SIZE:
         _recent.clear()
     _recent[identity] = (tools, toolset)
     return toolset
 
 
-@lru_cache(maxsize=KEPT_TOOLSETS)
+@lru_cache(maxsize=TOOLSET_CACHE_SIZE)
 def _same_content(source: bytes) -> _Toolset:
-    return _Toolset(msgspec.json.decode(source, type=tuple[Tool, ...]), kept=True)
+    return _Toolset(msgspec.json.decode(source, type=tuple[Tool, ...]), cacheable=True)
 
 
-# ---- what fits
+# ---- budget
 
-_COMPACT: tuple[_Rung, ...] = tuple(("compact", detail) for detail in Detail)
-_SCHEMA: tuple[_Rung, ...] = tuple(("schema", detail) for detail in Detail)
-#: What is tried, from the fullest to the shortest. A decision begins with whole schemas.
+_COMPACT: tuple[_Rung, ...] = tuple(("compact", detail) for detail in ListingDetail)
+_SCHEMA: tuple[_Rung, ...] = tuple(("schema", detail) for detail in ListingDetail)
+#: Listings to try, from the fullest to the shortest. A decision starts with whole schemas.
 _LADDERS: dict[str, tuple[_Rung, ...]] = {
     "compact": _COMPACT,
     "schema": _SCHEMA,
-    "decision": (*_SCHEMA[: Detail.NO_NESTED_DESCRIPTIONS], *_COMPACT),
+    "decision": (*_SCHEMA[: ListingDetail.NO_NESTED_DESCRIPTIONS], *_COMPACT),
 }
 _CUTS = {
-    Detail.ALL: "whole schemas",
-    Detail.NO_EXAMPLES: "examples",
-    Detail.NO_NESTED_DESCRIPTIONS: "examples, nested descriptions",
-    Detail.NO_PARAMETER_DESCRIPTIONS: "examples, descriptions of parameters",
-    Detail.FIRST_SENTENCES: "examples, descriptions of parameters, all but the first sentence of descriptions of tools",
-    Detail.NO_DESCRIPTIONS: "examples, all descriptions",
+    ListingDetail.ALL: "whole schemas",
+    ListingDetail.NO_EXAMPLES: "examples",
+    ListingDetail.NO_NESTED_DESCRIPTIONS: "examples, nested descriptions",
+    ListingDetail.NO_PARAMETER_DESCRIPTIONS: "examples, descriptions of parameters",
+    ListingDetail.FIRST_SENTENCES: (
+        "examples, descriptions of parameters, all but the first sentence of descriptions of tools"
+    ),
+    ListingDetail.NO_DESCRIPTIONS: "examples, all descriptions",
 }
 
 
 class _Kind(msgspec.Struct, frozen=True):
-    """What one kind of contract is made of, by the names of its templates."""
+    """The templates of one kind of contract."""
 
     head: str
     example: str
     short: str
     mark: str
     reminder: str
-    #: The dialect that the example is written in; empty: the one that is asked for.
+    #: The dialect of the example; empty: that of the request.
     dialect: str = ""
 
 
@@ -209,7 +220,7 @@ _KIND_OF = {
 
 
 class _Fit(msgspec.Struct, frozen=True):
-    """How much is said of each tool, and whether even the least is too much."""
+    """The detail of the listing, the room for it, and whether even the shortest listing is over budget."""
 
     rung: _Rung
     room: int
@@ -217,10 +228,10 @@ class _Fit(msgspec.Struct, frozen=True):
     notes: tuple[Note, ...]
 
 
-@lru_cache(maxsize=KEPT_CONTRACTS)
-def _fit(kind: str, toolset: _Toolset, ladder: str, dialect: str, budget: int, texts: Texts) -> _Fit:
+@lru_cache(maxsize=CONTRACT_CACHE_SIZE)
+def _fit(kind: str, toolset: _Toolset, ladder: str, dialect: str, budget: int, texts: TemplateTexts) -> _Fit:
     rungs = _LADDERS[ladder]
-    used = checked(texts)
+    used = resolve_templates(texts)
     room = 0
     for rung in rungs:
         shell = used[_KIND_OF[kind].head] + _example(kind, rung[1], toolset.sample.call, dialect, "xxxxxxxx", used)
@@ -232,7 +243,7 @@ def _fit(kind: str, toolset: _Toolset, ladder: str, dialect: str, budget: int, t
 
 
 def _fits(toolset: _Toolset, rung: _Rung, room: int) -> bool:
-    """Whether there is room for all tools; no more are written than it takes to know."""
+    """Whether there is room for all tools; stops as soon as that is clear."""
     for at in range(len(toolset.tools)):
         if room < 0:
             break
@@ -240,35 +251,36 @@ def _fits(toolset: _Toolset, rung: _Rung, room: int) -> bool:
     return room >= 0
 
 
-@lru_cache(maxsize=KEPT_VOCABULARIES)
+@lru_cache(maxsize=VOCABULARY_CACHE_SIZE)
 def _vocabularies(toolset: _Toolset) -> list[Vocabulary]:
     return [vocabulary(tool) for tool in toolset.tools]
 
 
-def _chosen(toolset: _Toolset, fit: _Fit, choice: ToolChoice, query: str) -> tuple[Sequence[int], tuple[Note, ...]]:
-    """The places of the tools that there is room for: those that must be called first, then by what they share with
-    the request."""
+def _select_tools(
+    toolset: _Toolset, fit: _Fit, choice: ToolChoice, query: str
+) -> tuple[Sequence[int], tuple[Note, ...]]:
+    """The positions of the tools that fit: those that `tool_choice` allows first, then by relevance."""
     if not fit.over:
         return range(len(toolset.tools)), ()
-    words = (_vocabularies if toolset.kept else _vocabularies.__wrapped__)(toolset)
+    words = (_vocabularies if toolset.cacheable else _vocabularies.__wrapped__)(toolset)
     order = sorted(
         range(len(toolset.tools)),
         key=lambda at: (toolset.tools[at].name not in choice.allowed, -relevance(words[at], query), at),
     )
-    kept: set[int] = set()
+    selected: set[int] = set()
     room = fit.room
     for at in order:
         cost = toolset.cost(at, fit.rung, room)
-        if cost <= room or not kept:
-            kept.add(at)
+        if cost <= room or not selected:
+            selected.add(at)
             room -= cost
-    left = [tool.name for at, tool in enumerate(toolset.tools) if at not in kept]
-    notes = [Note("tools_left_out", f"no room for {', '.join(f'`{name}`' for name in left)}")] if left else []
-    places = sorted(kept)
-    if room < 0 and places:
-        alone = toolset.tools[places[0]].name
-        notes.append(Note("contract_over_budget", f"`{alone}` alone takes more than there is"))
-    return places, tuple(notes)
+    omitted = [tool.name for at, tool in enumerate(toolset.tools) if at not in selected]
+    notes = [Note("tools_left_out", f"no room for {', '.join(f'`{name}`' for name in omitted)}")] if omitted else []
+    positions = sorted(selected)
+    if room < 0 and positions:
+        only = toolset.tools[positions[0]].name
+        notes.append(Note("contract_over_budget", f"`{only}` alone exceeds the budget"))
+    return positions, tuple(notes)
 
 
 # ---- the parts of the tail
@@ -277,28 +289,28 @@ _RESULT = "(what the tool returned)"
 
 
 def _example(
-    kind: str, detail: Detail, call: ToolCall, dialect: str, nonce: str | None, used: Mapping[str, str]
+    kind: str, detail: ListingDetail, call: ToolCall, dialect: str, nonce: str | None, used: Mapping[str, str]
 ) -> str:
     row = _KIND_OF[kind]
     values = {
         "tool": call.name,
-        "call": written(row.dialect or dialect, (call,), nonce),
+        "call": calls_text(row.dialect or dialect, (call,), nonce),
         "result": result_text(dialect, _RESULT, nonce) if kind == "inline" else "",
         "none": _no_call(kind, nonce),
     }
-    return fill(used[row.example if detail < Detail.NO_EXAMPLES else row.short], values)
+    return fill(used[row.example if detail < ListingDetail.NO_EXAMPLES else row.short], values)
 
 
 def _no_call(kind: str, nonce: str | None) -> str:
-    """The document that calls nothing."""
+    """The document without calls."""
     signed: dict[str, JSONValue] = {} if nonce is None else {"nonce": nonce}
     body: dict[str, JSONValue] = {"tools": []} if kind == "decision" else {"calls": [], "reply": ""}
     return json_text({**signed, **body})
 
 
 def _rule(choice: ToolChoice, used: Mapping[str, str]) -> str:
-    """What `tool_choice` demands, in words."""
-    names = [shown_name(name) for name in choice.allowed]
+    """The rule of `tool_choice` as a sentence."""
+    names = [display_name(name) for name in choice.allowed]
     if choice.mode == "none":
         return used["none"]
     if choice.mode == "named":
@@ -311,7 +323,7 @@ def _rule(choice: ToolChoice, used: Mapping[str, str]) -> str:
 
 
 def _done(messages: tuple[Message, ...]) -> str:
-    """Calls and their results as JSON, a line for each: nothing in them can be taken for an instruction of ours."""
+    """Calls and results as JSON, one line each: nothing in them looks like an instruction."""
     results = {result.id: result for message in messages for result in message.results}
     calls = [call for message in messages for call in message.calls]
     rows: list[str] = []
@@ -319,7 +331,7 @@ def _done(messages: tuple[Message, ...]) -> str:
         row: dict[str, JSONValue] = {"name": call.name, "arguments": call.arguments}
         result = results.get(call.id)
         if result is not None:
-            row["error" if result.error else "result"] = shortened(result.content, MAX_DONE_RESULT)
+            row["error" if result.error else "result"] = shorten(result.content, MAX_DONE_RESULT)
         rows.append(json_text(row))
     return "\n".join(rows)
 
@@ -327,7 +339,7 @@ def _done(messages: tuple[Message, ...]) -> str:
 # ---- contracts
 
 
-@lru_cache(maxsize=KEPT_CONTRACTS)
+@lru_cache(maxsize=CONTRACT_CACHE_SIZE)
 def _contract(
     kind: str,
     toolset: _Toolset,
@@ -337,38 +349,38 @@ def _contract(
     nonce: str | None,
     budget: int,
     query: str,
-    texts: Texts,
+    texts: TemplateTexts,
 ) -> Contract:
-    used, row = checked(texts), _KIND_OF[kind]
-    # What is not kept is not kept as a key either.
-    fit = (_fit if toolset.kept else _fit.__wrapped__)(kind, toolset, ladder, dialect, budget, texts)
-    places, left_out = _chosen(toolset, fit, choice, query)
-    tools = tuple(toolset.tools[at] for at in places)
-    listing = "\n".join(toolset.listed(at, fit.rung) for at in places)
+    used, row = resolve_templates(texts), _KIND_OF[kind]
+    # A toolset that is not cached must not be a cache key either.
+    fit = (_fit if toolset.cacheable else _fit.__wrapped__)(kind, toolset, ladder, dialect, budget, texts)
+    positions, left_out = _select_tools(toolset, fit, choice, query)
+    tools = tuple(toolset.tools[at] for at in positions)
+    listing = "\n".join(toolset.listing(at, fit.rung) for at in positions)
     stable = fill(used[row.head], {"tools": listing})
     mark = "" if nonce is None else " " + fill(used[row.mark], {"nonce": nonce})
-    sample = toolset.sample if not left_out else example_of(tools) or _NOBODY
+    sample = toolset.sample if not left_out else example_of(tools) or _FALLBACK_EXAMPLE
     tail = f"{_example(kind, fit.rung[1], sample.call, dialect, nonce, used)}\n{_rule(choice, used)}{mark}\n"
-    spoken, shown = row.dialect or dialect, (sample.call,)
+    example_dialect, example_calls = row.dialect or dialect, (sample.call,)
     return Contract(
         stable,
         tail,
         tools,
         estimate_tokens(stable + tail),
         (*toolset.notes, *fit.notes, *left_out),
-        (*((written(spoken, shown, None),) if sample.distinct else ()), *toolset.examples),
-        fill(used[row.reminder], {"call": written(spoken, shown, nonce)}),
+        (*((calls_text(example_dialect, example_calls, None),) if sample.distinct else ()), *toolset.examples),
+        fill(used[row.reminder], {"call": calls_text(example_dialect, example_calls, nonce)}),
         _prompt(stable + tail),
     )
 
 
-#: The request, or what finds it: it matters only where something must be left out.
+#: The user's request, or a function that finds it; needed only if tools must be left out.
 Query: TypeAlias = str | Callable[[], str]
-#: Contracts of recent requests by the identity of their tools, which each row holds, and by all else that counts.
+#: Contracts of recent requests by the identity of their tools, which each entry references, and by all other inputs.
 _recent_contracts: dict[tuple[object, ...], tuple[Sequence[Tool], Contract]] = {}
 
 
-def _made(
+def _cached_contract(
     kind: str,
     tools: tuple[Tool, ...],
     choice: ToolChoice,
@@ -379,20 +391,20 @@ def _made(
     query: Query,
     templates: Mapping[str, str] | None,
 ) -> Contract:
-    texts = texts_of(templates)
+    texts = template_texts(templates)
     key = (kind, id(tools), choice, ladder, dialect, nonce, budget, texts)
-    known = _recent_contracts.get(key)
-    if known is not None:
-        return known[1]
+    cached = _recent_contracts.get(key)
+    if cached is not None:
+        return cached[1]
     dialect_row(dialect)
     toolset = _toolset(tuple(tools))
-    fit, build = (_fit, _contract) if toolset.kept else (_fit.__wrapped__, _contract.__wrapped__)
+    fit, build = (_fit, _contract) if toolset.cacheable else (_fit.__wrapped__, _contract.__wrapped__)
     if fit(kind, toolset, ladder, dialect, budget, texts).over:
-        asked = query if isinstance(query, str) else query()
-        return build(kind, toolset, choice, ladder, dialect, nonce, budget, asked, texts)
+        query = query if isinstance(query, str) else query()
+        return build(kind, toolset, choice, ladder, dialect, nonce, budget, query, texts)
     contract = build(kind, toolset, choice, ladder, dialect, nonce, budget, "", texts)
-    if toolset.kept:
-        if len(_recent_contracts) >= KEPT_CONTRACTS:
+    if toolset.cacheable:
+        if len(_recent_contracts) >= CONTRACT_CACHE_SIZE:
             _recent_contracts.clear()
         _recent_contracts[key] = (tools, contract)
     return contract
@@ -409,19 +421,19 @@ def inline_contract(
     query: Query = "",
     templates: Mapping[str, str] | None = None,
 ) -> Contract:
-    """The contract of the one-pass plan: the model answers, or calls in this dialect.
+    """The contract of the inline plan: the model answers, or calls in this dialect.
 
     Args:
-        tools: what it may call.
-        choice: what the caller demands.
+        tools: the tools to offer.
+        choice: the caller's tool choice.
         dialect: the format of a call.
-        nonce: the mark that calls must carry.
+        nonce: the word that calls must carry.
         style: short signatures, or whole JSON schemas.
-        budget: tokens that it may take, as estimated.
-        query: the request, or what finds it; what is left out for want of room has least in common with it.
-        templates: texts of the caller's own, see `TEMPLATES`.
+        budget: estimated tokens that the contract may take.
+        query: the user's request, or a function that finds it; if room is short, the least relevant tools are left out.
+        templates: replacements of `few_shot.TEMPLATES`.
     """
-    return _made("inline", tools, choice, style, dialect, nonce, budget, query, templates)
+    return _cached_contract("inline", tools, choice, style, dialect, nonce, budget, query, templates)
 
 
 def decision_contract(
@@ -434,15 +446,15 @@ def decision_contract(
     query: str = "",
     templates: Mapping[str, str] | None = None,
 ) -> Contract:
-    """The contract of the two-phase plan: nothing but the document that says which tools are called.
+    """The contract of the decision plan: the model only writes the document that says which tools are called.
 
-    `done` are the messages since the user's last one: calls and results that need not be asked for again.
+    `done`: the messages since the user's last one; their calls need not be repeated.
     """
-    contract = _made("decision", tools, choice, "decision", "decision", nonce, budget, query, templates)
+    contract = _cached_contract("decision", tools, choice, "decision", "decision", nonce, budget, query, templates)
     data = _done(done)
     if not data:
         return contract
-    tail = fill(checked(texts_of(templates))["done"], {"done": data}) + contract.tail
+    tail = fill(resolve_templates(template_texts(templates))["done"], {"done": data}) + contract.tail
     tokens = estimate_tokens(contract.stable + tail)
     return msgspec.structs.replace(contract, tail=tail, tokens=tokens, message=None)
 
@@ -457,21 +469,21 @@ def envelope_contract(
     query: str = "",
     templates: Mapping[str, str] | None = None,
 ) -> Contract:
-    """The contract of the constrained plan: one document that holds the calls, or the reply."""
-    return _made("envelope", tools, choice, style, "envelope", nonce, budget, query, templates)
+    """The contract of the envelope plan: one document with the calls, or the reply."""
+    return _cached_contract("envelope", tools, choice, style, "envelope", nonce, budget, query, templates)
 
 
 # ---- placement
 
 
 def place(messages: tuple[Message, ...], contract: Contract, *, system_role: bool = True) -> tuple[Message, ...]:
-    """The messages with the contract in them.
+    """Insert the contract into the messages.
 
-    It stands behind the caller's own system text, so that what the caller keeps stable stays a prefix. Models
-    without a system role read both at the beginning of the first user message.
+    It follows the caller's own system text, so a stable prefix stays a prefix. For models without a system role, both
+    go to the beginning of the first user message.
     """
-    placed = _in_system(messages, contract) if system_role else _in_user(messages, contract.text)
-    return _reminded(placed, contract.reminder) if _is_long(messages) else placed
+    prompted = _in_system(messages, contract) if system_role else _in_user(messages, contract.text)
+    return _with_reminder(prompted, contract.reminder) if _is_long(messages) else prompted
 
 
 def _in_system(messages: tuple[Message, ...], contract: Contract) -> tuple[Message, ...]:
@@ -480,7 +492,7 @@ def _in_system(messages: tuple[Message, ...], contract: Contract) -> tuple[Messa
     if leading == 0:
         return (contract.message or _prompt(contract.text), *rest)
     last = messages[leading - 1]
-    return (*messages[: leading - 1], _appended(last, contract.text), *rest)
+    return (*messages[: leading - 1], _append_text(last, contract.text), *rest)
 
 
 def _prompt(text: str) -> Message:
@@ -495,12 +507,12 @@ def _in_user(messages: tuple[Message, ...], text: str) -> tuple[Message, ...]:
     if not rest or rest[0].role != "user":
         return (Message("user", (TextPart(head),)), *rest)
     first = rest[0]
-    begun = msgspec.structs.replace(first, parts=joined((TextPart(f"{head}\n---\n\n"), *first.parts)))
-    return (begun, *rest[1:])
+    first = msgspec.structs.replace(first, parts=join_text_parts((TextPart(f"{head}\n---\n\n"), *first.parts)))
+    return (first, *rest[1:])
 
 
 def _without_system(messages: tuple[Message, ...]) -> tuple[Message, ...]:
-    """Behind the beginning, what the system says is said by the user: many templates take it nowhere else."""
+    """Turn later system messages into user messages: many templates accept a system message only at the start."""
     if "system" not in [message.role for message in messages]:
         return messages
     return tuple(
@@ -509,16 +521,16 @@ def _without_system(messages: tuple[Message, ...]) -> tuple[Message, ...]:
 
 
 def _leading(messages: tuple[Message, ...]) -> int:
-    """How many system messages stand at the beginning."""
+    """The number of system messages at the start."""
     for at, message in enumerate(messages):
         if message.role != "system":
             return at
     return len(messages)
 
 
-def _appended(message: Message, text: str) -> Message:
+def _append_text(message: Message, text: str) -> Message:
     gap = "\n\n" if message.parts else ""
-    return msgspec.structs.replace(message, parts=joined((*message.parts, TextPart(gap + text))))
+    return msgspec.structs.replace(message, parts=join_text_parts((*message.parts, TextPart(gap + text))))
 
 
 def _is_long(messages: tuple[Message, ...]) -> bool:
@@ -532,8 +544,8 @@ def _is_long(messages: tuple[Message, ...]) -> bool:
     return size > REMINDER_CHARS
 
 
-def _reminded(messages: tuple[Message, ...], reminder: str) -> tuple[Message, ...]:
-    """The reminder is the last thing the model reads, unless it is the model's own turn that goes on."""
+def _with_reminder(messages: tuple[Message, ...], reminder: str) -> tuple[Message, ...]:
+    """Append the reminder to a final user message; a final assistant message is to be continued."""
     if messages[-1].role != "user":
         return messages
-    return (*messages[:-1], _appended(messages[-1], reminder))
+    return (*messages[:-1], _append_text(messages[-1], reminder))

@@ -1,1 +1,1 @@
-"""Refusal detection: tell an answer that refuses to use tools from an ordinary answer."""
+"""Refusal detection: distinguish an answer that refuses to use tools from an ordinary answer."""

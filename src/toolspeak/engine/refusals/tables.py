@@ -1,261 +1,322 @@
-"""The form of the tables of refusals, and what tools are for.
+r"""Refusal phrases as data: the notation of the tables, their loader and their compiled patterns.
 
-Each language is a table of slots (lists of phrases) and of rules that put slots together. The notation is that of
-regular expressions, with three conveniences: `{slot}` stands for one of its phrases, `{~20}` for up to twenty
-characters, and a plain group does not capture. Texts are folded first (`refusals.fold`): lower case, no accents, no
-commas, no hyphens, straight apostrophes.
+Each language is a file in `languages/`. Its slots are named lists of phrases; its rules put slots together. The
+notation is that of regular expressions with these conveniences:
+
+- `{slot}` is replaced by the phrases of that slot, `{~20}` by up to twenty characters.
+- A plain group does not capture. Line breaks, and spaces next to them, are ignored.
+- A pattern matches whole words in a language that separates words by spaces.
+- `⌘` matches the name of an offered tool, `_` a quotation.
+
+Texts are folded before they are matched (`answer_view.fold`): lower case, no accents, commas or hyphens, straight
+apostrophes. So `¿Qué día?` is written `que dia?`.
 """
 
 from __future__ import annotations
 
-from typing import Literal
+import re
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from types import MappingProxyType
+from typing import Literal, TypeAlias
 
 import msgspec
 
-#: What must be known of a matching sentence before its rule counts. `nothing`: only that no tool was asked for that is
-#: not there. `unless_other`: that it does not name what no tool on offer is for. `object`: that it names what a tool on
-#: offer is for, or something as broad as live data. `topic`: that it names what a tool on offer is for. `self`: that
-#: the model speaks of itself, and does not name what no tool on offer is for. `part`: that the model speaks of itself,
-#: names what a tool on offer is for, and denies nothing that is unrelated; `part_here`: the same, or that it is so
-#: here.
+Matcher: TypeAlias = re.Pattern[str]
+#: The languages, in the order in which they are tried when a text may be in several of them.
+LANGUAGES = ("en", "de", "fr", "es", "zh", "ja")
+
+#: In a view of an answer: the name of an offered tool, and a quotation.
+NAME, QUOTE = "⌘", "_"
+
+# ------------------------------------------------------------------------------------------------ rules
+
+#: What must be true of a matching sentence besides the match.
+#: `nothing`: only that it does not ask for a tool for some other purpose.
+#: `unless_other`: that it does not name a topic that no offered tool covers.
+#: `object`: that it names a topic of an offered tool, or something as broad as live data.
+#: `topic`: that it names a topic of an offered tool.
+#: `self`: as `unless_other`, and the model speaks of itself.
+#: `part`: that it names a topic of an offered tool and denies nothing unrelated.
+#: `part_here`: as `part`, or the tools are missing here; and the model speaks of itself.
 Need = Literal["nothing", "unless_other", "object", "topic", "self", "part", "part_here"]
+RuleCategory = Literal["no_tools", "cannot_access"]
 
-
-class Rule(msgspec.Struct, frozen=True):
-    """One way to say it."""
-
-    name: str
-    category: Literal["no_tools", "cannot_access"]
-    need: Need
-    pattern: str
-
-
-class Topic(msgspec.Struct, frozen=True):
-    """Something that a tool may be for: words in the names of tools, and words in sentences, all languages together."""
-
-    name: str
-    names: str
-    words: str
-
-
-class Broad(msgspec.Struct, frozen=True):
-    """A topic whose tools serve other topics as well."""
-
-    name: str
-    names: frozenset[str]
-    covers: frozenset[str]
-
-
-class Language(msgspec.Struct, frozen=True):
-    """The phrases of one language.
-
-    Slots that every language has:
-        live, generic: objects so broad that any tool that looks something up would serve.
-        self: the speaker, or what it speaks through.
-        report: a failure is being reported, or its cause given, which is an answer.
-        meta: the sentence speaks about texts or refusals.
-        condition, missing: it holds only in some case, or until the user has said more.
-        others (where the grammar of the rules does not tell): somebody else is the subject, not the speaker.
-        harm, decline, brief: safety: reasons, phrases with a reason, phrases that need none.
-        ask, offer: asking for permission; `choice`: but a choice is a real question; `grave`: and so is a grave step.
-        intend, act, progress: announcing; `waits`: but for the user to do something first, or to explain.
-        advise: telling the user to do it.
-        weak: how a sentence begins that holds no answer.
-    """
-
-    name: str
-    slots: dict[str, str]
-    #: What may stand anywhere in the opening of a refusal without deciding anything.
-    filler: str
-    #: How a refusal opens: sequences of phrases. Only groups, `|` and `?` here: the phrases are spelled out.
-    openers: tuple[tuple[str, ...], ...]
-    rules: tuple[Rule, ...]
-
-
-def rules(*rows: tuple[str, Literal["no_tools", "cannot_access"], Need, str]) -> tuple[Rule, ...]:
-    """Rules from the rows of a table."""
-    return tuple(Rule(*row) for row in rows)
-
-
-#: Rules, of any language, by which a model says that it has no tools at all. What the others of `no_tools` say may be
-#: true of a tool that was called and failed: that it does not work, cannot be used, is switched off.
+#: The rules, with their category and need. A language has a pattern for each rule that it can express.
+RULES: dict[str, tuple[RuleCategory, Need]] = {
+    "no_tools": ("no_tools", "nothing"),  # I have no tools
+    "cannot_use_tools": ("no_tools", "nothing"),  # I cannot use tools
+    "no_access_to_tools": ("no_tools", "nothing"),  # I have no access to tools
+    "no_tool_lets_me": ("no_tools", "nothing"),  # no tool allows me to
+    "tools_fail_me": ("no_tools", "nothing"),  # the tools do not help me
+    "none_here": ("no_tools", "nothing"),  # there are no tools here
+    "unavailable": ("no_tools", "nothing"),  # the tools are not available to me
+    "no_access": ("cannot_access", "object"),  # I have no access to the internet
+    "no_live_data": ("cannot_access", "object"),  # I have no real-time data
+    "cannot_do": ("cannot_access", "object"),  # I cannot open files
+    "cannot_tell": ("cannot_access", "object"),  # I cannot give you current prices
+    "cutoff": ("cannot_access", "topic"),  # my knowledge ends in 2023
+    "beyond": ("cannot_access", "topic"),  # beyond my capabilities
+    "no_such_tool": ("no_tools", "nothing"),  # get_weather does not exist
+    "unconnected": ("no_tools", "unless_other"),  # nothing is connected
+    "text_only": ("no_tools", "self"),  # I can only produce text
+    "cannot_use_them": ("no_tools", "unless_other"),  # I cannot call them
+    "not_mine": ("cannot_access", "topic"),  # not among my abilities
+    "out_of_reach": ("cannot_access", "topic"),  # not visible to me
+    "made_none": ("no_tools", "nothing"),  # no tools were provided
+    "if_only": ("no_tools", "object"),  # if only I could
+    "lacking": ("no_tools", "object"),  # a tool that I lack
+    "only_shared": ("cannot_access", "topic"),  # I see only what you send
+    "paste_it": ("cannot_access", "topic"),  # paste the contents here
+    "from_training": ("cannot_access", "topic"),  # I answer from my training
+    "yourself": ("cannot_access", "topic"),  # you will have to check it yourself
+    "cannot_act": ("no_tools", "nothing"),  # I cannot perform actions
+    "no_idea": ("cannot_access", "topic"),  # I have no way of knowing
+    "as_of": ("cannot_access", "topic"),  # as of my last update
+    "without": ("no_tools", "nothing"),  # I work without tools
+    "someone_else": ("no_tools", "topic"),  # the developer has to call it
+    "elsewhere": ("cannot_access", "topic"),  # please visit the website
+    "inactive": ("no_tools", "nothing"),  # the tools are not enabled
+    "strange_tool": ("no_tools", "nothing"),  # I do not know that tool
+    "unseen": ("cannot_access", "topic"),  # I do not see your file
+    "not_working": ("no_tools", "nothing"),  # the tools do not work
+    "nothing_lets": ("no_tools", "object"),  # nothing allows me to
+    "beyond_me": ("cannot_access", "topic"),  # I am offline
+    "beyond_my_reach": ("cannot_access", "object"),  # outside what I can handle
+    "composed_reach": ("cannot_access", "part"),
+    "composed_tools": ("no_tools", "part_here"),
+}
+#: Rules by which a model denies having any tools. The other `no_tools` rules may also be true of a tool that was
+#: called and failed: that it does not work, cannot be used, is switched off.
 DENIES_TOOLS = frozenset(
     "no_tools none_here made_none no_such_tool unconnected text_only no_access_to_tools no_tool_lets_me if_only "
     "lacking without strange_tool".split()
 )
+#: Rules that recognise wordings which no table lists, made of what every refusal contains: the speaker, a negation near
+#: a word of ability, or a negation near a word for tools. By whether the language separates words by spaces.
+_COMPOSED = {
+    True: {
+        "composed_reach": (
+            r"({own})|({me})( [\w']+){0,6} ({lack})|({lack})( [\w']+){0,6} ({me})|"
+            r"({me})( [\w']+){0,5} ({neg})( [\w']+){0,4} ({power})|"
+            r"({neg})( [\w']+){0,4} ({power})( [\w']+){0,5} ({me})|"
+            r"({neg})( [\w']+){0,2} ({me})( [\w']+){0,4} ({power})"
+        ),
+        "composed_tools": r"({neg}|{lack})( [\w']+){0,7} ({tools})|({tools})( [\w']+){0,7} ({neg}|{lack})",
+    },
+    False: {
+        "composed_reach": (
+            "({own})|({me}){~16}({lack})|({lack}){~10}({me})|({me}){~12}({neg}){~12}({power})|({power}){~12}({lack})"
+        ),
+        "composed_tools": "({neg}|{lack}){~24}({tools})|({tools}){~24}({neg}|{lack})",
+    },
+}
 
-#: What tools are for. Names of tools are English almost everywhere; sentences are not.
-TOPICS: tuple[Topic, ...] = (
-    Topic(
-        "files",
-        "file files dir directory folder folders path read write edit ls glob cat grep document "
-        "documents doc docs workspace filesystem fs pdf csv notes note",
-        "files?|[\\w-]+\\.(?:txt|md|py|js|ts|ya?ml|json|csv|pdf|docx?|xlsx?|html?|toml|ini|log|sql|php|java|go|rs|c|h|"
-        "sh|cfg|conf|env)|filesystem|folders?|director(y|ies)|documents?|disk|dateien?|dateisystem\\w*|ordner\\w*|"
-        "verzeichnis\\w*|dokumente?n?|festplatte|fichiers?|dossiers?|repertoires?|disque|archivos?|ficheros?|"
-        "carpetas?|directorios?|documentos?|disco|文件|目录|磁盘|文档|本地|档案|ファイル|フォルダ\\w*|"
-        "ディレクトリ|ドキュメント|文書",
-    ),
-    Topic(
-        "web",
-        "web search browse browser fetch http url page google bing internet crawl scrape news wiki "
-        "wikipedia download link site online",
-        "internet|web|websites?|web ?pages?|online|browse\\w*|browsing|urls?|links?|google|search engines?|"
-        "search results|sites?|im netz|webseiten?|suchmaschine\\w*|surfen|en ligne|navigateur|pages? web|liens?|"
-        "moteur|la red|en linea|navegar|navegador|paginas?|enlaces?|sitios?|互联网|网络|网页|网站|联网|上网|"
-        "链接|浏览器|搜索引擎|网上|インターネット|ウェブ\\w*|ネット|サイト|ページ|オンライン|ブラウザ|ブラウズ|"
-        "リンク|url|web",
-    ),
-    Topic(
-        "code",
-        "run shell exec execute bash command terminal python code script sandbox interpreter process cmd repl",
-        "commands?|code|scripts?|terminal|shell|programs?|sandbox|python|bash|befehle?n?|programme?n?|skripte?|"
-        "konsole|commandes?|codes?|programmes?|comandos?|codigo|programas?|consola|命令|代码|脚本|程序|终端|"
-        "コマンド|コード|スクリプト|プログラム|ターミナル|シェル",
-    ),
-    Topic(
-        "weather",
-        "weather forecast temperature climate meteo rain",
-        "weather|forecasts?|temperatures?|wetter\\w*|vorhersage\\w*|temperatur\\w*|meteo\\w*|previsions?|"
-        "clima\\w*|pronosticos?|temperaturas?|el tiempo en|天气|气温|天气预报|预报|气象|天気\\w*|気温|予報|気象",
-    ),
-    Topic(
-        "time",
-        "time date clock now datetime timezone day",
-        "the time|what time|current time|time is it|local time|today's date|current date|clock|watch|what day|"
-        "wie spat|uhr|montre|horloge|quelle heure|reloj|que hora|时钟|钟表|何時|時計|"
-        "uhrzeit|datum|heure|la date|la hora|fecha|时间|日期|几点|時刻|時間|日付|日時",
-    ),
-    Topic(
-        "mail",
-        "mail email mails emails gmail inbox outlook smtp send reply draft newsletter",
-        "e ?mails?|inbox|mailbox|postfach|posteingang|mails?|courriels?|boite|messagerie|correos?|bandeja|邮件|"
-        "邮箱|电子邮件|メール|受信(箱|トレイ)",
-    ),
-    Topic(
-        "message",
-        "message messages slack sms chat notify notification telegram whatsapp discord teams post tweet send channel",
-        "messages?|slack|sms|text messages?|notifications?|tweets?|channels?|nachrichten?|benachrichtigung\\w*|kanale?|"
-        "mensajes?|notificaci\\w+|canal\\w*|消息|短信|通知|频道|メッセージ|通知|チャンネル|slack",
-    ),
-    Topic(
-        "calendar",
-        "calendar event events meeting meetings schedule appointment appointments agenda reminder "
-        "reminders remind alarm timer todo task tasks",
-        "calendars?|schedules?|meetings?|appointments?|events?|reminders?|alarms?|timers?|kalender\\w*|"
-        "termine?n?|besprechung\\w*|erinnerung\\w*|wecker|agenda|calendriers?|rendez vous|reunions?|rappels?|"
-        "evenements?|calendarios?|citas?|reuniones|reunion|eventos?|recordatorios?|alarmas?|日历|日程|会议|提醒|"
-        "闹钟|安排|カレンダー|予定|会議|リマインダー|アラーム|スケジュール|タイマー",
-    ),
-    Topic(
-        "database",
-        "database db sql query table tables record records postgres mysql sqlite select warehouse rows",
-        "databases?|sql|tables?|records?|quer(y|ies)|datenbank\\w*|tabellen?|abfragen?|bases? de donnees|"
-        "requetes?|bases? de datos|consultas? sql|tablas?|registros?|数据库|数据表|データベース|テーブル|"
-        "レコード|sql",
-    ),
-    Topic(
-        "finance",
-        "stock stocks price prices quote finance exchange currency rate rates crypto bitcoin ticker market convert",
-        "stocks?|stock prices?|prices?|exchange rates?|currency|currencies|market|bitcoin|crypto\\w*|shares?|"
-        "aktien\\w*|kurse?n?|preise?n?|wechselkurs\\w*|cours (?:de|du|actuel)|en bourse|"
-        "prix|taux|bourse|acciones|accion|precios?|"
-        "cotizacion\\w*|tipos? de cambio|bolsa|股票|股价|价格|汇率|行情|比特币|株価|価格|為替|レート|株式|相場",
-    ),
-    Topic(
-        "bank",
-        "invoice invoices payment payments bank balance transaction transactions billing",
-        "bank\\w*|account balance|balances?|transactions?|invoices?|kontostand|konto|rechnung\\w*|bankkonto|solde|"
-        "compte bancaire|factures?|bancaire|saldo|cuenta bancaria|facturas?|余额|银行|发票|残高|口座|請求書|銀行",
-    ),
-    Topic(
-        "travel",
-        "flight flights hotel hotels book booking travel trip train trains map maps route directions "
-        "location geocode place places restaurant restaurants traffic distance ticket transit nearby",
-        "flights?|路况|taxis?|rides?|打车|叫车|出租车|タクシー|hotels?|trains?|trips?|routes?|maps?|traffic|"
-        "restaurants?|bookings?|reservations?|location|"
-        "directions|flug\\w*|fluge|zuge?|hotels?|karte|verkehr\\w*|standort|buchung\\w*|reservierung\\w*|vols?|"
-        "trajets?|itineraires?|carte|trafic|trains?|reservations?|vuelos?|hoteles|trenes|rutas?|mapas?|trafico|"
-        "ubicacion|reservas?|restaurantes?|航班|酒店|火车|路线|地图|交通|餐厅|预订|位置|机票|フライト|航空券|"
-        "ホテル|電車|ルート|地図|交通|レストラン|予約|位置情報",
-    ),
-    Topic(
-        "home",
-        "light lights lamp device devices thermostat home heating door lock camera music play song songs "
-        "playlist spotify volume tv switch speaker",
-        "lights?|lamps?|devices?|thermostat|music|songs?|playlists?|heating|smart home|licht\\w*|lampen?|"
-        "gerate?n?|thermostat|musik|heizung|lieder?|lumieres?|lampes?|appareils?|musique|chansons?|chauffage|"
-        "luces|luz|lamparas?|dispositivos?|musica|canciones|cancion|calefaccion|termostato|灯|设备|音乐|歌曲|"
-        "空调|暖气|照明|電気|ライト|デバイス|音楽|曲|エアコン|暖房",
-    ),
-    Topic(
-        "records",
-        "order orders customer customers user users account crm ticket tickets issue issues contact "
-        "contacts inventory product products catalog shipment tracking package employee hr delivery "
-        "profile booking",
-        "orders?|customers?|accounts?|tickets?|contacts?|inventory|products?|shipments?|packages?|parcels?|deliver(y|"
-        "ies)|employees?|profiles?|user data|bestell\\w+|kunden\\w*|konto|kontakte?n?|lager\\w*|produkte?n?|"
-        "sendung\\w*|pakete?s?|lieferung\\w*|commandes?|clients?|comptes?|stocks?|produits?|colis|livraison\\w*|"
-        "pedidos?|clientes?|cuentas?|contactos?|inventario|productos?|envios?|paquetes?|entregas?|订单|客户|"
-        "账户|工单|联系人|库存|产品|包裹|快递|物流|用户数据|注文|顧客|アカウント|チケット|連絡先|在庫|商品|荷物|"
-        "配送",
-    ),
-    Topic(
-        "repository",
-        "git github gitlab repo repository commit branch pull merge issue issues pr code ci build deploy test tests",
-        "repositor(y|ies)|repos?|github|gitlab|git|commits?|branch(es)?|pull requests?|issues?|builds?|codebase|"
-        "tests?|code ?basis|depots?|repositorios?|ramas?|仓库|代码库|提交|分支|リポジトリ|コミット|ブランチ|"
-        "テスト",
-    ),
-    Topic(
-        "image",
-        "image images picture photo draw generate screenshot camera ocr video vision",
-        "images?|pictures?|photos?|screenshots?|videos?|screen|bilder|bild|fotos?|bildschirm\\w*|ecran|photos?|"
-        "imagenes|imagen|pantalla|图片|图像|照片|截图|屏幕|视频|画像|写真|スクリーンショット|画面|動画",
-    ),
-    Topic(
-        "language",
-        "translate translation dictionary define spell",
-        "translations?|dictionar(y|ies)|ubersetzung\\w*|worterbuch|traductions?|dictionnaires?|traduccion\\w*|"
-        "diccionarios?|词典|字典|辞書|翻訳",
-    ),
-    Topic(
-        "math",
-        "calc calculator calculate math compute add sum evaluate convert",
-        "calculat\\w+|comput\\w+|rechner|berechn\\w+|calculs?|calculatrice|calculos?|calculadora|计算|計算",
-    ),
-    Topic(
-        "news",
-        "news headlines search web article articles",
-        "news|headlines?|nachrichten|schlagzeilen|actualites?|nouvelles|noticias?|新闻|头条|ニュース|最新情報",
-    ),
-    Topic(
-        "health",
-        "health patient patients medical doctor prescription fitness",
-        "medical|health records?|patients?|prescriptions?|medizinisch\\w*|patienten\\w*|medica\\w+|patients?|"
-        "historial medico|pacientes?|病历|医疗|患者|医療|カルテ",
-    ),
-)
 
-#: What most of the world's tools get their answers from, and what a tool that searches it can find.
-WEB_TOPIC = Broad(
-    "web",
-    frozenset("web search browse browser fetch http url google bing internet".split()),
-    frozenset({"weather", "finance", "travel", "news", "time", "web"}),
-)
-#: A sentence that says that the web cannot be reached is about every tool of these topics.
-REMOTE_TOPICS = frozenset({"weather", "finance", "travel", "news", "mail", "message", "records", "repository"})
-#: Tools that run commands can do almost anything on the machine and beyond.
-UNIVERSAL_TOPIC = Broad(
-    "code",
-    frozenset("shell exec execute bash command terminal python run cmd".split()),
-    frozenset({"files", "web", "code", "time", "repository", "math", "database"}),
-)
-#: Characters of traditional Chinese that the tables hold in their simplified form.
-TRADITIONAL = dict(
-    zip(
-        "沒無訪問實時資訊網檔執調個據庫為對請會嗎檢讀寫當間氣這開獲權應機語體檢詢現該夠連線號術獻幫運許說讓還來們過將啟錄郵電類數樣裡總結內處後務條種發點經",
-        "没无访问实时资讯网档执调个据库为对请会吗检读写当间气这开获权应机语体检询现该够连线号术献帮运许说让还来们过将启录邮电类数样里总结内处后务条种发点经",
-        strict=True,
+class Rule(msgspec.Struct, frozen=True):
+    """One way to refuse: a pattern, the category it indicates, and what else must be true of the sentence."""
+
+    name: str
+    category: RuleCategory
+    need: Need
+    pattern: str
+
+
+# --------------------------------------------------------------------------------------------- the files
+
+
+class _LanguageFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    spaces: bool
+    filler: str
+    openers: list[list[str]]
+    slots: dict[str, str]
+    rules: dict[str, str]
+    variants: str = ""
+    standard: str = ""
+
+
+class Language(msgspec.Struct, frozen=True):
+    """The phrases of one language."""
+
+    name: str
+    #: Whether words are separated by spaces.
+    spaces: bool
+    slots: dict[str, str]
+    rules: tuple[Rule, ...]
+    #: Phrases that may occur anywhere in the opening of a refusal without deciding anything.
+    filler: str
+    #: How a refusal opens: sequences of phrases. These patterns contain only groups, `|` and `?`.
+    openers: tuple[tuple[str, ...], ...]
+    #: Characters that are replaced before matching, such as traditional by simplified ones.
+    spelling: dict[int, str]
+
+    def respell(self, folded: str) -> str:
+        """Return a folded text in the spelling of the tables; respelling a prefix gives a prefix."""
+        return folded.translate(self.spelling) if self.spelling else folded
+
+
+@lru_cache(maxsize=len(LANGUAGES))
+def language(name: str) -> Language:
+    """Load the phrases of a language."""
+    source = msgspec.toml.decode(_resource(f"languages/{name}.toml"), type=_LanguageFile)
+    rules = {**source.rules, **_COMPOSED[source.spaces]}
+    return Language(
+        name,
+        source.spaces,
+        {slot: _one_line(phrases) for slot, phrases in source.slots.items()},
+        tuple(Rule(rule, *RULES[rule], _one_line(pattern)) for rule, pattern in rules.items()),
+        _one_line(source.filler),
+        tuple(tuple(map(_one_line, path)) for path in source.openers),
+        {ord(old): new for old, new in zip(source.variants, source.standard, strict=True)},
     )
-)
+
+
+class Topic(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Something that tools are for; `topics.toml` explains the fields."""
+
+    names: str
+    words: str
+    remote: bool = False
+    wide_names: str = ""
+    covers: frozenset[str] = frozenset()
+
+
+@lru_cache(maxsize=1)
+def topics() -> dict[str, Topic]:
+    """Load the topics of tools by name."""
+    return msgspec.toml.decode(_resource("topics.toml"), type=dict[str, Topic])
+
+
+@lru_cache(maxsize=1)
+def topic_patterns() -> tuple[tuple[str, Matcher], ...]:
+    """Compile what finds each topic in a folded sentence."""
+    return tuple(
+        (name, re.compile(rf"(?<![a-z0-9_])(?:{_one_line(topic.words)})(?![a-z0-9_])"))
+        for name, topic in topics().items()
+    )
+
+
+def _resource(path: str) -> str:
+    # Imported here: the import costs more than this module.
+    from importlib.resources import files
+
+    return files("toolspeak.engine.refusals").joinpath(path).read_text(encoding="utf-8")
+
+
+def _one_line(pattern: str) -> str:
+    return "".join(line.strip() for line in pattern.splitlines()) if "\n" in pattern else pattern
+
+
+# -------------------------------------------------------------------------------------- compiled patterns
+
+_PLAIN_GROUP = re.compile(r"(?<!\\)\((?!\?)").sub
+_SLOT = re.compile(r"\{(~?)(\w+)\}")
+#: Matches nothing: for a slot that a language does not need.
+_NEVER = "(?!)"
+#: Slots that most rules begin with. Where one of them matches, it is replaced by a letter that no text contains, and
+#: the rules look for that letter. So these many phrases are compiled once and not once per rule.
+_MARKS = {"cannot": "ǂ", "have_no": "ǁ"}
+
+
+class Phrases:
+    """The phrases of one language as patterns, each compiled when it is first used."""
+
+    def __init__(self, language: Language) -> None:
+        self.language = language
+        self._marks = {slot: mark for slot, mark in _MARKS.items() if slot in language.slots}
+        self._slots: dict[str, Matcher] = {}
+        self._rules: dict[str, tuple[Matcher, tuple[str, ...]]] = {}
+
+    def slot(self, name: str) -> Matcher:
+        """Return the pattern of a slot."""
+        if name not in self._slots:
+            self._slots[name] = self._compile(self._fill(self.language.slots.get(name, _NEVER)))
+        return self._slots[name]
+
+    def has(self, slot: str, *sentences: str) -> bool:
+        """Return whether one of the sentences contains a phrase of the slot."""
+        search = self.slot(slot).search
+        return any(search(sentence) for sentence in sentences)
+
+    def has_any(self, slots: tuple[str, ...], *sentences: str) -> bool:
+        """Return whether one of the sentences contains a phrase of one of the slots."""
+        return any(self.has(slot, *sentences) for slot in slots)
+
+    def begins(self, slot: str, sentence: str) -> bool:
+        """Return whether the sentence begins with a phrase of the slot."""
+        return self.slot(slot).match(sentence) is not None
+
+    def asks(self, sentence: str) -> bool:
+        """Return whether the sentence is a question; some languages need no question mark."""
+        return sentence.endswith("?") or self.has("question", sentence)
+
+    def matches(self, sentence: str) -> Iterator[tuple[Rule, re.Match[str]]]:
+        """Yield the rules that match the sentence. The string of a match may contain marks instead of phrases."""
+        if not self._may_match(sentence):
+            return
+        views = {slot: self.slot(slot).sub(mark, sentence) for slot, mark in self._marks.items()}
+        views = {slot: view for slot, view in views.items() if view != sentence}
+        for rule in self.language.rules:
+            pattern, slots = self._rules.get(rule.name) or self._compile_rule(rule)
+            match = next(filter(None, (pattern.search(views[slot]) for slot in slots if slot in views)), None)
+            match = match or pattern.search(sentence)
+            if match is not None:
+                yield rule, match
+
+    def _may_match(self, sentence: str) -> bool:
+        """Return whether a rule may match. So most sentences skip the rules, which halves the time per answer."""
+        return NAME in sentence or "signs" not in self.language.slots or self.has("signs", sentence)
+
+    def _compile_rule(self, rule: Rule) -> tuple[Matcher, tuple[str, ...]]:
+        pattern = self._fill(rule.pattern, self._marks)
+        slots = tuple(slot for slot, mark in self._marks.items() if mark in pattern)
+        self._rules[rule.name] = self._compile(pattern), slots
+        return self._rules[rule.name]
+
+    def _compile(self, pattern: str) -> Matcher:
+        pattern = _PLAIN_GROUP("(?:", pattern)
+        return re.compile(rf"(?<![\w'])(?:{pattern})(?!\w)" if self.language.spaces else pattern)
+
+    def _fill(self, pattern: str, marks: Mapping[str, str] = MappingProxyType({})) -> str:
+        """Fill the slots of a pattern, some of them with a mark. A repetition such as `{2,3}` is left alone."""
+
+        def fill(match: re.Match[str]) -> str:
+            gap, name = match.groups()
+            if gap:
+                return f".{{0,{name}}}?"
+            slots = self.language.slots
+            return marks.get(name) or (self._fill(f"({slots[name]})", marks) if name in slots else match[0])
+
+        return _SLOT.sub(fill, pattern)
+
+
+@lru_cache(maxsize=len(LANGUAGES))
+def phrases(name: str) -> Phrases:
+    """Return the patterns of a language."""
+    return Phrases(language(name))
+
+
+def spell_out(pattern: str) -> frozenset[str]:
+    """Return every phrase that a pattern of groups, `|` and `?` matches.
+
+    >>> sorted(spell_out("files?|web ?(page|site)"))
+    ['file', 'files', 'web page', 'web site', 'webpage', 'website']
+    """
+    return frozenset(_spell_group(pattern)[0])
+
+
+def _spell_group(pattern: str) -> tuple[set[str], str]:
+    """Return the phrases of the group whose inside begins here, and the rest of the pattern after the group."""
+    complete: set[str] = set()
+    current = {""}
+    while pattern and pattern[0] != ")":
+        char, pattern = pattern[0], pattern[1:]
+        if char == "|":
+            complete |= current
+            current = {""}
+            continue
+        item, pattern = _spell_group(pattern) if char == "(" else ({char}, pattern)
+        if pattern.startswith("?"):
+            item, pattern = item | {""}, pattern[1:]
+        current = {before + after for before in current for after in item}
+    return complete | current, pattern[1:]

@@ -1,8 +1,7 @@
-"""Which calls of an answer may run, and what the model is told of those that may not.
+"""Checks before a tool call runs.
 
-Calls of tools that do not exist, with arguments that do not fit, or cut off by a limit are answered with an error where
-the model expects a result. Also known here: which calls were found in text without a mark, and which may have changed
-the world before.
+A call of an unknown tool, with invalid arguments, or cut off by the length limit gets an error result. The module also
+detects calls without a nonce, and repeated calls whose first run may already have had side effects.
 """
 
 from __future__ import annotations
@@ -13,134 +12,134 @@ import msgspec
 
 from ...core.events import Candidate, Reply
 from ...core.parsing.context import ALWAYS_SIDE_EFFECTS
-from ...core.schema.arguments import ArgumentSchema
+from ...core.schema.argument_schema import ArgumentSchema
 from ...core.types import JSONObject, JSONValue, Tool, ToolCall, ToolChoice, ToolResult, is_object
 from ...errors import SchemaError
-from ..prompting.escaping import shown_name
+from ..prompting.escaping import display_name
 from ..turn.recovery import diagnose
 from ..turn.trace import TracedReply
 from .transcript import Answer, CallRecord, Entry
 
-#: Names in one error result; the model has been told all of them before.
-_MOST_NAMES = 24
-#: Arguments that say how long a call may take, not what it does.
-_HOW = frozenset({"timeout", "timeout_ms", "timeout_s", "timeout_seconds"})
-#: What can be written in more or fewer places without another meaning, in a command above all.
+#: Tool names in one error result; the prompt lists all of them.
+_MAX_NAMES = 24
+#: Arguments that limit a call's duration and do not change its effect.
+_TIMING_ARGUMENTS = frozenset({"timeout", "timeout_ms", "timeout_s", "timeout_seconds"})
+#: Characters that are ignored when two calls are compared: shell commands often differ only in these.
 _FILLERS = str.maketrans("", "", " \t\r\n\"'\\;")
-_CUT = "This call was cut off by the length limit and was not run. Make it again, shorter or in parts."
+_TRUNCATED = "This call was cut off by the length limit and was not run. Make it again, shorter or in parts."
 
 
-class Judge:
-    """Knows the tools. `tools` run here, `theirs` run elsewhere."""
+class CallChecker:
+    """Checks calls against the tools. `tools` run here; `client_tools` run in the client."""
 
-    def __init__(self, tools: tuple[Tool, ...], theirs: tuple[Tool, ...]) -> None:
+    def __init__(self, tools: tuple[Tool, ...], client_tools: tuple[Tool, ...]) -> None:
         self._tools = tools
-        self._theirs = theirs
+        self._client_tools = client_tools
         self._by_name = {tool.name: tool for tool in tools}
-        self._foreign = frozenset(tool.name for tool in theirs)
+        self._client_names = frozenset(tool.name for tool in client_tools)
 
-    def is_foreign(self, call: ToolCall) -> bool:
-        """Whether a call is somebody else's to run."""
-        return call.name in self._foreign
+    def is_client_call(self, call: ToolCall) -> bool:
+        """Whether the client runs this call."""
+        return call.name in self._client_names
 
-    def record(self, call: ToolCall) -> CallRecord:
-        """A call, with the reason as its result if it must not run."""
+    def check(self, call: ToolCall) -> CallRecord:
+        """A record of the call. If it must not run, its result is the reason."""
         tool = self._by_name.get(call.name)
         if tool is None:
-            return answered_with(CallRecord(call), self._no_such_tool(call.name))
+            return reject_call(CallRecord(call), self._no_such_tool(call.name))
         record = CallRecord(call, side_effects=tool.side_effects or tool.name in ALWAYS_SIDE_EFFECTS)
         problems = _problems(tool, call.arguments)
-        return answered_with(record, f"The arguments do not fit: {problems} Nothing was run.") if problems else record
+        return reject_call(record, f"The arguments do not fit: {problems} Nothing was run.") if problems else record
 
-    def refused(self, reply: Reply) -> Iterator[tuple[int, ToolCall, str]]:
-        """Calls that the model tried and that came to nothing, in order and without ids, and why.
+    def rejected_calls(self, reply: Reply) -> Iterator[tuple[int, ToolCall, str]]:
+        """Failed attempts at a call, in order: position, call without id, reason.
 
-        The number says after how many of the calls that stand each was written; after all, where that is not known.
+        The position is the number of accepted calls before the attempt, or all of them if the order is unknown.
         """
-        candidates = _last_tried(reply)
-        standing = sum(candidate.verdict == "call" for candidate in candidates)
-        at = 0 if standing == len(reply.calls) else len(reply.calls)
+        candidates = _last_candidates(reply)
+        accepted = sum(candidate.verdict == "call" for candidate in candidates)
+        at = 0 if accepted == len(reply.calls) else len(reply.calls)
         for candidate in candidates:
             if candidate.verdict == "call":
                 at += 1
-            elif why := self._unusable(candidate, reply):
-                # Of a call that was cut off nobody knows what its arguments were to be.
+            elif why := self._rejection_reason(candidate, reply):
+                # The arguments of a truncated call are incomplete.
                 read = candidate.arguments if candidate.verdict != "truncated" else None
-                yield at, ToolCall(shown_name(candidate.name), read if is_object(read) else {}, ""), why
+                yield at, ToolCall(display_name(candidate.name), read if is_object(read) else {}, ""), why
 
-    def _unusable(self, candidate: Candidate, reply: Reply) -> str:
-        """What the model is told of something that it tried; empty where that was no call."""
+    def _rejection_reason(self, candidate: Candidate, reply: Reply) -> str:
+        """The error text for a failed attempt; empty if it was not a call."""
         if candidate.verdict == "truncated":
-            return _CUT
+            return _TRUNCATED
         if candidate.verdict == "invalid":
-            return _unfit(candidate)
-        # Calls that stand excuse what was tried beside them; here, nothing that was tried goes unanswered.
+            return _invalid_arguments(candidate)
+        # `diagnose` ignores failed attempts next to accepted calls, but each attempt needs an answer here.
         alone = msgspec.structs.replace(reply, calls=(), candidates=(candidate,), text="")
-        fault = diagnose(alone, ToolChoice(), (*self._tools, *self._theirs))
+        fault = diagnose(alone, ToolChoice(), (*self._tools, *self._client_tools))
         return self._no_such_tool(fault.name) if fault is not None and fault.kind == "unknown_tool" else ""
 
     def _no_such_tool(self, name: str) -> str:
         names = [tool.name for tool in self._tools]
-        shown = ", ".join(f"`{each}`" for each in names[:_MOST_NAMES])
-        more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
-        return f"There is no tool `{shown_name(name)}`. Nothing was run. " + (
-            f"The tools are {shown}{more}." if names else "There are no tools at all."
+        listing = ", ".join(f"`{each}`" for each in names[:_MAX_NAMES])
+        more = f" and {len(names) - _MAX_NAMES} more" if len(names) > _MAX_NAMES else ""
+        return f"There is no tool `{display_name(name)}`. Nothing was run. " + (
+            f"The tools are {listing}{more}." if names else "There are no tools at all."
         )
 
 
-def _last_tried(reply: Reply) -> tuple[Candidate, ...]:
-    """What looked like a call the last time that the model tried. What it was asked for again is told once."""
+def _last_candidates(reply: Reply) -> tuple[Candidate, ...]:
+    """The candidates of the last attempt that had any; earlier attempts were already answered by a retry."""
     attempts = reply.record.attempts if isinstance(reply, TracedReply) and reply.record is not None else ()
     return next((attempt.candidates for attempt in reversed(attempts) if attempt.candidates), reply.candidates)
 
 
-def key_of(call: ToolCall) -> str:
-    """The same for calls that ask for the same."""
+def call_key(call: ToolCall) -> str:
+    """A key that is equal for calls with the same name and arguments."""
     return f"{call.name} {msgspec.json.encode(call.arguments, order='sorted').decode()}"
 
 
-class Unsure:
-    """Calls that change the world and may or may not have done so.
+class UncertainCalls:
+    """Interrupted calls with side effects: it is unknown whether they took effect.
 
-    A call can be spelled in many ways. One that means the same for all that can be told is known as that call; any
-    other of the same tool is still in doubt.
+    Calls are compared by a normalised key, because the same call can be written in many ways. Any other call of the
+    same tool may still be a repetition.
     """
 
     def __init__(self, entries: Iterable[Entry], tools: Iterable[Tool]) -> None:
         self._defaults = {tool.name: _defaults(tool) for tool in tools}
-        #: The ids that the calls had the first time, by tool and by what they mean.
+        #: The original call ids, by tool and normalised key.
         self._ids: dict[str, dict[str, str]] = {}
         answers = (entry for entry in entries if isinstance(entry, Answer))
-        for record in (record for answer in answers for made in answer.rounds for record in made.calls):
+        for record in (record for answer in answers for round_ in answer.rounds for record in round_.calls):
             if record.side_effects and record.state == "started":
-                self._ids.setdefault(record.call.name, {}).setdefault(self._meaning(record.call), record.call.id)
+                self._ids.setdefault(record.call.name, {}).setdefault(self._normalised_key(record.call), record.call.id)
             else:
-                self.settle(record)
+                self.discard_if_done(record)
 
-    def settle(self, record: CallRecord) -> None:
-        """Forget a call that has surely been carried out: who makes it again knows that. An error may mean that it
-        was not.
-        """
+    def discard_if_done(self, record: CallRecord) -> None:
+        """Remove a call that has succeeded. After an error it is still unknown whether the call took effect."""
         if record.state == "finished" and record.result is not None and not record.result.error:
-            self._ids.get(record.call.name, {}).pop(self._meaning(record.call), None)
+            self._ids.get(record.call.name, {}).pop(self._normalised_key(record.call), None)
 
     def first_id(self, call: ToolCall) -> str | None:
-        """The id that this call had the first time."""
-        return self._ids.get(call.name, {}).get(self._meaning(call))
+        """The id of the first, interrupted run of this call."""
+        return self._ids.get(call.name, {}).get(self._normalised_key(call))
 
-    def has(self, name: str) -> bool:
-        """Whether some call of a tool is among them."""
+    def has_call_of(self, name: str) -> bool:
+        """Whether a call of this tool is uncertain."""
         return bool(self._ids.get(name))
 
-    def _meaning(self, call: ToolCall) -> str:
-        """The same for calls that do the same: without defaults, without how long they may take."""
+    def _normalised_key(self, call: ToolCall) -> str:
+        """A key that is equal for calls with the same effect: defaults and timeouts are left out."""
         defaults = self._defaults.get(call.name, {})
-        told = {
+        relevant = {
             name: value
             for name, value in call.arguments.items()
-            if value is not None and name not in _HOW and not (name in defaults and defaults[name] == value)
+            if value is not None
+            and name not in _TIMING_ARGUMENTS
+            and not (name in defaults and defaults[name] == value)
         }
-        return key_of(msgspec.structs.replace(call, arguments=_bare(told)))
+        return call_key(msgspec.structs.replace(call, arguments=_without_fillers(relevant)))
 
 
 def _defaults(tool: Tool) -> JSONObject:
@@ -150,38 +149,38 @@ def _defaults(tool: Tool) -> JSONObject:
     return {name: each["default"] for name, each in properties.items() if is_object(each) and "default" in each}
 
 
-def _bare(arguments: JSONObject) -> JSONObject:
-    bare: dict[str, JSONValue] = {
+def _without_fillers(arguments: JSONObject) -> JSONObject:
+    stripped: dict[str, JSONValue] = {
         name: value.translate(_FILLERS) if isinstance(value, str) else value for name, value in arguments.items()
     }
-    return bare
+    return stripped
 
 
-def answered_with(record: CallRecord, why: str) -> CallRecord:
-    """A call that does not run, and why."""
+def reject_call(record: CallRecord, why: str) -> CallRecord:
+    """Finish a call without running it; its result is an error with the reason."""
     result = ToolResult(record.call.id, why, record.call.name, error=True)
     return msgspec.structs.replace(record, state="finished", result=result)
 
 
 def _problems(tool: Tool, arguments: JSONObject) -> str:
     try:
-        found = ArgumentSchema.of(tool.parameters).problems(arguments)
+        problems = ArgumentSchema.of(tool.parameters).problems(arguments)
     except SchemaError:
-        return ""  # nobody can say; the tool itself must
-    return " ".join(f"{problem}." for problem in found)
+        return ""  # an unusable schema cannot be checked: the tool itself must
+    return " ".join(f"{problem}." for problem in problems)
 
 
-def _unfit(candidate: Candidate) -> str:
-    told = "; ".join(note.detail or note.code for note in candidate.notes) or candidate.reason
-    return f"The arguments do not fit: {told}. Nothing was run."
+def _invalid_arguments(candidate: Candidate) -> str:
+    reasons = "; ".join(note.detail or note.code for note in candidate.notes) or candidate.reason
+    return f"The arguments do not fit: {reasons}. Nothing was run."
 
 
-#: Plans in which the upstream calls by itself; a call that stands in its text there has no mark.
+#: Plans with native tool calling; calls in the text of such an answer never carry a nonce.
 _NATIVE = frozenset({"native", "fallback"})
 
 
-def unmarked(reply: Reply) -> bool:
-    """Whether a call was found in text, and carried no mark."""
+def has_unmarked_call(reply: Reply) -> bool:
+    """Whether a call was read from text without a nonce."""
     if not isinstance(reply, TracedReply) or reply.record is None:
         return False
     marked = reply.record.nonce and reply.record.plan not in _NATIVE

@@ -1,7 +1,7 @@
-"""What a conversation leaves behind: what was said, and answers with the rounds that led to them.
+"""The stored form of a conversation: messages, and answers with their rounds.
 
-Compact: a finished answer holds its final text and its rounds, each round the text that was streamed before its
-calls, the calls and their results. `expansion` turns this into the messages of a protocol. Values only.
+An answer has its final text and its rounds; a round has the text before its calls, the calls and their results.
+`expansion` turns this into protocol messages. Values only.
 """
 
 from __future__ import annotations
@@ -12,58 +12,57 @@ import msgspec
 
 from ...core.types import Message, Note, ToolCall, ToolResult, Usage
 
-#: `planned`: the model asked for it. `started`: it may have changed the world. `finished`: there is a result.
+#: `planned`: requested by the model. `started`: it may have had side effects. `finished`: it has a result.
 CallState: TypeAlias = Literal["planned", "started", "finished"]
 
-#: `running` is what a crash leaves behind; whoever opens the session next makes it `interrupted`.
+#: `running` remains after a crash; opening the session again turns it into `interrupted`.
 AnswerStatus: TypeAlias = Literal["running", "complete", "interrupted", "failed"]
 
 
 class CallRecord(msgspec.Struct, frozen=True):
-    """One call, how far it got, and what came of it."""
+    """A tool call with its state and result."""
 
     call: ToolCall
     state: CallState = "planned"
-    #: Whether it changes the world: such a call is never run a second time by itself.
+    #: A call with side effects is never rerun without consent.
     side_effects: bool = False
     result: ToolResult | None = None
-    #: How long it ran.
     seconds: float = 0.0
 
 
 class Round(msgspec.Struct, frozen=True):
-    """Text, then calls, then their results."""
+    """One round of an answer: text, then calls with their results."""
 
-    #: What was streamed before the calls.
+    #: Text before the calls.
     text: str = ""
     calls: tuple[CallRecord, ...] = ()
     reasoning: str = ""
-    #: The model's message as it can be sent back, where it holds more than text and calls: signatures, encrypted
-    #: reasoning, whatever an upstream wants back unread.
+    #: The original assistant message, stored only if it contains opaque parts that the upstream needs back, such as
+    #: signatures or encrypted reasoning.
     said: Message | None = None
 
 
 class Answer(msgspec.Struct, frozen=True):
-    """What became of one thing that was said: the final text, and the rounds before it."""
+    """The answer to one message: the rounds and the final text."""
 
-    #: Only the final text; that of the rounds stands there.
+    #: The final text, without the text of the rounds.
     content: str = ""
     rounds: tuple[Round, ...] = ()
     status: AnswerStatus = "complete"
     reasoning: str = ""
-    #: As in a round, of the message that holds the final text.
+    #: As in `Round`, for the message with the final text.
     said: Message | None = None
     usage: Usage = Usage()
     notes: tuple[Note, ...] = ()
-    #: Requests that went upstream for it.
+    #: Upstream requests in total.
     requests: int = 0
 
 
-#: A conversation is a row of these.
+#: One element of a conversation.
 Entry: TypeAlias = Message | Answer
 
-#: What the model is told of a call that has no result. A call that keeps such a state is one that was interrupted.
-_UNKNOWN: dict[CallState, str] = {
+#: Results for interrupted calls, by the state in which they stopped.
+_MISSING_RESULTS: dict[CallState, str] = {
     "planned": "Interrupted: this call was not run.",
     "started": (
         "Interrupted: this call had begun, and its result is not known. "
@@ -73,21 +72,23 @@ _UNKNOWN: dict[CallState, str] = {
 }
 
 
-def answered(record: CallRecord) -> CallRecord:
-    """A call with a result: its own, or one that says that it was interrupted. The state stays as it is."""
+def with_result(record: CallRecord) -> CallRecord:
+    """The record with a result: its own, or an error for an interrupted call. The state does not change."""
     if record.result is not None:
         return record
     call = record.call
-    return msgspec.structs.replace(record, result=ToolResult(call.id, _UNKNOWN[record.state], call.name, error=True))
+    return msgspec.structs.replace(
+        record, result=ToolResult(call.id, _MISSING_RESULTS[record.state], call.name, error=True)
+    )
 
 
-def repaired(answer: Answer) -> Answer:
-    """An answer as it can be gone on from: every call has a result, and what was running is interrupted."""
+def close_open_calls(answer: Answer) -> Answer:
+    """Prepare an answer for resuming: give every call a result, and turn `running` into `interrupted`."""
     rounds = tuple(
-        msgspec.structs.replace(made, calls=tuple(map(answered, made.calls)))
-        if any(record.result is None for record in made.calls)
-        else made
-        for made in answer.rounds
+        msgspec.structs.replace(round_, calls=tuple(map(with_result, round_.calls)))
+        if any(record.result is None for record in round_.calls)
+        else round_
+        for round_ in answer.rounds
     )
     status: AnswerStatus = "interrupted" if answer.status == "running" else answer.status
     return msgspec.structs.replace(answer, rounds=rounds, status=status)

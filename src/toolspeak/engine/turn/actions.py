@@ -1,4 +1,4 @@
-"""What a turn wants done: the words between the state machines and whoever carries them out."""
+"""Actions: what a turn's state machine asks its caller to do. The caller performs all IO."""
 
 from __future__ import annotations
 
@@ -9,46 +9,46 @@ import msgspec
 from ...core.events import Event, Failure
 from ...core.types import Request
 from .trace import Trace
-from .upstream_limits import Concession
+from .upstream_limits import UpstreamLimitation
 
-#: The warning of every turn whose calls were asked for by text.
+#: Warning of every turn in which the model was asked to write its calls as text.
 EMULATED = "tool calls emulated"
 
 
 class Emit(msgspec.Struct, frozen=True, gc=False):
-    """These events belong to the turn."""
+    """Pass these events on to the client."""
 
     events: list[Event]
 
 
-class Ask(msgspec.Struct, frozen=True):
-    """Send this request upstream and feed its events under this number."""
+class AskUpstream(msgspec.Struct, frozen=True):
+    """Send this request upstream and feed its events back under this attempt number."""
 
     attempt: int
     request: Request
 
 
-class Stop(msgspec.Struct, frozen=True):
-    """Nothing more of this attempt is wanted: close it."""
+class StopAttempt(msgspec.Struct, frozen=True):
+    """Close the connection of this attempt; the rest of its answer is not needed."""
 
     attempt: int
 
 
-class Outcome(msgspec.Struct, frozen=True):
+class TurnOutcome(msgspec.Struct, frozen=True):
     """How the turn ended."""
 
     requests: int
     warnings: tuple[str, ...]
     failure: Failure | None
     trace: Trace
-    #: What the upstream was found not to take.
-    conceded: tuple[Concession, ...] = ()
+    #: What the upstream turned out to reject.
+    limitations: tuple[UpstreamLimitation, ...] = ()
 
 
 class Done(msgspec.Struct, frozen=True):
     """The turn is over."""
 
-    outcome: Outcome
+    outcome: TurnOutcome
 
 
-Action: TypeAlias = Emit | Ask | Stop | Done
+Action: TypeAlias = Emit | AskUpstream | StopAttempt | Done

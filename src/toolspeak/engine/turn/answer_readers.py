@@ -1,47 +1,52 @@
-"""How the answer to one request is read: upstream events in, events of the turn out.
+"""Answer readers: turn the upstream events of one answer into the events of the turn.
 
-One small class for each way: `Relay` takes everything as it is, `Answer` takes native calls and finds those that
-were written as text, `Envelope` reads the document of that plan. All have `feed(event)` and `close(cut)`.
+- `RelayReader` passes everything through.
+- `NativeAndTextReader` checks native calls and finds calls written as text.
+- `EnvelopeOrTextReader` parses the JSON document of the envelope plan.
+- `DecisionReader` parses the answer to a decision request.
+- `DuplicateCallFilter` wraps another reader and drops repeated calls.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Literal, Protocol
 
 import msgspec
 
-from ...core.events import CallArgs, CallEnd, CallStart, Event, Noted, ReasoningDelta, TextDelta
-from ...core.json_repair.whole_text import loads
+from ...core.events import CallArgs, CallEnd, CallStart, Event, Noted, TextDelta
+from ...core.json_repair.whole_text import loads, parse_value
 from ...core.parsing.acceptance import Policy
-from ...core.parsing.context import Desk, Texts
-from ...core.parsing.scanner import Scanner
-from ...core.types import Note, Tool, is_object
+from ...core.parsing.context import Texts
+from ...core.parsing.scanner import TextScanner
+from ...core.types import Note, Tool, is_array, is_object
 from ...dialects.openings import Marks
-from ...parsing import desk_for
+from ...parsing import parse_context
 from .envelope_reader import EnvelopeReader
 from .native_calls import NativeCalls
 
 
-class Reading(Protocol):
-    """One answer."""
+class AnswerReader(Protocol):
+    """Reads one answer."""
 
     @property
     def flow(self) -> Callable[[TextDelta], Event | None] | None:
-        """A shortcut for pieces of text that need no reading; None where there is none."""
+        """Fast path for text that needs no parsing; None if the reader has none."""
         ...
 
     def feed(self, event: Event) -> list[Event]:
-        """What an upstream event makes certain. Usage, finish and failure are the engine's."""
+        """Return the events that this upstream event settles. Usage, finish and failure stay with the engine."""
         ...
 
     def close(self, cut: bool) -> list[Event]:
-        """The answer is over; `cut`: because of a limit on its length."""
+        """End the answer. `cut`: it did not end by itself."""
         ...
 
 
-class Relay:
-    """Takes everything as it is."""
+class RelayReader:
+    """Passes everything through."""
 
     flow = None
 
@@ -52,56 +57,23 @@ class Relay:
         return []
 
 
-class _Reader(Scanner):
-    """The reader of text in any dialect, whose desk another reader of the same answer may use."""
-
-    def __init__(
-        self,
-        tools: tuple[Tool, ...],
-        policy: Policy,
-        nonce: str | None,
-        untrusted: tuple[str, ...],
-        copied: Texts,
-    ) -> None:
-        desk = desk_for(tools, policy, nonce, untrusted, copied)
-        super().__init__(desk, Marks(desk))
-
-    @property
-    def desk(self) -> Desk:
-        return self._desk
-
-    def flow(self, event: TextDelta) -> Event | None:
-        """The one event that a plain piece of text or of a string argument is; None: it must be read.
-
-        What `feed` does first, without its lists. The piece itself goes on where it is text of the answer.
-        """
-        run = self._run
-        if run is None or run.rest:
-            return None
-        text = event.text
-        if not text or run.stops(text) is not None:
-            return None
-        if run is self._plain_run:  # it has room for any amount
-            self._before = text[-2:-1] or self._last
-            self._last = text[-1]
-            return ReasoningDelta(text) if self._reasoning else event
-        left = run.left - len(text)
-        if left < 0 or run.silent:
-            return None
-        run.left = left
-        return run.take(text)
+def _text_scanner(
+    tools: tuple[Tool, ...], policy: Policy, nonce: str | None, untrusted: tuple[str, ...], copied: Texts
+) -> TextScanner:
+    context = parse_context(tools, policy, nonce, untrusted, copied)
+    return TextScanner(context, Marks(context))
 
 
-#: Native calls are numbered from here, so that they never meet those found in the text of the same answer.
+#: Native calls are numbered from here to keep them apart from calls in the text of the same answer.
 _NATIVE_FROM = 1_000_000
 
 
-class Answer:
-    """Takes native calls and, where `scan` says so, those that the model wrote as text.
+class NativeAndTextReader:
+    """Checks native calls and, with `scan`, finds calls that the model wrote as text.
 
-    With a nonce only marked text counts: a native call that nobody offered natively carries none. `thinking`: the
-    text is read for its reasoning only, and what looks like a call stays in it. `whole`: nothing is streamed.
-    `copied`: texts that only calls after the first of a block are compared with.
+    With a nonce only marked text counts, so native calls are ignored: no tool was offered natively. `thinking`: only
+    separate the reasoning from the text; anything that looks like a call stays text. `whole`: the answer is not
+    streamed. `copied`: texts to compare only the second and later calls of a block with.
     """
 
     def __init__(
@@ -116,9 +88,9 @@ class Answer:
         thinking: bool = False,
         whole: bool = False,
     ) -> None:
-        sought = () if thinking else tuple(tools)
-        self._scanner = _Reader(sought, policy, nonce, tuple(untrusted), copied) if scan or thinking else None
-        self.flow = None if self._scanner is None else self._scanner.flow
+        text_tools = () if thinking else tuple(tools)
+        self._scanner = _text_scanner(text_tools, policy, nonce, tuple(untrusted), copied) if scan or thinking else None
+        self.flow = None if self._scanner is None else self._scanner.pass_through
         self._thinking = thinking
         self._calls = NativeCalls(tuple(tools), policy, _NATIVE_FROM, whole=whole) if nonce is None else None
 
@@ -132,20 +104,20 @@ class Answer:
     def _native(self, event: CallStart | CallArgs | CallEnd) -> list[Event]:
         if self._calls is not None:
             if self._scanner is not None and not self._thinking and isinstance(event, CallStart):
-                self._scanner.desk.calls_seen += 1  # a result that is written behind it is invented
+                self._scanner.context.calls_seen += 1  # a result written after it is invented
             return self._calls.feed(event)
         if isinstance(event, CallStart):
             return [Noted(Note("native_call_ignored", f"`{event.name}` was called without the mark"))]
         return []
 
     def close(self, cut: bool) -> list[Event]:
-        # Native calls have gone out already where calls flow; what the text still holds comes behind them.
+        # Streamed native calls have already been emitted, so the rest of the text follows them.
         events = self._calls.close(cut) if self._calls is not None else []
         return events + (self._scanner.close() if self._scanner is not None else [])
 
 
-class Envelope:
-    """Reads the document of the envelope plan; an answer that is no such document is read as text."""
+class EnvelopeOrTextReader:
+    """Parses the JSON document of the envelope plan; any other answer is parsed as text."""
 
     flow = None
 
@@ -157,62 +129,63 @@ class Envelope:
         untrusted: Sequence[str] = (),
         copied: Texts = tuple,
     ) -> None:
-        self._scanner = _Reader(tuple(tools), policy, nonce, tuple(untrusted), copied)
-        self._calls = Answer(tools, policy, nonce=nonce, scan=False)  # an upstream may call whatever it was asked
-        self._document = EnvelopeReader(self._scanner.desk)
-        #: `maybe`: it begins like a document, but has said nothing that only an envelope says.
-        self._way: Literal["unknown", "maybe", "document", "text"] = "unknown"
-        self._raw: list[str] = []  # what has come, until it is known what it is
-        self._said: list[str] = []  # the text of an answer that is no document, held to its end
+        self._scanner = _text_scanner(tuple(tools), policy, nonce, tuple(untrusted), copied)
+        self._calls = NativeAndTextReader(tools, policy, nonce=nonce, scan=False)  # native calls may come uninvited
+        self._document = EnvelopeReader(self._scanner.context)
+        #: `maybe`: it starts like a document, but no key of an envelope has come yet.
+        self._format: Literal["unknown", "maybe", "document", "text"] = "unknown"
+        self._raw: list[str] = []  # the text so far, until the format is known
+        self._text: list[str] = []  # text of an answer that is not an envelope, held to its end
 
     def feed(self, event: Event) -> list[Event]:
         if type(event) is not TextDelta:
             return self._calls.feed(event)
-        match self._way:
+        match self._format:
             case "document":
                 return self._document.feed(event.text)
             case "text":
-                return self._held(self._scanner.feed(event.text))
+                return self._hold_text(self._scanner.feed(event.text))
             case _:
                 self._raw.append(event.text)
-                return self._look(event.text)
+                return self._detect(event.text)
 
-    def _look(self, text: str) -> list[Event]:
-        """Find out what the answer is."""
-        begins = text.lstrip()
-        if not begins and self._way == "unknown":
+    def _detect(self, text: str) -> list[Event]:
+        """Detect the format of the answer."""
+        start = text.lstrip()
+        if not start and self._format == "unknown":
             return []
-        if self._way == "unknown":
-            self._way = "maybe"
+        if self._format == "unknown":
+            self._format = "maybe"
             text = "".join(self._raw)
-            if not begins.startswith("{"):
+            if not start.startswith("{"):
                 return self._as_text()
         events = self._document.feed(text)
         if self._document.recognised:
-            self._way = "document"
+            self._format = "document"
             self._raw = []
-        elif self._document.over:
+        elif self._document.finished:
             return self._as_text()
         return events
 
     def _as_text(self) -> list[Event]:
-        self._way = "text"
+        self._format = "text"
         raw, self._raw = "".join(self._raw), []
-        return self._held(self._scanner.feed(raw))
+        return self._hold_text(self._scanner.feed(raw))
 
     def close(self, cut: bool) -> list[Event]:
-        if self._way == "document":
+        if self._format == "document":
             return self._document.close() + self._calls.close(cut)
-        events = self._as_text() + self._held(self._scanner.close()) + self._calls.close(cut)
-        return events + _reply_in("".join(self._said))
+        events = self._as_text() + self._hold_text(self._scanner.close()) + self._calls.close(cut)
+        return events + _reply_in("".join(self._text))
 
-    def _held(self, events: list[Event]) -> list[Event]:
-        self._said += [event.text for event in events if type(event) is TextDelta]
+    def _hold_text(self, events: list[Event]) -> list[Event]:
+        """Keep the text of these events back; return the other events."""
+        self._text += [event.text for event in events if type(event) is TextDelta]
         return [event for event in events if type(event) is not TextDelta]
 
 
 def _reply_in(text: str) -> list[Event]:
-    """The reply of a document that stood among something else; other text as it is."""
+    """The reply of an envelope embedded in other text; any other text unchanged."""
     if "{" not in text:
         return [TextDelta(text)] if text else []
     try:
@@ -222,6 +195,160 @@ def _reply_in(text: str) -> list[Event]:
     if not is_object(value) or "calls" not in value or "reply" not in value:
         return [TextDelta(text)]
     reply = value["reply"]
-    said = reply if isinstance(reply, str) else msgspec.json.encode(reply).decode() if reply is not None else ""
-    told = Noted(Note("envelope_in_text", "the envelope stood in other text, which was dropped"))
-    return [told, TextDelta(said)] if said else [told]
+    content = reply if isinstance(reply, str) else msgspec.json.encode(reply).decode() if reply is not None else ""
+    noted = Noted(Note("envelope_in_text", "the envelope was surrounded by other text, which was dropped"))
+    return [noted, TextDelta(content)] if content else [noted]
+
+
+# ---- decisions
+
+_DECISION_KEY = '"tools"'
+#: How many documents to try, last first; a model that writes more has not decided.
+_MAX_DOCUMENTS = 4
+
+
+class DecisionReader:
+    """Parses the answer to a decision request: one JSON document, often surrounded by prose.
+
+    Elsewhere a document in the middle of prose may be a quotation. Here only the document was requested, so the last
+    one in the answer counts wherever it is. It is parsed on its own by the usual rules, nonce and echo included.
+    """
+
+    flow = None
+
+    def __init__(
+        self,
+        tools: Sequence[Tool],
+        policy: Policy,
+        nonce: str | None = None,
+        untrusted: Sequence[str] = (),
+        copied: Texts = tuple,
+    ) -> None:
+        self._new_reader = partial(NativeAndTextReader, tools, policy, nonce=nonce, untrusted=untrusted, copied=copied)
+        self._answer = self._new_reader()
+        self._text: list[str] = []
+        self._called = False
+
+    def feed(self, event: Event) -> list[Event]:
+        return self._observe(self._answer.feed(event))
+
+    def _observe(self, events: list[Event]) -> list[Event]:
+        for event in events:
+            if type(event) is TextDelta:
+                self._text.append(event.text)
+            elif type(event) is CallStart:
+                self._called = True
+        return events
+
+    def close(self, cut: bool) -> list[Event]:
+        events = self._observe(self._answer.close(cut))
+        return events if self._called or cut else events + self._embedded_calls("".join(self._text))
+
+    def _embedded_calls(self, text: str) -> list[Event]:
+        """The calls of the last document in the text."""
+        document = _last_document(text)
+        if not document:
+            return []
+        reader = self._new_reader()
+        events = [*reader.feed(TextDelta(document)), *reader.close(False)]
+        if not any(type(event) is CallStart for event in events):
+            return []
+        note = Note("decision_in_text", "the decision was surrounded by other text")
+        return [Noted(note), *(event for event in events if type(event) is not TextDelta)]
+
+
+def _last_document(text: str) -> str:
+    """The last JSON document in a text that has the shape of a decision."""
+    at = len(text)
+    for _ in range(_MAX_DOCUMENTS):
+        at = text.rfind(_DECISION_KEY, 0, at)
+        start = text.rfind("{", 0, at) if at > 0 else -1
+        if start < 0:
+            break
+        document = parse_value(text, start)
+        if document.status == "complete" and is_object(document.value) and is_array(document.value.get("tools")):
+            return text[start : document.end]
+    return ""
+
+
+# ---- duplicate calls
+
+
+class _OpenCall:
+    """A call whose end has not come yet."""
+
+    __slots__ = ("buffered", "events", "fragments", "name")
+
+    def __init__(self, start: CallStart, buffered: bool) -> None:
+        self.name = start.name
+        self.buffered = buffered
+        self.events: list[Event] = [start] if buffered else []
+        self.fragments: list[str] = []
+
+
+class DuplicateCallFilter:
+    """Drops a call that repeats an earlier call of the same answer in name and arguments, and notes it.
+
+    Some small models write a call and then the same call again; executing both would send a message twice. A call
+    whose name has come before is buffered to its end, since streamed events cannot be taken back.
+    """
+
+    flow = None
+
+    def __init__(self, reader: AnswerReader) -> None:
+        self._reader = reader
+        self._open: dict[int, _OpenCall] = {}
+        self._names: set[str] = set()
+        self._calls: set[tuple[str, str]] = set()
+
+    def feed(self, event: Event) -> list[Event]:
+        return self._filter(self._reader.feed(event))
+
+    def close(self, cut: bool) -> list[Event]:
+        events = self._filter(self._reader.close(cut))
+        return events + [event for call in self._open.values() for event in call.events]
+
+    def _filter(self, events: list[Event]) -> list[Event]:
+        out: list[Event] = []
+        for event in events:
+            if isinstance(event, CallStart):
+                out.extend(self._start(event))
+            elif isinstance(event, CallArgs | CallEnd):
+                out.extend(self._continue(event))
+            else:
+                out.append(event)
+        return out
+
+    def _start(self, event: CallStart) -> list[Event]:
+        buffered = event.name in self._names
+        self._names.add(event.name)
+        self._open[event.index] = _OpenCall(event, buffered)
+        return [] if buffered else [event]
+
+    def _continue(self, event: CallArgs | CallEnd) -> list[Event]:
+        call = self._open.get(event.index)
+        if call is None:
+            return [event]
+        if call.buffered:
+            call.events.append(event)
+        if isinstance(event, CallArgs):
+            call.fragments.append(event.fragment)
+            return [] if call.buffered else [event]
+        del self._open[event.index]
+        return self._end(call, event)
+
+    def _end(self, call: _OpenCall, end: CallEnd) -> list[Event]:
+        if end.valid:
+            key = (call.name, _sort_keys("".join(call.fragments)))
+            if key in self._calls:
+                return [Noted(Note("same_call_dropped", f"a repeated call of `{call.name}` was dropped"))]
+            self._calls.add(key)
+        return call.events if call.buffered else [end]
+
+
+def _sort_keys(arguments: str) -> str:
+    """Sort the keys of the arguments; unchanged if Python cannot read one of their numbers."""
+    try:
+        return json.dumps(json.loads(arguments or "{}"), sort_keys=True)
+    except ValueError:
+        return arguments

@@ -1,8 +1,8 @@
-"""The envelope: one JSON document that holds the calls first and then the reply, read as it comes.
+"""Incremental parser of the envelope: one JSON document with the calls first, then the reply.
 
-`{"calls": [{"name": N, "arguments": {...}}], "reply": "..."}`. The upstream was asked to enforce this form, so
-the calls are announced and the reply flows, unescaped, while the document is still being written. Anything
-else that comes is left to the ordinary reader of text.
+`{"calls": [{"name": N, "arguments": {...}}], "reply": "..."}`. The upstream was asked to enforce this form, so calls
+are announced and the reply is streamed, unescaped, while the document is still being written. Answers of any other
+form are not handled here.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ from ...core.json_repair.tokens import (
 )
 from ...core.parsing.acceptance import Evidence
 from ...core.parsing.call_builder import CallBuilder
-from ...core.parsing.context import Desk
+from ...core.parsing.context import ParseContext
 from ...core.types import Note
 from .native_calls import JsonPieces
 
 _OPEN = frozenset({OBJECT, ARRAY, STRING})
 _CLOSE = frozenset({END_OBJECT, END_ARRAY, END_STRING})
-#: Where in the document a token stands: depth 1 is the document, 2 the list of calls, 3 one call.
+#: The depth of a token: 1 is the document, 2 the list of calls, 3 one call.
 _DOCUMENT, _CALLS, _CALL = 1, 2, 3
-#: A reply where there is none, since the model calls instead.
+#: The reply of a document that only makes calls.
 _NO_REPLY = (SCALAR, "null")
 
 _Role = Literal["", "calls", "reply", "nonce", "name", "arguments"]
@@ -44,53 +44,53 @@ _CALL_KEYS: dict[str, _Role] = {"name": "name", "tool": "name", "arguments": "ar
 
 
 class EnvelopeReader:
-    """Reads one document. `feed` and `close` give the events that are certain."""
+    """Parses one envelope. `feed` and `close` return the events that are certain."""
 
-    def __init__(self, desk: Desk) -> None:
-        self._desk = desk
+    def __init__(self, context: ParseContext) -> None:
+        self._context = context
         self._pieces = JsonPieces()
         self._depth = 0
-        self._role: _Role = ""  # of the value that is being read
-        self._base = 0  # the depth at which it stands
-        self._text: list[str] | None = None  # a name or a nonce, if it is text
-        self._writer: Writer | None = None  # of a reply that is not text
+        self._role: _Role = ""  # of the current value
+        self._base = 0  # the depth of that value
+        self._text: list[str] | None = None  # the current name or nonce, if it is a string
+        self._writer: Writer | None = None  # for a reply that is not a string
         self._builder: CallBuilder | None = None
         self._calls: list[CallBuilder] = []
-        self._given: set[_Role] = set()  # what the call has said about itself
+        self._call_roles: set[_Role] = set()  # those that the current call has had
         self._signed = False  # the nonce has been seen
-        self._told: tuple[Note, ...] = ()  # repairs that a call has told of
-        #: Whether it says anything that an envelope says.
+        self._call_notes: tuple[Note, ...] = ()  # repairs that were noted with a call
+        #: Whether any key of an envelope has come.
         self.recognised = False
 
     @property
-    def over(self) -> bool:
-        """Whether nothing more can be read."""
+    def finished(self) -> bool:
+        """Whether the document has ended or cannot be parsed."""
         return self._pieces.json.status != "open"
 
     def feed(self, chunk: str) -> list[Event]:
-        """More of the document."""
+        """Parse more of the document."""
         self._read(chunk, final=False)
-        return self._desk.collect()
+        return self._context.collect()
 
     def close(self) -> list[Event]:
-        """The text is over."""
+        """End the document."""
         self._read("", final=True)
         notes = self._pieces.json.notes
-        self._desk.emit(*(Noted(note) for note in notes if note not in self._told))
+        self._context.emit(*(Noted(note) for note in notes if note not in self._call_notes))
         match self._pieces.json.status:
             case "complete":
-                if self._pieces.behind:
-                    self._desk.note("trailing_text", self._pieces.behind)
+                if self._pieces.trailing_text:
+                    self._context.note("trailing_text", self._pieces.trailing_text)
             case "hopeless":
-                self._desk.note("broken_document", "the envelope cannot be read to its end")
+                self._context.note("broken_document", "the envelope cannot be parsed to its end")
                 if self._builder is not None:
                     self._builder.note(*notes)
                     self._builder.fail("not_json")
             case _:
-                self._desk.note("truncated_document", "the text ended inside the envelope")
+                self._context.note("truncated_document", "the text ended inside the envelope")
                 if self._builder is not None:
                     self._builder.cut()
-        return self._desk.collect()
+        return self._context.collect()
 
     def _read(self, chunk: str, final: bool) -> None:
         for tokens in self._pieces.feed(chunk, final):
@@ -119,55 +119,56 @@ class EnvelopeReader:
             self._role = _DOCUMENT_KEYS.get(key, "")
             self.recognised = self.recognised or bool(self._role)
         elif self._depth == _CALL and self._builder is not None:
-            self._role = self._said(self._builder, key)
+            self._role = self._call_role(self._builder, key)
         self._base = self._depth
         self._text = None
         self._writer = None
 
-    def _said(self, builder: CallBuilder, key: str) -> _Role:
-        """What the call says about itself with this key; the same may not be said twice, in whatever words."""
+    def _call_role(self, builder: CallBuilder, key: str) -> _Role:
+        """The role of a key of a call. A second key with the same role is ignored, also under another name."""
         role = _CALL_KEYS.get(key, "calls")
-        if role in self._given:
+        if role in self._call_roles:
+            # A retry prompt may quote this detail, so its wording is fixed.
             builder.note(Note("duplicate_key", f"`{key}` stands beside another {role}"))
             return "calls"
         if role != "calls":
-            self._given.add(role)
+            self._call_roles.add(role)
         return role
 
     def _list(self, token: Token) -> None:
-        """A token of the list of calls, or of a call, that is no part of a name or of arguments."""
+        """Handle a token of the list of calls, or of a call, outside its name and arguments."""
         kind = token[0]
         if self._depth == _DOCUMENT and kind != ARRAY:
             self._role = ""
-            self._strange(kind not in _CLOSE and token != _NO_REPLY)
+            self._note_not_a_call(kind not in _CLOSE and token != _NO_REPLY)
         elif self._depth == _CALLS and kind == OBJECT:
-            self._builder = CallBuilder(self._desk, self._evidence(), block=self._calls)
+            self._builder = CallBuilder(self._context, self._evidence(), block=self._calls)
             self._calls.append(self._builder)
-            self._given = set()
+            self._call_roles = set()
         elif self._depth == _CALLS and kind == END_OBJECT:
             self._end_call()
         elif self._depth == _CALLS:
-            self._strange(kind not in _CLOSE)
+            self._note_not_a_call(kind not in _CLOSE)
 
-    def _strange(self, is_it: bool) -> None:
-        if is_it:
-            self._desk.note("not_a_call", "something else stands in the place of a call")
+    def _note_not_a_call(self, condition: bool) -> None:
+        if condition:
+            self._context.note("not_a_call", "the list of calls contains something else")
 
     def _evidence(self) -> Evidence:
-        nonce = None if self._desk.nonce is None else self._signed
+        nonce = None if self._context.nonce is None else self._signed
         return Evidence(dialect="envelope", wrapper="strong", nonce=nonce)
 
     def _end_call(self) -> None:
         builder, self._builder = self._builder, None
         assert builder is not None
-        self._told = self._pieces.json.notes
-        builder.note(*self._told)
+        self._call_notes = self._pieces.json.notes
+        builder.note(*self._call_notes)
         builder.end()
 
     # ---- values
 
     def _value(self, token: Token) -> None:
-        """A token of a value that we want."""
+        """Handle a token of a name, nonce, reply or arguments."""
         if self._role == "reply":
             self._reply(token)
         elif self._role == "arguments":
@@ -182,11 +183,11 @@ class EnvelopeReader:
         kind, text = token
         if self._writer is None:
             if kind == PART:
-                self._desk.say(_plain(text))
+                self._context.say(_plain(text))
             if kind in (STRING, PART, END_STRING) or token == _NO_REPLY:
                 return
-            self._writer = Writer()  # the caller asked for a form of its own: it is given as it stands
-        self._desk.say(self._writer.write(token))
+            self._writer = Writer()  # the caller requested JSON as the reply
+        self._context.say(self._writer.write(token))
 
     def _collect(self, token: Token) -> None:
         kind, text = token
@@ -199,11 +200,11 @@ class EnvelopeReader:
         role, self._role = self._role, "calls" if self._base == _CALL else ""
         text = _plain("".join(self._text or ()))
         if role == "nonce":
-            self._signed = text == self._desk.nonce
+            self._signed = text == self._context.nonce
         elif role == "name":
             assert self._builder is not None
             self._builder.take_name(text.strip())
-        self._flow()  # here as well, so that the same has left at this point however the document was cut
+        self._flow()  # here too: the events must not depend on how the document was chunked
 
     def _flow(self) -> None:
         if self._builder is not None:
@@ -211,5 +212,5 @@ class EnvelopeReader:
 
 
 def _plain(text: str) -> str:
-    """The text that a piece of a strict JSON string stands for."""
+    """Unescape a piece of a strict JSON string."""
     return msgspec.json.decode(f'"{text}"', type=str) if "\\" in text else text

@@ -1,10 +1,11 @@
-"""The names of what can be wrong with an answer. What each means, and what to do about it, is `recovery`.
+"""Faults of an answer, and explanations of faults and of rejected calls for people.
 
-Apart from that, since every record of a turn names them and few turns have one.
+Kept apart from `recovery`, which detects faults: every trace needs these types, but few turns need recovery.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Literal
 
 import msgspec
@@ -25,10 +26,56 @@ FaultKind = Literal[
 
 
 class Fault(msgspec.Struct, frozen=True):
-    """Why an answer will not do."""
+    """Why an answer was not accepted."""
 
     kind: FaultKind
-    #: What to tell the model, and whoever asks why there was no call.
+    #: Goes into the retry prompt and into the explanation for people.
     detail: str = ""
-    #: The tool that it is about.
+    #: The tool concerned, if any.
     name: str = ""
+
+
+#: Why a candidate was or was not accepted as a call, by reason code.
+REASON_TEXTS: Mapping[str, str] = {
+    "accepted": "it is a call",
+    "arguments_invalid": "its arguments do not match the tool's schema",
+    "reasoning": "it is inside the model's reasoning",
+    "no_nonce": "its marker lacks the nonce of this conversation",
+    "in_fence": "it is inside a code block",
+    "in_code": "it is inside inline code",
+    "example": "it is quoted, indented or in a table, like an example",
+    "unknown_tool": "there is no tool with that name",
+    "not_wrapped": "it has no call markers, which the strict policy requires",
+    "inline": "it does not start a line, which the strict policy requires",
+    "not_whole_answer": "it has no call markers and is not the whole answer",
+    "echo": "it repeats a call from untrusted text",
+    "does_not_fit": "it is weakly marked and does not match the tool's schema",
+    "more_follows": "the model continued after it, so it was an example",
+    "truncated": "the text ended inside it",
+    "no_name": "it does not name a tool",
+    "not_json": "it cannot be parsed",
+}
+
+FAULT_TEXTS: Mapping[FaultKind, str] = {
+    "refusal": "the model refused",
+    "described": "the model described the call instead of making it",
+    "permission": "the model asked for permission first",
+    "bad_arguments": "the arguments are invalid",
+    "unknown_tool": "the model called a tool that does not exist",
+    "truncated": "the call was cut off",
+    "in_reasoning": "the call was inside the model's reasoning",
+    "no_call": "a call was required, but there was none",
+    "too_many": "there were more calls than allowed",
+    "bad_format": "the answer did not have the requested format",
+    "empty": "the answer was empty",
+}
+
+
+def reason_text(reason: str) -> str:
+    """Explain a reason code. Unknown codes, such as a plugin's, are spelled out."""
+    return REASON_TEXTS.get(reason) or reason.replace("_", " ")
+
+
+def fault_text(fault: Fault) -> str:
+    """Explain a fault, with its detail if it has one."""
+    return f"{FAULT_TEXTS[fault.kind]}: {fault.detail}" if fault.detail else FAULT_TEXTS[fault.kind]

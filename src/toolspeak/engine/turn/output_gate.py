@@ -1,9 +1,8 @@
-"""What leaves a turn, and when.
+"""Output gate: decides which events of a turn are emitted, and when.
 
-What has been streamed cannot be taken back, so everything that one answer yields passes this gate. It keeps
-text back while it may still have to be thrown away, with the thoughts and carried parts behind it, for these have
-their places; it enforces `tool_choice`, holds calls that must be checked first, and gives each call that leaves its
-final number and id, over all the answers that one turn may need.
+Streamed events cannot be taken back, so every event of an answer passes this gate. It holds back text that may still
+have to be discarded, with the reasoning and opaque parts after it to preserve their order. It enforces `tool_choice`,
+buffers calls that must be validated first, and numbers the emitted calls across all attempts of a turn.
 """
 
 from __future__ import annotations
@@ -15,150 +14,149 @@ from typing import Literal
 
 from ...core.events import CallArgs, CallEnd, CallStart, Event, Noted, OpaqueSeen, ReasoningDelta, TextDelta
 from ...core.types import Note, ToolChoice
-from ..refusals.classifier import may_open_refusal
+from ..refusals.opening import may_open_refusal
 
-#: What happens to text. `live`: it flows. `opening`: its beginning is held while it may be a refusal.
-#: `until_call`: held until a call leaves. `to_end`: held until the engine lets it go. `never`: thrown away.
+#: What happens to text. `live`: streamed. `opening`: its beginning is held while it may be a refusal.
+#: `until_call`: held until a call is emitted. `to_end`: held until the engine releases it. `never`: discarded.
 TextPolicy = Literal["live", "opening", "until_call", "to_end", "never"]
 
-
 _CALL = (CallStart, CallEnd)
-#: Policies with which a held text goes before a call does.
+#: Policies that release held text before a call.
 _BEFORE_CALLS = ("opening", "until_call")
-#: What stands among texts, and does not overtake one that is held.
-_IN_LINE = (OpaqueSeen, ReasoningDelta)
-#: Where calls carry their mark: in a fence or a tag, which come in one piece; in a document, which does not.
-_BEGINS = r"((?:`{{3}}|~{{3}})[\w -]{{0,40}}?|<[\w:.|-]{{1,64}}) {0}\b"
-_IN_DOCUMENTS = r'"nonce": ?"{0}",? ?'
+#: Events that keep their position relative to held text.
+_ORDERED = (OpaqueSeen, ReasoningDelta)
+#: Where a call carries its nonce: after a fence or a tag, which come in one piece, or in a document, which does not.
+_NONCE_IN_OPENING = r"((?:`{{3}}|~{{3}})[\w -]{{0,40}}?|<[\w:.|-]{{1,64}}) {0}\b"
+_NONCE_IN_DOCUMENT = r'"nonce": ?"{0}",? ?'
 
 
-class _Passing:
-    """One call on its way out."""
+class PendingCall:
+    """A call that has not been emitted completely."""
 
-    __slots__ = ("bytes_left", "ended", "held", "id", "index", "name")
+    __slots__ = ("args_emitted", "buffer", "end", "id", "index", "name")
 
     def __init__(self, start: CallStart) -> None:
         self.name = start.name
         self.id = start.id
-        self.index = -1  # its final number, once it has left
-        self.held: list[str] = []  # argument fragments of a call that is checked first
-        self.ended: CallEnd | None = None  # it is valid, and waits for those that began before it
-        self.bytes_left = False
+        self.index = -1  # its final number, once announced
+        self.buffer: list[str] = []  # argument fragments of a call that is validated first
+        self.end: CallEnd | None = None  # set on a valid call that waits for calls that started earlier
+        self.args_emitted = False
 
 
-class Gate:
-    """Stands at the end of one turn."""
+class OutputGate:
+    """Filters the events of one turn. `checked`: emit only whole, valid calls. `nonce`: removed from emitted text."""
 
     def __init__(
-        self, choice: ToolChoice, make_id: Callable[[int], str], checked: bool, mark: str | None = None
+        self, choice: ToolChoice, make_id: Callable[[int], str], checked: bool, nonce: str | None = None
     ) -> None:
         self._choice = choice
-        self._mark = mark  # of the calls: it means nothing to who reads a text in which one has come to nothing
+        self._nonce = nonce
         self._make_id = make_id
         self._checked = checked
         self._text: TextPolicy = "live"
-        self._open = True  # text flows
-        self._held: list[Event] = []  # texts, and what stands behind them
-        self._before: list[Event] = []  # the same, of the answer before
-        self._queue = False  # a text is held that says something, and whose hold ends before a call leaves
-        self._calls: dict[int, _Passing | None] = {}  # of this answer; None: it does not leave
-        self._failed: list[_Passing] = []  # announced in this answer, but nothing of their arguments has left
-        self._waiting: list[_Passing] = []  # the same, of earlier answers: they wait to be made again
+        self._open = True  # text is streamed
+        self._pending: list[Event] = []  # held text, and the events that must follow it
+        self._previous: list[Event] = []  # the same, of the previous answer
+        self._queue = False  # non-blank text is held that will be released before a call
+        self._calls: dict[int, PendingCall | None] = {}  # of this answer; None: dropped
+        self._failed: list[PendingCall] = []  # announced in this answer and invalid, but no arguments were emitted
+        self._waiting: list[PendingCall] = []  # the same, of earlier answers: a retry may complete them
         self._ids: set[str] = set()
         self._next = 0
         self._spoiled = False
-        self.passed = 0  # valid calls that have left
-        self.text_left = False
-        #: The call whose next fragments leave as they are, and whether text does: such events need not be taken.
-        self.flowing = -1
-        self.flows = False
+        self.emitted_calls = 0  # valid and complete
+        self.text_emitted = False
+        #: Fast path: the engine may emit fragments of this call, and text, without calling `take`.
+        self.streaming_call = -1
+        self.text_streams = False
 
     @property
-    def started(self) -> int:
-        """How many calls have been announced."""
+    def announced_calls(self) -> int:
+        """The number of calls whose start has been emitted."""
         return self._next
 
     @property
     def spoiled(self) -> bool:
-        """Whether a call has left, or part of one, that cannot be used: nothing can be done about it any more."""
-        return self._spoiled or (bool(self._calls) and any(call.bytes_left for call in self._announced()))
+        """Whether (part of) an unusable call has been emitted. This cannot be undone."""
+        return self._spoiled or (bool(self._calls) and any(call.args_emitted for call in self._announced()))
 
-    def _announced(self) -> list[_Passing]:
-        """The calls of this answer whose name has left and whose end has not."""
+    def _announced(self) -> list[PendingCall]:
+        """The calls of this answer whose start has been emitted and whose end has not."""
         return [call for call in self._calls.values() if call is not None and call.index >= 0]
 
     # ---- answers
 
     def begin(self, text: TextPolicy) -> None:
-        """Another answer comes."""
+        """Start the next answer."""
         if self._calls or self._failed:
             self._spoiled = self.spoiled
-            self._waiting += [*self._failed, *(call for call in self._announced() if not call.bytes_left)]
+            self._waiting += [*self._failed, *(call for call in self._announced() if not call.args_emitted)]
             self._failed = []
             self._calls = {}
         self._text = text
         self._open = text == "live"
-        self._before, self._held = self._held, []
+        self._previous, self._pending = self._pending, []
         self._queue = False
-        self.flowing = -1
-        self.flows = self._open and self.text_left
+        self.streaming_call = -1
+        self.text_streams = self._open and self.text_emitted
 
     @property
     def held_text(self) -> str:
-        """The text of this answer that has not left."""
-        return _text_of(self._held)
+        """The text of this answer that is held back."""
+        return _text_of(self._pending)
 
     def release(self, text: str | None = None) -> list[Event]:
-        """Let the held text go, or another one in its place: it may be that of the answer before."""
-        held = self._held if text is None else self._instead(text)
-        self._held, self._before, self._queue = [], [], False
+        """Emit the held text, or this text in its place, which may be that of the previous answer."""
+        pending = self._pending if text is None else self._replacement(text)
+        self._pending, self._previous, self._queue = [], [], False
         self._open = self._text != "never"
-        out = self._cleaned(held) if self._open else []
-        self.text_left = self.text_left or bool(_text_of(out).strip())
-        self.flows = self._open and self.text_left
+        out = self._clean(pending) if self._open else []
+        self.text_emitted = self.text_emitted or bool(_text_of(out).strip())
+        self.text_streams = self._open and self.text_emitted
         return out
 
-    def _instead(self, text: str) -> list[Event]:
-        if self._before and text == _text_of(self._before):
-            return self._before
-        return [TextDelta(text), *(event for event in self._held if type(event) is not TextDelta)]
+    def _replacement(self, text: str) -> list[Event]:
+        if self._previous and text == _text_of(self._previous):
+            return self._previous
+        return [TextDelta(text), *(event for event in self._pending if type(event) is not TextDelta)]
 
-    def _cleaned(self, held: list[Event]) -> list[Event]:
-        """What was held, with texts in one piece and without the mark of a document."""
+    def _clean(self, pending: list[Event]) -> list[Event]:
+        """Join adjacent texts and remove the nonce of a document from them."""
         out: list[Event] = []
-        for texts, events in groupby(held, lambda event: type(event) is TextDelta):
-            if not texts:
+        for is_text, events in groupby(pending, lambda event: type(event) is TextDelta):
+            if not is_text:
                 out.extend(events)
                 continue
             text = _text_of(events)
-            if self._mark is not None and self._text in ("to_end", "until_call") and self._mark in text:
-                text = re.sub(_IN_DOCUMENTS.format(self._mark), "", text)
+            if self._nonce is not None and self._text in ("to_end", "until_call") and self._nonce in text:
+                text = re.sub(_NONCE_IN_DOCUMENT.format(self._nonce), "", text)
             if text:
                 out.append(TextDelta(text))
         return out
 
     def finish(self) -> list[Event]:
-        """The turn is over: calls that were announced and never made are closed."""
+        """End the turn: close calls that were announced but never completed."""
         failed, self._failed = self._failed, []
-        return self._close_waiting() + (_closed(failed) if failed else [])
+        return self._close_waiting() + (_end_unmade(failed) if failed else [])
 
     def _close_waiting(self) -> list[Event]:
         waiting, self._waiting = self._waiting, []
-        return _closed(waiting) if waiting else []
+        return _end_unmade(waiting) if waiting else []
 
     # ---- events
 
     def take(self, events: list[Event]) -> list[Event]:
-        """What leaves now."""
-        if self._mark is not None:
-            events = self._unmarked(events, self._mark)
-        if self.flows and len(events) == 1 and type(events[0]) is TextDelta:
+        """Accept events; return those to emit now."""
+        if self._nonce is not None:
+            events = self._without_nonce(events, self._nonce)
+        if self.text_streams and len(events) == 1 and type(events[0]) is TextDelta:
             return events
         out: list[Event] = []
         for event in events:
             if type(event) is TextDelta:
                 if self._open:
-                    self.text_left = self.flows = self.text_left or bool(event.text.strip())
+                    self.text_emitted = self.text_streams = self.text_emitted or bool(event.text.strip())
                     out.append(event)
                 else:
                     self._hold(event.text, out)
@@ -166,154 +164,155 @@ class Gate:
                 self._args(event, out)
             elif isinstance(event, _CALL):
                 self._call(event, out)
-            elif self._queue and isinstance(event, _IN_LINE):
-                self._held.append(event)
+            elif self._queue and isinstance(event, _ORDERED):
+                self._pending.append(event)
             else:
                 out.append(event)
         return out
 
     @staticmethod
-    def _unmarked(events: list[Event], mark: str) -> list[Event]:
-        """The events without the mark where a call would begin."""
-        if not [event for event in events if type(event) is TextDelta and mark in event.text]:
+    def _without_nonce(events: list[Event], nonce: str) -> list[Event]:
+        """Remove the nonce from openings of calls that stayed text: it means nothing to a reader."""
+        if not [event for event in events if type(event) is TextDelta and nonce in event.text]:
             return events
-        begins = re.compile(_BEGINS.format(mark))
-        return [TextDelta(begins.sub(r"\1", event.text)) if type(event) is TextDelta else event for event in events]
+        opening = re.compile(_NONCE_IN_OPENING.format(nonce))
+        return [TextDelta(opening.sub(r"\1", event.text)) if type(event) is TextDelta else event for event in events]
 
     def _hold(self, text: str, out: list[Event]) -> None:
         if self._text == "never":
             return
-        self._held.append(TextDelta(text))
+        self._pending.append(TextDelta(text))
         self._queue = self._queue or (self._text in _BEFORE_CALLS and bool(text.strip()))
         if self._text == "opening" and not may_open_refusal(self.held_text):
             out.extend(self.release())
 
     def _call(self, event: CallStart | CallEnd, out: list[Event]) -> None:
-        self.flowing = -1
+        self.streaming_call = -1
         if isinstance(event, CallStart):
             self._start(event, out)
         else:
             self._end(event, out)
 
     def _start(self, event: CallStart, out: list[Event]) -> None:
-        refused = self._refusal(event.name)
-        if refused:
+        code = self._rejection(event.name)
+        if code:
             self._calls[event.index] = None
-            out.append(Noted(Note(refused, f"a call of `{event.name}` was dropped")))
+            out.append(Noted(Note(code, f"a call of `{event.name}` was dropped")))
             return
-        passing = self._calls[event.index] = _Passing(event)
+        call = self._calls[event.index] = PendingCall(event)
         if not self._checked:
-            self._announce(passing, out)
+            self._announce(call, out)
         elif self._text == "opening":
-            out.extend(self.release())  # whatever the call comes to, the model did not refuse
+            out.extend(self.release())  # valid or not, a call means that the model did not refuse
 
-    def _refusal(self, name: str) -> str:
-        """Why a call of this name may not leave."""
+    def _rejection(self, name: str) -> str:
+        """The note code if `tool_choice` does not permit a call of this tool; otherwise empty."""
         if not self._choice.permits(name):
             return "call_not_allowed"
-        if self._choice.single and self._next and self._continued(name) is None:
+        if self._choice.single and self._next and self._earlier_start(name) is None:
             return "extra_call_dropped"
         return ""
 
-    def _announce(self, passing: _Passing, out: list[Event]) -> None:
+    def _announce(self, call: PendingCall, out: list[Event]) -> None:
         if self._text in _BEFORE_CALLS:
             out.extend(self.release())
-        continued = self._continued(passing.name)
-        if continued is not None:
-            (self._waiting if continued in self._waiting else self._failed).remove(continued)
-            passing.index = continued.index
+        earlier = self._earlier_start(call.name)
+        if earlier is not None:
+            (self._waiting if earlier in self._waiting else self._failed).remove(earlier)
+            call.index = earlier.index
             return
-        out.extend(self._close_waiting())  # the model has changed its mind
-        passing.index = self._next
+        out.extend(self._close_waiting())  # the model chose another tool
+        call.index = self._next
         self._next += 1
-        out.append(CallStart(passing.index, passing.name, self._unique(passing)))
+        out.append(CallStart(call.index, call.name, self._unique_id(call)))
 
-    def _continued(self, name: str) -> _Passing | None:
-        """The announced call that a call of this name goes on with."""
+    def _earlier_start(self, name: str) -> PendingCall | None:
+        """The announced but incomplete call that a call of this tool continues."""
         return next((call for call in (*self._waiting, *self._failed) if call.name == name), None)
 
-    def _unique(self, passing: _Passing) -> str:
-        """The call's own id, or one of ours where it has none or one that is taken."""
-        own = passing.id if passing.id and passing.id not in self._ids else self._make_id(passing.index)
-        self._ids.add(own)
-        return own
+    def _unique_id(self, call: PendingCall) -> str:
+        """The call's own id, or a generated one if it has none or a duplicate."""
+        unique = call.id if call.id and call.id not in self._ids else self._make_id(call.index)
+        self._ids.add(unique)
+        return unique
 
     def _args(self, event: CallArgs, out: list[Event]) -> None:
-        passing = self._calls.get(event.index)
-        if passing is None:
+        call = self._calls.get(event.index)
+        if call is None:
             return
-        if passing.index < 0:
-            passing.held.append(event.fragment)
+        if call.index < 0:
+            call.buffer.append(event.fragment)
             return
-        passing.bytes_left = True
-        if passing.index == event.index:
-            self.flowing = event.index
+        call.args_emitted = True
+        if call.index == event.index:
+            self.streaming_call = event.index
             out.append(event)
         else:
-            out.append(CallArgs(passing.index, event.fragment))
+            out.append(CallArgs(call.index, event.fragment))
 
     def settle(self) -> list[Event]:
-        """The answer is over: valid calls no longer wait for one that began before them and was cut off."""
+        """End the answer: valid calls no longer wait for an earlier call that was cut off."""
         out: list[Event] = []
-        self._let_go(out, over=True)
+        self._emit_ready(out, final=True)
         return out
 
     def _end(self, event: CallEnd, out: list[Event]) -> None:
-        passing = self._calls.get(event.index)
-        if passing is not None and event.valid and passing.index < 0:
-            passing.ended = event
+        call = self._calls.get(event.index)
+        if call is not None and event.valid and call.index < 0:
+            call.end = event
         else:
             self._calls.pop(event.index, None)
-            if passing is not None:
-                self._close(passing, event, out)
-        self._let_go(out)
+            if call is not None:
+                self._close(call, event, out)
+        self._emit_ready(out)
 
-    def _let_go(self, out: list[Event], over: bool = False) -> None:
-        """Calls that were checked leave in the order in which they began, as they do where calls flow."""
-        ready: list[tuple[int, _Passing, CallEnd]] = []
-        for index, passing in self._calls.items():
-            if passing is None:
+    def _emit_ready(self, out: list[Event], final: bool = False) -> None:
+        """Emit validated calls in the order in which they started."""
+        ready: list[tuple[int, PendingCall, CallEnd]] = []
+        for index, call in self._calls.items():
+            if call is None:
                 continue
-            if passing.ended is not None:
-                ready.append((index, passing, passing.ended))
-            elif not over:
+            if call.end is not None:
+                ready.append((index, call, call.end))
+            elif not final:
                 break
-        for index, passing, end in ready:
+        for index, call, end in ready:
             del self._calls[index]
-            self._end_valid(passing, end, out)
+            self._end_valid(call, end, out)
 
-    def _close(self, passing: _Passing, event: CallEnd, out: list[Event]) -> None:
+    def _close(self, call: PendingCall, event: CallEnd, out: list[Event]) -> None:
         if event.valid:
-            self._end_valid(passing, event, out)
-        elif passing.index < 0:
+            self._end_valid(call, event, out)
+        elif call.index < 0:
             out.extend(Noted(note) for note in event.notes)
-        elif passing.bytes_left:
+        elif call.args_emitted:
             self._spoiled = True
-            out.append(CallEnd(passing.index, False, event.notes))
+            out.append(CallEnd(call.index, False, event.notes))
         else:
-            self._failed.append(passing)
+            self._failed.append(call)
             out.extend(Noted(note) for note in event.notes)
 
-    def _end_valid(self, passing: _Passing, event: CallEnd, out: list[Event]) -> None:
-        if passing.index < 0:
-            refused = self._refusal(passing.name)
-            if refused:  # several were checked at the same time
-                out.append(Noted(Note(refused, f"a call of `{passing.name}` was dropped")))
+    def _end_valid(self, call: PendingCall, event: CallEnd, out: list[Event]) -> None:
+        if call.index < 0:
+            code = self._rejection(call.name)
+            if code:  # several calls were validated at the same time
+                out.append(Noted(Note(code, f"a call of `{call.name}` was dropped")))
                 return
-            self._announce(passing, out)
-            out.append(CallArgs(passing.index, "".join(passing.held) or "{}"))
-        self.passed += 1
-        out.append(CallEnd(passing.index, True, event.notes))
+            self._announce(call, out)
+            out.append(CallArgs(call.index, "".join(call.buffer) or "{}"))
+        self.emitted_calls += 1
+        out.append(CallEnd(call.index, True, event.notes))
 
 
 def _text_of(events: Iterable[Event]) -> str:
     return "".join(event.text for event in events if type(event) is TextDelta)
 
 
-def _closed(calls: list[_Passing]) -> list[Event]:
-    """The end of calls that were announced and never made."""
+def _end_unmade(calls: list[PendingCall]) -> list[Event]:
+    """The end events of calls that were announced but never completed."""
     events: list[Event] = []
     for call in calls:
+        # The result of the failed call may show this detail to the model, so its wording is fixed.
         note = Note("arguments_invalid", f"`{call.name}` was announced, but never made")
         events += [CallArgs(call.index, "{}"), CallEnd(call.index, False, (note,))]
     return events

@@ -1,7 +1,7 @@
-"""One turn in which nothing is to be done: no tools, now or earlier, so the request goes up as it is.
+"""Passthrough turn: no tools now or earlier in the conversation, so the request is forwarded unchanged.
 
-The same methods as `Engine`, and action for action the same as its plan `pass`, without what that plan never uses:
-contract, nonces, scanner, recovery. Most of what a proxy carries is of this kind.
+Has the methods of `Engine` and returns exactly the actions of its `pass` plan, but loads neither contract, nonces,
+scanner nor recovery. Most requests through a proxy are of this kind.
 """
 
 from __future__ import annotations
@@ -23,30 +23,30 @@ from ...core.events import (
 )
 from ...core.types import Note, Request, ToolChoice, Usage
 from ..planning.strategy import Plan
-from .actions import Action, Ask, Done, Emit, Outcome, Stop
+from .actions import Action, AskUpstream, Done, Emit, StopAttempt, TurnOutcome
 from .trace import AttemptTrace, Trace
 
 if TYPE_CHECKING:
-    from .output_gate import Gate
+    from .output_gate import OutputGate
 
 _ANY = ToolChoice()
-#: There is only one request.
+#: The number of the only attempt.
 _FIRST = 1
 _NO_CALL = Note("no_tools", "no tools reached the model")
 _CALLED = Note("")
 _CALL = (CallStart, CallArgs, CallEnd)
 
 
-def passes(request: Request, plan: Plan) -> bool:
-    """Whether the turn of this request is one."""
+def is_passthrough(request: Request, plan: Plan) -> bool:
+    """Whether this request needs nothing but forwarding."""
     return plan.rule == "no_tools" and plan.kind == "pass" and request.tool_choice == _ANY
 
 
-class Passage:
-    """One turn."""
+class PassthroughTurn:
+    """One turn that forwards its request."""
 
-    #: The answer to the only request ends the turn.
-    answered: tuple[AttemptTrace, ...] = ()
+    #: Always empty: the only answer ends the turn.
+    completed_attempts: tuple[AttemptTrace, ...] = ()
 
     def __init__(self, request: Request, plan: Plan, *, stamp: int, notes: tuple[Note, ...] = ()) -> None:
         self._request = request
@@ -55,19 +55,19 @@ class Passage:
         self._notes = notes
         self._over = False
         self._raw: list[str] = []
-        self._aside: list[Event] = []  # everything but the text
-        self._gate: Gate | None = None
+        self._other_events: list[Event] = []  # all but text
+        self._gate: OutputGate | None = None
         self._usage = Usage()
         self._reason: FinishReason = "unknown"
         self._failure: Failure | None = None
 
     def start(self) -> list[Action]:
-        """The request."""
-        ask = Ask(_FIRST, self._request)
+        """Send the request."""
+        ask = AskUpstream(_FIRST, self._request)
         return [Emit([Noted(note) for note in self._notes]), ask] if self._notes else [ask]
 
     def feed(self, attempt: int, event: Event) -> list[Action]:
-        """An event of the answer."""
+        """Handle an event of the answer."""
         if self._over or attempt != _FIRST:
             return []
         if type(event) is TextDelta:
@@ -80,25 +80,24 @@ class Passage:
             return []
         elif isinstance(event, Failure):
             self._failure = event
-            return [Stop(_FIRST), *self.end(_FIRST)]
+            return [StopAttempt(_FIRST), *self.end(_FIRST)]
         else:
-            self._aside.append(event)
+            self._other_events.append(event)
             if isinstance(event, _CALL):
                 return self._call(event)
         return [Emit([event])]
 
     def _call(self, event: Event) -> list[Action]:
         if self._gate is None:
-            from .output_gate import (
-                Gate,  # with all that it knows of refusals: hardly anybody calls what nobody offered
-            )
+            # Imported late: the gate loads the refusal classifier, and calls of tools never offered are rare.
+            from .output_gate import OutputGate
 
-            self._gate = Gate(_ANY, lambda index: f"emulated_{self._stamp}_{index}", False)
+            self._gate = OutputGate(_ANY, lambda index: f"emulated_{self._stamp}_{index}", False)
         out = self._gate.take([event])
         return [Emit(out)] if out else []
 
     def end(self, attempt: int) -> list[Action]:
-        """The answer is over."""
+        """End the answer, and with it the turn."""
         if self._over or attempt != _FIRST:
             return []
         self._over = True
@@ -113,11 +112,11 @@ class Passage:
 
     @property
     def _called(self) -> bool:
-        return self._gate is not None and self._gate.passed > 0
+        return self._gate is not None and self._gate.emitted_calls > 0
 
-    def _outcome(self) -> Outcome:
+    def _outcome(self) -> TurnOutcome:
         plan = self._plan
-        reply = fold(self._aside) if self._aside else None
+        reply = fold(self._other_events) if self._other_events else None
         attempt = AttemptTrace(
             "relay",
             self._request,
@@ -138,4 +137,4 @@ class Passage:
             policy=plan.policy,
             no_call_code=no_call.code,
         )
-        return Outcome(_FIRST, (), self._failure, trace)
+        return TurnOutcome(_FIRST, (), self._failure, trace)

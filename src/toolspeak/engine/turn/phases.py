@@ -1,16 +1,16 @@
 """The phases of a turn, as data.
 
-A plan is a walk through phases: each phase is one kind of request and one way to read its answer. This table
-is all there is to know about the order; `engine` only follows it.
+A plan is a sequence of phases: each phase is one kind of request and one way to parse its answer. This table
+defines the order; `engine` only follows it.
 
-    plan      first phase   the answer holds no call   it went wrong      native calling is refused
+    plan      first phase   answer without a call   faulty answer     upstream rejects tools
     pass      relay         done
     plain     final         done
-    native    native        done                       native, again      inline
-    inline    inline        done                       inline, again
-    decision  decision      final                      decision, again
-    envelope  envelope      done                       envelope, again
-    fallback  trial         the second plan            the second plan    the second plan
+    native    native        done                    retry native      inline
+    inline    inline        done                    retry inline
+    decision  decision      final                   retry decision
+    envelope  envelope      done                    retry envelope
+    fallback  trial         the second plan         the second plan   the second plan
 
 An answer with a call ends every plan.
 """
@@ -30,19 +30,19 @@ class Phase(msgspec.Struct, frozen=True):
     """One kind of request."""
 
     name: PhaseName
-    #: Which reading its answer gets.
+    #: How its answer is parsed.
     reads: Literal["relay", "plain", "answer", "envelope"]
     #: What happens to its text.
     text: TextPolicy
-    #: The model is asked to write its calls as text: the reply says so.
+    #: The model is asked to write its calls as text; the reply carries a warning.
     emulates: bool = False
-    #: An answer that went wrong is asked for again.
+    #: A faulty answer is retried.
     recovers: bool = False
     #: `tool_choice` is enforced.
     enforces: bool = True
-    #: What comes when the answer holds no call; "" ends the turn, `second` asks the plan.
+    #: Next phase after an answer without a call; "" ends the turn, `second` is the plan's second choice.
     otherwise: PhaseName | Literal["", "second"] = ""
-    #: What comes when the upstream does not take tools.
+    #: Next phase if the upstream rejects tools.
     unsupported: PhaseName | Literal["", "second"] = ""
 
 
@@ -60,7 +60,7 @@ PHASES: dict[PhaseName, Phase] = {
 }
 
 #: The first phase of each plan.
-FIRST: dict[str, PhaseName] = {
+FIRST_PHASE: dict[str, PhaseName] = {
     "pass": "relay",
     "plain": "final",
     "native": "native",

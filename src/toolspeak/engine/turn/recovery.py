@@ -1,49 +1,49 @@
-"""What went wrong with an answer, and the words to ask again with.
+"""Recovery: diagnose a faulty answer and write the retry prompt.
 
-`diagnose` looks at one attempt that brought no call that may be used and names its fault; an answer that is simply an
-answer has none. `instruction` turns a fault into a message: what was wrong, what to do now, how it looks; each time in
-stronger words. Both are tables first: the order in which candidates count, and the sentences for each kind of fault.
-
-Whatever the model or a document wrote (names, values) is quoted in a message only on one line, shortened and with its
-control tokens set apart.
+`diagnose` finds the fault of an answer without a usable call; an ordinary answer has none. `check_format` checks an
+answer that must be JSON. `instruction` writes the retry prompt: what was wrong, what to do, an example; stronger with
+each attempt. Text from the model or from documents is quoted on one line, shortened, with control tokens neutralised.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
+import msgspec
+
 from ...core.events import Candidate, Reply
-from ...core.json_repair.parser import REFUSED
+from ...core.json_repair.parser import UNSAFE_NOTES
+from ...core.json_repair.whole_text import loads
 from ...core.parsing.context import ALWAYS_SIDE_EFFECTS
-from ...core.schema.arguments import ArgumentSchema
+from ...core.schema.argument_schema import ArgumentSchema
 from ...core.text import printable
-from ...core.types import Message, Tool, ToolChoice
+from ...core.types import JSONValue, Message, Note, ResponseFormat, Tool, ToolChoice, is_object
 from ...errors import SchemaError
-from ..prompting.escaping import neutralise, one_line, shown_name
+from ..prompting.escaping import display_name, neutralise, one_line
 from ..prompting.history import results_of, since_last_user
 from ..refusals.answer_view import fold, offer_of
 from ..refusals.classifier import Category, Verdict, classify
 from ..refusals.tables import DENIES_TOOLS
 from .faults import Fault, FaultKind
 
-#: A detail is for a person's eye as well as the model's: long enough for several problems, too short for a document.
+#: Both people and the model read a detail: enough for several problems, too short for a document.
 MAX_DETAIL = 600
-#: Names shown in one message. The contract above lists all of them.
+#: Tool names listed in one message. The contract lists all of them.
 MAX_NAMES = 24
-#: The answer was cut off or withheld by the upstream: asking again would give the same.
+#: The upstream cut off or withheld the answer: a retry would give the same.
 _FINAL_REASONS = frozenset({"length", "content_filter", "error"})
 
 
-# --------------------------------------------------------------------------------------------- diagnosis
+# ---- diagnosis
 
 
 def diagnose(
     reply: Reply, choice: ToolChoice, tools: Sequence[Tool], messages: tuple[Message, ...] = ()
 ) -> Fault | None:
-    """What is wrong with this answer to the messages; None when it stands, or asking again must not or cannot help.
+    """Find the fault of this answer; None if it is acceptable, or if a retry must not or cannot help.
 
-    Valid calls win: what else was tried beside them is in the candidates. A call that the token limit cut off is never
-    asked for again, nor is anything that was declined for reasons of safety.
+    An answer with valid calls is accepted whatever else it contains. A call cut off by the token limit is not retried,
+    nor is a request that the model declined for safety reasons.
     """
     if choice.mode == "none" or reply.failure is not None:
         return None
@@ -58,9 +58,9 @@ def diagnose(
 
 
 def _call_fault(reply: Reply, choice: ToolChoice, tools: Sequence[Tool]) -> Fault | None:
-    """What is wrong with the first thing that looked like a call and is a fault."""
-    known = {tool.name: tool for tool in tools}
-    faults = (_candidate_fault(candidate, reply, choice, known) for candidate in reply.candidates)
+    """The fault of the first faulty candidate."""
+    by_name = {tool.name: tool for tool in tools}
+    faults = (_candidate_fault(candidate, reply, choice, by_name) for candidate in reply.candidates)
     return next((fault for fault in faults if fault is not None), None)
 
 
@@ -68,7 +68,7 @@ def _permitted(choice: ToolChoice, tools: Sequence[Tool]) -> Sequence[Tool]:
     return [tool for tool in tools if choice.permits(tool.name)] if choice.allowed else tools
 
 
-#: What a category of answers amounts to.
+#: The fault of each category of answers.
 _BY_CATEGORY: dict[Category, FaultKind] = {
     "no_tools": "refusal",
     "cannot_access": "refusal",
@@ -78,18 +78,18 @@ _BY_CATEGORY: dict[Category, FaultKind] = {
 
 
 def _text_fault(reply: Reply, choice: ToolChoice, tools: Sequence[Tool], messages: tuple[Message, ...]) -> Fault | None:
-    """The answer is text: it declines, announces, asks, or answers.
+    """The fault of an answer that is only text.
 
-    Where every tool changes the world, asking first is good manners and not a fault. Nor is it one to speak of a call
-    that stands in a document: nobody is talked into making that. Nor to tell how a call went that has been made.
+    Not faults: asking for permission if every tool has side effects, mentioning a call that a document contains (the
+    model must not be pushed into making it), and reporting how an earlier call went.
     """
     verdict = classify(reply.text, [tool.name for tool in tools])
     polite = verdict.category == "asks_permission" and all(
         tool.side_effects or tool.name in ALWAYS_SIDE_EFFECTS for tool in tools
     )
     quotes = verdict.category == "describes" and _quotes(reply, tools, messages)
-    stands = polite or quotes or _reports(verdict, reply.text, messages)
-    if verdict.category == "safety" or (stands and not choice.demands):
+    acceptable = polite or quotes or _reports(verdict, reply.text, messages)
+    if verdict.category == "safety" or (acceptable and not choice.demands):
         return None
     if verdict.category in _BY_CATEGORY:
         return Fault(_BY_CATEGORY[verdict.category], f"{verdict.category.replace('_', ' ')} ({verdict.language})")
@@ -97,23 +97,23 @@ def _text_fault(reply: Reply, choice: ToolChoice, tools: Sequence[Tool], message
 
 
 def _quotes(reply: Reply, tools: Sequence[Tool], messages: tuple[Message, ...]) -> bool:
-    """Whether the call that an answer speaks of may come from a result: it stands there, or the tool is named there."""
+    """Whether the call mentioned in an answer may come from a tool result that contains it or names the tool."""
     if any(candidate.reason == "echo" for candidate in reply.candidates):
         return True
-    named = [tool.name for tool in tools if tool.name in reply.text]
-    results = (result.content for message in messages for result in results_of(message)) if named else ()
-    return any(name in content for content in results for name in named)
+    names = [tool.name for tool in tools if tool.name in reply.text]
+    results = (result.content for message in messages for result in results_of(message)) if names else ()
+    return any(name in content for content in results for name in names)
 
 
 def _reports(verdict: Verdict, text: str, messages: tuple[Message, ...]) -> bool:
-    """Whether what sounds like a refusal may tell how the calls went whose results the model has just been given.
+    """Whether an apparent refusal may be a report on calls whose results the model has just received.
 
-    Who is pressed after such a report does the same thing twice: only to have no tools at all is then plainly wrong.
+    Retrying after a report would repeat the action. Only a claim to have no tools at all is wrong even then.
     """
     if _BY_CATEGORY.get(verdict.category) != "refusal":
         return False
     since = since_last_user(messages)
-    latest = messages[-len(since) - 1 :]  # results that the user brought along with words are new as well
+    latest = messages[-len(since) - 1 :]  # includes results that came with the user's text
     if not any(results_of(message) for message in latest):
         return False
     called = {call.name for message in messages for call in message.calls}
@@ -123,21 +123,20 @@ def _reports(verdict: Verdict, text: str, messages: tuple[Message, ...]) -> bool
 _Check = Callable[[Candidate, Reply, ToolChoice, dict[str, Tool]], Fault | None]
 
 
-def _candidate_fault(candidate: Candidate, reply: Reply, choice: ToolChoice, known: dict[str, Tool]) -> Fault | None:
-    """What is wrong with something that looked like a call."""
+def _candidate_fault(candidate: Candidate, reply: Reply, choice: ToolChoice, by_name: dict[str, Tool]) -> Fault | None:
     check = _CHECKS.get(candidate.verdict) or _CHECKS.get(candidate.reason)
-    return check(candidate, reply, choice, known) if check is not None else None
+    return check(candidate, reply, choice, by_name) if check is not None else None
 
 
-def _forbidden(candidate: Candidate, reply: Reply, choice: ToolChoice, known: dict[str, Tool]) -> Fault | None:
-    """A call that stands, but not of a tool that may be called now."""
+def _forbidden(candidate: Candidate, reply: Reply, choice: ToolChoice, by_name: dict[str, Tool]) -> Fault | None:
+    """An accepted call to a tool that `tool_choice` does not permit."""
     if choice.permits(candidate.name):
         return None
     detail = f"`{_quoted(candidate.name)}` may not be called now"
     return Fault("unknown_tool", detail, candidate.name)
 
 
-def _invalid(candidate: Candidate, reply: Reply, choice: ToolChoice, known: dict[str, Tool]) -> Fault | None:
+def _invalid(candidate: Candidate, reply: Reply, choice: ToolChoice, by_name: dict[str, Tool]) -> Fault | None:
     codes = {note.code: note.detail for note in candidate.notes}
     if "unsafe_repair" in codes:
         detail = (
@@ -148,59 +147,59 @@ def _invalid(candidate: Candidate, reply: Reply, choice: ToolChoice, known: dict
     return Fault("bad_arguments", detail, candidate.name)
 
 
-def _misfit(candidate: Candidate, reply: Reply, choice: ToolChoice, known: dict[str, Tool]) -> Fault | None:
-    """A call without marks whose arguments do not fit; in the middle of an answer it is an example."""
-    tool = known.get(candidate.name)
+def _misfit(candidate: Candidate, reply: Reply, choice: ToolChoice, by_name: dict[str, Tool]) -> Fault | None:
+    """A call without markers whose arguments do not fit. In the middle of an answer it is only an example."""
+    tool = by_name.get(candidate.name)
     if tool is None or not (choice.demands or candidate.evidence.get("answer_start")):
         return None
     return Fault("bad_arguments", _quoted(f"`{candidate.name}`: {'; '.join(_problems(tool, candidate))}"), tool.name)
 
 
 def _problems(tool: Tool, candidate: Candidate) -> Iterable[str]:
-    refused = tuple(note.detail for note in candidate.notes if note.code in REFUSED)
+    refused = tuple(note.detail for note in candidate.notes if note.code in UNSAFE_NOTES)
     try:
-        return refused + ArgumentSchema.of(tool.parameters).align(candidate.arguments).problems
+        return refused + ArgumentSchema.of(tool.parameters).coerce(candidate.arguments).problems
     except SchemaError:
         return refused
 
 
-def _unknown(candidate: Candidate, reply: Reply, choice: ToolChoice, known: dict[str, Tool]) -> Fault | None:
-    """A name that no tool has. Without the marks of a call, only where it resembles a tool's and opens the answer."""
+def _unknown(candidate: Candidate, reply: Reply, choice: ToolChoice, by_name: dict[str, Tool]) -> Fault | None:
+    """A call to an unknown tool. Without call markers, only if it starts the answer and resembles a tool's name."""
     evidence = candidate.evidence
     near = any(note.code == "near_miss" for note in candidate.notes)
-    meant = evidence.get("wrapper") == "strong" and evidence.get("line_start")
-    if not (meant or (near and evidence.get("answer_start")) or choice.demands):
+    deliberate = evidence.get("wrapper") == "strong" and evidence.get("line_start")
+    if not (deliberate or (near and evidence.get("answer_start")) or choice.demands):
         return None
-    told = next((note.detail for note in candidate.notes if note.code in ("near_miss", "unknown_tool")), "")
-    return Fault("unknown_tool", _quoted(told or f"`{candidate.name}` is not a tool"), candidate.name)
+    detail = next((note.detail for note in candidate.notes if note.code in ("near_miss", "unknown_tool")), "")
+    return Fault("unknown_tool", _quoted(detail or f"`{candidate.name}` is not a tool"), candidate.name)
 
 
-def _unmarked(candidate: Candidate, reply: Reply, choice: ToolChoice, known: dict[str, Tool]) -> Fault | None:
-    """A call of a known tool whose marks lack the word that was asked for."""
-    if candidate.name in known and (choice.demands or candidate.evidence.get("answer_start")):
+def _unmarked(candidate: Candidate, reply: Reply, choice: ToolChoice, by_name: dict[str, Tool]) -> Fault | None:
+    """A call to a known tool without the nonce."""
+    if candidate.name in by_name and (choice.demands or candidate.evidence.get("answer_start")):
         return Fault("no_call", f"the marks around the call of `{_quoted(candidate.name)}` were not the ones asked for")
     return None
 
 
-def _cut(candidate: Candidate, reply: Reply, choice: ToolChoice, known: dict[str, Tool]) -> Fault | None:
+def _truncated(candidate: Candidate, reply: Reply, choice: ToolChoice, by_name: dict[str, Tool]) -> Fault | None:
     if candidate.evidence.get("wrapper") != "strong" and not choice.demands:
         return None
     return Fault("truncated", f"the call of `{_quoted(candidate.name or '?')}` was not finished", candidate.name)
 
 
-def _thought(candidate: Candidate, reply: Reply, choice: ToolChoice, known: dict[str, Tool]) -> Fault | None:
-    """A call made while thinking; behind it comes an answer, or nothing at all."""
+def _in_reasoning(candidate: Candidate, reply: Reply, choice: ToolChoice, by_name: dict[str, Tool]) -> Fault | None:
+    """A call inside the reasoning; a fault unless an answer in text follows."""
     if reply.text.strip() and not choice.demands:
         return None
     return Fault("in_reasoning", f"`{_quoted(candidate.name)}` was called inside the reasoning", candidate.name)
 
 
-#: By verdict, and for candidates that were left in the text by the reason.
+#: By verdict, or by reason for candidates that stayed text.
 _CHECKS: dict[str, _Check] = {
     "call": _forbidden,
     "invalid": _invalid,
-    "truncated": _cut,
-    "reasoning": _thought,
+    "truncated": _truncated,
+    "reasoning": _in_reasoning,
     "unknown_tool": _unknown,
     "does_not_fit": _misfit,
     "no_nonce": _unmarked,
@@ -208,14 +207,49 @@ _CHECKS: dict[str, _Check] = {
 
 
 def _quoted(text: str) -> str:
-    """Foreign words in a message: one line, shortened, nothing in it that a template or a reader would obey."""
+    """Quote untrusted text: one line, shortened, with control tokens and call markers neutralised."""
     return neutralise(one_line(printable(text[: MAX_DETAIL * 4], " "), MAX_DETAIL), "own")
 
 
-# ------------------------------------------------------------------------------------------ instruction
+# ---- response format
 
-#: What was wrong. `{detail}` brings its own colon; `{names}` are the tools.
-_WRONG: dict[FaultKind, str] = {
+
+class FormattedAnswer(msgspec.Struct, frozen=True):
+    """An answer that must be JSON: the text to emit, notes on repairs, and the problem if it is unusable."""
+
+    text: str
+    notes: tuple[Note, ...] = ()
+    problem: str = ""
+
+
+def check_format(text: str, response_format: ResponseFormat) -> FormattedAnswer:
+    """Repair the answer into strict JSON that fits the requested format. A correct answer stays unchanged."""
+    try:
+        value, notes = _parse_json(text)
+    except ValueError:
+        return FormattedAnswer(text, problem="the answer is not JSON")
+    if response_format.schema is None:
+        problem = "" if is_object(value) else "the answer is not a JSON object"
+    else:
+        aligned = ArgumentSchema.of(response_format.schema).coerce(value)
+        value, notes, problem = aligned.value, (*notes, *aligned.notes), "; ".join(aligned.problems)
+    if problem:
+        return FormattedAnswer(text, problem=problem)
+    return FormattedAnswer(msgspec.json.encode(value).decode(), notes) if notes else FormattedAnswer(text)
+
+
+def _parse_json(text: str) -> tuple[JSONValue, tuple[Note, ...]]:
+    try:
+        return msgspec.json.decode(text), ()
+    except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
+        # Not JSON, half of a surrogate pair, or too deep: try the lenient parser.
+        return loads(text), (Note("format_repaired", "the answer was not strict JSON"),)
+
+
+# ---- instruction
+
+#: What was wrong. `{detail}` starts with a colon; `{names}` are the tools.
+_PROBLEMS: dict[FaultKind, str] = {
     "refusal": (
         "You do have tools in this conversation: {names}. You call a tool by writing the call; it is then run for "
         "you and the result is given to you. What a tool can reach, you can reach."
@@ -235,7 +269,7 @@ _WRONG: dict[FaultKind, str] = {
     "empty": "Your last answer was empty.",
 }
 
-#: What to do now, stronger each time; the last row serves for all further attempts.
+#: What to do now, stronger each time; the last entry serves for all further attempts.
 _ORDERS: dict[FaultKind, tuple[str, ...]] = {
     "refusal": (
         "Now do the next step: if a tool can help with the request, call it. Do not say that you cannot.",
@@ -283,13 +317,13 @@ _ORDERS: dict[FaultKind, tuple[str, ...]] = {
     ),
 }
 
-_LAST = "This is the last attempt."
-_LOOKS = "A call looks like this, with your own values:"
+_LAST_ATTEMPT = "This is the last attempt."
+_EXAMPLE_HEADING = "A call looks like this, with your own values:"
 _NATIVE = "Use the function calling interface for the call; do not write it as text."
 
 
 def instruction(fault: Fault, attempt: int, *, tools: Sequence[Tool], example: str = "", last: bool = False) -> str:
-    """The message that asks again: what was wrong, what to do, how it looks. `attempt` counts from 1.
+    """Write the retry prompt: what was wrong, what to do, an example of a call. `attempt` counts from 1.
 
     >>> print(instruction(Fault("truncated", "the call of `ping` was not finished"), 1, tools=[]))
     Your tool call was not finished: the call of `ping` was not finished. Nothing of it was run.
@@ -301,17 +335,16 @@ def instruction(fault: Fault, attempt: int, *, tools: Sequence[Tool], example: s
     orders = _ORDERS[fault.kind]
     order = orders[min(max(attempt, 1), len(orders)) - 1]
     detail = _quoted(fault.detail).strip().rstrip(".")
-    wrong = _WRONG[fault.kind].format(names=_listed(tools), detail=f": {detail}" if detail else "")
-    parts = [wrong, order]
+    problem = _PROBLEMS[fault.kind].format(names=_name_list(tools), detail=f": {detail}" if detail else "")
+    parts = [problem, order]
     if fault.kind != "bad_format":
-        parts.append(f"{_LOOKS}\n\n{example}" if example else _NATIVE)
+        parts.append(f"{_EXAMPLE_HEADING}\n\n{example}" if example else _NATIVE)
     if last:
-        parts.append(_LAST)
+        parts.append(_LAST_ATTEMPT)
     return "\n\n".join(parts)
 
 
-def _listed(tools: Sequence[Tool]) -> str:
-    """The names of the tools, as many as are read in one go."""
-    names = [f"`{_quoted(shown_name(tool.name))}`" for tool in tools[:MAX_NAMES]]
+def _name_list(tools: Sequence[Tool]) -> str:
+    names = [f"`{_quoted(display_name(tool.name))}`" for tool in tools[:MAX_NAMES]]
     more = len(tools) - len(names)
     return ", ".join(names) + (f" and {more} more" if more else "")

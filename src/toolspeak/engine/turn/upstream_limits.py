@@ -1,7 +1,8 @@
-"""What we can do without where an upstream refuses it: the system role, and a form that it was to enforce.
+"""Upstream limitations that a turn can work around: no system role, no constrained output.
 
-An upstream that refuses a request because of something that only we have put into it is asked again at once, without;
-what it refuses is true of it from then on. Fields that a codec adds are seen to by `upstreams.refused`.
+If an upstream rejects a request because of something that toolspeak added, the request is repeated at once without
+it, and the limitation is remembered for that upstream. Fields that a codec adds are handled by
+`upstreams.http.service`.
 """
 
 from __future__ import annotations
@@ -12,44 +13,46 @@ from ...core.events import Failure
 from ...core.types import JSONObject, Request
 from ..planning.capabilities import Profile
 
-#: Statuses with which upstreams refuse what they do not understand; templates that raise are a 500 with some.
-_REFUSING = frozenset({400, 422, 500, 501})
-#: How refusals call a form that is to be enforced, besides by the field that asks for it.
-_FORMS = ("grammar", "json_schema", "response_format", "guided", "structured output")
+#: Statuses that upstreams use for input they do not understand. Some answer 500 when a chat template raises.
+_REJECTION_STATUSES = frozenset({400, 422, 500, 501})
+#: How error messages refer to constrained output, besides by the name of the field.
+_CONSTRAINT_WORDS = ("grammar", "json_schema", "response_format", "guided", "structured output")
 
 
-class Concession(msgspec.Struct, frozen=True):
-    """What an upstream does not take."""
+class UpstreamLimitation(msgspec.Struct, frozen=True):
+    """Something that an upstream does not accept."""
 
     code: str
     why: str
-    #: What of its profile is otherwise than it was believed.
-    fields: JSONObject
+    #: Profile fields to override.
+    profile_fields: JSONObject
 
 
-_SYSTEM = Concession("system_role_refused", "the upstream refused a system message", {"system_role": False})
-_FORM = Concession("constraint_refused", "the upstream refused the form that it was to enforce", {"constraint": ""})
+_NO_SYSTEM_ROLE = UpstreamLimitation(
+    "system_role_refused", "the upstream refused a system message", {"system_role": False}
+)
+_NO_CONSTRAINT = UpstreamLimitation("constraint_refused", "the upstream refused constrained output", {"constraint": ""})
 
 
-def concession(failure: Failure, request: Request, profile: Profile) -> Concession | None:
-    """What to do without, after this failure of this request; None: nothing of ours was refused."""
-    if failure.status not in _REFUSING:
+def detect_limitation(failure: Failure, request: Request, profile: Profile) -> UpstreamLimitation | None:
+    """Find what to leave out after this failure; None if nothing that toolspeak added was rejected."""
+    if failure.status not in _REJECTION_STATUSES:
         return None
-    if profile.system_role and request.messages[0].role == "system" and refuses_system(failure):
-        return _SYSTEM
-    told = _told(failure)
-    if request.options.grammar and any(word in told for word in (*_FORMS, *request.options.grammar)):
-        return _FORM
+    if profile.system_role and request.messages[0].role == "system" and refuses_system_role(failure):
+        return _NO_SYSTEM_ROLE
+    error = _error_text(failure)
+    if request.options.grammar and any(word in error for word in (*_CONSTRAINT_WORDS, *request.options.grammar)):
+        return _NO_CONSTRAINT
     return None
 
 
-def refuses_system(failure: Failure | None) -> bool:
-    """Whether an upstream, or the template behind it, says that it takes no system message."""
-    if failure is None or failure.status not in _REFUSING:
+def refuses_system_role(failure: Failure | None) -> bool:
+    """Whether the upstream, or its chat template, rejected the system role."""
+    if failure is None or failure.status not in _REJECTION_STATUSES:
         return False
-    told = _told(failure)
-    return "system" in told and "role" in told
+    error = _error_text(failure)
+    return "system" in error and "role" in error
 
 
-def _told(failure: Failure) -> str:
+def _error_text(failure: Failure) -> str:
     return f"{failure.message} {failure.body}".lower()

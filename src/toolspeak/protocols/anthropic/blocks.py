@@ -1,7 +1,7 @@
-"""What an upstream's events and answers look like on the wire, as far as they are read, and what their words mean.
+"""Wire structs of events and messages, and the tables for finish reasons, usage and errors in both directions.
 
-The structs name only what is used, so that one decode skips the rest; leaves take any JSON, for servers differ in
-them. The same tables serve both directions: finish reasons, usage, errors.
+The structs declare only the fields in use, so decoding skips the rest. Leaf fields accept any JSON because servers
+differ in them.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from ...core.types import JSONObject, JSONValue, Opaque, Usage, is_object
 from ..shared.fields import count, failure_from, without
 
 
-class WireDelta(msgspec.Struct, gc=False):
-    """What a delta adds, and the end of a message."""
+class MessagesDelta(msgspec.Struct, gc=False):
+    """A delta of a block, or the end of a message."""
 
     type: JSONValue = None
     text: JSONValue = None
@@ -28,12 +28,12 @@ class WireDelta(msgspec.Struct, gc=False):
     container: JSONValue = None
 
 
-class WireEvent(msgspec.Struct, gc=False):
+class MessagesEvent(msgspec.Struct, gc=False):
     """An event of a stream, or a whole message."""
 
     type: JSONValue = None
     index: JSONValue = None
-    delta: WireDelta | None = None
+    delta: MessagesDelta | None = None
     content_block: JSONValue = None
     message: JSONValue = None
     usage: JSONValue = None
@@ -45,41 +45,40 @@ class WireEvent(msgspec.Struct, gc=False):
     container: JSONValue = None
 
 
-decode_event = msgspec.json.Decoder(WireEvent).decode
+decode_event = msgspec.json.Decoder(MessagesEvent).decode
 
-#: Kinds of opaque parts: thinking with its signature, what a text cites, what a call says besides, why it stopped
-#: and what was used, where these say more than the common words can.
-THINKING, CITATIONS, USE, STOP, USAGE = "thinking", "citations", "tool_use", "stop", "usage"
+#: Kinds of opaque parts: signed thinking, citations of a text, extra fields of a call, of the stop reason and of usage.
+THINKING, CITATIONS, TOOL_USE, STOP, USAGE = "thinking", "citations", "tool_use", "stop", "usage"
 
-#: Blocks of an answer that are carried, not read; so are those that end in `_tool_use` and `_tool_result`.
-_BLOCKS = frozenset({"redacted_thinking", "container_upload", "compaction", "fallback", "connector_text"})
-#: How the kind of a part begins that is a block of any other type: parts of other protocols are named by their types.
-_BLOCK = "block:"
+#: Reply blocks that are passed on unparsed, as are types that end in `_tool_use` or `_tool_result`.
+_BLOCK_TYPES = frozenset({"redacted_thinking", "container_upload", "compaction", "fallback", "connector_text"})
+#: Prefix of the kind of other blocks, because parts of other protocols use their bare type as kind.
+_BLOCK_PREFIX = "block:"
 
 
-def _known(type: str) -> bool:
-    return type in _BLOCKS or type.endswith(("_tool_use", "_tool_result"))
+def _is_block_type(type: str) -> bool:
+    return type in _BLOCK_TYPES or type.endswith(("_tool_use", "_tool_result"))
 
 
 def block_kind(type: str) -> str:
-    """The kind of an opaque part that is a block of this type."""
-    return type if _known(type) else _BLOCK + type
+    """Return the kind of the opaque part for a block type."""
+    return type if _is_block_type(type) else _BLOCK_PREFIX + type
 
 
 def block_type(kind: str) -> str:
-    """The type of the block that a part of this kind is."""
-    return kind.removeprefix(_BLOCK)
+    """Return the block type for the kind of an opaque part."""
+    return kind.removeprefix(_BLOCK_PREFIX)
 
 
 def is_block(part: Opaque) -> bool:
-    """Whether an opaque part is a block of an answer in this protocol's words."""
-    named = part.kind.startswith(_BLOCK) or _known(part.kind)
-    return named and is_object(part.data) and part.data.get("type") == block_type(part.kind)
+    """Whether an opaque part is a reply block of this protocol."""
+    is_block_kind = part.kind.startswith(_BLOCK_PREFIX) or _is_block_type(part.kind)
+    return is_block_kind and is_object(part.data) and part.data.get("type") == block_type(part.kind)
 
 
 # ---------------------------------------------------------------------------------------------- finish reasons
 
-_FINISH: dict[str, FinishReason] = {
+_FINISH_REASONS: dict[str, FinishReason] = {
     "end_turn": "stop",
     "stop_sequence": "stop",
     "pause_turn": "stop",
@@ -89,8 +88,8 @@ _FINISH: dict[str, FinishReason] = {
     "model_context_window_exceeded": "length",
     "refusal": "content_filter",
 }
-#: The plain word for each reason; the others are kept beside it.
-_STOP: dict[FinishReason, str] = {
+
+_STOP_REASONS: dict[FinishReason, str] = {
     "stop": "end_turn",
     "tool_calls": "tool_use",
     "length": "max_tokens",
@@ -99,17 +98,17 @@ _STOP: dict[FinishReason, str] = {
 
 
 def finish_from(reason: str) -> FinishReason:
-    """The finish reason that a server's word means."""
-    return _FINISH.get(reason, "unknown")
+    """Return the finish reason for a `stop_reason`."""
+    return _FINISH_REASONS.get(reason, "unknown")
 
 
-def stop_fields(reason: FinishReason, called: bool, beside: JSONValue) -> JSONObject:
-    """`stop_reason` and what belongs to it. `beside`: what the upstream said, if it spoke this protocol."""
+def stop_fields(reason: FinishReason, has_calls: bool, upstream_fields: JSONValue) -> JSONObject:
+    """Return `stop_reason` and related fields. `upstream_fields`: those that an upstream of this protocol sent."""
     if reason not in ("length", "content_filter"):
-        reason = "tool_calls" if called else "stop"
-    fields: JSONObject = {"stop_reason": _STOP[reason], "stop_sequence": None}
-    if is_object(beside) and finish_from(str(beside.get("stop_reason"))) == reason:
-        fields |= beside
+        reason = "tool_calls" if has_calls else "stop"
+    fields: JSONObject = {"stop_reason": _STOP_REASONS[reason], "stop_sequence": None}
+    if is_object(upstream_fields) and finish_from(str(upstream_fields.get("stop_reason"))) == reason:
+        fields |= upstream_fields
     return fields
 
 
@@ -126,7 +125,7 @@ _INPUT, _CREATED, _READ, _OUTPUT, _DETAILS, _THINKING = (
 
 
 def usage_from(fields: JSONObject) -> Usage:
-    """Token counts. Here, unlike there, tokens of the cache are counted among those that went in."""
+    """Return token counts. `Usage` counts cached tokens as input; the wire counts them separately."""
     cached = count(fields.get(_READ))
     total = count(fields.get(_INPUT)) + count(fields.get(_CREATED)) + cached
     details = fields.get(_DETAILS)
@@ -135,23 +134,23 @@ def usage_from(fields: JSONObject) -> Usage:
 
 
 def usage_rest(fields: JSONObject) -> JSONObject:
-    """What usage says besides: tokens written to the cache, searches, the tier."""
+    """Return usage fields that `Usage` lacks: tokens written to the cache, searches, the service tier."""
     return {key: value for key, value in without(fields, _INPUT, _READ, _OUTPUT, _DETAILS).items() if value}
 
 
-def usage_to_wire(usage: Usage, beside: JSONObject) -> JSONObject:
-    """Usage in this protocol's words. `beside`: what an upstream that speaks it said besides."""
+def usage_to_wire(usage: Usage, extra: JSONObject) -> JSONObject:
+    """Encode usage. `extra`: further usage fields of an upstream of this protocol."""
     fresh = max(0, usage.input_tokens - usage.cached_tokens)
-    created = min(fresh, count(beside.get(_CREATED)))
-    known: JSONObject = {
+    created = min(fresh, count(extra.get(_CREATED)))
+    fields: JSONObject = {
         _INPUT: fresh - created,
         _CREATED: created,
         _READ: usage.cached_tokens,
         _OUTPUT: usage.output_tokens,
     }
     if usage.reasoning_tokens:
-        known[_DETAILS] = {_THINKING: usage.reasoning_tokens}
-    return {**beside, **known}
+        fields[_DETAILS] = {_THINKING: usage.reasoning_tokens}
+    return {**extra, **fields}
 
 
 # ------------------------------------------------------------------------------------------------------ errors
@@ -173,19 +172,19 @@ _STATUSES = {
 _ERROR_TYPES = {status: name for name, status in _STATUSES.items()}
 
 
-def error_failure(value: JSONValue, status: int = 0, body: bytes = b"", otherwise: str = "") -> Failure:
-    """The failure that an error object stands for; its type tells the status where none is known."""
+def error_failure(value: JSONValue, status: int = 0, body: bytes = b"", default_message: str = "") -> Failure:
+    """Return the failure for an error object. Without a status, the error type determines it."""
     inner = value.get("error") if is_object(value) else None
     kind = (inner if is_object(inner) else value if is_object(value) else {}).get("type")
     if not status and isinstance(kind, str):
         status = _STATUSES.get(kind, 0)
-    return failure_from(value, status, body, otherwise)
+    return failure_from(value, status, body, default_message)
 
 
-def error_type(status: int, kind: str = "", own: str = "") -> str:
-    """The type of an error with this status. `kind`: that of a `Failure`; `own`: the upstream's word, if it has one."""
+def error_type(status: int, kind: str = "", upstream_type: str = "") -> str:
+    """Return the error type for a status. `kind`: of the `Failure`; `upstream_type`: type sent by the upstream."""
     if kind == "timeout":
         return "timeout_error"
-    if status in _ERROR_TYPES or own not in _STATUSES:
+    if status in _ERROR_TYPES or upstream_type not in _STATUSES:
         return _ERROR_TYPES.get(status, "invalid_request_error" if 400 <= status < 500 else "api_error")
-    return own
+    return upstream_type

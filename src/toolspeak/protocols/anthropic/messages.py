@@ -1,14 +1,17 @@
-"""The messages of the Messages API, with the system prompt before them, to messages and back.
+"""Messages, content blocks and the system prompt, decoded and encoded.
 
-A `system` prompt is a message before all others; a system message that stands among the others is marked in its
-`extra`. A user's message that holds nothing but results has the role `tool`. Thinking stands twice in a message: its
-text in `reasoning`, its block, with the signature that alone makes it worth sending back, among the parts.
+The `system` prompt becomes the first message; a system message after other messages is marked in its `extra`. A user
+message with only results has the role `tool`. Thinking is stored twice: its text in `reasoning`, its signed block,
+which is what can be sent back, among the parts. Media with data or a URL become `Media`; other blocks `Opaque`.
 """
 
 from __future__ import annotations
 
+import base64
+import binascii
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from typing import Literal
 
 from ...core.types import (
     JSONObject,
@@ -25,49 +28,48 @@ from ...core.types import (
     is_object,
 )
 from ...errors import UsageError
-from ..shared.fields import array_field, bool_field, object_field, text_field, without
-from .parts import decode_block, encode_part
-from .wire import INLINE, LAYOUT, MARKS, ORDER, USES, Sending
+from ..shared.fields import array_field, bool_field, is_fetchable, is_inline, object_field, text_field, without
+from .blocks import block_type
+from .wire import CALL_EXTRAS, INLINE, INTERNAL_FIELDS, LAYOUT, ORDER, EncodingContext
 
 _ROLES = ("user", "assistant", "system")
-#: Results, parts, calls: the order in which the blocks of a message usually stand.
-_USUAL = "rpc"
-_CALL_KNOWN = ("type", "id", "name", "input")
-_RESULT_KNOWN = ("type", "tool_use_id", "content", "is_error")
-#: What a reader may see of arguments that are no JSON object.
-_SHOWN = 80
+#: Results, parts, calls.
+_DEFAULT_ORDER = "rpc"
+_CALL_FIELDS = ("type", "id", "name", "input")
+_RESULT_FIELDS = ("type", "tool_use_id", "content", "is_error")
+
+_MAX_SHOWN_ARGUMENTS = 80
 
 
-# ------------------------------------------------------------------------------------------------ from the wire
+# ------------------------------------------------------------------------------------------------------- decoding
 
 
 def decode_system(value: JSONValue) -> tuple[Message, ...]:
-    """The system prompt as a message, if there is one."""
-    parts = tuple(decode_block(block, path) for block, path in _blocks(value, "system"))
+    """Return the system prompt as a message, if any."""
+    parts = tuple(_decode_block(block, path) for block, path in _blocks(value, "system"))
     return (Message("system", parts),) if parts else ()
 
 
 def decode_messages(values: Iterable[JSONValue]) -> tuple[Message, ...]:
-    """The messages of a request body."""
     return tuple(_message(object_field(value, f"messages[{at}]"), f"messages[{at}]") for at, value in enumerate(values))
 
 
 def _blocks(content: JSONValue, path: str) -> list[tuple[JSONValue, str]]:
-    """The blocks of a content, each with its path; a text is one block, an empty text none."""
+    """Return the blocks of a content with their paths; a string is one block, an empty string none."""
     if isinstance(content, str):
         return [({"type": "text", "text": content}, path)] if content else []
     return [(block, f"{path}[{at}]") for at, block in enumerate(array_field(content, path))]
 
 
-class _Content:
-    """The blocks of one message, sorted by what they are."""
+class _MessageBlocks:
+    """The blocks of one message, grouped into parts, calls and results."""
 
     def __init__(self) -> None:
         self.parts: list[Part] = []
         self.calls: list[ToolCall] = []
         self.results: list[ToolResult] = []
         self.thoughts: list[str] = []
-        self.uses: JSONObject = {}
+        self.call_extras: JSONObject = {}
         self.order = ""
 
     def add(self, block: JSONValue, path: str) -> None:
@@ -80,41 +82,41 @@ class _Content:
             case kind:
                 if kind == "thinking":
                     self.thoughts.append(text_field(object_field(block, path).get("thinking"), f"{path}.thinking"))
-                self.parts.append(decode_block(block, path))
+                self.parts.append(_decode_block(block, path))
                 self.order += "p"
 
     def _call(self, block: JSONObject, path: str) -> None:
         name = text_field(block.get("name"), f"{path}.name")
         if not name:
             raise UsageError(f"`{path}.name` is missing")
-        rest = without(block, *_CALL_KNOWN)
-        given = block.get("input")
+        rest = without(block, *_CALL_FIELDS)
+        arguments = block.get("input")
         notes: tuple[Note, ...] = ()
-        if not is_object(given):
-            if given is not None:
-                notes = (Note("arguments_invalid", f"no JSON object: {str(given)[:_SHOWN]}"),)
-                rest["input"] = given
-            given = {}
+        if not is_object(arguments):
+            if arguments is not None:
+                notes = (Note("arguments_invalid", f"not a JSON object: {str(arguments)[:_MAX_SHOWN_ARGUMENTS]}"),)
+                rest["input"] = arguments
+            arguments = {}
         if rest:
-            self.uses[str(len(self.calls))] = rest
-        self.calls.append(ToolCall(name, given, text_field(block.get("id"), f"{path}.id"), notes))
+            self.call_extras[str(len(self.calls))] = rest
+        self.calls.append(ToolCall(name, arguments, text_field(block.get("id"), f"{path}.id"), notes))
         self.order += "c"
 
 
 def _message(value: JSONObject, path: str) -> Message:
     role = text_field(value.get("role"), f"{path}.role")
     if role not in _ROLES:
-        raise UsageError(f"`{path}.role` is `{role}`", hint=f"use one of {', '.join(_ROLES)}")
-    content = _Content()
+        raise UsageError(f"invalid `{path}.role`: `{role}`", hint=f"use one of {', '.join(_ROLES)}")
+    content = _MessageBlocks()
     for block, where in _blocks(value.get("content"), f"{path}.content"):
         content.add(block, where)
-    extra = without(value, "role", "content", *MARKS)
+    extra = without(value, "role", "content", *INTERNAL_FIELDS)
     if role == "system":
         extra[INLINE] = True
-    if content.order != "".join(sorted(content.order, key=_USUAL.index)):
+    if content.order != "".join(sorted(content.order, key=_DEFAULT_ORDER.index)):
         extra[ORDER] = content.order
-    if content.uses:
-        extra[USES] = content.uses
+    if content.call_extras:
+        extra[CALL_EXTRAS] = content.call_extras
     only_results = role == "user" and content.results and not content.parts and not content.calls
     return Message(
         "tool" if only_results else role,
@@ -131,57 +133,57 @@ def _result(block: JSONObject, path: str) -> ToolResult:
     parts: list[Media | Opaque] = []
     layout: list[JSONValue] = []
     for inner, where in _blocks(block.get("content"), f"{path}.content"):
-        part = decode_block(inner, where)
+        part = _decode_block(inner, where)
         if isinstance(part, TextPart):
             texts.append(part.text)
             layout.append([len(part.text), part.extra] if part.extra else len(part.text))
         else:
             parts.append(part)
             layout.append(None)
-    extra = without(block, *_RESULT_KNOWN, *MARKS)
+    extra = without(block, *_RESULT_FIELDS, *INTERNAL_FIELDS)
     content = "".join(texts)
-    if layout != _usual_layout(content, parts):
+    if layout != _default_layout(content, parts):
         extra[LAYOUT] = layout
     error = bool_field(block.get("is_error"), f"{path}.is_error", False)
     identifier = text_field(block.get("tool_use_id"), f"{path}.tool_use_id")
     return ToolResult(identifier, content, error=error, parts=tuple(parts), extra=extra)
 
 
-def _usual_layout(content: str, parts: Sequence[Media | Opaque]) -> list[JSONValue]:
+def _default_layout(content: str, parts: Sequence[Media | Opaque]) -> list[JSONValue]:
     """One text, then the parts."""
     return [*([len(content)] if content else []), *(None for _ in parts)]
 
 
-# -------------------------------------------------------------------------------------------------- to the wire
+# ------------------------------------------------------------------------------------------------------- encoding
 
 
-def encode_messages(messages: Sequence[Message], sending: Sending) -> tuple[JSONValue, list[JSONObject]]:
-    """The system prompt (None: there is none) and the messages, as the service wants them."""
-    encoded = [(message, _encode_blocks(message, sending.by(message))) for message in messages]
+def encode_messages(messages: Sequence[Message], context: EncodingContext) -> tuple[JSONValue, list[JSONObject]]:
+    """Return the system prompt (None if there is none) and the messages."""
+    encoded = [(message, _encode_blocks(message, context.for_message(message))) for message in messages]
     filled = [(message, blocks) for message, blocks in encoded if blocks]
     if len(filled) < len(encoded):
-        sending.note("empty_message_dropped", "a message without content is not sent")
-    first = next((at for at, (message, _) in enumerate(filled) if not _leads(message, sending)), len(filled))
-    prompt = _prompt([block for _, blocks in filled[:first] for block in blocks], sending)
+        context.note("empty_message_dropped", "a message without content was not sent")
+    first = next((at for at, (message, _) in enumerate(filled) if not _is_prompt(message, context)), len(filled))
+    prompt = _prompt([block for _, blocks in filled[:first] for block in blocks], context)
     wire: list[JSONObject] = []
-    answering = False
+    after_results = False
     for message, blocks in filled[first:]:
-        spoken = sending.by(message)
-        beside = spoken.extra(message.extra) if spoken.ours else {}
-        answers = message.role == "tool" or (message.role == "user" and all(map(_is_result, blocks)))
-        if answers and answering and not beside:
-            wire[-1]["content"] = [*_listed(wire[-1]["content"]), *blocks]  # all results of a turn stand together
+        encoder = context.for_message(message)
+        extra = encoder.extra(message.extra) if encoder.same_protocol else {}
+        only_results = message.role == "tool" or (message.role == "user" and all(map(_is_result, blocks)))
+        if only_results and after_results and not extra:
+            wire[-1]["content"] = [*_as_list(wire[-1]["content"]), *blocks]  # all results of a turn go into one message
         else:
-            wire.append({"role": _role(message, sending), "content": _content(blocks), **beside})
-        answering = answers
+            wire.append({"role": _role(message, context), "content": _content(blocks), **extra})
+        after_results = only_results
     return (_content(prompt) if prompt else None), wire
 
 
-def _prompt(blocks: list[JSONObject], sending: Sending) -> list[JSONObject]:
-    """What of a system prompt the service takes: texts."""
-    texts = [block for block in blocks if sending.native or block["type"] == "text"]
+def _prompt(blocks: list[JSONObject], context: EncodingContext) -> list[JSONObject]:
+    """Return the texts of a system prompt, the only blocks that the service accepts there."""
+    texts = [block for block in blocks if context.native or block["type"] == "text"]
     if len(texts) < len(blocks):
-        sending.note("system_part_dropped", "a system prompt holds nothing but text")
+        context.note("system_part_dropped", "a system prompt can contain only text")
     return texts
 
 
@@ -189,79 +191,79 @@ def _is_result(block: JSONObject) -> bool:
     return block["type"] == "tool_result"
 
 
-def _inline(message: Message, sending: Sending) -> bool:
-    return sending.by(message).ours and bool(message.extra.get(INLINE))
+def _is_inline(message: Message, context: EncodingContext) -> bool:
+    return context.for_message(message).same_protocol and bool(message.extra.get(INLINE))
 
 
-def _leads(message: Message, sending: Sending) -> bool:
-    return message.role == "system" and not _inline(message, sending)
+def _is_prompt(message: Message, context: EncodingContext) -> bool:
+    return message.role == "system" and not _is_inline(message, context)
 
 
-def _role(message: Message, sending: Sending) -> str:
-    if _leads(message, sending):
-        # Only the newer models take a system message here, and only from those who know the rules for its place.
-        sending.note("system_as_user", "a system message behind others is sent as the user's")
+def _role(message: Message, context: EncodingContext) -> str:
+    if _is_prompt(message, context):
+        # Only newer models accept a system message here, and only in certain positions.
+        context.note("system_as_user", "a system message after other messages was sent as a user message")
         return "user"
     return "user" if message.role == "tool" else message.role
 
 
 def _content(blocks: list[JSONObject]) -> JSONValue:
-    """A plain text where that says it all."""
+    """Return a single plain text as a string, anything else as a list."""
     text = blocks[0].get("text")
     return text if blocks == [{"type": "text", "text": text}] else blocks
 
 
-def _listed(content: JSONValue) -> list[JSONValue]:
+def _as_list(content: JSONValue) -> list[JSONValue]:
     return content if is_array(content) else [{"type": "text", "text": content}]
 
 
-def _encode_blocks(message: Message, sending: Sending) -> list[JSONObject]:
+def _encode_blocks(message: Message, context: EncodingContext) -> list[JSONObject]:
     if message.reasoning and not any(isinstance(part, Opaque) and part.kind == "thinking" for part in message.parts):
-        sending.note("reasoning_dropped", "thinking without a signature is refused, so it is not sent")
-    uses: JSONObject = message.extra.get(USES, {}) if sending.ours else {}
-    made: dict[str, list[JSONObject | None]] = {
-        "r": [_encode_result(result, sending) for result in message.results],
-        "p": [encode_part(part, sending) for part in message.parts],
-        "c": [_encode_call(call, uses.get(str(at), {}), sending) for at, call in enumerate(message.calls)],
+        context.note("reasoning_dropped", "thinking without a signature was not sent, because the service rejects it")
+    call_extras: JSONObject = message.extra.get(CALL_EXTRAS, {}) if context.same_protocol else {}
+    by_kind: dict[str, list[JSONObject | None]] = {
+        "r": [_encode_result(result, context) for result in message.results],
+        "p": [_encode_part(part, context) for part in message.parts],
+        "c": [_encode_call(call, call_extras.get(str(at), {}), context) for at, call in enumerate(message.calls)],
     }
-    usual = "".join(kind * len(made[kind]) for kind in _USUAL)
-    order = message.extra.get(ORDER) if sending.ours else None
-    if not isinstance(order, str) or Counter(order) != Counter(usual):  # the message was changed since
+    usual = "".join(kind * len(by_kind[kind]) for kind in _DEFAULT_ORDER)
+    order = message.extra.get(ORDER) if context.same_protocol else None
+    if not isinstance(order, str) or Counter(order) != Counter(usual):  # the message was changed after decoding
         order = usual
-    queues = {kind: iter(blocks) for kind, blocks in made.items()}
+    queues = {kind: iter(blocks) for kind, blocks in by_kind.items()}
     blocks = [block for kind in order if (block := next(queues[kind])) is not None]
-    if blocks and not sending.ours:  # elsewhere a whole message may carry a mark, here only a block
-        blocks[-1] = {**sending.extra(message.extra), **blocks[-1]}
+    if blocks and not context.same_protocol:  # other protocols may mark a whole message, this one only a block
+        blocks[-1] = {**context.extra(message.extra), **blocks[-1]}
     return blocks
 
 
-def _encode_call(call: ToolCall, beside: JSONObject, sending: Sending) -> JSONObject:
-    given = beside["input"] if "input" in beside and not call.arguments else call.arguments
-    wire = {"type": "tool_use", "id": sending.id(call.id, "call"), "name": call.name, "input": given}
-    return {**wire, **without(beside, "input")}
+def _encode_call(call: ToolCall, extra: JSONObject, context: EncodingContext) -> JSONObject:
+    arguments = extra["input"] if "input" in extra and not call.arguments else call.arguments
+    wire = {"type": "tool_use", "id": context.id(call.id, "call"), "name": call.name, "input": arguments}
+    return {**wire, **without(extra, "input")}
 
 
-def _encode_result(result: ToolResult, sending: Sending) -> JSONObject:
-    wire: JSONObject = {"type": "tool_result", "tool_use_id": sending.id(result.id, "result")}
-    blocks = _encode_layout(result, sending)
+def _encode_result(result: ToolResult, context: EncodingContext) -> JSONObject:
+    wire: JSONObject = {"type": "tool_result", "tool_use_id": context.id(result.id, "result")}
+    blocks = _encode_layout(result, context)
     wire["content"] = _content(blocks) if blocks else ""
     if result.error:
         wire["is_error"] = True
-    return {**wire, **sending.extra(result.extra)}
+    return {**wire, **context.extra(result.extra)}
 
 
-def _encode_layout(result: ToolResult, sending: Sending) -> list[JSONObject]:
-    kept: JSONValue = result.extra.get(LAYOUT) if sending.ours else None
-    layout: list[JSONValue] = kept if _fits(kept, result) else _usual_layout(result.content, result.parts)
+def _encode_layout(result: ToolResult, context: EncodingContext) -> list[JSONObject]:
+    recorded: JSONValue = result.extra.get(LAYOUT) if context.same_protocol else None
+    layout: list[JSONValue] = recorded if _fits(recorded, result) else _default_layout(result.content, result.parts)
     parts = iter(result.parts)
     blocks: list[JSONObject] = []
     at = 0
     for entry in layout:
         if entry is None:
-            block = encode_part(next(parts), sending)
+            block = _encode_part(next(parts), context)
         else:
             size, *extra = entry if is_array(entry) else [entry]
-            block = encode_part(TextPart(result.content[at : at + size], *extra), sending)
+            block = _encode_part(TextPart(result.content[at : at + size], *extra), context)
             at += size
         if block is not None:
             blocks.append(block)
@@ -269,8 +271,103 @@ def _encode_layout(result: ToolResult, sending: Sending) -> list[JSONObject]:
 
 
 def _fits(layout: JSONValue, result: ToolResult) -> bool:
-    """Whether a layout is that of this result: it may have been changed since."""
+    """Whether a layout matches a result, which may have been changed after decoding."""
     if not is_array(layout):
         return False
     sizes = [entry[0] if is_array(entry) else entry for entry in layout if entry is not None]
     return sum(sizes) == len(result.content) and len(layout) - len(sizes) == len(result.parts)
+
+
+# ------------------------------------------------------------------------------------------------------ content blocks
+
+_KINDS: dict[str, Literal["image", "file"]] = {"image": "image", "document": "file"}
+_TYPES = {kind: name for name, kind in _KINDS.items()}
+_DATA, _BASE64 = "data:", ";base64,"
+_PLAIN_TEXT = "text/plain"
+#: Media types that the service accepts inline -> block type.
+_BY_MEDIA_TYPE = {
+    "image/gif": "image",
+    "image/jpeg": "image",
+    "image/png": "image",
+    "image/webp": "image",
+    "application/pdf": "document",
+    _PLAIN_TEXT: "document",
+}
+
+
+def _decode_block(value: JSONValue, path: str) -> Part:
+    """Decode a content block: text, media with data or a URL, or an opaque part."""
+    if isinstance(value, str):  # some clients send a list of strings
+        return TextPart(value)
+    block = object_field(value, path)
+    kind = text_field(block.get("type"), f"{path}.type")
+    if kind == "text":
+        return TextPart(text_field(block.get("text"), f"{path}.text"), without(block, "type", "text"))
+    source = block.get("source")
+    url = _url(source) if kind in _KINDS and is_object(source) else ""
+    return Media(_KINDS[kind], url, without(block, "type", "source")) if url else Opaque(kind, block)
+
+
+def _url(source: JSONObject) -> str:
+    """Return the URL of a source, or its data as a `data:` URL; empty for other sources, such as uploaded files."""
+    kind, data, media = source.get("type"), source.get("data"), source.get("media_type")
+    match kind:
+        case "url" if source.keys() == {"type", "url"} and isinstance(source["url"], str):
+            return source["url"]
+        case "base64" | "text" if source.keys() == {"type", "media_type", "data"}:
+            if not isinstance(data, str) or not isinstance(media, str):
+                return ""
+            if kind == "base64":
+                return f"{_DATA}{media}{_BASE64}{data}" if media != _PLAIN_TEXT else ""
+            encoded = base64.b64encode(data.encode("utf-8", "replace")).decode()
+            return f"{_DATA}{_PLAIN_TEXT}{_BASE64}{encoded}" if media == _PLAIN_TEXT else ""
+        case _:
+            return ""
+
+
+def _encode_part(part: Part, context: EncodingContext) -> JSONObject | None:
+    """Encode a part as a block; None if the protocol cannot carry it."""
+    match part:
+        case TextPart(text, extra):
+            # The service rejects empty texts.
+            return {"type": "text", "text": text, **context.extra(extra)} if text else None
+        case Opaque(kind, data):
+            if context.same_protocol and is_object(data) and data.get("type") in (kind, block_type(kind)):
+                return dict(data)
+            context.note("opaque_dropped", f"this protocol cannot carry a part of kind `{kind}`")
+            return None
+        case _:
+            return _media(part, context)
+
+
+def _media(media: Media, context: EncodingContext) -> JSONObject | None:
+    kind = _block_type(media, context)
+    source = _source(media.url) if kind else None
+    if source is None:
+        context.note("media_dropped", f"this protocol cannot carry this kind of {media.kind}")
+        return None
+    return {"type": kind, "source": source, **context.extra(media.extra)}
+
+
+def _block_type(media: Media, context: EncodingContext) -> str:
+    """Return the block type for media, or "" if it cannot be sent. For inline data the media type decides."""
+    if media.kind not in _TYPES or not (context.same_protocol or is_inline(media.url) or is_fetchable(media.url)):
+        return ""
+    if context.native or not is_inline(media.url):
+        return _TYPES[media.kind]
+    return _BY_MEDIA_TYPE.get(media.url.removeprefix(_DATA).partition(";")[0].lower(), "")
+
+
+def _source(url: str) -> JSONObject | None:
+    if not url.startswith(_DATA):
+        return {"type": "url", "url": url}
+    kind, separator, data = url.removeprefix(_DATA).partition(_BASE64)
+    if not separator:
+        return None
+    if kind != _PLAIN_TEXT:
+        return {"type": "base64", "media_type": kind, "data": data}
+    try:
+        text = base64.b64decode(data, validate=True).decode()
+    except (binascii.Error, ValueError):
+        return None
+    return {"type": "text", "media_type": _PLAIN_TEXT, "data": text}

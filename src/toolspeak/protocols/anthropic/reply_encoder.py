@@ -1,13 +1,12 @@
-"""What our own face answers to a Messages client: events to its stream, a reply to a message, errors to theirs.
+"""Encoder for replies to Messages clients: events to a stream, a reply to a message, errors to error bodies.
 
-Blocks follow each other: a text, a thought and a call each open one, and another kind closes it. Text, the bulk of a
-stream, goes out by byte templates. It begins with an estimate of what the request takes, and ends with what the
-upstream counted.
+Blocks are sequential: a text, a thought and a call each open one, and the next kind closes it. Text, most of a stream,
+is written from byte templates. The stream starts with estimated input tokens and ends with the upstream's usage.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
@@ -25,17 +24,39 @@ from ...core.events import (
     TextDelta,
     UsageSeen,
 )
-from ...core.types import JSONObject, JSONValue, Opaque, Request, Usage, is_array, is_object
+from ...core.text import estimate_tokens
+from ...core.types import (
+    JSONObject,
+    JSONValue,
+    Message,
+    Opaque,
+    Request,
+    TextPart,
+    Tool,
+    ToolCall,
+    Usage,
+    is_array,
+    is_object,
+)
 from ...errors import NotKeptError, ToolspeakError
-from ..shared.fields import read_json, shorten, status_of, to_line, to_wire, without
-from ..shared.passthrough_bytes import Name, QuotingEncoder
-from .blocks import STOP, THINKING, USAGE, error_failure, error_type, is_block, stop_fields, usage_to_wire
-from .content import content_of, new_id, tool_use, usual_content
-from .estimate import estimated_input
+from ..shared.fields import http_status, read_json, shorten, to_line, to_wire, without
+from ..shared.passthrough_bytes import Identity, PassthroughEncoder
+from .blocks import (
+    CITATIONS,
+    STOP,
+    THINKING,
+    TOOL_USE,
+    USAGE,
+    error_failure,
+    error_type,
+    is_block,
+    stop_fields,
+    usage_to_wire,
+)
 
 _encode = msgspec.json.Encoder().encode
 _TAIL = b"}}\n\n"
-_BROKEN = "the turn ended in an error"
+_FAILED_TURN = "the turn failed"
 
 
 def _frame(kind: str, **fields: JSONValue) -> bytes:
@@ -43,106 +64,103 @@ def _frame(kind: str, **fields: JSONValue) -> bytes:
 
 
 def _delta_head(index: int, kind: str, field: str) -> bytes:
-    """A delta up to its one text."""
+    """Return the bytes of a delta before its text."""
     head = f'{{"type":"content_block_delta","index":{index},"delta":{{"type":"{kind}","{field}":'
     return b"event: content_block_delta\ndata: " + head.encode()
 
 
-class _Call:
+class _OpenCallBlock:
     """A call whose block is open."""
 
-    __slots__ = ("fragments", "head", "number", "overtaken")
+    __slots__ = ("checked", "fragments", "head", "number")
 
     def __init__(self, number: int) -> None:
         self.number = number
         self.head = _delta_head(number, "input_json_delta", "partial_json")
         self.fragments: list[str] = []
-        #: Another call began before this one was whole.
-        self.overtaken = False
+        self.checked = False
 
-    def whole(self) -> bool:
-        """Whether its arguments are complete; looked at once, when the next call begins."""
-        whole = not self.overtaken and is_object(read_json("".join(self.fragments)))
-        self.overtaken = True
-        return whole
+    def is_complete(self) -> bool:
+        """Whether the arguments are complete; checked only once, when the next call starts."""
+        complete = not self.checked and is_object(read_json("".join(self.fragments)))
+        self.checked = True
+        return complete
 
 
-class ReplyEncoder(QuotingEncoder):
-    """Events to the server-sent events of the Messages API."""
+class ReplyEncoder(PassthroughEncoder):
+    """Encodes events as server-sent events of the Messages API."""
 
     def __init__(self, request: Request, *, id: str, created: int, model: str) -> None:
         super().__init__()
         self._id = id
         self._model = model
         self._request = request
-        self._opened = self._closed = False
-        #: The number of the next block; the kind of the open one, if it is a text or a thought; what its pieces share.
+        self._started = self._closed = False
+        #: Index of the next block; kind of the open text or thinking block; bytes before each of its pieces.
         self._next = 0
         self._kind = ""
         self._head = b""
-        #: The same, while a text is open.
-        self._text = b""
-        self._calls: dict[int, _Call] = {}
-        self._called = False
-        #: What an upstream of this protocol says besides: of calls by id, of the end, of usage.
-        self._uses: dict[str, JSONObject] = {}
+        #: Like `_head`, but only while a text is open.
+        self._text_head = b""
+        self._calls: dict[int, _OpenCallBlock] = {}
+        self._has_calls = False
+        #: Extra fields from an upstream of this protocol: of calls by id, of the stop reason, of usage.
+        self._call_extras: dict[str, JSONObject] = {}
         self._stop: JSONValue = None
-        self._beside: JSONObject = {}
+        self._usage_extra: JSONObject = {}
         self._usage = Usage()
         self._reason: FinishReason = "unknown"
 
     def encode(self, events: Sequence[Event]) -> bytes:
-        """The bytes to send for these events."""
-        if len(events) == 1 and type(only := events[0]) is TextDelta and self._text:
+        if len(events) == 1 and type(only := events[0]) is TextDelta and self._text_head:
             text = only.text
-            return self._text + (_encode(text) if text.isascii() else to_line(text)) + _TAIL
+            return self._text_head + (_encode(text) if text.isascii() else to_line(text)) + _TAIL
         out: list[bytes] = []
         for event in events:
-            if type(event) is TextDelta and self._text:
+            if type(event) is TextDelta and self._text_head:
                 text = event.text
-                out += (self._text, _encode(text) if text.isascii() else to_line(text), _TAIL)
+                out += (self._text_head, _encode(text) if text.isascii() else to_line(text), _TAIL)
             elif not self._closed:
-                out.append(self._other(event))
+                out.append(self._encode_event(event))
         return b"".join(out)
 
-    def _meet(self, name: Name) -> None:
-        """Not used: only the first event, which is ours, names the message."""
+    def _observe(self, identity: Identity) -> None:
+        """Do nothing: only the first event, which toolspeak writes, contains the id."""
 
-    def _fit(self, name: Name, wire: bytes) -> bytes | None:
-        """Deltas fit where the block that is open, or opens, has the number that the upstream gave to theirs."""
-        kind = name["type"]
+    def _prefix_for(self, identity: Identity, wire: bytes) -> bytes | None:
+        """Return the bytes that open the block, or None if its index differs from the upstream's."""
+        kind = identity["type"]
         number = self._next - 1 if kind == self._kind else self._next
-        return self._switch(kind) if name["index"] == number else None
+        return self._open_text(kind) if identity["index"] == number else None
 
     def close(self, extension: JSONObject | None = None) -> bytes:
-        """The end of the open blocks and of the message. `extension` goes into the last event."""
+        """Close the open blocks and the message. `extension` goes into the last event."""
         if self._closed:
             return b""
         if self._reason == "error":
-            return self._fail(Failure(_BROKEN))
-        ends = self._shut() + b"".join(map(self._end_call, list(self._calls)))
-        delta = stop_fields(self._reason, self._called, self._stop)
-        ends += _frame("message_delta", delta=delta, usage=usage_to_wire(self._usage, self._beside))
+            return self._fail(Failure(_FAILED_TURN))
+        ends = self._close_text() + b"".join(map(self._end_call, list(self._calls)))
+        delta = stop_fields(self._reason, self._has_calls, self._stop)
+        ends += _frame("message_delta", delta=delta, usage=usage_to_wire(self._usage, self._usage_extra))
         last = _frame("message_stop", toolspeak=extension) if extension else _frame("message_stop")
-        opening = self._open()
+        opening = self._message_start()
         self._closed = True
         return opening + ends + last
 
-    def _open(self) -> bytes:
-        """The beginning of the message, if it has not been sent."""
-        if self._opened:
+    def _message_start(self) -> bytes:
+        if self._started:
             return b""
-        self._opened = True
-        known = self._usage if self._usage.input_tokens else Usage(estimated_input(self._request))
-        usage = usage_to_wire(msgspec.structs.replace(known, output_tokens=0, reasoning_tokens=0), {})
+        self._started = True
+        usage_so_far = self._usage if self._usage.input_tokens else Usage(_estimate_input_tokens(self._request))
+        usage = usage_to_wire(msgspec.structs.replace(usage_so_far, output_tokens=0, reasoning_tokens=0), {})
         return _frame("message_start", message=_message(self._id, self._model, [], {"stop_reason": None}, usage))
 
-    def _other(self, event: Event) -> bytes:
+    def _encode_event(self, event: Event) -> bytes:
         match event:
             case TextDelta(text):
-                return self._piece("text", text)
+                return self._text_delta("text", text)
             case ReasoningDelta(text):
-                return self._piece(THINKING, text)
+                return self._text_delta(THINKING, text)
             case CallStart() | CallArgs() | CallEnd():
                 return self._call(event)
             case OpaqueSeen(part):
@@ -153,59 +171,58 @@ class ReplyEncoder(QuotingEncoder):
                 self._reason = reason
             case Failure():
                 return self._fail(event)
-            case _:  # notes and judgements are for the extension
+            case _:  # notes and candidates go into the extension
                 pass
         return b""
 
     def _fail(self, failure: Failure) -> bytes:
         self._closed = True
-        self._kind, self._text, self._flowing = "", b"", None
+        self._kind, self._text_head, self._current = "", b"", None
         return _frame("error", error=_error(failure))
 
     # ---------------------------------------------------------------------------------------------- blocks
 
-    def _start(self, block: JSONObject) -> bytes:
+    def _start_block(self, block: JSONObject) -> bytes:
         number = self._next
         self._next += 1
-        return self._open() + _frame("content_block_start", index=number, content_block=block)
+        return self._message_start() + _frame("content_block_start", index=number, content_block=block)
 
-    def _switch(self, kind: str) -> bytes:
-        """A block of this kind, open."""
+    def _open_text(self, kind: str) -> bytes:
+        """Open a text or thinking block unless it is open already."""
         if self._kind == kind:
             return b""
-        shut = self._open() + self._shut()
+        shut = self._message_start() + self._close_text()
         empty = {"type": "text", "text": ""} if kind == "text" else {"type": kind, kind: "", "signature": ""}
         self._kind = kind
         self._head = _delta_head(self._next, f"{kind}_delta", kind)
-        self._text = self._head if kind == "text" else b""
-        return shut + self._start(empty)
+        self._text_head = self._head if kind == "text" else b""
+        return shut + self._start_block(empty)
 
-    def _piece(self, kind: str, text: str) -> bytes:
-        return self._switch(kind) + self._head + to_line(text) + _TAIL if text else b""
+    def _text_delta(self, kind: str, text: str) -> bytes:
+        return self._open_text(kind) + self._head + to_line(text) + _TAIL if text else b""
 
     def _delta(self, delta: JSONObject) -> bytes:
         return _frame("content_block_delta", index=self._next - 1, delta=delta)
 
-    def _shut(self) -> bytes:
-        """The end of the open text or thought."""
+    def _close_text(self) -> bytes:
         if not self._kind:
             return b""
-        self._kind, self._text, self._flowing = "", b"", None
+        self._kind, self._text_head, self._current = "", b"", None
         return _frame("content_block_stop", index=self._next - 1)
 
     def _call(self, event: CallStart | CallArgs | CallEnd) -> bytes:
         match event:
             case CallStart(index, name, identifier):
-                # Some upstreams end all calls at the end; clients of this protocol want one block behind the other.
-                done = [self._end_call(key) for key, call in list(self._calls.items()) if call.whole()]
-                shut = self._shut()
-                self._called = True
-                self._calls[index] = _Call(self._next)
-                identifier = identifier or new_id(self._id, self._next)
-                return b"".join(done) + shut + self._start(tool_use(identifier, name, {}, self._uses))
+                # Some upstreams end all calls at the end, but clients of this protocol expect sequential blocks.
+                done = [self._end_call(key) for key, call in list(self._calls.items()) if call.is_complete()]
+                shut = self._close_text()
+                self._has_calls = True
+                self._calls[index] = _OpenCallBlock(self._next)
+                identifier = identifier or _generated_call_id(self._id, self._next)
+                return b"".join(done) + shut + self._start_block(_tool_use(identifier, name, {}, self._call_extras))
             case CallArgs(index, fragment):
                 call = self._calls.get(index)
-                if call is None:  # white space behind a whole object
+                if call is None:  # white space after complete arguments
                     return b""
                 call.fragments.append(fragment)
                 return call.head + to_line(fragment) + _TAIL
@@ -216,51 +233,53 @@ class ReplyEncoder(QuotingEncoder):
         call = self._calls.pop(index, None)
         if call is None:
             return b""
-        # Clients that put the pieces together want JSON, also of no arguments.
+        # Clients that concatenate the pieces need valid JSON even without arguments.
         nothing = call.head + b'"{}"' + _TAIL if ended and not call.fragments else b""
         return nothing + _frame("content_block_stop", index=call.number)
 
     def _opaque(self, part: Opaque) -> bytes:
         data = part.data
         if is_block(part):
-            return self._carried(data)
+            return self._opaque_block(data)
         match part.kind:
             case "thinking" if is_object(data):
-                late = b"" if self._kind == THINKING else self._switch(THINKING)
+                late = b"" if self._kind == THINKING else self._open_text(THINKING)
                 text = data.get("thinking")
                 if late and isinstance(text, str) and text:
-                    late += self._piece(THINKING, text)
+                    late += self._text_delta(THINKING, text)
                 return (
-                    late + self._delta({"type": "signature_delta", "signature": data.get("signature")}) + self._shut()
+                    late
+                    + self._delta({"type": "signature_delta", "signature": data.get("signature")})
+                    + self._close_text()
                 )
             case "citations" if is_array(data):
-                opened = self._switch("text")
+                opened = self._open_text("text")
                 cited = [self._delta({"type": "citations_delta", "citation": one}) for one in data]
-                return opened + b"".join(cited) + self._shut()
+                return opened + b"".join(cited) + self._close_text()
             case _:
-                self._remember(part)
+                self._store_extra(part)
                 return b""
 
-    def _remember(self, part: Opaque) -> None:
+    def _store_extra(self, part: Opaque) -> None:
         if not is_object(part.data):
             return
         match part.kind:
             case "tool_use":
-                self._uses[str(part.data.get("id"))] = without(part.data, "id")
+                self._call_extras[str(part.data.get("id"))] = without(part.data, "id")
             case "stop":
                 self._stop = part.data
             case "usage":
-                self._beside = part.data
+                self._usage_extra = part.data
             case _:  # of another protocol
                 pass
 
-    def _carried(self, block: JSONObject) -> bytes:
-        shut = self._shut()
-        given = block.get("input")
-        if not is_object(given):
-            return shut + self._start(block) + _frame("content_block_stop", index=self._next - 1)
-        started = self._start({**block, "input": {}})
-        delta = self._delta({"type": "input_json_delta", "partial_json": to_wire(given).decode()})
+    def _opaque_block(self, block: JSONObject) -> bytes:
+        shut = self._close_text()
+        arguments = block.get("input")
+        if not is_object(arguments):
+            return shut + self._start_block(block) + _frame("content_block_stop", index=self._next - 1)
+        started = self._start_block({**block, "input": {}})
+        delta = self._delta({"type": "input_json_delta", "partial_json": to_wire(arguments).decode()})
         return shut + started + delta + _frame("content_block_stop", index=self._next - 1)
 
 
@@ -279,17 +298,158 @@ def encode_reply(
     extension: JSONObject | None = None,
     events: Sequence[Event] = (),
 ) -> bytes:
-    """The answer to a client that did not ask for a stream; an error object when the turn broke.
-
-    `events`: those that the reply was made of, where their order matters.
-    """
+    """Encode a whole reply, or an error object if the turn failed. `events`: of the reply, if their order matters."""
     if reply.failure is not None or reply.finish_reason == "error":
-        return to_wire({"type": "error", "error": _error(reply.failure or Failure(_BROKEN))})
-    said = {part.kind: part.data for part in reply.opaque if is_object(part.data)}
-    content = content_of(events, reply, id) if events else usual_content(reply, id)
-    end = stop_fields(reply.finish_reason, bool(reply.calls), said.get(STOP))
-    body = _message(id, model, content, end, usage_to_wire(reply.usage, said.get(USAGE, {})))
+        return to_wire({"type": "error", "error": _error(reply.failure or Failure(_FAILED_TURN))})
+    upstream_data = {part.kind: part.data for part in reply.opaque if is_object(part.data)}
+    content = _ordered_content(events, reply, id) if events else _default_content(reply, id)
+    end = stop_fields(reply.finish_reason, bool(reply.calls), upstream_data.get(STOP))
+    body = _message(id, model, content, end, usage_to_wire(reply.usage, upstream_data.get(USAGE, {})))
     return to_wire(body | {"toolspeak": extension} if extension else body)
+
+
+# -------------------------------------------------------------------------------------------- content of a whole reply
+
+
+def _generated_call_id(message: str, number: int) -> str:
+    """Return an id for a call without one, from the message id and the block number."""
+    return f"toolu_{message}_{number}"
+
+
+def _tool_use(identifier: str, name: str, arguments: JSONObject, extras: Mapping[str, JSONObject]) -> JSONObject:
+    """Return the block of a call. `extras`: extra fields of calls by id."""
+    return {"type": "tool_use", "id": identifier, "name": name, "input": arguments, **extras.get(identifier, {})}
+
+
+class _CallBlocks:
+    """Builds the blocks of a reply's calls, including their extra fields."""
+
+    def __init__(self, reply: Reply, message: str) -> None:
+        self._message = message
+        extras = [part.data for part in reply.opaque if part.kind == TOOL_USE and is_object(part.data)]
+        self._extras = {str(data.get("id")): without(data, "id") for data in extras}
+
+    def block(self, call: ToolCall, number: int) -> JSONObject:
+        return _tool_use(call.id or _generated_call_id(self._message, number), call.name, call.arguments, self._extras)
+
+
+def _ordered_content(events: Iterable[Event], reply: Reply, message: str) -> list[JSONObject]:
+    """Return the blocks in the order of the events: the service rejects thinking that was moved. `message`: its id."""
+    calls = {call.id: call for call in reply.calls}
+    call_blocks = _CallBlocks(reply, message)
+    content = _OrderedContent()
+    for event in events:
+        match event:
+            case TextDelta(text):
+                content.add_text("text", text)
+            case ReasoningDelta(text):
+                content.add_text(THINKING, text)
+            case OpaqueSeen(part):
+                content.add_opaque(part)
+            case CallStart() if event.id in calls:
+                content.add_block(call_blocks.block(calls[event.id], len(content.blocks)))
+            case _:  # in the reply
+                pass
+    content.close_text()
+    return content.blocks
+
+
+class _OrderedContent:
+    def __init__(self) -> None:
+        self.blocks: list[JSONObject] = []
+        self._open = ""  # kind of the last block if it can grow, and its text so far
+        self._pieces: list[str] = []
+
+    def close_text(self) -> None:
+        if self._open:
+            self.blocks[-1][self._open] = "".join(self._pieces)
+            self._open, self._pieces = "", []
+
+    def add_block(self, block: JSONObject) -> None:
+        self.close_text()
+        self.blocks.append(block)
+
+    def add_text(self, kind: str, text: str) -> None:
+        if not text and kind != self._open:
+            return
+        self._open_text(kind)
+        self._pieces.append(text)
+
+    def _open_text(self, kind: str) -> None:
+        if kind != self._open:
+            self.add_block(
+                {"type": "text", "text": ""} if kind == "text" else {"type": kind, kind: "", "signature": ""}
+            )
+            self._open = kind
+
+    def add_opaque(self, part: Opaque) -> None:
+        """Add an opaque part if it belongs to this protocol."""
+        data = part.data
+        if is_block(part):
+            self.add_block(data)
+        elif part.kind == THINKING and is_object(data):
+            if self._open == THINKING:
+                self.close_text()
+                self.blocks.pop()
+            self.add_block(data)
+        elif part.kind == CITATIONS and is_array(data):
+            self._open_text("text")
+            self.blocks[-1][CITATIONS] = data
+            self.close_text()
+
+
+def _default_content(reply: Reply, message: str) -> list[JSONObject]:
+    """Return the blocks in default order: thinking, opaque blocks, text, calls. `message`: its id."""
+    content = [*_thoughts(reply), *(part.data for part in reply.opaque if is_block(part)), *_texts(reply)]
+    call_blocks = _CallBlocks(reply, message)
+    for call in reply.calls:
+        content.append(call_blocks.block(call, len(content)))
+    return content
+
+
+def _thoughts(reply: Reply) -> list[JSONObject]:
+    """Return the signed thinking blocks, or all reasoning as one unsigned block."""
+    signed = [part.data for part in reply.opaque if part.kind == THINKING and is_object(part.data)]
+    if signed or not reply.reasoning:
+        return signed
+    return [{"type": THINKING, THINKING: reply.reasoning, "signature": ""}]
+
+
+def _texts(reply: Reply) -> list[JSONObject]:
+    cited = [one for part in reply.opaque if part.kind == CITATIONS and is_array(part.data) for one in part.data]
+    if not reply.text and not cited:
+        return []
+    return [{"type": "text", "text": reply.text, **({"citations": cited} if cited else {})}]
+
+
+# ------------------------------------------------------------------------------------------------------ token estimate
+
+#: Characters whose tokens are estimated. The rest is extrapolated, because the first byte of a stream waits for it.
+_SAMPLE_CHARS = 512
+#: Tokens around each message and each tool.
+_FRAME_TOKENS = 4
+
+
+def _estimate_input_tokens(request: Request) -> int:
+    """Estimate the input tokens of a request, without media: a stream starts with this number."""
+    texts = [text for message in request.messages for text in _message_texts(message)]
+    texts += map(_declaration, request.tools)
+    characters = sum(map(len, texts))
+    if not characters:
+        return 0
+    sample = max(texts, key=len)[:_SAMPLE_CHARS]
+    frames = _FRAME_TOKENS * (len(request.messages) + len(request.tools))
+    return frames + characters * estimate_tokens(sample) // len(sample)
+
+
+def _message_texts(message: Message) -> Iterator[str]:
+    yield from (part.text for part in message.parts if isinstance(part, TextPart))
+    yield from (to_wire(call.arguments).decode() for call in message.calls)
+    yield from (result.content for result in message.results)
+
+
+def _declaration(tool: Tool) -> str:
+    return f"{tool.name} {tool.description} {to_wire(tool.parameters).decode()}"
 
 
 # ------------------------------------------------------------------------------------------------------ errors
@@ -300,23 +460,23 @@ def _error(failure: Failure) -> JSONObject:
 
 
 def decode_error(status: int, body: bytes, headers: Mapping[str, str]) -> Failure:
-    """The failure that an answer with an error status stands for. The names of the headers are in lower case."""
+    """Return the failure for an error status. Header names are in lower case."""
     value = read_json(body)
     if value is None:
         text = shorten(body)
-        value = "" if text.startswith("<") else text  # a page says nothing in one line
-    failure = error_failure(value, status, body, f"the upstream answered with status {status}")
-    given = value.get("request_id") if is_object(value) else None
-    identifier = headers.get("request-id") or (given if isinstance(given, str) else "")
+        value = "" if text.startswith("<") else text  # an HTML page is not a message
+    failure = error_failure(value, status, body, f"the upstream returned status {status}")
+    body_id = value.get("request_id") if is_object(value) else None
+    identifier = headers.get("request-id") or (body_id if isinstance(body_id, str) else "")
     if not identifier:
         return failure
     return msgspec.structs.replace(failure, message=f"{failure.message} (request {shorten(identifier)})")
 
 
 def encode_error(error: ToolspeakError) -> tuple[int, bytes]:
-    """The status and body that tell a client of an error; an upstream's own status is passed on."""
-    status = status_of(error)
-    told: JSONObject = {"type": error_type(status), "message": str(error)}
-    if isinstance(error, NotKeptError):  # the SDKs then send the whole conversation
-        told["details"] = {"error_code": "thread_not_found"}
-    return status, to_wire({"type": "error", "error": told})
+    """Return status and body for an error; the status of an upstream error is passed on."""
+    status = http_status(error)
+    fields: JSONObject = {"type": error_type(status), "message": str(error)}
+    if isinstance(error, NotKeptError):  # makes the SDKs resend the whole conversation
+        fields["details"] = {"error_code": "thread_not_found"}
+    return status, to_wire({"type": "error", "error": fields})

@@ -1,19 +1,20 @@
-"""Requests of the Messages API: the body a client sends, to a `Request` and back to the body an upstream gets.
+"""Requests, decoded and encoded.
 
-`Options.extra` keeps every field without a common name, as `thinking`, `metadata`, `top_k` or `output_config` (less
-its `format`), and three words of ours: `tool_choice` and `output_config.format` (what these say besides) and
-`output_format` (the client used that older word).
+`Options.extra` stores every field without a common name, such as `thinking`, `metadata`, `top_k` or `output_config`
+(without its `format`), and three internal ones: `tool_choice` and `output_config.format` (extra fields of these) and
+`output_format` (the client used this legacy field).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ...core.types import JSONObject, JSONValue, Note, Options, Request, ResponseFormat, is_array, is_object
+from ...core.types import JSONObject, JSONValue, Note, Options, Request, ResponseFormat, is_object
 from ...errors import UsageError
-from ..shared.dropped_fields import lost_fields, sendable_choice
+from ..shared.dropped_fields import dropped_field_notes, sendable_choice
 from ..shared.fields import (
     ROUTING_FIELDS,
+    add_own_fields,
     array_field,
     bool_field,
     int_field,
@@ -22,65 +23,64 @@ from ..shared.fields import (
     request_fields,
     text_field,
     to_wire,
-    with_own,
     without,
 )
 from .messages import decode_messages, decode_system, encode_messages
 from .tools import decode_choice, decode_tools, encode_tools, is_own
-from .wire import CACHE_CONTROL, PROTOCOL, Sending
+from .wire import CACHE_CONTROL, PROTOCOL, EncodingContext, list_or_empty
 
-#: The service insists on a limit; this much every model can write, and it holds a file of ordinary length.
+#: The service requires a limit. Every model supports this one, and it suffices for a file of ordinary length.
 DEFAULT_MAX_TOKENS = 8192
-#: The service refuses a request with more places up to which to cache.
+#: The service rejects requests with more cache breakpoints.
 MAX_CACHE_MARKS = 4
-#: The service refuses more.
+
 _MAX_TEMPERATURE = 1.0
 
 _CONFIG, _FORMAT, _OLD_FORMAT, _CHOICE = "output_config", "format", "output_format", "tool_choice"
-#: The word in `extra` for what a format says besides its schema.
-_BESIDE = "output_config.format"
-_KNOWN = (
+#: Internal `extra` field for extra fields of a format.
+_FORMAT_EXTRA = "output_config.format"
+_REQUEST_FIELDS = (
     "model messages system tools tool_choice stream max_tokens temperature top_p stop_sequences output_format"
 ).split()
-#: Words in `extra` that are ours.
-_MARKS = frozenset({_BESIDE, _OLD_FORMAT, _CHOICE})
+
+_INTERNAL_FIELDS = frozenset({_FORMAT_EXTRA, _OLD_FORMAT, _CHOICE})
 
 
 def needs_store(request: Request) -> bool:
-    """Whether a request goes on with a thread, so that only a store can tell its tools and what was said before.
+    """Whether a request continues a thread, whose tools and messages only a store would have.
 
-    The SDKs' tool runners begin a thread unasked; one that is not found they begin anew, with the whole conversation.
+    The SDKs' tool runners start threads on their own and resend the whole conversation if a thread is not found.
     """
     thread = request.options.extra.get("thread") if request.protocol == PROTOCOL else None
     return is_object(thread) and thread.get("type") == "continue"
 
 
 def decode_request(body: bytes | Mapping[str, JSONValue]) -> Request:
-    """The request that a body means; that of `count_tokens` is one as well.
+    """Decode a request body, also that of `count_tokens`.
 
     Raises:
-        UsageError: the body is no such request; the message names the field.
+        UsageError: the body is invalid; the message names the field.
     """
     fields = request_fields(body)
     listed = array_field(fields.get("messages"), "messages")
     if not listed:
-        raise UsageError("`messages` must hold at least one message")
-    choice, beside = decode_choice(fields.get(_CHOICE))
+        raise UsageError("`messages` must contain at least one message")
+    choice, choice_extra = decode_choice(fields.get(_CHOICE))
     return Request(
         text_field(fields.get("model"), "model"),
         decode_system(fields.get("system")) + decode_messages(listed),
         decode_tools(fields.get("tools")),
         choice,
         bool_field(fields.get("stream"), "stream", False),
-        _options(fields, beside),
+        _options(fields, choice_extra),
         PROTOCOL,
     )
 
 
-def _options(fields: JSONObject, choice: JSONObject) -> Options:
-    extra = without(fields, *_KNOWN, _BESIDE)
-    if choice:
-        extra[_CHOICE] = choice
+def _options(fields: JSONObject, choice_extra: JSONObject) -> Options:
+    extra = without(fields, *_REQUEST_FIELDS, _FORMAT_EXTRA)
+    if choice_extra:
+        extra[_CHOICE] = choice_extra
     stop = array_field(fields.get("stop_sequences"), "stop_sequences")
     return Options(
         int_field(fields.get("max_tokens"), "max_tokens"),
@@ -93,17 +93,17 @@ def _options(fields: JSONObject, choice: JSONObject) -> Options:
 
 
 def _format(fields: JSONObject, extra: JSONObject) -> ResponseFormat | None:
-    """The format asked for; what else is said about it goes to `extra`. A type that we do not know is kept whole."""
-    found = fields.get(_CONFIG)
-    config: JSONObject = found if is_object(found) else {}
+    """Return the response format. Its extra fields, and formats of unknown types, go into `extra`."""
+    raw_config = fields.get(_CONFIG)
+    config: JSONObject = raw_config if is_object(raw_config) else {}
     old = fields.get(_OLD_FORMAT)
-    given = config.get(_FORMAT)
+    raw = config.get(_FORMAT)
     path = f"{_CONFIG}.{_FORMAT}"
-    if given is None and old is not None:
-        given, path = old, _OLD_FORMAT
-    if given is None:
+    if raw is None and old is not None:
+        raw, path = old, _OLD_FORMAT
+    if raw is None:
         return None
-    form = object_field(given, path)
+    form = object_field(raw, path)
     if form.get("type") != "json_schema":
         if path == _OLD_FORMAT:
             extra[_OLD_FORMAT] = form
@@ -114,82 +114,81 @@ def _format(fields: JSONObject, extra: JSONObject) -> ResponseFormat | None:
         extra[_CONFIG] = without(config, _FORMAT)
         if not extra[_CONFIG]:
             del extra[_CONFIG]
-    beside = without(form, "type", "schema")
-    if beside:
-        extra[_BESIDE] = beside
+    rest = without(form, "type", "schema")
+    if rest:
+        extra[_FORMAT_EXTRA] = rest
     return ResponseFormat(form.get("schema"))
 
 
-# -------------------------------------------------------------------------------------------------- to the wire
+# ------------------------------------------------------------------------------------------------------- encoding
 
 
 def encode_request(request: Request) -> bytes:
-    """The body to send upstream."""
     sendable_choice(request, PROTOCOL, is_own)
     return to_wire(_body(request)[0])
 
 
 def request_notes(request: Request) -> tuple[Note, ...]:
-    """What `encode_request` cannot send as it is, and what it puts in its place."""
+    """Return notes on what `encode_request` drops or replaces."""
     return _body(request)[1]
 
 
 def _body(request: Request) -> tuple[JSONObject, tuple[Note, ...]]:
-    sending = Sending(request.protocol, (call.id for message in request.messages for call in message.calls))
-    extra = request.options.extra if sending.ours else {}
-    system, messages = encode_messages(request.messages, sending)
-    body: JSONObject = {"model": request.model, "max_tokens": _max_tokens(request.options, extra, sending)}
+    context = EncodingContext(request.protocol, (call.id for message in request.messages for call in message.calls))
+    extra = request.options.extra if context.same_protocol else {}
+    system, messages = encode_messages(request.messages, context)
+    body: JSONObject = {"model": request.model, "max_tokens": _max_tokens(request.options, extra, context)}
     if system is not None:
         body["system"] = system
     body["messages"] = messages
-    body |= encode_tools(request, extra.get(_CHOICE, {}), sending)
-    body |= _encode_options(request.options, sending)
+    body |= encode_tools(request, extra.get(_CHOICE, {}), context)
+    body |= _encode_options(request.options, context)
     if request.stream:
         body["stream"] = True
     for key, value in extra.items():
-        if key not in body and key not in ROUTING_FIELDS and key not in _MARKS:
+        if key not in body and key not in ROUTING_FIELDS and key not in _INTERNAL_FIELDS:
             body[key] = value
-    _encode_format(request.options, extra, body, sending)
-    body = with_own(body, request.options)
-    _limit_marks(body, sending)
-    for note in () if sending.ours else lost_fields(request):
-        sending.note(note.code, note.detail)
-    return body, sending.notes
+    _encode_format(request.options, extra, body, context)
+    body = add_own_fields(body, request.options)
+    _limit_cache_marks(body, context)
+    for note in () if context.same_protocol else dropped_field_notes(request):
+        context.note(note.code, note.detail)
+    return body, context.notes
 
 
-def _max_tokens(options: Options, extra: JSONObject, sending: Sending) -> int:
+def _max_tokens(options: Options, extra: JSONObject, context: EncodingContext) -> int:
     if options.max_tokens is not None:
         return options.max_tokens
     thinking = extra.get("thinking")
     budget = thinking.get("budget_tokens") if is_object(thinking) else None
     limit = DEFAULT_MAX_TOKENS + (budget if isinstance(budget, int) else 0)  # thinking counts toward the limit
-    sending.note("max_tokens_set", f"no limit was given, and one is needed: {limit} tokens")
+    context.note("max_tokens_set", f"the service requires a limit: {limit} tokens")
     return limit
 
 
-def _encode_options(options: Options, sending: Sending) -> JSONObject:
+def _encode_options(options: Options, context: EncodingContext) -> JSONObject:
     fields: JSONObject = {}
     temperature = options.temperature
     if temperature is not None:
-        if temperature > _MAX_TEMPERATURE and not sending.native:
-            sending.note("temperature_lowered", f"{temperature:g} is above {_MAX_TEMPERATURE:g}")
+        if temperature > _MAX_TEMPERATURE and not context.native:
+            context.note("temperature_lowered", f"{temperature:g} is above {_MAX_TEMPERATURE:g}")
             temperature = _MAX_TEMPERATURE
         fields["temperature"] = temperature
     if options.top_p is not None:
         fields["top_p"] = options.top_p
-    stop = [text for text in options.stop if sending.native or text.strip()]
+    stop = [text for text in options.stop if context.native or text.strip()]
     if len(stop) < len(options.stop):
-        sending.note("stop_dropped", "a stop sequence of nothing but white space is refused")
+        context.note("stop_dropped", "the service rejects stop sequences of only white space")
     if stop:
         fields["stop_sequences"] = stop
     if options.seed is not None:
-        sending.note("seed_dropped", "this protocol has no seed")
+        context.note("seed_dropped", "this protocol has no seed")
     if options.n != 1:
-        sending.note("n_dropped", "this protocol gives one answer")
+        context.note("n_dropped", "this protocol returns one answer")
     return fields
 
 
-def _encode_format(options: Options, extra: JSONObject, body: JSONObject, sending: Sending) -> None:
+def _encode_format(options: Options, extra: JSONObject, body: JSONObject, context: EncodingContext) -> None:
     old = extra.get(_OLD_FORMAT)
     form = options.response_format
     if is_object(old):
@@ -197,9 +196,9 @@ def _encode_format(options: Options, extra: JSONObject, body: JSONObject, sendin
     if form is None:
         return
     if form.schema is None:
-        sending.note("response_format_dropped", "this protocol takes a schema, not JSON of any shape")
+        context.note("response_format_dropped", "this protocol requires a schema")
         return
-    wire = {"type": "json_schema", "schema": form.schema, **extra.get(_BESIDE, {})}
+    wire = {"type": "json_schema", "schema": form.schema, **extra.get(_FORMAT_EXTRA, {})}
     if old is True:
         body[_OLD_FORMAT] = wire
     else:
@@ -207,24 +206,20 @@ def _encode_format(options: Options, extra: JSONObject, body: JSONObject, sendin
         body[_CONFIG] = {**(config if is_object(config) else {}), _FORMAT: wire}
 
 
-def _limit_marks(body: JSONObject, sending: Sending) -> None:
-    """Of too many places up to which to cache the last are kept: what lies before them is cached with them."""
-    marked = [block for block in _marked(body) if block.get(CACHE_CONTROL) is not None]
-    most = MAX_CACHE_MARKS - (body.get(CACHE_CONTROL) is not None)
-    if len(marked) > most:
-        sending.note("cache_control_dropped", f"{len(marked)} marks, and the service takes {most}")
-    for block in marked[: max(0, len(marked) - most)]:
+def _limit_cache_marks(body: JSONObject, context: EncodingContext) -> None:
+    """Remove all but the last cache breakpoints; each includes everything before it."""
+    marked = [block for block in _cacheable(body) if block.get(CACHE_CONTROL) is not None]
+    limit = MAX_CACHE_MARKS - (body.get(CACHE_CONTROL) is not None)
+    if len(marked) > limit:
+        context.note("cache_control_dropped", f"{len(marked)} cache breakpoints, but the service accepts {limit}")
+    for block in marked[: max(0, len(marked) - limit)]:
         del block[CACHE_CONTROL]
 
 
-def _marked(body: JSONObject) -> list[JSONObject]:
-    """Everything that may carry a mark, in the order in which the service reads it."""
-    blocks: list[JSONValue] = [*_list(body.get("tools")), *_list(body.get("system"))]
+def _cacheable(body: JSONObject) -> list[JSONObject]:
+    """Return all blocks that may have a cache breakpoint, in the order in which the service reads them."""
+    blocks: list[JSONValue] = [*list_or_empty(body.get("tools")), *list_or_empty(body.get("system"))]
     for message in body["messages"]:
-        for block in _list(message["content"]):
-            blocks += [*(_list(block.get("content")) if block["type"] == "tool_result" else ()), block]
+        for block in list_or_empty(message["content"]):
+            blocks += [*(list_or_empty(block.get("content")) if block["type"] == "tool_result" else ()), block]
     return [block for block in blocks if is_object(block)]
-
-
-def _list(value: JSONValue) -> list[JSONValue]:
-    return value if is_array(value) else []

@@ -1,8 +1,7 @@
-"""Tools and the choice among them, to values and back.
+"""Tools and tool choice, decoded and encoded.
 
-A tool without a type, or of type `custom`, is a function. Any other type is a tool that Anthropic defined, as
-`web_search_20250305`, `bash_20250124` or `computer_toolset_20260801`: its kind is that type, and it is carried as it
-is.
+A tool without a type, or of type `custom`, is a function. Other types, such as `web_search_20250305` or
+`bash_20250124`, are tools defined by Anthropic and are carried unchanged, with the type as their kind.
 """
 
 from __future__ import annotations
@@ -10,24 +9,23 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from ...core.types import JSONObject, JSONValue, Request, Tool, ToolChoice, is_array, is_object
+from ...core.types import JSONObject, JSONValue, Request, Tool, ToolChoice, is_object
 from ...errors import UsageError
 from ..shared.fields import array_field, bool_field, object_field, text_field, without
-from ..shared.tools_cache import kept_tools
-from .wire import Sending
+from ..shared.tools_cache import cached_tools
+from .wire import EncodingContext, list_or_empty
 
-_KNOWN = ("name", "description", "input_schema")
+_TOOL_FIELDS = ("name", "description", "input_schema")
 _MODES = {"auto": "auto", "any": "required", "none": "none", "tool": "named"}
-_WORDS = {mode: word for word, mode in _MODES.items()}
-#: How the kinds of the service's own tools end: with the day of their version. No other protocol's do.
-_OWN = re.compile(r"_[0-9]{8}\Z")
-#: What the service refuses at the top of a schema.
-_COMBINED = ("anyOf", "oneOf", "allOf")
+_CHOICE_TYPES = {mode: word for word, mode in _MODES.items()}
+#: Kinds of the service's own tools, and only these, end with the date of their version.
+_OWN_KIND = re.compile(r"_[0-9]{8}\Z")
+#: The service rejects these at the top level of a schema.
+_COMBINATORS = ("anyOf", "oneOf", "allOf")
 
 
-@kept_tools
+@cached_tools
 def decode_tools(value: JSONValue) -> tuple[Tool, ...]:
-    """The tools of a request."""
     return tuple(_tool(tool, f"tools[{at}]") for at, tool in enumerate(array_field(value, "tools")))
 
 
@@ -40,11 +38,11 @@ def _tool(value: JSONValue, path: str) -> Tool:
     if not name:
         raise UsageError(f"`{path}.name` is missing")
     description = text_field(tool.get("description"), f"{path}.description")
-    return Tool(name, description, tool.get("input_schema"), extra=without(tool, *_KNOWN))
+    return Tool(name, description, tool.get("input_schema"), extra=without(tool, *_TOOL_FIELDS))
 
 
 def decode_choice(value: JSONValue) -> tuple[ToolChoice, JSONObject]:
-    """The choice, and what it says besides."""
+    """Return the tool choice and its extra fields."""
     if value is None:
         return ToolChoice(), {}
     choice = {"type": value} if isinstance(value, str) else object_field(value, "tool_choice")
@@ -63,75 +61,73 @@ def decode_choice(value: JSONValue) -> tuple[ToolChoice, JSONObject]:
                 raise UsageError("`tool_choice.name` is missing")
             return ToolChoice("named", (name,), not single), rest
         case other:
-            raise UsageError(f"`tool_choice.type` is `{other}`", hint="use auto, any, tool or none")
+            raise UsageError(f"invalid `tool_choice.type`: `{other}`", hint="use auto, any, tool or none")
 
 
-def encode_tools(request: Request, beside: JSONObject, sending: Sending) -> JSONObject:
-    """`tools` and the choice, which may only stand beside them."""
-    tools = [made for tool in _offered(request, sending) if (made := _encode_tool(tool, sending)) is not None]
+def encode_tools(request: Request, choice_extra: JSONObject, context: EncodingContext) -> JSONObject:
+    """Return `tools` and `tool_choice`, which is only valid with tools."""
+    tools = [
+        wire_tool for tool in _allowed_tools(request, context) if (wire_tool := _encode_tool(tool, context)) is not None
+    ]
     if not tools:
         return {}
     choice = request.tool_choice
-    wire: JSONObject = {"type": _WORDS[choice.mode]}
+    wire: JSONObject = {"type": _CHOICE_TYPES[choice.mode]}
     if choice.mode == "named":
         wire["name"] = choice.allowed[0]
     if not choice.parallel and choice.mode != "none":
         wire["disable_parallel_tool_use"] = True
-    wire |= beside
+    wire |= choice_extra
     return {"tools": tools} if wire == {"type": "auto"} else {"tools": tools, "tool_choice": wire}
 
 
-def _offered(request: Request, sending: Sending) -> Iterable[Tool]:
-    """The tools that the choice allows: the protocol has no other word for a choice among some."""
+def _allowed_tools(request: Request, context: EncodingContext) -> Iterable[Tool]:
+    """Return the tools that the choice allows; the protocol has no field for a list of allowed tools."""
     choice = request.tool_choice
     if choice.mode not in ("auto", "required") or not choice.allowed:
         return request.tools
     allowed = [tool for tool in request.tools if choice.permits(tool.name)]
     if len(allowed) < len(request.tools):
-        sending.note("tools_left_out", "only the allowed tools are sent")
+        context.note("tools_left_out", "only the allowed tools were sent")
     return allowed
 
 
-def _encode_tool(tool: Tool, sending: Sending) -> JSONObject | None:
+def _encode_tool(tool: Tool, context: EncodingContext) -> JSONObject | None:
     if tool.kind not in ("function", "custom"):
-        if is_own(tool) or (sending.ours and tool.extra.get("type") == tool.kind):
+        if is_own(tool) or (context.same_protocol and tool.extra.get("type") == tool.kind):
             return dict(tool.extra)
-        detail = f"`{tool.name}`: a tool of kind `{tool.kind}` has no word in this protocol"
-        sending.note("tool_dropped", detail, of=tool.name)
+        detail = f"`{tool.name}`: this protocol has no tools of kind `{tool.kind}`"
+        context.note("tool_dropped", detail, of=tool.name)
         return None
     wire: JSONObject = {"name": tool.name}
     if tool.description:
         wire["description"] = tool.description
-    wire["input_schema"] = tool.parameters if sending.native and is_object(tool.parameters) else _schema(tool, sending)
-    return {**wire, **sending.extra(tool.extra)}
+    wire["input_schema"] = tool.parameters if context.native and is_object(tool.parameters) else _schema(tool, context)
+    return {**wire, **context.extra(tool.extra)}
 
 
 def is_own(tool: Tool) -> bool:
-    """Whether it is one of the service's own tools, by whichever protocol it comes."""
-    return tool.extra.get("type") == tool.kind and _OWN.search(tool.kind) is not None
+    """Whether a tool of any protocol is one of the service's own."""
+    return tool.extra.get("type") == tool.kind and _OWN_KIND.search(tool.kind) is not None
 
 
-def _schema(tool: Tool, sending: Sending) -> JSONObject:
-    """The schema as the service takes it: an object at the top, and not as a choice between several."""
+def _schema(tool: Tool, context: EncodingContext) -> JSONObject:
+    """Return a schema that the service accepts: an object without combinators at the top level."""
     schema = tool.parameters
     if not is_object(schema):
         return {"type": "object"}
-    kept = without(schema, *_COMBINED) if any(key in schema for key in _COMBINED) else schema
-    if kept is not schema:
-        sending.note("schema_loosened", f"`{tool.name}`: a choice of schemas at the top became one of all their fields")
-        kept["properties"] = _properties(schema)
-    return kept if kept.get("type") == "object" else {**kept, "type": "object"}
+    result = without(schema, *_COMBINATORS) if any(key in schema for key in _COMBINATORS) else schema
+    if result is not schema:
+        context.note("schema_loosened", f"`{tool.name}`: combined schemas at the top level were merged into one")
+        result["properties"] = _properties(schema)
+    return result if result.get("type") == "object" else {**result, "type": "object"}
 
 
 def _properties(schema: JSONObject) -> JSONObject:
-    """The properties of a schema and of the schemas it chooses from; the first of a name counts."""
-    found: JSONObject = {}
-    branches = [schema, *(one for key in _COMBINED for one in _list(schema.get(key)))]
+    """Return the properties of a schema and of its combined schemas; the first of a name wins."""
+    merged: JSONObject = {}
+    branches = [schema, *(one for key in _COMBINATORS for one in list_or_empty(schema.get(key)))]
     for branch in branches:
         inner = branch.get("properties") if is_object(branch) else None
-        found = {**(inner if is_object(inner) else {}), **found}
-    return found
-
-
-def _list(value: JSONValue) -> list[JSONValue]:
-    return value if is_array(value) else []
+        merged = {**(inner if is_object(inner) else {}), **merged}
+    return merged

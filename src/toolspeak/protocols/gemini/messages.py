@@ -1,14 +1,15 @@
-"""Contents, with the system instruction beside them, to messages and back.
+"""Contents, their parts and the system instruction, decoded and encoded.
 
-Calls and results often have no ids here: they get some by name and order, which are not sent. Thinking stands twice
-in a message: its text in `reasoning`, its part, with the signature that alone makes it worth sending back, among the
-parts. `extra` keeps `order` (how parts, calls and results follow each other, if unusual) and `calls` (by position:
-what the part of a call says besides, such as its signature).
+Calls and results without ids get generated ones, by name and order, which are not sent. Thinking is stored twice: its
+text in `reasoning`, its signed part, which is what can be sent back, among the parts. `Message.extra` stores `order`
+(of parts, calls and results, if not the default) and `calls` (by position: extra fields of a call's part, such as its
+signature). Parts that are neither text nor media are carried unchanged.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Literal
 
 from ...core.types import (
     JSONObject,
@@ -20,74 +21,88 @@ from ...core.types import (
     Part,
     Request,
     Role,
+    TextPart,
     ToolCall,
     ToolResult,
     is_object,
 )
 from ...errors import UsageError
-from ..shared.fields import array_field, object_field, read_arguments, speaks, text_field, to_wire, without
-from ..shared.whole_calls import Pairing, in_call_order, sent_id
-from .parts import decode_media, decode_part, encode_parts, is_thought
-from .wire import PART, PROTOCOL, proto
+from ..shared.fields import (
+    array_field,
+    is_fetchable,
+    is_from_protocol,
+    is_inline,
+    object_field,
+    read_arguments,
+    text_field,
+    to_wire,
+    without,
+)
+from ..shared.whole_calls import CallIdAssigner, in_call_order, wire_id
+from .wire import PART, PROTOCOL, normalize_fields
 
 _ROLES: dict[str, Role] = {"user": "user", "model": "assistant", "function": "user", "": "user"}
 _CALL, _RESULT = "functionCall", "functionResponse"
-#: Words in `extra` that are ours.
+#: Internal `extra` fields.
 ORDER, CALLS, _ROLE = "order", "calls", "role"
-#: Results, parts, calls: the order in which they usually stand.
-_USUAL = "rpc"
-#: What a reader may see of arguments that are no JSON object.
-_SHOWN = 80
-#: https://ai.google.dev/gemini-api/docs/thought-signatures: what a call carries that Gemini itself did not make.
+#: Results, parts, calls.
+_DEFAULT_ORDER = "rpc"
+
+_MAX_SHOWN_ARGUMENTS = 80
+#: Signature for calls that Gemini did not make: https://ai.google.dev/gemini-api/docs/thought-signatures
 _NO_SIGNATURE = "skip_thought_signature_validator"
 _SIGNATURE = "thoughtSignature"
 
 
-# ------------------------------------------------------------------------------------------------ from the wire
+# ------------------------------------------------------------------------------------------------------- decoding
 
 
 def decode_system(value: JSONValue) -> tuple[Message, ...]:
-    """The system instruction as a message, if there is one."""
+    """Return the system instruction as a message, if any."""
     if value is None:
         return ()
-    if isinstance(value, str):  # some clients take it for a text
+    if isinstance(value, str):  # sent by some clients
         value = {"parts": [{"text": value}]}
-    content = proto(object_field(value, "systemInstruction"))
-    parts = tuple(decode_part(part, path) for part, path in _parts(content, "systemInstruction"))
+    content = normalize_fields(object_field(value, "systemInstruction"))
+    parts = tuple(_decode_part(part, path) for part, path in _parts(content, "systemInstruction"))
     return (Message("system", parts, extra=without(content, "parts", ORDER, CALLS)),) if parts else ()
 
 
 def decode_contents(value: JSONValue) -> tuple[Message, ...]:
-    """The messages of a request body; a single content may stand for a list of one."""
+    """Decode `contents`, a list or a single content."""
     listed = [value] if is_object(value) else array_field(value, "contents")
-    ids = Pairing()
+    ids = CallIdAssigner()
     return tuple(
-        _message(proto(object_field(item, f"contents[{at}]")), f"contents[{at}]", ids) for at, item in enumerate(listed)
+        _message(normalize_fields(object_field(item, f"contents[{at}]")), f"contents[{at}]", ids)
+        for at, item in enumerate(listed)
     )
 
 
 def _parts(content: JSONObject, path: str) -> list[tuple[JSONObject, str]]:
-    """The parts of a content, each with its path."""
+    """Return the parts of a content with their paths."""
     listed = array_field(content.get("parts"), f"{path}.parts")
-    return [(proto(object_field(part, f"{path}.parts[{at}]")), f"{path}.parts[{at}]") for at, part in enumerate(listed)]
+    return [
+        (normalize_fields(object_field(part, f"{path}.parts[{at}]")), f"{path}.parts[{at}]")
+        for at, part in enumerate(listed)
+    ]
 
 
-class _Content:
-    """The parts of one content, sorted by what they are."""
+class _ContentParts:
+    """The parts of one content, grouped into parts, calls and results."""
 
-    def __init__(self, ids: Pairing) -> None:
+    def __init__(self, ids: CallIdAssigner) -> None:
         self._ids = ids
         self.parts: list[Part] = []
         self.calls: list[ToolCall] = []
         self.results: list[ToolResult] = []
         self.thoughts: list[str] = []
-        self.beside: JSONObject = {}
+        self.call_extras: JSONObject = {}
         self._order: list[str] = []
 
     @property
     def order(self) -> str:
-        """How results, parts and calls follow each other; nothing, if as usual."""
-        usual = sorted(self._order, key=_USUAL.index)
+        """Order of results, parts and calls; empty if it is the default."""
+        usual = sorted(self._order, key=_DEFAULT_ORDER.index)
         return "" if usual == self._order else "".join(self._order)
 
     def add(self, part: JSONObject, path: str) -> None:
@@ -98,15 +113,15 @@ class _Content:
             self._result(part, path)
             self._order.append("r")
         else:
-            found = decode_part(part, path)
-            if is_thought(found):
+            decoded = _decode_part(part, path)
+            if is_thought(decoded):
                 self.thoughts.append(text_field(part.get("text"), f"{path}.text"))
-            self.parts.append(found)
+            self.parts.append(decoded)
             self._order.append("p")
 
     def _call(self, part: JSONObject, path: str) -> None:
         path = f"{path}.{_CALL}"
-        body = proto(object_field(part[_CALL], path))
+        body = normalize_fields(object_field(part[_CALL], path))
         name = text_field(body.get("name"), f"{path}.name")
         if not name:
             raise UsageError(f"`{path}.name` is missing")
@@ -115,37 +130,37 @@ class _Content:
         arguments = read_arguments(body.get("args"))
         notes: tuple[Note, ...] = ()
         if arguments is None:
-            notes = (Note("arguments_invalid", f"no JSON object: {str(body['args'])[:_SHOWN]}"),)
+            notes = (Note("arguments_invalid", f"not a JSON object: {str(body['args'])[:_MAX_SHOWN_ARGUMENTS]}"),)
         if inner:
             rest[_CALL] = inner
         if rest:
-            self.beside[str(len(self.calls))] = rest
+            self.call_extras[str(len(self.calls))] = rest
         identifier = self._ids.call(name, text_field(body.get("id"), f"{path}.id"))
         self.calls.append(ToolCall(name, arguments or {}, identifier, notes))
 
     def _result(self, part: JSONObject, path: str) -> None:
         path = f"{path}.{_RESULT}"
-        body = proto(object_field(part[_RESULT], path))
+        body = normalize_fields(object_field(part[_RESULT], path))
         name = text_field(body.get("name"), f"{path}.name")
         identifier = self._ids.result(name, text_field(body.get("id"), f"{path}.id"))
         response = body.get("response")
-        content, error = _said(response)
+        content, error = _result_text(response)
         extra = without(body, "name", "id", "response", "parts")
         if response is not None and response != _response(content, error):
             extra["response"] = response
-        beside = without(part, _RESULT)
-        if beside:
-            extra["part"] = beside
+        part_extra = without(part, _RESULT)
+        if part_extra:
+            extra["part"] = part_extra
         parts = tuple(_result_part(inner, where) for inner, where in _parts(body, path))
         self.results.append(ToolResult(identifier, content, name, error, parts, extra))
 
 
 def _result_part(part: JSONObject, path: str) -> Media | Opaque:
-    return decode_media(part, path) or Opaque(PART, part)
+    return _decode_media(part, path) or Opaque(PART, part)
 
 
-def _said(response: JSONValue) -> tuple[str, bool]:
-    """What a response says, and whether that is an error. `output` and `error` are the documented keys."""
+def _result_text(response: JSONValue) -> tuple[str, bool]:
+    """Return the text of a response and whether it is an error. `output` and `error` are the documented keys."""
     match response:
         case None:
             return "", False
@@ -161,19 +176,19 @@ def _response(content: str, error: bool) -> JSONObject:
     return {"error" if error else "output": content}
 
 
-def _message(value: JSONObject, path: str, ids: Pairing) -> Message:
+def _message(value: JSONObject, path: str, ids: CallIdAssigner) -> Message:
     name = text_field(value.get("role"), f"{path}.role")
     role = _ROLES.get(name)
     if role is None:
-        raise UsageError(f"`{path}.role` is `{name}`", hint="use user or model")
-    content = _Content(ids)
+        raise UsageError(f"invalid `{path}.role`: `{name}`", hint="use user or model")
+    content = _ContentParts(ids)
     for part, where in _parts(value, path):
         content.add(part, where)
     extra = without(value, "role", "parts", ORDER, CALLS)
     if content.order:
         extra[ORDER] = content.order
-    if content.beside:
-        extra[CALLS] = content.beside
+    if content.call_extras:
+        extra[CALLS] = content.call_extras
     only_results = role == "user" and content.results and not content.parts and not content.calls
     return Message(
         "tool" if only_results else role,
@@ -185,79 +200,172 @@ def _message(value: JSONObject, path: str, ids: Pairing) -> Message:
     )
 
 
-# -------------------------------------------------------------------------------------------------- to the wire
+# ------------------------------------------------------------------------------------------------------- encoding
 
 
 def encode_contents(request: Request) -> tuple[JSONObject | None, list[JSONObject]]:
-    """The system instruction, if there is one, and the contents."""
+    """Return the system instruction (None if there is none) and the contents."""
     system: JSONObject = {"parts": []}
     contents: list[JSONObject] = []
     names: dict[str, str] = {}
     joinable = False
     for message in in_call_order(request.messages):
-        ours = speaks(message, request, PROTOCOL)
-        extra = message.extra if ours else {}
+        same_protocol = is_from_protocol(message, request, PROTOCOL)
+        extra = message.extra if same_protocol else {}
         if message.role == "system":
-            system["parts"] += encode_parts(message.parts, ours)
+            system["parts"] += _encode_parts(message.parts, same_protocol)
             system |= without(extra, "parts")
             continue
         names |= {call.id: call.name for call in message.calls}
-        parts = _encode_parts(message, extra, names, ours)
+        parts = _encode_content(message, extra, names, same_protocol)
         rest = without(extra, ORDER, CALLS)
         only_results = message.role != "assistant" and bool(parts) and len(parts) == len(message.results) and not rest
         if only_results and joinable:
-            contents[-1]["parts"] += parts  # the results of one turn belong into one content
+            contents[-1]["parts"] += parts  # all results of a turn go into one content
         elif parts:
             contents.append({"role": "model" if message.role == "assistant" else "user", "parts": parts, **rest})
         joinable = only_results or (joinable and not parts)
     return (system if system["parts"] else None), contents
 
 
-def _encode_parts(message: Message, extra: JSONObject, names: dict[str, str], ours: bool) -> list[JSONObject]:
-    parts = encode_parts(message.parts, ours)
-    if message.reasoning and not (ours and any(map(is_thought, message.parts))):
+def _encode_content(
+    message: Message, extra: JSONObject, names: dict[str, str], same_protocol: bool
+) -> list[JSONObject]:
+    parts = _encode_parts(message.parts, same_protocol)
+    if message.reasoning and not (same_protocol and any(map(is_thought, message.parts))):
         parts.insert(0, {"text": message.reasoning, "thought": True})
-    beside = extra.get(CALLS)
-    calls = _encode_calls(message.calls, beside if is_object(beside) else {}, ours)
-    found = {
-        "r": [_encode_result(result, names, ours) for result in message.results],
+    call_extras = extra.get(CALLS)
+    calls = _encode_calls(message.calls, call_extras if is_object(call_extras) else {}, same_protocol)
+    by_kind = {
+        "r": [_encode_result(result, names, same_protocol) for result in message.results],
         "p": parts,
         "c": calls,
     }
     order = extra.get(ORDER)
-    if not isinstance(order, str) or any(order.count(kind) != len(wire) for kind, wire in found.items()):
-        order = "".join(kind * len(found[kind]) for kind in _USUAL)
-    queues = {kind: iter(wire) for kind, wire in found.items()}
+    if not isinstance(order, str) or any(order.count(kind) != len(wire) for kind, wire in by_kind.items()):
+        order = "".join(kind * len(by_kind[kind]) for kind in _DEFAULT_ORDER)
+    queues = {kind: iter(wire) for kind, wire in by_kind.items()}
     return [next(queues[kind]) for kind in order if kind in queues]
 
 
-def _encode_calls(calls: Iterable[ToolCall], beside: JSONObject, ours: bool) -> list[JSONObject]:
+def _encode_calls(calls: Iterable[ToolCall], extras: JSONObject, same_protocol: bool) -> list[JSONObject]:
     wire: list[JSONObject] = []
     for at, call in enumerate(calls):
         body: JSONObject = {"name": call.name, "args": call.arguments}
-        if sent_id(call.id):
+        if wire_id(call.id):
             body["id"] = call.id
-        rest = beside.get(str(at))
+        rest = extras.get(str(at))
         rest = rest if is_object(rest) else {}
         inner = rest.get(_CALL)
         part = {_CALL: {**(inner if is_object(inner) else {}), **body}, **without(rest, _CALL)}
-        if not ours and not at:  # the first call of a step is the one that is signed
+        if not same_protocol and not at:  # Gemini signs only the first call of a step
             part[_SIGNATURE] = _NO_SIGNATURE
         wire.append(part)
     return wire
 
 
-def _encode_result(result: ToolResult, names: dict[str, str], ours: bool) -> JSONObject:
-    extra = result.extra if ours else {}
-    given = extra.get("response")
-    same = "response" in extra and _said(given) == (result.content, result.error)
+def _encode_result(result: ToolResult, names: dict[str, str], same_protocol: bool) -> JSONObject:
+    extra = result.extra if same_protocol else {}
+    response = extra.get("response")
+    unchanged = "response" in extra and _result_text(response) == (result.content, result.error)
     body: JSONObject = {"name": result.name or names.get(result.id, "")}
-    if sent_id(result.id):
+    if wire_id(result.id):
         body["id"] = result.id
-    body["response"] = given if same else _response(result.content, result.error)
-    parts = encode_parts(result.parts, ours)
+    body["response"] = response if unchanged else _response(result.content, result.error)
+    parts = _encode_parts(result.parts, same_protocol)
     if parts:
         body["parts"] = parts
-    beside = extra.get("part")
+    part_extra = extra.get("part")
     wire: JSONObject = {_RESULT: {**body, **without(extra, "response", "part")}}
-    return {**wire, **beside} if is_object(beside) else wire
+    return {**wire, **part_extra} if is_object(part_extra) else wire
+
+
+# --------------------------------------------------------------------------------------------------------------- parts
+
+_INLINE, _FILE = "inlineData", "fileData"
+_BASE64 = ";base64,"
+_UNKNOWN_TYPE = "application/octet-stream"
+_KINDS: dict[str, Literal["image", "audio", "video"]] = {"image": "image", "audio": "audio", "video": "video"}
+#: File name suffix -> media type, for upstreams that require one.
+_TYPES_BY_SUFFIX = {
+    "gif": "image/gif",
+    "jpeg": "image/jpeg",
+    "jpg": "image/jpeg",
+    "mp3": "audio/mp3",
+    "mp4": "video/mp4",
+    "pdf": "application/pdf",
+    "png": "image/png",
+    "txt": "text/plain",
+    "wav": "audio/wav",
+    "webm": "video/webm",
+    "webp": "image/webp",
+}
+_STANDARD_BASE64 = str.maketrans("-_", "+/")
+
+
+def is_thought(part: Part) -> bool:
+    """Whether a part is thinking, carried unchanged."""
+    return isinstance(part, Opaque) and part.kind == PART and is_object(part.data) and bool(part.data.get("thought"))
+
+
+def _decode_part(part: JSONObject, path: str) -> Part:
+    """Decode a part, whose field names must be normalized."""
+    media = _decode_media(part, path)
+    if media is not None:
+        return media
+    if "text" not in part or part.get("thought"):
+        return Opaque(PART, part)
+    return TextPart(text_field(part["text"], f"{path}.text"), without(part, "text"))
+
+
+def _decode_media(part: JSONObject, path: str) -> Media | None:
+    """Decode a part with inline data or a file URI; None for other parts."""
+    if _INLINE in part:
+        name, body = _INLINE, normalize_fields(object_field(part[_INLINE], f"{path}.{_INLINE}"))
+        mime = text_field(body.get("mimeType"), f"{path}.{_INLINE}.mimeType") or _UNKNOWN_TYPE
+        data = text_field(body.get("data"), f"{path}.{_INLINE}.data").translate(_STANDARD_BASE64)
+        url = f"data:{mime}{_BASE64}{data}"
+        inner = without(body, "mimeType", "data")
+    elif _FILE in part:
+        name, body = _FILE, normalize_fields(object_field(part[_FILE], f"{path}.{_FILE}"))
+        mime = text_field(body.get("mimeType"), f"{path}.{_FILE}.mimeType")
+        url = text_field(body.get("fileUri"), f"{path}.{_FILE}.fileUri")
+        inner = without(body, "fileUri")
+    else:
+        return None
+    extra = without(part, name)
+    if inner:
+        extra[name] = inner
+    return Media(_KINDS.get(mime.partition("/")[0], "file"), url, extra)
+
+
+def _encode_parts(parts: Iterable[Part], same_protocol: bool) -> list[JSONObject]:
+    """Encode parts. `same_protocol`: their `extra` fields belong to this protocol."""
+    return [wire for part in parts if (wire := _encode_part(part, same_protocol)) is not None]
+
+
+def _encode_part(part: Part, same_protocol: bool) -> JSONObject | None:
+    if isinstance(part, Media):
+        return _encode_media(part, same_protocol) if same_protocol or is_sendable(part) else None
+    if isinstance(part, Opaque):
+        return part.data if same_protocol and part.kind == PART and is_object(part.data) else None
+    extra = part.extra if same_protocol else {}
+    return {"text": part.text, **extra} if part.text or extra else None
+
+
+def is_sendable(media: Media) -> bool:
+    """Whether media of another protocol can be sent: inline data, or a URL that the service can fetch."""
+    return is_inline(media.url) or is_fetchable(media.url, "gs://")
+
+
+def _encode_media(media: Media, same_protocol: bool) -> JSONObject:
+    extra = media.extra if same_protocol else {}
+    head, mark, data = media.url.partition(_BASE64)
+    if mark and head.startswith("data:"):
+        name, body = _INLINE, {"mimeType": head.removeprefix("data:"), "data": data}
+    else:
+        guessed = _TYPES_BY_SUFFIX.get(media.url.rpartition(".")[2].lower())
+        name, body = _FILE, {"mimeType": guessed} if guessed and _FILE not in extra else {}
+        body["fileUri"] = media.url
+    inner: JSONValue = extra.get(name)
+    return {name: {**(inner if is_object(inner) else {}), **body}, **without(extra, _INLINE, _FILE)}

@@ -1,43 +1,43 @@
-"""What an upstream answers to generateContent and streamGenerateContent, to events.
+"""Decoder for upstream replies: whole, as server-sent events, or as one JSON array.
 
-One path for all: a whole answer, an event and an element of an array have the same shape. A call is always whole. No
-input raises: what is odd is noted, or becomes a `Failure`.
+All three contain the same objects, and calls are never split. Faults are noted or become a `Failure`; no input raises.
 """
 
 from __future__ import annotations
 
+import re
+
 from ...core.events import Event, Failure, Finish, FinishReason, OpaqueSeen, ReasoningDelta, TextDelta, UsageSeen
 from ...core.types import JSONObject, JSONValue, Opaque, is_array, is_object
 from ..shared.fields import MAX_CALLS, read_json, repair_json, shorten, without
-from ..shared.framing import Template
-from ..shared.passthrough_bytes import Quotes
-from ..shared.reply_decoder import ReplyReader
+from ..shared.framing import MAX_EVENT, FrameError, FrameTemplate
+from ..shared.passthrough_bytes import RawCapture
+from ..shared.reply_decoder import BaseReplyDecoder
 from ..shared.whole_calls import whole_call
-from .frames import ArrayDecoder
 from .wire import (
     CALL,
     CANDIDATE,
-    CARRIED,
+    CANDIDATE_FIELDS,
     PART,
     PROMPT,
     USAGE,
     error_failure,
     finish_from,
     finish_note,
-    says_only_text,
+    is_text_only,
     usage_from,
     usage_rest,
 )
 
 _BOM = b"\xef\xbb\xbf"
-#: `[DONE]` with some spaces, which some gateways send.
-_SHORT = 16
+#: Length of `[DONE]`, which some gateways send, plus some white space.
+_MAX_DONE_BYTES = 16
 
 
-class ReplyDecoder(ReplyReader):
-    """Reads one answer: `feed` gives the events that the bytes make certain, `close` the last ones.
+class ReplyDecoder(BaseReplyDecoder):
+    """Decodes one reply: `feed` returns the events that are certain so far, `close` the last ones.
 
-    `stream` says what was asked for; an upstream that answers the other way, or with an array, is understood too.
+    `stream` is what the request asked for; an upstream that replies the other way, or with an array, is supported too.
     """
 
     def __init__(self, stream: bool) -> None:
@@ -46,41 +46,39 @@ class ReplyDecoder(ReplyReader):
         self._index: JSONValue = None
         self._calls = 0
         self._ids: set[str] = set()
-        self._carried: JSONObject = {}
+        self._candidate_fields: JSONObject = {}
         self._blocked: JSONObject = {}
         self._usage: JSONObject | None = None
         self._reason = ""
-        self._message = ""
+        self._finish_message = ""
 
     @property
     def finished(self) -> bool:
-        """Whether the upstream said why it stopped: then a connection that breaks loses nothing."""
+        """Whether the upstream sent a finish reason; a broken connection then loses nothing."""
         return self._over or bool(self._reason)
 
     # ------------------------------------------------------------------------------------------- framing
 
     def feed(self, data: bytes) -> list[Event]:
-        """The events that these bytes make certain."""
         if self._array is None:
             events = super().feed(data)
             if self._array is None:
                 return events
             data = bytes(self._body)
         else:
-            data = self._begun(data)
+            data = self._track_head(data)
         for frame in self._array.feed(data):
             self._frame(frame)
-        return self._taken()
+        return self._drain()
 
     def close(self) -> list[Event]:
-        """The events that only the end of the answer makes certain."""
         if self._array is None:
             return super().close()
         for frame in self._array.close():
             self._frame(frame)
         if not self._over:
             self._end()
-        return self._taken()
+        return self._drain()
 
     def _sniff(self, data: bytes) -> bytes:
         data = super()._sniff(data)
@@ -88,22 +86,22 @@ class ReplyDecoder(ReplyReader):
             self._array = ArrayDecoder()
         return data
 
-    def _learn(self, read: bytes, name: str, payload: bytes) -> Template | None:
-        """Each event counts tokens, so no two differ by their text alone."""
+    def _learn(self, read: bytes, name: str, payload: bytes) -> FrameTemplate | None:
+        """Return None: each event has its own token counts, so there is no common template."""
         return None
 
     def _event(self, name: str, payload: bytes) -> None:
-        if len(payload) < _SHORT and payload.strip() == b"[DONE]":
+        if len(payload) < _MAX_DONE_BYTES and payload.strip() == b"[DONE]":
             self._end()
             return
         if name == "error":
-            self._fail(error_failure(read_json(payload), body=payload, otherwise=shorten(payload)))
+            self._fail(error_failure(read_json(payload), body=payload, default_message=shorten(payload)))
             return
         chunk = self._json(payload)
         if is_object(chunk):
             self._read += 1
-            if self._quotes is not None and not name and b"\n" not in payload:
-                self._quote(self._quotes, chunk, payload)
+            if self._raw is not None and not name and b"\n" not in payload:
+                self._capture(self._raw, chunk, payload)
             self._chunk(chunk, payload)
         else:
             self._unreadable(payload)
@@ -111,14 +109,14 @@ class ReplyDecoder(ReplyReader):
     def _whole(self, body: bytes) -> None:
         answer = self._json(body)
         if not is_object(answer):
-            self._fail(Failure("the upstream did not answer with a response of Gemini's", body=shorten(body)))
+            self._fail(Failure("the upstream's reply is not a Gemini response", body=shorten(body)))
             return
         self._read += 1
         self._chunk(answer, body)
         if self._over:
             return
         if not answer.get("candidates") and not self._reason:
-            self._fail(error_failure(answer, body=body, otherwise="the upstream answered without a candidate"))
+            self._fail(error_failure(answer, body=body, default_message="the upstream's reply has no candidates"))
             return
         self._reason = self._reason or "missing"
         self._end()
@@ -126,17 +124,17 @@ class ReplyDecoder(ReplyReader):
     def _json(self, payload: bytes) -> JSONValue:
         value = read_json(payload)
         if value is None and (repaired := repair_json(payload)) is not None:
-            self._mended()
+            self._note_repair()
             value = read_json(repaired)
         return value
 
     # ------------------------------------------------------------------------------------------- reading
 
-    def _quote(self, quotes: Quotes, chunk: JSONObject, payload: bytes) -> None:
-        """Pass a chunk on as it is, if it says nothing but text, and of the answer that is read."""
+    def _capture(self, capture: RawCapture, chunk: JSONObject, payload: bytes) -> None:
+        """Pass a chunk through unchanged if it contains only text of the first candidate."""
         name = {key: value for key in ("modelVersion", "responseId") if isinstance(value := chunk.get(key), str)}
-        if all(name.values()) and len(name) == 2 and not self._index and says_only_text(chunk):
-            quotes.add(b"data: " + payload + b"\r\n\r\n", name)
+        if all(name.values()) and len(name) == 2 and not self._index and is_text_only(chunk):
+            capture.add(b"data: " + payload + b"\r\n\r\n", name)
 
     def _chunk(self, chunk: JSONObject, payload: bytes) -> None:
         if chunk.get("error"):
@@ -158,21 +156,25 @@ class ReplyDecoder(ReplyReader):
         if self._index is None:
             self._index = index
         if index != self._index:
-            self._note("other_choices_dropped", "the upstream gave several answers; the first is used")
+            self._note("other_choices_dropped", "the upstream sent several answers; the first was used")
             return
         content = candidate.get("content")
         parts = content.get("parts") if is_object(content) else None
         for part in parts if is_array(parts) else ():
             if is_object(part):
                 self._part({key: value for key, value in part.items() if value is not None})
-        news = {key: value for key in CARRIED if (value := candidate.get(key)) and value != self._carried.get(key)}
-        if news:
-            self._carried |= news
-            self._emit(OpaqueSeen(Opaque(CANDIDATE, news)))
+        updates = {
+            key: value
+            for key in CANDIDATE_FIELDS
+            if (value := candidate.get(key)) and value != self._candidate_fields.get(key)
+        }
+        if updates:
+            self._candidate_fields |= updates
+            self._emit(OpaqueSeen(Opaque(CANDIDATE, updates)))
         reason, message = candidate.get("finishReason"), candidate.get("finishMessage")
         if isinstance(reason, str) and reason != "FINISH_REASON_UNSPECIFIED" and not self._reason:
             self._reason = reason
-            self._message = message if isinstance(message, str) else ""
+            self._finish_message = message if isinstance(message, str) else ""
 
     def _part(self, part: JSONObject) -> None:
         if is_object(call := part.get("functionCall")):
@@ -182,19 +184,19 @@ class ReplyDecoder(ReplyReader):
             if not without(part, "text", "thought"):
                 self._add(make, text)
                 return
-            if text:  # not joined to what stands before it, for what it says besides is said of it alone
+            if text:  # not joined to preceding text, because the extra fields apply to this text only
                 self._emit(make(text))
             self._emit(OpaqueSeen(Opaque(PART, {**part, "text": ""})))
         elif part:
             self._emit(OpaqueSeen(Opaque(PART, part)))
 
-    def _call(self, call: JSONObject, beside: JSONObject) -> None:
+    def _call(self, call: JSONObject, extra: JSONObject) -> None:
         name, identifier = call.get("name"), call.get("id")
         if not isinstance(name, str) or not name:
-            self._note("call_without_name", "a call that names no tool was dropped")
+            self._note("call_without_name", "a call without a tool name was dropped")
             return
         if call.get("partialArgs") or call.get("willContinue"):
-            self._note("call_in_pieces", f"a call of `{shorten(name)}` that came piece by piece was dropped")
+            self._note("call_in_pieces", f"a call to `{shorten(name)}` with streamed arguments was dropped")
             return
         if self._calls >= MAX_CALLS:
             self._note("calls_dropped", f"more than {MAX_CALLS} calls")
@@ -204,9 +206,9 @@ class ReplyDecoder(ReplyReader):
             self._note("duplicate_call_id", f"`{shorten(identifier)}` was used twice")
             identifier = ""
         self._ids |= {identifier} - {""}
-        if beside:
-            # It goes before the call, so that a face knows it when the call is complete.
-            self._emit(OpaqueSeen(Opaque(CALL, {"name": name, **beside})))
+        if extra:
+            # Sent before the call because encoders need it when the call is complete.
+            self._emit(OpaqueSeen(Opaque(CALL, {"name": name, **extra})))
         for event in whole_call(self._calls, name, identifier, call.get("args")):
             self._emit(event)
         self._calls += 1
@@ -220,28 +222,81 @@ class ReplyDecoder(ReplyReader):
         if self._blocked:
             self._note("prompt_blocked", shorten(str(self._blocked["blockReason"])))
             self._emit(OpaqueSeen(Opaque(PROMPT, self._blocked)))
-        reason = self._settled(finish_from(self._reason))
-        if self._reason not in ("STOP", "MAX_TOKENS", "SAFETY", "missing") or self._message:
-            said = {"finishReason": self._reason, "finishMessage": self._message}
-            self._emit(OpaqueSeen(Opaque(CANDIDATE, {key: value for key, value in said.items() if value})))
-        self._last_words()
+        reason = self._finish_reason(finish_from(self._reason))
+        if self._reason not in ("STOP", "MAX_TOKENS", "SAFETY", "missing") or self._finish_message:
+            fields = {"finishReason": self._reason, "finishMessage": self._finish_message}
+            self._emit(OpaqueSeen(Opaque(CANDIDATE, {key: value for key, value in fields.items() if value})))
+        self._wrap_up()
         self._emit(Finish(reason))
 
-    def _settled(self, reason: FinishReason) -> FinishReason:
-        """The reason, where it fits what was said; else what was said tells it."""
+    def _finish_reason(self, reason: FinishReason) -> FinishReason:
+        """Return the upstream's reason if it fits the content, else one derived from the content."""
         code = finish_note(self._reason)
         if code:
-            self._note(code, shorten(self._message) or f"the upstream said `{self._reason}`")
+            self._note(code, shorten(self._finish_message) or f"the upstream sent `{self._reason}`")
         elif reason == "unknown":
-            self._note("finish_reason_derived", f"the upstream said `{shorten(self._reason)}`")
+            self._note("finish_reason_derived", f"the upstream sent `{shorten(self._reason)}`")
         if reason in ("length", "content_filter"):
             return reason
         return "tool_calls" if self._calls else "stop"
 
-    def _last_words(self) -> None:
-        super()._last_words()
+    def _wrap_up(self) -> None:
+        super()._wrap_up()
         if self._usage is not None:
             rest = usage_rest(self._usage)
             if rest:
                 self._emit(OpaqueSeen(Opaque(USAGE, rest)))
             self._emit(UsageSeen(usage_from(self._usage)))
+
+
+# --------------------------------------------------------------------------------------------------- JSON array stream
+
+#: JSON brackets and quotes; an escape sequence is one token.
+_find_tokens = re.compile(rb'\\.|[\\"{}\[\]]', re.DOTALL).finditer
+_OPENING, _CLOSING = (b"{", b"["), (b"}", b"]")
+
+
+class ArrayDecoder:
+    """Splits a stream without `alt=sse`, one JSON array, into its elements: incremental, linear and bounded."""
+
+    def __init__(self, limit: int = MAX_EVENT) -> None:
+        self._limit = limit
+        self._depth = 0
+        self._quoted = self._broken = False
+        #: A backslash at the end of a read, whose escaped character is still to come.
+        self._tail = b""
+        self._element = bytearray()
+
+    def feed(self, data: bytes) -> list[bytes | FrameError]:
+        frames: list[bytes | FrameError] = []
+        if self._broken:
+            return frames
+        data, self._tail = self._tail + data, b""
+        begin = 0
+        for mark in _find_tokens(data):
+            token = mark[0]
+            if token == b'"':
+                self._quoted = not self._quoted
+            elif token == b"\\":
+                self._tail = token
+            elif not self._quoted and token in _OPENING:
+                begin = mark.start() if self._depth == 1 else begin
+                self._depth += 1
+            elif not self._quoted and token in _CLOSING:
+                self._depth -= 1
+                if self._depth == 1:
+                    frames.append(bytes(self._element + data[begin : mark.end()]))
+                    self._element.clear()
+        if self._depth > 1:
+            self._element += data[begin : len(data) - len(self._tail)]
+        return frames if len(self._element) <= self._limit else [*frames, self._break()]
+
+    def _break(self) -> FrameError:
+        self._broken = True
+        return FrameError(f"an element is larger than {self._limit} bytes")
+
+    def close(self) -> list[bytes | FrameError]:
+        """Return an element that was incomplete when the stream ended."""
+        rest = b"" if self._broken else bytes(self._element)
+        self._broken = True
+        return [rest] if rest else []

@@ -1,7 +1,7 @@
-"""What our own face answers to a Gemini client: events to its stream, a reply to a response, errors to theirs.
+"""Encoder for replies to Gemini clients: events to a stream, a reply to a response, errors to error bodies.
 
-A call goes out when it is complete, in one part; one that was cut is dropped. Text, the bulk of a stream, goes out by
-byte templates.
+A call is sent when it is complete; an incomplete call is dropped. Text, most of a stream, is written from byte
+templates.
 """
 
 from __future__ import annotations
@@ -27,27 +27,27 @@ from ...core.events import (
 )
 from ...core.types import JSONObject, JSONValue, Opaque, Request, ToolCall, Usage, is_object
 from ...errors import ToolspeakError, UpstreamError
-from ..shared.fields import read_json, shorten, status_of, to_line, to_wire, without
-from ..shared.passthrough_bytes import NamingEncoder
+from ..shared.fields import http_status, read_json, shorten, to_line, to_wire, without
+from ..shared.passthrough_bytes import IdentityEncoder
 from ..shared.whole_calls import WholeCalls
 from . import wire as gemini_wire
 from .wire import error_failure, error_object, finish_word, usage_to_wire
 
 _encode = msgspec.json.Encoder().encode
-_BROKEN = Failure("the turn ended in an error")
+_FAILED_TURN = Failure("the turn failed")
 
 
-class _Beside:
-    """What an upstream that speaks this protocol said besides, kept until it has its place."""
+class _UpstreamExtras:
+    """Extra fields from an upstream of this protocol, stored until they can be sent."""
 
     def __init__(self) -> None:
         self._calls: list[JSONObject] = []
-        self._said: JSONObject = {}
+        self._candidate: JSONObject = {}
         self._usage: JSONObject = {}
         self.blocked: JSONObject = {}
 
     def add(self, part: Opaque) -> JSONObject | None:
-        """A part of a content that can be sent at once; everything else is kept."""
+        """Return a part that can be sent at once; store everything else."""
         data = part.data
         if not is_object(data):
             return None
@@ -57,7 +57,7 @@ class _Beside:
             case gemini_wire.CALL:
                 self._calls.append(data)
             case gemini_wire.CANDIDATE:
-                self._said |= data
+                self._candidate |= data
             case gemini_wire.USAGE:
                 self._usage = data
             case gemini_wire.PROMPT:
@@ -67,24 +67,24 @@ class _Beside:
         return None
 
     def call_part(self, call: ToolCall) -> JSONObject:
-        """The part of a call, with what belongs to the first call of its name that has none yet."""
+        """Return the part of a call, with the first stored extra fields for its name."""
         body: JSONObject = {"name": call.name, "args": call.arguments}
         if call.id:
             body["id"] = call.id
-        found = next((said for said in self._calls if said.get("name") == call.name), None)
-        if found is None:
+        extra = next((candidate for candidate in self._calls if candidate.get("name") == call.name), None)
+        if extra is None:
             return {"functionCall": body}
-        self._calls.remove(found)
-        return {"functionCall": body, **without(found, "name")}
+        self._calls.remove(extra)
+        return {"functionCall": body, **without(extra, "name")}
 
-    def last(self, reason: FinishReason, usage: Usage, content: JSONObject) -> JSONObject:
-        """The fields of a response that ends a turn."""
-        word = finish_word(reason, self._said.get("finishReason"))
+    def last_response(self, reason: FinishReason, usage: Usage, content: JSONObject) -> JSONObject:
+        """Return the fields of the response that ends a turn."""
+        word = finish_word(reason, self._candidate.get("finishReason"))
         candidate: JSONObject = {
             "content": content,
             "finishReason": word,
             "index": 0,
-            **without(self._said, "finishReason"),
+            **without(self._candidate, "finishReason"),
         }
         fields: JSONObject = {"candidates": [candidate], "usageMetadata": usage_to_wire(usage, self._usage)}
         if self.blocked:
@@ -92,15 +92,15 @@ class _Beside:
         return fields
 
 
-class _Parts:
-    """The parts that events stand for, one after the other."""
+class _PartEncoder:
+    """Encodes events as parts."""
 
-    def __init__(self, beside: _Beside) -> None:
-        self._beside = beside
+    def __init__(self, extras: _UpstreamExtras) -> None:
+        self._extras = extras
         self._calls = WholeCalls()
 
     def part(self, event: Event) -> JSONObject | None:
-        """The part of an event; None where it has none, or not yet."""
+        """Return the part for an event, or None if it has none or is incomplete."""
         match event:
             case TextDelta(text):
                 return {"text": text}
@@ -108,75 +108,72 @@ class _Parts:
                 return {"text": text, "thought": True}
             case CallStart() | CallArgs() | CallEnd():
                 call = self._calls.feed(event)
-                return self._beside.call_part(call) if call is not None else None
+                return self._extras.call_part(call) if call is not None else None
             case OpaqueSeen(opaque):
-                return self._beside.add(opaque)
+                return self._extras.add(opaque)
             case _:
                 return None
 
-    def whole(self, events: Iterable[Event]) -> list[JSONObject]:
-        """All parts of an answer. What came beside a text stands at it again; other pieces of a text are one."""
+    def all_parts(self, events: Iterable[Event]) -> list[JSONObject]:
+        """Return all parts of a reply. Extra fields of a text are reunited with it; other text deltas are joined."""
         parts: list[JSONObject] = []
         for event in events:
             part = self.part(event)
             if part is None:
                 continue
-            signs = part.get("text") == "" and not _is_plain(part)
-            if signs and parts and _is_plain(parts[-1]) and _thinks(parts[-1]) == _thinks(part):
+            is_marker = part.get("text") == "" and not _is_plain(part)
+            if is_marker and parts and _is_plain(parts[-1]) and _is_thought(parts[-1]) == _is_thought(part):
                 part = {**part, "text": parts.pop()["text"]}
             parts.append(part)
-        return _joined(parts)
+        return _join_texts(parts)
 
 
-def _joined(parts: Iterable[JSONObject]) -> list[JSONObject]:
+def _join_texts(parts: Iterable[JSONObject]) -> list[JSONObject]:
     joined: list[JSONObject] = []
-    for (plain, _), group in groupby(parts, lambda part: (_is_plain(part), _thinks(part))):
+    for (plain, _), group in groupby(parts, lambda part: (_is_plain(part), _is_thought(part))):
         run = list(group)
         joined += [{**run[-1], "text": "".join(part["text"] for part in run)}] if plain else run
     return joined
 
 
-def _thinks(part: JSONObject) -> bool:
+def _is_thought(part: JSONObject) -> bool:
     return bool(part.get("thought"))
 
 
 def _is_plain(part: JSONObject) -> bool:
-    """Whether a part is a text, or a thought, and says nothing besides."""
+    """Whether a part is text or thinking without extra fields."""
     return "text" in part and not without(part, "text", "thought")
 
 
-class ReplyEncoder(NamingEncoder):
-    """Events to the responses of a stream: server-sent events, or, for a client that did not ask for `alt=sse`, the
-    elements of one array. This protocol has no place for `created`.
-    """
+class ReplyEncoder(IdentityEncoder):
+    """Encodes events as server-sent events or, without `alt=sse`, as elements of one array. `created` is not sent."""
 
     def __init__(self, request: Request, *, id: str, created: int, model: str, sse: bool = True) -> None:
         super().__init__()
         self._adopt({"modelVersion": model, "responseId": id})
         self._head, self._tail = (b"data: ", b"\r\n\r\n") if sse else (b"[", b"")
         self._sse = sse
-        self._before = b'{"candidates":[{"content":{"parts":[{"text":'
-        self._beside = _Beside()
-        self._parts = _Parts(self._beside)
+        self._text_head = b'{"candidates":[{"content":{"parts":[{"text":'
+        self._extras = _UpstreamExtras()
+        self._parts = _PartEncoder(self._extras)
         self._closed = False
-        self._spoken = False
+        self._has_output = False
         self._usage = Usage()
         self._reason: FinishReason = "unknown"
 
-    def _adopt(self, name: JSONObject) -> None:
-        self._about = name
-        self._behind = b'}],"role":"model"},"index":0}],' + to_line(name)[1:]
+    def _adopt(self, identity: JSONObject) -> None:
+        self._identity = identity
+        self._text_tail = b'}],"role":"model"},"index":0}],' + to_line(identity)[1:]
 
     def relay(self, batch: Sequence[Event]) -> bytes:
-        """The bytes to send for a batch: its own where they can be; in an array other things stand between elements."""
+        """Encode a batch, passing bytes through where possible; an array needs its own separators."""
         return super().relay(batch) if self._sse else self.encode(batch)
 
-    def _lead(self, wire: bytes) -> bytes:
-        self._spoken = True
+    def _lead_in(self, wire: bytes) -> bytes:
+        self._has_output = True
         return b""
 
     def encode(self, events: Sequence[Event]) -> bytes:
-        """The bytes to send for these events."""
         out: list[bytes] = []
         for event in events:
             if self._closed:
@@ -184,28 +181,28 @@ class ReplyEncoder(NamingEncoder):
             if type(event) is TextDelta:
                 text = event.text
                 body = _encode(text) if text.isascii() else to_line(text)
-                out.append(self._frame(self._before + body + self._behind))
+                out.append(self._frame(self._text_head + body + self._text_tail))
             else:
-                out.append(self._other(event))
+                out.append(self._encode_event(event))
         return b"".join(out)
 
     def close(self, extension: JSONObject | None = None) -> bytes:
-        """The last response, with the finish reason and the usage. `extension` goes into it."""
+        """Return the last response, with finish reason, usage and `extension`."""
         if self._closed:
             return b""
         if self._reason == "error":
-            return self._fail(_BROKEN)
+            return self._fail(_FAILED_TURN)
         self._closed = True
-        fields = self._beside.last(self._reason, self._usage, {"parts": [{"text": ""}], "role": "model"})
-        if self._beside.blocked and not self._spoken:
-            del fields["candidates"]  # a prompt that is blocked has no answer
-        fields |= self._about
+        fields = self._extras.last_response(self._reason, self._usage, {"parts": [{"text": ""}], "role": "model"})
+        if self._extras.blocked and not self._has_output:
+            del fields["candidates"]  # a blocked prompt has no candidates
+        fields |= self._identity
         if extension:
             fields["toolspeak"] = extension
         return self._frame(to_line(fields)) + (b"" if self._sse else b"]")
 
     def _frame(self, payload: bytes) -> bytes:
-        self._spoken = True
+        self._has_output = True
         frame = self._head + payload + self._tail
         if not self._sse:
             self._head = b",\r\n"
@@ -213,9 +210,9 @@ class ReplyEncoder(NamingEncoder):
 
     def _part(self, part: JSONObject) -> bytes:
         content: JSONObject = {"parts": [part], "role": "model"}
-        return self._frame(to_line({"candidates": [{"content": content, "index": 0}], **self._about}))
+        return self._frame(to_line({"candidates": [{"content": content, "index": 0}], **self._identity}))
 
-    def _other(self, event: Event) -> bytes:
+    def _encode_event(self, event: Event) -> bytes:
         part: JSONObject | None = None
         match event:
             case ReasoningDelta() | CallStart() | CallArgs() | CallEnd() | OpaqueSeen():
@@ -226,7 +223,7 @@ class ReplyEncoder(NamingEncoder):
                 self._reason = reason
             case Failure():
                 return self._fail(event)
-            case _:  # notes and judgements are for the extension
+            case _:  # notes and candidates go into the extension
                 pass
         return b"" if part is None else self._part(part)
 
@@ -245,36 +242,33 @@ def encode_reply(
     extension: JSONObject | None = None,
     events: Sequence[Event] = (),
 ) -> bytes:
-    """The answer to a client that did not ask for a stream; an error object when the turn broke.
-
-    `events`: those that the reply was made of, where their order matters.
-    """
+    """Encode a whole reply, or an error object if the turn failed. `events`: of the reply, if their order matters."""
     if reply.failure is not None or reply.finish_reason == "error":
-        return to_wire(_failure(reply.failure or _BROKEN))
-    beside = _Beside()
-    parts = _Parts(beside).whole(events) if events else _usual_parts(reply, beside)
+        return to_wire(_failure(reply.failure or _FAILED_TURN))
+    extras = _UpstreamExtras()
+    parts = _PartEncoder(extras).all_parts(events) if events else _default_parts(reply, extras)
     content: JSONObject = {"parts": parts or [{"text": ""}], "role": "model"}
-    body = beside.last(reply.finish_reason, reply.usage, content)
-    if beside.blocked and not parts:
+    body = extras.last_response(reply.finish_reason, reply.usage, content)
+    if extras.blocked and not parts:
         del body["candidates"]
     body |= {"modelVersion": model, "responseId": id}
     return to_wire(body | {"toolspeak": extension} if extension else body)
 
 
-def _usual_parts(reply: Reply, beside: _Beside) -> list[JSONObject]:
-    """The parts of a reply of which nobody knows in which order it came."""
+def _default_parts(reply: Reply, extras: _UpstreamExtras) -> list[JSONObject]:
+    """Return the parts of a reply in default order: thinking, text, opaque parts, calls."""
     parts: list[JSONObject] = [{"text": reply.reasoning, "thought": True}] if reply.reasoning else []
-    carried = [part for opaque in reply.opaque if (part := beside.add(opaque)) is not None]
-    parts += _thoughts(carried, True)
+    carried = [part for opaque in reply.opaque if (part := extras.add(opaque)) is not None]
+    parts += _select_parts(carried, True)
     if reply.text:
         parts.append({"text": reply.text})
-    parts += _thoughts(carried, False)
-    parts += map(beside.call_part, reply.calls)
+    parts += _select_parts(carried, False)
+    parts += map(extras.call_part, reply.calls)
     return parts
 
 
-def _thoughts(parts: Iterable[JSONObject], wanted: bool) -> list[JSONObject]:
-    return [part for part in parts if _thinks(part) == wanted]
+def _select_parts(parts: Iterable[JSONObject], thought: bool) -> list[JSONObject]:
+    return [part for part in parts if _is_thought(part) == thought]
 
 
 # ------------------------------------------------------------------------------------------------------ errors
@@ -285,16 +279,16 @@ def _failure(failure: Failure) -> JSONObject:
 
 
 def decode_error(status: int, body: bytes, headers: Mapping[str, str]) -> Failure:
-    """The failure that an answer with an error status stands for. The names of the headers are in lower case."""
+    """Return the failure for an error status. Header names are in lower case."""
     value: JSONValue = read_json(body)
     if value is None:
         text = shorten(body)
-        value = "" if text.startswith("<") else text  # a page says nothing in one line
-    return error_failure(value, status, body, f"the upstream answered with status {status}")
+        value = "" if text.startswith("<") else text  # an HTML page is not a message
+    return error_failure(value, status, body, f"the upstream returned status {status}")
 
 
 def encode_error(error: ToolspeakError) -> tuple[int, bytes]:
-    """The status and body that tell a client of an error; an upstream's own status is passed on."""
-    status = status_of(error)
+    """Return the status and the body for an error; the status of an upstream error is passed on."""
+    status = http_status(error)
     code = error.code if isinstance(error, UpstreamError) else ""
     return status, to_wire(error_object(str(error), status, code=code))

@@ -1,8 +1,8 @@
-"""Requests to generateContent: the body a client sends, to a `Request` and back to the body an upstream gets.
+"""Requests to generateContent, decoded and encoded.
 
-The model and whether to stream stand in the path, not in the body: `decode_request` is told them, `path` tells them.
-`Options.extra` keeps every field without a common name: those of the body under their names, those of
-`generationConfig` and `toolConfig` in objects of these names.
+The URL path, not the body, contains the model and whether to stream. `Options.extra` stores every field without a
+common name: those of the body under their names, those of `generationConfig` and `toolConfig` in objects of these
+names.
 """
 
 from __future__ import annotations
@@ -11,9 +11,10 @@ from collections.abc import Callable, Mapping
 
 from ...core.types import JSONObject, JSONValue, Note, Options, Request, ResponseFormat, is_object
 from ...errors import UsageError
-from ..shared.dropped_fields import foreign_media, foreign_notes
+from ..shared.dropped_fields import foreign_media_notes, foreign_notes
 from ..shared.fields import (
     ROUTING_FIELDS,
+    add_own_fields,
     array_field,
     int_field,
     number_field,
@@ -21,53 +22,52 @@ from ..shared.fields import (
     request_fields,
     text_field,
     to_wire,
-    with_own,
     without,
 )
-from .messages import decode_contents, decode_system, encode_contents
-from .parts import is_sendable
-from .schema import json_schema
-from .tools import TOOL_CONFIG, decode_choice, decode_tools, encode_choice, encode_tools, is_own
-from .wire import PROTOCOL, proto
+from .messages import decode_contents, decode_system, encode_contents, is_sendable
+from .tools import TOOL_CONFIG, decode_choice, decode_tools, encode_choice, encode_tools, is_own, to_json_schema
+from .wire import PROTOCOL, normalize_fields
 
 _CONFIG, _SYSTEM = "generationConfig", "systemInstruction"
-_KNOWN = ("model", "contents", "tools", TOOL_CONFIG, _SYSTEM, _CONFIG)
-_CONFIG_KNOWN = ("maxOutputTokens", "temperature", "topP", "seed", "stopSequences", "candidateCount")
+_REQUEST_FIELDS = ("model", "contents", "tools", TOOL_CONFIG, _SYSTEM, _CONFIG)
+_CONFIG_FIELDS = ("maxOutputTokens", "temperature", "topP", "seed", "stopSequences", "candidateCount")
 _MIME, _SCHEMA, _JSON_SCHEMA = "responseMimeType", "responseSchema", "responseJsonSchema"
 _JSON = "application/json"
 
-#: Characters that mean themselves in a path; a model's name may hold others.
-_PLAIN_BYTES = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~")
-#: Collections that a model's name may begin with.
+
+_UNRESERVED_BYTES = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~")
+#: Resource collections that a model name may start with.
 _MODELS, _COLLECTIONS = "models", ("models", "tunedModels")
 
 
 def path(request: Request) -> str:
-    """Where to post a request, behind the base URL with its version."""
+    """Return the URL path of a request, relative to the base URL with its version."""
     collection, slash, name = request.model.partition("/")
     if not slash or collection not in _COLLECTIONS:
         collection, name = _MODELS, request.model
-    quoted = "".join(chr(byte) if byte in _PLAIN_BYTES else f"%{byte:02X}" for byte in name.encode("utf-8", "replace"))
+    quoted = "".join(
+        chr(byte) if byte in _UNRESERVED_BYTES else f"%{byte:02X}" for byte in name.encode("utf-8", "replace")
+    )
     method = "streamGenerateContent?alt=sse" if request.stream else "generateContent"
     return f"/{collection}/{quoted}:{method}"
 
 
-# ------------------------------------------------------------------------------------------------ from the wire
+# ------------------------------------------------------------------------------------------------------- decoding
 
 
 def decode_request(body: bytes | Mapping[str, JSONValue], *, model: str = "", stream: bool = False) -> Request:
-    """The request that a body means. `model` and `stream` stand in the path.
+    """Decode a request body. `model` and `stream` come from the URL path.
 
     Raises:
-        UsageError: the body is no such request; the message names the field.
+        UsageError: the body is invalid; the message names the field.
     """
-    fields = proto(request_fields(body))
+    fields = normalize_fields(request_fields(body))
     messages = decode_contents(fields.get("contents"))
     if not messages:
-        raise UsageError("`contents` must hold at least one content")
+        raise UsageError("`contents` must contain at least one content")
     choice, choice_rest = decode_choice(fields.get(TOOL_CONFIG))
-    config = proto(object_field(fields.get(_CONFIG, {}), _CONFIG))
-    extra = without(fields, *_KNOWN)
+    config = normalize_fields(object_field(fields.get(_CONFIG, {}), _CONFIG))
+    extra = without(fields, *_REQUEST_FIELDS)
     if choice_rest:
         extra[TOOL_CONFIG] = choice_rest
     return Request(
@@ -82,7 +82,7 @@ def decode_request(body: bytes | Mapping[str, JSONValue], *, model: str = "", st
 
 
 def _options(config: JSONObject, extra: JSONObject) -> Options:
-    form, rest = _response_format(without(config, *_CONFIG_KNOWN))
+    form, rest = _response_format(without(config, *_CONFIG_FIELDS))
     if rest:
         extra[_CONFIG] = rest
     listed = array_field(config.get("stopSequences"), f"{_CONFIG}.stopSequences")
@@ -100,27 +100,26 @@ def _options(config: JSONObject, extra: JSONObject) -> Options:
 
 
 def _response_format(config: JSONObject) -> tuple[ResponseFormat | None, JSONObject]:
-    """The format, and the rest; a schema in Gemini's own form is kept beside, to be sent as it came."""
+    """Return the response format and the remaining fields, including a schema in Gemini's format, to resend it."""
     if config.get(_MIME) != _JSON:
         return None, config
     if _JSON_SCHEMA in config:
         return ResponseFormat(config[_JSON_SCHEMA]), without(config, _MIME, _JSON_SCHEMA)
-    schema = json_schema(config.get(_SCHEMA), f"{_CONFIG}.{_SCHEMA}")
+    schema = to_json_schema(config.get(_SCHEMA), f"{_CONFIG}.{_SCHEMA}")
     return ResponseFormat(schema), without(config, _MIME)
 
 
-# -------------------------------------------------------------------------------------------------- to the wire
+# ------------------------------------------------------------------------------------------------------- encoding
 
 
 def encode_request(request: Request) -> bytes:
-    """The body to send upstream."""
-    ours = request.protocol in (PROTOCOL, "")
-    extra = request.options.extra if ours else {}
+    same_protocol = request.protocol in (PROTOCOL, "")
+    extra = request.options.extra if same_protocol else {}
     system, contents = encode_contents(request)
     body: JSONObject = {"contents": contents}
     if system is not None:
         body[_SYSTEM] = system
-    tools = encode_tools(request.tools, ours)
+    tools = encode_tools(request.tools, same_protocol)
     if tools:
         body["tools"] = tools
     choice = encode_choice(request, extra.get(TOOL_CONFIG))
@@ -130,23 +129,23 @@ def encode_request(request: Request) -> bytes:
     if config:
         body[_CONFIG] = config
     for key, value in extra.items():
-        if key not in body and key not in ROUTING_FIELDS and key not in _KNOWN:
+        if key not in body and key not in ROUTING_FIELDS and key not in _REQUEST_FIELDS:
             body[key] = value
-    return to_wire(with_own(body, request.options))
+    return to_wire(add_own_fields(body, request.options))
 
 
 def request_notes(request: Request) -> tuple[Note, ...]:
-    """What `encode_request` cannot send as it is, and what it puts in its place."""
-    notes = foreign_notes(request, PROTOCOL, is_own) + foreign_media(request, PROTOCOL, is_sendable)
+    """Return notes on what `encode_request` drops or replaces."""
+    notes = foreign_notes(request, PROTOCOL, is_own) + foreign_media_notes(request, PROTOCOL, is_sendable)
     if request.tools and not request.tool_choice.parallel:
-        notes.append(Note("choice_not_sent", "there is no word for one call at most"))
+        notes.append(Note("choice_not_sent", "this protocol cannot limit a reply to one call"))
     roles = [message.role for message in request.messages]
     if "system" in roles[roles.count("system") :]:
-        notes.append(Note("system_moved", "system messages stand before all others"))
+        notes.append(Note("system_moved", "system messages were moved before all others"))
     return tuple(notes)
 
 
-_PLAIN: dict[str, Callable[[Options], JSONValue]] = {
+_CONFIG_READERS: dict[str, Callable[[Options], JSONValue]] = {
     "maxOutputTokens": lambda options: options.max_tokens,
     "temperature": lambda options: options.temperature,
     "topP": lambda options: options.top_p,
@@ -157,13 +156,13 @@ _PLAIN: dict[str, Callable[[Options], JSONValue]] = {
 
 
 def _encode_config(options: Options, rest: JSONValue) -> JSONObject:
-    beside: JSONObject = rest if is_object(rest) else {}
-    config: JSONObject = {name: value for name, read in _PLAIN.items() if (value := read(options)) is not None}
+    extra: JSONObject = rest if is_object(rest) else {}
+    config: JSONObject = {name: value for name, read in _CONFIG_READERS.items() if (value := read(options)) is not None}
     form = options.response_format
     if form is not None:
         config[_MIME] = _JSON
-        given = beside.get(_SCHEMA)
-        if form.schema is not None and (given is None or json_schema(given, _SCHEMA) != form.schema):
+        own_schema = extra.get(_SCHEMA)
+        if form.schema is not None and (own_schema is None or to_json_schema(own_schema, _SCHEMA) != form.schema):
             config[_JSON_SCHEMA] = form.schema
-            beside = without(beside, _SCHEMA)
-    return {**beside, **config}
+            extra = without(extra, _SCHEMA)
+    return {**extra, **config}

@@ -1,51 +1,49 @@
-"""Tools and the choice among them, to values and back.
+"""Tools, tool choice and schemas.
 
-Functions are sent with `parametersJsonSchema`, which takes JSON schema as it is; a declaration that came with
-`parameters`, Gemini's own form, goes out as it came. Every other tool (googleSearch, codeExecution, urlContext, ...) is
-one of the upstream's own.
+Functions are sent with `parametersJsonSchema`, which accepts JSON Schema; a declaration that came with `parameters`,
+Gemini's own schema format, is sent as it came. All other tools (googleSearch, codeExecution, urlContext, ...) are the
+upstream's own.
 """
 
 from __future__ import annotations
 
-from ...core.types import JSONObject, JSONValue, Request, Tool, ToolChoice, is_object
+from ...core.types import JSONObject, JSONValue, Request, Tool, ToolChoice, is_array, is_object
 from ...errors import UsageError
-from ..shared.dropped_fields import FUNCTIONS, sendable_choice
+from ..shared.dropped_fields import COMMON_TOOL_KINDS, sendable_choice
 from ..shared.fields import array_field, object_field, text_field, without
-from ..shared.tools_cache import kept_tools
-from .schema import json_schema
-from .wire import PROTOCOL, proto
+from ..shared.tools_cache import cached_tools
+from .wire import PROTOCOL, normalize_fields
 
 TOOL_CONFIG = "toolConfig"
 _DECLARATIONS, _CONFIG, _ALLOWED = "functionDeclarations", "functionCallingConfig", "allowedFunctionNames"
-_KNOWN = ("name", "description", "parametersJsonSchema")
-#: The service's own tools, which whoever speaks another protocol declares by a `type` of this name, in either spelling.
+_TOOL_FIELDS = ("name", "description", "parametersJsonSchema")
+#: The service's own tools. Other protocols declare them by a `type` of this name, in camel or snake case.
 _OWN_KINDS = frozenset(
     "googleSearch googleSearchRetrieval codeExecution urlContext googleMaps fileSearch computerUse".split()
 )
-#: What OpenAI's tool of the same name, `file_search`, always says: where to search, among files that only it has.
+#: Required by OpenAI's `file_search`, which has the same name but searches files that only OpenAI stores.
 _OPENAI_STORES = "vector_store_ids"
-#: Arguments that come piece by piece: a call is one piece here, so this is never asked for.
-_PIECES = "streamFunctionCallArguments"
+#: Never sent, because the reply decoder does not support streamed arguments.
+_STREAM_ARGUMENTS = "streamFunctionCallArguments"
 
 
-# ------------------------------------------------------------------------------------------------ from the wire
+# ------------------------------------------------------------------------------------------------------- decoding
 
 
-@kept_tools
+@cached_tools
 def decode_tools(value: JSONValue) -> tuple[Tool, ...]:
-    """The tools of a request body."""
-    found: list[Tool] = []
+    tools: list[Tool] = []
     for at, item in enumerate(array_field(value, "tools")):
         path = f"tools[{at}]"
-        for key, inner in proto(object_field(item, path)).items():
+        for key, inner in normalize_fields(object_field(item, path)).items():
             if key != _DECLARATIONS:
-                found.append(Tool(key, kind=key, extra={key: inner}))
+                tools.append(Tool(key, kind=key, extra={key: inner}))
                 continue
             path = f"{path}.{key}"
             for number, declaration in enumerate(array_field(inner, path)):
                 where = f"{path}[{number}]"
-                found.append(_function(proto(object_field(declaration, where)), where))
-    return tuple(found)
+                tools.append(_function(normalize_fields(object_field(declaration, where)), where))
+    return tuple(tools)
 
 
 def _function(body: JSONObject, path: str) -> Tool:
@@ -54,69 +52,69 @@ def _function(body: JSONObject, path: str) -> Tool:
         raise UsageError(f"`{path}.name` is missing")
     schema = body.get("parametersJsonSchema")
     if schema is None and "parameters" in body:
-        schema = json_schema(body["parameters"], f"{path}.parameters")
+        schema = to_json_schema(body["parameters"], f"{path}.parameters")
     description = text_field(body.get("description"), f"{path}.description")
-    return Tool(name, description, schema, extra=without(body, *_KNOWN))
+    return Tool(name, description, schema, extra=without(body, *_TOOL_FIELDS))
 
 
 def decode_choice(value: JSONValue) -> tuple[ToolChoice, JSONObject]:
-    """The choice, and what a `toolConfig` says besides."""
+    """Return the tool choice and the extra fields of `toolConfig`."""
     if value is None:
         return ToolChoice(), {}
-    config = proto(object_field(value, TOOL_CONFIG))
+    config = normalize_fields(object_field(value, TOOL_CONFIG))
     rest = without(config, _CONFIG)
     path = f"{TOOL_CONFIG}.{_CONFIG}"
-    calling = proto(object_field(config.get(_CONFIG, {}), path))
+    calling = normalize_fields(object_field(config.get(_CONFIG, {}), path))
     listed = array_field(calling.get(_ALLOWED), f"{path}.{_ALLOWED}")
     allowed = tuple(text_field(name, f"{path}.{_ALLOWED}[{at}]") for at, name in enumerate(listed))
-    beside = without(calling, "mode", _ALLOWED)
+    calling_extra = without(calling, "mode", _ALLOWED)
     mode = text_field(calling.get("mode"), f"{path}.mode").upper()
     match mode:
         case "" | "AUTO" | "MODE_UNSPECIFIED":
             choice = ToolChoice("auto", allowed)
         case "VALIDATED":
             choice = ToolChoice("auto", allowed)
-            beside["mode"] = mode
+            calling_extra["mode"] = mode
         case "ANY":
             choice = ToolChoice("required", allowed)
         case "NONE":
             choice = ToolChoice("none")
         case _:
-            raise UsageError(f"`{path}.mode` is `{mode}`", hint="use AUTO, ANY, NONE or VALIDATED")
-    return choice, {**rest, _CONFIG: beside} if beside else rest
+            raise UsageError(f"invalid `{path}.mode`: `{mode}`", hint="use AUTO, ANY, NONE or VALIDATED")
+    return choice, {**rest, _CONFIG: calling_extra} if calling_extra else rest
 
 
-# -------------------------------------------------------------------------------------------------- to the wire
+# ------------------------------------------------------------------------------------------------------- encoding
 
 
-def encode_tools(tools: tuple[Tool, ...], ours: bool) -> list[JSONObject]:
-    """`tools`: functions that follow each other are declared together. `ours`: the extras speak this protocol."""
+def encode_tools(tools: tuple[Tool, ...], same_protocol: bool) -> list[JSONObject]:
+    """Encode tools; consecutive functions share a declaration. `same_protocol`: `extra` belongs to this protocol."""
     wire: list[JSONObject] = []
     for tool in tools:
-        if tool.kind in FUNCTIONS:
+        if tool.kind in COMMON_TOOL_KINDS:
             if not wire or wire[-1].keys() != {_DECLARATIONS}:
                 wire.append({_DECLARATIONS: []})
-            wire[-1][_DECLARATIONS].append(_declaration(tool, tool.extra if ours else {}))
+            wire[-1][_DECLARATIONS].append(_declaration(tool, tool.extra if same_protocol else {}))
         elif is_own(tool):
-            wire.append({name: without(tool.extra, "type", "name") for name in proto({tool.kind: True})})
-        elif ours:
+            wire.append({name: without(tool.extra, "type", "name") for name in normalize_fields({tool.kind: True})})
+        elif same_protocol:
             wire.append(tool.extra)
     return wire
 
 
 def is_own(tool: Tool) -> bool:
-    """Whether it is one of the service's own tools, declared in the words of another protocol."""
-    named = tool.extra.get("type") == tool.kind and not _OWN_KINDS.isdisjoint(proto({tool.kind: True}))
-    return named and _OPENAI_STORES not in tool.extra
+    """Whether a tool of another protocol is one of the service's own."""
+    is_own_kind = tool.extra.get("type") == tool.kind and not _OWN_KINDS.isdisjoint(normalize_fields({tool.kind: True}))
+    return is_own_kind and _OPENAI_STORES not in tool.extra
 
 
 def _declaration(tool: Tool, extra: JSONObject) -> JSONObject:
     body: JSONObject = {"name": tool.name}
     if tool.description:
         body["description"] = tool.description
-    given = extra.get("parameters")
-    if is_object(given) and json_schema(given, "parameters") == tool.parameters:
-        body["parameters"] = given
+    own_schema = extra.get("parameters")
+    if is_object(own_schema) and to_json_schema(own_schema, "parameters") == tool.parameters:
+        body["parameters"] = own_schema
     elif tool.parameters is not None:
         body["parametersJsonSchema"] = tool.parameters
     return {**body, **without(extra, "parameters")}
@@ -126,20 +124,89 @@ _MODES = {"auto": "AUTO", "none": "NONE", "required": "ANY", "named": "ANY"}
 
 
 def encode_choice(request: Request, rest: JSONValue) -> JSONObject | None:
-    """`toolConfig`, if there is anything to say. `rest`: what it said besides."""
-    beside: JSONObject = rest if is_object(rest) else {}
-    inner = beside.get(_CONFIG)
-    calling: JSONObject = without(inner, _PIECES) if is_object(inner) else {}
+    """Return `toolConfig`, or None if it would be empty. `rest`: its extra fields."""
+    extra: JSONObject = rest if is_object(rest) else {}
+    inner = extra.get(_CONFIG)
+    calling: JSONObject = without(inner, _STREAM_ARGUMENTS) if is_object(inner) else {}
     choice = sendable_choice(request, PROTOCOL, is_own)
-    if not any(tool.kind in FUNCTIONS for tool in request.tools):
-        calling = {}  # says how to call functions, and there are none
+    if not any(tool.kind in COMMON_TOOL_KINDS for tool in request.tools):
+        calling = {}  # only valid with functions
     elif choice.mode != "auto":
         calling["mode"] = _MODES[choice.mode]
     elif choice.allowed:
-        calling["mode"] = "VALIDATED"  # names may not stand beside AUTO
+        calling["mode"] = "VALIDATED"  # AUTO does not accept names
     if calling and choice.allowed and choice.mode != "none":
         calling[_ALLOWED] = list(choice.allowed)
-    config = without(beside, _CONFIG)
+    config = without(extra, _CONFIG)
     if calling:
         config[_CONFIG] = calling
     return config or None
+
+
+# ------------------------------------------------------------------------------------------------------------- schemas
+
+#: Bounds the recursion; real schemas are far flatter.
+_MAX_DEPTH = 64
+#: 64-bit integers, which protocol buffers encode as strings.
+_INTEGER_KEYWORDS = frozenset("minItems maxItems minLength maxLength minProperties maxProperties".split())
+_SCHEMA_KEYWORDS = frozenset(("items", "additionalProperties"))
+_SCHEMA_MAP_KEYWORDS = {"properties": "properties", "defs": "$defs", "$defs": "$defs"}
+_UNSPECIFIED = "type_unspecified"
+
+
+def to_json_schema(value: JSONValue, path: str, depth: int = _MAX_DEPTH) -> JSONValue:
+    """Convert a schema in Gemini's format, a subset of OpenAPI 3.0, to JSON Schema; JSON Schema stays unchanged.
+
+    Raises:
+        UsageError: the schema is nested too deeply.
+    """
+    if not is_object(value):
+        return value
+    if not depth:
+        raise UsageError(f"`{path}` is nested too deeply")
+    schema: JSONObject = {}
+    for key, item in normalize_fields(value).items():
+        schema |= _keyword(key, item, path, depth - 1)
+    if schema.pop("nullable", False) is True:
+        _allow_null(schema)
+    return schema
+
+
+def _keyword(key: str, item: JSONValue, path: str, depth: int) -> JSONObject:
+    if isinstance(item, str):
+        return _text_keyword(key, item)
+    if key in _SCHEMA_KEYWORDS:
+        return {key: to_json_schema(item, path, depth)}
+    if key in _SCHEMA_MAP_KEYWORDS and is_object(item):
+        return {_SCHEMA_MAP_KEYWORDS[key]: {name: to_json_schema(each, path, depth) for name, each in item.items()}}
+    if key == "anyOf" and is_array(item):
+        return {key: [to_json_schema(each, path, depth) for each in item]}
+    return {"examples": [item]} if key == "example" else {key: item}
+
+
+def _text_keyword(key: str, item: str) -> JSONObject:
+    match key:
+        case "type":
+            return {} if item.lower() == _UNSPECIFIED else {key: item.lower()}
+        case "format" if item == "enum":  # only repeats that there is an enum
+            return {}
+        case "ref":
+            return {"$ref": item}
+        case "example":
+            return {"examples": [item]}
+        case _:
+            whole = key in _INTEGER_KEYWORDS and item.isascii() and item.isdigit()
+            return {key: int(item) if whole else item}
+
+
+def _allow_null(schema: JSONObject) -> None:
+    """Express OpenAPI's `nullable` in JSON Schema."""
+    kind = schema.get("type")
+    if isinstance(kind, str) and kind != "null":
+        schema["type"] = [kind, "null"]
+    options = schema.get("anyOf")
+    if is_array(options) and {"type": "null"} not in options:
+        schema["anyOf"] = [*options, {"type": "null"}]
+    values = schema.get("enum")
+    if is_array(values) and None not in values:
+        schema["enum"] = [*values, None]

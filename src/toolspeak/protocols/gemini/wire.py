@@ -1,7 +1,6 @@
-"""The words of Gemini's API, and what they mean: names of fields, finish reasons, usage, errors.
+"""Field names, and the tables for finish reasons, usage and errors in both directions.
 
-The wire is protocol buffers written as JSON, so a field may be spelled in camel or in snake case and null is absence.
-The same tables serve both directions.
+The wire format is protocol buffers as JSON: field names may be in camel or snake case, and null means absent.
 """
 
 from __future__ import annotations
@@ -17,8 +16,8 @@ from ..shared.fields import count, failure_from
 
 PROTOCOL: Final = "gemini"
 
-#: Kinds of opaque parts: a part that is carried as it is, what a call says besides, what a candidate says besides,
-#: why a prompt was blocked, and what was counted besides.
+#: Kinds of opaque parts: an unchanged part, extra fields of a call, of a candidate, the reason why a prompt was
+#: blocked, and extra usage fields.
 PART, CALL, CANDIDATE, PROMPT, USAGE = (
     "gemini_part",
     "gemini_call",
@@ -27,18 +26,18 @@ PART, CALL, CANDIDATE, PROMPT, USAGE = (
     "gemini_usage",
 )
 
-#: What a candidate says besides its content that is carried.
-CARRIED = (
+#: Fields of a candidate besides its content that are carried.
+CANDIDATE_FIELDS = (
     "citationMetadata groundingMetadata groundingAttributions urlContextMetadata safetyRatings logprobsResult"
     " avgLogprobs continuationToken"
 ).split()
 
-#: What a response or its candidate says besides text: one with something of it is not passed on as it is.
-_BESIDE = ("error", "promptFeedback", "finishReason", "finishMessage", *CARRIED)
+#: Fields that prevent a response from being passed through unchanged.
+_NON_TEXT_FIELDS = ("error", "promptFeedback", "finishReason", "finishMessage", *CANDIDATE_FIELDS)
 
 # ------------------------------------------------------------------------------------------------------- fields
 
-#: Every field that is read and has more than one word.
+#: All fields in use whose camel and snake case differ.
 _NAMES = (
     "systemInstruction generationConfig toolConfig functionDeclarations functionCallingConfig allowedFunctionNames"
     " streamFunctionCallArguments parametersJsonSchema responseJsonSchema inlineData fileData functionCall"
@@ -47,34 +46,34 @@ _NAMES = (
     " fileSearch computerUse executableCode codeExecutionResult safetySettings cachedContent videoMetadata"
     " anyOf minItems maxItems minLength maxLength minProperties maxProperties propertyOrdering additionalProperties"
 ).split()
-_TEXT = frozenset({"text", "thought"})
+_TEXT_FIELDS = frozenset({"text", "thought"})
 _CAPITAL = re.compile("[A-Z]")
-_SNAKE = {_CAPITAL.sub(lambda found: f"_{found[0].lower()}", name): name for name in _NAMES}
+_SNAKE = {_CAPITAL.sub(lambda match: f"_{match[0].lower()}", name): name for name in _NAMES}
 
 
-def proto(fields: JSONObject) -> JSONObject:
-    """The fields of an object under the names that the documentation uses; null is absence."""
+def normalize_fields(fields: JSONObject) -> JSONObject:
+    """Return an object with the documented (camel case) field names and without nulls."""
     return {_SNAKE.get(key, key): value for key, value in fields.items() if value is not None}
 
 
-def says_only_text(response: JSONObject) -> bool:
-    """Whether a response of a stream is one of those that our own face writes for a text, or a thought."""
+def is_text_only(response: JSONObject) -> bool:
+    """Whether a stream response contains only text or thinking, in the form that `ReplyEncoder` writes."""
     candidates = response.get("candidates")
     candidate = candidates[0] if is_array(candidates) and len(candidates) == 1 else None
     content = candidate.get("content") if is_object(candidate) else None
     if not is_object(candidate) or not is_object(content) or candidate.get("index") or content.get("role") != "model":
         return False
     parts = content.get("parts")
-    if any(response.get(key) or candidate.get(key) for key in _BESIDE) or not is_array(parts):
+    if any(response.get(key) or candidate.get(key) for key in _NON_TEXT_FIELDS) or not is_array(parts):
         return False
     return bool(parts) and all(
-        is_object(part) and isinstance(part.get("text"), str) and part.keys() <= _TEXT for part in parts
+        is_object(part) and isinstance(part.get("text"), str) and part.keys() <= _TEXT_FIELDS for part in parts
     )
 
 
 # ---------------------------------------------------------------------------------------------- finish reasons
 
-_FINISH: dict[str, FinishReason] = {
+_FINISH_REASONS: dict[str, FinishReason] = {
     "STOP": "stop",
     "CONTINUATION": "stop",
     "MAX_TOKENS": "length",
@@ -89,33 +88,33 @@ _FINISH: dict[str, FinishReason] = {
         "MALFORMED_FUNCTION_CALL UNEXPECTED_TOOL_CALL TOO_MANY_TOOL_CALLS MALFORMED_RESPONSE".split(), "stop"
     ),
 }
-#: Reasons that say that a call was meant and none came: the engine may ask again.
-_MISSED = {
+#: Finish reason for a failed attempt to call -> note code; the engine may retry.
+_MISSED_CALL_NOTES = {
     "MALFORMED_FUNCTION_CALL": "malformed_call",
     "UNEXPECTED_TOOL_CALL": "unexpected_call",
     "TOO_MANY_TOOL_CALLS": "too_many_calls",
     "MALFORMED_RESPONSE": "malformed_response",
 }
-_WORDS: dict[FinishReason, str] = {"length": "MAX_TOKENS", "content_filter": "SAFETY"}
+_FINISH_WORDS: dict[FinishReason, str] = {"length": "MAX_TOKENS", "content_filter": "SAFETY"}
 
 
 def finish_from(reason: str) -> FinishReason:
-    """The finish reason that a server's word means."""
-    return _FINISH.get(reason, "unknown")
+    """Return the finish reason for a `finishReason`."""
+    return _FINISH_REASONS.get(reason, "unknown")
 
 
 def finish_note(reason: str) -> str:
-    """The code of the note that a reason deserves, or nothing."""
-    return _MISSED.get(reason, "")
+    """Return the note code for a `finishReason`, or ""."""
+    return _MISSED_CALL_NOTES.get(reason, "")
 
 
-def finish_word(reason: FinishReason, beside: JSONValue = None) -> str:
-    """The word for a reason. `beside`: the upstream's own, which stands if it means the same."""
-    if reason not in _WORDS:
+def finish_word(reason: FinishReason, upstream_word: JSONValue = None) -> str:
+    """Return `finishReason` for a reason; `upstream_word`, the upstream's own, if it means the same."""
+    if reason not in _FINISH_WORDS:
         reason = "stop"
-    if isinstance(beside, str) and finish_from(beside) in (reason, "unknown"):
-        return beside
-    return _WORDS.get(reason, "STOP")
+    if isinstance(upstream_word, str) and finish_from(upstream_word) in (reason, "unknown"):
+        return upstream_word
+    return _FINISH_WORDS.get(reason, "STOP")
 
 
 # ------------------------------------------------------------------------------------------------------- usage
@@ -132,28 +131,28 @@ _COMMON = frozenset((_PROMPT, _CACHED, _OUTPUT, _THOUGHTS, _TOTAL))
 
 
 def usage_from(fields: JSONObject) -> Usage:
-    """Token counts. Here, unlike there, thoughts count as output, and results of the upstream's own tools as input."""
-    went_in = count(fields.get(_PROMPT)) + count(fields.get(_TOOLS))
+    """Return token counts. `Usage` counts thinking as output and results of the upstream's tools as input."""
+    total_input = count(fields.get(_PROMPT)) + count(fields.get(_TOOLS))
     thought = count(fields.get(_THOUGHTS))
-    return Usage(went_in, count(fields.get(_OUTPUT)) + thought, count(fields.get(_CACHED)), thought)
+    return Usage(total_input, count(fields.get(_OUTPUT)) + thought, count(fields.get(_CACHED)), thought)
 
 
 def usage_rest(fields: JSONObject) -> JSONObject:
-    """What usage says besides: tool use, counts by modality."""
+    """Return usage fields that `Usage` lacks: tool use, counts by modality."""
     return {key: value for key, value in fields.items() if key not in _COMMON and value}
 
 
-def usage_to_wire(usage: Usage, beside: JSONObject) -> JSONObject:
-    """Usage in this protocol's words. `beside`: what an upstream that speaks it said besides."""
+def usage_to_wire(usage: Usage, extra: JSONObject) -> JSONObject:
+    """Encode usage. `extra`: further usage fields of an upstream of this protocol."""
     thoughts = min(usage.output_tokens, usage.reasoning_tokens)
-    tools = min(usage.input_tokens, count(beside.get(_TOOLS)))
+    tools = min(usage.input_tokens, count(extra.get(_TOOLS)))
     wire: JSONObject = {
-        **beside,
+        **extra,
         _PROMPT: usage.input_tokens - tools,
         _OUTPUT: usage.output_tokens - thoughts,
         _TOTAL: usage.input_tokens + usage.output_tokens,
     }
-    if _TOOLS in beside:
+    if _TOOLS in extra:
         wire[_TOOLS] = tools
     wire |= {name: value for name, value in ((_THOUGHTS, thoughts), (_CACHED, usage.cached_tokens)) if value}
     return wire
@@ -180,18 +179,18 @@ _STATUSES = {
     "DEADLINE_EXCEEDED": 504,
 }
 _ERROR_WORDS = {status: word for word, status in reversed(_STATUSES.items())}
-#: Seconds in the words of protocol buffers: `34s`, `1.5s`.
+#: A protocol buffers duration: `34s`, `1.5s`.
 _SECONDS = re.compile(r"([0-9]{1,6}(?:\.[0-9]{1,9})?)s")
 
 
-def error_failure(value: JSONValue, status: int = 0, body: bytes = b"", otherwise: str = "") -> Failure:
-    """The failure that an error object stands for; its code tells the status where none is known."""
+def error_failure(value: JSONValue, status: int = 0, body: bytes = b"", default_message: str = "") -> Failure:
+    """Return the failure for an error object. Without a status, the error code determines it."""
     if is_array(value) and value:
         value = value[0]
     inner: JSONValue = value.get("error") if is_object(value) else None
     error = inner if is_object(inner) else value if is_object(value) else {}
-    failure = failure_from(value, status or _status_in(error), body, otherwise)
-    return msgspec.structs.replace(failure, retry_after=_delay(error.get("details")))
+    failure = failure_from(value, status or _status_in(error), body, default_message)
+    return msgspec.structs.replace(failure, retry_after=_retry_delay(error.get("details")))
 
 
 def _status_in(error: JSONObject) -> int:
@@ -202,18 +201,18 @@ def _status_in(error: JSONObject) -> int:
     return _STATUSES.get(word, 0) if isinstance(word, str) else 0
 
 
-def _delay(details: JSONValue) -> float | None:
-    """The seconds of a `google.rpc.RetryInfo`."""
+def _retry_delay(details: JSONValue) -> float | None:
+    """Return the seconds of a `google.rpc.RetryInfo`."""
     for detail in details if is_array(details) else ():
         delay = detail.get("retryDelay") if is_object(detail) else None
-        found = _SECONDS.fullmatch(delay) if isinstance(delay, str) else None
-        if found:
-            return float(found[1])
+        match = _SECONDS.fullmatch(delay) if isinstance(delay, str) else None
+        if match:
+            return float(match[1])
     return None
 
 
 def error_object(message: str, status: int, kind: str = "", code: str = "") -> JSONObject:
-    """An error as this protocol writes it. `kind`: that of a `Failure`; `code`: the upstream's word, if it has one."""
+    """Encode an error. `kind`: of the `Failure`; `code`: status word sent by the upstream."""
     if not status:
         status = 504 if kind == "timeout" else 502
     default = "INVALID_ARGUMENT" if status < 500 else "UNAVAILABLE" if status == 502 else "INTERNAL"

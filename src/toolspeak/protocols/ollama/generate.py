@@ -1,8 +1,8 @@
-"""Ollama's older endpoint (`/api/generate`): one prompt in, one text out. There are no tools.
+"""Codec for Ollama's older `/api/generate`: one prompt in, one text out, no tools.
 
-A prompt is a chat of one message, so requests go through the codec of the chat, and only the words that differ are
-read and written here. `context`, which a client hands back to go on, holds the conversation itself: nobody behind the
-engine has the numbers that Ollama would put there.
+A prompt is a chat with one message, so the chat codec does the work and only differing fields are handled here.
+`context`, which a client sends back to continue, contains the encoded conversation, because the token ids that Ollama
+would put there are unknown.
 """
 
 from __future__ import annotations
@@ -16,44 +16,44 @@ from ...core.events import CallArgs, CallEnd, CallStart, Event, FinishReason, Op
 from ...core.types import JSONObject, JSONValue, Note, Request, is_array
 from ...errors import UsageError
 from ..shared.fields import Loss, array_field, bool_field, request_fields, text_field, to_line, to_wire, without
-from .reply_encoder import BROKEN, last_fields, timings, wire_time
+from .reply_encoder import FAILED_TURN, last_fields, timings, wire_time
 from .reply_encoder import ReplyEncoder as ChatEncoder
 from .request import decode_request as decode_chat
 
 PROTOCOL: Final = "ollama_generate"
 
 LOSSES: tuple[Loss, ...] = (
-    Loss("request", "protocol", "comes back as `ollama`, whose words the options are in"),
-    Loss("request", "raw", "the prompt is sent as one message: a chat has no place for a prompt without a template"),
+    Loss("request", "protocol", "comes back as `ollama`, whose options it uses"),
+    Loss("request", "raw", "the prompt is sent as one message, because a chat always uses a template"),
     Loss("request", "template", "is not sent"),
-    Loss("request", "size of a picture", "`width`, `height` and `steps` are not sent; no picture is made"),
-    Loss("request", "context of another server", "is not sent; numbers that we gave out are read"),
+    Loss("request", "image size", "`width`, `height` and `steps` are not sent; images are not generated"),
+    Loss("request", "context of another server", "is not sent; only toolspeak's own contexts are decoded"),
     Loss("reply", "calls", "are not sent"),
-    Loss("reply", "opaque parts", "all but timings are not sent"),
-    Loss("reply", "context", "holds texts only, the latest of them, and no pictures"),
+    Loss("reply", "opaque parts", "are not sent, except timings"),
+    Loss("reply", "context", "contains only the latest texts, no images"),
 )
 
-#: Words of this endpoint alone.
-_OWN = ("prompt", "suffix", "system", "template", "context", "raw", "images", "width", "height", "steps")
-#: Words of the chat, which this endpoint does not have.
-_FOREIGN = ("messages", "tools", "tool_choice")
-#: Words that cannot be sent, and what is told of it.
-_UNSENT = {
-    "template": "the template of the upstream is used",
-    "width": "no picture is made",
-    "height": "no picture is made",
-    "steps": "no picture is made",
-    "messages": "this endpoint has a prompt",
-    "tools": "this endpoint has no tools; /api/chat has",
-    "tool_choice": "this endpoint has no tools; /api/chat has",
+#: Fields of this endpoint only.
+_GENERATE_FIELDS = ("prompt", "suffix", "system", "template", "context", "raw", "images", "width", "height", "steps")
+#: Fields of the chat endpoint only.
+_CHAT_FIELDS = ("messages", "tools", "tool_choice")
+#: Fields that cannot be sent -> detail of the note.
+_DROPPED_FIELDS = {
+    "template": "the upstream's own template is used",
+    "width": "images are not generated",
+    "height": "images are not generated",
+    "steps": "images are not generated",
+    "messages": "this endpoint expects a prompt; use /api/chat",
+    "tools": "this endpoint has no tools; use /api/chat",
+    "tool_choice": "this endpoint has no tools; use /api/chat",
 }
 
-#: What a context of ours begins with.
-_MARK = 0x745331
-#: Bytes in one number: every client's whole numbers hold three.
+#: First number of a context from toolspeak.
+_CONTEXT_MARK = 0x745331
+#: Bytes per number, few enough for the integers of every client.
 _WIDTH = 3
-#: Characters of conversation in a context, which a client sends back with every prompt.
-_MOST_CONTEXT = 64 * 1024
+#: Limit of a context, which the client sends back with every prompt.
+_MAX_CONTEXT_CHARS = 64 * 1024
 
 _Turn = tuple[Literal["user", "assistant"], str]
 _read_turns = msgspec.json.Decoder(list[_Turn]).decode
@@ -63,10 +63,10 @@ _read_turns = msgspec.json.Decoder(list[_Turn]).decode
 
 
 def decode_request(body: bytes | Mapping[str, JSONValue]) -> Request:
-    """The request that a body means. One without a prompt asks to load the model.
+    """Decode a request body; a request without a prompt loads the model.
 
     Raises:
-        UsageError: the body is no such request; the message names the field.
+        UsageError: the body is invalid; the message names the field.
     """
     fields = {key: value for key, value in request_fields(body).items() if value is not None}
     prompt = text_field(fields.get("prompt"), "prompt")
@@ -74,51 +74,53 @@ def decode_request(body: bytes | Mapping[str, JSONValue]) -> Request:
     images = [text_field(item, f"images[{at}]") for at, item in enumerate(array_field(fields.get("images"), "images"))]
     context = array_field(fields.get("context"), "context")
     if text_field(fields.get("suffix"), "suffix"):
-        raise UsageError("`suffix` is not supported: a chat cannot fill in the middle", hint="leave it out")
+        raise UsageError("`suffix` is not supported: a chat cannot fill in the middle", hint="remove it")
     if bool_field(fields.get("raw"), "raw", False) and (system or context or fields.get("template")):
-        raise UsageError("`raw` does not go together with `template`, `system` or `context`")
+        raise UsageError("`raw` cannot be combined with `template`, `system` or `context`")
     messages: list[JSONValue] = []
     if prompt:
         messages += [{"role": "system", "content": system}] if system else []
-        messages += [{"role": role, "content": text} for role, text in _unpacked(context) or ()]
+        messages += [{"role": role, "content": text} for role, text in _unpack_context(context) or ()]
         messages.append({"role": "user", "content": prompt, "images": images})
-    return decode_chat({**without(fields, *_OWN, *_FOREIGN), "messages": messages})
+    return decode_chat({**without(fields, *_GENERATE_FIELDS, *_CHAT_FIELDS), "messages": messages})
 
 
-def seen_notes(fields: Mapping[str, JSONValue]) -> tuple[Note, ...]:
-    """What of a body's fields `decode_request` leaves out, or takes for something else."""
+def field_notes(fields: Mapping[str, JSONValue]) -> tuple[Note, ...]:
+    """Return notes on fields that `decode_request` drops or reinterprets."""
     notes = [
         Note("fields_dropped", f"`{name}`: {why}")
-        for name, why in _UNSENT.items()
+        for name, why in _DROPPED_FIELDS.items()
         if fields.get(name) not in (None, "")
     ]
     if fields.get("raw"):
-        notes.append(Note("raw_as_chat", "the prompt is sent as a message, in the upstream's own template"))
+        notes.append(Note("raw_as_chat", "the prompt was sent as a chat message, with the upstream's own template"))
     context = fields.get("context")
-    if is_array(context) and context and _unpacked(context) is None:
-        notes.append(Note("context_unread", "the context is not one of ours; the conversation begins anew"))
+    if is_array(context) and context and _unpack_context(context) is None:
+        notes.append(Note("context_unread", "the context is not from toolspeak and was ignored"))
     return tuple(notes)
 
 
 # ------------------------------------------------------------------------------------------------------ context
 
 
-def _packed(request: Request, answer: str) -> list[int]:
-    """A conversation and its answer as the numbers of a context; what is oldest gives way."""
+def _pack_context(request: Request, answer: str) -> list[int]:
+    """Encode a conversation and its answer as a context, dropping the oldest turns if necessary."""
     turns: list[tuple[str, str]] = [(m.role, m.text) for m in request.messages if m.role in ("user", "assistant")]
     turns.append(("assistant", answer))
-    size, kept = 0, len(turns)
-    while kept and size + len(turns[kept - 1][1]) <= _MOST_CONTEXT:
-        kept -= 1
-        size += len(turns[kept][1])
-    data = to_wire(turns[kept:])
+    size, start = 0, len(turns)
+    while start and size + len(turns[start - 1][1]) <= _MAX_CONTEXT_CHARS:
+        start -= 1
+        size += len(turns[start][1])
+    data = to_wire(turns[start:])
     padded = data + b" " * (-len(data) % _WIDTH)
-    return [_MARK, *(int.from_bytes(padded[at : at + _WIDTH]) for at in range(0, len(padded), _WIDTH))]
+    return [_CONTEXT_MARK, *(int.from_bytes(padded[at : at + _WIDTH]) for at in range(0, len(padded), _WIDTH))]
 
 
-def _unpacked(context: list[JSONValue]) -> list[_Turn] | None:
-    """The conversation that a context holds; None when it is not one of ours."""
-    if context[:1] != [_MARK] or not all(type(number) is int and 0 <= number < 1 << 8 * _WIDTH for number in context):
+def _unpack_context(context: list[JSONValue]) -> list[_Turn] | None:
+    """Decode the conversation of a context; None if toolspeak did not write it."""
+    if context[:1] != [_CONTEXT_MARK] or not all(
+        type(number) is int and 0 <= number < 1 << 8 * _WIDTH for number in context
+    ):
         return None
     try:
         return _read_turns(b"".join(number.to_bytes(_WIDTH) for number in context[1:]))
@@ -130,54 +132,53 @@ def _unpacked(context: list[JSONValue]) -> list[_Turn] | None:
 
 
 class ReplyEncoder(ChatEncoder):
-    """Events to the lines of a stream."""
+    """Encodes events as lines of a stream."""
 
     def __init__(self, request: Request, *, id: str, created: int, model: str) -> None:
         super().__init__(request, id=id, created=created, model=model)
-        self._text = self._head + b',"response":'
-        self._rest = b',"done":false}\n'
+        self._text_head = self._head + b',"response":'
+        self._text_tail = b',"done":false}\n'
         self._request = request
-        self._said: list[str] = []
+        self._texts: list[str] = []
 
     def encode(self, events: Sequence[Event]) -> bytes:
-        """The bytes to send for these events."""
-        self._said += [event.text for event in events if type(event) is TextDelta]
+        self._texts += [event.text for event in events if type(event) is TextDelta]
         return super().encode(events)
 
     def _line(self, message: JSONObject, rest: JSONObject, extension: JSONObject | None = None) -> bytes:
         fields: JSONObject = {"response": "", **message, **rest}
         if rest["done"]:
-            fields |= _end(self._request, "".join(self._said))
+            fields |= _end_fields(self._request, "".join(self._texts))
         if extension:
             fields["toolspeak"] = extension
         return self._head + b"," + to_line(fields)[1:] + b"\n"
 
-    def _other(self, event: Event) -> bytes:
+    def _encode_event(self, event: Event) -> bytes:
         if isinstance(event, CallStart | CallArgs | CallEnd):
             return b""
         if isinstance(event, OpaqueSeen):
             self._times = timings([event.part]) or self._times
             return b""
-        return super()._other(event)
+        return super()._encode_event(event)
 
 
 def encode_reply(
     reply: Reply, request: Request, *, id: str, created: int, model: str, extension: JSONObject | None = None
 ) -> bytes:
-    """The answer to a client that did not ask for a stream; an error object when the turn broke."""
+    """Encode a whole reply, or an error object if the turn failed."""
     if reply.failure is not None or reply.finish_reason == "error":
-        return to_wire({"error": (reply.failure or BROKEN).message})
+        return to_wire({"error": (reply.failure or FAILED_TURN).message})
     body: JSONObject = {"model": model, "created_at": wire_time(created), "response": reply.text}
     if reply.reasoning:
         body["thinking"] = reply.reasoning
     reason: FinishReason = reply.finish_reason
     body |= last_fields(reason, reply.usage, timings(reply.opaque), bool(request.messages))
-    body |= _end(request, reply.text)
+    body |= _end_fields(request, reply.text)
     return to_wire(body | {"toolspeak": extension} if extension else body)
 
 
-def _end(request: Request, text: str) -> JSONObject:
-    """What the last line says besides: how to go on, or that the model was let go."""
+def _end_fields(request: Request, text: str) -> JSONObject:
+    """Return the further fields of the last line: the context, or that the model was unloaded."""
     if request.messages:
-        return {"context": _packed(request, text)}
+        return {"context": _pack_context(request, text)}
     return {"done_reason": "unload"} if request.options.extra.get("keep_alive") == 0 else {}

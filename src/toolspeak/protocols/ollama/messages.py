@@ -1,8 +1,8 @@
-"""The messages of Ollama's chat, to messages and back.
+"""Messages of Ollama's chat, decoded and encoded.
 
-Arguments are objects, results name their tool, pictures are base64 without a word on what they are. Calls and results
-without ids get some by name and order, which are not sent. `extra` keeps `tool_calls` (by position: what a call says
-besides) and every field without a common name.
+Arguments are objects, results contain the tool name, images are base64 without a media type. Calls and results without
+ids get generated ones, by name and order, which are not sent. `Message.extra` stores `tool_calls` (by position: extra
+fields of a call) and every field without a common name.
 """
 
 from __future__ import annotations
@@ -25,48 +25,56 @@ from ...core.types import (
     is_object,
 )
 from ...errors import UsageError
-from ..shared.fields import array_field, in_turns, object_field, read_arguments, speaks, text_field, unspoken, without
-from ..shared.whole_calls import Pairing, in_call_order, sent_id
+from ..shared.fields import (
+    array_field,
+    is_from_protocol,
+    is_opaque_only,
+    merge_assistant_turns,
+    object_field,
+    read_arguments,
+    text_field,
+    without,
+)
+from ..shared.whole_calls import CallIdAssigner, in_call_order, wire_id
 
 PROTOCOL: Final = "ollama"
 
 _ROLES: dict[str, Role] = {"system": "system", "user": "user", "assistant": "assistant", "tool": "tool"}
-_KNOWN = ("role", "content", "thinking", "images", "tool_calls")
-_RESULT_KNOWN = ("role", "content", "images", "tool_name", "name", "tool_call_id")
+_MESSAGE_FIELDS = ("role", "content", "thinking", "images", "tool_calls")
+_RESULT_FIELDS = ("role", "content", "images", "tool_name", "name", "tool_call_id")
 _CALLS = "tool_calls"
-#: How the base64 of a picture begins.
-_PICTURES = {"/9j/": "jpeg", "iVBORw0KGgo": "png", "R0lGOD": "gif", "UklGR": "webp", "Qk0": "bmp"}
+#: First characters of the base64 -> image type.
+_IMAGE_TYPES = {"/9j/": "jpeg", "iVBORw0KGgo": "png", "R0lGOD": "gif", "UklGR": "webp", "Qk0": "bmp"}
 _BASE64 = ";base64,"
-#: What a reader may see of arguments that are no JSON object.
-_SHOWN = 80
+
+_MAX_SHOWN_ARGUMENTS = 80
 
 
-# ------------------------------------------------------------------------------------------------ from the wire
+# ------------------------------------------------------------------------------------------------------- decoding
 
 
 def decode_messages(values: Iterable[JSONValue]) -> tuple[Message, ...]:
-    """The messages of a request body."""
-    ids = Pairing()
+    ids = CallIdAssigner()
     return tuple(
         _message(object_field(value, f"messages[{at}]"), f"messages[{at}]", ids) for at, value in enumerate(values)
     )
 
 
-def _message(value: JSONObject, path: str, ids: Pairing) -> Message:
+def _message(value: JSONObject, path: str, ids: CallIdAssigner) -> Message:
     value = {key: item for key, item in value.items() if item is not None}
     name = text_field(value.get("role"), f"{path}.role")
     role = _ROLES.get(name.lower())
     if role is None:
-        raise UsageError(f"`{path}.role` is `{name}`", hint=f"use one of {', '.join(_ROLES)}")
+        raise UsageError(f"invalid `{path}.role`: `{name}`", hint=f"use one of {', '.join(_ROLES)}")
     if role == "tool":
         return Message("tool", results=(_result(value, path, ids),))
     text = text_field(value.get("content"), f"{path}.content")
     parts: list[Part] = [TextPart(text)] if text else []
     parts += _images(value, path)
-    calls, beside = _calls(value, path, ids)
-    extra = without(value, *_KNOWN)
-    if beside:
-        extra[_CALLS] = beside
+    calls, call_extras = _calls(value, path, ids)
+    extra = without(value, *_MESSAGE_FIELDS)
+    if call_extras:
+        extra[_CALLS] = call_extras
     return Message(role, tuple(parts), text_field(value.get("thinking"), f"{path}.thinking"), calls, extra=extra)
 
 
@@ -76,24 +84,23 @@ def _images(value: JSONObject, path: str) -> tuple[Media, ...]:
 
 
 def decode_image(data: str) -> Media:
-    """A picture by its base64."""
-    if data.startswith("data:"):  # some clients send what a browser gives them
+    if data.startswith("data:"):  # sent by some clients
         return Media("image", data)
-    form = next((form for head, form in _PICTURES.items() if data.startswith(head)), "png")
+    form = next((form for head, form in _IMAGE_TYPES.items() if data.startswith(head)), "png")
     return Media("image", f"data:image/{form}{_BASE64}{data}")
 
 
-def _result(value: JSONObject, path: str, ids: Pairing) -> ToolResult:
+def _result(value: JSONObject, path: str, ids: CallIdAssigner) -> ToolResult:
     name = text_field(value.get("tool_name", value.get("name")), f"{path}.tool_name")
     identifier = ids.result(name, text_field(value.get("tool_call_id"), f"{path}.tool_call_id"))
     content = text_field(value.get("content"), f"{path}.content")
-    return ToolResult(identifier, content, name, parts=_images(value, path), extra=without(value, *_RESULT_KNOWN))
+    return ToolResult(identifier, content, name, parts=_images(value, path), extra=without(value, *_RESULT_FIELDS))
 
 
-def _calls(value: JSONObject, path: str, ids: Pairing) -> tuple[tuple[ToolCall, ...], JSONObject]:
-    """The calls of a message, and what they say besides, by position."""
+def _calls(value: JSONObject, path: str, ids: CallIdAssigner) -> tuple[tuple[ToolCall, ...], JSONObject]:
+    """Return the calls of a message, and their extra fields by position."""
     calls: list[ToolCall] = []
-    beside: JSONObject = {}
+    extras: JSONObject = {}
     for at, item in enumerate(array_field(value.get(_CALLS), f"{path}.{_CALLS}")):
         where = f"{path}.{_CALLS}[{at}]"
         call = object_field(item, where)
@@ -101,9 +108,13 @@ def _calls(value: JSONObject, path: str, ids: Pairing) -> tuple[tuple[ToolCall, 
         name = text_field(body.get("name"), f"{where}.function.name")
         if not name:
             raise UsageError(f"`{where}.function.name` is missing")
-        given = body.get("arguments")
-        arguments = read_arguments(given)
-        notes = () if arguments is not None else (Note("arguments_invalid", f"no JSON object: {str(given)[:_SHOWN]}"),)
+        raw = body.get("arguments")
+        arguments = read_arguments(raw)
+        notes = (
+            ()
+            if arguments is not None
+            else (Note("arguments_invalid", f"not a JSON object: {str(raw)[:_MAX_SHOWN_ARGUMENTS]}"),)
+        )
         identifier = ids.call(name, text_field(call.get("id"), f"{where}.id"))
         calls.append(ToolCall(name, arguments or {}, identifier, notes))
         rest = without(call, "id", "function")
@@ -111,29 +122,32 @@ def _calls(value: JSONObject, path: str, ids: Pairing) -> tuple[tuple[ToolCall, 
         if inner:
             rest["function"] = inner
         if rest:
-            beside[str(at)] = rest
-    return tuple(calls), beside
+            extras[str(at)] = rest
+    return tuple(calls), extras
 
 
-# -------------------------------------------------------------------------------------------------- to the wire
+# ------------------------------------------------------------------------------------------------------- encoding
 
 
 def encode_messages(request: Request) -> list[JSONObject]:
-    """The messages as Ollama wants them."""
     names: dict[str, str] = {}
     wire: list[JSONObject] = []
-    for message in in_call_order(in_turns(request, PROTOCOL)):
+    for message in in_call_order(merge_assistant_turns(request, PROTOCOL)):
         names |= {call.id: call.name for call in message.calls}
-        wire += _encode(message, names, speaks(message, request, PROTOCOL))
+        wire += _encode(message, names, is_from_protocol(message, request, PROTOCOL))
     return wire
 
 
-def _encode(message: Message, names: dict[str, str], ours: bool) -> Iterator[JSONObject]:
+def _encode(message: Message, names: dict[str, str], same_protocol: bool) -> Iterator[JSONObject]:
     for result in message.results:
-        yield _encode_result(result, names, ours)
-    if message.role == "tool" or (message.results and not message.parts) or (not ours and unspoken(message)):
+        yield _encode_result(result, names, same_protocol)
+    if (
+        message.role == "tool"
+        or (message.results and not message.parts)
+        or (not same_protocol and is_opaque_only(message))
+    ):
         return
-    extra = message.extra if ours else {}
+    extra = message.extra if same_protocol else {}
     wire: JSONObject = {"role": message.role, "content": message.text}
     if message.reasoning:
         wire["thinking"] = message.reasoning
@@ -141,34 +155,34 @@ def _encode(message: Message, names: dict[str, str], ours: bool) -> Iterator[JSO
     if images:
         wire["images"] = images
     if message.calls:
-        beside = extra.get(_CALLS)
-        beside = beside if is_object(beside) else {}
-        wire[_CALLS] = [_encode_call(call, beside.get(str(at))) for at, call in enumerate(message.calls)]
+        call_extras = extra.get(_CALLS)
+        call_extras = call_extras if is_object(call_extras) else {}
+        wire[_CALLS] = [_encode_call(call, call_extras.get(str(at))) for at, call in enumerate(message.calls)]
     yield {**wire, **without(extra, _CALLS)}
 
 
-def _encode_result(result: ToolResult, names: dict[str, str], ours: bool) -> JSONObject:
+def _encode_result(result: ToolResult, names: dict[str, str], same_protocol: bool) -> JSONObject:
     wire: JSONObject = {"role": "tool", "content": result.content}
     name = result.name or names.get(result.id, "")
     if name:
         wire["tool_name"] = name
-    if sent_id(result.id):
+    if wire_id(result.id):
         wire["tool_call_id"] = result.id
     images = encode_images(result.parts)
     if images:
         wire["images"] = images
-    return {**wire, **result.extra} if ours else wire
+    return {**wire, **result.extra} if same_protocol else wire
 
 
 def encode_images(parts: Iterable[Part]) -> list[str]:
-    """Pictures as their base64; a picture that is elsewhere cannot be sent."""
-    pictures = (part.url.partition(_BASE64) for part in parts if isinstance(part, Media) and part.kind == "image")
-    return [data for head, mark, data in pictures if mark and head.startswith("data:")]
+    """Return the base64 of inline images; images with a URL cannot be sent."""
+    images = (part.url.partition(_BASE64) for part in parts if isinstance(part, Media) and part.kind == "image")
+    return [data for head, mark, data in images if mark and head.startswith("data:")]
 
 
-def _encode_call(call: ToolCall, beside: JSONValue) -> JSONObject:
-    rest: JSONObject = beside if is_object(beside) else {}
+def _encode_call(call: ToolCall, extra: JSONValue) -> JSONObject:
+    rest: JSONObject = extra if is_object(extra) else {}
     inner = rest.get("function")
-    wire: JSONObject = {"id": call.id} if sent_id(call.id) else {}
+    wire: JSONObject = {"id": call.id} if wire_id(call.id) else {}
     function = {**(inner if is_object(inner) else {}), "name": call.name, "arguments": call.arguments}
     return {**wire, "function": function, **without(rest, "function")}

@@ -1,7 +1,6 @@
-"""What an upstream answers to Ollama's chat, streamed or not, to events.
+"""Decoder for upstream replies: newline-delimited JSON, one line if the reply is not streamed.
 
-A stream is a line of JSON for each piece, a whole answer is one. A call is always whole. No input raises: what is odd
-is noted, or becomes a `Failure`.
+Calls are never split. Faults are noted or become a `Failure`; no input raises.
 """
 
 from __future__ import annotations
@@ -9,25 +8,25 @@ from __future__ import annotations
 from ...core.events import Event, Failure, Finish, FinishReason, OpaqueSeen, ReasoningDelta, TextDelta, UsageSeen
 from ...core.types import JSONObject, JSONValue, Opaque, Usage, is_array, is_object
 from ..shared.fields import MAX_BODY, MAX_CALLS, count, failure_from, read_json, repair_json, shorten
-from ..shared.framing import NDJSONDecoder, Template
-from ..shared.reply_decoder import ReplyReader
+from ..shared.framing import FrameTemplate, NDJSONDecoder
+from ..shared.reply_decoder import BaseReplyDecoder
 from ..shared.whole_calls import whole_call
 
-#: Kinds of opaque parts: pictures that a model made, and how long everything took.
+#: Kinds of opaque parts: generated images, and durations.
 IMAGES, TIMINGS = "ollama_images", "ollama_timings"
 _TIMES = ("total_duration", "load_duration", "prompt_eval_duration", "eval_duration")
-_FINISH: dict[str, FinishReason] = {"stop": "stop", "length": "length"}
-#: A model was loaded or unloaded: nothing was said, and nothing was to be said.
-_SILENT = {"load": "model_loaded", "unload": "model_unloaded"}
-#: The first bytes, kept to show them if nothing can be read.
-_HEAD = 1000
+_FINISH_REASONS: dict[str, FinishReason] = {"stop": "stop", "length": "length"}
+#: `done_reason` of a request without messages, which only loads or unloads the model -> note code.
+_LOAD_NOTES = {"load": "model_loaded", "unload": "model_unloaded"}
+#: Start of the reply, for the error message if nothing can be decoded.
+_HEAD_BYTES = 1000
 _BOM = b"\xef\xbb\xbf"
 
 
-class ReplyDecoder(ReplyReader):
-    """Reads one answer: `feed` gives the events that the bytes make certain, `close` the last ones.
+class ReplyDecoder(BaseReplyDecoder):
+    """Decodes one reply: `feed` returns the events that are certain so far, `close` the last ones.
 
-    Whether a stream was asked for makes one difference: without it, an answer need not say that it is done.
+    Unless `stream` is set, the reply may lack `done`.
     """
 
     def __init__(self, stream: bool) -> None:
@@ -41,26 +40,24 @@ class ReplyDecoder(ReplyReader):
 
     @property
     def finished(self) -> bool:
-        """Whether the upstream said why it stopped: then a connection that breaks loses nothing."""
+        """Whether the upstream sent a finish reason; a broken connection then loses nothing."""
         return self._over or bool(self._reason)
 
     # ------------------------------------------------------------------------------------------- framing
 
     def feed(self, data: bytes) -> list[Event]:
-        """The events that these bytes make certain."""
         if self._over:
             return []
-        if not self._read:  # until a line could be read, all of them may be one document
+        if not self._read:  # until a line can be decoded, all lines may form one JSON document
             self._body.extend(data)
-            self._head = bytes(self._body[:_HEAD])
+            self._head = bytes(self._body[:_HEAD_BYTES])
             if len(self._body) > MAX_BODY:
-                self._fail(Failure(f"the answer is larger than {MAX_BODY} bytes", body=shorten(self._head)))
+                self._fail(Failure(f"the reply is larger than {MAX_BODY} bytes", body=shorten(self._head)))
         for frame in self._lines.feed(data):
             self._frame(frame)
-        return self._taken()
+        return self._drain()
 
     def close(self) -> list[Event]:
-        """The events that only the end of the answer makes certain."""
         for frame in self._lines.close():
             self._frame(frame)
         body = bytes(self._body).removeprefix(_BOM)
@@ -69,25 +66,29 @@ class ReplyDecoder(ReplyReader):
             self._line(whole, body)
         if not self._over:
             self._end()
-        return self._taken()
+        return self._drain()
 
-    def _learn(self, read: bytes, name: str, payload: bytes) -> Template | None:
-        """Not used: each line has its time, so no two differ by their text alone."""
+    def _learn(self, read: bytes, name: str, payload: bytes) -> FrameTemplate | None:
+        """Return None: each line has its own timestamp, so there is no common template."""
 
     def _event(self, name: str, payload: bytes) -> None:
         value = read_json(payload)
         if value is None and (repaired := repair_json(payload)) is not None:
-            self._mended()
+            self._note_repair()
             value = read_json(repaired)
         if is_object(value):
-            if self._quotes is not None and (named := _name_of(value)) is not None and payload.count(b'"message"') == 1:
-                self._quotes.add(payload + b"\n", named)
+            if (
+                self._raw is not None
+                and (identity := _text_only_identity(value)) is not None
+                and payload.count(b'"message"') == 1
+            ):
+                self._raw.add(payload + b"\n", identity)
             self._line(value, payload)
         else:
             self._unreadable(payload)
 
     def _whole(self, body: bytes) -> None:
-        """Not used: a whole answer is a stream of one line."""
+        """Not used: a whole reply is a stream of one line."""
 
     # ------------------------------------------------------------------------------------------- reading
 
@@ -123,7 +124,7 @@ class ReplyDecoder(ReplyReader):
         body = call.get("function") if is_object(call) else None
         name = body.get("name") if is_object(body) else None
         if not is_object(call) or not is_object(body) or not isinstance(name, str) or not name:
-            self._note("call_without_name", "a call that names no tool was dropped")
+            self._note("call_without_name", "a call without a tool name was dropped")
             return
         if self._calls >= MAX_CALLS:
             self._note("calls_dropped", f"more than {MAX_CALLS} calls")
@@ -146,39 +147,39 @@ class ReplyDecoder(ReplyReader):
         if not self._reason:
             self._fail(self._unfinished())
             return
-        reason = self._settled()
-        self._last_words()
+        reason = self._finish_reason()
+        self._wrap_up()
         self._emit(Finish(reason))
 
     def _unfinished(self) -> Failure:
         if self._bad and not self._read:
-            return Failure("the upstream did not answer with a chat of Ollama's", body=shorten(self._head))
+            return Failure("the upstream's reply is not an Ollama chat reply", body=shorten(self._head))
         return self._truncated()
 
-    def _settled(self) -> FinishReason:
-        """The reason, where it fits what was said; else what was said tells it."""
-        reason = _FINISH.get(self._reason, "unknown")
-        if self._reason in _SILENT:
-            self._note(_SILENT[self._reason], "the model said nothing, for it was not asked anything")
+    def _finish_reason(self) -> FinishReason:
+        """Return the upstream's reason if it fits the content, else one derived from the content."""
+        reason = _FINISH_REASONS.get(self._reason, "unknown")
+        if self._reason in _LOAD_NOTES:
+            self._note(_LOAD_NOTES[self._reason], "the reply is empty because the request had no messages")
         elif reason == "unknown":
-            self._note("finish_reason_derived", f"the upstream said `{shorten(self._reason)}`")
+            self._note("finish_reason_derived", f"the upstream sent `{shorten(self._reason)}`")
         if reason == "length":
             return reason
         return "tool_calls" if self._calls else "stop"
 
-    def _last_words(self) -> None:
-        super()._last_words()
+    def _wrap_up(self) -> None:
+        super()._wrap_up()
         if self._times:
             self._emit(OpaqueSeen(Opaque(TIMINGS, self._times)))
         if self._usage is not None:
             self._emit(UsageSeen(self._usage))
 
 
-def _name_of(line: JSONObject) -> JSONObject | None:
-    """The model that a line names, if it says nothing but text; each has a time of its own."""
+def _text_only_identity(line: JSONObject) -> JSONObject | None:
+    """Return the identity (model) of a line that contains only text, else None."""
     message, model = line.get("message"), line.get("model")
     if line.get("error") or line.get("done") is not False or not is_object(message) or not isinstance(model, str):
         return None
-    said = (line.get("created_at"), message.get("content"), message.get("thinking", ""))
-    beside = message.get("role") != "assistant" or message.get("images") or message.get("tool_calls")
-    return None if beside or not model or not all(isinstance(text, str) for text in said) else {"model": model}
+    texts = (line.get("created_at"), message.get("content"), message.get("thinking", ""))
+    has_more = message.get("role") != "assistant" or message.get("images") or message.get("tool_calls")
+    return None if has_more or not model or not all(isinstance(text, str) for text in texts) else {"model": model}

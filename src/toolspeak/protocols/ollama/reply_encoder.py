@@ -1,6 +1,6 @@
-"""What our own face answers to an Ollama client: events to lines of JSON, a reply to an answer, errors to theirs.
+"""Encoder for replies to Ollama clients: events to lines of JSON, a reply to one object, errors to error bodies.
 
-A call goes out when it is complete; one that was cut is dropped. Text, the bulk of a stream, goes out by byte
+A call is sent when it is complete; an incomplete call is dropped. Text, most of a stream, is written from byte
 templates.
 """
 
@@ -27,57 +27,56 @@ from ...core.events import (
 )
 from ...core.types import JSONObject, JSONValue, Opaque, Request, ToolCall, Usage, is_array, is_object
 from ...errors import ToolspeakError
-from ..shared.fields import failure_from, read_json, shorten, status_of, to_line, to_wire
-from ..shared.passthrough_bytes import NamingEncoder
+from ..shared.fields import failure_from, http_status, read_json, shorten, to_line, to_wire
+from ..shared.passthrough_bytes import IdentityEncoder
 from ..shared.whole_calls import WholeCalls
 from .reply_decoder import IMAGES, TIMINGS
 
 _encode = msgspec.json.Encoder().encode
-BROKEN = Failure("the turn ended in an error")
+FAILED_TURN = Failure("the turn failed")
 
 
-class ReplyEncoder(NamingEncoder):
-    """Events to the lines of a stream. This protocol has no place for `id`."""
+class ReplyEncoder(IdentityEncoder):
+    """Encodes events as lines of a stream. `id` is not sent."""
 
     def __init__(self, request: Request, *, id: str, created: int, model: str) -> None:
         super().__init__()
         self._created = wire_time(created)
-        self._rest = b'},"done":false}\n'
+        self._text_tail = b'},"done":false}\n'
         self._adopt({"model": model})
-        self._asked = bool(request.messages)
+        self._has_messages = bool(request.messages)
         self._calls = WholeCalls()
-        self._called = 0
+        self._call_count = 0
         self._times: JSONObject = {}
         self._closed = False
         self._usage = Usage()
         self._reason: FinishReason = "unknown"
 
-    def _adopt(self, name: JSONObject) -> None:
-        self._head = to_line({**name, "created_at": self._created})[:-1]
-        #: What stands before a piece of text; `_rest` stands behind it.
-        self._text = self._head + b',"message":{"role":"assistant","content":'
+    def _adopt(self, identity: JSONObject) -> None:
+        self._head = to_line({**identity, "created_at": self._created})[:-1]
+        #: The bytes before a piece of text; `_text_tail` follows it.
+        self._text_head = self._head + b',"message":{"role":"assistant","content":'
 
     def encode(self, events: Sequence[Event]) -> bytes:
-        """The bytes to send for these events."""
         out: list[bytes] = []
         for event in events:
             if self._closed:
                 break
             if type(event) is TextDelta:
                 text = event.text
-                out += (self._text, _encode(text) if text.isascii() else to_line(text), self._rest)
+                out += (self._text_head, _encode(text) if text.isascii() else to_line(text), self._text_tail)
             else:
-                out.append(self._other(event))
+                out.append(self._encode_event(event))
         return b"".join(out)
 
     def close(self, extension: JSONObject | None = None) -> bytes:
-        """The last line, with the reason and the counts. `extension` goes into it."""
+        """Return the last line, with finish reason, usage and `extension`."""
         if self._closed:
             return b""
         if self._reason == "error":
-            return self._fail(BROKEN)
+            return self._fail(FAILED_TURN)
         self._closed = True
-        return self._line({}, last_fields(self._reason, self._usage, self._times, self._asked), extension)
+        return self._line({}, last_fields(self._reason, self._usage, self._times, self._has_messages), extension)
 
     def _line(self, message: JSONObject, rest: JSONObject, extension: JSONObject | None = None) -> bytes:
         fields: JSONObject = {"message": {"role": "assistant", "content": "", **message}, **rest}
@@ -85,7 +84,7 @@ class ReplyEncoder(NamingEncoder):
             fields["toolspeak"] = extension
         return self._head + b"," + to_line(fields)[1:] + b"\n"
 
-    def _other(self, event: Event) -> bytes:
+    def _encode_event(self, event: Event) -> bytes:
         message: JSONObject | None = None
         match event:
             case ReasoningDelta(text):
@@ -102,7 +101,7 @@ class ReplyEncoder(NamingEncoder):
                 self._reason = reason
             case Failure():
                 return self._fail(event)
-            case _:  # notes and judgements are for the extension
+            case _:  # notes and candidates go into the extension
                 pass
         return b"" if message is None else self._line(message, {"done": False})
 
@@ -110,8 +109,8 @@ class ReplyEncoder(NamingEncoder):
         call = self._calls.feed(event)
         if call is None:
             return None
-        self._called += 1
-        return {"tool_calls": [_wire_call(call, self._called - 1)]}
+        self._call_count += 1
+        return {"tool_calls": [_wire_call(call, self._call_count - 1)]}
 
     def _fail(self, failure: Failure) -> bytes:
         self._closed = True
@@ -119,7 +118,6 @@ class ReplyEncoder(NamingEncoder):
 
 
 def wire_time(created: int) -> str:
-    """A moment as this protocol writes it."""
     return datetime.fromtimestamp(created, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
@@ -128,9 +126,9 @@ def _wire_call(call: ToolCall, index: int) -> JSONObject:
     return {**wire, "function": {"index": index, "name": call.name, "arguments": call.arguments}}
 
 
-def last_fields(reason: FinishReason, usage: Usage, times: JSONObject, asked: bool) -> JSONObject:
-    """The fields that end a turn; counts that are nought are not written."""
-    word = "length" if reason == "length" else "stop" if asked else "load"
+def last_fields(reason: FinishReason, usage: Usage, times: JSONObject, has_messages: bool) -> JSONObject:
+    """Return the fields that end a turn, without counts that are zero."""
+    word = "length" if reason == "length" else "stop" if has_messages else "load"
     counts = {"prompt_eval_count": usage.input_tokens, "eval_count": usage.output_tokens}
     return {"done": True, "done_reason": word, **times, **{name: value for name, value in counts.items() if value}}
 
@@ -138,9 +136,9 @@ def last_fields(reason: FinishReason, usage: Usage, times: JSONObject, asked: bo
 def encode_reply(
     reply: Reply, request: Request, *, id: str, created: int, model: str, extension: JSONObject | None = None
 ) -> bytes:
-    """The answer to a client that did not ask for a stream; an error object when the turn broke."""
+    """Encode a whole reply, or an error object if the turn failed."""
     if reply.failure is not None or reply.finish_reason == "error":
-        return to_wire({"error": (reply.failure or BROKEN).message})
+        return to_wire({"error": (reply.failure or FAILED_TURN).message})
     message: JSONObject = {"role": "assistant", "content": reply.text}
     if reply.reasoning:
         message["thinking"] = reply.reasoning
@@ -159,7 +157,7 @@ def _images(parts: Iterable[Opaque]) -> list[JSONValue]:
 
 
 def timings(parts: Iterable[Opaque]) -> JSONObject:
-    """How long everything took, as the last that knows says."""
+    """Return the durations of the last part that has them."""
     times: JSONObject = {}
     for part in parts:
         if part.kind == TIMINGS and is_object(part.data):
@@ -171,14 +169,14 @@ def timings(parts: Iterable[Opaque]) -> JSONObject:
 
 
 def decode_error(status: int, body: bytes, headers: Mapping[str, str]) -> Failure:
-    """The failure that an answer with an error status stands for. The names of the headers are in lower case."""
+    """Return the failure for an error status. Header names are in lower case."""
     value: JSONValue = read_json(body)
     if value is None:
         text = shorten(body)
-        value = "" if text.startswith("<") else text  # a page says nothing in one line
-    return failure_from(value, status, body, f"the upstream answered with status {status}")
+        value = "" if text.startswith("<") else text  # an HTML page is not a message
+    return failure_from(value, status, body, f"the upstream returned status {status}")
 
 
 def encode_error(error: ToolspeakError) -> tuple[int, bytes]:
-    """The status and body that tell a client of an error; an upstream's own status is passed on."""
-    return status_of(error), to_wire({"error": str(error)})
+    """Return status and body for an error; the status of an upstream error is passed on."""
+    return http_status(error), to_wire({"error": str(error)})

@@ -1,17 +1,29 @@
-"""Requests to Ollama's chat: the body a client sends, to a `Request` and back to the body an upstream gets.
+"""Requests to Ollama's chat, decoded and encoded.
 
-A request streams unless it says otherwise. `Options.extra` keeps every field without a common name: those of the body
-under their names, those of `options` in an object of this name.
+Streaming is the default. `Options.extra` stores every field without a common name: those of the body under their
+names, those of `options` in an object of this name.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from ...core.types import BESIDE, JSONObject, JSONValue, Media, Note, Options, Request, ResponseFormat, Tool, is_object
-from ..shared.dropped_fields import FUNCTIONS, all_parts, foreign_notes, sendable_choice
+from ...core.types import (
+    SIBLING_FIELDS,
+    JSONObject,
+    JSONValue,
+    Media,
+    Note,
+    Options,
+    Request,
+    ResponseFormat,
+    Tool,
+    is_object,
+)
+from ..shared.dropped_fields import COMMON_TOOL_KINDS, all_parts, foreign_notes, sendable_choice
 from ..shared.fields import (
     ROUTING_FIELDS,
+    add_own_fields,
     array_field,
     bool_field,
     declared_tools,
@@ -21,24 +33,23 @@ from ..shared.fields import (
     request_fields,
     text_field,
     to_wire,
-    with_own,
     without,
 )
-from ..shared.tools_cache import kept_tools
+from ..shared.tools_cache import cached_tools
 from .messages import PROTOCOL, decode_messages, encode_images, encode_messages
 
-_KNOWN = ("model", "messages", "tools", "stream", "format", "options")
-_OPTIONS = ("num_predict", "temperature", "top_p", "seed", "stop")
+_REQUEST_FIELDS = ("model", "messages", "tools", "stream", "format", "options")
+_COMMON_OPTIONS = ("num_predict", "temperature", "top_p", "seed", "stop")
 
 
-# ------------------------------------------------------------------------------------------------ from the wire
+# ------------------------------------------------------------------------------------------------------- decoding
 
 
 def decode_request(body: bytes | Mapping[str, JSONValue]) -> Request:
-    """The request that a body means. One without messages asks to load the model.
+    """Decode a request body; a request without messages loads the model.
 
     Raises:
-        UsageError: the body is no such request; the message names the field.
+        UsageError: the body is invalid; the message names the field.
     """
     fields = request_fields(body)
     return Request(
@@ -51,18 +62,18 @@ def decode_request(body: bytes | Mapping[str, JSONValue]) -> Request:
     )
 
 
-@kept_tools
+@cached_tools
 def _tools(value: JSONValue) -> tuple[Tool, ...]:
     return tuple(tool for _, tools in declared_tools(value) for tool in tools)
 
 
 def _decode_options(fields: JSONObject) -> Options:
-    given = fields.get("options")
-    options = {} if given is None else object_field(given, "options")
-    extra = {key: value for key, value in without(fields, *_KNOWN).items() if value is not None}
-    rest = {key: value for key, value in without(options, *_OPTIONS).items() if value is not None}
+    raw = fields.get("options")
+    options = {} if raw is None else object_field(raw, "options")
+    extra = {key: value for key, value in without(fields, *_REQUEST_FIELDS).items() if value is not None}
+    rest = {key: value for key, value in without(options, *_COMMON_OPTIONS).items() if value is not None}
     limit = int_field(options.get("num_predict"), "options.num_predict")
-    if limit is not None and limit < 0:  # without end, or as much as fits
+    if limit is not None and limit < 0:  # unlimited, or as much as fits
         rest["num_predict"] = limit
         limit = None
     if rest:
@@ -91,52 +102,55 @@ def _response_format(value: JSONValue) -> ResponseFormat | None:
     return ResponseFormat(object_field(value, "format"))
 
 
-# -------------------------------------------------------------------------------------------------- to the wire
+# ------------------------------------------------------------------------------------------------------- encoding
 
 
 def encode_request(request: Request) -> bytes:
-    """The body to send upstream."""
     sendable_choice(request, PROTOCOL)
-    ours = request.protocol in (PROTOCOL, "")
-    extra = request.options.extra if ours else {}
+    same_protocol = request.protocol in (PROTOCOL, "")
+    extra = request.options.extra if same_protocol else {}
     body: JSONObject = {
         "model": request.model,
         "messages": encode_messages(request),
         "stream": request.stream,
     }
-    # There is no word for a choice; what may not be called is not shown.
+    # The protocol has no tool choice, so tools that must not be called are not sent.
     if request.tool_choice.mode != "none":
-        tools = [_encode_tool(tool, ours) for tool in request.tools if ours or tool.kind in FUNCTIONS]
+        tools = [
+            _encode_tool(tool, same_protocol)
+            for tool in request.tools
+            if same_protocol or tool.kind in COMMON_TOOL_KINDS
+        ]
         body |= {"tools": tools} if tools else {}
     form = request.options.response_format
     if form is not None:
         body["format"] = "json" if form.schema is None else form.schema
-    given = extra.get("options")
-    options: JSONObject = {**(given if is_object(given) else {})}
-    options |= {name: value for name, read in _PLAIN.items() if (value := read(request.options)) is not None}
+    extra_options = extra.get("options")
+    options: JSONObject = {**(extra_options if is_object(extra_options) else {})}
+    options |= {name: value for name, read in _OPTION_READERS.items() if (value := read(request.options)) is not None}
     if options:
         body["options"] = options
     for key, value in extra.items():
-        if key not in body and key not in ROUTING_FIELDS and key not in _KNOWN:
+        if key not in body and key not in ROUTING_FIELDS and key not in _REQUEST_FIELDS:
             body[key] = value
-    return to_wire(with_own(body, request.options))
+    return to_wire(add_own_fields(body, request.options))
 
 
 def request_notes(request: Request) -> tuple[Note, ...]:
-    """What `encode_request` cannot send as it is, and what it puts in its place."""
+    """Return notes on what `encode_request` drops or replaces."""
     notes = foreign_notes(request, PROTOCOL)
     choice = request.tool_choice
     if request.tools and choice.mode != "none" and (choice.demands or choice.allowed or not choice.parallel):
-        notes.append(Note("choice_not_sent", "there is no word for a choice of tools"))
+        notes.append(Note("choice_not_sent", "this protocol has no tool choice"))
     media = [part for part in all_parts(request) if isinstance(part, Media)]
     if len(encode_images(media)) < len(media):
-        notes.append(Note("media_dropped", "only pictures that are sent along can be sent"))
+        notes.append(Note("media_dropped", "only inline images can be sent"))
     if request.options.n > 1:
-        notes.append(Note("answers_dropped", "only one answer is asked for"))
+        notes.append(Note("answers_dropped", "this protocol returns one answer"))
     return tuple(notes)
 
 
-_PLAIN: dict[str, Callable[[Options], JSONValue]] = {
+_OPTION_READERS: dict[str, Callable[[Options], JSONValue]] = {
     "num_predict": lambda options: options.max_tokens,
     "temperature": lambda options: options.temperature,
     "top_p": lambda options: options.top_p,
@@ -145,15 +159,15 @@ _PLAIN: dict[str, Callable[[Options], JSONValue]] = {
 }
 
 
-def _encode_tool(tool: Tool, ours: bool) -> JSONObject:
-    extra = tool.extra if ours else {}
-    if tool.kind not in FUNCTIONS:
+def _encode_tool(tool: Tool, same_protocol: bool) -> JSONObject:
+    extra = tool.extra if same_protocol else {}
+    if tool.kind not in COMMON_TOOL_KINDS:
         return extra
     function: JSONObject = {"name": tool.name}
     if tool.description:
         function["description"] = tool.description
     if tool.parameters is not None:
         function["parameters"] = tool.parameters
-    beside = extra.get(BESIDE)
-    wire: JSONObject = {"type": "function", "function": {**function, **without(extra, BESIDE)}}
-    return {**wire, **beside} if is_object(beside) else wire
+    siblings = extra.get(SIBLING_FIELDS)
+    wire: JSONObject = {"type": "function", "function": {**function, **without(extra, SIBLING_FIELDS)}}
+    return {**wire, **siblings} if is_object(siblings) else wire

@@ -1,15 +1,15 @@
-"""OpenAI's chat completions, the protocol that most clients and most servers speak: the four halves of its codec.
+"""Codec for OpenAI's Chat Completions API, the most widely supported protocol.
 
-Requests: `decode_request`, `encode_request`, `request_notes` (what could not be sent). Replies of an upstream:
-`ReplyDecoder`, `decode_error`. Replies to a client: `ReplyEncoder`, `encode_reply`, `encode_error`. What cannot be
-carried is listed in `LOSSES`.
+Requests: `decode_request`, `encode_request`, `request_notes` (what could not be sent). Upstream replies:
+`ReplyDecoder`, `decode_error`. Client replies: `ReplyEncoder`, `encode_reply`, `encode_error`. `LOSSES` lists what the
+protocol cannot carry.
 """
 
 from __future__ import annotations
 
 from ..shared.fields import ROUTING_FIELDS, Loss
 from ..shared.openai_errors import decode_error, encode_error
-from .fields import PROTOCOL
+from .messages import PROTOCOL
 from .reply_decoder import ReplyDecoder
 from .reply_encoder import ReplyEncoder, encode_reply
 from .request import LEGACY, decode_request, encode_request, request_notes
@@ -33,27 +33,25 @@ __all__ = [
 
 LOSSES: tuple[Loss, ...] = (
     Loss("request", "protocol", "comes back as `openai_chat`"),
-    Loss(
-        "request", "words of another protocol", "`extra` fields, opaque parts and tools of its own kinds are not sent"
-    ),
-    Loss("request", "routing fields", "`api_base`, `api_key` and the like are kept in `options.extra`, never sent"),
+    Loss("request", "protocol-specific fields", "`extra` fields, opaque parts and tools of its own kinds are not sent"),
+    Loss("request", "routing fields", "`api_base`, `api_key` and the like are stored in `options.extra`, never sent"),
     Loss("request", "empty text", "a message whose only part is an empty text has no part"),
     Loss("request", "opaque part", "is sent if it is an object, else left out"),
     Loss("request", "several results", "each result is a message of its own, before the text of its message"),
     Loss(
         "request",
         "pictures of a tool",
-        "stand in a message of the user behind the results, unless they came by this protocol",
+        "are sent in a user message after the results, unless they came by this protocol",
     ),
     Loss("request", "pictures of an assistant or a system", "are not sent unless they came by this protocol"),
     Loss("request", "tool message", "only its results are sent"),
-    Loss("request", "result error", "the mark that a result is an error is not sent; its text is"),
+    Loss("request", "result error", "the error flag of a result is not sent; its text is"),
     Loss("request", "call notes", "are not sent"),
     Loss("request", "custom call", "only its `input` is sent"),
-    Loss("request", "custom tool", "its schema is always that of one text"),
-    Loss("request", "namespace", "is not sent; the name of the tool begins with it"),
-    Loss("request", "side effects", "the mark of a tool is not sent"),
-    Loss("request", "tool_choice without tools", "is not sent, for servers refuse it"),
+    Loss("request", "custom tool", "its schema is always a single string"),
+    Loss("request", "namespace", "is not sent; the tool name starts with it"),
+    Loss("request", "side effects", "the flag of a tool is not sent"),
+    Loss("request", "tool_choice without tools", "is not sent, because servers reject it"),
     Loss("request", "allowed tools under none", "are not sent"),
     Loss("request", "stream_options", "sent only when streaming, and then always with `include_usage`"),
     Loss(
@@ -64,22 +62,22 @@ LOSSES: tuple[Loss, ...] = (
     Loss("request", "grammar", "comes back as `options.extra`"),
     Loss("request", "both token limits", "`max_completion_tokens` wins over `max_tokens`"),
     Loss("request", "several texts of a result", "are joined"),
-    Loss("request", "functions", "the older `functions` are sent on as `tools`; the reply speaks of functions again"),
-    Loss("reply", "other choices", "only the first answer of several is read, with a note"),
+    Loss("request", "functions", "the legacy `functions` are sent as `tools`; the reply uses `function_call`"),
+    Loss("reply", "other choices", "only the first choice is read, with a note"),
     Loss("reply", "refusal", "is text, with a note"),
     Loss("reply", "notes and candidates", "are not sent; a server puts them into the extension field `toolspeak`"),
     Loss(
         "reply",
         "invalid calls",
-        "a call that was streamed and turned out wrong stays in the stream; otherwise left out",
+        "an invalid call that was already streamed stays in the stream; otherwise left out",
     ),
     Loss(
         "reply",
         "opaque parts",
-        "all but annotations, audio, images, reasoning details and what is said of an answer are not sent",
+        "are not sent, except annotations, audio, images, reasoning details and metadata of the reply",
     ),
-    Loss("reply", "functions", "a client that sent `functions` gets one call at most"),
-    Loss("reply", "custom input", "the input of a custom tool is sent at its end, not as it comes"),
-    Loss("reply", "other tokens", "of sound, and of predictions that held or did not, are not told apart"),
-    Loss("reply", "logprobs", "are sent where no tools were offered, for beside tools a text may be taken apart"),
+    Loss("reply", "functions", "a client that sent `functions` receives at most one call"),
+    Loss("reply", "custom input", "the input of a custom tool is sent when it is complete, not streamed"),
+    Loss("reply", "other tokens", "audio and prediction tokens are not reported separately"),
+    Loss("reply", "logprobs", "are sent only without tools, because with tools the text may be cut"),
 )

@@ -1,7 +1,7 @@
-"""What an upstream's chunk or answer looks like on the wire, as far as it is read, and small readers of its fields.
+"""Wire format of upstream chunks and replies, as far as it is read.
 
-The structs name only what is used, so that one decode skips the rest. Leaves take any JSON, for servers differ in
-them. A whole answer and a chunk of a stream have the same shape but for one word (`message`, `delta`).
+The structs declare only the fields in use, so decoding skips the rest. Leaves accept any JSON, because servers differ.
+A whole reply and a chunk differ only in one field (`message`, `delta`).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from ..shared.fields import count, repair_json
 
 
 class DeltaFunction(msgspec.Struct, gc=False):
-    """A function that is called, or a custom tool with its input."""
+    """A called function, or a custom tool with its input."""
 
     name: JSONValue = None
     arguments: JSONValue = None
@@ -47,21 +47,20 @@ class Delta(msgspec.Struct, gc=False):
     reasoning_details: JSONValue = None
 
 
-#: Fields of a message that are carried, not read.
-CARRIED = ("annotations", "audio", "images", "reasoning_details")
-#: The kind of an opaque part: what a call says besides, such as the signature that Gemini wants back.
+#: Fields of a message that are forwarded as opaque parts.
+OPAQUE_FIELDS = ("annotations", "audio", "images", "reasoning_details")
+#: Kind of the opaque part with extra fields of a call, such as the signature that Gemini requires back.
 CALL = "openai_call"
-#: Kinds of opaque parts that are about an answer and no part of a message: how likely its words were, and what else its
-#: chunks say of it.
+#: Kinds of opaque parts that describe the reply and are not part of the message: token probabilities, and other
+#: metadata in chunks.
 LOGPROBS, ANSWER = "logprobs", "openai_answer"
 
 
-#: What a chunk of a stream calls itself.
-OBJECT = "chat.completion.chunk"
+CHUNK_OBJECT = "chat.completion.chunk"
 
 
 class Choice(msgspec.Struct, gc=False):
-    """One of the answers."""
+    """One of the alternative replies."""
 
     index: JSONValue = None
     delta: Delta | None = None
@@ -73,7 +72,7 @@ class Choice(msgspec.Struct, gc=False):
 
 
 class Chunk(msgspec.Struct, gc=False):
-    """A chunk of a stream, or a whole answer."""
+    """A chunk of a stream, or a whole reply."""
 
     choices: list[Choice] | None = None
     usage: JSONValue = None
@@ -93,44 +92,40 @@ decode_chunk = msgspec.json.Decoder(Chunk).decode
 
 
 def repair_chunk(payload: bytes) -> Chunk | None:
-    """A chunk with characters that JSON or UTF-8 forbids, U+FFFD in their places; None when it is no chunk at all."""
-    mended = repair_json(payload)
+    """Decode a chunk after replacing characters that JSON or UTF-8 forbids; None if that fails too."""
+    repaired = repair_json(payload)
     try:
-        return decode_chunk(mended) if mended else None
+        return decode_chunk(repaired) if repaired else None
     except (msgspec.DecodeError, RecursionError):
         return None
 
 
-# ------------------------------------------------------------------------------------------- what can be quoted
-
-#: Fields of a message that are text, and those that say something besides: a chunk with one of these is not quoted.
-_TEXTS = ("content", "reasoning_content", "reasoning", "thinking")
-_BESIDE = tuple(field.name for field in msgspec.structs.fields(Delta) if field.name not in _TEXTS)
+#: Text fields of a message, and the others; a chunk with one of the others is not passed through.
+_TEXT_FIELDS = ("content", "reasoning_content", "reasoning", "thinking")
+_OTHER_FIELDS = tuple(field.name for field in msgspec.structs.fields(Delta) if field.name not in _TEXT_FIELDS)
 
 
-def says_only_text(chunk: Chunk) -> bool:
-    """Whether a chunk is one of those that our own face writes for a text, or for nothing at all."""
+def has_only_text(chunk: Chunk) -> bool:
+    """Whether a chunk contains only text, or nothing, in the form that `ReplyEncoder` writes."""
     if chunk.usage is not None or chunk.x_groq is not None or not chunk.choices or len(chunk.choices) != 1:
         return False
     choice = chunk.choices[0]
-    beside = (choice.message, choice.finish_reason, choice.usage, choice.error or None, choice.logprobs or None)
-    if type(choice.index) is not int or choice.index or choice.delta is None or beside != (None,) * len(beside):
+    others = (choice.message, choice.finish_reason, choice.usage, choice.error or None, choice.logprobs or None)
+    if type(choice.index) is not int or choice.index or choice.delta is None or others != (None,) * len(others):
         return False
     delta = choice.delta
-    if not all((text := getattr(delta, name)) is None or isinstance(text, str) for name in _TEXTS):
+    if not all((text := getattr(delta, name)) is None or isinstance(text, str) for name in _TEXT_FIELDS):
         return False
-    return not any(getattr(delta, name) for name in _BESIDE)
+    return not any(getattr(delta, name) for name in _OTHER_FIELDS)
 
 
-def name_of(chunk: Chunk) -> JSONObject | None:
-    """What stands in a chunk as in every other of its answer; None where something of it is missing."""
-    named = isinstance(chunk.id, str) and isinstance(chunk.created, int) and isinstance(chunk.model, str)
-    if chunk.error or chunk.object != OBJECT or not named or not chunk.id or not chunk.model:
+def identity_of(chunk: Chunk) -> JSONObject | None:
+    """Return the fields that are the same in all chunks of a reply; None if one is missing."""
+    complete = isinstance(chunk.id, str) and isinstance(chunk.created, int) and isinstance(chunk.model, str)
+    if chunk.error or chunk.object != CHUNK_OBJECT or not complete or not chunk.id or not chunk.model:
         return None
-    return {"id": chunk.id, "object": OBJECT, "created": chunk.created, "model": chunk.model}
+    return {"id": chunk.id, "object": CHUNK_OBJECT, "created": chunk.created, "model": chunk.model}
 
-
-# ---------------------------------------------------------------------------------------------- finish reasons
 
 _FINISH: dict[str, FinishReason] = {
     **dict.fromkeys("stop end_turn eos eos_token stop_sequence complete completed done".split(), "stop"),
@@ -141,16 +136,12 @@ _FINISH: dict[str, FinishReason] = {
 }
 
 
-def finish_from(reason: str) -> FinishReason:
-    """The finish reason that a server's word means."""
+def finish_reason_from(reason: str) -> FinishReason:
     return _FINISH.get(reason.lower(), "unknown")
 
 
-# ------------------------------------------------------------------------------------------------------- usage
-
-
 def usage_from(value: JSONValue) -> Usage | None:
-    """Token counts; cached tokens have three homes in the wild."""
+    """Read token counts; servers report cached tokens in one of three fields."""
     if not is_object(value):
         return None
     details = value.get("prompt_tokens_details")
@@ -158,6 +149,6 @@ def usage_from(value: JSONValue) -> Usage | None:
     for key in ("cached_tokens", "prompt_cache_hit_tokens"):
         cached = value.get(key) if cached is None else cached
     details = value.get("completion_tokens_details")
-    thought = details.get("reasoning_tokens") if is_object(details) else None
-    went_in, came_out = count(value.get("prompt_tokens")), count(value.get("completion_tokens"))
-    return Usage(went_in, came_out, count(cached), count(thought))
+    reasoning = details.get("reasoning_tokens") if is_object(details) else None
+    input_tokens, output_tokens = count(value.get("prompt_tokens")), count(value.get("completion_tokens"))
+    return Usage(input_tokens, output_tokens, count(cached), count(reasoning))

@@ -1,48 +1,68 @@
-"""The messages of chat completions, to messages and back.
+"""Messages of chat completions, decoded and encoded.
 
-What has no place in a `Message` is kept in its `extra` under these names: `role` (developer), `reasoning_field` (the
-field the reasoning stood in), `tool_calls` (by position: what a call says besides, and its arguments where they are no
-JSON object), `beside` (of a result: what its texts say besides), everything else under its own name. Old function
-calls become tool calls with ids of their own.
+`Message.extra` stores what has no field in `Message`: `role` (developer), `reasoning_field` (the field that contained
+the reasoning), `tool_calls` (by position: extra fields of a call, and arguments that are not a JSON object), `beside`
+(of a result: extra fields of its texts), and unknown fields under their own names. Legacy function calls become tool
+calls with generated ids.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Set
+from collections.abc import Iterable, Iterator, Sequence, Set
+from typing import Final, Literal
+
+from msgspec.structs import replace
 
 from ...core.types import (
-    BESIDE,
+    SIBLING_FIELDS,
     JSONObject,
     JSONValue,
+    Media,
     Message,
     Note,
+    Opaque,
     Part,
     Request,
     Role,
     TextPart,
     ToolCall,
     ToolResult,
+    is_object,
 )
 from ...errors import UsageError
 from ..shared.fields import (
     array_field,
-    in_turns,
+    detail_field,
+    filename_field,
+    is_from_protocol,
+    is_inline,
+    is_opaque_only,
+    merge_assistant_turns,
     object_field,
     read_arguments,
-    speaks,
     text_field,
     to_wire,
-    unspoken,
     without,
 )
-from .fields import PROTOCOL
-from .parts import decode_content, encode_content
-from .shown import by_users
 
-#: Where servers and clients put reasoning, most common first. The first is what we write.
+PROTOCOL: Final = "openai_chat"
+
+#: Part type on the wire -> media kind; all three have the shape {"type": T, T: {"url": ...}}.
+_URL_PART_TYPES: dict[str, Literal["image", "video", "audio"]] = {
+    "image_url": "image",
+    "video_url": "video",
+    "audio_url": "audio",
+}
+_PART_TYPES_BY_KIND = {kind: name for name, kind in _URL_PART_TYPES.items()}
+#: Audio formats whose media subtype differs.
+_AUDIO_SUBTYPES = {"mp3": "mpeg"}
+_AUDIO_FORMATS = {media: name for name, media in _AUDIO_SUBTYPES.items()}
+_AUDIO, _BASE64 = "data:audio/", ";base64,"
+
+#: Fields for reasoning, most common first. The first is the one that toolspeak writes.
 REASONING_FIELDS = ("reasoning_content", "reasoning", "thinking")
 
-#: Role on the wire -> ours; those that differ are remembered in `extra`.
+#: Role on the wire -> internal role; differing ones are recorded in `extra`.
 _ROLES: dict[str, Role] = {
     "system": "system",
     "developer": "system",
@@ -51,22 +71,20 @@ _ROLES: dict[str, Role] = {
     "tool": "tool",
     "function": "tool",
 }
-_KNOWN = ("role", "content", "name", "tool_calls", "function_call")
-_RESULT_KNOWN = ("role", "content", "name", "tool_call_id")
-#: What a reader may see of arguments that are no JSON object.
-_SHOWN = 80
+_MESSAGE_FIELDS = ("role", "content", "name", "tool_calls", "function_call")
+_RESULT_FIELDS = ("role", "content", "name", "tool_call_id")
+_MAX_SHOWN_ARGUMENTS = 80
 
 
 def decode_messages(values: Iterable[JSONValue], path: str) -> tuple[Message, ...]:
-    """The messages of a request body."""
-    ids = _OldIds()
+    ids = _LegacyCallIds()
     return tuple(
         _message(object_field(value, f"{path}[{at}]"), f"{path}[{at}]", ids) for at, value in enumerate(values)
     )
 
 
-class _OldIds:
-    """Ids for calls of the time before ids: a result belongs to the call before it."""
+class _LegacyCallIds:
+    """Ids for legacy function calls, which have none: a result belongs to the preceding call."""
 
     def __init__(self) -> None:
         self._count = 0
@@ -79,23 +97,23 @@ class _OldIds:
         return f"function_call_{self._count}"
 
 
-def _message(value: JSONObject, path: str, ids: _OldIds) -> Message:
+def _message(value: JSONObject, path: str, ids: _LegacyCallIds) -> Message:
     name = text_field(value.get("role"), f"{path}.role")
     role = _ROLES.get(name)
     if role is None:
-        raise UsageError(f"`{path}.role` is `{name}`", hint=f"use one of {', '.join(_ROLES)}")
+        raise UsageError(f"invalid `{path}.role`: `{name}`", hint=f"use one of {', '.join(_ROLES)}")
     if role == "tool":
         return Message("tool", results=(_result(value, path, ids),))
-    calls, beside = _calls(value, path, ids)
-    extra = without(value, *_KNOWN)
+    calls, call_extras = _calls(value, path, ids)
+    extra = without(value, *_MESSAGE_FIELDS)
     field = next((key for key in REASONING_FIELDS if isinstance(extra.get(key), str)), "")
     reasoning = extra.pop(field) if field else ""
     if field not in ("", REASONING_FIELDS[0]):
         extra["reasoning_field"] = field
     if name != role:
         extra["role"] = name
-    if beside:
-        extra["tool_calls"] = beside
+    if call_extras:
+        extra["tool_calls"] = call_extras
     return Message(
         role,
         decode_content(value.get("content"), f"{path}.content"),
@@ -106,11 +124,11 @@ def _message(value: JSONObject, path: str, ids: _OldIds) -> Message:
     )
 
 
-def _result(value: JSONObject, path: str, ids: _OldIds) -> ToolResult:
+def _result(value: JSONObject, path: str, ids: _LegacyCallIds) -> ToolResult:
     parts = decode_content(value.get("content"), f"{path}.content")
-    old = value["role"] == "function"
+    legacy = value["role"] == "function"
     return ToolResult(
-        ids.result() if old else text_field(value.get("tool_call_id"), f"{path}.tool_call_id"),
+        ids.result() if legacy else text_field(value.get("tool_call_id"), f"{path}.tool_call_id"),
         "".join(part.text for part in parts if isinstance(part, TextPart)),
         text_field(value.get("name"), f"{path}.name"),
         parts=tuple(part for part in parts if not isinstance(part, TextPart)),
@@ -119,26 +137,26 @@ def _result(value: JSONObject, path: str, ids: _OldIds) -> ToolResult:
 
 
 def _result_extra(value: JSONObject, parts: Iterable[Part]) -> JSONObject:
-    """What a result says besides, and what its texts do, as how far to cache."""
-    extra = without(value, *_RESULT_KNOWN, BESIDE)
-    beside = {key: said for part in parts if isinstance(part, TextPart) for key, said in part.extra.items()}
-    return {**extra, BESIDE: beside} if beside else extra
+    """Return extra fields of a result and of its texts, such as cache control."""
+    fields = without(value, *_RESULT_FIELDS, SIBLING_FIELDS)
+    text_extras = {key: extra for part in parts if isinstance(part, TextPart) for key, extra in part.extra.items()}
+    return {**fields, SIBLING_FIELDS: text_extras} if text_extras else fields
 
 
-def _calls(value: JSONObject, path: str, ids: _OldIds) -> tuple[tuple[ToolCall, ...], JSONObject]:
-    """The calls of a message, and what they say besides, by position."""
+def _calls(value: JSONObject, path: str, ids: _LegacyCallIds) -> tuple[tuple[ToolCall, ...], JSONObject]:
+    """Return the calls of a message, and their extra fields by position."""
     listed = array_field(value.get("tool_calls"), f"{path}.tool_calls")
     if not listed and value.get("function_call") is not None:
         function = object_field(value["function_call"], f"{path}.function_call")
         listed = [{"id": ids.call(), "type": "function", "function": function}]
     calls: list[ToolCall] = []
-    beside: JSONObject = {}
+    extras: JSONObject = {}
     for at, item in enumerate(listed):
         call, rest = _call(object_field(item, f"{path}.tool_calls[{at}]"), f"{path}.tool_calls[{at}]")
         calls.append(call)
         if rest:
-            beside[str(at)] = rest
-    return tuple(calls), beside
+            extras[str(at)] = rest
+    return tuple(calls), extras
 
 
 def _call(value: JSONObject, path: str) -> tuple[ToolCall, JSONObject]:
@@ -153,67 +171,237 @@ def _call(value: JSONObject, path: str) -> tuple[ToolCall, JSONObject]:
         rest["type"] = "custom"
         arguments: JSONObject = {"input": text_field(body.get("input"), f"{path}.custom.input")}
     else:
-        given = body.get("arguments")
-        parsed = read_arguments(given)
+        raw = body.get("arguments")
+        parsed = read_arguments(raw)
         if parsed is None:
-            rest["arguments"] = given
-            notes = (Note("arguments_invalid", f"no JSON object: {str(given)[:_SHOWN]}"),)
+            rest["arguments"] = raw
+            notes = (Note("arguments_invalid", f"not a JSON object: {str(raw)[:_MAX_SHOWN_ARGUMENTS]}"),)
         arguments = parsed or {}
     return ToolCall(name, arguments, text_field(value.get("id"), f"{path}.id"), notes), rest
 
 
 def encode_messages(request: Request, custom: Set[str]) -> list[JSONObject]:
-    """The messages as chat completions want them. `custom`: the custom tools."""
+    """Encode messages for chat completions. `custom`: names of the custom tools."""
     return [
         wire
-        for message in by_users(in_turns(request, PROTOCOL), request)
-        for wire in _encode(message, custom, speaks(message, request, PROTOCOL))
+        for message in move_media_to_users(merge_assistant_turns(request, PROTOCOL), request)
+        for wire in _encode(message, custom, is_from_protocol(message, request, PROTOCOL))
     ]
 
 
-def _encode(message: Message, custom: Set[str], ours: bool) -> Iterator[JSONObject]:
+def _encode(message: Message, custom: Set[str], same_protocol: bool) -> Iterator[JSONObject]:
     for result in message.results:
-        yield _encode_result(result, ours)
+        yield _encode_result(result, same_protocol)
     if message.role == "tool" or (message.results and not message.parts):
         return
-    if not ours and unspoken(message):
+    if not same_protocol and is_opaque_only(message):
         return
-    extra = message.extra if ours else {}
+    extra = message.extra if same_protocol else {}
     wire: JSONObject = {"role": extra.get("role", message.role)}
-    content = encode_content(message.parts, ours)
-    # Without a text, an assistant's content must be null beside calls and must not be null otherwise.
+    content = encode_content(message.parts, same_protocol)
+    # Without text, an assistant's content must be null if there are calls and must not be null otherwise.
     wire["content"] = content if content or not message.calls else None
     if message.name:
         wire["name"] = message.name
     if message.reasoning:
         wire[extra.get("reasoning_field", REASONING_FIELDS[0])] = message.reasoning
     if message.calls:
-        beside = extra.get("tool_calls", {})
+        call_extras = extra.get("tool_calls", {})
         wire["tool_calls"] = [
-            _encode_call(call, beside.get(str(at), {}), custom) for at, call in enumerate(message.calls)
+            _encode_call(call, call_extras.get(str(at), {}), custom) for at, call in enumerate(message.calls)
         ]
     yield {**wire, **without(extra, "role", "reasoning_field", "tool_calls")} if extra else wire
 
 
-def _encode_result(result: ToolResult, ours: bool) -> JSONObject:
-    extra = result.extra if ours else {}
-    beside = extra.get(BESIDE, {})
-    texts: tuple[Part, ...] = (TextPart(result.content, beside),) if result.content else ()
+def _encode_result(result: ToolResult, same_protocol: bool) -> JSONObject:
+    extra = result.extra if same_protocol else {}
+    text_extras = extra.get(SIBLING_FIELDS, {})
+    texts: tuple[Part, ...] = (TextPart(result.content, text_extras),) if result.content else ()
     wire: JSONObject = {
         "role": "tool",
         "tool_call_id": result.id,
-        "content": encode_content((*texts, *result.parts), ours),
+        "content": encode_content((*texts, *result.parts), same_protocol),
     }
     if result.name:
         wire["name"] = result.name
-    return {**wire, **without(extra, BESIDE)}
+    return {**wire, **without(extra, SIBLING_FIELDS)}
 
 
-def _encode_call(call: ToolCall, beside: JSONObject, custom: Set[str]) -> JSONObject:
-    rest = without(beside, "type", "arguments")
-    given = call.arguments.get("input")
-    if (call.name in custom or "type" in beside) and isinstance(given, str):
-        return {"id": call.id, "type": "custom", "custom": {"name": call.name, "input": given}, **rest}
-    arguments = beside["arguments"] if "arguments" in beside and not call.arguments else call.arguments
+def _encode_call(call: ToolCall, extra: JSONObject, custom: Set[str]) -> JSONObject:
+    rest = without(extra, "type", "arguments")
+    input_text = call.arguments.get("input")
+    if (call.name in custom or "type" in extra) and isinstance(input_text, str):
+        return {"id": call.id, "type": "custom", "custom": {"name": call.name, "input": input_text}, **rest}
+    arguments = extra["arguments"] if "arguments" in extra and not call.arguments else call.arguments
     text = arguments if isinstance(arguments, str) else to_wire(arguments).decode()
     return {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": text}, **rest}
+
+
+# -------------------------------------------------------------------------------------------------- media placement
+
+
+def move_media_to_users(messages: Iterable[Message], request: Request) -> Iterator[Message]:
+    """Move media to user messages, the only place where chat completions accept them.
+
+    Media in tool results go into a user message after the results of the turn; media in assistant and system messages
+    are dropped. Messages that came by this protocol are unchanged, because the client knows its server.
+    """
+    media: list[Part] = []
+    for message in messages:
+        if not _must_move(message, request):
+            if media and not _only_results(message):
+                yield Message("user", tuple(media))
+                media = []
+            yield message
+            continue
+        for result in message.results:
+            media += _labelled_media(result)
+        if message.results:
+            yield Message("tool", results=tuple(map(_without_media, message.results)), protocol=message.protocol)
+        rest = replace(message, parts=_sendable_parts(message), results=())
+        if message.role == "tool" or not (rest.parts or rest.calls):
+            continue
+        if media:
+            yield Message("user", tuple(media))
+            media = []
+        yield rest
+    if media:
+        yield Message("user", tuple(media))
+
+
+def moved_media_notes(request: Request) -> list[Note]:
+    """Return notes about media that `move_media_to_users` moves or drops."""
+    messages = [message for message in request.messages if _must_move(message, request)]
+    notes: list[Note] = []
+    if any(map(_has_media, (result.parts for message in messages for result in message.results))):
+        notes.append(Note("media_moved", "media in tool results are sent in a user message after the results"))
+    if any(message.role not in ("user", "tool") and _has_media(message.parts) for message in messages):
+        notes.append(Note("media_dropped", "only user messages can contain images and files"))
+    return notes
+
+
+def _must_move(message: Message, request: Request) -> bool:
+    if (message.protocol or request.protocol) == PROTOCOL:
+        return False
+    if message.role != "user" and _has_media(message.parts):
+        return True
+    return any(_has_media(result.parts) for result in message.results)
+
+
+def _has_media(parts: Iterable[Part]) -> bool:
+    return any(isinstance(part, Media) for part in parts)
+
+
+def _only_results(message: Message) -> bool:
+    return message.role == "tool" or (bool(message.results) and not message.parts)
+
+
+def _labelled_media(result: ToolResult) -> list[Part]:
+    """Return the media of a result after a text that names the call."""
+    media = [part for part in result.parts if isinstance(part, Media)]
+    return [TextPart(f"The result of the call `{result.id}`:"), *media] if media else []
+
+
+def _without_media(result: ToolResult) -> ToolResult:
+    return replace(result, parts=tuple(part for part in result.parts if not isinstance(part, Media)))
+
+
+def _sendable_parts(message: Message) -> tuple[Part, ...]:
+    if message.role == "user":
+        return message.parts
+    return tuple(part for part in message.parts if not isinstance(part, Media))
+
+
+# -------------------------------------------------------------------------------------------------------- content parts
+
+
+def decode_content(content: JSONValue, path: str) -> tuple[Part, ...]:
+    """Decode a `content` field to parts; an empty text yields no part."""
+    if content is None or content == "":
+        return ()
+    if isinstance(content, str):
+        return (TextPart(content),)
+    return tuple(_decode_part(part, f"{path}[{at}]") for at, part in enumerate(array_field(content, path)))
+
+
+def _decode_part(value: JSONValue, path: str) -> Part:
+    if isinstance(value, str):  # some clients send lists of strings
+        return TextPart(value)
+    part = object_field(value, path)
+    kind = text_field(part.get("type"), f"{path}.type")
+    if kind == "text":
+        return TextPart(text_field(part.get("text"), f"{path}.text"), without(part, "type", "text"))
+    if kind in _URL_PART_TYPES:
+        return _url_part(part, kind, path)
+    if kind == "input_audio":
+        return _audio(part, path)
+    body = part.get(kind)
+    if kind == "file" and is_object(body) and isinstance(body.get("file_data"), str):
+        return Media("file", body["file_data"], _merge_extra(part, kind, without(body, "file_data")))
+    return Opaque(kind, part)
+
+
+def _merge_extra(part: JSONObject, kind: str, inner: JSONObject) -> JSONObject:
+    outer = without(part, "type", kind)
+    return {**inner, SIBLING_FIELDS: outer} if outer else inner
+
+
+def _url_part(part: JSONObject, kind: str, path: str) -> Media:
+    body = part.get(kind)
+    if isinstance(body, str):
+        body = {"url": body}
+    body = object_field(body, f"{path}.{kind}")
+    url = text_field(body.get("url"), f"{path}.{kind}.url")
+    return Media(_URL_PART_TYPES[kind], url, _merge_extra(part, kind, without(body, "url")))
+
+
+def _audio(part: JSONObject, path: str) -> Media:
+    body = object_field(part.get("input_audio"), f"{path}.input_audio")
+    data = text_field(body.get("data"), f"{path}.input_audio.data")
+    form = text_field(body.get("format"), f"{path}.input_audio.format") or "wav"
+    url = f"{_AUDIO}{_AUDIO_SUBTYPES.get(form, form)}{_BASE64}{data}"
+    return Media("audio", url, _merge_extra(part, "input_audio", without(body, "data", "format")))
+
+
+def encode_content(parts: Sequence[Part], same_protocol: bool) -> JSONValue:
+    """Encode parts as a `content` field, as a plain string where possible.
+
+    `same_protocol`: the parts' extras belong to this protocol.
+    """
+    if len(parts) == 1 and isinstance(parts[0], TextPart) and not (same_protocol and parts[0].extra):
+        return parts[0].text  # the common case
+    wire = [encoded for part in parts if (encoded := _encode_part(part, same_protocol))]
+    if not wire:
+        return ""
+    text = wire[0].get("text")
+    return text if wire == [{"type": "text", "text": text}] else wire
+
+
+def _encode_part(part: Part, same_protocol: bool) -> JSONObject:
+    if isinstance(part, Opaque):
+        return part.data if same_protocol and is_object(part.data) else {}
+    if isinstance(part, TextPart):
+        return {"type": "text", "text": part.text, **(part.extra if same_protocol else {})}
+    if not same_protocol and not is_sendable(part):
+        return {}
+    return _encode_media(part, part.extra if same_protocol else {**detail_field(part), **filename_field(part)})
+
+
+def is_sendable(media: Media) -> bool:
+    """Whether media from another protocol can be sent; a file only inline."""
+    return media.kind != "file" or is_inline(media.url)
+
+
+def _encode_media(media: Media, extra: JSONObject) -> JSONObject:
+    inner, outer = without(extra, SIBLING_FIELDS), extra.get(SIBLING_FIELDS, {})
+    if media.kind == "file":
+        return {"type": "file", "file": {"file_data": media.url, **inner}, **outer}
+    if media.kind == "audio" and media.url.startswith(_AUDIO) and _BASE64 in media.url:
+        form, _, data = media.url.removeprefix(_AUDIO).partition(_BASE64)
+        return {
+            "type": "input_audio",
+            "input_audio": {"data": data, "format": _AUDIO_FORMATS.get(form, form), **inner},
+            **outer,
+        }
+    name = _PART_TYPES_BY_KIND[media.kind]
+    return {"type": name, name: {"url": media.url, **inner}, **outer}

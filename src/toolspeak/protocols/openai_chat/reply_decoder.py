@@ -1,15 +1,22 @@
-"""What an upstream answers to a chat-completions request, streamed or not, to events.
+"""Decoder of chat-completions replies, streamed or not, to events.
 
-One path for both: a whole answer is read as a stream of one chunk. Every fault that servers are known for is
-tolerated and noted, or becomes a `Failure`; no input raises.
+A whole reply is read as a stream of one chunk. Known server faults are tolerated and noted, or become a `Failure`; no
+input raises.
 """
 
 from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import partial
 
 import msgspec
 
 from ...core.events import (
     CallArgs,
+    CallEnd,
+    CallStart,
+    Event,
     Failure,
     Finish,
     FinishReason,
@@ -18,64 +25,63 @@ from ...core.events import (
     TextDelta,
     UsageSeen,
 )
-from ...core.types import JSONObject, JSONValue, Opaque, Usage, is_array, is_object
-from ..shared.fields import failure_from, read_json, shorten
-from ..shared.framing import PaddedTemplate, Template, encode_sse
-from ..shared.passthrough_bytes import Quotes
-from ..shared.reply_decoder import ReplyReader
-from .calls import Assembler, OpenCall
+from ...core.json_repair.literals import escape_text
+from ...core.types import JSONObject, JSONValue, Note, Opaque, Usage, is_array, is_object
+from ..shared.fields import MAX_CALLS, failure_from, read_json, shorten
+from ..shared.framing import FrameTemplate, PaddedTemplate, encode_sse
+from ..shared.passthrough_bytes import RawCapture
+from ..shared.reply_decoder import BaseReplyDecoder
 from .chunks import (
     ANSWER,
     CALL,
-    CARRIED,
     LOGPROBS,
+    OPAQUE_FIELDS,
     Choice,
     Chunk,
     Delta,
     DeltaCall,
+    DeltaFunction,
     decode_chunk,
-    finish_from,
-    name_of,
+    finish_reason_from,
+    has_only_text,
+    identity_of,
     repair_chunk,
-    says_only_text,
     usage_from,
 )
 
-#: `[DONE]` with some spaces.
-_SHORT = 16
+#: Length of `[DONE]` plus some white space.
+_MAX_DONE_BYTES = 16
 
 
-class ReplyDecoder(ReplyReader):
-    """Reads one answer: `feed` gives the events that the bytes make certain, `close` the last ones.
+class ReplyDecoder(BaseReplyDecoder):
+    """Decodes one reply: `feed` returns the events that are certain so far, `close` the last ones.
 
-    `stream` says what was asked for; an upstream that answers the other way is understood too.
+    `stream` is what the request asked for; an upstream that replies the other way is supported too.
     """
 
     def __init__(self, stream: bool) -> None:
         super().__init__(stream)
         #: The last event of a read, if it is a chunk.
-        self._seen: Chunk | None = None
-        self._calls = Assembler()
-        #: The call to which the last piece of one belonged.
-        self._continued: OpenCall | None = None
+        self._last_chunk: Chunk | None = None
+        self._calls = _CallAssembler()
+        #: The call that the last piece belonged to.
+        self._last_call: _PartialCall | None = None
         self._index: JSONValue = None
         self._usage: Usage | None = None
-        self._answer: JSONObject = {}
+        self._metadata: JSONObject = {}
         self._reason = ""
 
     @property
     def finished(self) -> bool:
-        """Whether the upstream said why it stopped: then a connection that breaks loses nothing."""
+        """Whether the upstream sent a finish reason; a broken connection then loses nothing."""
         return self._over or bool(self._reason)
 
-    # ------------------------------------------------------------------------------------------- reading
-
     def _event(self, name: str, payload: bytes) -> None:
-        self._seen = None
+        self._last_chunk = None
         if name == "error":
             self._fail(failure_from(read_json(payload), body=payload, otherwise=shorten(payload)))
             return
-        if len(payload) < _SHORT and payload.strip() == b"[DONE]":
+        if len(payload) < _MAX_DONE_BYTES and payload.strip() == b"[DONE]":
             self._end()
             return
         chunk = self._chunk(payload)
@@ -83,10 +89,10 @@ class ReplyDecoder(ReplyReader):
             self._bad_event(payload)
             return
         self._read += 1
-        if self._quotes is not None and not name and b"\n" not in payload:
-            self._quote(self._quotes, chunk, payload)
-        self._take(chunk, payload)
-        self._seen = chunk
+        if self._raw is not None and not name and b"\n" not in payload:
+            self._capture(self._raw, chunk, payload)
+        self._read_chunk(chunk, payload)
+        self._last_chunk = chunk
 
     def _chunk(self, payload: bytes) -> Chunk | None:
         try:
@@ -94,40 +100,40 @@ class ReplyDecoder(ReplyReader):
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             chunk = repair_chunk(payload)
             if chunk is not None:
-                self._mended()
+                self._note_repair()
             return chunk
 
-    def _quote(self, quotes: Quotes, chunk: Chunk, payload: bytes) -> None:
-        """Pass a chunk on as it is, if it says nothing but text, and of the answer that is read."""
-        name = name_of(chunk) if says_only_text(chunk) and self._index in (None, 0) else None
-        # Of a key that stands twice only one was looked at, and a client may take the other.
-        if name is not None and payload.count(b'"delta"') == 1:
-            quotes.add(encode_sse(payload), name)
+    def _capture(self, capture: RawCapture, chunk: Chunk, payload: bytes) -> None:
+        """Pass a chunk through unchanged if it contains only text of the first choice."""
+        identity = identity_of(chunk) if has_only_text(chunk) and self._index in (None, 0) else None
+        # Of a duplicate key only one value was checked, and a client may read the other.
+        if identity is not None and payload.count(b'"delta"') == 1:
+            capture.add(encode_sse(payload), identity)
 
     def _bad_event(self, payload: bytes) -> None:
         self._unreadable(payload)
         if self._calls and not self._closing:
-            # What was lost may be a part of the call.
-            self._fail(Failure("an event inside a call could not be read", body=shorten(payload)))
+            # The lost event may have been part of the call.
+            self._fail(Failure("an event inside a call could not be decoded", body=shorten(payload)))
 
     def _whole(self, body: bytes) -> None:
         chunk = self._chunk(body)
         if chunk is None:
-            self._fail(Failure("the upstream did not answer with a chat completion", body=shorten(body)))
+            self._fail(Failure("the upstream's reply is not a chat completion", body=shorten(body)))
             return
         self._read += 1
-        self._take(chunk, body)
+        self._read_chunk(chunk, body)
         if self._over:
             return
         if not chunk.choices:
-            self._fail(Failure("the upstream answered without a choice", body=shorten(body)))
+            self._fail(Failure("the upstream's reply has no choices", body=shorten(body)))
             return
         self._reason = self._reason or "missing"
         self._end()
 
-    def _take(self, chunk: Chunk, payload: bytes) -> None:
+    def _read_chunk(self, chunk: Chunk, payload: bytes) -> None:
         if chunk.error or chunk.object == "error" or (chunk.choices is None and (chunk.detail or chunk.message)):
-            # Older vLLM says what others put into `error` beside `object`, also under a status of 200.
+            # Older vLLM puts the error fields next to `object`, even with status 200.
             error = chunk.error or read_json(payload) or {"message": chunk.message, "detail": chunk.detail}
             self._fail(failure_from(error, body=payload))
             return
@@ -135,22 +141,21 @@ class ReplyDecoder(ReplyReader):
             inner = chunk.x_groq.get("usage") if is_object(chunk.x_groq) else None
             self._usage = usage_from(chunk.usage) or usage_from(inner) or self._usage
         if chunk.system_fingerprint is not None or chunk.service_tier is not None:
-            self._tell(chunk)
+            self._describe(chunk)
         for choice in chunk.choices or ():
             if self._index is None:
                 self._index = choice.index
             if choice.index is not None and choice.index != self._index:
-                self._note("other_choices_dropped", "the upstream gave several answers; the first is used")
+                self._note("other_choices_dropped", "the upstream sent several choices; the first is used")
             elif not self._over:
                 self._choice(choice, payload)
 
-    def _tell(self, chunk: Chunk) -> None:
-        """What a chunk says of its answer, where it was not said before."""
-        given = {"system_fingerprint": chunk.system_fingerprint, "service_tier": chunk.service_tier}
-        said = {**self._answer, **{name: value for name, value in given.items() if value is not None}}
-        if said != self._answer:
-            self._answer = said
-            self._emit(OpaqueSeen(Opaque(ANSWER, said)))
+    def _describe(self, chunk: Chunk) -> None:
+        fields = {"system_fingerprint": chunk.system_fingerprint, "service_tier": chunk.service_tier}
+        metadata = {**self._metadata, **{name: value for name, value in fields.items() if value is not None}}
+        if metadata != self._metadata:
+            self._metadata = metadata
+            self._emit(OpaqueSeen(Opaque(ANSWER, metadata)))
 
     def _choice(self, choice: Choice, payload: bytes) -> None:
         if choice.error:
@@ -169,32 +174,32 @@ class ReplyDecoder(ReplyReader):
 
     def _delta(self, delta: Delta) -> None:
         if delta.reasoning_content or delta.reasoning or delta.thinking:
-            self._thought(delta)
+            self._reasoning(delta)
         if delta.content:
             self._content(delta.content)
         if delta.refusal or delta.annotations or delta.audio or delta.images or delta.reasoning_details:
-            self._aside(delta)
+            self._other_fields(delta)
         for piece in delta.tool_calls or ():
             self._call(piece)
         if delta.function_call is not None and not delta.tool_calls:
             self._call(DeltaCall(function=delta.function_call))
 
-    def _thought(self, delta: Delta) -> None:
-        """Servers that fill several of these fields say the same in all of them."""
-        thoughts = (delta.reasoning_content, delta.reasoning, delta.thinking)
-        self._add(ReasoningDelta, next((thought for thought in thoughts if thought and isinstance(thought, str)), ""))
+    def _reasoning(self, delta: Delta) -> None:
+        """Emit reasoning. Servers that fill several of these fields send the same text in each."""
+        values = (delta.reasoning_content, delta.reasoning, delta.thinking)
+        self._add(ReasoningDelta, next((value for value in values if value and isinstance(value, str)), ""))
 
-    def _aside(self, delta: Delta) -> None:
+    def _other_fields(self, delta: Delta) -> None:
         if isinstance(delta.refusal, str) and delta.refusal:
             self._note("refusal", "the upstream marked this text as a refusal")
             self._add(TextDelta, delta.refusal)
-        for kind in CARRIED:
+        for kind in OPAQUE_FIELDS:
             value = getattr(delta, kind)
             if value:
                 self._emit(OpaqueSeen(Opaque(kind, value)))
 
     def _content(self, content: JSONValue) -> None:
-        """Text, or parts as some servers list them."""
+        """Handle content: a string, or a list of parts from some servers."""
         if isinstance(content, str):
             self._add(TextDelta, content)
         elif is_array(content):
@@ -210,46 +215,42 @@ class ReplyDecoder(ReplyReader):
             case "text" if isinstance(part.get("text"), str):
                 self._add(TextDelta, part["text"])
             case "thinking" | "reasoning":
-                self._add(ReasoningDelta, _texts(part.get(kind, part.get("text"))))
+                self._add(ReasoningDelta, _join_texts(part.get(kind, part.get("text"))))
             case str() if kind:
                 self._emit(OpaqueSeen(Opaque(kind, part)))
             case _:
                 self._note("content_part_dropped", shorten(str(part)))
 
     def _call(self, piece: DeltaCall) -> None:
-        self._continued = None
+        self._last_call = None
         if piece.extra_content:
-            # It goes before the call, so that a face knows it when the call begins.
-            self._emit(OpaqueSeen(Opaque(CALL, {**_identity(piece), "extra_content": piece.extra_content})))
+            # Emitted before the call, so an encoder has it when the call begins.
+            self._emit(OpaqueSeen(Opaque(CALL, {**_call_identity(piece), "extra_content": piece.extra_content})))
         for event in self._calls.add(piece):
             if isinstance(event, CallArgs):
-                self._continued = self._calls[event.index]
-                self._add(self._continued.make, event.fragment)
+                self._last_call = self._calls[event.index]
+                self._add(self._last_call.make_event, event.fragment)
             else:
                 self._emit(event)
 
-    # ---------------------------------------------------------------------------------------- the template
-
-    def _learn(self, read: bytes, name: str, payload: bytes) -> Template | None:
-        found = _only_text(self._seen) if self._seen is not None else None
-        if found is None or found[0] != self._index:
+    def _learn(self, read: bytes, name: str, payload: bytes) -> FrameTemplate | None:
+        only_text = _only_text(self._last_chunk) if self._last_chunk is not None else None
+        if only_text is None or only_text[0] != self._index:
             return None
-        if found[1] != _ARGUMENTS:
-            self._repeated = self._target
-        elif self._continued is not None:
-            self._repeated = self._continued.add
+        if only_text[1] != _ARGUMENTS:
+            self._template_factory = self._run_factory
+        elif self._last_call is not None:
+            self._template_factory = self._last_call.add
         else:
             return None
-        template = Template.learn(read, payload, found[1], found[2])
+        template = FrameTemplate.learn(read, payload, only_text[1], only_text[2])
         return template and PaddedTemplate.padded(template)
-
-    # --------------------------------------------------------------------------------------------- the end
 
     def _end(self) -> None:
         if not self._reason:
             self._fail(self._truncated())
             return
-        reason = finish_from(self._reason)
+        reason = finish_reason_from(self._reason)
         if reason == "error":
             self._fail(Failure(f"the upstream stopped with `{self._reason}`"))
             return
@@ -257,42 +258,42 @@ class ReplyDecoder(ReplyReader):
             self._emit(event)
         for code, detail in self._calls.notes.items():
             self._note(code, detail)
-        self._last_words()
-        self._emit(Finish(self._settled(reason)))
+        self._wrap_up()
+        self._emit(Finish(self._checked_reason(reason)))
 
-    def _settled(self, reason: FinishReason) -> FinishReason:
-        """The reason, where it fits what was said; else what was said tells it."""
-        told: FinishReason = "tool_calls" if self._calls else "stop"
-        if reason in ("length", "content_filter", told):
+    def _checked_reason(self, reason: FinishReason) -> FinishReason:
+        """Return the finish reason, derived from the events if the upstream's does not match them."""
+        derived: FinishReason = "tool_calls" if self._calls else "stop"
+        if reason in ("length", "content_filter", derived):
             return reason
-        self._note("finish_reason_derived", f"the upstream said `{shorten(self._reason)}`")
-        return told
+        self._note("finish_reason_derived", f"the upstream sent `{shorten(self._reason)}`")
+        return derived
 
-    def _last_words(self) -> None:
-        super()._last_words()
+    def _wrap_up(self) -> None:
+        super()._wrap_up()
         if self._usage is not None:
             self._emit(UsageSeen(self._usage))
 
 
 def _only_text(chunk: Chunk) -> tuple[JSONValue, bytes, str] | None:
-    """The one text of a chunk that holds nothing else, the key before it and the number of its choice."""
+    """Return choice index, key and text of a chunk that contains only one text."""
     if chunk.usage is not None or chunk.x_groq is not None or not chunk.choices or len(chunk.choices) != 1:
         return None
     choice = chunk.choices[0]
     if choice.delta is None or choice.finish_reason is not None or choice.usage is not None or choice.logprobs:
         return None
-    filled = [(name, value) for name in _FIELDS if (value := getattr(choice.delta, name))]
-    if len(filled) != 1 or filled[0][0] not in _KEYS:
+    filled = [(name, value) for name in _DELTA_FIELDS if (value := getattr(choice.delta, name))]
+    if len(filled) != 1 or filled[0][0] not in _TEXT_KEYS:
         return None
     name, value = filled[0]
     text = _only_arguments(value) if name == "tool_calls" else value
-    return (choice.index, _KEYS[name], text) if isinstance(text, str) else None
+    return (choice.index, _TEXT_KEYS[name], text) if isinstance(text, str) else None
 
 
-_FIELDS = tuple(field.name for field in msgspec.structs.fields(Delta))
+_DELTA_FIELDS = tuple(field.name for field in msgspec.structs.fields(Delta))
 _ARGUMENTS = b'"arguments":'
-#: Fields that are one text, or hold one, and the key before it.
-_KEYS = {
+#: Fields that are or contain one text, and the key before it.
+_TEXT_KEYS = {
     "content": b'"content":',
     "reasoning_content": b'"reasoning_content":',
     "reasoning": b'"reasoning":',
@@ -302,25 +303,210 @@ _KEYS = {
 
 
 def _only_arguments(pieces: list[DeltaCall]) -> JSONValue:
-    """The arguments of the one call that goes on."""
+    """Return the arguments if the pieces only continue one call."""
     piece = pieces[0]
     if len(pieces) > 1 or piece.id or piece.custom or piece.function is None or piece.function.name:
         return None
     return piece.function.arguments
 
 
-def _texts(value: JSONValue) -> str:
-    """The text of a part that holds one, or a list of such parts."""
+def _join_texts(value: JSONValue) -> str:
+    """Return the text of a part that contains one or a list of such parts."""
     if is_array(value):
-        return "".join(map(_texts, value))
+        return "".join(map(_join_texts, value))
     if is_object(value):
-        return _texts(value.get("text"))
+        return _join_texts(value.get("text"))
     return value if isinstance(value, str) else ""
 
 
-def _identity(piece: DeltaCall) -> JSONObject:
-    """What tells the call of a piece from others: its id or, without one, its name."""
+def _call_identity(piece: DeltaCall) -> JSONObject:
+    """Return the id of a call or, without one, its name."""
     if isinstance(piece.id, str) and piece.id:
         return {"id": piece.id}
     name = piece.function.name if piece.function is not None else None
     return {"name": name} if isinstance(name, str) else {}
+
+
+# --------------------------------------------------------------------------------------------------------- tool calls
+
+#: Brackets and quotes in JSON; an escape is matched together with the escaped character.
+_JSON_MARKS = re.compile(r'\\.|[\\"{}\[\]]', re.DOTALL).finditer
+
+
+class _PartialCall:
+    """A call that is being received."""
+
+    __slots__ = (
+        "_depth",
+        "_in_string",
+        "_scanned",
+        "_tail",
+        "custom",
+        "fragments",
+        "id",
+        "index",
+        "key",
+        "make_event",
+        "name",
+        "notes",
+        "started",
+    )
+
+    def __init__(self, index: int, key: JSONValue, identifier: str, custom: bool) -> None:
+        self.index = index
+        #: Creates the event for a piece of arguments that was already added.
+        self.make_event = partial(CallArgs, index)
+        self.key = key
+        self.id = identifier
+        self.custom = custom
+        self.name = ""
+        self.started = False
+        self.fragments: list[str] = []
+        self.notes: dict[str, str] = {}
+        self._scanned = self._depth = 0
+        self._in_string = False
+        self._tail = ""
+
+    def add(self, fragment: str) -> CallArgs:
+        self.fragments.append(fragment)
+        return CallArgs(self.index, fragment)
+
+    def is_complete(self) -> bool:
+        try:
+            return is_object(msgspec.json.decode("".join(self.fragments)))
+        except (msgspec.DecodeError, RecursionError):
+            return False
+
+    def is_balanced(self) -> bool:
+        """Whether the arguments so far look complete. Scans each fragment only once."""
+        text = self._tail + "".join(self.fragments[self._scanned :])
+        self._scanned = len(self.fragments)
+        self._tail = ""
+        for mark in _JSON_MARKS(text):
+            match mark[0]:
+                case '"':
+                    self._in_string = not self._in_string
+                case "{" | "[" if not self._in_string:
+                    self._depth += 1
+                case "}" | "]" if not self._in_string:
+                    self._depth -= 1
+                case "\\":  # the escaped character is in the next fragment
+                    self._tail = "\\"
+                case _:
+                    pass
+        return self._depth == 0 and not self._in_string and any(map(str.strip, self.fragments))
+
+
+class _CallAssembler:
+    """Assembles the calls of one reply from the pieces that servers send.
+
+    Servers omit the index, use one index for all calls, send the id only in the first piece or a new one in each,
+    repeat or split the name, or send arguments as an object. A name is final when its arguments begin, when another
+    call begins, or at the end.
+    """
+
+    def __init__(self) -> None:
+        self._calls: list[_PartialCall] = []
+        self._ids: set[str] = set()
+        #: Notes about the reply, by code.
+        self.notes: dict[str, str] = {}
+
+    def __bool__(self) -> bool:
+        """Whether a tool was called."""
+        return any(call.started or call.name for call in self._calls)
+
+    def __getitem__(self, index: int) -> _PartialCall:
+        return self._calls[index]
+
+    @property
+    def last(self) -> _PartialCall:
+        return self._calls[-1]
+
+    def add(self, piece: DeltaCall) -> Iterator[Event]:
+        """Yield the events that a piece of a call makes certain."""
+        body = piece.custom or piece.function or DeltaFunction()
+        name = body.name if isinstance(body.name, str) else ""
+        identifier = piece.id if isinstance(piece.id, str) else ""
+        text = _arguments_text(body.input if piece.custom else body.arguments)
+        call = self._find(piece.index, identifier, name, text)
+        if call is None:
+            if len(self._calls) >= MAX_CALLS:
+                self.notes["calls_dropped"] = f"more than {MAX_CALLS} calls"
+                return
+            if self._calls:
+                yield from self._start(self.last)
+            call = self._open(piece, identifier)
+        if name and not call.started:
+            # Repeated, extended or split.
+            call.name = name if name.startswith(call.name) else call.name + name
+        if piece.function and text and not isinstance(body.arguments, str):
+            call.notes["arguments_object"] = "the arguments were sent as JSON, not as text"
+        if text and call.custom:
+            text = escape_text(text)
+        if text and call.name:
+            yield from self._start(call)
+            yield call.add(text)
+        elif text:
+            call.fragments.append(text)  # the name has not arrived yet
+
+    def _find(self, key: JSONValue, identifier: str, name: str, text: str) -> _PartialCall | None:
+        """Return the call that a piece belongs to; None if it begins a new one."""
+        if not self._calls:
+            return None
+        if key is None:
+            same_id = (call for call in self._calls if call.id == identifier) if identifier else iter(())
+            match = next(same_id, None) or (None if identifier and name else self.last)
+        else:
+            match = next((call for call in reversed(self._calls) if call.key == key), None)
+        if match is None or not name or not match.name:
+            return match
+        if identifier and match.id and identifier != match.id:
+            return None  # all calls have the same index
+        if not match.started:
+            return match
+        # Same name again: the same call, unless that is complete and this piece has arguments.
+        return None if name != match.name or (text.strip() and match.is_balanced()) else match
+
+    def _open(self, piece: DeltaCall, identifier: str) -> _PartialCall:
+        duplicate = identifier in self._ids
+        call = _PartialCall(len(self._calls), piece.index, "" if duplicate else identifier, piece.custom is not None)
+        if duplicate:
+            call.notes["duplicate_call_id"] = f"`{identifier}` was used twice"
+        if identifier:
+            self._ids.add(identifier)
+        self._calls.append(call)
+        return call
+
+    def _start(self, call: _PartialCall) -> Iterator[Event]:
+        if call.started or not call.name:
+            return
+        call.started = True
+        yield CallStart(call.index, call.name, call.id)
+        if call.custom:
+            call.fragments.insert(0, '{"input":"')
+        if call.fragments:
+            yield CallArgs(call.index, "".join(call.fragments))
+
+    def end(self, cut: bool) -> Iterator[Event]:
+        """Yield the last events. `cut`: the reply was truncated, so incomplete calls are not ended."""
+        for call in self._calls:
+            yield from self._start(call)
+            if not call.name:
+                self.notes["call_without_name"] = "a call without a tool name was dropped"
+                continue
+            if cut and (call is self.last if call.custom else not call.is_complete()):
+                continue
+            if call.custom:
+                yield call.add('"}')
+            elif not any(map(str.strip, call.fragments)):
+                call.notes["arguments_missing"] = "a call without arguments"
+                yield call.add("{}")
+            notes = tuple(Note(code, detail) for code, detail in call.notes.items())
+            yield CallEnd(call.index, notes=notes)
+
+
+def _arguments_text(value: JSONValue) -> str:
+    """Return arguments as text; null becomes the empty string."""
+    if value is None or isinstance(value, str):
+        return value or ""
+    return msgspec.json.encode(value).decode()

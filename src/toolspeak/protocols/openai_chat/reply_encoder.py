@@ -1,6 +1,6 @@
-"""What our own face answers to a chat-completions client: events to chunks, a reply to an answer.
+"""Encoder of replies to chat-completions clients: events to chunks, or a whole reply.
 
-Text, the bulk of a stream, goes out by byte templates.
+Text deltas, the bulk of a stream, are written from byte templates.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from ...core.events import (
 from ...core.types import JSONObject, JSONValue, Opaque, Request, ToolCall, Usage, is_array, is_object
 from ..shared.fields import to_line, to_wire, without
 from ..shared.openai_errors import error_of
-from ..shared.passthrough_bytes import NamingEncoder
-from .chunks import ANSWER, CALL, CARRIED, LOGPROBS, OBJECT
+from ..shared.passthrough_bytes import IdentityEncoder
+from .chunks import ANSWER, CALL, CHUNK_OBJECT, LOGPROBS, OPAQUE_FIELDS
 from .messages import REASONING_FIELDS
 from .request import LEGACY
 
@@ -35,8 +35,8 @@ _encode = msgspec.json.Encoder().encode
 _DONE = b"data: [DONE]\n\n"
 
 
-class _Custom:
-    """A call of a custom tool: its one text is inside JSON until its end, so it is sent then."""
+class _CustomCall:
+    """A call of a custom tool. Its input is nested in JSON, so it is sent only when the call ends."""
 
     __slots__ = ("fragments", "start")
 
@@ -45,68 +45,67 @@ class _Custom:
         self.fragments: list[str] = []
 
 
-class ReplyEncoder(NamingEncoder):
-    """Events to the server-sent events of chat completions."""
+class ReplyEncoder(IdentityEncoder):
+    """Encodes events as chat-completion chunks (server-sent events)."""
 
     def __init__(self, request: Request, *, id: str, created: int, model: str) -> None:
         super().__init__()
-        self._adopt({"id": id, "object": OBJECT, "created": created, "model": model})
-        self._behind = b',"finish_reason":null}]}\n\n'
-        self._after_text = b"}" + self._behind
+        self._adopt({"id": id, "object": CHUNK_OBJECT, "created": created, "model": model})
+        self._delta_end = b',"finish_reason":null}]}\n\n'
+        self._text_end = b"}" + self._delta_end
         self._legacy = LEGACY in request.options.extra
-        self._tells_logprobs = _tells_logprobs(request)
+        self._sends_logprobs = _sends_logprobs(request)
         self._wants_usage = _wants_usage(request)
-        self._kinds = {tool.name for tool in request.tools if tool.kind == "custom"}
-        self._opened = self._closed = self._live = False
+        self._custom_names = {tool.name for tool in request.tools if tool.kind == "custom"}
+        self._opened = self._closed = self._text_ready = False
         self._numbers: dict[int, int] = {}
-        self._custom: dict[int, _Custom] = {}
-        self._beside: list[JSONObject] = []  # what calls say besides
+        self._custom_calls: dict[int, _CustomCall] = {}
+        self._call_extras: list[JSONObject] = []  # extra fields of calls to come
         self._usage = Usage()
         self._reason: FinishReason = "unknown"
 
-    def _adopt(self, name: JSONObject) -> None:
-        self._named = name
-        self._begin_chunks_with(name)
+    def _adopt(self, identity: JSONObject) -> None:
+        self._identity = identity
+        self._set_chunk_fields(identity)
 
-    def _lead(self, wire: bytes) -> bytes:
+    def _lead_in(self, wire: bytes) -> bytes:
         if self._opened:
             return b""
-        # Clients want to hear first who speaks. No string of JSON holds these quotes, so they are a key and its value.
+        # Clients expect the role first. The unescaped quotes cannot occur inside a JSON string, so this is a key.
         after = [rest.lstrip().removeprefix(b":").lstrip() for rest in wire.split(b'"role"')[1:]]
-        told = any(value.startswith(b'"assistant"') for value in after)
+        has_role = any(value.startswith(b'"assistant"') for value in after)
         opening = self._open()
-        return b"" if told else opening
+        return b"" if has_role else opening
 
-    def _begin_chunks_with(self, fields: JSONObject) -> None:
-        """What stands before the choices of every chunk from here on."""
-        self._head = b"data: " + to_line(fields)[:-1]
-        self._before = self._head + b',"choices":[{"index":0,"delta":'
-        self._text = self._before + b'{"content":'
+    def _set_chunk_fields(self, fields: JSONObject) -> None:
+        """Set the fields that precede the choices of all following chunks."""
+        self._chunk_start = b"data: " + to_line(fields)[:-1]
+        self._delta_start = self._chunk_start + b',"choices":[{"index":0,"delta":'
+        self._text_start = self._delta_start + b'{"content":'
 
     def encode(self, events: Sequence[Event]) -> bytes:
-        """The bytes to send for these events."""
-        # One text, then many: the bulk of every stream comes first and makes no detours.
-        if len(events) == 1 and type(event := events[0]) is TextDelta and self._live:
+        # Fast path: text deltas make up most of a stream.
+        if len(events) == 1 and type(event := events[0]) is TextDelta and self._text_ready:
             text = event.text
-            return self._text + (_encode(text) if text.isascii() else to_line(text)) + self._after_text
+            return self._text_start + (_encode(text) if text.isascii() else to_line(text)) + self._text_end
         out: list[bytes] = []
         for event in events:
-            if type(event) is TextDelta and self._live:
+            if type(event) is TextDelta and self._text_ready:
                 text = event.text
-                out += (self._text, _encode(text) if text.isascii() else to_line(text), self._after_text)
+                out += (self._text_start, _encode(text) if text.isascii() else to_line(text), self._text_end)
             elif not self._closed:
                 out.append(self._other(event))
         return b"".join(out)
 
     def close(self, extension: JSONObject | None = None) -> bytes:
-        """The last chunk, the usage if it was asked for, and the end. `extension` goes into the last chunk."""
+        """Return the last chunk, the usage if requested, and the end. `extension` goes into the last chunk."""
         if self._closed:
             return b""
         if self._reason == "error":
-            return self._fail(Failure("the turn ended in an error"))
+            return self._fail(Failure("the turn failed"))
         opening = b"" if self._opened else self._open()
         self._end()
-        reason = _finish_word(self._reason, bool(self._numbers), self._legacy)
+        reason = _finish_reason(self._reason, bool(self._numbers), self._legacy)
         chunks: list[JSONObject] = [{"choices": [{"index": 0, "delta": {}, "finish_reason": reason}]}]
         if self._wants_usage:
             chunks.append({"choices": [], "usage": _usage(self._usage)})
@@ -115,18 +114,18 @@ class ReplyEncoder(NamingEncoder):
         return opening + b"".join(map(self._chunk, chunks)) + _DONE
 
     def _open(self) -> bytes:
-        self._opened = self._live = True
+        self._opened = self._text_ready = True
         return self._delta({"role": "assistant", "content": ""})
 
     def _end(self) -> None:
         self._closed = True
-        self._live = False
+        self._text_ready = False
 
     def _chunk(self, fields: JSONObject) -> bytes:
-        return self._head + b"," + to_line(fields)[1:] + b"\n\n"
+        return self._chunk_start + b"," + to_line(fields)[1:] + b"\n\n"
 
     def _delta(self, delta: JSONObject) -> bytes:
-        return self._before + to_line(delta) + self._behind
+        return self._delta_start + to_line(delta) + self._delta_end
 
     def _other(self, event: Event) -> bytes:
         delta: JSONObject | None = None
@@ -137,29 +136,29 @@ class ReplyEncoder(NamingEncoder):
                 delta = {REASONING_FIELDS[0]: text}
             case CallStart() | CallArgs() | CallEnd():
                 delta = self._call(event)
-            case OpaqueSeen(Opaque(kind, data)) if kind in CARRIED:
+            case OpaqueSeen(Opaque(kind, data)) if kind in OPAQUE_FIELDS:
                 delta = {kind: data}
             case OpaqueSeen(Opaque(kind, data)) if is_object(data):
-                return self._about(kind, data)
+                return self._metadata(kind, data)
             case UsageSeen(usage):
                 self._usage = usage
             case Finish(reason):
                 self._reason = reason
             case Failure():
                 return self._fail(event)
-            case _:  # notes and judgements are for the extension
+            case _:  # notes and candidates are sent in the extension
                 pass
         if delta is None:
             return b""
         return (b"" if self._opened else self._open()) + self._delta(delta)
 
-    def _about(self, kind: str, data: JSONObject) -> bytes:
-        """What is said about the answer, or about a call to come."""
+    def _metadata(self, kind: str, data: JSONObject) -> bytes:
+        """Handle metadata of the reply or of the next call."""
         if kind == CALL:
-            self._beside.append(data)
+            self._call_extras.append(data)
         elif kind == ANSWER:
-            self._begin_chunks_with(self._named | data)
-        elif kind == LOGPROBS and self._tells_logprobs:
+            self._set_chunk_fields(self._identity | data)
+        elif kind == LOGPROBS and self._sends_logprobs:
             choice = {"index": 0, "delta": {}, "logprobs": data, "finish_reason": None}
             return (b"" if self._opened else self._open()) + self._chunk({"choices": [choice]})
         return b""
@@ -170,19 +169,19 @@ class ReplyEncoder(NamingEncoder):
 
     def _call(self, event: CallStart | CallArgs | CallEnd) -> JSONObject | None:
         match event:
-            case CallStart(index, name) if name in self._kinds:
-                self._custom[index] = _Custom(event)
+            case CallStart(index, name) if name in self._custom_names:
+                self._custom_calls[index] = _CustomCall(event)
                 return None
-            case CallArgs(index, fragment) if index in self._custom:
-                self._custom[index].fragments.append(fragment)
+            case CallArgs(index, fragment) if index in self._custom_calls:
+                self._custom_calls[index].fragments.append(fragment)
                 return None
-            case CallEnd(index) if index in self._custom:
-                return self._custom_call(index, self._custom.pop(index), event.valid)
+            case CallEnd(index) if index in self._custom_calls:
+                return self._custom_call(index, self._custom_calls.pop(index), event.valid)
             case CallStart(index, name, identifier):
                 number = self._numbers[index] = len(self._numbers)
                 function = {"name": name, "arguments": ""}
                 call = {"index": number, "id": identifier, "type": "function", "function": function}
-                call |= _beside(self._beside, identifier, name)
+                call |= _take_extras(self._call_extras, identifier, name)
                 return self._piece(number, call)
             case CallArgs(index, fragment):
                 number = self._numbers[index]
@@ -193,15 +192,15 @@ class ReplyEncoder(NamingEncoder):
     def _piece(self, number: int, call: JSONObject) -> JSONObject | None:
         if not self._legacy:
             return {"tool_calls": [call]}
-        # One function at most was called in those days.
+        # The legacy format supports only one call.
         return {"function_call": call["function"]} if number == 0 else None
 
-    def _custom_call(self, index: int, call: _Custom, valid: bool) -> JSONObject | None:
-        given = _input_of("".join(call.fragments)) if valid else None
-        if given is None:
+    def _custom_call(self, index: int, call: _CustomCall, valid: bool) -> JSONObject | None:
+        input_text = _input_of("".join(call.fragments)) if valid else None
+        if input_text is None:
             return None
         number = self._numbers[index] = len(self._numbers)
-        wire = _wire_call(ToolCall(call.start.name, {"input": given}, call.start.id), self._kinds)
+        wire = _wire_call(ToolCall(call.start.name, {"input": input_text}, call.start.id), self._custom_names)
         return {"tool_calls": [{"index": number, **wire}]}
 
 
@@ -210,21 +209,21 @@ def _input_of(arguments: str) -> str | None:
         value = msgspec.json.decode(arguments)
     except msgspec.DecodeError:
         return None
-    given = value.get("input") if is_object(value) else None
-    return given if isinstance(given, str) else None
+    input_text = value.get("input") if is_object(value) else None
+    return input_text if isinstance(input_text, str) else None
 
 
-def _tells_logprobs(request: Request) -> bool:
-    """Beside tools a text may be taken apart, and what was said of the whole of it is no longer true."""
+def _sends_logprobs(request: Request) -> bool:
+    """Whether log probabilities are sent. With tools, text may be cut, which would invalidate them."""
     return not request.tools
 
 
 def _wants_usage(request: Request) -> bool:
-    given = request.options.extra.get("stream_options")
-    return is_object(given) and bool(given.get("include_usage"))
+    stream_options = request.options.extra.get("stream_options")
+    return is_object(stream_options) and bool(stream_options.get("include_usage"))
 
 
-def _finish_word(reason: FinishReason, called: bool, legacy: bool) -> str:
+def _finish_reason(reason: FinishReason, called: bool, legacy: bool) -> str:
     if reason in ("length", "content_filter"):
         return reason
     calls = "function_call" if legacy else "tool_calls"
@@ -241,19 +240,19 @@ def _usage(usage: Usage) -> JSONObject:
     }
 
 
-def _beside(said: list[JSONObject], identifier: str, name: str) -> JSONObject:
-    """What is said about a call besides; each is used once."""
-    for one in said:
-        if one.get("id", identifier) == identifier and one.get("name", name) == name:
-            said.remove(one)
-            return without(one, "id", "name")
+def _take_extras(call_extras: list[JSONObject], identifier: str, name: str) -> JSONObject:
+    """Remove and return the extra fields of a call."""
+    for extra in call_extras:
+        if extra.get("id", identifier) == identifier and extra.get("name", name) == name:
+            call_extras.remove(extra)
+            return without(extra, "id", "name")
     return {}
 
 
 def _wire_call(call: ToolCall, custom: Iterable[str]) -> JSONObject:
-    given = call.arguments.get("input")
-    if call.name in custom and isinstance(given, str):
-        return {"id": call.id, "type": "custom", "custom": {"name": call.name, "input": given}}
+    input_text = call.arguments.get("input")
+    if call.name in custom and isinstance(input_text, str):
+        return {"id": call.id, "type": "custom", "custom": {"name": call.name, "input": input_text}}
     function = {"name": call.name, "arguments": to_wire(call.arguments).decode()}
     return {"id": call.id, "type": "function", "function": function}
 
@@ -261,9 +260,9 @@ def _wire_call(call: ToolCall, custom: Iterable[str]) -> JSONObject:
 def encode_reply(
     reply: Reply, request: Request, *, id: str, created: int, model: str, extension: JSONObject | None = None
 ) -> bytes:
-    """The answer to a client that did not ask for a stream; an error object when the turn broke."""
+    """Encode a whole, non-streamed reply; an error object if the turn failed."""
     if reply.failure is not None or reply.finish_reason == "error":
-        return to_wire({"error": error_of(reply.failure or Failure("the turn ended in an error"))})
+        return to_wire({"error": error_of(reply.failure or Failure("the turn failed"))})
     legacy = LEGACY in request.options.extra
     called = bool(reply.calls)
     message: JSONObject = {"role": "assistant", "content": reply.text or (None if called else "")}
@@ -271,13 +270,13 @@ def encode_reply(
     if reply.reasoning:
         message[REASONING_FIELDS[0]] = reply.reasoning
     custom = {tool.name for tool in request.tools if tool.kind == "custom"}
-    beside = [part.data for part in reply.opaque if part.kind == CALL and is_object(part.data)]
-    calls = [_wire_call(call, custom) | _beside(beside, call.id, call.name) for call in reply.calls]
+    call_extras = [part.data for part in reply.opaque if part.kind == CALL and is_object(part.data)]
+    calls = [_wire_call(call, custom) | _take_extras(call_extras, call.id, call.name) for call in reply.calls]
     if called and legacy:
         message["function_call"] = calls[0]["function"]
     elif called:
         message["tool_calls"] = calls
-    message |= _carried(reply.opaque)
+    message |= _opaque_fields(reply.opaque)
     body: JSONObject = {
         "id": id,
         "object": "chat.completion",
@@ -287,8 +286,8 @@ def encode_reply(
             {
                 "index": 0,
                 "message": message,
-                "logprobs": _logprobs(reply.opaque) if _tells_logprobs(request) else None,
-                "finish_reason": _finish_word(reply.finish_reason, called, legacy),
+                "logprobs": _logprobs(reply.opaque) if _sends_logprobs(request) else None,
+                "finish_reason": _finish_reason(reply.finish_reason, called, legacy),
             }
         ],
         "usage": _usage(reply.usage),
@@ -300,20 +299,18 @@ def encode_reply(
 
 
 def _logprobs(parts: Iterable[Opaque]) -> JSONObject | None:
-    """How likely the words of an answer were, put together from what came piece by piece."""
-    whole: JSONObject = {}
+    merged: JSONObject = {}
     for part in parts:
-        for name, said in part.data.items() if part.kind == LOGPROBS and is_object(part.data) else ():
-            before: JSONValue = whole.get(name)
-            whole[name] = before + said if is_array(before) and is_array(said) else said
-    return whole or None
+        for name, piece in part.data.items() if part.kind == LOGPROBS and is_object(part.data) else ():
+            before: JSONValue = merged.get(name)
+            merged[name] = before + piece if is_array(before) and is_array(piece) else piece
+    return merged or None
 
 
-def _carried(parts: Iterable[Opaque]) -> JSONObject:
-    """Carried fields, put together from what came piece by piece."""
+def _opaque_fields(parts: Iterable[Opaque]) -> JSONObject:
     fields: JSONObject = {}
     for part in parts:
-        if part.kind in CARRIED:
+        if part.kind in OPAQUE_FIELDS:
             before: JSONValue = fields.get(part.kind)
             fields[part.kind] = before + part.data if is_array(before) and is_array(part.data) else part.data
     return fields

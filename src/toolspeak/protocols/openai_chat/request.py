@@ -1,17 +1,15 @@
-"""Chat-completions requests: the body a client sends, to a `Request` and back to the body an upstream gets.
+"""Chat-completions requests: decode a client's body, encode an upstream's body.
 
-`Options.extra` keeps every field without a common name, and three words about the common ones: `functions` (the
-client speaks of functions, not tools), `max_completion_tokens` (it used that word), `response_format` (what the format
-says besides).
+`Options.extra` stores every field without a common counterpart and three markers: `functions` (the client uses the
+legacy `functions`), `max_completion_tokens` (it used that field), `response_format` (extra fields of the format).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Literal
 
 from ...core.types import (
-    BESIDE,
+    SIBLING_FIELDS,
     JSONObject,
     JSONValue,
     Note,
@@ -23,11 +21,13 @@ from ...core.types import (
     is_object,
 )
 from ...errors import UsageError
-from ..shared.dropped_fields import FUNCTIONS, foreign_media, foreign_notes, sendable_choice
+from ..shared.dropped_fields import COMMON_TOOL_KINDS, foreign_media_notes, foreign_notes, sendable_choice
 from ..shared.fields import (
     ROUTING_FIELDS,
+    add_own_fields,
     array_field,
     bool_field,
+    choice_mode,
     custom_format,
     declared_tools,
     int_field,
@@ -36,48 +36,38 @@ from ..shared.fields import (
     request_fields,
     text_field,
     to_wire,
-    with_own,
     without,
 )
-from ..shared.tools_cache import kept_tools
-from .fields import PROTOCOL
-from .messages import decode_messages, encode_messages
-from .parts import is_sendable
-from .shown import shown_notes
+from ..shared.tools_cache import cached_tools
+from .messages import PROTOCOL, decode_messages, encode_messages, is_sendable, moved_media_notes
 
-#: The mark in `Options.extra` of a client that sent `functions`: its reply speaks of functions too.
+#: Marker in `Options.extra` for a client that sent `functions`: the reply uses `function_call` too.
 LEGACY = "functions"
 
 _NEWER_LIMIT = "max_completion_tokens"
-#: A schema must have a name on the wire.
+#: The protocol requires a name for a schema.
 _FORMAT_NAME = "reply"
 
-_KNOWN = (
+_REQUEST_FIELDS = (
     "model messages tools tool_choice parallel_tool_calls functions function_call stream max_tokens"
     " max_completion_tokens temperature top_p seed stop n response_format"
 ).split()
-_MODES: dict[JSONValue, Literal["auto", "none", "required"]] = {
-    "auto": "auto",
-    "none": "none",
-    "required": "required",
-    "any": "required",
-}
 
 
 def decode_request(body: bytes | Mapping[str, JSONValue]) -> Request:
-    """The request that a body means.
+    """Decode a request body.
 
     Raises:
-        UsageError: the body is no such request; the message names the field.
+        UsageError: the body is not a valid request; the message names the field.
     """
     fields = request_fields(body)
-    listed = array_field(fields.get("messages"), "messages")
-    if not listed:
-        raise UsageError("`messages` must hold at least one message")
+    messages = array_field(fields.get("messages"), "messages")
+    if not messages:
+        raise UsageError("`messages` must contain at least one message")
     legacy = fields.get("functions") is not None
     return Request(
         text_field(fields.get("model"), "model"),
-        decode_messages(listed, "messages"),
+        decode_messages(messages, "messages"),
         _functions(fields) if legacy else _tools(fields.get("tools")),
         _function_choice(fields.get("function_call")) if legacy else _choice(fields),
         bool_field(fields.get("stream"), "stream", False),
@@ -86,18 +76,18 @@ def decode_request(body: bytes | Mapping[str, JSONValue]) -> Request:
     )
 
 
-@kept_tools
+@cached_tools
 def _tools(value: JSONValue) -> tuple[Tool, ...]:
     return tuple(tool for _, tools in declared_tools(value) for tool in tools)
 
 
 def _functions(fields: JSONObject) -> tuple[Tool, ...]:
-    listed = array_field(fields["functions"], "functions")
-    return _tools([{"type": "function", "function": function} for function in listed])
+    functions = array_field(fields["functions"], "functions")
+    return _tools([{"type": "function", "function": function} for function in functions])
 
 
 def _function_choice(value: JSONValue) -> ToolChoice:
-    """`function_call`; one function at most was called in those days."""
+    """Decode the legacy `function_call`, which allows one call at most."""
     if value is None or value in ("auto", "none"):
         return ToolChoice(value or "auto", parallel=False)
     name = text_field(object_field(value, "function_call").get("name"), "function_call.name")
@@ -110,7 +100,7 @@ def _choice(fields: JSONObject) -> ToolChoice:
     if value is None:
         return ToolChoice(parallel=parallel)
     if isinstance(value, str):
-        return ToolChoice(_mode(value, "tool_choice"), parallel=parallel)
+        return ToolChoice(choice_mode(value, "tool_choice"), parallel=parallel)
     choice = object_field(value, "tool_choice")
     kind = text_field(choice.get("type"), "tool_choice.type")
     if kind == "allowed_tools":
@@ -121,19 +111,12 @@ def _choice(fields: JSONObject) -> ToolChoice:
         ]
         if not names:
             raise UsageError("`tool_choice.allowed_tools.tools` must name at least one tool")
-        return ToolChoice(_mode(allowed.get("mode"), "tool_choice.allowed_tools.mode"), tuple(names), parallel)
+        return ToolChoice(choice_mode(allowed.get("mode"), "tool_choice.allowed_tools.mode"), tuple(names), parallel)
     return ToolChoice("named", (_name_of(choice, "tool_choice"),), parallel)
 
 
-def _mode(value: JSONValue, path: str) -> Literal["auto", "none", "required"]:
-    mode = _MODES.get(value) if isinstance(value, str) else None
-    if mode is None:
-        raise UsageError(f"`{path}` is `{value}`", hint="use auto, none, required, or an object that names a tool")
-    return mode
-
-
 def _name_of(value: JSONValue, path: str) -> str:
-    """The name in {"type": T, T: {"name": N}} or, in newer protocols, {"type": T, "name": N}."""
+    """Return the name in {"type": T, T: {"name": N}} or, in newer protocols, {"type": T, "name": N}."""
     tool = object_field(value, path)
     kind = text_field(tool.get("type"), f"{path}.type") or "function"
     body = object_field(tool.get(kind, tool), f"{path}.{kind}")
@@ -144,7 +127,7 @@ def _name_of(value: JSONValue, path: str) -> str:
 
 
 def _options(fields: JSONObject, legacy: bool) -> Options:
-    extra = without(fields, *_KNOWN)
+    extra = without(fields, *_REQUEST_FIELDS)
     if legacy:
         extra[LEGACY] = True
     limit = int_field(fields.get("max_tokens"), "max_tokens")
@@ -173,7 +156,7 @@ def _stop(value: JSONValue) -> tuple[str, ...]:
 
 
 def _response_format(value: JSONValue) -> tuple[ResponseFormat | None, JSONObject]:
-    """The format, and what it says besides; a type that we do not know is kept whole."""
+    """Return the format and its extra fields; an unknown type is preserved as it is."""
     if value is None:
         return None, {}
     form = object_field(value, "response_format")
@@ -181,7 +164,7 @@ def _response_format(value: JSONValue) -> tuple[ResponseFormat | None, JSONObjec
         case "text":
             return None, {}
         case "json_object":
-            # Some servers take a schema here.
+            # Some servers accept a schema here.
             return ResponseFormat(form.get("schema")), without(form, "type", "schema")
         case "json_schema":
             body = object_field(form.get("json_schema"), "response_format.json_schema")
@@ -193,51 +176,49 @@ def _response_format(value: JSONValue) -> tuple[ResponseFormat | None, JSONObjec
             return None, form
 
 
-# ------------------------------------------------------------------------------------------------- to the wire
-
-
 def encode_request(request: Request) -> bytes:
-    """The body to send upstream."""
-    ours = request.protocol in (PROTOCOL, "")
+    same_protocol = request.protocol in (PROTOCOL, "")
     options = request.options
-    extra = options.extra if ours else {}
+    extra = options.extra if same_protocol else {}
     custom = {tool.name for tool in request.tools if tool.kind == "custom"}
     body: JSONObject = {
         "model": request.model,
         "messages": encode_messages(request, custom),
-        **_encode_tools(request, custom, ours),
+        **_encode_tools(request, custom, same_protocol),
     }
     if options.max_tokens is not None:
         body[_NEWER_LIMIT if _NEWER_LIMIT in extra else "max_tokens"] = options.max_tokens
-    body |= {name: value for name, read in _PLAIN.items() if (value := read(options)) is not None}
+    body |= {name: value for name, read in _SIMPLE_OPTIONS.items() if (value := read(options)) is not None}
     if options.response_format is not None:
         body["response_format"] = _encode_format(options.response_format, extra.get("response_format", {}))
     for key, value in extra.items():
-        if key not in body and key not in ROUTING_FIELDS and key not in _MARKS:
+        if key not in body and key not in ROUTING_FIELDS and key not in _NOT_COPIED:
             body[key] = value
     if request.stream:
-        given = extra.get("stream_options")
-        body |= {"stream": True, "stream_options": {**(given if is_object(given) else {}), "include_usage": True}}
-    return to_wire(with_own(body, options))
+        stream_options = extra.get("stream_options")
+        body["stream"] = True
+        body["stream_options"] = {**(stream_options if is_object(stream_options) else {}), "include_usage": True}
+    return to_wire(add_own_fields(body, options))
 
 
 def request_notes(request: Request) -> tuple[Note, ...]:
-    """What `encode_request` cannot send as it is."""
-    ours = request.protocol in (PROTOCOL, "")
-    notes = foreign_notes(request, PROTOCOL) + foreign_media(request, PROTOCOL, is_sendable) + shown_notes(request)
-    if request.tool_choice.demands and not (request.tools if ours else any(map(_is_known, request.tools))):
-        notes.append(Note("choice_not_sent", "a choice may only stand beside tools, and there are none"))
+    """Return notes about what `encode_request` cannot send unchanged."""
+    same_protocol = request.protocol in (PROTOCOL, "")
+    notes = foreign_notes(request, PROTOCOL) + foreign_media_notes(request, PROTOCOL, is_sendable)
+    notes += moved_media_notes(request)
+    if request.tool_choice.demands and not any(same_protocol or _is_common_kind(tool) for tool in request.tools):
+        notes.append(Note("choice_not_sent", "a tool choice requires tools, and there are none"))
     return tuple(notes)
 
 
-def _is_known(tool: Tool) -> bool:
-    return tool.kind in FUNCTIONS
+def _is_common_kind(tool: Tool) -> bool:
+    return tool.kind in COMMON_TOOL_KINDS
 
 
-#: Words in `extra` that are ours, and `stream_options`, which may only stand beside `stream`.
-_MARKS = frozenset({LEGACY, _NEWER_LIMIT, "stream_options"})
+#: Markers in `extra`, and `stream_options`, which is allowed only with `stream`.
+_NOT_COPIED = frozenset({LEGACY, _NEWER_LIMIT, "stream_options"})
 
-_PLAIN: dict[str, Callable[[Options], JSONValue]] = {
+_SIMPLE_OPTIONS: dict[str, Callable[[Options], JSONValue]] = {
     "temperature": lambda options: options.temperature,
     "top_p": lambda options: options.top_p,
     "seed": lambda options: options.seed,
@@ -246,10 +227,10 @@ _PLAIN: dict[str, Callable[[Options], JSONValue]] = {
 }
 
 
-def _encode_tools(request: Request, custom: set[str], ours: bool) -> JSONObject:
-    """`tools` and what may only stand beside them; a tool of a kind that only its own upstream knows is not sent on."""
+def _encode_tools(request: Request, custom: set[str], same_protocol: bool) -> JSONObject:
+    """Encode `tools` and the fields that require it; other protocols' tool kinds are dropped."""
     choice = sendable_choice(request, PROTOCOL)
-    tools = [_encode_tool(tool, ours) for tool in request.tools if ours or _is_known(tool)]
+    tools = [_encode_tool(tool, same_protocol) for tool in request.tools if same_protocol or _is_common_kind(tool)]
     if not tools:
         return {}
     fields: JSONObject = {"tools": tools}
@@ -270,20 +251,20 @@ def _reference(name: str, custom: set[str]) -> JSONObject:
     return {"type": kind, kind: {"name": name}}
 
 
-def _encode_tool(tool: Tool, ours: bool) -> JSONObject:
-    extra = tool.extra if ours else _common_words(tool)
-    if not _is_known(tool):
+def _encode_tool(tool: Tool, same_protocol: bool) -> JSONObject:
+    extra = tool.extra if same_protocol else _common_extra(tool)
+    if not _is_common_kind(tool):
         return extra
     body: JSONObject = {"name": tool.name}
     if tool.description:
         body["description"] = tool.description
     if tool.kind == "function" and tool.parameters is not None:
         body["parameters"] = tool.parameters
-    return {"type": tool.kind, tool.kind: {**body, **without(extra, BESIDE)}, **extra.get(BESIDE, {})}
+    return {"type": tool.kind, tool.kind: {**body, **without(extra, SIBLING_FIELDS)}, **extra.get(SIBLING_FIELDS, {})}
 
 
-def _common_words(tool: Tool) -> JSONObject:
-    """What a tool of another protocol says besides in words that are meant the same here."""
+def _common_extra(tool: Tool) -> JSONObject:
+    """Return the extras of another protocol's tool that mean the same here."""
     strict = tool.kind == "function" and tool.extra.get("strict") is True
     return {**({"strict": True} if strict else {}), **custom_format(tool, nested=True)}
 

@@ -1,9 +1,9 @@
-"""The content of a message of the Responses API: a text, or a list of parts, to the parts of a message and back.
+"""Content of Responses API messages: a string or a list of parts.
 
-What is carried, not read, tells by its kind where it belongs: `item:T` is an item of its own in the list of items,
-`content:T` a part of a message, `annotation:T` a remark about a text that was given, `start:T` an item whose end is
-still to come; that of a message tells its `phase`, whether it is a word in between or the answer. Where an annotation
-says what it is about, it counts from where the text at hand began: texts that nothing parts are one.
+The kind of an opaque part tells where it belongs: `item:T` is a separate item, `content:T` a part of a message,
+`annotation:T` an annotation of the preceding text, `start:T` an item that has begun. The start of a message carries
+its `phase`: commentary or final answer. Annotation offsets count from the start of the current text; adjacent texts
+count as one.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Final
 
 from ...core.events import CallStart, Event, OpaqueSeen, ReasoningDelta
 from ...core.types import JSONObject, JSONValue, Media, Opaque, Part, TextPart, is_object
-from ..shared.fields import DETAIL, array_field, detail_of, file_name, object_field, text_field, without
+from ..shared.fields import DETAIL, array_field, detail_field, filename_field, object_field, text_field, without
 
 PROTOCOL: Final = "openai_responses"
 
@@ -21,43 +21,40 @@ ITEM: Final = "item:"
 CONTENT: Final = "content:"
 ANNOTATION: Final = "annotation:"
 START: Final = "start:"
-#: The beginning of a message that says in which phase it stands.
+#: The start of a message that has a phase.
 PHASE: Final = START + "message"
-#: What is said of a response as a whole.
+#: Metadata of the whole response.
 RESPONSE: Final = "response"
 
-#: Types of text on the wire. What is sent depends on who speaks.
-_TEXTS = frozenset({"input_text", "output_text", "text"})
-#: How closely to look at a picture, unless somebody says.
-_USUAL_DETAIL = "auto"
-_WEB = ("http://", "https://")
-#: Where in a text an annotation begins and ends.
-_PLACES = ("start_index", "end_index")
+#: Text types on the wire; the type to send depends on the role.
+_TEXT_TYPES = frozenset({"input_text", "output_text", "text"})
+#: Default image detail level.
+_DEFAULT_DETAIL = "auto"
+_WEB_SCHEMES = ("http://", "https://")
+#: Fields with offsets into the text.
+_ANNOTATION_OFFSETS = ("start_index", "end_index")
 
 
 def is_item(part: Part, kind: str = "") -> bool:
-    """Whether a part is an item of its own; with `kind`, one of that type."""
+    """Whether a part is a separate item; with `kind`, an item of that type."""
     return isinstance(part, Opaque) and part.kind.startswith(ITEM + kind) and is_object(part.data)
 
 
-def parts_texts(event: Event) -> bool:
-    """Whether the text before this event and the text behind it stand in messages of their own."""
+def separates_texts(event: Event) -> bool:
+    """Whether the texts before and after this event belong to different messages."""
     if isinstance(event, OpaqueSeen):
         return event.part.kind.startswith((ITEM, START))
     return isinstance(event, CallStart | ReasoningDelta)
 
 
-def moved(annotation: JSONObject, by: int) -> JSONObject:
-    """The annotation, where its text stands so many characters further on."""
-    places = {key: annotation[key] + by for key in _PLACES if type(annotation.get(key)) is int}
-    return {**annotation, **places}
-
-
-# ------------------------------------------------------------------------------------------------ from the wire
+def shift_annotation(annotation: JSONObject, distance: int) -> JSONObject:
+    """Shift the offsets of an annotation by `distance` characters."""
+    offsets = {key: annotation[key] + distance for key in _ANNOTATION_OFFSETS if type(annotation.get(key)) is int}
+    return {**annotation, **offsets}
 
 
 def decode_content(content: JSONValue, path: str) -> tuple[Part, ...]:
-    """The parts that a `content` or an `output` stands for; an empty text is no part."""
+    """Decode a `content` or `output` field to parts; an empty text yields no part."""
     if content is None or content == "":
         return ()
     if isinstance(content, str):
@@ -66,61 +63,69 @@ def decode_content(content: JSONValue, path: str) -> tuple[Part, ...]:
 
 
 def _part(value: JSONValue, path: str) -> Part:
-    if isinstance(value, str):  # some clients list plain texts
+    if isinstance(value, str):  # some clients send lists of strings
         return TextPart(value)
     part = object_field(value, path)
     kind = text_field(part.get("type"), f"{path}.type")
-    if kind in _TEXTS:
+    if kind in _TEXT_TYPES:
         return TextPart(text_field(part.get("text"), f"{path}.text"), without(part, "type", "text"))
-    found = _image(part) if kind == "input_image" else _file(part) if kind == "input_file" else None
-    return found or Opaque(CONTENT + kind, part)
+    media = _image(part) if kind == "input_image" else _file(part) if kind == "input_file" else None
+    return media or Opaque(CONTENT + kind, part)
 
 
 def _image(part: JSONObject) -> Media | None:
-    """A picture that is there; one that only its upstream has is carried."""
+    """Decode an image with a URL; one that only the upstream stores stays opaque."""
     url = part.get("image_url")
     if not isinstance(url, str) or not url:
         return None
     extra = without(part, "type", "image_url")
-    return Media("image", url, without(extra, DETAIL) if extra.get(DETAIL) == _USUAL_DETAIL else extra)
+    return Media("image", url, without(extra, DETAIL) if extra.get(DETAIL) == _DEFAULT_DETAIL else extra)
 
 
 def _file(part: JSONObject) -> Media | None:
-    """A file that is there; `file_data` is the thing itself, `file_url` where it is on the web."""
+    """Decode a file: `file_data` contains it, `file_url` is its web address."""
     for key, on_web in (("file_data", False), ("file_url", True)):
         url = part.get(key)
-        if isinstance(url, str) and url and url.startswith(_WEB) is on_web:
+        if isinstance(url, str) and url and url.startswith(_WEB_SCHEMES) is on_web:
             return Media("file", url, without(part, "type", key))
     return None
 
 
-# -------------------------------------------------------------------------------------------------- to the wire
+def encode_content(
+    parts: Iterable[Part], same_protocol: bool, by_model: bool = False, foreign: bool = False
+) -> JSONValue:
+    """Encode parts as a `content` field, as a plain string where possible.
 
-
-def encode_content(parts: Iterable[Part], ours: bool, said: bool = False, elsewhere: bool = False) -> JSONValue:
-    """The `content` of these parts: a plain text where that says it all.
-
-    `ours`: their extras speak this protocol. `said`: the model said it; `elsewhere`: by another protocol, so that
-    it shows nothing and its plain texts are one: a list has the id of an answer, which only this service gives.
+    Args:
+        same_protocol: the parts' extras belong to this protocol.
+        by_model: the model wrote the parts.
+        foreign: the message came by another protocol. Media are dropped and plain texts joined, because a list requires
+            a message id, which only this service assigns.
     """
-    shown = (part for part in parts if not (elsewhere and isinstance(part, Media)))
-    wire = [encoded for part in shown if (encoded := _encode(part, ours, said))]
-    plain = all(part.keys() == {"type", "text"} and part["type"] in _TEXTS for part in wire)
-    return "".join(part["text"] for part in wire) if plain and (elsewhere or len(wire) <= 1) else wire
+    sendable = (part for part in parts if not (foreign and isinstance(part, Media)))
+    wire = [encoded for part in sendable if (encoded := _encode(part, same_protocol, by_model))]
+    plain = all(part.keys() == {"type", "text"} and part["type"] in _TEXT_TYPES for part in wire)
+    return "".join(part["text"] for part in wire) if plain and (foreign or len(wire) <= 1) else wire
 
 
-def _encode(part: Part, ours: bool, said: bool) -> JSONObject:
+def _encode(part: Part, same_protocol: bool, by_model: bool) -> JSONObject:
     if isinstance(part, Opaque):
-        return part.data if ours and part.kind.startswith(CONTENT) and is_object(part.data) else {}
-    extra = part.extra if ours else {}
+        return part.data if same_protocol and part.kind.startswith(CONTENT) and is_object(part.data) else {}
+    extra = part.extra if same_protocol else {}
     if isinstance(part, TextPart):
-        return {"type": "output_text" if said else "input_text", "text": part.text, **extra}
+        return {"type": "output_text" if by_model else "input_text", "text": part.text, **extra}
     match part.kind:
         case "image":
-            # Here, and only here, it must be said how closely to look.
-            return {"type": "input_image", "image_url": part.url, DETAIL: _USUAL_DETAIL, **detail_of(part), **extra}
+            # Only this protocol requires a detail level.
+            return {
+                "type": "input_image",
+                "image_url": part.url,
+                DETAIL: _DEFAULT_DETAIL,
+                **detail_field(part),
+                **extra,
+            }
         case "file":
-            key = "file_url" if part.url.startswith(_WEB) else "file_data"
-            return {"type": "input_file", key: part.url, **file_name(part), **extra}
+            key = "file_url" if part.url.startswith(_WEB_SCHEMES) else "file_data"
+            return {"type": "input_file", key: part.url, **filename_field(part), **extra}
         case _:
             return {}

@@ -1,8 +1,7 @@
-"""What an upstream answers to a Responses request, streamed or not, to events.
+"""Decoder of Responses API replies, streamed or not, to events.
 
-One path for both: a whole answer is what the last event of a stream holds. Items that were streamed are not read
-again there, items that were not are. Every fault that servers are known for is tolerated and noted, or becomes a
-`Failure`; no input raises.
+A whole reply is read like the response object in the last event of a stream; items that were streamed are skipped
+there. Known server faults are tolerated and noted, or become a `Failure`; no input raises.
 """
 
 from __future__ import annotations
@@ -24,69 +23,69 @@ from ...core.events import (
 )
 from ...core.types import JSONObject, JSONValue, Opaque, Usage, is_array, is_object
 from ..shared.fields import read_json, repair_json, shorten
-from ..shared.framing import Template
-from ..shared.reply_decoder import Make, ReplyReader
-from .calls import CALL_ITEMS, Calls
+from ..shared.framing import FrameTemplate
+from ..shared.reply_decoder import BaseReplyDecoder, EventFactory
+from .call_assembler import ARGUMENT_FIELDS, ItemCallAssembler
 from .items import reasoning_of
-from .parts import ANNOTATION, CONTENT, ITEM, PHASE, RESPONSE, START, moved, parts_texts
-from .wire import Numbered, WireEvent, decode_event, failure_of, tidied, usage_from
+from .parts import ANNOTATION, CONTENT, ITEM, PHASE, RESPONSE, START, separates_texts, shift_annotation
+from .stream_events import NumberedTemplate, StreamEvent, decode_event, failure_from_error, normalize, usage_from
 
-#: `[DONE]` with some spaces, which servers that also speak the older protocol send.
-_SHORT = 16
+#: Length of `[DONE]` plus some white space; servers that also support chat completions send it.
+_MAX_DONE_BYTES = 16
 
-#: Why a response is incomplete -> our reason.
-_INCOMPLETE: dict[str, FinishReason] = {
+#: Reason in `incomplete_details` -> finish reason.
+_INCOMPLETE_REASONS: dict[str, FinishReason] = {
     "max_output_tokens": "length",
     "max_tokens": "length",
     "content_filter": "content_filter",
 }
 #: Events that end a stream.
-_ENDS = frozenset(f"response.{status}" for status in ("completed", "incomplete", "failed", "cancelled"))
-#: Types of a text inside a message, and the field that holds it.
-_TEXTS = {"output_text": "text", "text": "text", "refusal": "refusal"}
+_END_EVENTS = frozenset(f"response.{status}" for status in ("completed", "incomplete", "failed", "cancelled"))
+#: Type of a text part -> the field with the text.
+_TEXT_FIELDS = {"output_text": "text", "text": "text", "refusal": "refusal"}
 
 
-def _is_bare_error(event: WireEvent, kind: str) -> bool:
-    """Whether a document is an error by itself, as older vLLM gives it: its type is then that of the error."""
+def _is_bare_error(event: StreamEvent, kind: str) -> bool:
+    """Whether a document is itself an error, as older vLLM sends it; its type is then the error's type."""
     return bool(event.message) and event.code is not None and not kind.startswith("response.")
 
 
-class ReplyDecoder(ReplyReader):
-    """Reads one answer: `feed` gives the events that the bytes make certain, `close` the last ones.
+class ReplyDecoder(BaseReplyDecoder):
+    """Decodes one reply: `feed` returns the events that are certain so far, `close` the last ones.
 
-    `stream` says what was asked for; an upstream that answers the other way is understood too.
+    `stream` is what the request asked for; an upstream that replies the other way is supported too.
     """
 
     def __init__(self, stream: bool) -> None:
         super().__init__(stream)
-        self._calls = Calls()
+        self._calls = ItemCallAssembler()
         self._usage: Usage | None = None
-        #: Parts of messages whose text has been given, by the number of the message.
-        self._heard: dict[JSONValue, set[JSONValue]] = {}
-        #: Where in the text at hand these parts begin, and how long it is: parts that nothing parts are one text.
-        self._starts: dict[JSONValue, dict[JSONValue, int]] = {}
+        #: Parts whose text was emitted, by output index.
+        self._texts_by_item: dict[JSONValue, set[JSONValue]] = {}
+        #: Offsets of these parts in the current text, and its length: adjacent parts form one text.
+        self._part_starts: dict[JSONValue, dict[JSONValue, int]] = {}
         self._length = 0
-        self._say: Make = self._said
-        self._ponder: Make = self._pondered
-        #: Reasoning that is being given, by the number of its item: which field, and which part of it.
-        self._thoughts: dict[JSONValue, tuple[str, JSONValue]] = {}
-        #: Messages of which some text has been given, by id.
-        self._spoken: set[JSONValue] = set()
-        #: Messages whose phase has been told, by number.
-        self._phases: set[JSONValue] = set()
-        #: Items that are complete, by number and by id.
-        self._complete: set[JSONValue] = set()
-        #: What makes an event of the text of the last event, if that is a delta.
-        self._delta: Make | None = None
-        self._handlers: dict[str, Callable[[WireEvent], None]] = {
+        self._make_text: EventFactory = self._text_event
+        self._make_reasoning: EventFactory = self._reasoning_event
+        #: Current field and part of reasoning items, by output index.
+        self._reasoning_parts: dict[JSONValue, tuple[str, JSONValue]] = {}
+        #: Messages with emitted text, by id.
+        self._text_item_ids: set[JSONValue] = set()
+        #: Messages whose phase was handled, by output index.
+        self._items_with_phase: set[JSONValue] = set()
+        #: Complete items, by output index and by id.
+        self._complete_items: set[JSONValue] = set()
+        #: Creates the event for the text of the last stream event, if that is a delta.
+        self._delta_factory: EventFactory | None = None
+        self._handlers: dict[str, Callable[[StreamEvent], None]] = {
             "response.output_text.delta": self._text,
             "response.output_text.done": self._text_done,
             "response.refusal.delta": self._refusal,
             "response.refusal.done": self._refusal_done,
-            "response.reasoning_text.delta": self._thought,
-            "response.reasoning_text.done": self._thought_done,
-            "response.reasoning_summary_text.delta": self._thought,
-            "response.reasoning_summary_text.done": self._thought_done,
+            "response.reasoning_text.delta": self._reasoning,
+            "response.reasoning_text.done": self._reasoning_done,
+            "response.reasoning_summary_text.delta": self._reasoning,
+            "response.reasoning_summary_text.done": self._reasoning_done,
             "response.function_call_arguments.delta": self._arguments,
             "response.function_call_arguments.done": self._arguments_done,
             "response.custom_tool_call_input.delta": self._arguments,
@@ -97,17 +96,15 @@ class ReplyDecoder(ReplyReader):
 
     @property
     def finished(self) -> bool:
-        """Whether the upstream said that it is done: then a connection that breaks loses nothing."""
+        """Whether the upstream sent the end of the response; a broken connection then loses nothing."""
         return self._over
 
-    # ------------------------------------------------------------------------------------------------- events
-
     def _event(self, name: str, payload: bytes) -> None:
-        if len(payload) < _SHORT and payload.strip() == b"[DONE]":
+        if len(payload) < _MAX_DONE_BYTES and payload.strip() == b"[DONE]":
             self._end()
             return
         event = self._decoded(payload)
-        self._delta = None
+        self._delta_factory = None
         if event is None:
             self._unreadable(payload)
             return
@@ -115,294 +112,290 @@ class ReplyDecoder(ReplyReader):
         kind = event.type if isinstance(event.type, str) else name
         handler = self._handlers.get(kind)
         if handler is not None:
-            handler(tidied(event))
-        elif kind in _ENDS:
+            handler(normalize(event))
+        elif kind in _END_EVENTS:
             status = kind.removeprefix("response.")
-            self._final(status, event.response if is_object(event.response) else {}, payload)
+            self._end_response(status, event.response if is_object(event.response) else {}, payload)
         elif kind == "error" or (not kind and event.error) or _is_bare_error(event, kind):
-            said = event.error or {"message": event.message, "code": event.code, "param": event.param}
-            self._fail(failure_of(said, payload, shorten(payload)))
+            error = event.error or {"message": event.message, "code": event.code, "param": event.param}
+            self._fail(failure_from_error(error, payload, shorten(payload)))
 
-    def _decoded(self, payload: bytes) -> WireEvent | None:
+    def _decoded(self, payload: bytes) -> StreamEvent | None:
         try:
             return decode_event(payload)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            mended = repair_json(payload)
+            repaired = repair_json(payload)
         try:
-            event = decode_event(mended) if mended else None
+            event = decode_event(repaired) if repaired else None
         except (msgspec.DecodeError, RecursionError):
             return None
         if event is not None:
-            self._mended()
+            self._note_repair()
         return event
 
-    def _learn(self, read: bytes, name: str, payload: bytes) -> Template | None:
-        if self._delta is None:
+    def _learn(self, read: bytes, name: str, payload: bytes) -> FrameTemplate | None:
+        if self._delta_factory is None:
             return None
-        self._repeated = self._delta
-        return Numbered.of(read, name, payload)
+        self._template_factory = self._delta_factory
+        return NumberedTemplate.from_frame(read, name, payload)
 
-    def _said(self, text: str) -> Event:
+    def _text_event(self, text: str) -> Event:
         self._length += len(text)
         return TextDelta(text)
 
-    def _pondered(self, text: str) -> Event:
+    def _reasoning_event(self, text: str) -> Event:
         self._length = 0
         return ReasoningDelta(text)
 
     def _emit(self, event: Event) -> None:
         super()._emit(event)
-        if parts_texts(event):
+        if separates_texts(event):
             self._length = 0
 
-    def _start(self, output_index: JSONValue, content_index: JSONValue) -> int:
-        """Where a part begins; here, unless something of it was given."""
-        starts = self._starts.setdefault(output_index, {})
+    def _part_start(self, output_index: JSONValue, content_index: JSONValue) -> int:
+        """Return the offset of a part; the current one for a new part."""
+        starts = self._part_starts.setdefault(output_index, {})
         if content_index not in starts:
             self._flush()
             starts[content_index] = self._length
         return starts[content_index]
 
-    def _all(self, events: Iterable[Event]) -> None:
+    def _emit_all(self, events: Iterable[Event]) -> None:
         for event in events:
             if isinstance(event, CallArgs):
-                self._add(self._calls[event.index].piece, event.fragment)
+                self._add(self._calls[event.index].make_event, event.fragment)
             else:
                 self._emit(event)
-        if self._calls.broken and not self._over:
-            self._fail(Failure(f"the arguments of `{self._calls.broken}` were said in two ways"))
+        if self._calls.conflict and not self._over:
+            self._fail(Failure(f"the arguments of `{self._calls.conflict}` were sent twice with different values"))
 
-    def _item_added(self, event: WireEvent) -> None:
-        if is_object(event.item) and _text_of(event.item, "type") in CALL_ITEMS:
-            self._all(self._calls.added(event.item, event.output_index))
+    def _item_added(self, event: StreamEvent) -> None:
+        if is_object(event.item) and _string(event.item, "type") in ARGUMENT_FIELDS:
+            self._emit_all(self._calls.item_added(event.item, event.output_index))
         else:
-            self._all(self._calls.settle())
+            self._emit_all(self._calls.end_custom_calls())
             if is_object(event.item) and event.item.get("type") == "message":
-                self._starts.pop(event.output_index, None)  # all items may have one number
+                self._part_starts.pop(event.output_index, None)  # all items may have the same index
                 self._phase(event.item, event.output_index)
 
-    def _item_done(self, event: WireEvent) -> None:
+    def _item_done(self, event: StreamEvent) -> None:
         if is_object(event.item):
             self._item(event.item, event.output_index)
 
-    def _text(self, event: WireEvent) -> None:
+    def _text(self, event: StreamEvent) -> None:
         if not isinstance(event.delta, str):
             return
-        self._heard.setdefault(event.output_index, set()).add(event.content_index)
-        self._spoken.add(event.item_id)
-        self._start(event.output_index, event.content_index)
-        self._add(self._say, event.delta)
-        self._delta = self._say
+        self._texts_by_item.setdefault(event.output_index, set()).add(event.content_index)
+        self._text_item_ids.add(event.item_id)
+        self._part_start(event.output_index, event.content_index)
+        self._add(self._make_text, event.delta)
+        self._delta_factory = self._make_text
 
-    def _text_done(self, event: WireEvent) -> None:
-        self._spoken.add(event.item_id)
-        self._once(event.output_index, event.content_index, event.text)
+    def _text_done(self, event: StreamEvent) -> None:
+        self._text_item_ids.add(event.item_id)
+        self._text_unless_streamed(event.output_index, event.content_index, event.text)
 
-    def _refusal(self, event: WireEvent) -> None:
-        self._refused()
+    def _refusal(self, event: StreamEvent) -> None:
+        self._note_refusal()
         self._text(event)
 
-    def _refusal_done(self, event: WireEvent) -> None:
-        self._refused()
-        self._spoken.add(event.item_id)
-        self._once(event.output_index, event.content_index, event.refusal)
+    def _refusal_done(self, event: StreamEvent) -> None:
+        self._note_refusal()
+        self._text_item_ids.add(event.item_id)
+        self._text_unless_streamed(event.output_index, event.content_index, event.refusal)
 
-    def _refused(self) -> None:
+    def _note_refusal(self) -> None:
         self._note("refusal", "the upstream marked this text as a refusal")
 
-    def _once(self, output_index: JSONValue, content_index: JSONValue, text: JSONValue) -> None:
-        """A whole text, unless its pieces have been given."""
+    def _text_unless_streamed(self, output_index: JSONValue, content_index: JSONValue, text: JSONValue) -> None:
+        """Emit a whole text, unless its pieces were already emitted."""
         if not isinstance(text, str):
             return
-        heard = self._heard.setdefault(output_index, set())
-        if content_index not in heard:
-            heard.add(content_index)
-            self._start(output_index, content_index)
-            self._add(self._say, text)
+        parts = self._texts_by_item.setdefault(output_index, set())
+        if content_index not in parts:
+            parts.add(content_index)
+            self._part_start(output_index, content_index)
+            self._add(self._make_text, text)
 
-    def _thought(self, event: WireEvent) -> None:
-        if isinstance(event.delta, str) and event.delta and self._think(event):
-            self._add(self._ponder, event.delta)
-            self._delta = self._ponder
+    def _reasoning(self, event: StreamEvent) -> None:
+        if isinstance(event.delta, str) and event.delta and self._select_reasoning(event):
+            self._add(self._make_reasoning, event.delta)
+            self._delta_factory = self._make_reasoning
 
-    def _thought_done(self, event: WireEvent) -> None:
-        known = self._thoughts.get(event.output_index)
-        part = event.summary_index if _field(event) == "summary" else event.content_index
-        if known != (_field(event), part) and isinstance(event.text, str) and event.text and self._think(event):
-            self._add(self._ponder, event.text)
+    def _reasoning_done(self, event: StreamEvent) -> None:
+        text, streamed = event.text, self._reasoning_parts.get(event.output_index) == _reasoning_part(event)
+        if not streamed and isinstance(text, str) and text and self._select_reasoning(event):
+            self._add(self._make_reasoning, text)
 
-    def _think(self, event: WireEvent) -> bool:
-        """Whether this is of the field that is being given: what the model thought, or else the summary of it."""
-        field = _field(event)
-        part = event.summary_index if field == "summary" else event.content_index
-        known = self._thoughts.get(event.output_index)
-        self._thoughts.setdefault(event.output_index, (field, part))
-        if known is None:
-            self._begin_thought(event.item_id, field)
-        elif known[0] != field:
+    def _select_reasoning(self, event: StreamEvent) -> bool:
+        """Whether to emit this event: only one of reasoning text and summary is used, the first to arrive."""
+        field, part = _reasoning_part(event)
+        current = self._reasoning_parts.get(event.output_index)
+        self._reasoning_parts.setdefault(event.output_index, (field, part))
+        if current is None:
+            self._begin_reasoning(event.item_id, field)
+        elif current[0] != field:
             return False
-        elif known[1] != part:
-            self._thoughts[event.output_index] = (field, part)
-            self._add(self._ponder, "\n\n")
+        elif current[1] != part:
+            self._reasoning_parts[event.output_index] = (field, part)
+            self._add(self._make_reasoning, "\n\n")
         return True
 
-    def _begin_thought(self, identifier: JSONValue, field: str) -> None:
-        """Who sends reasoning on must know the id of its item before its end, where the rest of the item comes."""
+    def _begin_reasoning(self, identifier: JSONValue, field: str) -> None:
+        """Announce the id of a reasoning item, which encoders need before the item is complete."""
         if identifier:
             self._emit(OpaqueSeen(Opaque(START + "reasoning", {"id": identifier, "field": field})))
 
-    def _arguments(self, event: WireEvent) -> None:
+    def _arguments(self, event: StreamEvent) -> None:
         if not isinstance(event.delta, str):
             return
         call = self._calls.find(event.output_index, event.item_id)
-        self._all(self._calls.more(call, event.delta))
+        self._emit_all(self._calls.add_arguments(call, event.delta))
         if call.started and not call.ended:
-            self._delta = call.add
+            self._delta_factory = call.add
 
-    def _arguments_done(self, event: WireEvent) -> None:
+    def _arguments_done(self, event: StreamEvent) -> None:
         call = self._calls.find(event.output_index, event.item_id)
-        self._all(self._calls.whole(call, event.arguments if event.input is None else event.input))
-
-    # -------------------------------------------------------------------------------------------------- items
+        self._emit_all(self._calls.whole(call, event.arguments if event.input is None else event.input))
 
     def _item(self, item: JSONObject, at: JSONValue) -> None:
-        """An item that is complete."""
-        kind = _text_of(item, "type")
-        self._complete |= {at, _identity(item) or at}
-        if kind in CALL_ITEMS:
-            self._all(self._calls.done(item, at))
+        kind = _string(item, "type")
+        self._complete_items |= {at, _identity(item) or at}
+        if kind in ARGUMENT_FIELDS:
+            self._emit_all(self._calls.complete_item(item, at))
         elif kind == "message":
             self._phase(item, at)
             self._message(item.get("content"), at)
         elif kind:
-            if kind == "reasoning" and at not in self._thoughts and (text := reasoning_of(item)):
-                self._begin_thought(_text_of(item, "id"), "content" if item.get("content") else "summary")
-                self._add(self._ponder, text)
+            if kind == "reasoning" and at not in self._reasoning_parts and (text := reasoning_of(item)):
+                self._begin_reasoning(_string(item, "id"), "content" if item.get("content") else "summary")
+                self._add(self._make_reasoning, text)
             self._emit(OpaqueSeen(Opaque(ITEM + kind, item)))
         else:
             self._note("item_dropped", shorten(str(item)))
 
     def _phase(self, item: JSONObject, at: JSONValue) -> None:
-        """Models that are given no phases of what they said take a word in between for the answer, and stop early."""
-        phase = _text_of(item, "phase")
-        if not phase or at in self._phases:
+        """Emit the phase of a message. Without phases, models take commentary for the final answer and stop early."""
+        phase = _string(item, "phase")
+        if not phase or at in self._items_with_phase:
             return
-        self._phases.add(at)
-        if at in self._heard:
-            self._note("phase_dropped", f"`{shorten(phase)}` was told behind the text")
+        self._items_with_phase.add(at)
+        if at in self._texts_by_item:
+            self._note("phase_dropped", f"`{shorten(phase)}` arrived after the text")
         else:
             self._emit(OpaqueSeen(Opaque(PHASE, {"phase": phase})))
 
     def _message(self, content: JSONValue, at: JSONValue) -> None:
-        if isinstance(content, str):  # as some servers give it
+        if isinstance(content, str):  # some servers send a string
             content = [{"type": "output_text", "text": content}]
         for number, part in enumerate(content if is_array(content) else ()):
             kind = part.get("type") if is_object(part) else None
             if not isinstance(kind, str):
                 self._note("content_part_dropped", shorten(str(part)))
-            elif kind in _TEXTS:
+            elif kind in _TEXT_FIELDS:
                 if kind == "refusal":
-                    self._refused()
-                self._once(at, number, part.get(_TEXTS[kind]))
-                self._annotations(part.get("annotations"), self._start(at, number))
+                    self._note_refusal()
+                self._text_unless_streamed(at, number, part.get(_TEXT_FIELDS[kind]))
+                self._annotations(part.get("annotations"), self._part_start(at, number))
             else:
                 self._emit(OpaqueSeen(Opaque(CONTENT + kind, part)))
 
-    def _annotations(self, listed: JSONValue, start: int) -> None:
-        for one in listed if is_array(listed) else ():
-            if is_object(one):
-                self._emit(OpaqueSeen(Opaque(f"{ANNOTATION}{one.get('type')}", moved(one, start))))
+    def _annotations(self, annotations: JSONValue, start: int) -> None:
+        for annotation in annotations if is_array(annotations) else ():
+            if is_object(annotation):
+                self._emit(
+                    OpaqueSeen(Opaque(f"{ANNOTATION}{annotation.get('type')}", shift_annotation(annotation, start)))
+                )
 
-    def _leftovers(self, output: list[JSONValue]) -> None:
-        """The items of the final response that its stream did not give; without a stream, all of them."""
-        # What these items say themselves says nothing about the stream.
-        complete, heard = frozenset(self._complete), frozenset(self._heard)
-        # A server that numbers its items in two ways must not say everything twice.
-        alike = heard <= {at for at, item in enumerate(output) if is_object(item) and item.get("type") == "message"}
+    def _remaining_items(self, output: list[JSONValue]) -> None:
+        """Emit the items of the final response that were not streamed."""
+        # Taken before the loop, because the items below add to these sets.
+        complete, streamed = frozenset(self._complete_items), frozenset(self._texts_by_item)
+        # A server that numbers its items inconsistently must not cause duplicates.
+        messages = {at for at, item in enumerate(output) if is_object(item) and item.get("type") == "message"}
+        consistent, unstreamed = streamed <= messages, messages - streamed
         for at, item in enumerate(output):
             if not is_object(item) or at in complete or (_identity(item) or at) in complete:
                 continue
-            if item.get("type") == "message" and at not in heard and (not alike or _identity(item) in self._spoken):
+            if at in unstreamed and (not consistent or _identity(item) in self._text_item_ids):
                 continue
-            self._all(self._calls.settle())
+            self._emit_all(self._calls.end_custom_calls())
             self._item(item, at)
-
-    # ------------------------------------------------------------------------------------------------ the end
 
     def _whole(self, body: bytes) -> None:
         response = read_json(body)
-        if response is None and (mended := repair_json(body)):
-            self._mended()
-            response = read_json(mended)
+        if response is None and (repaired := repair_json(body)):
+            self._note_repair()
+            response = read_json(repaired)
         if not is_object(response):
-            self._fail(Failure("the upstream did not answer with a response", body=shorten(body)))
+            self._fail(Failure("the upstream's reply is not a response object", body=shorten(body)))
             return
         self._read += 1
         status = response.get("status")
         if not is_array(response.get("output")) and status not in ("failed", "cancelled"):
             if response.get("error") or response.get("detail") or response.get("message"):
-                self._fail(failure_of(response, body))
+                self._fail(failure_from_error(response, body))
             else:
-                self._fail(Failure("the upstream answered without an output", body=shorten(body)))
+                self._fail(Failure("the upstream's response has no output", body=shorten(body)))
             return
-        self._final(status if isinstance(status, str) else "", response, body)
+        self._end_response(status if isinstance(status, str) else "", response, body)
 
-    def _final(self, status: str, response: JSONObject, payload: bytes) -> None:
-        """The response object that ends an answer."""
+    def _end_response(self, status: str, response: JSONObject, payload: bytes) -> None:
+        """Handle the response object at the end of a reply."""
         self._usage = usage_from(response.get("usage")) or self._usage
         if status in ("failed", "cancelled") or response.get("error"):
-            self._fail(failure_of(response.get("error"), payload, f"the upstream's response is `{status}`"))
+            self._fail(failure_from_error(response.get("error"), payload, f"the upstream's response is `{status}`"))
             return
         if status in ("queued", "in_progress"):
             self._fail(Failure("the upstream has not finished its response", body=shorten(payload)))
             return
         output = response.get("output")
-        self._leftovers(output if is_array(output) else [])
-        if tier := _text_of(response, "service_tier"):
+        self._remaining_items(output if is_array(output) else [])
+        if tier := _string(response, "service_tier"):
             self._emit(OpaqueSeen(Opaque(RESPONSE, {"service_tier": tier})))
         reason = self._incomplete(response.get("incomplete_details")) if status == "incomplete" else None
         if status not in ("completed", "incomplete"):
-            self._note("finish_reason_derived", f"the upstream said `{shorten(status) or 'nothing'}`")
+            self._note("finish_reason_derived", f"the upstream sent `{shorten(status) or 'nothing'}`")
         self._finish(reason)
 
     def _incomplete(self, details: JSONValue) -> FinishReason:
-        said = details.get("reason") if is_object(details) else None
-        reason = _INCOMPLETE.get(said) if isinstance(said, str) else None
+        detail = details.get("reason") if is_object(details) else None
+        reason = _INCOMPLETE_REASONS.get(detail) if isinstance(detail, str) else None
         if reason is None:
-            self._note("finish_reason_derived", f"the upstream said `{shorten(str(said))}`")
+            self._note("finish_reason_derived", f"the upstream sent `{shorten(str(detail))}`")
         return reason or "length"
 
     def _finish(self, reason: FinishReason | None) -> None:
-        if self._over:  # an item was wrong
+        if self._over:  # an item was invalid
             return
-        if self._bad and self._calls.unsure:
-            self._fail(Failure("an event inside a call could not be read", body=shorten(self._bad_body)))
+        if self._bad and self._calls.has_unconfirmed:
+            self._fail(Failure("an event inside a call could not be decoded", body=shorten(self._bad_body)))
             return
-        self._all(self._calls.end(cut=reason is not None))
+        self._emit_all(self._calls.end(cut=reason is not None))
         for code, detail in self._calls.notes.items():
             self._note(code, detail)
-        self._last_words()
+        self._wrap_up()
         self._emit(Finish(reason or ("tool_calls" if self._calls else "stop")))
 
     def _end(self) -> None:
         self._fail(self._truncated())
 
-    def _last_words(self) -> None:
-        super()._last_words()
+    def _wrap_up(self) -> None:
+        super()._wrap_up()
         if self._usage is not None:
             self._emit(UsageSeen(self._usage))
 
 
-def _field(event: WireEvent) -> str:
-    return "summary" if "summary" in str(event.type) else "content"
+def _reasoning_part(event: StreamEvent) -> tuple[str, JSONValue]:
+    """Return field and index of the reasoning part that an event belongs to."""
+    return ("summary", event.summary_index) if "summary" in str(event.type) else ("content", event.content_index)
 
 
 def _identity(item: JSONObject) -> str:
-    """What tells an item from others: a call by its own id, since some servers give all items one."""
-    return _text_of(item, "call_id") or _text_of(item, "id")
+    """Return the identity of an item: the call id first, because some servers give all items the same id."""
+    return _string(item, "call_id") or _string(item, "id")
 
 
-def _text_of(item: JSONObject, key: str) -> str:
-    """A field that is a text, or nothing."""
+def _string(item: JSONObject, key: str) -> str:
     value = item.get(key)
     return value if isinstance(value, str) else ""

@@ -1,12 +1,12 @@
-"""What our own face answers to a client of the Responses API: events to its events, a reply to a response.
+"""Encoder of replies to Responses API clients: events to stream events, or a whole response object.
 
-Text, the bulk of a stream, goes out by a byte template. The response object at the end of a stream is the one that
-would have been given without a stream.
+Text deltas, the bulk of a stream, are written from a byte template. Streamed and non-streamed replies share
+`ResponseBuilder`, so the response object is the same. Item ids derive from the response id and the item number.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
@@ -26,28 +26,208 @@ from ...core.events import (
 )
 from ...core.types import JSONObject, JSONValue, Opaque, Request, Usage, is_object
 from ..shared.fields import read_arguments, to_line, to_wire
-from ..shared.openai_errors import error_of
-from .output import (
-    DETAILS,
-    Maker,
-    call_item,
-    call_type,
-    is_reasoning,
-    message_item,
-    reasoning_item,
-    text_part,
-    thought_part,
-)
-from .parts import ANNOTATION, ITEM, RESPONSE, START
+from ..shared.openai_errors import code_of, error_of
+from .items import INSTRUCTIONS
+from .parts import ANNOTATION, ITEM, PHASE, PROTOCOL, RESPONSE, START
+from .request import encode_settings
+from .tools import ToolNames
 
 _encode = msgspec.json.Encoder().encode
-#: What stands between the delta of a message and its number, and behind that.
+#: The bytes between the delta of a message and its sequence number, and after the number.
 _LOGPROBS = b',"logprobs":[]'
 _BEFORE_NUMBER = _LOGPROBS + b',"sequence_number":'
 _END = b"}\n\n"
+#: Finish reasons that make a response incomplete, as written in `incomplete_details`.
+_INCOMPLETE_REASONS: dict[FinishReason, str] = {"length": "max_output_tokens", "content_filter": "content_filter"}
+#: Request fields that the response repeats.
+_REPEATED_FIELDS = (
+    "background max_tool_calls metadata previous_response_id prompt_cache_key reasoning safety_identifier"
+    " service_tier store top_logprobs truncation user"
+).split()
+_ID_PREFIXES = {"message": "msg", "reasoning": "rs", "function_call": "fc", "custom_tool_call": "ctc"}
 
 
-class _Call:
+# ------------------------------------------------------------------------------------------------------- items
+
+
+def _text_part(text: str, annotations: Iterable[JSONValue] = ()) -> JSONObject:
+    return {"type": "output_text", "text": text, "annotations": list(annotations), "logprobs": []}
+
+
+def _message_item(identifier: str, status: str, content: list[JSONObject], phase: JSONValue = None) -> JSONObject:
+    item: JSONObject = {"id": identifier, "type": "message", "status": status, "role": "assistant", "content": content}
+    return item | {"phase": phase} if phase else item
+
+
+def _reasoning_part(field: str, text: str) -> JSONObject:
+    return {"type": "summary_text" if field == "summary" else "reasoning_text", "text": text}
+
+
+def _reasoning_item(identifier: str, field: str, parts: list[JSONObject]) -> JSONObject:
+    return {"id": identifier, "type": "reasoning", "summary": [], field: parts}
+
+
+def _call_type(names: ToolNames, name: str) -> str:
+    return "custom_tool_call" if names.wire_name(name).kind == "custom" else "function_call"
+
+
+def _call_to_item(names: ToolNames, name: str, identifiers: tuple[str, str], arguments: str, status: str) -> JSONObject:
+    """Build the item of a call. `identifiers`: the ids of the item and of the call."""
+    tool = names.wire_name(name)
+    custom = tool.kind == "custom"
+    item: JSONObject = {
+        "id": identifiers[0],
+        "type": _call_type(names, name),
+        "status": status,
+        "call_id": identifiers[1] or identifiers[0],
+        "name": tool.name,
+        "input" if custom else "arguments": arguments,
+    }
+    if custom:
+        del item["status"]
+    return item | {"namespace": tool.namespace} if tool.namespace else item
+
+
+def _is_reasoning(part: Opaque) -> bool:
+    """Whether an opaque part is a whole reasoning item."""
+    return part.kind == f"{ITEM}reasoning" and is_object(part.data)
+
+
+# ---------------------------------------------------------------------------------------------------- responses
+
+
+class ResponseBuilder:
+    """Builds the response object of one request."""
+
+    def __init__(self, request: Request, id: str, created: int, model: str) -> None:
+        self.names = ToolNames(request.tools)
+        self._suffix = id.removeprefix("resp_")
+        same_protocol = request.protocol == PROTOCOL
+        extra = request.options.extra if same_protocol else {}
+        first = request.messages[0] if request.messages else None
+        has_instructions = first is not None and INSTRUCTIONS in first.extra
+        self._base: JSONObject = {
+            "id": id,
+            "object": "response",
+            "created_at": created,
+            "status": "in_progress",
+            "error": None,
+            "incomplete_details": None,
+            "instructions": first.text if first is not None and has_instructions else None,
+            "max_output_tokens": None,
+            "metadata": {},
+            "model": model,
+            "output": [],
+            "parallel_tool_calls": request.tool_choice.parallel,
+            "previous_response_id": None,
+            "reasoning": None,
+            "store": False,
+            "temperature": None,
+            "text": {"format": {"type": "text"}},
+            "tool_choice": "auto",
+            "tools": [],
+            "top_p": None,
+            "truncation": "disabled",
+            "usage": None,
+            "user": None,
+            **{key: extra[key] for key in _REPEATED_FIELDS if extra.get(key) is not None},
+            **encode_settings(request),
+        }
+        self._base["text"] = {"format": {"type": "text"}, **self._base["text"]}
+
+    def item_id(self, kind: str, number: int) -> str:
+        return f"{_ID_PREFIXES[kind]}_{self._suffix}_{number}"
+
+    def initial(self) -> JSONObject:
+        return self._base
+
+    def final(
+        self,
+        output: list[JSONObject],
+        reason: FinishReason,
+        usage: Usage,
+        extension: JSONObject | None,
+        metadata: JSONObject,
+    ) -> JSONObject:
+        """Return the response with all its items; `metadata` comes from the upstream."""
+        details = _INCOMPLETE_REASONS.get(reason)
+        response = {
+            **self._base,
+            "status": "incomplete" if details else "completed",
+            **metadata,
+            "incomplete_details": {"reason": details} if details else None,
+            "output": output,
+            "usage": _usage(usage),
+        }
+        return response | {"toolspeak": extension} if extension else response
+
+    def failed(self, output: list[JSONObject], failure: Failure, usage: Usage) -> JSONObject:
+        code = code_of(failure, "rate_limit_exceeded" if failure.status == 429 else "server_error")
+        return {
+            **self._base,
+            "status": "failed",
+            "error": {"code": code, "message": failure.message},
+            "output": output,
+            "usage": _usage(usage),
+        }
+
+    @staticmethod
+    def metadata(reply: Reply) -> JSONObject:
+        """Return what an upstream of this protocol sent about the response as a whole."""
+        return _last_data(reply, RESPONSE)
+
+    def output(self, reply: Reply) -> list[JSONObject]:
+        """Return the items of a whole reply: opaque items, reasoning, text, calls."""
+        output: list[JSONObject] = [
+            part.data for part in reply.opaque if part.kind.startswith(ITEM) and is_object(part.data)
+        ]
+        if reply.reasoning and not any(map(_is_reasoning, reply.opaque)):
+            output.append(self._reasoning(reply, len(output)))
+        if reply.text:
+            cut = reply.finish_reason in _INCOMPLETE_REASONS and not reply.calls and reply.complete
+            annotations = (part.data for part in reply.opaque if part.kind.startswith(ANNOTATION))
+            identifier = self.item_id("message", len(output))
+            content = [_text_part(reply.text, annotations)]
+            phase = _last_data(reply, PHASE).get("phase")
+            output.append(_message_item(identifier, "incomplete" if cut else "completed", content, phase))
+        for call in reply.calls:
+            kind = _call_type(self.names, call.name)
+            arguments = call.arguments.get("input") if kind == "custom_tool_call" else to_wire(call.arguments).decode()
+            if isinstance(arguments, str):
+                identifiers = (self.item_id(kind, len(output)), call.id)
+                output.append(_call_to_item(self.names, call.name, identifiers, arguments, "completed"))
+        return output
+
+    def _reasoning(self, reply: Reply, number: int) -> JSONObject:
+        mark = _last_data(reply, f"{START}reasoning")
+        field = mark.get("field", "summary")
+        identifier = mark.get("id") or self.item_id("reasoning", number)
+        return _reasoning_item(identifier, field, [_reasoning_part(field, reply.reasoning)])
+
+
+def _last_data(reply: Reply, kind: str) -> JSONObject:
+    """Return the data of the last opaque part of this kind."""
+    mark: JSONObject = {}
+    for part in reply.opaque:
+        if part.kind == kind and is_object(part.data):
+            mark = part.data
+    return mark
+
+
+def _usage(usage: Usage) -> JSONObject:
+    return {
+        "input_tokens": usage.input_tokens,
+        "input_tokens_details": {"cached_tokens": usage.cached_tokens, "cache_write_tokens": 0},
+        "output_tokens": usage.output_tokens,
+        "output_tokens_details": {"reasoning_tokens": usage.reasoning_tokens},
+        "total_tokens": usage.input_tokens + usage.output_tokens,
+    }
+
+
+# ------------------------------------------------------------------------------------------------------------- stream
+
+
+class _OutgoingCall:
     """A call that is being sent."""
 
     __slots__ = ("fragments", "head", "id", "item_id", "kind", "name", "number")
@@ -62,14 +242,14 @@ class _Call:
         self.head = b""
 
 
-class _Said:
-    """The message or the reasoning that is being sent; its one part is number 0."""
+class _OutgoingText:
+    """A message or reasoning item that is being sent; it has one part, with index 0."""
 
     __slots__ = ("annotations", "field", "head", "item_id", "kind", "number", "phase", "texts")
 
     def __init__(self, kind: str, mark: JSONObject, number: int, item_id: str) -> None:
         self.kind = kind
-        #: Where reasoning stands: `content` or `summary`.
+        #: The field of the reasoning: `content` or `summary`.
         self.field: str = mark.get("field", "summary")
         self.phase: JSONValue = mark.get("phase")
         self.number = number
@@ -80,15 +260,15 @@ class _Said:
 
     def part(self) -> JSONObject:
         text = "".join(self.texts)
-        return text_part(text, self.annotations) if self.kind == "message" else thought_part(self.field, text)
+        return _text_part(text, self.annotations) if self.kind == "message" else _reasoning_part(self.field, text)
 
     def item(self, status: str, parts: list[JSONObject]) -> JSONObject:
         if self.kind == "message":
-            return message_item(self.item_id, status, parts, self.phase)
-        return reasoning_item(self.item_id, self.field, parts)
+            return _message_item(self.item_id, status, parts, self.phase)
+        return _reasoning_item(self.item_id, self.field, parts)
 
-    def words(self) -> tuple[str, str, JSONObject]:
-        """What its part, its text and the number of its part are called in events."""
+    def event_names(self) -> tuple[str, str, JSONObject]:
+        """Return the event names of the part and of its text, and the field with the part's index."""
         if self.kind == "message":
             return "content_part", "output_text", {"content_index": 0}
         if self.field == "summary":
@@ -97,71 +277,67 @@ class _Said:
 
 
 class ReplyEncoder:
-    """Events to the server-sent events of the Responses API."""
+    """Encodes events as server-sent events of the Responses API."""
 
     def __init__(self, request: Request, *, id: str, created: int, model: str) -> None:
-        self._maker = Maker(request, id, created, model)
+        self._builder = ResponseBuilder(request, id, created, model)
         self._sequence = 0
         self._opened = self._closed = False
-        self._numbers = 0
+        self._item_count = 0
         self._items: dict[int, JSONObject] = {}
-        self._said: _Said | None = None
-        #: The texts of the message that is open, if one is.
-        self._live: list[str] | None = None
-        self._head = b""
-        #: Id and field of the reasoning that comes next, or the phase of the message, where the upstream gave them.
-        self._next: JSONObject = {}
-        self._calls: dict[int, _Call] = {}
+        self._text_item: _OutgoingText | None = None
+        #: The texts of the open message, if there is one.
+        self._live_texts: list[str] | None = None
+        self._live_head = b""
+        #: Id and field of the next reasoning item, or the phase of the next message, from the upstream.
+        self._next_mark: JSONObject = {}
+        self._calls: dict[int, _OutgoingCall] = {}
         self._usage = Usage()
-        self._about: JSONObject = {}
+        self._metadata: JSONObject = {}
         self._reason: FinishReason = "unknown"
 
     def encode(self, events: Sequence[Event]) -> bytes:
-        """The bytes to send for these events."""
         out: list[bytes] = []
         for event in events:
-            live = self._live
-            # The bulk of every stream comes first and makes no detours.
+            live = self._live_texts
+            # Fast path: text deltas make up most of a stream.
             if live is not None and type(event) is TextDelta:
                 text = event.text
                 live.append(text)
                 number = self._sequence
                 self._sequence = number + 1
                 payload = _encode(text) if text.isascii() else to_line(text)
-                out += (self._head, payload, _BEFORE_NUMBER, _encode(number), _END)
+                out += (self._live_head, payload, _BEFORE_NUMBER, _encode(number), _END)
             elif not self._closed:
                 out += self._other(event)
         return b"".join(out)
 
     def close(self, extension: JSONObject | None = None) -> bytes:
-        """The ends of what is open, and the response. `extension` goes into the response."""
+        """Return the events that end open items, and the response. `extension` goes into the response."""
         if self._closed:
             return b""
         if self._reason == "error":
-            return b"".join(self._fail(Failure("the turn ended in an error")))
+            return b"".join(self._fail(Failure("the turn failed")))
         ends, response = self._end(extension)
         return b"".join(ends) + self._event(f"response.{response['status']}", response=response)
 
     def response(self, events: Sequence[Event], extension: JSONObject | None = None) -> JSONObject:
-        """The response that a stream of these events, which are all, would end with."""
+        """Return the response object that a stream of exactly these events would end with."""
         self.encode(events)
         return self._end(extension)[1]
 
     def _end(self, extension: JSONObject | None) -> tuple[list[bytes], JSONObject]:
-        """The ends of what is open, and the response."""
-        # A call that was begun and has no end was cut, whatever the upstream says; it is no part of the response.
-        reason = "length" if self._reason not in DETAILS and self._cut() else self._reason
-        ends = [*self._open(), *self._shut("incomplete" if reason in DETAILS else "completed")]
+        # A call without an end was cut, whatever the upstream reports; it is not part of the response.
+        reason = "length" if self._reason not in _INCOMPLETE_REASONS and self._has_cut_call() else self._reason
+        ends = [*self._open(), *self._end_text("incomplete" if reason in _INCOMPLETE_REASONS else "completed")]
         self._closed = True
-        return ends, self._maker.ended(self._output(), reason, self._usage, extension, self._about)
+        return ends, self._builder.final(self._output(), reason, self._usage, extension, self._metadata)
 
-    def _cut(self) -> bool:
+    def _has_cut_call(self) -> bool:
         return any(call.kind == "function_call" for call in self._calls.values())
 
     def _output(self) -> list[JSONObject]:
         return [self._items[number] for number in sorted(self._items)]
-
-    # ------------------------------------------------------------------------------------------------ writing
 
     def _event(self, kind: str, **fields: JSONValue) -> bytes:
         payload = to_line({"type": kind, **fields, "sequence_number": self._sequence})
@@ -169,7 +345,7 @@ class ReplyEncoder:
         return b"event: %b\ndata: %b\n\n" % (kind.encode(), payload)
 
     def _head_of(self, kind: str, **fields: JSONValue) -> bytes:
-        """The bytes of an event up to its delta."""
+        """Return the bytes of an event up to its delta."""
         return b'event: %b\ndata: %b,"delta":' % (kind.encode(), to_line({"type": kind, **fields})[:-1])
 
     def _delta(self, head: bytes, text: str, more: bytes = b"") -> bytes:
@@ -181,130 +357,128 @@ class ReplyEncoder:
         if not self._opened:
             self._opened = True
             for stage in ("created", "in_progress"):
-                yield self._event(f"response.{stage}", response=self._maker.begun())
+                yield self._event(f"response.{stage}", response=self._builder.initial())
 
     def _fail(self, failure: Failure) -> Iterator[bytes]:
         yield from self._open()
-        self._live = None
+        self._live_texts = None
         self._closed = True
-        yield self._event("response.failed", response=self._maker.failed(self._output(), failure, self._usage))
-        # Some clients look for this event only, and for its words in one place or the other.
+        yield self._event("response.failed", response=self._builder.failed(self._output(), failure, self._usage))
+        # Some clients read only this event, and its fields in one place or the other.
         error = error_of(failure)
         yield self._event("error", code=error["code"], message=error["message"], param=error["param"], error=error)
 
-    def _number(self) -> int:
-        self._numbers += 1
-        return self._numbers - 1
+    def _next_number(self) -> int:
+        self._item_count += 1
+        return self._item_count - 1
 
-    def _added(self, number: int, item: JSONObject) -> bytes:
+    def _item_added(self, number: int, item: JSONObject) -> bytes:
         return self._event("response.output_item.added", output_index=number, item=item)
 
-    def _done(self, number: int, item: JSONObject) -> bytes:
+    def _item_done(self, number: int, item: JSONObject) -> bytes:
         self._items[number] = item
         return self._event("response.output_item.done", output_index=number, item=item)
-
-    # ------------------------------------------------------------------------------------------------- events
 
     def _other(self, event: Event) -> Iterator[bytes]:
         match event:
             case TextDelta(text):
-                yield from self._say("message", text)
+                yield from self._add_text("message", text)
             case ReasoningDelta(text):
-                yield from self._say("reasoning", text)
+                yield from self._add_text("reasoning", text)
             case CallStart() | CallArgs() | CallEnd():
                 yield from self._call(event)
             case OpaqueSeen(part):
-                yield from self._carried(part)
+                yield from self._opaque(part)
             case UsageSeen(usage):
                 self._usage = usage
             case Finish(reason):
                 self._reason = reason
             case Failure():
                 yield from self._fail(event)
-            case _:  # notes and judgements are for the extension
+            case _:  # notes and candidates are sent in the extension
                 pass
 
-    def _say(self, kind: str, text: str) -> Iterator[bytes]:
+    def _add_text(self, kind: str, text: str) -> Iterator[bytes]:
         if not text:
             return
-        said = self._said
-        if said is None or said.kind != kind:
+        current = self._text_item
+        if current is None or current.kind != kind:
             yield from self._open()
-            yield from self._shut()
-            said = self._begin(kind)
-            yield self._added(said.number, said.item("in_progress", []))
-            part, _, number = said.words()
-            yield self._event(f"response.{part}.added", **_place(said), **number, part=said.part())
-        said.texts.append(text)
-        yield self._delta(said.head, text, b"" if kind == "reasoning" else _LOGPROBS)
+            yield from self._end_text()
+            current = self._begin(kind)
+            yield self._item_added(current.number, current.item("in_progress", []))
+            part, _, number = current.event_names()
+            yield self._event(f"response.{part}.added", **_position(current), **number, part=current.part())
+        current.texts.append(text)
+        yield self._delta(current.head, text, b"" if kind == "reasoning" else _LOGPROBS)
 
-    def _begin(self, kind: str) -> _Said:
-        # A mark that is meant for something else tells nothing.
-        mark = self._next if (kind == "message") == ("phase" in self._next) else {}
-        number = self._number()
-        item_id = mark.get("id") or self._maker.item_id(kind, number)
-        said = self._said = _Said(kind, mark, number, item_id)
-        _, text, part = said.words()
-        said.head = self._head_of(f"response.{text}.delta", **_place(said), **part)
+    def _begin(self, kind: str) -> _OutgoingText:
+        # A mark for the other kind of item does not apply.
+        mark = self._next_mark if (kind == "message") == ("phase" in self._next_mark) else {}
+        number = self._next_number()
+        item_id = mark.get("id") or self._builder.item_id(kind, number)
+        current = self._text_item = _OutgoingText(kind, mark, number, item_id)
+        _, text, part = current.event_names()
+        current.head = self._head_of(f"response.{text}.delta", **_position(current), **part)
         if kind == "message":
-            self._live = said.texts
-            self._head = said.head
-        self._next = {}
-        return said
+            self._live_texts = current.texts
+            self._live_head = current.head
+        self._next_mark = {}
+        return current
 
-    def _shut(self, status: str = "completed", item: JSONObject | None = None) -> Iterator[bytes]:
-        """End what is being said; `item` is its item where that is known to say more."""
-        said, self._said, self._live = self._said, None, None
-        if said is None:
+    def _end_text(self, status: str = "completed", item: JSONObject | None = None) -> Iterator[bytes]:
+        """End the current text; `item` replaces its item if the upstream sent a more complete one."""
+        current, self._text_item, self._live_texts = self._text_item, None, None
+        if current is None:
             return
-        part, text, number = said.words()
-        whole = said.part()
-        place = {**_place(said), **number}
-        more: JSONObject = {"logprobs": []} if said.kind == "message" else {}
+        part, text, number = current.event_names()
+        whole = current.part()
+        place = {**_position(current), **number}
+        more: JSONObject = {"logprobs": []} if current.kind == "message" else {}
         yield self._event(f"response.{text}.done", **place, text=whole["text"], **more)
         yield self._event(f"response.{part}.done", **place, part=whole)
-        yield self._done(said.number, item or said.item(status, [whole]))
+        yield self._item_done(current.number, item or current.item(status, [whole]))
 
-    def _carried(self, part: Opaque) -> Iterator[bytes]:
+    def _opaque(self, part: Opaque) -> Iterator[bytes]:
         data = part.data
         if not is_object(data):
             return
         if part.kind.startswith(ITEM):
             yield from self._open()
-            self._next = {}
-            said = self._said
-            if is_reasoning(part) and said is not None and said.item_id == data.get("id"):
-                yield from self._shut(item=data)
+            self._next_mark = {}
+            current = self._text_item
+            if _is_reasoning(part) and current is not None and current.item_id == data.get("id"):
+                yield from self._end_text(item=data)
                 return
-            yield from self._shut()
-            number = self._number()
-            yield self._added(number, data)
-            yield self._done(number, data)
+            yield from self._end_text()
+            number = self._next_number()
+            yield self._item_added(number, data)
+            yield self._item_done(number, data)
         elif part.kind == RESPONSE:
-            self._about = data
+            self._metadata = data
         elif part.kind.startswith(START):
-            yield from self._shut()
-            self._next = data
-        elif part.kind.startswith(ANNOTATION) and self._said is not None and self._live is not None:
-            self._said.annotations.append(data)
-            at = len(self._said.annotations) - 1
-            place = {**_place(self._said), "content_index": 0, "annotation_index": at}
+            yield from self._end_text()
+            self._next_mark = data
+        elif part.kind.startswith(ANNOTATION) and self._text_item is not None and self._live_texts is not None:
+            self._text_item.annotations.append(data)
+            at = len(self._text_item.annotations) - 1
+            place = {**_position(self._text_item), "content_index": 0, "annotation_index": at}
             yield self._event("response.output_text.annotation.added", **place, annotation=data)
-
-    # -------------------------------------------------------------------------------------------------- calls
 
     def _call(self, event: CallStart | CallArgs | CallEnd) -> Iterator[bytes]:
         match event:
             case CallStart(index, name):
                 yield from self._open()
-                yield from self._shut()
-                kind = call_type(self._maker.names, name)
-                # The one text of a custom tool is inside JSON until its end, so it is sent then.
-                number = self._number() if kind == "function_call" else -1
-                call = self._calls[index] = _Call(event, kind, number, self._maker.item_id("function_call", number))
+                yield from self._end_text()
+                kind = _call_type(self._builder.names, name)
+                # The input of a custom tool is nested in JSON, so it is sent only when the call ends.
+                number = self._next_number() if kind == "function_call" else -1
+                call = self._calls[index] = _OutgoingCall(
+                    event, kind, number, self._builder.item_id("function_call", number)
+                )
                 if kind == "function_call":
-                    call.head = self._head_of("response.function_call_arguments.delta", **_place(call))
-                    yield self._added(number, self._call_item(call, "", "in_progress"))
+                    call.head = self._head_of("response.function_call_arguments.delta", **_position(call))
+                    yield self._item_added(number, self._call_item(call, "", "in_progress"))
             case CallArgs(index, fragment):
                 call = self._calls[index]
                 call.fragments.append(fragment)
@@ -315,31 +489,31 @@ class ReplyEncoder:
                 if call is not None:
                     yield from (self._end_call if call.head else self._custom_call)(call, event.valid)
 
-    def _call_item(self, call: _Call, given: str, status: str) -> JSONObject:
-        return call_item(self._maker.names, call.name, (call.item_id, call.id), given, status)
+    def _call_item(self, call: _OutgoingCall, arguments: str, status: str) -> JSONObject:
+        return _call_to_item(self._builder.names, call.name, (call.item_id, call.id), arguments, status)
 
-    def _end_call(self, call: _Call, valid: bool) -> Iterator[bytes]:
+    def _end_call(self, call: _OutgoingCall, valid: bool) -> Iterator[bytes]:
         if not any(call.fragments):
             call.fragments.append("{}")
             yield self._delta(call.head, "{}")
-        given = "".join(call.fragments)
-        yield self._event("response.function_call_arguments.done", **_place(call), arguments=given)
-        yield self._done(call.number, self._call_item(call, given, "completed" if valid else "incomplete"))
+        arguments = "".join(call.fragments)
+        yield self._event("response.function_call_arguments.done", **_position(call), arguments=arguments)
+        yield self._item_done(call.number, self._call_item(call, arguments, "completed" if valid else "incomplete"))
 
-    def _custom_call(self, call: _Call, valid: bool) -> Iterator[bytes]:
-        given = (read_arguments("".join(call.fragments)) or {}).get("input") if valid else None
-        if not isinstance(given, str):
+    def _custom_call(self, call: _OutgoingCall, valid: bool) -> Iterator[bytes]:
+        input_text = (read_arguments("".join(call.fragments)) or {}).get("input") if valid else None
+        if not isinstance(input_text, str):
             return
-        call.number = self._number()
-        call.item_id = self._maker.item_id(call.kind, call.number)
-        yield self._added(call.number, self._call_item(call, "", ""))
-        yield self._delta(self._head_of("response.custom_tool_call_input.delta", **_place(call)), given)
-        yield self._event("response.custom_tool_call_input.done", **_place(call), input=given)
-        yield self._done(call.number, self._call_item(call, given, ""))
+        call.number = self._next_number()
+        call.item_id = self._builder.item_id(call.kind, call.number)
+        yield self._item_added(call.number, self._call_item(call, "", ""))
+        yield self._delta(self._head_of("response.custom_tool_call_input.delta", **_position(call)), input_text)
+        yield self._event("response.custom_tool_call_input.done", **_position(call), input=input_text)
+        yield self._item_done(call.number, self._call_item(call, input_text, ""))
 
 
-def _place(of: _Said | _Call) -> JSONObject:
-    return {"item_id": of.item_id, "output_index": of.number}
+def _position(item: _OutgoingText | _OutgoingCall) -> JSONObject:
+    return {"item_id": item.item_id, "output_index": item.number}
 
 
 def encode_reply(
@@ -352,14 +526,16 @@ def encode_reply(
     extension: JSONObject | None = None,
     events: Sequence[Event] = (),
 ) -> bytes:
-    """The answer to a client that did not ask for a stream; an error object when the turn broke.
+    """Encode a whole, non-streamed reply; an error object if the turn failed.
 
-    `events`: those that the reply was made of, where their order matters.
+    `events`: the events of the reply, if their order matters.
     """
     if reply.failure is not None or reply.finish_reason == "error":
-        return to_wire({"error": error_of(reply.failure or Failure("the turn ended in an error"))})
+        return to_wire({"error": error_of(reply.failure or Failure("the turn failed"))})
     if events:
         encoder = ReplyEncoder(request, id=id, created=created, model=model)
         return to_wire(encoder.response(events, extension))
-    maker = Maker(request, id, created, model)
-    return to_wire(maker.ended(maker.output(reply), reply.finish_reason, reply.usage, extension, maker.about(reply)))
+    builder = ResponseBuilder(request, id, created, model)
+    return to_wire(
+        builder.final(builder.output(reply), reply.finish_reason, reply.usage, extension, builder.metadata(reply))
+    )

@@ -1,8 +1,7 @@
-"""Responses requests: the body a client sends, to a `Request` and back to the body an upstream gets.
+"""Responses API requests: decode a client's body, encode an upstream's body.
 
-`Options.extra` keeps every field without a common name (`store`, `previous_response_id`, `include`, `reasoning`, ...)
-and two words about the common ones: `text` (what it says besides the format) and `tool_choice` (where it says more
-than our words do).
+`Options.extra` stores every field without a common counterpart (`store`, `previous_response_id`, `reasoning`, ...), and
+`text` (its fields besides the format) and `tool_choice` (if it has details that `ToolChoice` cannot express).
 """
 
 from __future__ import annotations
@@ -25,9 +24,10 @@ from ...core.types import (
     is_object,
 )
 from ...errors import UsageError
-from ..shared.dropped_fields import foreign_notes, lost_media, sendable_choice
+from ..shared.dropped_fields import dropped_media_notes, foreign_notes, sendable_choice
 from ..shared.fields import (
     ROUTING_FIELDS,
+    add_own_fields,
     bool_field,
     int_field,
     number_field,
@@ -35,26 +35,25 @@ from ..shared.fields import (
     request_fields,
     text_field,
     to_wire,
-    with_own,
     without,
 )
 from .items import INSTRUCTIONS, decode_input, encode_items
 from .parts import PROTOCOL, is_item
-from .tools import Names, decode_choice, decode_tools, encode_choice, encode_tools, is_own
+from .tools import ToolNames, decode_choice, decode_tools, encode_choice, encode_tools, is_own
 
-#: A schema must have a name on the wire.
+#: The protocol requires a name for a schema.
 _FORMAT_NAME = "reply"
-_KNOWN = (
+_REQUEST_FIELDS = (
     "model input instructions tools tool_choice parallel_tool_calls stream max_output_tokens temperature top_p text"
 ).split()
-#: Fields that stand for input which the upstream has.
+#: Fields that refer to input stored by the upstream.
 _REFERENCES = ("previous_response_id", "conversation")
-#: Words in `extra` that are written with the common fields, and one that may only stand beside `stream`.
-_MARKS = frozenset({"text", "tool_choice", "stream_options"})
+#: Entries of `extra` that are encoded with the common fields, and `stream_options`, allowed only with `stream`.
+_NOT_COPIED = frozenset({"text", "tool_choice", "stream_options"})
 
 
 def needs_store(request: Request) -> bool:
-    """Whether a request means something that only a store of earlier responses can tell or keep."""
+    """Whether a request refers to stored responses or asks to run in the background."""
     if request.protocol != PROTOCOL:
         return False
     extra = request.options.extra
@@ -63,24 +62,21 @@ def needs_store(request: Request) -> bool:
     return any(is_item(part, "item_reference") for message in request.messages for part in message.parts)
 
 
-# ------------------------------------------------------------------------------------------------ from the wire
-
-
 def decode_request(body: bytes | Mapping[str, JSONValue]) -> Request:
-    """The request that a body means.
+    """Decode a request body.
 
     Raises:
-        UsageError: the body is no such request; the message names the field.
+        UsageError: the body is not a valid request; the message names the field.
     """
     fields = request_fields(body)
-    said = decode_input(fields.get("input"))
-    if not said and not any(fields.get(name) for name in (*_REFERENCES, "prompt")):
-        raise UsageError("`input` must hold at least one item")
+    messages = decode_input(fields.get("input"))
+    if not messages and not any(fields.get(name) for name in (*_REFERENCES, "prompt")):
+        raise UsageError("`input` must contain at least one item")
     tools = decode_tools(fields.get("tools"))
     choice = decode_choice(fields.get("tool_choice"), fields.get("parallel_tool_calls"), tools)
     return Request(
         text_field(fields.get("model"), "model"),
-        _instructions(fields.get("instructions")) + said,
+        _instructions(fields.get("instructions")) + messages,
         tools,
         choice,
         bool_field(fields.get("stream"), "stream", False),
@@ -95,13 +91,13 @@ def _instructions(value: JSONValue) -> tuple[Message, ...]:
 
 
 def _options(fields: JSONObject, choice: ToolChoice, tools: tuple[Tool, ...]) -> Options:
-    extra = without(fields, *_KNOWN)
+    extra = without(fields, *_REQUEST_FIELDS)
     form, rest = _text(fields.get("text"))
     if rest:
         extra["text"] = rest
-    chosen = fields.get("tool_choice")
-    if is_object(chosen) and chosen != encode_choice(choice, Names(tools)):
-        extra["tool_choice"] = chosen
+    choice_field = fields.get("tool_choice")
+    if is_object(choice_field) and choice_field != encode_choice(choice, ToolNames(tools)):
+        extra["tool_choice"] = choice_field
     return Options(
         int_field(fields.get("max_output_tokens"), "max_output_tokens"),
         number_field(fields.get("temperature"), "temperature"),
@@ -112,16 +108,16 @@ def _options(fields: JSONObject, choice: ToolChoice, tools: tuple[Tool, ...]) ->
 
 
 def _text(value: JSONValue) -> tuple[ResponseFormat | None, JSONObject]:
-    """The format, and what `text` says besides; a type that we do not know is kept whole."""
+    """Return the format and the other fields of `text`; an unknown type is preserved as it is."""
     if value is None:
         return None, {}
     text = object_field(value, "text")
     rest = without(text, "format")
     if text.get("format") is None:
         return None, rest
-    form, beside = _format(object_field(text["format"], "text.format"))
-    if beside:
-        rest["format"] = beside
+    form, format_extra = _format(object_field(text["format"], "text.format"))
+    if format_extra:
+        rest["format"] = format_extra
     return form, rest
 
 
@@ -140,67 +136,65 @@ def _format(form: JSONObject) -> tuple[ResponseFormat | None, JSONObject]:
             return None, form
 
 
-# -------------------------------------------------------------------------------------------------- to the wire
-
-
 def encode_request(request: Request) -> bytes:
-    """The body to send upstream."""
-    ours = request.protocol in (PROTOCOL, "")
-    extra = request.options.extra if ours else {}
-    instructions, messages = _split(request)
+    same_protocol = request.protocol in (PROTOCOL, "")
+    extra = request.options.extra if same_protocol else {}
+    instructions, messages = _split_instructions(request)
     body: JSONObject = {"model": request.model}
     if instructions:
         body["instructions"] = instructions
     body["input"] = encode_items(messages, request)
     body |= encode_settings(request)
-    if request.protocol != PROTOCOL and "store" not in request.options.own:  # nobody asked that it be kept
+    if request.protocol != PROTOCOL and "store" not in request.options.own:  # the client did not ask to store it
         body["store"] = False
-    body |= {key: value for key, value in extra.items() if key not in ROUTING_FIELDS and key not in _MARKS}
+    body |= {key: value for key, value in extra.items() if key not in ROUTING_FIELDS and key not in _NOT_COPIED}
     if request.stream:
         body["stream"] = True
         if extra.get("stream_options") is not None:
             body["stream_options"] = extra["stream_options"]
-    return to_wire(with_own(body, request.options))
+    return to_wire(add_own_fields(body, request.options))
 
 
 def request_notes(request: Request) -> tuple[Note, ...]:
-    """What `encode_request` cannot send as it is."""
-    notes = foreign_notes(request, PROTOCOL, is_own) + lost_media(request, "audio", "video")
-    if any(_shown_by_model(message, request) for message in request.messages):
-        notes.append(Note("media_dropped", "only users show pictures and files"))
-    if any(message.reasoning and not any(map(_is_thought, message.parts)) for message in request.messages):
-        notes.append(Note("reasoning_dropped", "what a model thought is sent only in an item of its own"))
+    """Return notes about what `encode_request` cannot send unchanged."""
+    notes = foreign_notes(request, PROTOCOL, is_own) + dropped_media_notes(request, "audio", "video")
+    if any(_has_foreign_media(message, request) for message in request.messages):
+        notes.append(Note("media_dropped", "only user messages can contain images and files"))
+    if any(message.reasoning and not any(map(_is_reasoning, message.parts)) for message in request.messages):
+        notes.append(Note("reasoning_dropped", "reasoning can be sent only as a separate item"))
     if request.tool_choice.demands and not encode_tools(request.tools, request.protocol):
-        notes.append(Note("choice_not_sent", "a choice may only stand beside tools, and there are none"))
+        notes.append(Note("choice_not_sent", "a tool choice requires tools, and there are none"))
     options = request.options
-    unsaid = {"stop": bool(options.stop), "seed": options.seed is not None, "n": options.n != 1}
-    notes += [Note(f"{name}_dropped", f"this protocol has no `{name}`") for name, given in unsaid.items() if given]
+    unsupported = {"stop": bool(options.stop), "seed": options.seed is not None, "n": options.n != 1}
+    notes += [
+        Note(f"{name}_dropped", f"this protocol has no `{name}`") for name, is_set in unsupported.items() if is_set
+    ]
     return tuple(notes)
 
 
-def _is_thought(part: Part) -> bool:
+def _is_reasoning(part: Part) -> bool:
     return is_item(part, "reasoning")
 
 
-def _shown_by_model(message: Message, request: Request) -> bool:
-    elsewhere = message.role == "assistant" and (message.protocol or request.protocol) != PROTOCOL
-    return elsewhere and any(isinstance(part, Media) for part in message.parts)
+def _has_foreign_media(message: Message, request: Request) -> bool:
+    foreign = message.role == "assistant" and (message.protocol or request.protocol) != PROTOCOL
+    return foreign and any(isinstance(part, Media) for part in message.parts)
 
 
-def _split(request: Request) -> tuple[str, tuple[Message, ...]]:
-    """What stands in `instructions`, and the other messages; the first words of another protocol's system do."""
+def _split_instructions(request: Request) -> tuple[str, tuple[Message, ...]]:
+    """Return `instructions` and the other messages; another protocol's first system message becomes `instructions`."""
     if not request.messages:
         return "", ()
     first, *others = request.messages
     foreign = request.protocol not in (PROTOCOL, "")
-    marked = first.role == "system" and (foreign or INSTRUCTIONS in first.extra)
-    if marked and first.text and all(isinstance(part, TextPart) for part in first.parts):
+    is_instructions = first.role == "system" and (foreign or INSTRUCTIONS in first.extra)
+    if is_instructions and first.text and all(isinstance(part, TextPart) for part in first.parts):
         return first.text, tuple(others)
     return "", request.messages
 
 
 def encode_settings(request: Request) -> JSONObject:
-    """What a request says besides its input, as far as a response repeats it."""
+    """Encode the fields besides the input that a response repeats."""
     options = request.options
     extra = options.extra if request.protocol in (PROTOCOL, "") else {}
     fields: JSONObject = {}
@@ -208,9 +202,9 @@ def encode_settings(request: Request) -> JSONObject:
     tools = encode_tools(request.tools, request.protocol)
     if tools:
         fields["tools"] = tools
-        chosen = _chosen(choice, request.tools, extra.get("tool_choice"))
-        if chosen != "auto":
-            fields["tool_choice"] = chosen
+        choice_field = _encode_tool_choice(choice, request.tools, extra.get("tool_choice"))
+        if choice_field != "auto":
+            fields["tool_choice"] = choice_field
         if not choice.parallel:
             fields["parallel_tool_calls"] = False
     numbers = {
@@ -223,20 +217,20 @@ def encode_settings(request: Request) -> JSONObject:
     return fields | {"text": text} if text else fields
 
 
-def _chosen(choice: ToolChoice, tools: tuple[Tool, ...], said: JSONValue) -> JSONValue:
-    """The choice; as the client said it, if that is still what is wanted."""
-    if is_object(said) and decode_choice(said, choice.parallel, tools) == choice:
-        return said
-    return encode_choice(choice, Names(tools))
+def _encode_tool_choice(choice: ToolChoice, tools: tuple[Tool, ...], client_choice: JSONValue) -> JSONValue:
+    """Encode the tool choice, as the client wrote it if that still applies."""
+    if is_object(client_choice) and decode_choice(client_choice, choice.parallel, tools) == choice:
+        return client_choice
+    return encode_choice(choice, ToolNames(tools))
 
 
-def _encode_text(form: ResponseFormat | None, beside: JSONObject) -> JSONObject:
+def _encode_text(form: ResponseFormat | None, extra: JSONObject) -> JSONObject:
     if form is None:
-        return beside
-    rest = beside.get("format", {})
-    if form.schema is None:  # here, and only here, a schema that has a name must be there as well
-        return {**beside, "format": {"type": "json_object", **rest}}
+        return extra
+    rest = extra.get("format", {})
+    if form.schema is None:  # only this protocol requires a schema with a named format
+        return {**extra, "format": {"type": "json_object", **rest}}
     wire: JSONObject = {"type": "json_schema", "name": form.name or _FORMAT_NAME, "schema": form.schema}
     if form.strict is not None:
         wire["strict"] = form.strict
-    return {**beside, "format": {**wire, **rest}}
+    return {**extra, "format": {**wire, **rest}}

@@ -1,7 +1,4 @@
-"""What a request loses on its way to a protocol that it did not come by, as notes: the same words in every codec.
-
-Each codec adds what it alone cannot say.
-"""
+"""Notes about request parts that are dropped on the way to another protocol. Shared, so all codecs word them alike."""
 
 from __future__ import annotations
 
@@ -9,24 +6,22 @@ from collections.abc import Callable, Iterable, Iterator
 
 from ...core.types import Media, Message, Note, Opaque, Part, Request, Tool, ToolChoice
 from ...errors import UsageError
-from .fields import ROUTING_FIELDS, speaks
+from .fields import ROUTING_FIELDS, is_from_protocol
 
-#: Kinds of tools that every protocol has a word for.
-FUNCTIONS = ("function", "custom")
+#: Tool kinds that every protocol supports.
+COMMON_TOOL_KINDS = ("function", "custom")
 
-#: Words in `Options.extra` that only remember how a common field was written, and fields without which the answer is
-#: the same.
-_NOTHING_LOST = ROUTING_FIELDS | frozenset(
+#: Entries of `Options.extra` that only record how a common field was written, and fields that do not affect the reply.
+_HARMLESS_FIELDS = ROUTING_FIELDS | frozenset(
     "client_metadata functions include max_completion_tokens metadata output_config.format output_format"
     " prompt_cache_key prompt_cache_retention response_format safety_identifier store stream_options tool_choice"
     " user".split()
 )
-#: So many names are told.
-_NAMED = 8
+_MAX_LISTED_FIELDS = 8
 
 
 def all_parts(request: Request) -> Iterator[Part]:
-    """Every part of every message, those of results included."""
+    """Yield every part of every message, including tool results."""
     for message in request.messages:
         yield from _parts(message)
 
@@ -38,65 +33,65 @@ def _parts(message: Message) -> Iterator[Part]:
 
 
 def foreign_notes(request: Request, protocol: str, own: Callable[[Tool], bool] = lambda _: False) -> list[Note]:
-    """Tools, parts and fields of another protocol's own, of which this one knows nothing.
+    """Return notes about tools, parts and fields of another protocol that this one cannot express.
 
-    `own`: whether a tool is of a kind that is this protocol's, wherever it comes from.
+    `own`: whether a tool kind belongs to this protocol even if the tool came by another one.
     """
     notes: list[Note] = []
-    ours = request.protocol in (protocol, "")
-    if not ours:
+    same_protocol = request.protocol in (protocol, "")
+    if not same_protocol:
         notes += [
-            Note("tool_dropped", f"`{tool.name}`: a tool of kind `{tool.kind}` has no word in this protocol")
+            Note("tool_dropped", f"`{tool.name}`: this protocol has no tools of kind `{tool.kind}`")
             for tool in request.tools
-            if tool.kind not in FUNCTIONS and not own(tool)
+            if tool.kind not in COMMON_TOOL_KINDS and not own(tool)
         ]
-    foreign = (message for message in request.messages if not speaks(message, request, protocol))
+    foreign = (message for message in request.messages if not is_from_protocol(message, request, protocol))
     opaque = next((part.kind for message in foreign for part in _parts(message) if isinstance(part, Opaque)), None)
     if opaque is not None:
-        notes.append(Note("opaque_dropped", f"a part of kind `{opaque}` has no word in this protocol"))
-    return notes if ours else notes + lost_fields(request)
+        notes.append(Note("opaque_dropped", f"this protocol has no parts of kind `{opaque}`"))
+    return notes if same_protocol else notes + dropped_field_notes(request)
 
 
 def sendable_choice(request: Request, protocol: str, own: Callable[[Tool], bool] = lambda _: False) -> ToolChoice:
-    """The choice among the tools that can be sent.
+    """Restrict the tool choice to the tools that can be sent.
 
     Raises:
-        UsageError: it demands one that cannot: whoever is asked could only fail.
+        UsageError: the choice requires a tool that cannot be sent.
     """
     choice = request.tool_choice
     if request.protocol in (protocol, "") or not choice.allowed:
         return choice
-    dropped = {tool.name for tool in request.tools if tool.kind not in FUNCTIONS and not own(tool)}
-    left = tuple(name for name in choice.allowed if name not in dropped)
-    if left:
-        return ToolChoice(choice.mode, left, choice.parallel)
+    dropped = {tool.name for tool in request.tools if tool.kind not in COMMON_TOOL_KINDS and not own(tool)}
+    remaining = tuple(name for name in choice.allowed if name not in dropped)
+    if remaining:
+        return ToolChoice(choice.mode, remaining, choice.parallel)
     if choice.demands:
-        message = f"`tool_choice` asks for `{choice.allowed[0]}`, which the upstream's protocol has no word for"
-        raise UsageError(message, hint="choose another tool, or an upstream that has this one")
+        message = f"`tool_choice` asks for `{choice.allowed[0]}`, which the upstream's protocol does not support"
+        raise UsageError(message, hint="choose another tool or an upstream that supports this one")
     return ToolChoice("none")
 
 
-def lost_fields(request: Request) -> list[Note]:
-    """The options that only the protocol of a request has a word for."""
-    fields = sorted(request.options.extra.keys() - _NOTHING_LOST)
+def dropped_field_notes(request: Request) -> list[Note]:
+    """Return a note about options that only the request's own protocol supports."""
+    fields = sorted(request.options.extra.keys() - _HARMLESS_FIELDS)
     if not fields:
         return []
-    more = ", ..." if len(fields) > _NAMED else ""
-    named = ", ".join(f"`{field}`" for field in fields[:_NAMED])
-    return [Note("fields_dropped", f"words of `{request.protocol}`: {named}{more}")]
+    more = ", ..." if len(fields) > _MAX_LISTED_FIELDS else ""
+    listed = ", ".join(f"`{field}`" for field in fields[:_MAX_LISTED_FIELDS])
+    return [Note("fields_dropped", f"fields of `{request.protocol}`: {listed}{more}")]
 
 
-def lost_media(request: Request, *kinds: str) -> list[Note]:
-    """Media of kinds that cannot be sent."""
-    return _lost_media(all_parts(request), lambda media: media.kind not in kinds)
+def dropped_media_notes(request: Request, *kinds: str) -> list[Note]:
+    """Return a note about media, unless their kind is one of `kinds`."""
+    return _dropped_media(all_parts(request), lambda media: media.kind not in kinds)
 
 
-def foreign_media(request: Request, protocol: str, sendable: Callable[[Media], bool]) -> list[Note]:
-    """Media of another protocol that cannot be sent."""
-    foreign = (message for message in request.messages if not speaks(message, request, protocol))
-    return _lost_media((part for message in foreign for part in _parts(message)), sendable)
+def foreign_media_notes(request: Request, protocol: str, sendable: Callable[[Media], bool]) -> list[Note]:
+    """Return a note about media of another protocol that cannot be sent."""
+    foreign = (message for message in request.messages if not is_from_protocol(message, request, protocol))
+    return _dropped_media((part for message in foreign for part in _parts(message)), sendable)
 
 
-def _lost_media(parts: Iterable[Part], sendable: Callable[[Media], bool]) -> list[Note]:
-    found = next((part.kind for part in parts if isinstance(part, Media) and not sendable(part)), None)
-    return [] if found is None else [Note("media_dropped", f"this protocol does not carry this kind of {found}")]
+def _dropped_media(parts: Iterable[Part], sendable: Callable[[Media], bool]) -> list[Note]:
+    kind = next((part.kind for part in parts if isinstance(part, Media) and not sendable(part)), None)
+    return [] if kind is None else [Note("media_dropped", f"this protocol does not carry this kind of {kind}")]

@@ -1,8 +1,8 @@
-"""How messages are told apart on the wire: server-sent events and lines of JSON, on bytes.
+"""Framing of byte streams: server-sent events (SSE) and newline-delimited JSON (NDJSON).
 
-Incremental, linear and bounded: a read may end at any byte, also inside a character, and never changes what comes
-out. Lines end at LF, CR or CRLF and nowhere else, so U+2028 and its like stay inside the data. `Template` is a
-shortcut for streams in which one frame differs from the next only by a text.
+Incremental, linear and bounded: a read may end at any byte, even inside a character, without changing the result.
+Only LF, CR and CRLF end a line, so U+2028 and the like stay inside the data. `FrameTemplate` is a fast path for
+streams whose frames differ only in one text.
 """
 
 from __future__ import annotations
@@ -13,22 +13,21 @@ from typing import TypeAlias
 
 import msgspec
 
-#: Largest event or line that is kept: a picture inside an answer takes some megabytes, an endless line takes all
-#: memory there is.
+#: Largest event or line that is buffered. An inline image takes some megabytes; an endless line would exhaust memory.
 MAX_EVENT = 16 * 1024 * 1024
 
 _BOM = b"\xef\xbb\xbf"
 _CR, _LF, _COLON = 13, 10, 58
 _END = b"\n\n"
-#: What a frame is padded with, and what stands behind it.
+#: The start of the padding in a frame, and what follows the padding.
 _PADDING, _CLOSED = b'"obfuscation":"', b'"}'
 _PLAIN = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
-_read_text = msgspec.json.Decoder(str).decode
-_read_texts = msgspec.json.Decoder(list[str]).decode
+_parse_string = msgspec.json.Decoder(str).decode
+_parse_strings = msgspec.json.Decoder(list[str]).decode
 
 
 class ServerEvent(msgspec.Struct, frozen=True, gc=False):
-    """An event that says more than its data."""
+    """A server-sent event with a name or an id."""
 
     data: bytes
     event: str = ""
@@ -36,37 +35,36 @@ class ServerEvent(msgspec.Struct, frozen=True, gc=False):
 
 
 class FrameError(msgspec.Struct, frozen=True, gc=False):
-    """The stream cannot be read any further; nothing comes after this."""
+    """The stream cannot be decoded any further; always the last frame."""
 
     message: str
 
 
-#: An event with nothing but data is that data.
+#: An event without a name and an id is represented by its data.
 Frame: TypeAlias = bytes | ServerEvent | FrameError
 
 
-class _Lines:
-    """Bytes into complete lines, with any of the three line ends; a byte order mark at the start is skipped."""
+class _LineSplitter:
+    """Split bytes into complete lines (LF, CR or CRLF) and skip a byte order mark at the start."""
 
-    __slots__ = ("_after_cr", "_begun", "_rest")
+    __slots__ = ("_after_cr", "_rest", "_started")
 
     def __init__(self) -> None:
-        self._begun = False
+        self._started = False
         self._after_cr = False
         self._rest = bytearray()
 
     @property
     def pending(self) -> int:
-        """How many bytes of an unfinished line are kept."""
         return len(self._rest)
 
     @property
     def idle(self) -> bool:
         """Whether the next byte begins a line."""
-        return self._begun and not self._after_cr and not self._rest
+        return self._started and not self._after_cr and not self._rest
 
     def feed(self, data: bytes) -> list[bytes]:
-        if not self._begun:
+        if not self._started:
             data = self._begin(data)
         if self._after_cr and data:
             self._after_cr = False
@@ -90,7 +88,7 @@ class _Lines:
         if len(data) < len(_BOM) and _BOM.startswith(data):
             self._rest += data
             return b""
-        self._begun = True
+        self._started = True
         return data.removeprefix(_BOM)
 
     def close(self) -> bytes:
@@ -100,15 +98,16 @@ class _Lines:
 
 
 class SSEDecoder:
-    """Server-sent events as WHATWG's HTML standard, 9.2.6, reads them, but for the end: a last event that lacks its
-    blank line is given, for many servers forget it. Comments, `retry` and unknown fields are skipped.
+    """Decoder for server-sent events (WHATWG HTML standard, 9.2.6). Skips comments, `retry` and unknown fields.
+
+    One deviation: a last event without its blank line is returned, because many servers omit that line.
     """
 
     __slots__ = ("_broken", "_data", "_event", "_id", "_limit", "_lines", "_size")
 
     def __init__(self, limit: int = MAX_EVENT) -> None:
         self._limit = limit
-        self._lines = _Lines()
+        self._lines = _LineSplitter()
         self._broken = False
         self._reset()
 
@@ -123,7 +122,7 @@ class SSEDecoder:
         return self._lines.idle and not (self._data or self._event or self._id or self._broken)
 
     def feed(self, data: bytes) -> list[Frame]:
-        """The events that these bytes complete."""
+        """Return the events that these bytes complete."""
         if data[:6] == b"data: " and self._is_one_line(data) and self.idle:
             return [data[6:-2]]
         frames: list[Frame] = []
@@ -146,12 +145,12 @@ class SSEDecoder:
         return frames
 
     def _is_one_line(self, data: bytes) -> bool:
-        """What most servers send: one event, on one line, in one read."""
+        """Fast path for what most servers send: one event on one line in one read."""
         end = len(data) - 2
         return end <= self._limit and data.find(b"\n") == end and data[-1] == _LF and _CR not in data
 
     def close(self) -> list[Frame]:
-        """What was still open when the stream ended."""
+        """Return the unfinished event at the end of the stream."""
         if self._broken:
             return []
         rest = self._lines.close()
@@ -162,13 +161,13 @@ class SSEDecoder:
 
     def _line(self, line: bytes) -> None:
         if line[:6] == b"data: ":
-            self._keep(line[6:])
+            self._append_data(line[6:])
             return
         name, _, value = line.partition(b":")
         value = value.removeprefix(b" ")
         match name:
             case b"data":
-                self._keep(value)
+                self._append_data(value)
             case b"event":
                 self._event = value.decode("utf-8", "replace")
             case b"id":
@@ -176,7 +175,7 @@ class SSEDecoder:
             case _:  # comments have no name
                 pass
 
-    def _keep(self, value: bytes) -> None:
+    def _append_data(self, value: bytes) -> None:
         self._data.append(value)
         self._size += len(value) + 1
 
@@ -188,17 +187,17 @@ class SSEDecoder:
 
 
 class NDJSONDecoder:
-    """One JSON document on each line; blank lines are skipped."""
+    """Decoder for newline-delimited JSON; skips blank lines."""
 
     __slots__ = ("_broken", "_limit", "_lines")
 
     def __init__(self, limit: int = MAX_EVENT) -> None:
         self._limit = limit
-        self._lines = _Lines()
+        self._lines = _LineSplitter()
         self._broken = False
 
     def feed(self, data: bytes) -> list[bytes | FrameError]:
-        """The lines that these bytes complete."""
+        """Return the lines that these bytes complete."""
         frames: list[bytes | FrameError] = []
         if self._broken:
             return frames
@@ -215,7 +214,7 @@ class NDJSONDecoder:
         return frames
 
     def close(self) -> list[bytes | FrameError]:
-        """The last line, if its end was forgotten."""
+        """Return the last line if it has no line end."""
         if self._broken:
             return []
         self._broken = True
@@ -224,7 +223,6 @@ class NDJSONDecoder:
 
 
 def encode_sse(data: bytes, event: str = "") -> bytes:
-    """One server-sent event."""
     head = b"event: " + event.encode() + b"\n" if event else b""
     if _LF in data or _CR in data:
         lines = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n")
@@ -232,39 +230,39 @@ def encode_sse(data: bytes, event: str = "") -> bytes:
     return head + b"data: " + data + b"\n\n"
 
 
-def joined_texts(tokens: Sequence[bytes]) -> str | None:
-    """The texts of JSON strings, each on a line, joined; None when one of them is none."""
-    # No string of JSON holds a line end, so none reaches over those that are put in here.
+def join_strings(tokens: Sequence[bytes]) -> str | None:
+    """Decode and join JSON strings, each on one line; None if one of them is invalid."""
+    # A JSON string cannot contain a raw line end, so none can extend across the line ends inserted here.
     lines = b"[" + b",\n".join(tokens) + b"]"
     if lines.count(b"\n") >= max(len(tokens), 1) or _CR in lines:
         return None
     try:
-        read = _read_texts(lines)
+        strings = _parse_strings(lines)
     except (msgspec.DecodeError, UnicodeDecodeError):
         return None
-    # More strings than frames: a frame held two, which is no JSON.
-    return "".join(read) if len(read) == len(tokens) else None
+    # More strings than tokens: one token contained two strings, which is not valid JSON.
+    return "".join(strings) if len(strings) == len(tokens) else None
 
 
-def _text_of(token: bytes) -> str | None:
-    """The text of a JSON string; None when it is none, or stands on more than one line."""
+def _decode_string(token: bytes) -> str | None:
+    """Decode a JSON string; None if it is invalid or spans several lines."""
     if _LF in token or _CR in token:
         return None
     try:
-        return _read_text(token)
+        return _parse_string(token)
     except (msgspec.DecodeError, UnicodeDecodeError):
         return None
 
 
-class Template:
-    """What the frames of a stream have in common before and behind the one text in which they differ.
+class FrameTemplate:
+    """The common bytes of frames that differ only in one text: a fast path that skips parsing.
 
-    A read that begins with `head`, ends with `tail` and holds only JSON strings between them is, byte for byte, a
-    run of frames that mean the same but for their text. So they need no parsing, and no guess is involved.
+    A read that starts with `head`, ends with `tail` and has only JSON strings in between is, byte for byte, a run of
+    frames with the same meaning except for their text. No guessing is involved.
     """
 
     __slots__ = ("_common", "_head", "_inside", "_joint", "_tail")
-    #: Whether frames differ by more than their text.
+    #: Whether frames differ in more than their text.
     varied = False
 
     def __init__(self, head: bytes, tail: bytes) -> None:
@@ -272,31 +270,31 @@ class Template:
         self._tail = tail
         self._common = len(head) + len(tail)
         self._joint = tail + head
-        #: Where the text stands in the one line of a frame.
+        #: The position of the text in the only line of a frame.
         self._inside = slice(len(head), -tail.index(b"\n"))
 
     @property
     def spaced(self) -> bool:
-        """Whether a space stands before the data of its frames, as `encode_sse` writes it."""
+        """Whether a space precedes the data, as in `encode_sse`."""
         return (b"\n" + self._head).find(b"\ndata: ") >= 0
 
     @property
     def crlf(self) -> bool:
-        """Whether the lines of its frames end in two characters, which `encode_sse` does not write."""
+        """Whether lines end in CRLF, which `encode_sse` never writes."""
         return _CR in self._tail
 
     def read(self, data: bytes) -> str | None:
-        """The text of the frames, joined; None when these bytes are anything else."""
-        text = data.removeprefix(self._head).removesuffix(self._tail)
-        if len(data) - len(text) != self._common:
+        """Return the joined text of the frames; None if the bytes do not match the template."""
+        token = data.removeprefix(self._head).removesuffix(self._tail)
+        if len(data) - len(token) != self._common:
             return None
-        found = _text_of(text)
-        return found if found is not None else self._read_run(data)
+        text = _decode_string(token)
+        return text if text is not None else self._read_run(data)
 
     def run(self, data: bytes) -> tuple[str, bytes] | None:
-        """The text of the frames that these bytes begin with, joined, and what follows them; None when there are none.
+        """Return the joined text of the leading frames and the remaining bytes; None if no frame matches.
 
-        No JSON string holds the line ends between two frames, so they are parted by these.
+        JSON strings contain no raw line ends, so splitting at the line ends between frames is safe.
         """
         if not data.startswith(self._head):
             return None
@@ -308,19 +306,19 @@ class Template:
             rest = self._head + last
         else:
             return None
-        joined = joined_texts(texts)
+        joined = join_strings(texts)
         return (joined, rest) if joined is not None else None
 
     def _read_run(self, data: bytes) -> str | None:
-        """The texts of several frames; to put them together again and compare is quicker than to look at each."""
+        """Return the text of several frames. Rebuilding and comparing is faster than checking each frame."""
         texts = [line[self._inside] for line in data.split(b"\n")[:-1:2]]
-        return joined_texts(texts) if self._head + self._joint.join(texts) + self._tail == data else None
+        return join_strings(texts) if self._head + self._joint.join(texts) + self._tail == data else None
 
     @classmethod
-    def learn(cls, read: bytes, payload: bytes, key: bytes, text: str) -> Template | None:
-        """The template of the frame with this payload, in which `text` is the value of `key`.
+    def learn(cls, read: bytes, payload: bytes, key: bytes, text: str) -> FrameTemplate | None:
+        """Derive the template from a frame's payload, in which `text` is the value of `key`.
 
-        `read` is the data it came in: it shows how this server writes its frames.
+        `read` is the data that contained the frame; it shows how the server formats frames.
         """
         at = payload.find(key)
         token = b'"' + text.encode() + b'"'
@@ -328,7 +326,7 @@ class Template:
         end = start + len(token)
         if at < 0 or payload[start:end] != token or payload.find(key, end) >= 0:
             return None
-        # An escape could hide a second key of this name; a line end means that the data stood on several lines.
+        # An escape could hide a second key of this name; a line end means that the data spans several lines.
         if b"\\" in payload or _LF in payload:
             return None
         opening = b"data: " if b"data: {" in read else b"data:"
@@ -336,18 +334,18 @@ class Template:
         return cls(opening + payload[:start], payload[end:] + closing)
 
 
-class FramewiseTemplate(Template):
-    """A template of frames that differ by more than their text: each is looked at by itself."""
+class FramewiseTemplate(FrameTemplate):
+    """A template for frames that differ in more than their text, so each frame is checked."""
 
     __slots__ = ()
     varied = True
 
     @abstractmethod
     def _text(self, frame: bytes) -> str | None:
-        """The text of a frame without its end; None when it is another."""
+        """Return the text of a frame, passed without its end; None if the frame does not match."""
 
     def run(self, data: bytes) -> tuple[str, bytes] | None:
-        """The text of the frames that these bytes begin with, joined, and what follows; None when there are none."""
+        """Return the joined text of the leading frames and the remaining bytes; None if no frame matches."""
         frames = data.split(_END)
         texts: list[str] = []
         for frame in frames[:-1] if _CR not in data else ():
@@ -358,12 +356,12 @@ class FramewiseTemplate(Template):
         return ("".join(texts), _END.join(frames[len(texts) :])) if texts else None
 
     def _read_run(self, data: bytes) -> str | None:
-        found = self.run(data)
-        return found[0] if found is not None and not found[1] else None
+        run = self.run(data)
+        return run[0] if run is not None and not run[1] else None
 
 
 class PaddedTemplate(FramewiseTemplate):
-    """A template of frames that end with padding, which hides from listeners how long their texts are."""
+    """A template for frames with random padding, which hides the length of texts from eavesdroppers."""
 
     __slots__ = ("_back",)
 
@@ -372,28 +370,26 @@ class PaddedTemplate(FramewiseTemplate):
         self._back = back
 
     @classmethod
-    def padded(cls, template: Template) -> Template:
-        """The same template, or one that knows its padding."""
+    def padded(cls, template: FrameTemplate) -> FrameTemplate:
+        """Return the template, or a padded one if its frames end in padding."""
         back, key, padding = template._tail.partition(_PADDING)
         return cls(template._head, back + key) if _is_padding(padding, _CLOSED + _END) else template
 
     def read(self, data: bytes) -> str | None:
-        """The text of the frames, joined; None when these bytes are anything else."""
         body = data.removeprefix(self._head)
         if len(body) == len(data):
             return None
-        # No JSON string holds the quotes that the rest of a frame begins with.
+        # A JSON string cannot contain the unescaped quotes at the start of `_back`.
         token, _, padding = body.partition(self._back)
-        return _text_of(token) if _is_padding(padding, _CLOSED + _END) else self._read_run(data)
+        return _decode_string(token) if _is_padding(padding, _CLOSED + _END) else self._read_run(data)
 
     def _text(self, frame: bytes) -> str | None:
-        # A frame by itself: `read` never comes back here with it.
         body = frame.removeprefix(self._head)
         token, _, padding = body.partition(self._back)
-        return _text_of(token) if len(body) < len(frame) and _is_padding(padding, _CLOSED) else None
+        return _decode_string(token) if len(body) < len(frame) and _is_padding(padding, _CLOSED) else None
 
 
 def _is_padding(rest: bytes, end: bytes) -> bool:
-    """Whether this is padding and the end of its frame, and nothing behind it: not even letters of the next frame."""
+    """Whether `rest` is padding followed by exactly one frame end."""
     padding = rest.removesuffix(end)
     return len(padding) < len(rest) and not padding.translate(None, _PLAIN)

@@ -1,4 +1,4 @@
-"""Errors as OpenAI's services word them, in whichever of their protocols: from an answer, and to a client."""
+"""Error objects of OpenAI's protocols: decode them from an upstream, encode them for a client."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import msgspec
 from ...core.events import Failure
 from ...core.types import JSONObject
 from ...errors import ToolspeakError, UpstreamError
-from .fields import failure_from, read_json, shorten, status_of, to_wire
+from .fields import failure_from, http_status, read_json, shorten, to_wire
 
 _TYPES = {
     400: "invalid_request_error",
@@ -21,25 +21,25 @@ _TYPES = {
     429: "rate_limit_error",
     504: "timeout_error",
 }
-_WORDS = re.compile(r"(?<!^)(?=[A-Z])")
+_WORD_BOUNDARY = re.compile(r"(?<!^)(?=[A-Z])")
 
 
 def error_of(failure: Failure) -> JSONObject:
-    """The error object of a turn that broke."""
+    """Return the error object for a failed turn."""
     kind = "timeout_error" if failure.kind == "timeout" else _TYPES.get(failure.status, "upstream_error")
     return _error(failure.message, failure, kind, failure.kind)
 
 
-def code_of(error: Failure | UpstreamError, otherwise: str) -> str:
-    """The upstream's own code: clients go by it, as to make a conversation shorter that has grown too long.
+def code_of(error: Failure | UpstreamError, default: str) -> str:
+    """Return the upstream's own error code, which clients act on (for example by compacting a long conversation).
 
-    Only those in small letters, as these protocols have them: Gemini's words are in capitals.
+    Only lower-case codes, as in OpenAI's protocols; Gemini's are in capitals.
     """
-    return error.code if error.code.islower() else otherwise
+    return error.code if error.code.islower() else default
 
 
 def _error(message: str, error: Failure | UpstreamError, type: str, code: str) -> JSONObject:
-    """An error object in the upstream's own words; `type` and `code` where it has none."""
+    """Build an error object; `type` and `code` are defaults for what the upstream did not set."""
     return {
         "message": message,
         "type": error.error_type or type,
@@ -49,12 +49,12 @@ def _error(message: str, error: Failure | UpstreamError, type: str, code: str) -
 
 
 def decode_error(status: int, body: bytes, headers: Mapping[str, str]) -> Failure:
-    """The failure that an answer with an error status stands for. The names of the headers are in lower case."""
+    """Convert a response with an error status to a failure. Header names are in lower case."""
     value = read_json(body)
     if value is None:
         text = shorten(body)
-        value = "" if text.startswith("<") else text  # a page says nothing in one line
-    failure = failure_from(value, status, body, f"the upstream answered with status {status}")
+        value = "" if text.startswith("<") else text  # an HTML page has no useful first line
+    failure = failure_from(value, status, body, f"the upstream returned status {status}")
     identifier = headers.get("x-request-id")
     if not identifier:
         return failure
@@ -62,10 +62,10 @@ def decode_error(status: int, body: bytes, headers: Mapping[str, str]) -> Failur
 
 
 def encode_error(error: ToolspeakError) -> tuple[int, bytes]:
-    """The status and body that tell a client of an error; an upstream's own status is passed on."""
-    status = status_of(error)
+    """Return status and body of an error response; an upstream's own status is passed through."""
+    status = http_status(error)
     default = "invalid_request_error" if status < 500 else "server_error"
-    code = _WORDS.sub("_", type(error).__name__).lower()
+    code = _WORD_BOUNDARY.sub("_", type(error).__name__).lower()
     kind = _TYPES.get(status, default)
     if isinstance(error, UpstreamError):
         return status, to_wire({"error": _error(str(error), error, kind, code)})

@@ -1,10 +1,9 @@
-"""Events of an upstream that a client of the same protocol gets byte for byte, where nobody changes what they say.
+"""Pass-through of upstream bytes to a client of the same protocol when toolspeak changes nothing.
 
-A decoder that is asked to (`ReplyReader.quote`) hands out a `Quoted` batch: the events of a read, and the bytes that
-said them. Whoever carries the batch on looks at the events as ever; `after` tells whether they came through as they
-were. A `QuotingEncoder` then writes the bytes instead of its own. The end of a stream is always ours, and so is every
-event that says more than text: so where events name the answer, the upstream's name is taken, or a stream made of both
-would have two.
+On request (`BaseReplyDecoder.capture_raw`) a decoder returns `RawBatch`es: the events of a read with the bytes that
+encode them. `RawBatch.after` drops the bytes if the events were changed on the way. A `PassthroughEncoder` sends the
+bytes instead of encoding the events. The end of a stream and all events other than text are always encoded here. So
+if events carry the id of the reply, the upstream's id is adopted; otherwise one stream would have two.
 """
 
 from __future__ import annotations
@@ -12,229 +11,230 @@ from __future__ import annotations
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
+from operator import is_
 from typing import TypeAlias
 
 from ...core.events import Event, OpaqueSeen, TextDelta
 from ...core.types import JSONObject
-from .fields import HIDING_ESCAPES, holds_line_end
-from .framing import Template
+from .fields import ASCII_ESCAPES, contains_line_end
+from .framing import FrameTemplate
 
-#: What a frame says besides its text that must fit what was said before, in the words of its protocol: how the answer
-#: is called, or which block of it this is. One object for all frames in a row that say the same.
-Name: TypeAlias = JSONObject
+#: Fields of a frame that must match the preceding frames: the reply's identity (id, model) or the block index. Frames
+#: in a row with the same values share one object.
+Identity: TypeAlias = JSONObject
 
-#: How every escape of an ASCII character begins.
+#: Common prefix of all escapes of ASCII characters.
 _ESCAPED = b"\\u00"
-#: Of frames that say nothing, so much is kept until they can be passed on with one that does.
-_MOST_SILENT = 64 * 1024
+#: Maximum size of frames without events that wait for one with an event.
+_MAX_SILENT_BYTES = 64 * 1024
 _CRLF, _LF = b"\r\n", b"\n"
 
 
-class Quoted(list[Event]):
-    """The events of one read. Its bytes, `wire`, say the first `covers` of them and nothing else."""
+class RawBatch(list[Event]):
+    """The events of one read. Its bytes, `wire`, encode exactly the first `covers` events."""
 
-    __slots__ = ("covers", "name", "wire")
+    __slots__ = ("covers", "identity", "wire")
     wire: bytes
     covers: int
-    name: Name
+    identity: Identity
 
-    def after(self, events: list[Event]) -> Quoted:
-        """What leaves of this batch as these events: with its bytes, if they begin with what the bytes say."""
+    def after(self, events: list[Event]) -> RawBatch:
+        """Return the batch for the processed events; it keeps its bytes if the covered events are unchanged."""
         if len(events) == 1 == len(self) and events[0] is self[0]:
-            return self  # nearly every read of a stream
-        covers = self.covers
-        kept = len(events) >= covers and all(one is other for one, other in zip(events, self[:covers], strict=False))
-        return quoted(events, self.wire, covers, self.name) if kept else quoted(events, b"", 0, self.name)
+            return self  # the common case
+        covered = self[: self.covers]
+        unchanged = len(events) >= len(covered) and all(map(is_, events, covered))
+        wire, covers = (self.wire, self.covers) if unchanged else (b"", 0)
+        return raw_batch(events, wire, covers, self.identity)
 
 
-def quoted(events: Iterable[Event], wire: bytes, covers: int, name: Name) -> Quoted:
-    """A batch. One is made for each read of a stream: without a constructor of its own, in half of the time."""
-    batch = Quoted(events)
-    batch.wire, batch.covers, batch.name = wire, covers, name
+def raw_batch(events: Iterable[Event], wire: bytes, covers: int, identity: Identity) -> RawBatch:
+    """Create a batch. One is created per read; avoiding a constructor halves the time."""
+    batch = RawBatch(events)
+    batch.wire, batch.covers, batch.identity = wire, covers, identity
     return batch
 
 
-class Quotes:
-    """The bytes of one answer that is being read, from which its `Quoted` batches are made.
+class RawCapture:
+    """Collects the raw frames of one reply and builds `RawBatch`es from them.
 
     Args:
-        never: what no bytes may hold that are passed on.
+        secrets: byte strings that passed-through bytes must not contain.
     """
 
     __slots__ = (
+        "_check_runs",
         "_crlf",
         "_frames",
-        "_name",
-        "_never",
-        "_quotable",
-        "_quoted",
-        "_refused",
-        "_repeats",
-        "_varied",
+        "_identity",
+        "_passable",
+        "_passed",
+        "_rejected",
+        "_secrets",
+        "_template_passable",
         "covers",
     )
 
-    def __init__(self, never: tuple[bytes, ...]) -> None:
-        self._never = never
-        #: What the upstream calls its answer.
-        self._name: Name | None = None
-        #: What is to be passed on, and how many of the events it says, if these are not all.
+    def __init__(self, secrets: tuple[bytes, ...]) -> None:
+        self._secrets = secrets
+        #: The identity that the upstream gave its reply.
+        self._identity: Identity | None = None
+        #: The frames to pass through, and how many events they cover, if not all.
         self._frames: list[bytes] = []
         self.covers: int | None = None
-        #: Whether the frame that is read may be quoted, and is; whether those that fit the template may be.
-        self._quotable = self._quoted = self._repeats = False
-        self._refused = self._crlf = self._varied = False
+        #: Whether the current frame may be passed through, and is; whether frames that match the template may be.
+        self._passable = self._passed = self._template_passable = False
+        self._rejected = self._crlf = self._check_runs = False
 
-    def next(self) -> None:
-        """Another frame is read."""
-        self._quotable = self._quoted = self._refused = False
+    def next_frame(self) -> None:
+        self._passable = self._passed = self._rejected = False
 
-    def refuse(self) -> None:
-        """The frame that is read is not what it should be: whatever it says, others may not be able to read it."""
-        self._refused = True
+    def reject(self) -> None:
+        """Mark the current frame as malformed: other parsers might not be able to read it."""
+        self._rejected = True
 
-    def add(self, frame: bytes, name: Name) -> None:
-        """The frame that is read may be passed on like this: behind others of its batch, if its name is theirs."""
-        if self._refused or not _is_quotable(frame, self._never):
+    def add(self, frame: bytes, identity: Identity) -> None:
+        """Add the current frame, if it is safe and has the same identity as the others of its batch."""
+        if self._rejected or not _is_safe(frame, self._secrets):
             return
-        if name != self._name and not self._frames:
-            self._name = name
-        self._quotable = name == self._name
-        self._pass_on(frame)
+        if identity != self._identity and not self._frames:
+            self._identity = identity
+        self._passable = identity == self._identity
+        self._append(frame)
 
-    def learn(self, template: Template | None) -> None:
-        """What follows may be like the frame that was read last, but for its text."""
-        self._repeats = self._quotable and template is not None and template.spaced
+    def learn(self, template: FrameTemplate | None) -> None:
+        """Set the template that the following frames may match."""
+        self._template_passable = self._passable and template is not None and template.spaced
         self._crlf = template is not None and template.crlf
-        self._varied = template is not None and template.varied
+        self._check_runs = template is not None and template.varied
 
     def repeat(self, run: bytes) -> None:
-        """A run of frames like the one learned from."""
-        self._quotable = self._repeats and self._may_pass(run)
-        self._pass_on(run.replace(_CRLF, _LF) if self._crlf else run)
+        """Add a run of frames that match the template."""
+        self._passable = self._template_passable and self._is_run_safe(run)
+        self._append(run.replace(_CRLF, _LF) if self._crlf else run)
 
-    def alone(self, event: Event, read: bytes) -> list[Event]:
-        """The batch of a read that is such a run, and nothing else."""
-        name = self._name
-        if name is None or not self._repeats or not self._may_pass(read):
+    def single(self, event: Event, read: bytes) -> list[Event]:
+        """Return the batch for a read that consists of one run of frames."""
+        identity = self._identity
+        if identity is None or not self._template_passable or not self._is_run_safe(read):
             return [event]
-        if self._crlf:  # what was not read by the template is framed as we do it, and a stream has one kind of lines
+        if self._crlf:  # other frames are sent with LF, and a stream must not mix line ends
             read = read.replace(_CRLF, _LF)
         if self._frames:
             read = b"".join((*self._frames, read))
             self._frames = []
-        return quoted((event,), read, 1, name)
+        return raw_batch((event,), read, 1, identity)
 
-    def _may_pass(self, run: bytes) -> bool:
-        """Whether frames that fit a template may be passed on: of what they do not share, only a text was looked at."""
-        if self._varied:
-            return _is_quotable(run, self._never)
-        return run.isascii() or not holds_line_end(run)
+    def _is_run_safe(self, run: bytes) -> bool:
+        """Whether frames that match the template may be passed through; only their texts were parsed."""
+        if self._check_runs:
+            return _is_safe(run, self._secrets)
+        return run.isascii() or not contains_line_end(run)
 
-    def _pass_on(self, frames: bytes) -> None:
-        self._quoted = self._quotable and self.covers is None
-        if self._quoted:
+    def _append(self, frames: bytes) -> None:
+        self._passed = self._passable and self.covers is None
+        if self._passed:
             self._frames.append(frames)
 
     @property
     def end_here(self) -> bool:
-        """Whether what is said now is the first that the bytes do not say: none behind it in this read is quoted."""
-        return not self._quoted and self.covers is None
+        """Whether the next event is the first that the bytes do not cover; the rest of this read is encoded."""
+        return not self._passed and self.covers is None
 
     def batch(self, events: list[Event]) -> list[Event]:
-        """Events with the bytes that say them. Frames that say nothing wait for one that does."""
+        """Return the events with their bytes. Frames without events wait for the next event."""
         if not events:
-            if sum(map(len, self._frames)) > _MOST_SILENT:
+            if sum(map(len, self._frames)) > _MAX_SILENT_BYTES:
                 self._frames = []
             return events
         covers = len(events) if self.covers is None else self.covers
         wire, self._frames, self.covers = b"".join(self._frames), [], None
-        return events if self._name is None else quoted(events, wire, covers, self._name)
+        return events if self._identity is None else raw_batch(events, wire, covers, self._identity)
 
 
-class QuotingEncoder(ABC):
-    """Writes one streamed answer, and passes on what can be."""
+class PassthroughEncoder(ABC):
+    """Encodes a streamed reply and passes bytes through where possible."""
 
     def __init__(self) -> None:
-        #: The name under which bytes are passed on.
-        self._flowing: Name | None = None
+        #: The identity of the bytes that are being passed through.
+        self._current: Identity | None = None
 
     def relay(self, batch: Sequence[Event]) -> bytes:
-        """The bytes to send for a batch: its own, where it has some and they fit what was said before."""
-        if type(batch) is not Quoted:
-            self._meet({})
+        """Return the bytes to send for a batch: its own, if it has any and they fit the stream so far."""
+        if type(batch) is not RawBatch:
+            self._observe({})
             return self.encode(batch)
-        if batch.name is self._flowing and batch.covers == 1 == len(batch) and type(batch[0]) is TextDelta:
-            return batch.wire  # nearly every read of a stream
-        self._meet(batch.name)
-        lead = self._fit(batch.name, batch.wire) if batch.covers else None
+        if batch.identity is self._current and batch.covers == 1 == len(batch) and type(batch[0]) is TextDelta:
+            return batch.wire  # the common case
+        self._observe(batch.identity)
+        lead = self._prefix_for(batch.identity, batch.wire) if batch.covers else None
         if lead is None:
             return self.encode(batch)
-        self._flowing = batch.name
+        self._current = batch.identity
         for event in batch[: batch.covers]:
             if type(event) is OpaqueSeen:
-                self.encode([event])  # for what it says about all that follows; the bytes say it themselves
+                self.encode([event])  # only to update the encoder's state; the bytes already contain it
         return lead + batch.wire + self.encode(batch[batch.covers :])
 
     @abstractmethod
     def encode(self, events: Sequence[Event], /) -> bytes:
-        """The bytes to send for these events."""
+        """Return the bytes to send for these events."""
 
     @abstractmethod
-    def _meet(self, name: Name) -> None:
-        """A batch comes, of which nothing is written yet. Where nothing is known of its bytes, its name is empty."""
+    def _observe(self, identity: Identity) -> None:
+        """Handle the identity of a batch before anything of it is written; empty if unknown."""
 
     @abstractmethod
-    def _fit(self, name: Name, wire: bytes) -> bytes | None:
-        """What must stand before bytes of this name; None where they cannot be passed on."""
+    def _prefix_for(self, identity: Identity, wire: bytes) -> bytes | None:
+        """Return the bytes to send before `wire`; None if it cannot be passed through."""
 
 
-class NamingEncoder(QuotingEncoder):
-    """One whose events all say what the answer is called: it is called as its upstream does, or as we do."""
+class IdentityEncoder(PassthroughEncoder):
+    """Encoder for protocols in which every event carries the reply's identity: the upstream's, or toolspeak's own."""
 
     def __init__(self) -> None:
         super().__init__()
-        #: None while nothing was said; empty: it is a name of ours.
-        self._theirs: Name | None = None
+        #: None before the first event; empty if the identity is toolspeak's own.
+        self._adopted: Identity | None = None
 
-    def _meet(self, name: Name) -> None:
-        if self._theirs is None:
-            self._theirs = name
-            if name:
-                self._adopt(name)
+    def _observe(self, identity: Identity) -> None:
+        if self._adopted is None:
+            self._adopted = identity
+            if identity:
+                self._adopt(identity)
 
-    def _fit(self, name: Name, wire: bytes) -> bytes | None:
-        return self._lead(wire) if name == self._theirs else None
+    def _prefix_for(self, identity: Identity, wire: bytes) -> bytes | None:
+        return self._lead_in(wire) if identity == self._adopted else None
 
     @abstractmethod
-    def _adopt(self, name: Name) -> None:
-        """Call the answer, of which nothing was said yet, as its upstream does."""
+    def _adopt(self, identity: Identity) -> None:
+        """Use the upstream's identity for the reply; called before anything is sent."""
 
-    def _lead(self, wire: bytes) -> bytes:
-        """What must stand before these bytes."""
+    def _lead_in(self, wire: bytes) -> bytes:
+        """Return the bytes to send before `wire`."""
         return b""
 
 
-def never_quoted(secrets: Iterable[str]) -> tuple[bytes, ...]:
-    """The bytes by which secrets are found in JSON, which writes other characters than those of ASCII in two ways."""
+def secret_patterns(secrets: Iterable[str]) -> tuple[bytes, ...]:
+    """Return the byte strings to search for in JSON, which can write non-ASCII characters in two ways."""
     forms = {form for secret in secrets for form in (secret, json.dumps(secret)[1:-1])}
     return tuple(sorted(form.encode("utf-8", "replace") for form in forms))
 
 
-def _is_quotable(frame: bytes, never: Iterable[bytes]) -> bool:
-    """Whether a frame that could be read may be shown to a client as it is.
+def _is_safe(frame: bytes, secrets: Iterable[bytes]) -> bool:
+    """Whether a decoded frame may be sent to a client unchanged.
 
-    What a codec does not read may hold anything: bytes that are no text, ends of lines, our own key.
+    Fields that a codec ignores may contain anything: invalid UTF-8, line ends, the upstream API key.
     """
     if not frame.isascii():
         try:
             frame.decode()
         except UnicodeDecodeError:
             return False
-        if holds_line_end(frame):
+        if contains_line_end(frame):
             return False
-    if not never:
+    if not secrets:
         return True
     plain = frame.replace(b"\\/", b"/")
-    hidden = _ESCAPED in plain and any(escape in plain for escape in HIDING_ESCAPES)
-    return not hidden and not any(secret in plain for secret in never)
+    hidden = _ESCAPED in plain and any(escape in plain for escape in ASCII_ESCAPES)
+    return not hidden and not any(secret in plain for secret in secrets)

@@ -1,7 +1,7 @@
-"""The same tools for the same declarations: agents send them again with every request.
+"""Cache of decoded tool declarations, because agents resend the same tools with every request.
 
-What comes again gives the very same tuple, so that whatever was worked out of it is found again by its identity (see
-`core.reading.toolkit`). Nobody changes a tool, so nobody minds sharing one.
+Equal declarations yield the identical tuple, so data derived from it can be cached by identity (see
+`core.parsing.tool_index`). Tools are immutable and safe to share.
 """
 
 from __future__ import annotations
@@ -14,41 +14,41 @@ import msgspec
 
 from ...core.types import JSONValue, Tool, is_array
 
-#: How much each protocol keeps, in JSON, which is a fifth of the memory: the largest declarations, and all together.
-#: Coding agents send up to 75 kB. Anybody may send tools, so that a number of declarations would be no bound.
-MAX_KEPT_BYTES, MAX_KEPT_TOTAL = 256 * 1024, 2 * 1024 * 1024
+#: Cache limits per protocol, in bytes of JSON (a fifth of the memory used): one entry, and all entries together.
+#: Coding agents send up to 75 kB. Any client may send tools, so the number of entries would not be a bound.
+MAX_CACHED_BYTES, MAX_CACHED_TOTAL = 256 * 1024, 2 * 1024 * 1024
 
 _encode = msgspec.json.Encoder().encode
 _Decode: TypeAlias = Callable[[JSONValue], tuple[Tool, ...]]
 
 
-def kept_tools(decode: _Decode) -> _Decode:
-    """The decoder of a `tools` field, which remembers what it read last."""
-    kept: dict[bytes, tuple[Tool, ...]] = {}
+def cached_tools(decode: _Decode) -> _Decode:
+    """Decorate the decoder of a `tools` field with a cache."""
+    cache: dict[bytes, tuple[Tool, ...]] = {}
 
     @wraps(decode)
-    def decode_kept(value: JSONValue) -> tuple[Tool, ...]:
-        source = _source(value)
-        known = kept.get(source)
-        if known is not None:
-            return known
+    def decode_cached(value: JSONValue) -> tuple[Tool, ...]:
+        key = _cache_key(value)
+        cached = cache.get(key)
+        if cached is not None:
+            return cached
         tools = decode(value)
-        # Only what is plain JSON: other values may look the same on the wire, and are not.
-        if tools and source and msgspec.json.decode(source) == value:
-            if sum(map(len, kept)) + len(source) > MAX_KEPT_TOTAL:
-                kept.clear()
-            kept[source] = tools
+        # Plain JSON only: other values may encode to the same bytes without being equal.
+        if tools and key and msgspec.json.decode(key) == value:
+            if sum(map(len, cache)) + len(key) > MAX_CACHED_TOTAL:
+                cache.clear()
+            cache[key] = tools
         return tools
 
-    return decode_kept
+    return decode_cached
 
 
-def _source(value: JSONValue) -> bytes:
-    """The declarations as bytes; nothing where they are not to be kept."""
+def _cache_key(value: JSONValue) -> bytes:
+    """Return the declarations as bytes; empty if they must not be cached."""
     if not is_array(value):
         return b""
     try:
-        source = _encode(value)
-    except (TypeError, ValueError, OverflowError, RecursionError):  # whoever decodes it says what is wrong
+        key = _encode(value)
+    except (TypeError, ValueError, OverflowError, RecursionError):  # the decoder reports the error
         return b""
-    return source if len(source) <= MAX_KEPT_BYTES else b""
+    return key if len(key) <= MAX_CACHED_BYTES else b""

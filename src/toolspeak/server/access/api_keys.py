@@ -1,8 +1,7 @@
-"""The keys that a server gives out: made, listed, revoked, and found again by their hash.
+"""API keys of the server: create, list, revoke, look up by hash.
 
-A key is 256 random bits, shown once. Only its SHA-256 is kept. Slow or salted hashes protect secrets that people think
-up and reuse; nobody can guess 256 random bits, and no two keys are alike, so neither would add anything here but time
-on every request.
+A key is 256 random bits and shown once; only its SHA-256 is stored. Slow or salted hashes protect passwords that people
+choose and reuse. They would add nothing for random keys but time on every request.
 """
 
 from __future__ import annotations
@@ -14,124 +13,123 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from ...engine.planning.capabilities import matching
+from ...engine.planning.capabilities import best_pattern
 from ...errors import UsageError
 from ...key_value import Clock, State
 
-#: Every key begins like this. So it is told from a vendor's key, and never sent on to one.
+#: Prefix of every key. It distinguishes ours from a vendor's key, so ours is never forwarded.
 PREFIX = "tsk-"
-#: Bytes of randomness in a key.
 _RANDOM_BYTES = 32
-#: Nobody's key is longer; what is, need not be hashed.
-_LONGEST_KEY = 128
-_LONGEST_NAME = 64
-#: Where keys stand in the state, by hash.
-_PLACE = "key:"
-#: Keys that need not be looked up again while nothing has changed.
-_MOST_FOUND = 1024
+#: Longer texts cannot be keys and are not hashed.
+_MAX_KEY_CHARS = 128
+_MAX_NAME_CHARS = 64
+#: Prefix of keys in the state; the hash follows.
+_STATE_PREFIX = "key:"
+#: Bound of the cache of looked-up keys.
+_MAX_CACHED = 1024
 
 
-class Key(msgspec.Struct, frozen=True):
-    """What is known of a key. The key itself is not."""
+class ApiKey(msgspec.Struct, frozen=True):
+    """What is stored about a key; not the key itself."""
 
-    #: Stands for its holder wherever something is kept apart. The head of the hash: it tells nothing about the key.
+    #: The tenant id of its holder: the head of the hash, which reveals nothing about the key.
     id: str
     name: str
-    #: The models that its holder may use, `*` for any text; empty: all.
+    #: The models that it permits, with `*` as wildcard; empty: all.
     models: tuple[str, ...] = ()
-    #: Requests a minute, and requests at a time; 0 for no limit.
+    #: Requests per minute, and concurrent requests; 0: unlimited.
     rate: int = 0
     concurrency: int = 0
-    #: May also see what others asked.
+    #: Whether it gives access to what others asked.
     admin: bool = False
     created: float = 0.0
 
     def may_use(self, *names: str) -> bool:
-        """Whether its holder may use a model that goes by these names."""
-        return not self.models or any(matching(self.models, name) is not None for name in names)
+        """Whether the key permits a model with any of these names."""
+        return not self.models or any(best_pattern(self.models, name) is not None for name in names)
 
 
-class _Kept(msgspec.Struct, frozen=True):
+class _StoredKey(msgspec.Struct, frozen=True):
     hash: str
-    key: Key
+    key: ApiKey
 
 
-class Keys:
-    """The keys in a state. Every look is a look at the state, so that a revoked key is of no use at once."""
+class ApiKeys:
+    """The keys in a state. Every lookup checks the state, so a revoked key stops working at once."""
 
     def __init__(self, state: State, clock: Clock = time.time) -> None:
         self._state = state
         self._clock = clock
-        #: Something else whenever a key may have been made or revoked; None while nobody knows.
-        self.version: Callable[[], object] = getattr(state, "version", _unknown)
-        #: By their hashes, the keys that were found in a version of the state, where it can tell its version.
-        self._found: dict[str, Key] = {}
-        self._found_in: object = None
+        #: Opaque version; differs after any key was created or revoked. None: unknown.
+        self.version: Callable[[], object] = getattr(state, "version", _no_version)
+        #: Hash -> key, valid for one version of the state.
+        self._cache: dict[str, ApiKey] = {}
+        self._cache_version: object = None
 
     def new(
         self, name: str, models: Sequence[str] = (), rate: int = 0, concurrency: int = 0, *, admin: bool = False
-    ) -> tuple[Key, str]:
-        """A new key: what is known of it, and the key itself, which cannot be had again.
+    ) -> tuple[ApiKey, str]:
+        """Create a key; returns its description and the secret, which cannot be retrieved again.
 
         Raises:
-            UsageError: the name cannot be used, or is.
+            UsageError: the name is invalid or taken.
         """
-        if not name or len(name) > _LONGEST_NAME or not name.isprintable():
-            raise UsageError(f"a name has 1 to {_LONGEST_NAME} printable characters")
+        if not name or len(name) > _MAX_NAME_CHARS or not name.isprintable():
+            raise UsageError(f"the name of a key must have 1 to {_MAX_NAME_CHARS} printable characters")
         if rate < 0 or concurrency < 0:
-            raise UsageError("a limit cannot be below 0", hint="leave it out, or use 0, for no limit")
+            raise UsageError("a limit must not be negative", hint="omit it, or use 0, for no limit")
         if any(name in (key.name, key.id) for key in self.all()):
-            raise UsageError(f"there is a key `{name}` already", hint="revoke it first, or use another name")
+            raise UsageError(f"a key `{name}` exists already", hint="revoke it first, or choose another name")
         text = PREFIX + secrets.token_urlsafe(_RANDOM_BYTES)
         digest = _digest(text)
-        key = Key(digest[:16], name, tuple(models), rate, concurrency, admin, self._clock())
-        self._state.put(_PLACE + digest, msgspec.to_builtins(_Kept(digest, key)))
+        key = ApiKey(digest[:16], name, tuple(models), rate, concurrency, admin, self._clock())
+        self._state.put(_STATE_PREFIX + digest, msgspec.to_builtins(_StoredKey(digest, key)))
         return key, text
 
-    def all(self) -> tuple[Key, ...]:
+    def all(self) -> tuple[ApiKey, ...]:
         """Every key, the oldest first."""
-        found = [kept.key for place in self._state.keys(_PLACE) if (kept := self._kept(place))]
-        return tuple(sorted(found, key=lambda key: (key.created, key.id)))
+        keys = [stored.key for item in self._state.keys(_STATE_PREFIX) if (stored := self._read(item))]
+        return tuple(sorted(keys, key=lambda key: (key.created, key.id)))
 
-    def revoke(self, name: str) -> Key:
-        """End the key of that name or id.
+    def revoke(self, name: str) -> ApiKey:
+        """Delete the key with that name or id.
 
         Raises:
             UsageError: there is none.
         """
-        for place in self._state.keys(_PLACE):
-            kept = self._kept(place)
-            if kept is not None and name in (kept.key.name, kept.key.id):
-                self._state.delete(place)
-                return kept.key
-        raise UsageError(f"there is no key `{name}`", hint="`toolspeak keys list` shows them")
+        for item in self._state.keys(_STATE_PREFIX):
+            stored = self._read(item)
+            if stored is not None and name in (stored.key.name, stored.key.id):
+                self._state.delete(item)
+                return stored.key
+        raise UsageError(f"there is no key `{name}`", hint="`toolspeak keys list` lists all keys")
 
-    def find(self, text: str) -> Key | None:
-        """The key that a text is; None when it is none."""
-        if not text.startswith(PREFIX) or len(text) > _LONGEST_KEY or not text.isascii():
+    def find(self, text: str) -> ApiKey | None:
+        """The key with this secret, or None."""
+        if not text.startswith(PREFIX) or len(text) > _MAX_KEY_CHARS or not text.isascii():
             return None
         digest = _digest(text)
         version = self.version()
-        if version is None or version != self._found_in or len(self._found) > _MOST_FOUND:
-            self._found, self._found_in = {}, version
-        found = self._found.get(digest)
-        if found is None:
-            kept = self._kept(_PLACE + digest)
-            # Found by hash, so time tells at most about hashes; compared once more, so that the place alone grants
-            # nothing.
-            if kept is not None and secrets.compare_digest(kept.hash, digest):
-                found = self._found[digest] = kept.key
-        return found
+        if version is None or version != self._cache_version or len(self._cache) > _MAX_CACHED:
+            self._cache, self._cache_version = {}, version
+        key = self._cache.get(digest)
+        if key is None:
+            stored = self._read(_STATE_PREFIX + digest)
+            # The lookup is by hash, so its timing reveals hashes at most. Compared once more, so that a file name
+            # alone grants nothing.
+            if stored is not None and secrets.compare_digest(stored.hash, digest):
+                key = self._cache[digest] = stored.key
+        return key
 
-    def _kept(self, place: str) -> _Kept | None:
+    def _read(self, item: str) -> _StoredKey | None:
         try:
-            return msgspec.convert(self._state.get(place), _Kept)
+            return msgspec.convert(self._state.get(item), _StoredKey)
         except msgspec.ValidationError:
-            return None  # ended meanwhile, or nothing that we wrote: no key
+            return None  # revoked meanwhile, or not written by toolspeak
 
 
-def _unknown() -> None:
-    """The version of a state that tells none."""
+def _no_version() -> None:
+    """Stands in for the version of a state that has none."""
 
 
 def _digest(text: str) -> str:

@@ -1,6 +1,6 @@
-"""How much is taken: requests a minute and at a time for each key and upstream, and how large a request may be.
+"""Limits: requests per minute and concurrent requests per key and upstream, and the size of requests.
 
-Everything is counted in this process: with several, each allows as much. The clock is passed in.
+Counted per process: several workers allow as much each. The clock is injected.
 """
 
 from __future__ import annotations
@@ -16,56 +16,56 @@ import msgspec
 from ...core.types import MAX_SCHEMA_BYTES, JSONObject, JSONValue, Note, Request, is_array, is_object
 from ...errors import SchemaError, UpstreamError, UsageError
 from ...protocols.shared.fields import ROUTING_FIELDS, parse_object
-from ...upstreams.base import Batches, Upstream
-from .api_keys import Key
+from ...upstreams.base import Batches, Upstream, open_upstream
+from .api_keys import ApiKey
 
-#: JSON nested deeper than this is no request; llama.cpp draws the line here too.
-MOST_DEPTH = 64
-#: Lists and objects in one request; each takes many times the memory of its two bytes. The largest requests of coding
-#: agents hold some 20,000, and a large file as text may hold more of such brackets.
-MOST_CONTAINERS = 1_000_000
-#: Members of all lists and objects in one request. A list of numbers is read at some ten million a second.
-MOST_VALUES = 1_000_000
-#: Coding agents with every tool server plugged in list about 200 tools.
-MOST_TOOLS = 512
-#: All tools of one request, as JSON. Coding agents send 75 kB, 200 tools of tool servers take about 300 kB.
-MOST_TOOL_BYTES = 1024 * 1024
-#: The longest conversations of coding agents have some thousand messages before they are summed up.
-MOST_MESSAGES = 20_000
-#: Where the protocols list messages, and where they list tools.
+#: Maximum nesting of a request; llama.cpp has the same limit.
+MAX_DEPTH = 64
+#: Maximum number of lists and objects: each takes many times the memory of its two bytes. The largest requests of
+#: coding agents have some 20,000; a large file as text may contain more such brackets.
+MAX_CONTAINERS = 1_000_000
+#: Maximum number of members of all lists and objects. Some ten million numbers are parsed per second.
+MAX_VALUES = 1_000_000
+#: Coding agents with every tool server connected offer about 200 tools.
+MAX_TOOLS = 512
+#: All tools as JSON: coding agents send 75 kB; 200 tools of tool servers take about 300 kB.
+MAX_TOOL_BYTES = 1024 * 1024
+#: The longest conversations of coding agents have some thousand messages before they are compacted.
+MAX_MESSAGES = 20_000
+#: The fields for messages and for tools, in all protocols.
 _MESSAGES, _TOOLS = ("messages", "input", "contents"), ("tools", "functions")
-#: A text in JSON. One that never ends goes on to the end, so that nothing is looked at twice.
+#: A JSON string. An unterminated one extends to the end, so nothing is scanned twice.
 _TEXT = re.compile(rb'"(?:[^"\\]++|\\.)*+(?:"|\\?\Z)', re.DOTALL)
-#: How gzip and zstd begin.
-_PACKED = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd")
-#: Keys whose counts are kept. One that was not used for longest starts anew, with a full bucket.
-_MOST_METERS = 4096
-#: When to try again if somebody else's request must end first: nobody knows, so soon.
-_SOON = 1.0
+#: Magic bytes of gzip and zstd.
+_COMPRESSED = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd")
+#: Bound of the table of meters. The least recently used one restarts with a full bucket.
+_MAX_METERS = 4096
+#: Retry delay for a concurrency limit: when a slot becomes free is unknown.
+_CONCURRENCY_DELAY = 1.0
 _MINUTE = 60.0
 
 
 class TooManyRequests(UsageError):
-    """A limit is reached; `retry_after` is how many seconds to wait."""
+    """A rate or concurrency limit is reached; `retry_after` is in seconds."""
 
     status = 429
 
     def __init__(self, message: str, retry_after: float) -> None:
-        super().__init__(message, hint=f"try again in {retry_after:.0f} s")
+        super().__init__(message, hint=f"retry in {retry_after:.0f} s")
         self.retry_after = retry_after
 
 
-class Packed(UsageError):
-    """A body that is compressed: what a few bytes become would have to be limited too, and no client needs it."""
+class CompressedBody(UsageError):
+    """A compressed body. Accepting it would need limits on the decompressed size, and no client needs it."""
 
     status = 415
 
 
 class Meter:
-    """Counts the requests of one key or to one upstream: a bucket of tokens, and how many are under way.
+    """Rate limit (token bucket) and concurrency limit of one key or upstream.
 
-    The bucket holds what a minute allows and fills steadily, so a burst of that size passes, and no more than twice
-    that in any minute.
+    The bucket has the size of one minute's allowance and fills steadily: a burst of that size passes, and at most twice
+    as much in any minute.
     """
 
     def __init__(self, rate: int, concurrency: int, clock: Callable[[], float] = time.monotonic) -> None:
@@ -76,10 +76,10 @@ class Meter:
         self.under_way = 0
 
     def enter(self) -> float:
-        """Begin a request: 0.0, or how many seconds to wait before the next try."""
+        """Begin a request: returns 0.0, or the seconds to wait before the next try."""
         rate, concurrency = self.limits
         if concurrency and self.under_way >= concurrency:
-            return _SOON
+            return _CONCURRENCY_DELAY
         if rate:
             now = self._clock()
             self._tokens = min(float(rate), self._tokens + (now - self._filled) * rate / _MINUTE)
@@ -96,7 +96,7 @@ class Meter:
 
 
 class _Counted:
-    """A request that a meter has let in."""
+    """A request that a meter admitted."""
 
     __slots__ = ("_meter",)
 
@@ -113,18 +113,18 @@ class _Counted:
 _UNCOUNTED = nullcontext()
 
 
-class Limits:
-    """The meters of the keys."""
+class KeyLimits:
+    """The meters of the API keys."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._meters: OrderedDict[str, Meter] = OrderedDict()
 
-    def counted(self, key: Key | None) -> AbstractContextManager[object]:
-        """While a request is answered, inside `with`.
+    def counted(self, key: ApiKey | None) -> AbstractContextManager[object]:
+        """A context manager for the duration of a request.
 
         Raises:
-            TooManyRequests: it is not to be answered now.
+            TooManyRequests: a limit is reached.
         """
         if key is None or not (key.rate or key.concurrency):
             return _UNCOUNTED
@@ -134,11 +134,11 @@ class Limits:
             raise TooManyRequests(f"the key `{key.name}` has reached its limit", wait)
         return _Counted(meter)
 
-    def _meter(self, key: Key) -> Meter:
+    def _meter(self, key: ApiKey) -> Meter:
         meter = self._meters.get(key.id)
         if meter is None:
             meter = self._meters[key.id] = Meter(key.rate, key.concurrency, self._clock)
-            if len(self._meters) > _MOST_METERS:
+            if len(self._meters) > _MAX_METERS:
                 self._drop_idle()
         self._meters.move_to_end(key.id)
         return meter
@@ -151,7 +151,7 @@ class Limits:
 
 
 class LimitedUpstream:
-    """An upstream that takes so much and no more; beyond that it fails at once, so that another can be asked."""
+    """An upstream with a limit; beyond it, requests fail at once, so that a fallback can be tried."""
 
     def __init__(self, upstream: Upstream, meter: Meter, name: str) -> None:
         self._upstream = upstream
@@ -164,20 +164,25 @@ class LimitedUpstream:
         return f"LimitedUpstream({self._upstream!r})"
 
     def open(self, request: Request) -> Batches:
-        """Ask, if there is room."""
-        return self._batches(request)
+        """Send the request if the limit allows it."""
+        return self._batches(request, passthrough_bytes=False)
+
+    def open_passthrough(self, request: Request) -> Batches:
+        """Do the same; batches carry the bytes of the reply."""
+        return self._batches(request, passthrough_bytes=True)
 
     async def close(self) -> None:
-        """Free everything."""
+        """Close the upstream."""
         await self._upstream.close()
 
-    async def _batches(self, request: Request) -> Batches:
+    async def _batches(self, request: Request, *, passthrough_bytes: bool) -> Batches:
         wait = self._meter.enter()
         if wait:
-            message = f"the upstream `{self._name}` has reached its limit here"
+            message = f"the upstream `{self._name}` has reached its limit"
             raise UpstreamError(message, upstream_status=429, retry_after=wait)
         try:
-            async with aclosing(self._upstream.open(request)) as batches:
+            opened = open_upstream(self._upstream, request, passthrough_bytes=passthrough_bytes)
+            async with aclosing(opened) as batches:
                 async for batch in batches:
                     yield batch
         finally:
@@ -188,29 +193,29 @@ class LimitedUpstream:
 
 
 def read_object(body: bytes) -> JSONObject:
-    """The object that a body is, if it is neither nested too deeply nor holds too much of anything.
+    """Parse a body as a JSON object, within limits on nesting and size.
 
     Raises:
-        UsageError: it is no such object.
+        UsageError: it is not an object, or exceeds a limit.
     """
-    if body.startswith(_PACKED):
-        raise Packed("the body is compressed", hint="send it as it is, without content-encoding")
-    # Brackets in strings count too: it is enough that no request has nearly as many.
+    if body.startswith(_COMPRESSED):
+        raise CompressedBody("the body is compressed", hint="send it uncompressed")
+    # Brackets in strings count too; no real request comes close to the limit.
     brackets = body.count(b"{") + body.count(b"[")
-    if brackets > MOST_CONTAINERS:
-        raise UsageError(f"the body holds more than {MOST_CONTAINERS} lists and objects")
-    if body.count(b",") > MOST_VALUES:  # few texts hold as many
+    if brackets > MAX_CONTAINERS:
+        raise UsageError(f"the body has more than {MAX_CONTAINERS} lists and objects")
+    if body.count(b",") > MAX_VALUES:  # then count precisely
         _check_values(body)
     fields = parse_object(body)
     _check_lists(fields, len(body))
-    if brackets > MOST_DEPTH:  # fewer cannot be nested as deeply
+    if brackets > MAX_DEPTH:  # fewer cannot exceed the depth
         _check_depth(fields)
     return fields
 
 
 def _check_depth(fields: JSONObject) -> None:
     level: list[JSONValue] = [fields]
-    for _ in range(MOST_DEPTH):
+    for _ in range(MAX_DEPTH):
         level = [
             each
             for one in level
@@ -219,56 +224,57 @@ def _check_depth(fields: JSONObject) -> None:
         ]
         if not level:
             return
-    raise UsageError(f"the body is nested deeper than {MOST_DEPTH} levels")
+    raise UsageError(f"the body is nested deeper than {MAX_DEPTH} levels")
 
 
 def _check_values(body: bytes) -> None:
-    """Count what stands between commas outside texts; of two texts one may be a key."""
-    bare, texts = _TEXT.subn(b"", body, 2 * MOST_VALUES + 1)
-    if texts > 2 * MOST_VALUES or bare.count(b",") > MOST_VALUES:
-        raise UsageError(f"the body holds more than {MOST_VALUES} values")
+    """Count the commas outside strings; every second string may be a key."""
+    bare, texts = _TEXT.subn(b"", body, 2 * MAX_VALUES + 1)
+    if texts > 2 * MAX_VALUES or bare.count(b",") > MAX_VALUES:
+        raise UsageError(f"the body has more than {MAX_VALUES} values")
 
 
 def _check_lists(fields: JSONObject, size: int) -> None:
-    """Before anything is made of them."""
+    """Check the lengths of lists before anything is built from them."""
     for name in _MESSAGES:
-        listed = fields.get(name)
-        if is_array(listed) and len(listed) > MOST_MESSAGES:
-            raise UsageError(f"`{name}` lists {len(listed)} messages; at most {MOST_MESSAGES} are taken")
-    if size <= MOST_TOOL_BYTES:
+        values = fields.get(name)
+        if is_array(values) and len(values) > MAX_MESSAGES:
+            raise UsageError(f"`{name}` has {len(values)} messages; the limit is {MAX_MESSAGES}")
+    if size <= MAX_TOOL_BYTES:
         return
-    taken = sum(len(msgspec.json.encode(fields[name])) for name in _TOOLS if name in fields)
-    if taken > MOST_TOOL_BYTES:
+    tool_bytes = sum(len(msgspec.json.encode(fields[name])) for name in _TOOLS if name in fields)
+    if tool_bytes > MAX_TOOL_BYTES:
         raise SchemaError(
-            f"the tools take {taken} bytes, more than {MOST_TOOL_BYTES}",
+            f"the tools take {tool_bytes} bytes; the limit is {MAX_TOOL_BYTES}",
             hint="shorten the descriptions, or send fewer tools",
         )
 
 
 def check_request(request: Request, size: int = 0) -> None:
-    """Refuse a request that lists too many tools, or one that is too large; `size` is what its body takes.
+    """Reject a request with too many or too large tools; `size` is the size of its body.
 
     Raises:
-        UsageError: it does.
+        UsageError: a limit is exceeded.
     """
-    if len(request.tools) > MOST_TOOLS:
-        raise UsageError(f"the request lists {len(request.tools)} tools; at most {MOST_TOOLS} are taken")
-    if size <= MAX_SCHEMA_BYTES:  # no part of it takes more
+    if len(request.tools) > MAX_TOOLS:
+        raise UsageError(f"the request has {len(request.tools)} tools; the limit is {MAX_TOOLS}")
+    if size <= MAX_SCHEMA_BYTES:  # no part can be larger
         return
     for tool in request.tools:
-        taken = len(msgspec.json.encode(tool.parameters))
-        if taken > MAX_SCHEMA_BYTES:
-            from ...engine.prompting.escaping import shown_name
+        schema_bytes = len(msgspec.json.encode(tool.parameters))
+        if schema_bytes > MAX_SCHEMA_BYTES:
+            from ...engine.prompting.escaping import display_name
 
+            name = display_name(tool.name)
             raise SchemaError(
-                f"the `parameters` of `{shown_name(tool.name)}` take {taken} bytes, more than {MAX_SCHEMA_BYTES}",
+                f"the `parameters` of `{name}` take {schema_bytes} bytes; the limit is {MAX_SCHEMA_BYTES}",
                 hint="shorten the descriptions or split the tool",
             )
 
 
-def ignored_routing(request: Request) -> tuple[Note, ...]:
-    """A note for the fields by which a caller wanted to choose where the request goes: nobody but us does."""
+def routing_notes(request: Request) -> tuple[Note, ...]:
+    """A note about ignored fields that try to choose the upstream: only the configuration does."""
     if ROUTING_FIELDS.isdisjoint(request.options.extra):
         return ()
     fields = sorted(ROUTING_FIELDS & request.options.extra.keys())
-    return (Note("routing_ignored", f"where a request goes is configured; ignored: {', '.join(fields)}"),)
+    return (Note("routing_ignored", f"the configuration selects the upstream; ignored: {', '.join(fields)}"),)

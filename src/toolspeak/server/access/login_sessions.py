@@ -1,9 +1,9 @@
-"""Sessions of the person who runs the server: a code from the terminal, or an admin's key, becomes a cookie.
+"""Login sessions of the web page: a one-time code or an admin key becomes a cookie.
 
-The server prints a link with a code in its fragment, which browsers send to nobody. The page gives the code back and
-gets a cookie that scripts cannot read and that no other site can make a browser send. Codes and sessions are texts
-that this server has signed: all of its workers know them, and none after it has ended. What was used up or ended is
-remembered by the worker that heard of it.
+The server prints a link with a code in its fragment, which browsers never send. The page posts the code and gets a
+cookie that scripts cannot read and other sites cannot use. Codes and sessions are signed with a secret of this server
+process tree: all workers accept them, and none after a restart. Used or ended ones are remembered by the worker that
+handled them.
 """
 
 from __future__ import annotations
@@ -18,100 +18,100 @@ from typing import Literal, TypeAlias
 
 from ..asgi import Scope, header
 
-#: A browser's cookie has the port behind this: cookies are a host's, whatever the port, and a host has many servers.
+#: A browser's cookie has the port appended: cookies ignore ports, and a host may run several servers.
 COOKIE = "toolspeak_session"
-#: Where a code becomes a session.
+#: Where a code is exchanged for a session.
 _PATH = "/toolspeak/session"
-#: A code is for the person who has just asked for it; a session lasts a working day.
+#: Lifetimes: a code is used right away; a session lasts a working day.
 CODE_SECONDS = 600.0
 SESSION_SECONDS = 12 * 3600.0
-#: No code and no session is longer.
-_LONGEST = 256
+#: Longer texts are rejected.
+_MAX_CHARS = 256
 
 _Kind: TypeAlias = Literal["code", "session"]
 
 
-class Sessions:
-    """Who has come by the printed link, or with a key."""
+class LoginSessions:
+    """Issues and verifies one-time codes and sessions."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        # Made before there are workers, so that all of them have the same.
+        # Created before the workers are forked, so all share it.
         self._secret = secrets.token_bytes(32)
-        #: What does not hold any more though its time is not over, until then.
-        self._ended: dict[str, float] = {}
+        #: Revoked before its time -> its expiry.
+        self._revoked: dict[str, float] = {}
 
-    def standing(self) -> str:
-        """A session that lasts as long as the server: for commands of the same person on the same machine."""
-        return self._signed("session", float("inf"))
+    def server_session(self) -> str:
+        """A session that lasts as long as the server, for commands of the same user on this machine."""
+        return self._sign("session", float("inf"))
 
-    def code(self) -> str:
+    def new_code(self) -> str:
         """A code that can be exchanged once."""
-        return self._signed("code", self._clock() + CODE_SECONDS)
+        return self._sign("code", self._clock() + CODE_SECONDS)
 
     def exchange(self, code: str) -> str:
-        """The session for a code; nothing if the code does not hold. It does not hold again."""
-        if self._read("code", code) is None:
+        """A session for a code, which is then used up; empty if the code is invalid."""
+        if self._expiry("code", code) is None:
             return ""
         self._end("code", code)
         return self.begin()
 
     def begin(self, key: str = "") -> str:
-        """A new session; `key` is the id of the key that it was begun with, if it was."""
-        return self._signed("session", self._clock() + SESSION_SECONDS, key)
+        """A new session; `key` is the id of the key that began it, if any."""
+        return self._sign("session", self._clock() + SESSION_SECONDS, key)
 
-    def holds(self, session: str) -> bool:
-        """Whether a session has begun and not ended."""
-        return self._read("session", session) is not None
+    def is_valid(self, session: str) -> bool:
+        """Whether a session is valid."""
+        return self._expiry("session", session) is not None
 
-    def key(self, session: str) -> str:
-        """The id of the key that a session was begun with; nothing if it was a code."""
+    def key_id(self, session: str) -> str:
+        """The id of the key that began a session; empty if a code did."""
         return session.split(".")[1] if session.count(".") == 3 else ""
 
     def end(self, session: str) -> None:
         """End a session."""
-        if self.holds(session):
+        if self.is_valid(session):
             self._end("session", session)
 
     def _end(self, kind: _Kind, text: str) -> None:
         now = self._clock()
-        self._ended = {old: end for old, end in self._ended.items() if end > now}
-        self._ended[text] = self._read(kind, text) or now
+        self._revoked = {old: end for old, end in self._revoked.items() if end > now}
+        self._revoked[text] = self._expiry(kind, text) or now
 
-    def _signed(self, kind: _Kind, end: float, key: str = "") -> str:
-        said = f"{end:.0f}.{key}.{secrets.token_urlsafe(16)}"
-        return f"{said}.{self._mark(kind, said)}"
+    def _sign(self, kind: _Kind, end: float, key: str = "") -> str:
+        payload = f"{end:.0f}.{key}.{secrets.token_urlsafe(16)}"
+        return f"{payload}.{self._signature(kind, payload)}"
 
-    def _mark(self, kind: _Kind, said: str) -> str:
-        return hmac.new(self._secret, f"{kind}:{said}".encode(), hashlib.sha256).hexdigest()
+    def _signature(self, kind: _Kind, payload: str) -> str:
+        return hmac.new(self._secret, f"{kind}:{payload}".encode(), hashlib.sha256).hexdigest()
 
-    def _read(self, kind: _Kind, text: str) -> float | None:
-        """When a text ends that was signed here; None if it was not, or has ended."""
-        said, _, mark = text.rpartition(".")
-        if not said or len(text) > _LONGEST or not text.isascii() or text in self._ended:
+    def _expiry(self, kind: _Kind, text: str) -> float | None:
+        """The expiry time of a signed text; None if it is invalid, expired or revoked."""
+        payload, _, signature = text.rpartition(".")
+        if not payload or len(text) > _MAX_CHARS or not text.isascii() or text in self._revoked:
             return None
-        if not hmac.compare_digest(mark, self._mark(kind, said)):
+        if not hmac.compare_digest(signature, self._signature(kind, payload)):
             return None
-        end = float(said.partition(".")[0])
+        end = float(payload.partition(".")[0])
         return end if self._clock() < end else None
 
 
-#: Takes the code out of the address, so that it is not kept there, and gives it back.
+#: Removes the code from the address, so it stays out of the history, and posts it.
 _SCRIPT = """
 const code = location.hash.slice(1);
 history.replaceState(null, "", location.pathname);
 fetch("session", {method: "POST", body: JSON.stringify({code})}).then((answer) => {
   if (answer.ok) location.replace("../");
-  else document.getElementById("said").textContent = "This link was used, or is too old: `toolspeak page` prints one.";
+  else document.getElementById("said").textContent = "This link has expired or was used. Run `toolspeak page` for one.";
 });
 """
-#: What the printed link shows.
+#: The page at the printed link.
 LINK_PAGE = (
     '<!doctype html><html lang="en"><meta charset="utf-8"><title>toolspeak</title><p id="said">One moment.</p>'
     f"<script>{_SCRIPT}</script>"
 ).encode()
 _HASH = base64.b64encode(hashlib.sha256(_SCRIPT.encode()).digest()).decode()
-#: The page runs this script alone, which speaks with this server alone.
+#: Only this script may run, and it may only talk to this server.
 LINK_HEADERS = [
     (
         b"content-security-policy",
@@ -123,22 +123,22 @@ LINK_HEADERS = [
 
 
 def link(address: str, code: str) -> str:
-    """What a person opens to begin a session."""
+    """The link that begins a session."""
     return f"{address}{_PATH}#{code}"
 
 
 def cookie_name(scope: Scope) -> str:
-    """What the cookie for this server is called: by the port that its browser knows."""
+    """The name of this server's cookie, with the port that its browser uses."""
     port = header(scope, b"host").rpartition(":")[2]
     return f"{COOKIE}_{port}" if port.isascii() and port.isdigit() else COOKIE
 
 
 def session_in(scope: Scope) -> str:
-    """The session that a request's cookie names, or nothing. Who is no browser need not name the port."""
-    found: dict[str, str] = {}
+    """The session in a request's cookie, or an empty string. Other clients than browsers may omit the port."""
+    cookies: dict[str, str] = {}
     for name, value in scope["headers"]:
         if name == b"cookie":
             for part in value.decode("latin-1").split(";"):
                 key, _, text = part.strip().partition("=")
-                found.setdefault(key, text)
-    return (found.get(cookie_name(scope)) or found.get(COOKIE, "")) if found else ""
+                cookies.setdefault(key, text)
+    return (cookies.get(cookie_name(scope)) or cookies.get(COOKIE, "")) if cookies else ""

@@ -1,119 +1,128 @@
-"""The HTTP side of uvicorn, with limits that it lacks: how long and how large the head of a request may be, and how
-long an answer may wait for its reader.
+"""The HTTP protocol of uvicorn, with timeouts and size limits that it lacks, and a faster response writer.
 
-A client that sends its headers one byte a minute, or headers without end, would otherwise be listened to for ever:
-before a body, behind it (trailers) or behind another request. Trailers are read and forgotten, since a header that
-comes after the request was let in is none. What a complete request may be is decided by `guard` and `limits`.
+uvicorn would wait forever for slow or endless headers: before a body, after it (trailers), or in a pipelined request.
+Trailers are discarded, since headers after the access check must not count. Responses that a client does not read time
+out. Limits for complete requests are in `origin_guard` and `limits`.
 """
 
 from __future__ import annotations
 
 import asyncio
-from typing import cast
+from collections.abc import Iterable, MutableMapping
+from contextlib import suppress
+from typing import Any, cast
 
 from uvicorn._types import ASGI3Application, ASGISendCallable
 from uvicorn.protocols.http.flow_control import service_unavailable
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
-from ..access.origin_guard import MOST_HEADERS
-from ..observe.request_context import STALLS, Stalls
-from .response_writer import Writer
+from ...errors import ToolspeakError
+from ..access.origin_guard import MAX_HEADER_BYTES
+from ..asgi import Receive, Scope, Send, error_headers, read_body, respond
+from ..observe.request_context import STALLS_KEY, WriteStalls
+from ..proxy.client_protocols import client_protocol
+from ..routes import find_route, route_for_headers
 
-#: Besides the headers there are a request line and what stands between the lines.
-_MOST_HEAD = MOST_HEADERS + 16 * 1024
+#: Headers, request line and separators.
+_MAX_HEAD_BYTES = MAX_HEADER_BYTES + 16 * 1024
 _TOO_LARGE = b"HTTP/1.1 431 Request Header Fields Too Large\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
-#: Requests that may wait behind the one that is answered. No client of today sends any; each takes memory.
-_MOST_WAITING = 8
+#: Pipelined requests per connection. Today's clients send none; each takes memory.
+_MAX_PIPELINED = 8
 _TOO_LATE = b"HTTP/1.1 408 Request Timeout\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
+#: Responses without a body.
+_STATUSES_WITHOUT_BODY = frozenset({204, 304})
+_CLOSE = b"connection: close\r\n"
+#: Bytes of a body that are read and discarded: closing while the client sends may lose the response.
+_MAX_DISCARDED_BYTES = 256 * 1024
 
 
-class CarefulProtocol(HttpToolsProtocol):
+class LimitedHttpProtocol(HttpToolsProtocol):
     """One connection of a client."""
 
-    #: Seconds for the whole head of a request, and between two pieces of its body.
+    #: Seconds for the complete head of a request, and between two pieces of its body.
     head_seconds = 10.0
     body_seconds = 30.0
-    #: Seconds for the rest of a body whose request was answered without it. Who is cut off at once may lose the answer.
+    #: Seconds for the rest of a body after the response. Closing at once may lose the response.
     rest_seconds = 10.0
-    #: Seconds in which a client that is too slow must take some of what waits for it.
+    #: Seconds in which a slow client must read something.
     write_seconds = 60.0
 
-    _stalls: Stalls | None = None
-    _stalled: asyncio.TimerHandle | None = None
+    _write_stalls: WriteStalls | None = None
+    _stall_timer: asyncio.TimerHandle | None = None
     _timer: asyncio.TimerHandle | None = None
-    #: Bytes that are neither a whole head nor some of a body: of a head, of trailers, of the lines between chunks.
-    _loose = 0
-    #: Whether what came last took a request further, so that there is more time again.
-    _further = False
+    #: Bytes of an incomplete head, of trailers, or of lines between chunks.
+    _pending_bytes = 0
+    #: Whether the last data advanced a request, which restarts its timer.
+    _progressed = False
     _in_head = False
     _complete = True
-    #: The request that is being answered; uvicorn itself remembers the one that came last.
-    _answered: RequestResponseCycle | None = None
+    #: The request being answered; uvicorn's `cycle` is the one received last.
+    _current: RequestResponseCycle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Whoever connects has something to say soon."""
+        """Start the timer for the first request."""
         super().connection_made(transport)
-        self._wait(self.head_seconds)
+        self._start_timer(self.head_seconds)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Nothing is waited for any more."""
-        self._stop()
-        self._moves()
+        """Stop all timers and cancel all requests of the connection."""
+        self._stop_timer()
+        self._cancel_stall()
         super().connection_lost(exc)
-        # Whoever leaves leaves all that it asked, also the first of several requests.
+        # Also cancel earlier pipelined requests.
         self.pipeline.clear()
-        if self._answered is not None and not self._answered.response_complete:
-            self._answered.disconnected = True
-            self._answered.message_event.set()
+        if self._current is not None and not self._current.response_complete:
+            self._current.disconnected = True
+            self._current.message_event.set()
 
     def data_received(self, data: bytes) -> None:
-        """Listen, within limits."""
-        self._further = self._complete and not self._loose  # the first piece of a request
-        self._loose += len(data)
+        """Parse data, within limits."""
+        self._progressed = self._complete and not self._pending_bytes  # the first data of a request
+        self._pending_bytes += len(data)
         super().data_received(data)
-        if self._loose > _MOST_HEAD:
+        if self._pending_bytes > _MAX_HEAD_BYTES:
             self._refuse(_TOO_LARGE)
-        elif self._complete and (not self._loose or self._answering()):
-            self._stop()  # one that comes in one piece, as most do, needs no timer
-            self._rest()
-        elif self._further or self._timer is None:
-            self._wait(self.head_seconds if self._complete or self._in_head else self.body_seconds)
+        elif self._complete and (not self._pending_bytes or self._answering()):
+            self._stop_timer()  # most requests arrive in one piece and need no timer
+            self._limit_idle()
+        elif self._progressed or self._timer is None:
+            self._start_timer(self.head_seconds if self._complete or self._in_head else self.body_seconds)
 
-    def _rest(self) -> None:
-        """uvicorn limits how long it is silent between two requests, but not behind a body that it did not read."""
+    def _limit_idle(self) -> None:
+        """Start the keep-alive timer, which uvicorn omits after a body that the application did not read."""
         if not self._answering() and self.timeout_keep_alive_task is None:
             seconds = self.timeout_keep_alive
             self.timeout_keep_alive_task = self.loop.call_later(seconds, self.timeout_keep_alive_handler)
 
     def pause_writing(self) -> None:
-        """The client does not take what it asked for; who holds it up for ever is dropped, with all that is kept."""
+        """Start the timer for a client that does not read."""
         super().pause_writing()
-        self._moves()
+        self._cancel_stall()
         self._stall()
-        self._stalled = self.loop.call_later(self.write_seconds, self.transport.abort)
+        self._stall_timer = self.loop.call_later(self.write_seconds, self.transport.abort)
 
     def resume_writing(self) -> None:
-        """It does again."""
-        self._moves()
-        if self._stalls is not None:
-            self._stalls.end()
+        """Stop that timer."""
+        self._cancel_stall()
+        if self._write_stalls is not None:
+            self._write_stalls.end()
         super().resume_writing()
 
     def _stall(self) -> None:
-        """How long it is waited for the client is told with the request that is answered."""
-        if self._answered is not None:
-            kept = cast("dict[str, object]", self._answered.scope)
-            self._stalls = cast("Stalls", kept.setdefault(STALLS, Stalls()))
-            self._stalls.begin()
+        """Measure how long the client blocks the response, for the request's timings."""
+        if self._current is not None:
+            extras = cast("dict[str, object]", self._current.scope)
+            self._write_stalls = cast("WriteStalls", extras.setdefault(STALLS_KEY, WriteStalls()))
+            self._write_stalls.begin()
 
-    def _moves(self) -> None:
-        if self._stalled is not None:
-            self._stalled.cancel()
-            self._stalled = None
+    def _cancel_stall(self) -> None:
+        if self._stall_timer is not None:
+            self._stall_timer.cancel()
+            self._stall_timer = None
 
     def on_message_begin(self) -> None:
         self._complete = False
-        self._in_head = self._further = True
+        self._in_head = self._progressed = True
         super().on_message_begin()
 
     def on_header(self, name: bytes, value: bytes) -> None:
@@ -125,77 +134,185 @@ class CarefulProtocol(HttpToolsProtocol):
 
     def on_headers_complete(self) -> None:
         self._in_head = False
-        self._loose = 0
-        self._further = True
+        self._pending_bytes = 0
+        self._progressed = True
         super().on_headers_complete()
-        if len(self.pipeline) > _MOST_WAITING:
+        if len(self.pipeline) > _MAX_PIPELINED:
             self.transport.abort()
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
-        self._answered = cycle
-        if app is service_unavailable:  # what uvicorn says to one client too many is no protocol's word
-            from .overload import turned_away  # loaded when that happens
-
-            app = cast("ASGI3Application", turned_away)
-        send = cast("ASGISendCallable", Writer(cycle).send)
+        self._current = cycle
+        if app is service_unavailable:  # uvicorn's own response fits no protocol
+            app = cast("ASGI3Application", reject_overloaded)
+        send = cast("ASGISendCallable", ResponseWriter(cycle).send)
         super()._start_asgi_task(cycle, lambda scope, receive, _: app(scope, receive, send))
 
     def on_body(self, body: bytes) -> None:
-        self._loose = 0
-        self._further = not self.cycle.response_complete
+        self._pending_bytes = 0
+        self._progressed = not self.cycle.response_complete
         super().on_body(body)
 
     def on_response_complete(self) -> None:
         super().on_response_complete()
         if not self._complete and not self._in_head and self.cycle.response_complete:
-            self._stop()
+            self._stop_timer()
             self._timer = self.loop.call_later(self.rest_seconds, self.transport.close)
 
     def on_message_complete(self) -> None:
         self._complete = True
-        self._loose = 0
+        self._pending_bytes = 0
         super().on_message_complete()
 
-    def _wait(self, seconds: float) -> None:
-        self._stop()
-        self._timer = self.loop.call_later(seconds, self._late)
+    def _start_timer(self, seconds: float) -> None:
+        self._stop_timer()
+        self._timer = self.loop.call_later(seconds, self._timed_out)
 
-    def _stop(self) -> None:
+    def _stop_timer(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
 
-    def _late(self) -> None:
-        if self.flow.read_paused:  # it is we who do not listen
-            self._wait(self.body_seconds)
+    def _timed_out(self) -> None:
+        if self.flow.read_paused:  # reading is paused by the server itself
+            self._start_timer(self.body_seconds)
         else:
             self._refuse(_TOO_LATE)
 
     def _refuse(self, answer: bytes) -> None:
-        self._stop()
+        self._stop_timer()
         if self.transport.is_closing():
             return
-        if self._silent():
+        if self._can_respond():
             self.transport.write(answer)
         self.transport.close()
 
-    def _silent(self) -> bool:
-        """Whether nothing is said, or being said, so that an answer is not put into the middle of another."""
-        if self._answered is None:
+    def _can_respond(self) -> bool:
+        """Whether an error can be written without ending up inside another response."""
+        if self._current is None:
             return True
         if self._in_head:
             return not self._answering()
-        return self._answered is self.cycle and not self._answered.response_started
+        return self._current is self.cycle and not self._current.response_started
 
     def send_400_response(self, msg: str) -> None:
-        """What is no request, also behind one that is: there is no place for an answer in the middle of another."""
+        """Respond to malformed data, or drop the connection if another response is being written."""
         if self._answering():
             self.transport.abort()
         else:
             super().send_400_response(msg)
 
     def _unsupported_upgrade_warning(self) -> None:
-        """Whoever asks for a WebSocket is answered over HTTP; that is nothing for the log."""
+        """Log nothing: a WebSocket request gets an HTTP response."""
 
     def _answering(self) -> bool:
-        return self._answered is not None and not self._answered.response_complete
+        return self._current is not None and not self._current.response_complete
+
+
+# ---- writing a response
+
+
+class ResponseWriter:
+    """Writes one response: like uvicorn, in fewer steps.
+
+    The head is sent together with the first piece of the body, in one write. Headers are checked for line breaks all at
+    once. The state stays where uvicorn keeps it, which handles errors, keep-alive and the next request.
+    """
+
+    __slots__ = ("_cycle", "_head")
+
+    def __init__(self, cycle: RequestResponseCycle) -> None:
+        self._cycle = cycle
+        self._head = b""
+
+    async def send(self, message: MutableMapping[str, Any]) -> None:
+        """Handle an ASGI message: the start of the response, or a part of its body."""
+        cycle = self._cycle
+        if cycle.flow.write_paused and not cycle.disconnected:
+            await cycle.flow.drain()
+        if cycle.disconnected:
+            return
+        if not cycle.response_started:
+            self._prepare_head(message["status"], message["headers"])
+        elif not cycle.response_complete:
+            self._write_body(message["body"], message.get("more_body", False))
+        else:
+            raise RuntimeError(f"`{message['type']}` after the end of the response")
+
+    def _prepare_head(self, status: int, headers: Iterable[tuple[bytes, bytes]]) -> None:
+        cycle = self._cycle
+        cycle.waiting_for_100_continue = False
+        lines = [STATUS_LINE[status]]
+        lines += [b"%b: %b\r\n" % header for header in cycle.default_headers]
+        for name, value in headers:
+            if name == b"content-length":
+                cycle.chunked_encoding = False
+                cycle.expected_content_length = int(value)
+            elif name == b"connection" and b"close" in value:
+                cycle.keep_alive = False
+                continue  # added below
+            lines.append(b"%b: %b\r\n" % (name, value))
+        if not cycle.keep_alive:
+            lines.append(_CLOSE)
+        if cycle.chunked_encoding is None and cycle.scope["method"] != "HEAD" and status not in _STATUSES_WITHOUT_BODY:
+            cycle.chunked_encoding = True
+            lines.append(b"transfer-encoding: chunked\r\n")
+        head = b"".join(lines)
+        if head.count(b"\n") != len(lines) or head.count(b"\r") != len(lines):
+            raise RuntimeError("a header contains a line break")
+        cycle.response_started = True
+        self._head = head + b"\r\n"
+
+    def _write_body(self, body: bytes, more: bool) -> None:
+        cycle = self._cycle
+        if cycle.scope["method"] == "HEAD":
+            cycle.expected_content_length, body = 0, b""
+        elif cycle.chunked_encoding:
+            body = b"%x\r\n%b\r\n" % (len(body), body) if body else b""
+            body = body if more else body + b"0\r\n\r\n"
+        else:
+            cycle.expected_content_length -= len(body)
+        if cycle.expected_content_length < 0 or (cycle.expected_content_length and not more):
+            raise RuntimeError("the body does not match its content-length")
+        data, self._head = self._head + body, b""
+        if data:
+            cycle.transport.write(data)
+        if not more:
+            self._finish()
+
+    def _finish(self) -> None:
+        cycle = self._cycle
+        cycle.response_complete = True
+        cycle.message_event.set()
+        if not cycle.keep_alive:
+            cycle.transport.close()
+        cycle.on_response()
+
+
+# ---- too many connections
+
+
+class ServerOverloaded(ToolspeakError):
+    """More connections than the process has file descriptors for."""
+
+    status = 503
+    retry_after = 1.0
+
+
+async def reject_overloaded(scope: Scope, receive: Receive, send: Send) -> None:
+    """Respond with 503 in the client's protocol and close the connection; uvicorn's plain text fits no SDK."""
+    with suppress(ToolspeakError):
+        await read_body(scope, receive, _MAX_DISCARDED_BYTES)
+    error = ServerOverloaded("too many connections at the moment", hint="retry in a second")
+    status, body = client_protocol(_error_protocol(scope)).error(error)
+    await respond(send, status, body, headers=[*error_headers(error), (b"connection", b"close")])
+
+
+def _error_protocol(scope: Scope) -> str:
+    """The protocol that the client speaks, judging by its path."""
+    method, path = scope["method"], scope["path"]
+    route = find_route(method, path)
+    if route is not None:
+        return route_for_headers(route, scope["headers"]).error_protocol
+    from ..unsupported import unsupported_error  # rarely needed, so not loaded at the start
+
+    return unsupported_error(method, path).error_protocol

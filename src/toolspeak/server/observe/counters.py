@@ -1,89 +1,112 @@
-"""The numbers that a server keeps of what it does, and how those of several workers become one.
+"""Request counters, their sums over several workers, and their time series per minute.
 
-Plain integers under tuples of labels: counting a request costs about a microsecond. What a worker knows can be written
-to a file and read by another; a sum of two is again such numbers.
+Plain integers under tuples of labels: counting a request costs about a microsecond. Each worker publishes its counters
+in a file, so any worker can report the sum over all of them.
 """
 
 from __future__ import annotations
 
+import logging
+import os
+import shutil
 from bisect import bisect_left
-from collections.abc import Iterable
+from collections import deque
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from pathlib import Path
 from typing import TypeAlias
 
 import msgspec
 
-#: The values of the labels, in the order in which a family names them.
+from .request_context import CLIENT_CLOSED
+
+_log = logging.getLogger("toolspeak.server")
+
+#: Label values, in the order of the label names of a metric family.
 Labels: TypeAlias = tuple[str, ...]
 
-#: Upper bounds of the buckets in seconds: of whole answers, from a word to a model that thinks for minutes.
+#: Upper bounds of the histogram buckets for response times, in seconds.
 SECONDS_BOUNDS = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0)
-#: Of what we add, which is a thousandth of that.
+#: The same for the overhead that toolspeak adds.
 ADDED_BOUNDS = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0)
+#: Upper limit for a worker's file: 200 models with every plan take about 1 MB.
+_MAX_FILE_BYTES = 16 * 1024 * 1024
+
+_MINUTE = 60
+#: One day of four models in steady use.
+_MAX_ROWS = 1440 * 4
+#: Event families, their field in a row, and the only kind that counts (empty for all).
+_EVENTS = {
+    "calls": ("calls", ""),
+    "no_call": ("no_call", ""),
+    "retries": ("retries", ""),
+    "faults": ("refusals", "refusal"),
+    "repairs": ("repairs", ""),
+}
+#: The first error status, and the status of disconnected clients, which is not an error.
+_ERROR, _DISCONNECTED = "4", str(CLIENT_CLOSED)
 
 
 class Histogram(msgspec.Struct, gc=False):
-    """How many values fell into each bucket, the last one without a bound, and their sum."""
+    """The number of values in each bucket and their sum; the last bucket is unbounded."""
 
     counts: list[int]
     sum: float = 0.0
 
     def observe(self, value: float, bounds: tuple[float, ...]) -> None:
-        """Count a value."""
         self.counts[bisect_left(bounds, value)] += 1
         self.sum += value
 
     def add(self, other: Histogram) -> None:
-        """Count what another has counted."""
         self.counts = [one + two for one, two in zip(self.counts, other.counts, strict=True)]
         self.sum += other.sum
 
 
-def _empty(bounds: tuple[float, ...]) -> Histogram:
+def _empty_histogram(bounds: tuple[float, ...]) -> Histogram:
     return Histogram([0] * (len(bounds) + 1))
 
 
 class Timing(msgspec.Struct):
-    """What the requests for one model by one plan took."""
+    """Times and token counts of the requests to one model with one plan."""
 
-    #: Seconds until the last byte, until the first one, and those that we added.
-    whole: Histogram = msgspec.field(default_factory=lambda: _empty(SECONDS_BOUNDS))
-    first: Histogram = msgspec.field(default_factory=lambda: _empty(SECONDS_BOUNDS))
-    added: Histogram = msgspec.field(default_factory=lambda: _empty(ADDED_BOUNDS))
-    #: Requests that went upstream, and tokens as far as they are told.
+    #: Seconds until the last byte, seconds until the first byte, and overhead in seconds.
+    total: Histogram = msgspec.field(default_factory=lambda: _empty_histogram(SECONDS_BOUNDS), name="whole")
+    first_byte: Histogram = msgspec.field(default_factory=lambda: _empty_histogram(SECONDS_BOUNDS), name="first")
+    added: Histogram = msgspec.field(default_factory=lambda: _empty_histogram(ADDED_BOUNDS))
+    #: Requests sent upstream, and tokens as far as upstreams report them.
     upstream: int = 0
     input_tokens: int = 0
     output_tokens: int = 0
 
     def add(self, other: Timing) -> None:
-        """Count what another has counted."""
-        for mine, others in ((self.whole, other.whole), (self.first, other.first), (self.added, other.added)):
-            mine.add(others)
+        self.total.add(other.total)
+        self.first_byte.add(other.first_byte)
+        self.added.add(other.added)
         self.upstream += other.upstream
         self.input_tokens += other.input_tokens
         self.output_tokens += other.output_tokens
 
 
-class Numbers(msgspec.Struct):
-    """Everything that is counted."""
+class Counters(msgspec.Struct):
+    """All counters of one worker, or their sum over several workers."""
 
-    #: Requests to models: face, model, plan, tools, status.
+    #: Model requests by client protocol, model, plan, tools, status.
     requests: dict[Labels, int] = {}
-    #: Model, plan.
+    #: By model and plan.
     timings: dict[Labels, Timing] = {}
-    #: What is rare: the family, then its labels.
+    #: Rare events: the metric family, then its labels.
     events: dict[Labels, int] = {}
-    #: Everything that was answered: route, status.
+    #: All responses by route and status.
     responses: dict[Labels, int] = {}
-    #: What holds now, and ends with the process: by name.
+    #: Current values by name; they end with the process.
     gauges: dict[str, float] = {}
 
     def timing(self, labels: Labels) -> Timing:
-        """The timing of a model and a plan."""
-        found = self.timings.get(labels)
-        return found if found is not None else self.timings.setdefault(labels, Timing())
+        """Return the timing of a model and a plan, created on first use."""
+        timing = self.timings.get(labels)
+        return timing if timing is not None else self.timings.setdefault(labels, Timing())
 
-    def add(self, other: Numbers) -> None:
-        """Count what another has counted."""
+    def add(self, other: Counters) -> None:
         tables = ((self.requests, other.requests), (self.events, other.events), (self.responses, other.responses))
         for mine, others in tables:
             for labels, count in others.items():
@@ -94,22 +117,172 @@ class Numbers(msgspec.Struct):
             self.gauges[name] = self.gauges.get(name, 0.0) + value
 
 
-def total(several: Iterable[Numbers]) -> Numbers:
-    """The sum; nobody's own numbers change."""
-    result = Numbers()
-    for each in several:
+def sum_counters(parts: Iterable[Counters]) -> Counters:
+    """Return the sum; the parts stay unchanged."""
+    result = Counters()
+    for each in parts:
         result.add(each)
     return result
 
 
-def written(numbers: Numbers) -> bytes:
-    """Numbers as bytes."""
-    return msgspec.msgpack.encode(numbers)
+def encode_counters(counters: Counters) -> bytes:
+    return msgspec.msgpack.encode(counters)
 
 
-def read(data: bytes) -> Numbers | None:
-    """Numbers from bytes; None when they are none."""
+def decode_counters(data: bytes) -> Counters | None:
+    """Decode counters; None if the bytes are not valid counters."""
     try:
-        return msgspec.msgpack.decode(data, type=Numbers)
+        return msgspec.msgpack.decode(data, type=Counters)
     except (msgspec.DecodeError, UnicodeDecodeError):
         return None
+
+
+class WorkerCounters:
+    """The counter files of all workers, as the worker in one slot uses them.
+
+    The folder is accessible to its owner only and has one file per slot. A worker that replaces a dead one continues
+    from its counters, so sums never decrease.
+    """
+
+    def __init__(self, folder: Path, slot: int) -> None:
+        self.slot = slot
+        self.folder = folder
+        self._file = folder / f"{slot}.numbers"
+
+    def load_previous(self) -> Counters:
+        """Return the counters of the previous worker in this slot, without its gauges."""
+        counters = _read_file(self._file) or Counters()
+        counters.gauges = {}
+        return counters
+
+    def publish(self, counters: Counters) -> None:
+        """Replace this worker's file atomically."""
+        temporary = self._file.with_suffix(".half")
+        try:
+            temporary.write_bytes(encode_counters(counters))
+            os.replace(temporary, self._file)
+        except OSError as error:  # a full disk must not fail requests
+            _log.warning("cannot publish the counters of this worker: %s", error)
+
+    def remove(self) -> None:
+        """Delete the folder once no worker is left."""
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def others(self) -> tuple[Counters, ...]:
+        """Return the counters that the other workers published last; they publish once a second."""
+        files = (file for file in sorted(self.folder.glob("*.numbers")) if file != self._file)
+        return tuple(counters for file in files if (counters := _read_file(file)) is not None)
+
+
+def _read_file(file: Path) -> Counters | None:
+    with suppress(OSError), file.open("rb") as stream:
+        return decode_counters(stream.read(_MAX_FILE_BYTES))
+    return None
+
+
+# ---- per minute
+
+
+class MinuteRow(msgspec.Struct):
+    """The counts of one model in one minute."""
+
+    minute: int = 0
+    model: str = ""
+    requests: int = 0
+    #: Requests with native and with emulated tool calling.
+    native: int = 0
+    emulated: int = 0
+    errors: int = 0
+    #: Requests whose clients disconnected before the end.
+    disconnected: int = msgspec.field(default=0, name="left")
+    calls: int = 0
+    no_call: int = 0
+    retries: int = 0
+    refusals: int = 0
+    repairs: int = 0
+    #: Overhead in seconds.
+    added: float = 0.0
+    upstream: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+
+
+_COUNT_FIELDS = MinuteRow.__struct_fields__[2:]
+
+
+class MinuteSeries:
+    """Per-minute time series of the counters for one day, oldest row first, without a database.
+
+    A row is the increment of the counters within a minute, taken when the next minute starts. A request costs one
+    comparison.
+
+    Args:
+        counters: returns the current counters.
+    """
+
+    def __init__(self, counters: Callable[[], Counters], max_rows: int = _MAX_ROWS) -> None:
+        self._counters = counters
+        self._rows: deque[MinuteRow] = deque(maxlen=max_rows)
+        self._minute = 0
+        self._before: dict[str, MinuteRow] = {}
+
+    def tick(self, now: float) -> None:
+        """Close the previous minute if a new one has started; called at the start of each request."""
+        minute = int(now) // _MINUTE
+        if minute != self._minute:
+            self._start_minute(minute)
+
+    def _start_minute(self, minute: int) -> None:
+        if self._minute:  # counts before the first minute belong to the previous worker in this slot
+            self._rows.extend(self._increments())
+        self._before = _by_model(self._counters())
+        self._minute = minute
+
+    def rows(self, now: float) -> tuple[MinuteRow, ...]:
+        """Return all rows, including the current minute."""
+        self.tick(now)
+        return (*self._rows, *self._increments())
+
+    def _increments(self) -> list[MinuteRow]:
+        """Return the counts since the minute started; a sum that decreased belongs to another process."""
+        rows: list[MinuteRow] = []
+        for model, total in _by_model(self._counters()).items():
+            before = self._before.get(model, MinuteRow())
+            increments = {name: max(0, getattr(total, name) - getattr(before, name)) for name in _COUNT_FIELDS}
+            if increments["requests"]:
+                rows.append(MinuteRow(self._minute * _MINUTE, model, **increments))
+        return rows
+
+
+def _by_model(counters: Counters) -> dict[str, MinuteRow]:
+    rows: dict[str, MinuteRow] = {}
+    for (_, model, _, tools, status), count in counters.requests.items():
+        row = rows.setdefault(model, MinuteRow(model=model))
+        row.requests += count
+        row.native += count if tools == "native" else 0
+        row.emulated += count if tools == "emulated" else 0
+        row.disconnected += count if status == _DISCONNECTED else 0
+        row.errors += count if status >= _ERROR and status != _DISCONNECTED else 0
+    for (model, _), timing in counters.timings.items():
+        row = rows.setdefault(model, MinuteRow(model=model))
+        row.added += timing.added.sum
+        row.upstream += timing.upstream
+        row.input_tokens += timing.input_tokens
+        row.output_tokens += timing.output_tokens
+    for (family, model, kind, *_), count in counters.events.items():
+        name, only = _EVENTS.get(family, ("", ""))
+        if name and (not only or kind == only):
+            row = rows.setdefault(model, MinuteRow(model=model))
+            setattr(row, name, getattr(row, name) + count)
+    return rows
+
+
+def merge_rows(series: Iterable[Iterable[MinuteRow]]) -> list[MinuteRow]:
+    """Sum the rows of several workers, oldest first."""
+    sums: dict[tuple[int, str], MinuteRow] = {}
+    for rows in series:
+        for row in rows:
+            if (merged := sums.setdefault((row.minute, row.model), row)) is not row:
+                for name in _COUNT_FIELDS:
+                    setattr(merged, name, getattr(merged, name) + getattr(row, name))
+    return sorted(sums.values(), key=lambda row: row.minute)

@@ -1,9 +1,8 @@
-"""What is written to the log: one entry a line, without control characters and without keys.
+"""Log formatting: one record per line, without control characters, secrets or API keys.
 
-Names and ids in a log come from requests; whatever they hold, they can neither begin a line nor colour a terminal.
-Every line passes one filter that takes out the configured secrets and whatever looks like a key of ours or a bearer
-token, and names the request on whose way it was written. For machines a line is a JSON object, for people on a terminal
-it is text.
+Names and ids come from requests, so control characters are removed: they must not start a line or colour a terminal.
+One filter redacts the configured secrets and everything that looks like a toolspeak key or a bearer token. Lines are
+JSON objects, or text on a terminal, and contain the id of the current request.
 """
 
 from __future__ import annotations
@@ -22,85 +21,81 @@ from .request_context import CURRENT
 
 Format: TypeAlias = Literal["auto", "json", "text"]
 
-_HIDDEN = "***"
-#: Anything shorter is no secret, and taking it out would tear texts.
-_SHORTEST = 8
-#: What looks like a key; what must stand before it and stays is the group. No part can begin within another one's run,
-#: so that the time is linear.
-_KEY = re.compile(
+_MASK = "***"
+#: Shorter secrets are not redacted: replacing them would damage ordinary text.
+_MIN_SECRET_CHARS = 8
+#: Texts that look like keys; a group is the prefix that stays. No alternative can start inside the match of another,
+#: which keeps the time linear.
+_KEY_PATTERN = re.compile(
     r"tsk-[A-Za-z0-9_-]{8,}"
     r"|([?&;](?ai:key|api[_-]?key|token|access_token|secret|password)=)[^&\s\"']+"
     r"|((?ai:bearer)[ \t]+)[^\s,;\"']+"
     r"|(?<=://)[^/?#\s\"']+(?=@)"
 )
-#: One of these is, in small letters, in every text that the pattern matches: to look for them takes far less time.
-_SIGNS = ("tsk-", "key=", "token=", "secret=", "password=", "bearer")
-#: And this one is where a URL has a name and a password, also in JSON.
-_USER = re.compile(r"://[^/?#\s\"']+@")
-#: One line for each request, if wanted.
-_ACCESS = "toolspeak.access"
+#: Every match of the pattern, lowercased, contains one of these (or URL credentials): a much faster check.
+_KEY_HINTS = ("tsk-", "key=", "token=", "secret=", "password=", "bearer")
+#: User name and password in a URL, also within JSON.
+_URL_CREDENTIALS = re.compile(r"://[^/?#\s\"']+@")
+#: Logs one line per request, if enabled.
+_ACCESS_LOGGER = "toolspeak.access"
 
 
-def redacted(text: str, secrets: Iterable[str] = ()) -> str:
-    """A text without keys."""
-    # The longest first: one may begin like another, and nothing of either is to be left.
+def redact(text: str, secrets: Iterable[str] = ()) -> str:
+    """Redact secrets and keys in a text."""
+    # Longest first: one secret may be a prefix of another, and no rest of either may remain.
     for secret in sorted(secrets, key=len, reverse=True):
-        if len(secret) >= _SHORTEST:
-            text = text.replace(secret, _HIDDEN)
-    return _KEY.sub(rf"\1\2{_HIDDEN}", text)
+        if len(secret) >= _MIN_SECRET_CHARS:
+            text = text.replace(secret, _MASK)
+    return _KEY_PATTERN.sub(rf"\1\2{_MASK}", text)
 
 
-def may_hold_keys(text: str, secrets: Iterable[str] = ()) -> bool:
-    """Whether `redacted` may find something in a text, or in a part of it."""
-    known = any(len(secret) >= _SHORTEST and secret in text for secret in secrets)
-    if known:
+def may_contain_keys(text: str, secrets: Iterable[str] = ()) -> bool:
+    """Check cheaply whether `redact` could change a text or a part of it."""
+    if any(len(secret) >= _MIN_SECRET_CHARS and secret in text for secret in secrets):
         return True
     lowered = text.lower()
-    return any(sign in lowered for sign in _SIGNS) or _USER.search(text) is not None
+    return any(sign in lowered for sign in _KEY_HINTS) or _URL_CREDENTIALS.search(text) is not None
 
 
-class Lines(logging.Formatter):
-    """What every format tells, already without keys."""
+class LogFormatter(logging.Formatter):
+    """Base of the log formatters: collects the redacted fields of a line."""
 
     def __init__(self, secrets: Callable[[], Iterable[Secret]] = tuple) -> None:
         super().__init__()
         self._secrets = secrets
 
-    def told(self, record: logging.LogRecord) -> dict[str, object]:
-        """The parts of a line: when, how bad, who, what; the request, fields of its own, an error."""
+    def line_fields(self, record: logging.LogRecord) -> dict[str, object]:
+        """Return the fields of a line: time, level, logger, message, request id, extra fields, error."""
         secrets = [secret.reveal() for secret in self._secrets()]
         line: dict[str, object] = {
             "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(record.created)),
             "level": record.levelname.lower(),
             "logger": record.name,
-            "message": redacted(record.getMessage(), secrets),
+            "message": redact(record.getMessage(), secrets),
         }
-        trip = CURRENT.get()
-        if trip is not None:
-            line["request_id"] = redacted(trip.id, secrets)
+        context = CURRENT.get()
+        if context is not None:
+            line["request_id"] = redact(context.id, secrets)
         fields: Mapping[str, object] = getattr(record, "fields", {})
         for name, value in fields.items():
-            line[name] = redacted(value, secrets) if isinstance(value, str) else value
+            line[name] = redact(value, secrets) if isinstance(value, str) else value
         if record.exc_info:
-            # Of an exception in the log, a field of its own is the whole story.
-            line["error"] = redacted(self.formatException(record.exc_info), secrets)
+            line["error"] = redact(self.formatException(record.exc_info), secrets)
         return line
 
 
-class JsonLines(Lines):
-    """Formats a record as one line of ASCII."""
+class JsonLogFormatter(LogFormatter):
+    """Formats a record as one JSON object in ASCII."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """The line."""
-        return json.dumps(self.told(record), ensure_ascii=True)
+        return json.dumps(self.line_fields(record), ensure_ascii=True)
 
 
-class TextLines(Lines):
-    """Formats a record for a person. A traceback follows on lines that begin like no entry does."""
+class TextLogFormatter(LogFormatter):
+    """Formats a record as text. Traceback lines are indented, so they cannot be mistaken for records."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """The line, and a traceback."""
-        line = self.told(record)
+        line = self.line_fields(record)
         time, level, logger, message = (line.pop(name) for name in ("time", "level", "logger", "message"))
         trace = str(line.pop("error")).splitlines() if record.exc_info else []
         rest = "".join(f" {name}={value}" for name, value in line.items())
@@ -108,23 +103,22 @@ class TextLines(Lines):
         return "\n".join([first, *(f"  | {printable(each)}" for each in trace)])
 
 
-def set_up(
+def configure_logging(
     secrets: Callable[[], Iterable[Secret]],
     level: int = logging.WARNING,
-    form: Format = "auto",
+    log_format: Format = "auto",
     *,
     access: bool = False,
 ) -> logging.Handler:
-    """Let everything that is logged, by us and by uvicorn, go to stderr by this one way.
+    """Send all log records, including uvicorn's, to stderr through one formatter.
 
-    `auto` is text where stderr is a terminal and JSON elsewhere; `access` lets every request have a line, whatever the
-    level.
+    `auto` means text if stderr is a terminal, else JSON. `access` logs one line per request, whatever the level.
     """
     handler = logging.StreamHandler()
-    text = form == "text" or (form == "auto" and sys.stderr.isatty())
-    handler.setFormatter((TextLines if text else JsonLines)(secrets))
+    text = log_format == "text" or (log_format == "auto" and sys.stderr.isatty())
+    handler.setFormatter((TextLogFormatter if text else JsonLogFormatter)(secrets))
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(level)
-    logging.getLogger(_ACCESS).setLevel(logging.INFO if access else logging.NOTSET)
+    logging.getLogger(_ACCESS_LOGGER).setLevel(logging.INFO if access else logging.NOTSET)
     return handler

@@ -1,34 +1,56 @@
-"""One request as seen from outside: its id, when it came, when its answer began, with which status.
+"""Request context: the request id, the response status and the timings of one HTTP request.
 
-A trip stands between the application and the server that sends. It adds the id to every answer, and every line of the
-log that is written on its way names it.
+The context wraps the ASGI `send`: it adds the `x-request-id` header to the response. Log lines that are written while
+the request is handled contain its id.
 """
 
 from __future__ import annotations
 
+import os
 import re
 import time
-from collections.abc import Awaitable, MutableMapping
+from collections.abc import Awaitable, Iterator, MutableMapping
 from contextvars import ContextVar
 from typing import Any, TypeAlias
 
 from ..asgi import Scope, Send, header
-from .ids import new_id
 
-#: Where the server puts how long it has waited for the reader of an answer.
-STALLS = "toolspeak.stalls"
+#: Scope key of the connection's `WriteStalls`.
+STALLS_KEY = "toolspeak.stalls"
 
-#: An id of a client's own is taken if it can stand in a header, a log and a label.
-_SANE = re.compile(r"[A-Za-z0-9._:/+=-]{1,128}")
-#: What is written down for a client that left before it was answered.
-GONE = 499
+#: A client's own request id is used if it is safe in a header, a log line and a label.
+_VALID_ID = re.compile(r"[A-Za-z0-9._:/+=-]{1,128}")
+#: Status recorded for a client that disconnected before the response started.
+CLIENT_CLOSED = 499
+#: Bytes of one id, and ids per call of the system's random source.
+_ID_BYTES, _IDS_PER_READ = 16, 64
 
-#: Seconds: until the last byte, until the first one, and those that we added.
+#: Seconds until the last byte, seconds until the first byte, and overhead in seconds.
 Times: TypeAlias = tuple[float, float, float]
 
 
-class Stalls:
-    """How long a connection has waited for its client to read, in seconds."""
+def _generate_ids() -> Iterator[str]:
+    while True:
+        random_bytes, owner = os.urandom(_ID_BYTES * _IDS_PER_READ), os.getpid()
+        for start in range(0, len(random_bytes), _ID_BYTES):
+            if os.getpid() != owner:  # a forked child must not reuse its parent's ids
+                break
+            yield random_bytes[start : start + _ID_BYTES].hex()
+
+
+_id_source = _generate_ids()
+
+
+def new_id() -> str:
+    """Return an unguessable id of 32 hexadecimal digits (128 random bits).
+
+    Random bytes are read for many ids at once: one system call per id would dominate its cost.
+    """
+    return next(_id_source)
+
+
+class WriteStalls:
+    """Seconds that a connection has spent waiting for its client to read."""
 
     __slots__ = ("_since", "seconds")
 
@@ -37,68 +59,66 @@ class Stalls:
         self._since = 0.0
 
     def begin(self) -> None:
-        """It waits from now on."""
         self._since = time.perf_counter()
 
     def end(self) -> None:
-        """It waits no longer."""
         if self._since:
             self.seconds += time.perf_counter() - self._since
             self._since = 0.0
 
 
-class Trip:
-    """One request on its way."""
+class RequestContext:
+    """The id, status and timings of one request."""
 
-    __slots__ = ("_id", "_send", "began", "logged", "scope", "started", "status")
+    __slots__ = ("_id", "_send", "logged", "response_started", "scope", "started", "status")
 
     def __init__(self, scope: Scope, send: Send) -> None:
         self.scope = scope
         self.started = time.perf_counter()
-        #: When the answer began, and its status; nothing before.
-        self.began = 0.0
-        self.status = GONE
-        #: Whether it has its line in the log: who knows most about a request writes it.
+        #: When the response started; 0 before that.
+        self.response_started = 0.0
+        self.status = CLIENT_CLOSED
+        #: Whether its access log line is written; the layer with the most detail writes it.
         self.logged = False
         self._send = send
-        given = header(scope, b"x-request-id")
-        self._id = given if given and _SANE.fullmatch(given) else ""
+        client_id = header(scope, b"x-request-id")
+        self._id = client_id if client_id and _VALID_ID.fullmatch(client_id) else ""
 
     @property
     def id(self) -> str:
-        """The client's own id, else one of ours."""
+        """The client's request id, else a generated one."""
         if not self._id:
             self._id = new_id()
         return self._id
 
-    def named(self, identifier: str) -> None:
-        """Go by this id, unless the client has given one."""
+    def set_default_id(self, identifier: str) -> None:
+        """Use this id unless the client sent one."""
         self._id = self._id or identifier
 
     def send(self, message: MutableMapping[str, Any]) -> Awaitable[None]:
-        """Sends a message on. No coroutine of its own, since every piece of a stream passes here."""
+        """Forward an ASGI message. Not a coroutine itself, because every piece of a stream passes here."""
         if message["type"] == "http.response.start":
-            self.began = time.perf_counter()
+            self.response_started = time.perf_counter()
             self.status = message["status"]
             message = {**message, "headers": [*message["headers"], (b"x-request-id", self.id.encode())]}
         return self._send(message)
 
     @property
-    def stalled(self) -> float:
-        """Seconds in which the client did not take what there was for it."""
-        stalls: Stalls | None = self.scope.get(STALLS)
+    def stall_seconds(self) -> float:
+        """Seconds spent waiting for the client to read."""
+        stalls: WriteStalls | None = self.scope.get(STALLS_KEY)
         return stalls.seconds if stalls is not None else 0.0
 
     def seconds(self) -> float:
-        """How long it has taken."""
+        """Seconds since the request arrived."""
         return time.perf_counter() - self.started
 
-    def times(self, waited: float) -> Times:
-        """What it has taken, of which it has waited so long for others."""
-        whole = self.seconds()
-        first = self.began - self.started if self.began else whole
-        return whole, first, max(0.0, whole - waited - self.stalled)
+    def times(self, wait_seconds: float) -> Times:
+        """Return the timings; `wait_seconds` were spent waiting for upstreams and tools."""
+        total = self.seconds()
+        first = self.response_started - self.started if self.response_started else total
+        return total, first, max(0.0, total - wait_seconds - self.stall_seconds)
 
 
-#: The trip that the current task is on.
-CURRENT: ContextVar[Trip | None] = ContextVar("toolspeak_trip", default=None)
+#: The context of the request that the current task handles.
+CURRENT: ContextVar[RequestContext | None] = ContextVar("toolspeak_request", default=None)

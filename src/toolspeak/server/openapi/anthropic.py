@@ -1,7 +1,4 @@
-"""The bodies of Anthropic's messages as types, for the description of the proxy.
-
-Held to what the codec writes and reads by a test.
-"""
+"""Request and reply types of Anthropic's Messages API, for the OpenAPI document. Tested against the codec."""
 
 from __future__ import annotations
 
@@ -10,7 +7,7 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import UNSET
 
-from .shared import Absent, Called, Extension, Fraction, ModelName, Name, Object, Positive, either
+from .shared import Absent, CallName, Extension, Fraction, ModelName, Name, Object, Positive, known_or_other
 
 # ---------------------------------------------------------------------------------------------------------- blocks
 
@@ -24,23 +21,23 @@ class AnthropicText(msgspec.Struct, tag_field="type", tag="text"):
 
 
 class AnthropicThinking(msgspec.Struct, tag_field="type", tag="thinking"):
-    """What the model thought; who signed it wants it back as it is."""
+    """Thinking of the model; must be sent back unchanged because it is signed."""
 
     thinking: str
     signature: str
 
 
 class AnthropicUse(msgspec.Struct, tag_field="type", tag="tool_use"):
-    """A call that the model made."""
+    """A tool call."""
 
     id: str
-    name: Called
+    name: CallName
     input: Object
     cache_control: Object | Absent | None = UNSET
 
 
 class AnthropicMedia(msgspec.Struct):
-    """The bytes of a picture or a file in base64, or where it is."""
+    """An image or a file: base64 data, text or a URL."""
 
     type: Literal["base64", "url", "text", "file", "content"]
     media_type: str | Absent = UNSET
@@ -49,7 +46,7 @@ class AnthropicMedia(msgspec.Struct):
 
 
 class AnthropicImage(msgspec.Struct, tag_field="type", tag="image"):
-    """A picture."""
+    """An image."""
 
     source: AnthropicMedia
     cache_control: Object | Absent | None = UNSET
@@ -64,17 +61,19 @@ class AnthropicDocument(msgspec.Struct, tag_field="type", tag="document"):
 
 
 class AnthropicResult(msgspec.Struct, tag_field="type", tag="tool_result"):
-    """What a tool answered."""
+    """The result of a tool call."""
 
     tool_use_id: str
-    content: str | list[Annotated[Object, either(AnthropicText, AnthropicImage, AnthropicDocument)]] | Absent = UNSET
+    content: (
+        str | list[Annotated[Object, known_or_other(AnthropicText, AnthropicImage, AnthropicDocument)]] | Absent
+    ) = UNSET
     is_error: bool | Absent = UNSET
     cache_control: Object | Absent | None = UNSET
 
 
 AnthropicBlock = Annotated[
     Object,
-    either(AnthropicText, AnthropicThinking, AnthropicUse, AnthropicResult, AnthropicImage, AnthropicDocument),
+    known_or_other(AnthropicText, AnthropicThinking, AnthropicUse, AnthropicResult, AnthropicImage, AnthropicDocument),
 ]
 
 
@@ -89,7 +88,7 @@ class AnthropicMessage(msgspec.Struct):
 
 
 class AnthropicTool(msgspec.Struct, omit_defaults=True):
-    """A tool that the model may call. A `type` other than `custom` names one of the upstream's own."""
+    """A tool that the model may call. A `type` other than `custom` is one of the upstream's own tools."""
 
     name: Name
     input_schema: Object | None = None
@@ -154,17 +153,17 @@ class AnthropicCountRequest(msgspec.Struct, omit_defaults=True):
     thinking: Object | None = None
 
 
-# --------------------------------------------------------------------------------------------------------- answers
+# --------------------------------------------------------------------------------------------------------- replies
 
 
 class ThinkingTokens(msgspec.Struct):
-    """Which of the tokens that came out were thoughts."""
+    """Output tokens used for thinking."""
 
     thinking_tokens: int
 
 
 class AnthropicUsage(msgspec.Struct):
-    """Tokens used; those of the cache are not among those that went in."""
+    """Token usage; `input_tokens` does not include cached tokens."""
 
     input_tokens: int
     cache_creation_input_tokens: int
@@ -174,13 +173,13 @@ class AnthropicUsage(msgspec.Struct):
 
 
 class AnthropicReply(msgspec.Struct):
-    """A whole answer; with `stream`, a stream of named events."""
+    """A whole reply; with `stream`, a stream of named events."""
 
     id: str
     type: Literal["message"]
     role: Literal["assistant"]
     model: str
-    content: list[Annotated[Object, either(AnthropicText, AnthropicThinking, AnthropicUse)]]
+    content: list[Annotated[Object, known_or_other(AnthropicText, AnthropicThinking, AnthropicUse)]]
     stop_reason: str
     stop_sequence: str | None
     usage: AnthropicUsage
@@ -190,7 +189,7 @@ class AnthropicReply(msgspec.Struct):
 
 
 class AnthropicProblem(msgspec.Struct):
-    """What went wrong."""
+    """Details of an error."""
 
     type: str
     message: str
@@ -198,19 +197,19 @@ class AnthropicProblem(msgspec.Struct):
 
 
 class AnthropicError(msgspec.Struct):
-    """An error in Anthropic's shape."""
+    """An error in Anthropic's format."""
 
     type: Literal["error"]
     error: AnthropicProblem
 
 
 class AnthropicCount(msgspec.Struct):
-    """How many tokens a request has, roughly."""
+    """Estimated number of tokens of a request."""
 
     input_tokens: int
 
 
-#: What is named only where several kinds are possible.
+#: Types that are referenced only from unions of several kinds.
 ANTHROPIC_KINDS: tuple[type, ...] = (
     AnthropicText,
     AnthropicThinking,
@@ -219,8 +218,8 @@ ANTHROPIC_KINDS: tuple[type, ...] = (
     AnthropicImage,
     AnthropicDocument,
 )
-#: What may hold more than is listed, and why.
+#: Types with additional properties, and why.
 ANTHROPIC_OPEN: dict[type, str] = {
-    AnthropicUse: "what an upstream says of a call besides, such as who called",
-    AnthropicUsage: "what an upstream counts besides, such as searches",
+    AnthropicUse: "further fields from the upstream, such as the caller",
+    AnthropicUsage: "further counts from the upstream, such as searches",
 }

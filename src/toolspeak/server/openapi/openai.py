@@ -1,7 +1,4 @@
-"""The bodies of OpenAI's chat completions as types, for the description of the proxy.
-
-Held to what the codec writes and reads by a test.
-"""
+"""Request and reply types of OpenAI's Chat Completions API, for the OpenAPI document. Tested against the codec."""
 
 from __future__ import annotations
 
@@ -10,7 +7,18 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import UNSET
 
-from .shared import Absent, Called, Extension, Fraction, ModelName, Name, Object, Positive, Temperature, either
+from .shared import (
+    Absent,
+    CallName,
+    Extension,
+    Fraction,
+    ModelName,
+    Name,
+    Object,
+    Positive,
+    Temperature,
+    known_or_other,
+)
 
 # ------------------------------------------------------------------------------------------------------- messages
 
@@ -22,33 +30,33 @@ class TextPart(msgspec.Struct, tag_field="type", tag="text"):
 
 
 class ImageURL(msgspec.Struct, omit_defaults=True):
-    """Where a picture is, or the picture itself as a `data:` URL."""
+    """The URL of an image, possibly a `data:` URL."""
 
     url: str
     detail: Literal["auto", "low", "high"] = "auto"
 
 
 class ImagePart(msgspec.Struct, tag_field="type", tag="image_url"):
-    """A picture."""
+    """An image."""
 
     image_url: ImageURL
 
 
 class Sound(msgspec.Struct):
-    """A sound in base64."""
+    """Audio in base64."""
 
     data: str
     format: Literal["wav", "mp3"] = "wav"
 
 
 class AudioPart(msgspec.Struct, tag_field="type", tag="input_audio"):
-    """A sound."""
+    """Audio."""
 
     input_audio: Sound
 
 
 class File(msgspec.Struct, omit_defaults=True):
-    """A file as a `data:` URL, or one that the upstream has."""
+    """A file as a `data:` URL, or the id of an uploaded one."""
 
     file_data: str | None = None
     file_id: str | None = None
@@ -61,18 +69,18 @@ class FilePart(msgspec.Struct, tag_field="type", tag="file"):
     file: File
 
 
-ChatPart = Annotated[Object, either(TextPart, ImagePart, AudioPart, FilePart)]
+ChatPart = Annotated[Object, known_or_other(TextPart, ImagePart, AudioPart, FilePart)]
 
 
 class CalledFunction(msgspec.Struct):
     """The name of a function and its arguments as JSON text."""
 
-    name: Called
+    name: CallName
     arguments: str = "{}"
 
 
 class FunctionCall(msgspec.Struct, tag_field="type", tag="function"):
-    """A call of a function that the model made."""
+    """A function call."""
 
     id: str
     function: CalledFunction
@@ -81,12 +89,12 @@ class FunctionCall(msgspec.Struct, tag_field="type", tag="function"):
 class CalledCustom(msgspec.Struct):
     """The name of a custom tool and its input."""
 
-    name: Called
+    name: CallName
     input: str
 
 
 class CustomCall(msgspec.Struct, tag_field="type", tag="custom"):
-    """A call of a custom tool that the model made."""
+    """A call of a custom tool."""
 
     id: str
     custom: CalledCustom
@@ -123,7 +131,7 @@ class ChatTool(msgspec.Struct, tag_field="type", tag="function"):
 
 
 class Custom(msgspec.Struct, omit_defaults=True):
-    """A tool that takes a text."""
+    """A custom tool, whose input is text."""
 
     name: Name
     description: str = ""
@@ -131,7 +139,7 @@ class Custom(msgspec.Struct, omit_defaults=True):
 
 
 class CustomTool(msgspec.Struct, tag_field="type", tag="custom"):
-    """A tool that takes a text."""
+    """A custom tool, whose input is text."""
 
     custom: Custom
 
@@ -168,7 +176,7 @@ class AllowedChoice(msgspec.Struct, tag_field="type", tag="allowed_tools"):
 
 
 class StreamOptions(msgspec.Struct, omit_defaults=True):
-    """What a stream is to say besides."""
+    """Options of a stream."""
 
     include_usage: bool | None = None
 
@@ -178,7 +186,7 @@ class ChatRequest(msgspec.Struct, omit_defaults=True):
 
     model: ModelName
     messages: Annotated[list[ChatMessage], msgspec.Meta(min_length=1)]
-    tools: list[Annotated[Object, either(ChatTool, CustomTool)]] | None = None
+    tools: list[Annotated[Object, known_or_other(ChatTool, CustomTool)]] | None = None
     tool_choice: Literal["auto", "none", "required"] | FunctionChoice | CustomChoice | AllowedChoice | None = None
     parallel_tool_calls: bool | None = None
     functions: list[Function] | None = None
@@ -195,23 +203,23 @@ class ChatRequest(msgspec.Struct, omit_defaults=True):
     response_format: Object | None = None
 
 
-# --------------------------------------------------------------------------------------------------------- answers
+# --------------------------------------------------------------------------------------------------------- replies
 
 
 class CachedTokens(msgspec.Struct):
-    """Which of the tokens that went in were known."""
+    """Input tokens read from the prompt cache."""
 
     cached_tokens: int
 
 
 class ReasoningTokens(msgspec.Struct):
-    """Which of the tokens that came out were thoughts."""
+    """Output tokens used for thinking."""
 
     reasoning_tokens: int
 
 
 class ChatUsage(msgspec.Struct):
-    """Tokens used."""
+    """Token usage."""
 
     prompt_tokens: int
     completion_tokens: int
@@ -221,7 +229,7 @@ class ChatUsage(msgspec.Struct):
 
 
 class ChatAnswer(msgspec.Struct):
-    """What the model said; the last fields are the upstream's own."""
+    """The assistant's message; the last fields are extensions of upstreams."""
 
     role: Literal["assistant"]
     content: str | None
@@ -245,7 +253,7 @@ class ChatChoice(msgspec.Struct):
 
 
 class ChatReply(msgspec.Struct):
-    """A whole answer; with `stream`, a stream of events whose `data` are chunks, then `[DONE]`."""
+    """A whole reply; with `stream`, a stream of events whose `data` are chunks, then `[DONE]`."""
 
     id: str
     object: Literal["chat.completion"]
@@ -259,7 +267,7 @@ class ChatReply(msgspec.Struct):
 
 
 class OpenAIProblem(msgspec.Struct):
-    """What went wrong."""
+    """Details of an error."""
 
     message: str
     type: str
@@ -268,15 +276,15 @@ class OpenAIProblem(msgspec.Struct):
 
 
 class OpenAIError(msgspec.Struct):
-    """An error in OpenAI's shape."""
+    """An error in OpenAI's format."""
 
     error: OpenAIProblem
 
 
-#: What is named only where several kinds are possible.
+#: Types that are referenced only from unions of several kinds.
 CHAT_KINDS: tuple[type, ...] = (TextPart, ImagePart, AudioPart, FilePart, ChatTool, CustomTool)
-#: What may hold more than is listed, and why.
+#: Types with additional properties, and why.
 CHAT_OPEN: dict[type, str] = {
-    FunctionCall: "what an upstream says of a call besides, such as a signature that it wants back",
-    CustomCall: "as of the call of a function",
+    FunctionCall: "further fields from the upstream, such as a signature that must be sent back",
+    CustomCall: "as for a function call",
 }

@@ -1,7 +1,4 @@
-"""The bodies of OpenAI's responses as types, for the description of the proxy.
-
-Held to what the codec writes and reads by a test.
-"""
+"""Request and reply types of OpenAI's Responses API, for the OpenAPI document. Tested against the codec."""
 
 from __future__ import annotations
 
@@ -10,19 +7,31 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import UNSET
 
-from .shared import Absent, Called, Extension, Fraction, ModelName, Name, Object, Positive, Temperature, Whole, either
+from .shared import (
+    Absent,
+    CallName,
+    Extension,
+    Fraction,
+    ModelName,
+    Name,
+    NonNegative,
+    Object,
+    Positive,
+    Temperature,
+    known_or_other,
+)
 
 # ----------------------------------------------------------------------------------------------------------- items
 
 
 class InputText(msgspec.Struct, tag_field="type", tag="input_text"):
-    """A piece of text that somebody sends."""
+    """Input text."""
 
     text: str
 
 
 class InputImage(msgspec.Struct, tag_field="type", tag="input_image", omit_defaults=True):
-    """A picture: where it is, or itself as a `data:` URL."""
+    """An image: a URL, possibly a `data:` URL, or the id of an uploaded file."""
 
     image_url: str | None = None
     file_id: str | None = None
@@ -30,7 +39,7 @@ class InputImage(msgspec.Struct, tag_field="type", tag="input_image", omit_defau
 
 
 class InputFile(msgspec.Struct, tag_field="type", tag="input_file", omit_defaults=True):
-    """A file: where it is, or itself as a `data:` URL."""
+    """A file: a `data:` URL, a URL, or the id of an uploaded file."""
 
     file_data: str | None = None
     file_url: str | None = None
@@ -39,25 +48,25 @@ class InputFile(msgspec.Struct, tag_field="type", tag="input_file", omit_default
 
 
 class OutputText(msgspec.Struct, tag_field="type", tag="output_text"):
-    """A piece of text that the model wrote."""
+    """Text that the model generated."""
 
     text: str
     annotations: list[Object] = []
     logprobs: list[Object] = []
 
 
-ContentPart = Annotated[Object, either(InputText, InputImage, InputFile, OutputText)]
+ContentPart = Annotated[Object, known_or_other(InputText, InputImage, InputFile, OutputText)]
 
 
 class ReasoningText(msgspec.Struct):
-    """A piece of what the model thought, or of its summary."""
+    """Reasoning text, or text of a reasoning summary."""
 
     type: Literal["summary_text", "reasoning_text"]
     text: str
 
 
 class Reasoning(msgspec.Struct, tag_field="type", tag="reasoning"):
-    """What the model thought."""
+    """Reasoning of the model."""
 
     summary: list[ReasoningText]
     id: str | Absent = UNSET
@@ -67,10 +76,10 @@ class Reasoning(msgspec.Struct, tag_field="type", tag="reasoning"):
 
 
 class FunctionCallItem(msgspec.Struct, tag_field="type", tag="function_call"):
-    """A call of a function that the model made, with its arguments as JSON text."""
+    """A function call, with its arguments as JSON text."""
 
     call_id: str
-    name: Called
+    name: CallName
     arguments: str
     id: str | Absent = UNSET
     status: str | Absent = UNSET
@@ -78,17 +87,17 @@ class FunctionCallItem(msgspec.Struct, tag_field="type", tag="function_call"):
 
 
 class CustomCallItem(msgspec.Struct, tag_field="type", tag="custom_tool_call"):
-    """A call of a custom tool that the model made."""
+    """A call of a custom tool."""
 
     call_id: str
-    name: Called
+    name: CallName
     input: str
     id: str | Absent = UNSET
     namespace: str | Absent = UNSET
 
 
 class FunctionOutput(msgspec.Struct, tag_field="type", tag="function_call_output", omit_defaults=True):
-    """What a function answered."""
+    """The result of a function."""
 
     call_id: str
     output: str | list[ContentPart]
@@ -97,7 +106,7 @@ class FunctionOutput(msgspec.Struct, tag_field="type", tag="function_call_output
 
 
 class CustomOutput(msgspec.Struct, tag_field="type", tag="custom_tool_call_output", omit_defaults=True):
-    """What a custom tool answered."""
+    """The result of a custom tool."""
 
     call_id: str
     output: str | list[ContentPart]
@@ -105,7 +114,7 @@ class CustomOutput(msgspec.Struct, tag_field="type", tag="custom_tool_call_outpu
 
 
 class Message(msgspec.Struct, tag_field="type", tag="message", omit_defaults=True):
-    """A message; that of the model holds texts."""
+    """A message."""
 
     role: Literal["system", "developer", "user", "assistant"]
     content: str | list[ContentPart]
@@ -123,7 +132,7 @@ class PlainMessage(msgspec.Struct, omit_defaults=True):
 
 InputItem = Annotated[
     Object,
-    either(PlainMessage, Message, Reasoning, FunctionCallItem, CustomCallItem, FunctionOutput, CustomOutput),
+    known_or_other(PlainMessage, Message, Reasoning, FunctionCallItem, CustomCallItem, FunctionOutput, CustomOutput),
 ]
 
 
@@ -140,7 +149,7 @@ class FunctionTool(msgspec.Struct, tag_field="type", tag="function", omit_defaul
 
 
 class TextTool(msgspec.Struct, tag_field="type", tag="custom", omit_defaults=True):
-    """A tool that takes a text."""
+    """A custom tool, whose input is text."""
 
     name: Name
     description: str | None = None
@@ -155,7 +164,7 @@ class Namespace(msgspec.Struct, tag_field="type", tag="namespace"):
     description: str = ""
 
 
-ResponsesTool = Annotated[Object, either(FunctionTool, TextTool, Namespace)]
+ResponsesTool = Annotated[Object, known_or_other(FunctionTool, TextTool, Namespace)]
 
 
 class ChosenFunction(msgspec.Struct, tag_field="type", tag="function"):
@@ -175,12 +184,12 @@ class ChosenAmong(msgspec.Struct, tag_field="type", tag="allowed_tools"):
 
     mode: Literal["auto", "required"]
     tools: Annotated[
-        list[Annotated[Object, either(ChosenFunction, ChosenCustom)]],
+        list[Annotated[Object, known_or_other(ChosenFunction, ChosenCustom)]],
         msgspec.Meta(min_length=1),
     ]
 
 
-ChosenTool = Annotated[Object, either(ChosenFunction, ChosenCustom, ChosenAmong)]
+ChosenTool = Annotated[Object, known_or_other(ChosenFunction, ChosenCustom, ChosenAmong)]
 
 
 class ResponsesRequest(msgspec.Struct, omit_defaults=True):
@@ -204,7 +213,7 @@ class ResponsesRequest(msgspec.Struct, omit_defaults=True):
     metadata: Object | None = None
 
 
-# ---------------------------------------------------------------------------------------------------------- answers
+# ---------------------------------------------------------------------------------------------------------- replies
 
 
 class ResponseDeleted(msgspec.Struct):
@@ -226,20 +235,20 @@ class ResponseItems(msgspec.Struct):
 
 
 class KnownTokens(msgspec.Struct):
-    """Which of the tokens that went in were known, or are known from now on."""
+    """Input tokens read from, and written to, the prompt cache."""
 
     cached_tokens: int
     cache_write_tokens: int
 
 
 class ThoughtTokens(msgspec.Struct):
-    """Which of the tokens that came out were thoughts."""
+    """Output tokens used for thinking."""
 
     reasoning_tokens: int
 
 
 class ResponsesUsage(msgspec.Struct):
-    """Tokens used."""
+    """Token usage."""
 
     input_tokens: int
     input_tokens_details: KnownTokens
@@ -261,11 +270,11 @@ class ResponsesProblem(msgspec.Struct):
     message: str
 
 
-OutputItem = Annotated[Object, either(Message, Reasoning, FunctionCallItem, CustomCallItem)]
+OutputItem = Annotated[Object, known_or_other(Message, Reasoning, FunctionCallItem, CustomCallItem)]
 
 
 class ResponsesReply(msgspec.Struct):
-    """A whole answer; with `stream`, a stream of typed events. It repeats what the request said."""
+    """A whole reply; with `stream`, a stream of typed events. Many fields repeat the request."""
 
     id: str
     object: Literal["response"]
@@ -295,11 +304,11 @@ class ResponsesReply(msgspec.Struct):
     prompt_cache_key: str | Absent = UNSET
     safety_identifier: str | Absent = UNSET
     service_tier: str | Absent = UNSET
-    top_logprobs: Whole | Absent = UNSET
+    top_logprobs: NonNegative | Absent = UNSET
     toolspeak: Extension | Absent = UNSET
 
 
-#: What is named only where several kinds are possible.
+#: Types that are referenced only from unions of several kinds.
 RESPONSES_KINDS: tuple[type, ...] = (
     InputText,
     InputImage,
@@ -319,5 +328,5 @@ RESPONSES_KINDS: tuple[type, ...] = (
     ChosenCustom,
     ChosenAmong,
 )
-#: What may hold more than is listed, and why.
+#: Types with additional properties, and why.
 RESPONSES_OPEN: dict[type, str] = {}

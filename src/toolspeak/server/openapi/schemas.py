@@ -1,7 +1,6 @@
-"""The bodies of the proxy's protocols and pages as types, for the document that describes it.
+"""Request and reply types of all protocols and pages, for the OpenAPI document.
 
-The codecs read by hand, more than this, and keep what they do not know; they write what is here and nothing else. A
-test holds both to it.
+The codecs accept more than these types and carry unknown fields, but write exactly these types. A test checks it.
 """
 
 from __future__ import annotations
@@ -45,11 +44,11 @@ from .vendors import (
     OllamaShow,
 )
 
-# --------------------------------------------------------------------------------------------------- our own pages
+# --------------------------------------------------------------------------------------------------- pages of toolspeak
 
 
 class Model(msgspec.Struct):
-    """A model, in OpenAI's and Anthropic's words at once."""
+    """A model, with the fields of OpenAI and Anthropic."""
 
     id: str
     object: Literal["model"]
@@ -71,7 +70,7 @@ class Models(msgspec.Struct):
 
 
 class GeminiModel(msgspec.Struct):
-    """A model, in Gemini's words."""
+    """A model, in Gemini's format."""
 
     name: str
     displayName: str
@@ -85,25 +84,25 @@ class GeminiModels(msgspec.Struct):
 
 
 class Status(msgspec.Struct):
-    """How it goes."""
+    """Health of the server."""
 
     status: str
 
 
 class Version(msgspec.Struct):
-    """Which version this is."""
+    """A version number."""
 
     version: str
 
 
 class SessionCode(msgspec.Struct):
-    """The code of a link that the server printed; a key made with `--admin` does as well."""
+    """The code of a one-time sign-in link, or an admin key."""
 
     code: str
 
 
 class ReplayWishes(msgspec.Struct):
-    """What is to be different when a request is carried out once more; what is empty stays as it is."""
+    """Settings to change when re-running a request; empty ones stay unchanged."""
 
     model: str = ""
     mode: str = ""
@@ -115,13 +114,13 @@ class ReplayWishes(msgspec.Struct):
 
 
 class ProbeWish(msgspec.Struct):
-    """The model that is to be asked."""
+    """The model to probe."""
 
     model: str
 
 
 class KeptChat(msgspec.Struct):
-    """Questions with their answers, behind the first `keep` ones of a session; no session: a new one."""
+    """Exchanges to store after the first `keep` exchanges of a session, or in a new session."""
 
     exchanges: list[Object]
     session: str = ""
@@ -130,18 +129,18 @@ class KeptChat(msgspec.Struct):
 
 
 class Records(msgspec.Struct):
-    """What was asked lately, one line each, and what has no answer yet."""
+    """Summaries of recent and running requests."""
 
     requests: list[Object]
     running: list[Object] = []
 
 
-#: Types that others name where several kinds are possible.
+#: Types that are referenced only from unions of several kinds.
 KINDS: tuple[type, ...] = (*ANTHROPIC_KINDS, *CHAT_KINDS, *RESPONSES_KINDS)
-#: What may hold more than is listed, and why.
+#: Types with additional properties, and why.
 OPEN: dict[type, str] = {**ANTHROPIC_OPEN, **CHAT_OPEN, **RESPONSES_OPEN, **VENDORS_OPEN}
 
-#: Face -> what is sent, what comes back, what an error looks like.
+#: Client protocol -> request, reply and error type.
 BODIES: dict[str, type] = {
     "openai_chat": ChatRequest,
     "openai_responses": ResponsesRequest,
@@ -166,7 +165,7 @@ ERRORS: dict[str, type] = {
     "ollama": OllamaError,
     "ollama_generate": OllamaError,
 }
-#: Page -> what is sent (None: nothing), what comes back (None: a text).
+#: Page -> request type (None: no body), reply type (None: text).
 PAGES: dict[str, tuple[type | None, type | None]] = {
     "root": (None, None),
     "docs": (None, None),

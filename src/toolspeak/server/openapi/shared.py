@@ -1,4 +1,4 @@
-"""What the bodies of several protocols share, for the description of the proxy."""
+"""Types shared by the request and reply types of several protocols."""
 
 from __future__ import annotations
 
@@ -8,25 +8,25 @@ import msgspec
 
 from ...core.types import JSONObject
 
-#: The field that tells kinds apart.
+#: The discriminator field.
 TAG = "type"
-#: A field that may be missing, and then is not written as null either.
+#: Type of a field that may be missing but not null.
 Absent = msgspec.UnsetType
-#: A JSON object of somebody else's making: a schema, arguments.
+#: Any JSON object, such as a schema or arguments.
 Object = JSONObject
 Fraction = Annotated[float, msgspec.Meta(ge=0, le=1)]
 Temperature = Annotated[float, msgspec.Meta(ge=0, le=2)]
 Positive = Annotated[int, msgspec.Meta(ge=1, le=2**31)]
-Whole = Annotated[int, msgspec.Meta(ge=0, le=2**31)]
+NonNegative = Annotated[int, msgspec.Meta(ge=0, le=2**31)]
 Name = Annotated[str, msgspec.Meta(pattern="^[A-Za-z0-9_-]{1,64}$")]
-#: The name in a call is a model's word.
-Called = Annotated[str, msgspec.Meta(min_length=1)]
+#: Tool name in a call; less strict than `Name` because the model wrote it.
+CallName = Annotated[str, msgspec.Meta(min_length=1)]
 ModelName = Annotated[str, msgspec.Meta(min_length=1, max_length=256, description="one of GET /v1/models")]
 Base64 = Annotated[str, msgspec.Meta(pattern="^[A-Za-z0-9+/]*={0,2}$")]
 
 
 class Extension(msgspec.Struct):
-    """What toolspeak did, beside the answer; also in the header `x-toolspeak`."""
+    """What toolspeak did for this reply; also in the header `x-toolspeak`."""
 
     id: str
     plan: str
@@ -34,18 +34,18 @@ class Extension(msgspec.Struct):
     warnings: list[str] | Absent = msgspec.UNSET
 
 
-def either(*known: type[msgspec.Struct]) -> msgspec.Meta:
-    """One of these, told apart by their tags, or an object of another kind, which is carried as it came.
+def known_or_other(*types: type[msgspec.Struct]) -> msgspec.Meta:
+    """Return the schema for one of these tagged types, or an object of another kind.
 
-    Unions of types cannot say that: they are closed. The types must be listed among the document's own.
+    A union of types would be closed. The types must be listed in `KINDS`.
     """
-    tags = [tag for each in known if (tag := each.__struct_config__.tag) is not None]
+    tags = [tag for each in types if (tag := each.__struct_config__.tag) is not None]
     other = {
         "type": "object",
-        "description": "of another kind, as it came",
+        "description": "an object of another kind, carried unchanged",
         "properties": {TAG: {"type": "string", "not": {"enum": tags}}},
         "required": [TAG],
         "additionalProperties": True,
     }
-    references = [{"$ref": f"#/components/schemas/{each.__name__}"} for each in known]
+    references = [{"$ref": f"#/components/schemas/{each.__name__}"} for each in types]
     return msgspec.Meta(extra_json_schema={"anyOf": [*references, other]})

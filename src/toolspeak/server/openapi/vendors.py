@@ -1,7 +1,4 @@
-"""The bodies of Gemini's and Ollama's protocols as types, for the description of the proxy.
-
-Held to what the codecs write and read by a test.
-"""
+"""Request and reply types of Gemini's and Ollama's APIs, for the OpenAPI document. Tested against the codec."""
 
 from __future__ import annotations
 
@@ -14,52 +11,52 @@ from .openai import ChatTool
 from .shared import (
     Absent,
     Base64,
-    Called,
+    CallName,
     Extension,
     Fraction,
     ModelName,
     Name,
+    NonNegative,
     Object,
     Positive,
     Temperature,
-    Whole,
 )
 
 # -------------------------------------------------------------------------------------------------------- Gemini
 
 
 class GeminiCall(msgspec.Struct):
-    """A call that the model made."""
+    """A tool call."""
 
-    name: Called
+    name: CallName
     args: Object | Absent = UNSET
     id: str | Absent = UNSET
 
 
 class GeminiResult(msgspec.Struct):
-    """What a function answered."""
+    """The result of a function."""
 
-    name: Called
+    name: CallName
     response: Object
     id: str | Absent = UNSET
 
 
 class GeminiBytes(msgspec.Struct):
-    """A picture, a sound or a file in base64."""
+    """An image, audio or a file in base64."""
 
     mimeType: str
     data: Base64
 
 
 class GeminiFile(msgspec.Struct):
-    """Where a picture, a sound or a file is."""
+    """The URI of an image, audio or a file."""
 
     fileUri: str
     mimeType: str | Absent = UNSET
 
 
 class GeminiPart(msgspec.Struct):
-    """A piece of text, a thought, a call, a result, or something to look at: one of them."""
+    """One of: text, thinking, a call, a result, or media."""
 
     text: str | Absent = UNSET
     thought: bool | Absent = UNSET
@@ -78,7 +75,7 @@ class GeminiContent(msgspec.Struct, omit_defaults=True):
 
 
 class GeminiFunction(msgspec.Struct, omit_defaults=True):
-    """A function that the model may call, with a JSON schema or with one of Gemini's own."""
+    """A function that the model may call, with a JSON Schema or a schema in Gemini's format."""
 
     name: Name
     description: str = ""
@@ -100,13 +97,13 @@ class GeminiCalling(msgspec.Struct, omit_defaults=True):
 
 
 class GeminiToolConfig(msgspec.Struct, omit_defaults=True):
-    """How tools are used."""
+    """Options for tools."""
 
     functionCallingConfig: GeminiCalling | None = None
 
 
 class GeminiConfig(msgspec.Struct, omit_defaults=True):
-    """How to generate."""
+    """Generation options."""
 
     maxOutputTokens: Positive | None = None
     temperature: Temperature | None = None
@@ -139,7 +136,7 @@ class GeminiCountRequest(msgspec.Struct, omit_defaults=True):
 
 
 class GeminiCandidate(msgspec.Struct):
-    """An answer, and what the upstream says of it besides."""
+    """An answer with the upstream's metadata."""
 
     content: GeminiContent
     index: int
@@ -156,7 +153,7 @@ class GeminiCandidate(msgspec.Struct):
 
 
 class GeminiUsage(msgspec.Struct):
-    """Tokens used."""
+    """Token usage."""
 
     promptTokenCount: int
     candidatesTokenCount: int
@@ -167,7 +164,7 @@ class GeminiUsage(msgspec.Struct):
 
 
 class GeminiReply(msgspec.Struct):
-    """A whole answer, or a piece of one: streamed, events with `alt=sse`, else one list. The last has the usage."""
+    """A whole reply or a piece of a stream: events with `alt=sse`, else one list. The last piece has the usage."""
 
     modelVersion: str
     responseId: str
@@ -178,7 +175,7 @@ class GeminiReply(msgspec.Struct):
 
 
 class GeminiProblem(msgspec.Struct):
-    """What went wrong."""
+    """Details of an error."""
 
     code: int
     message: str
@@ -186,13 +183,13 @@ class GeminiProblem(msgspec.Struct):
 
 
 class GeminiError(msgspec.Struct):
-    """An error in Google's shape."""
+    """An error in Google's format."""
 
     error: GeminiProblem
 
 
 class GeminiCount(msgspec.Struct):
-    """How many tokens a request has, roughly."""
+    """Estimated number of tokens of a request."""
 
     totalTokens: int
 
@@ -203,13 +200,13 @@ class GeminiCount(msgspec.Struct):
 class OllamaFunction(msgspec.Struct):
     """The name of a function and its arguments."""
 
-    name: Called
+    name: CallName
     arguments: Object = {}
     index: int | Absent = UNSET
 
 
 class OllamaCall(msgspec.Struct):
-    """A call that the model made."""
+    """A tool call."""
 
     function: OllamaFunction
     id: str | Absent = UNSET
@@ -228,7 +225,7 @@ class OllamaMessage(msgspec.Struct, omit_defaults=True):
 
 
 class OllamaOptions(msgspec.Struct, omit_defaults=True):
-    """How to generate."""
+    """Generation options."""
 
     num_predict: int | None = None
     num_ctx: Positive | None = None
@@ -252,7 +249,7 @@ class OllamaRequest(msgspec.Struct, omit_defaults=True):
 
 
 class OllamaEnd(msgspec.Struct):
-    """What the last, or the only, object of an answer says: why it ended, what it took. Times are nanoseconds."""
+    """Fields of the last or only object of a reply: finish reason, token counts and durations in nanoseconds."""
 
     model: str
     created_at: str
@@ -268,7 +265,7 @@ class OllamaEnd(msgspec.Struct):
 
 
 class OllamaReply(OllamaEnd, kw_only=True):
-    """A whole answer; streamed, such an object on each line."""
+    """A whole reply, or one line of a stream."""
 
     message: OllamaMessage
 
@@ -280,7 +277,7 @@ class GenerateRequest(msgspec.Struct, omit_defaults=True):
     prompt: str = ""
     system: str | None = None
     images: list[Base64] | None = None
-    context: list[Whole] | None = None
+    context: list[NonNegative] | None = None
     stream: bool = True
     format: Literal["json", ""] | Object | None = None
     options: OllamaOptions | None = None
@@ -289,15 +286,15 @@ class GenerateRequest(msgspec.Struct, omit_defaults=True):
 
 
 class GenerateReply(OllamaEnd, kw_only=True):
-    """A whole answer; streamed, such an object on each line."""
+    """A whole reply, or one line of a stream."""
 
     response: str
     thinking: str | Absent = UNSET
-    context: list[Whole] | Absent = UNSET
+    context: list[NonNegative] | Absent = UNSET
 
 
 class OllamaError(msgspec.Struct):
-    """An error in Ollama's shape."""
+    """An error in Ollama's format."""
 
     error: str
 
@@ -309,14 +306,14 @@ class OllamaShow(msgspec.Struct):
 
 
 class OllamaModels(msgspec.Struct):
-    """The models, in Ollama's shape."""
+    """The available models, in Ollama's format."""
 
     models: list[Object]
 
 
-#: What may hold more than is listed, and why.
+#: Types with additional properties, and why.
 VENDORS_OPEN: dict[type, str] = {
-    GeminiPart: "parts of other kinds are carried as they came, such as code that was executed",
-    GeminiTool: "tools of the upstream's own, by their names",
-    GeminiUsage: "what an upstream counts besides, such as tokens by modality",
+    GeminiPart: "parts of other kinds, such as executed code, are carried unchanged",
+    GeminiTool: "the upstream's own tools, by name",
+    GeminiUsage: "further counts from the upstream, such as tokens by modality",
 }

@@ -1,7 +1,6 @@
-"""How commands on the same machine find a server that runs: a file for its owner alone, with its address and a token.
+"""Control file of a running server: its address and a session token, readable by its owner only.
 
-The token is a session that lasts as long as the server. A file that others can read, or that belongs to somebody else,
-is not believed.
+Commands on the same machine use it to find the server. Files of other users, or readable by others, are ignored.
 """
 
 from __future__ import annotations
@@ -14,51 +13,51 @@ from pathlib import Path
 
 import msgspec
 
-_ENDING = ".server"
-#: Servers that one person runs at a time, and how large such a file is.
-_MOST, _LARGEST = 32, 4096
+_SUFFIX = ".server"
+#: Limits on the number and the size of files that are read.
+_MAX_SERVERS, _MAX_BYTES = 32, 4096
 
 
-class Door(msgspec.Struct, frozen=True):
-    """Where a server is, and what it knows its owner by."""
+class ControlFile(msgspec.Struct, frozen=True):
+    """Address and session token of a server."""
 
     url: str
     token: str
     pid: int = 0
 
 
-def open_door(folder: Path, port: int, door: Door) -> Path:
-    """Write the file; gives where."""
+def write_control_file(folder: Path, port: int, control: ControlFile) -> Path:
+    """Write the file and return its path."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    handle, half = tempfile.mkstemp(dir=folder, suffix=".half")  # 0600
+    handle, temporary = tempfile.mkstemp(dir=folder, suffix=".half")  # 0600
     with os.fdopen(handle, "wb") as file:
-        file.write(msgspec.json.encode(door))
-    path = folder / f"{port}{_ENDING}"
-    os.replace(half, path)
+        file.write(msgspec.json.encode(control))
+    path = folder / f"{port}{_SUFFIX}"
+    os.replace(temporary, path)
     return path
 
 
-def close_door(path: Path) -> None:
-    """Take the file away, unless it is another server's by now."""
-    door = _read(path)
-    if door is not None and door.pid == os.getpid():
+def remove_control_file(path: Path) -> None:
+    """Remove the file, unless another server has replaced it."""
+    control = _read(path)
+    if control is not None and control.pid == os.getpid():
         with suppress(OSError):
             path.unlink()
 
 
-def doors(folder: Path) -> list[Door]:
-    """The servers that may run, the one that was started last first."""
+def running_servers(folder: Path) -> list[ControlFile]:
+    """The servers that may be running, the newest first."""
     with suppress(OSError):
-        found = sorted(folder.glob(f"*{_ENDING}"), key=lambda path: path.stat().st_mtime, reverse=True)
-        return [door for path in found[:_MOST] if (door := _read(path)) is not None]
+        paths = sorted(folder.glob(f"*{_SUFFIX}"), key=lambda path: path.stat().st_mtime, reverse=True)
+        return [control for path in paths[:_MAX_SERVERS] if (control := _read(path)) is not None]
     return []
 
 
-def _read(path: Path) -> Door | None:
+def _read(path: Path) -> ControlFile | None:
     with suppress(OSError, msgspec.DecodeError, UnicodeDecodeError):
-        about = path.lstat()
-        mine = not hasattr(os, "getuid") or about.st_uid == os.getuid()
-        if not mine or not stat.S_ISREG(about.st_mode) or (os.name == "posix" and about.st_mode & 0o077):
+        status = path.lstat()
+        mine = not hasattr(os, "getuid") or status.st_uid == os.getuid()
+        if not mine or not stat.S_ISREG(status.st_mode) or (os.name == "posix" and status.st_mode & 0o077):
             return None
-        return msgspec.json.decode(path.read_bytes()[:_LARGEST], type=Door)
+        return msgspec.json.decode(path.read_bytes()[:_MAX_BYTES], type=ControlFile)
     return None

@@ -1,4 +1,4 @@
-"""What the configuration says about a server: its gateway, who may ask, what must not be shown. `process` runs it."""
+"""Build the parts of a server from its configuration: gateway, access rules, secrets to redact."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ from ...engine.planning.capabilities import Capabilities
 from ...errors import UsageError
 from ...key_value import State
 from ...plugins import Plugins
-from ...runtime.model_resolution import codec_of, reach
+from ...runtime.model_resolution import codec_of, resolve_model
 from ...runtime.probe_cache import ProbeStore
-from ...runtime.prober import Probes
+from ...runtime.prober import ProbeScheduler
 from ...upstreams.base import Upstream
 from ...upstreams.codecs import codec
 from ...upstreams.http.connection import Timeouts
 from ...upstreams.http.service import Service
-from ...upstreams.http.transport_choice import service
-from ..access.api_keys import Keys
+from ...upstreams.http.thin_transport import open_service
+from ..access.api_keys import ApiKeys
 from ..access.auth import Access, Credential
-from ..access.origin_guard import Guard, is_loopback
-from ..proxy.upstream_models import ListingUpstream
-from ..proxy.upstream_router import Gateway, Line, Loop
+from ..access.origin_guard import OriginGuard, is_loopback
+from ..proxy.model_catalogue import ListingUpstream
+from ..proxy.upstream_router import Gateway, ServerTools, UpstreamConfig
 
-#: Where requests go: to the upstreams of the configuration, to one upstream, or to the model that runs here.
+#: Where requests go: to configured upstreams, to one upstream, or to the embedded model.
 _Kind: TypeAlias = Literal["several", "one", "here"]
 _KINDS: dict[_Kind, str] = {
-    "several": "the upstreams that it names",
+    "several": "the configured upstreams",
     "one": "one upstream",
-    "here": "the model that runs here",
+    "here": "the embedded model",
 }
 
 
@@ -45,157 +45,161 @@ def gateway_from(
     only: str = "",
     tools: bool = True,
 ) -> Gateway:
-    """The gateway that the configuration describes: to the one `upstream` given, else to those that it names.
+    """The gateway for a configuration: to the given `upstream`, or to all configured ones.
 
-    With `alone`, to the one model given, whatever the configuration names besides; with `only`, to the upstream of
-    that name and those that it falls back to. Without `tools`, nothing runs that the server would run by itself.
+    With `alone`, only to the given model; with `only`, to the upstream of that name and its fallbacks. Without `tools`,
+    the server runs no tools of its own.
 
     Raises:
-        UsageError: something in it cannot be.
+        UsageError: the configuration is invalid.
     """
-    known = Capabilities()
+    capabilities = Capabilities()
     plugins = Plugins(config.load_plugins)
-    plugins.extend(known)
-    known.configure(*config.overrides())
+    plugins.extend(capabilities)
+    capabilities.configure(*config.overrides())
     config.check_dialects()
     names = () if upstream or alone else _with_fallbacks(config, only) if only else config.upstream_names()
-    lines = [_named_line(config, config.upstream(name), plugins) for name in names]
-    aliases = config.aliases() if lines and not only else {}
-    if not lines:
-        lines = [_one_line(config, upstream, model, auth, plugins)]
+    upstreams = [_named_upstream(config, config.upstream(name), plugins) for name in names]
+    aliases = config.aliases() if upstreams and not only else {}
+    if not upstreams:
+        upstreams = [_single_upstream(config, upstream, model, auth, plugins)]
     elif model:
-        raise UsageError("one model for everybody needs one upstream", hint="give --upstream too, or an alias")
+        raise UsageError("--model requires a single upstream", hint="add --upstream, or define an alias")
     secret = config.secret(config.state()).reveal().encode()
-    # Not in the file: what is remembered of conversations changes with every call. Where a database is named, all
-    # processes that share it remember together; otherwise it ends with the process.
-    own = memory if memory is not None else config.memory()
-    probes = Probes(known, ProbeStore(config.state(near=True)))
-    gateway = Gateway(lines, known, own, secret, aliases, probes, _loops(config) if tools else {})
+    # Not in the state file: it changes with every call. Processes share it through a database, if one is configured;
+    # otherwise it ends with the process.
+    own_memory = memory if memory is not None else config.memory()
+    probes = ProbeScheduler(capabilities, ProbeStore(config.state(cached=True)))
+    gateway = Gateway(upstreams, capabilities, own_memory, secret, aliases, probes, _loops(config) if tools else {})
     gateway.check()
     return gateway
 
 
 def _with_fallbacks(config: Config, name: str) -> list[str]:
-    """An upstream, and all that may be asked in its place."""
-    found = [name]
-    for each in found:  # which grows meanwhile
+    """An upstream and, transitively, its fallbacks."""
+    names = [name]
+    for each in names:  # the list grows meanwhile
         others = (target.partition(":")[0] for target in config.upstream(each).row.fallbacks)
-        found += [other for other in dict.fromkeys(others) if other not in found]
-    return found
+        names += [other for other in dict.fromkeys(others) if other not in names]
+    return names
 
 
-def _loops(config: Config) -> Mapping[str, Loop]:
-    """The tools that the server itself runs, by the names of keys."""
+def _loops(config: Config) -> Mapping[str, ServerTools]:
+    """Key name -> the tools that the server runs for its holder."""
     rows = config.server_tools()
     if not rows:
         return {}
-    from ..proxy.tool_loop.tools import loops_from  # the tools are not needed by most servers
+    from ..proxy.tool_loop.tools import loops_from  # most servers do not need them
 
     return loops_from(rows, config.state(), config.environment(), config.data_folder)
 
 
-def _named(config: Config, upstream: str, model: str) -> str:
-    """The model that is meant where there is one upstream, with its provider; nothing said: the one that runs here."""
+def _single_model(config: Config, upstream: str, model: str) -> str:
+    """`provider:model` where there is one upstream; by default the embedded model."""
     elsewhere = upstream or config.base_url
     name = model or config.model or ("openai:" if elsewhere else "embedded:")
     if name == "embedded" and not elsewhere:
-        return "embedded:"  # who forgets a colon asks nobody else
+        return "embedded:"  # the colon was forgotten
     if not elsewhere and not name.startswith("embedded:"):
-        from ...upstreams.embedded.hub import runs_here  # with all that fetches files
+        from ...upstreams.embedded.hub import runs_here  # imports the download code
 
         name = f"embedded:{name}" if runs_here(name) else name
     return name if ":" in name else f"openai:{name}"
 
 
-def model_here(config: Config, upstream: str = "", model: str = "") -> str | None:
-    """The embedded model that requests go to, if they do; the arguments are those of `gateway_from`."""
-    provider, _, name = _named(config, upstream, model).partition(":")
+def embedded_model(config: Config, upstream: str = "", model: str = "") -> str | None:
+    """The embedded model that serves requests, if any; arguments as for `gateway_from`."""
+    provider, _, name = _single_model(config, upstream, model).partition(":")
     return name if provider == "embedded" and not config.upstream_names() else None
 
 
-def usable(config: Config, upstream: str = "", model: str = "", before: Config | None = None) -> Config:
-    """A configuration that a server can begin with, or go on with after the one `before`.
+def usable_config(config: Config, upstream: str = "", model: str = "", before: Config | None = None) -> Config:
+    """Check that a server can start with a configuration, or reload it in place of `before`.
 
-    Nobody who has named an upstream is answered by another kind of model because a file was changed or is gone.
+    A changed, untrusted or missing file must never redirect requests to another kind of model.
 
     Raises:
-        UsageError: it is none, and why.
+        UsageError: it cannot be used.
     """
-    ignored = _untrusted(config)
+    untrusted = _untrusted(config)
     if before is not None:
         old, new = _kind(before, upstream, model), _kind(config, upstream, model)
-        if ignored and not _untrusted(before):
-            raise UsageError(ignored, hint="trust it as it is now, and send the signal again")
+        if untrusted and not _untrusted(before):
+            raise UsageError(untrusted, hint="trust the current file, then send the signal again")
         if old != new:
             raise UsageError(
-                f"requests go to {_KINDS[old]}, and would then go to {_KINDS[new]}",
-                hint="start the server again for that",
+                f"requests would go to {_KINDS[new]} instead of {_KINDS[old]}",
+                hint="restart the server to change that",
             )
-    elif ignored and not (upstream or model or config.base_url or _own_model(config) or config.upstream_names()):
-        hint = "`toolspeak trust`; or name one with --upstream URL, or the model that runs here with --model embedded:"
-        raise UsageError(f"{ignored}; nothing else says where the model is", hint=hint)
+    elif untrusted and not (
+        upstream or model or config.base_url or _has_trusted_model(config) or config.upstream_names()
+    ):
+        hint = "run `toolspeak trust`, or use --upstream URL, or --model embedded: for the embedded model"
+        raise UsageError(f"{untrusted}; no other setting selects a model", hint=hint)
     return config
 
 
-def _own_model(config: Config) -> bool:
-    """Whether a model is named by somebody else than the file that is not trusted: alone it would say where to ask."""
-    return any(each.name == "model" and each.value and each.origin.source != "project" for each in config.shown())
+def _has_trusted_model(config: Config) -> bool:
+    """Whether the model is set outside the untrusted project file; the file alone must not decide it."""
+    return any(
+        each.name == "model" and each.value and each.origin.source != "project" for each in config.effective_settings()
+    )
 
 
 def _kind(config: Config, upstream: str, model: str) -> _Kind:
-    if model_here(config, upstream, model) is not None:
+    if embedded_model(config, upstream, model) is not None:
         return "here"
     return "one" if upstream or not config.upstream_names() else "several"
 
 
 def _untrusted(config: Config) -> str:
-    """What a file of the working directory may not say, since nobody has trusted it; empty if there is nothing."""
+    """The note about ignored settings of an untrusted project file; empty if there is none."""
     return next((note.detail for note in config.notes if note.code == "untrusted_setting"), "")
 
 
-def _one_line(config: Config, upstream: str, model: str, auth: Auth, plugins: Plugins) -> Line:
-    """The one upstream that the caller, or the general settings, name."""
-    name = _named(config, upstream, model)
-    reached = reach(name, upstream, "", config, plugins)
+def _single_upstream(config: Config, upstream: str, model: str, auth: Auth, plugins: Plugins) -> UpstreamConfig:
+    """The one upstream of the command line or the general settings."""
+    name = _single_model(config, upstream, model)
+    resolved = resolve_model(name, upstream, "", config, plugins)
 
-    def dial(own: Credential | None) -> Upstream:
-        if own is None and not isinstance(reached.upstream, Service):
-            return reached.upstream  # a plugin's
-        key = own or Credential("", config.endpoint(name, upstream).api_key)
-        route = config.route(reached.base_url)
-        return _with_key(key, reached.base_url, reached.protocol, Timeouts(), reached.provider, route)
+    def connect(own_key: Credential | None) -> Upstream:
+        if own_key is None and not isinstance(resolved.upstream, Service):
+            return resolved.upstream  # from a plugin
+        key = own_key or Credential("", config.endpoint(name, upstream).api_key)
+        route = config.route(resolved.base_url)
+        return _with_key(key, resolved.base_url, resolved.protocol, Timeouts(), resolved.provider, route)
 
-    return Line(
-        reached.provider,
-        reached.provider,
-        reached.base_url,
-        reached.protocol,
-        dial,
-        lambda name: config.settings_for(f"{reached.provider}:{name}"),
+    return UpstreamConfig(
+        resolved.provider,
+        resolved.provider,
+        resolved.base_url,
+        resolved.protocol,
+        connect,
+        lambda name: config.settings_for(f"{resolved.provider}:{name}"),
         auth,
-        fixed=reached.model,
+        fixed=resolved.model,
     )
 
 
-def _named_line(config: Config, named: NamedUpstream, plugins: Plugins) -> Line:
+def _named_upstream(config: Config, named: NamedUpstream, plugins: Plugins) -> UpstreamConfig:
     """One `[upstreams.NAME]`."""
     row, protocol = named.row, codec_of(named.protocol)
     timeouts = Timeouts(row.connect_timeout, row.first_byte_timeout, row.idle_timeout, row.total_timeout)
     factory = plugins.upstream(named.provider)
 
-    def dial(own: Credential | None) -> Upstream:
-        if own is None and factory is not None:
+    def connect(own_key: Credential | None) -> Upstream:
+        if own_key is None and factory is not None:
             return factory(model="", base_url=row.base_url, api_key=named.api_key.reveal())
-        key = own or Credential("", named.api_key)
+        key = own_key or Credential("", named.api_key)
         route = config.route(row.base_url, row.transport)
         return _with_key(key, row.base_url, protocol, timeouts, named.provider, route)
 
-    return Line(
+    return UpstreamConfig(
         named.name,
         named.provider,
         row.base_url,
         protocol,
-        dial,
+        connect,
         lambda name: config.settings_for(f"{named.provider}:{name}", named.name),
         row.auth,
         row.models,
@@ -209,34 +213,41 @@ def _named_line(config: Config, named: NamedUpstream, plugins: Plugins) -> Line:
 def _with_key(
     key: Credential, base_url: str, protocol: str, timeouts: Timeouts, provider: str, route: Route
 ) -> Upstream:
-    """A service, asked with a key; a client's own in the header that it came in."""
+    """An upstream with a key; a client's own key goes into the header that it came in."""
     text = key.secret.reveal()
-    by = ListingUpstream if route.transport == "thin" else partial(service, route)
+    by = ListingUpstream if route.transport == "thin" else partial(open_service, route)
     make = partial(by, base_url, protocol=protocol, timeouts=timeouts, provider=provider)
-    if key.whole:
+    if key.is_full_header:
         return make("", headers={"Authorization": text})
     if key.header != "authorization" or codec(protocol).key_header.lower() == "authorization":
         return make(text)
-    # Anthropic's clients show a key in one header and a token of a subscription in the other.
+    # Anthropic's clients send an API key in one header and a subscription token in the other.
     return make("", headers={"Authorization": f"Bearer {text}"})
 
 
-def guard_from(keys: Keys, host: str, hosts: frozenset[str] = frozenset(), *, required: bool = False) -> Guard:
-    """Who may ask a server that listens at `host`.
+def origin_guard_from(
+    keys: ApiKeys, host: str, hosts: frozenset[str] = frozenset(), *, required: bool = False
+) -> OriginGuard:
+    """The access rules of a server that listens on `host`.
 
     Raises:
-        UsageError: it could be reached from elsewhere, and nobody has a key.
+        UsageError: other machines could reach it, but no key exists.
     """
     here = is_loopback(host)
     if (required or not here) and not keys.all():
-        hint = "make one with `toolspeak keys new NAME`"
-        raise UsageError("nobody has a key, and a server that others can reach demands one", hint=hint)
-    # With a key demanded, a name that somebody made up leads nowhere; without one, it must be a name of this machine.
+        hint = "create one with `toolspeak keys new NAME`"
+        raise UsageError("no API key exists, and a server that other machines can reach requires one", hint=hint)
+    # Where a key is required, rebinding gains nothing, so any Host is accepted. Otherwise it must be a name of this
+    # machine.
     served = hosts if hosts or here else frozenset({"*"})
-    return Guard(Access(keys, required=required or not here), served)
+    return OriginGuard(Access(keys, required=required or not here), served)
 
 
 def secrets_of(config: Config, upstream: str = "", model: str = "") -> tuple[Secret, ...]:
-    """Every secret of the configuration, for whoever must not show them; the arguments are those of `gateway_from`."""
-    named = (config.upstream(name).api_key for name in config.upstream_names())
-    return (*named, config.endpoint(_named(config, upstream, model), upstream).api_key, config.secret(config.state()))
+    """Every secret of the configuration, for redaction; arguments as for `gateway_from`."""
+    upstream_keys = (config.upstream(name).api_key for name in config.upstream_names())
+    return (
+        *upstream_keys,
+        config.endpoint(_single_model(config, upstream, model), upstream).api_key,
+        config.secret(config.state()),
+    )

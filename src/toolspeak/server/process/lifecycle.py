@@ -1,4 +1,4 @@
-"""How a server is run: what it counts, whether it still takes requests, and how it ends those under way."""
+"""Lifecycle of a server process: counting requests, readiness, draining and shutdown."""
 
 from __future__ import annotations
 
@@ -11,41 +11,40 @@ import msgspec
 
 from ...errors import ToolspeakError
 from ..asgi import Send, respond
-from ..observe.counters import Numbers, total
+from ..observe.counters import Counters, WorkerCounters, sum_counters
 from ..observe.metrics import CONTENT_TYPE, Metrics, exposition, gauges_of_this_process
-from ..observe.request_context import Times, Trip
-from ..observe.worker_counters import Board
-from ..proxy.exchange import Record
-from ..routes import Route, shown
+from ..observe.request_context import RequestContext, Times
+from ..proxy.exchange import RequestRecord
+from ..routes import Route, display_path
 
-#: The pages that are answered here.
+#: The pages that `Lifecycle.show` answers.
 PAGES = frozenset({"metrics", "ready"})
 _access = logging.getLogger("toolspeak.access")
-#: Once the time for answers under way is over, they have this long to say so to their clients.
-LAST_WORDS_SECONDS = 2.0
+#: Time for cancelled requests to send their errors.
+FINAL_RESPONSE_SECONDS = 2.0
 
 
-class Ending(ToolspeakError):
-    """The server ends before an answer could."""
+class ServerShuttingDown(ToolspeakError):
+    """The server shut down before the answer was complete."""
 
     status = 503
     retry_after = 1.0
 
 
 class Tracer(Protocol):
-    """Tells somebody else what happened."""
+    """Exports finished requests, for example as spans."""
 
-    def told(self, record: Record, trip: Trip, provider: str) -> None:
-        """A model request has ended."""
+    def trace_request(self, record: RequestRecord, context: RequestContext, provider: str) -> None:
+        """A model request is over."""
         ...
 
 
-def _alone() -> tuple[Numbers, ...]:
+def no_other_workers() -> tuple[Counters, ...]:
     return ()
 
 
 class _Running:
-    """Puts the current task among those that run, for a while."""
+    """Registers the current task as a running request."""
 
     __slots__ = ("_task", "_tasks")
 
@@ -62,19 +61,19 @@ class _Running:
         self._tasks.discard(self._task)
 
 
-class Operation:
-    """The running of one process.
+class Lifecycle:
+    """The state of one server process.
 
     Args:
-        others: the numbers of the workers beside this one.
-        tracer: is told of every model request.
-        access_log: whether every request has a line in the log.
+        others: returns the counters of the other workers.
+        tracer: gets every finished model request.
+        access_log: whether to log every request.
     """
 
     def __init__(
         self,
         metrics: Metrics | None = None,
-        others: Callable[[], tuple[Numbers, ...]] = _alone,
+        others: Callable[[], tuple[Counters, ...]] = no_other_workers,
         tracer: Tracer | None = None,
         access_log: bool = False,
     ) -> None:
@@ -86,65 +85,65 @@ class Operation:
         self._running: set[asyncio.Task[object]] = set()
         self._broken: set[asyncio.Task[object]] = set()
 
-    def join(self, board: Board) -> None:
-        """Be one of several workers: go on from the numbers of the one before, and tell those of all."""
-        self.metrics.go_on_from(board.before())
+    def join(self, board: WorkerCounters) -> None:
+        """Become one of several workers: continue the counters of the predecessor and report those of all."""
+        self.metrics.resume_from(board.load_previous())
         self._others = board.others
 
     # ---- requests
 
     def running(self) -> _Running:
-        """While the current task answers a model request, inside `with`."""
+        """A context manager for the task of a model request."""
         return _Running(self._running)
 
-    def answered(self, trip: Trip, route: Route | None) -> None:
-        """Something was answered."""
-        name = (route.face or route.page) if route is not None else "none"
-        self.metrics.responded(name, trip.status)
-        if self._access_log and not trip.logged:  # a page, or a model request that was refused before it was one
-            self._line(trip, {"route": name})
+    def count_response(self, context: RequestContext, route: Route | None) -> None:
+        """Count a response of any kind."""
+        name = (route.client_protocol or route.page) if route is not None else "none"
+        self.metrics.count_response(name, context.status)
+        if self._access_log and not context.logged:  # a page, or a model request rejected early
+            self._line(context, {"route": name})
 
-    def requested(self, trip: Trip, record: Record, times: Times, provider: str) -> None:
-        """A model request was answered."""
-        whole, first, added = times
-        self.metrics.requested(record, trip.status, whole, first, added)
+    def count_request(self, context: RequestContext, record: RequestRecord, times: Times, provider: str) -> None:
+        """Count, trace and log a finished model request."""
+        total, first, added = times
+        self.metrics.count_request(record, context.status, total, first, added)
         if self._tracer is not None:
-            self._tracer.told(record, trip, provider)
+            self._tracer.trace_request(record, context, provider)
         if self._access_log:
-            fields: dict[str, object] = {"route": record.face, "model": record.model, "plan": record.plan}
+            fields: dict[str, object] = {"route": record.client_protocol, "model": record.model, "plan": record.plan}
             fields |= {"requests": record.requests, "added_ms": round(added * 1000, 3), "record": record.id}
             if record.trace.why_no_call:
                 fields["no_call"] = record.trace.why_no_call
             if record.error:
                 fields["error"] = record.error
-            self._line(trip, fields)
+            self._line(context, fields)
 
-    def _line(self, trip: Trip, fields: dict[str, object]) -> None:
-        """Without the query, which may hold a key."""
-        trip.logged = True
-        scope = trip.scope
-        told = {"status": trip.status, "ms": round(trip.seconds() * 1000, 3), **fields}
-        _access.info("%s %s", scope["method"], shown(scope["path"]), extra={"fields": told})
+    def _line(self, context: RequestContext, fields: dict[str, object]) -> None:
+        """Write an access log line; without the query, which may contain a key."""
+        context.logged = True
+        scope = context.scope
+        values = {"status": context.status, "ms": round(context.seconds() * 1000, 3), **fields}
+        _access.info("%s %s", scope["method"], display_path(scope["path"]), extra={"fields": values})
 
     # ---- pages
 
     async def show(self, page: str, send: Send) -> None:
-        """A page about how it goes."""
+        """Respond with the metrics or the readiness of the server."""
         if page == "metrics":
             from ... import __version__
 
-            await respond(send, 200, exposition(self.all_numbers(), __version__), CONTENT_TYPE)
+            await respond(send, 200, exposition(self.all_counters(), __version__), CONTENT_TYPE)
             return
         status, word = (503, "draining") if self.draining else (200, "ready")
         await respond(send, status, msgspec.json.encode({"status": word}))
 
-    def all_numbers(self) -> Numbers:
-        """What all workers have counted."""
-        return total((self.own_numbers(), *self._others()))
+    def all_counters(self) -> Counters:
+        """The counters of all workers."""
+        return sum_counters((self.own_counters(), *self._others()))
 
-    def own_numbers(self, *, ended: bool = False) -> Numbers:
-        """What this one has; once it has `ended`, nothing holds any more."""
-        numbers = self.metrics.numbers
+    def own_counters(self, *, ended: bool = False) -> Counters:
+        """The counters of this worker; without gauges once it has `ended`."""
+        numbers = self.metrics.counters
         numbers.gauges = (
             {}
             if ended
@@ -160,13 +159,13 @@ class Operation:
     # ---- the end
 
     def break_off(self) -> None:
-        """End every answer under way, each with an error in the words of its protocol."""
+        """Cancel every request, each ending with an error of its protocol."""
         self._broken = set(self._running)
         for task in self._broken:
             task.cancel("the server ends")
 
-    def breaks_off(self) -> bool:
-        """Whether the current task was cancelled by `break_off`; if so, it goes on once, to say so."""
+    def was_broken_off(self) -> bool:
+        """Whether `break_off` cancelled the current task; if so, the task may continue to send its error."""
         task = asyncio.current_task()
         if task is None or task not in self._broken:
             return False

@@ -1,7 +1,8 @@
-"""The process that serves: uvicorn around the application, one process or several, from the first signal to the last.
+"""The server process: uvicorn around the application, with one or several workers.
 
-SIGHUP makes a new gateway. SIGTERM or SIGINT ends: `/ready` says so at once, then nobody new is let in, answers under
-way have their time, and what is left then ends with an error of its own protocol; a second signal ends at once.
+SIGHUP reloads the configuration. SIGTERM or SIGINT shuts down gracefully: `/ready` reports it at once, then no new
+connections are accepted, running answers get time to finish, and the rest end with an error of their protocol. A second
+signal stops at once.
 """
 
 from __future__ import annotations
@@ -28,94 +29,94 @@ import uvicorn
 
 from ...errors import ToolspeakError, UsageError
 from ..app import App
-from ..http.uvicorn_protocol import CarefulProtocol
-from ..observe.worker_counters import Board
+from ..http.uvicorn_protocol import LimitedHttpProtocol
+from ..observe.counters import WorkerCounters
 from ..proxy.upstream_router import Gateway
-from .lifecycle import LAST_WORDS_SECONDS
+from .lifecycle import FINAL_RESPONSE_SECONDS
 from .workers import Worker, Workers
 
 _log = logging.getLogger("toolspeak.server")
-#: Connections that wait to be accepted. The system may allow fewer.
+#: Pending connections. The system may allow fewer.
 _BACKLOG = 4096
-#: New objects after which garbage is looked for; a request makes some hundreds, which are gone with it.
-_NEW_OBJECTS = 10_000
-#: Files that are open besides connections: the log, the state, the loop, libraries.
+#: Allocations between garbage collections; a request makes hundreds, which are freed with it.
+_GC_THRESHOLD = 10_000
+#: Open files besides connections: log, state, event loop, libraries.
 _OTHER_FILES = 128
-#: Each client may need a connection upstream.
-_FILES_EACH = 2
-#: As many files as a process is given at most: 100,000 clients need no more.
-_MOST_FILES = 1 << 18
-#: Seconds after the start in which whoever comes first is answered and nothing else is done.
-_FIRST = 1.0
-#: uvicorn ticks ten times a second; numbers are told once.
-_TICKS = 10
+#: Each client may need an upstream connection.
+_FILES_PER_CLIENT = 2
+#: Upper bound of the file limit; enough for 100,000 clients.
+_MAX_FILES = 1 << 18
+#: Seconds after the start in which only requests are handled.
+_PRELOAD_DELAY_SECONDS = 1.0
+#: uvicorn ticks ten times a second; counters are published once.
+_TICKS_PER_SECOND = 10
 
 
-class Manner(msgspec.Struct, frozen=True):
+class ServerOptions(msgspec.Struct, frozen=True):
     """How a server is run."""
 
     workers: int = 1
-    #: Seconds that answers under way may take once the server is told to end.
+    #: Seconds for running answers to finish during shutdown.
     drain: float = 30.0
-    #: Seconds before that in which the server still listens, so that whoever watches `/ready` can turn away.
+    #: Seconds before that in which connections are still accepted, for load balancers that watch `/ready`.
     linger: float = 0.0
 
 
-class Server(uvicorn.Server):
-    """uvicorn, and a new gateway whenever the process is told to look at its configuration again.
+class ToolspeakServer(uvicorn.Server):
+    """uvicorn with reload, graceful shutdown and shared counters.
 
     Args:
-        remake: makes the new gateway; if it cannot, the old one stays.
-        worker: which of several this is.
-        board: where it tells the others its numbers.
-        listening: hears that clients can come and signals are heard.
+        make_gateway: makes the gateway on reload; if it fails, the old one stays.
+        worker: which of several workers this is.
+        counters: shares counters with the other workers.
+        on_ready: called once the server accepts connections and handles signals.
     """
 
     def __init__(
         self,
         config: uvicorn.Config,
         app: App,
-        remake: Callable[[], Gateway],
-        manner: Manner | None = None,
+        make_gateway: Callable[[], Gateway],
+        options: ServerOptions | None = None,
         worker: Worker | None = None,
-        board: Board | None = None,
-        listening: Callable[[], None] = lambda: None,
+        counters: WorkerCounters | None = None,
+        on_ready: Callable[[], None] = lambda: None,
     ) -> None:
         super().__init__(config)
-        self._listening = listening
+        self._on_ready = on_ready
         self._app = app
-        self._remake = remake
-        self._manner = manner or Manner()
+        self._make_gateway = make_gateway
+        self._options = options or ServerOptions()
         self._worker = worker
-        self._board = board
+        self._counters = counters
         self._reloads: set[asyncio.Task[None]] = set()
         self._in_terminal = os.isatty(0)
         self._loop: asyncio.AbstractEventLoop | None = None
-        #: When nobody new is let in any more.
-        self._until: float | None = None
+        #: When to stop accepting connections.
+        self._linger_until: float | None = None
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Listen to clients and to SIGHUP."""
-        if self._board is not None:
-            await self._app.meet(self._board.folder, self._board.place)
+        """Start listening for connections and for SIGHUP."""
+        if self._counters is not None:
+            await self._app.join_workers(self._counters.folder, self._counters.slot)
         await super().startup(sockets)
         loop = self._loop = asyncio.get_running_loop()
-        # Signals are heard by the main thread only, and not by every system.
+        # Signal handlers need the main thread, and SIGHUP is missing on some systems.
         if hasattr(signal, "SIGHUP") and threading.current_thread() is threading.main_thread():
             loop.add_signal_handler(signal.SIGHUP, self.reload)
         if self._worker is not None:
-            loop.add_reader(self._worker.parent, self._orphaned)
+            loop.add_reader(self._worker.parent_pipe, self._orphaned)
             self._worker.listen_to_signals()
-        self._listening()
+        self._on_ready()
         if self._worker is None:
-            loop.call_later(_FIRST, loop.run_in_executor, None, load_engine)
+            loop.call_later(_PRELOAD_DELAY_SECONDS, loop.run_in_executor, None, load_engine)
 
     # ---- another configuration
 
     def reload(self) -> None:
-        """Look at the configuration again; whoever is being answered notices nothing."""
+        """Reload the configuration; running requests are not affected."""
         if self._in_terminal and not os.isatty(0):
-            # The other meaning of the signal: the terminal that we were started from is gone.
+            # SIGHUP also means that the controlling terminal is gone.
             self.wind_down()
             return
         task = asyncio.ensure_future(self._reload())
@@ -124,66 +125,66 @@ class Server(uvicorn.Server):
 
     async def _reload(self) -> None:
         try:
-            # In a thread, since it reads files and loads plugins: streams go on.
-            gateway = await asyncio.to_thread(self._remake)
+            # In a thread: it reads files and loads plugins, while streams continue.
+            gateway = await asyncio.to_thread(self._make_gateway)
         except ToolspeakError as error:
-            _log.error("the configuration stays as it was: %s", error)
+            _log.error("keeping the previous configuration: %s", error)
             return
-        _log.warning("the configuration was read again")
+        _log.warning("configuration reloaded")
         await self._app.replace(gateway)
 
     # ---- the end
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """A signal to end. It is not raised again at the end, as uvicorn would: what others do at exit is done."""
+        """Shut down on a signal. Unlike uvicorn, do not raise it again, so that exit handlers run."""
         self.wind_down()
 
     def wind_down(self) -> None:
-        """Begin to end; told so again, end at once."""
-        if self._app.operation.draining:
+        """Begin to shut down; called again, stop at once."""
+        if self._app.lifecycle.draining:
             self.should_exit = self.force_exit = True
             if self._loop is not None:
-                self._loop.call_soon_threadsafe(self._drop)
+                self._loop.call_soon_threadsafe(self._abort_connections)
             return
-        self._app.operation.draining = True
-        if self._manner.linger > 0:
-            self._until = time.monotonic() + self._manner.linger
+        self._app.lifecycle.draining = True
+        if self._options.linger > 0:
+            self._linger_until = time.monotonic() + self._options.linger
         else:
             self.should_exit = True
 
-    def _drop(self) -> None:
+    def _abort_connections(self) -> None:
         for connection in list(self.server_state.connections):
             connection.transport.abort()
 
     def _orphaned(self) -> None:
         assert self._loop is not None and self._worker is not None
-        self._loop.remove_reader(self._worker.parent)
-        if self._board is not None:
-            board, self._board = self._board, None
-            board.remove()
+        self._loop.remove_reader(self._worker.parent_pipe)
+        if self._counters is not None:
+            counters, self._counters = self._counters, None
+            counters.remove()
         self.wind_down()
 
     async def on_tick(self, counter: int) -> bool:
-        """Ten times a second."""
-        if self._until is not None and time.monotonic() >= self._until:
+        """Called ten times a second by uvicorn."""
+        if self._linger_until is not None and time.monotonic() >= self._linger_until:
             self.should_exit = True
-        if self._board is not None and counter % _TICKS == 0:
-            self._board.publish(self._app.operation.own_numbers())
+        if self._counters is not None and counter % _TICKS_PER_SECOND == 0:
+            self._counters.publish(self._app.lifecycle.own_counters())
         return await super().on_tick(counter)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """End; gateways that were replaced end too."""
-        operation = self._app.operation
+        """Shut down, including gateways that were replaced."""
+        operation = self._app.lifecycle
         operation.draining = True
-        limit = asyncio.get_running_loop().call_later(self._manner.drain, operation.break_off)
+        limit = asyncio.get_running_loop().call_later(self._options.drain, operation.break_off)
         try:
             await super().shutdown(sockets)
         finally:
             limit.cancel()
         for task in self._reloads:
             task.cancel()
-        if self._board is not None:
-            self._board.publish(operation.own_numbers(ended=True))
+        if self._counters is not None:
+            self._counters.publish(operation.own_counters(ended=True))
 
 
 # ---- one process or several
@@ -193,97 +194,97 @@ def serve(
     app: App,
     host: str,
     port: int,
-    remake: Callable[[], Gateway],
-    manner: Manner | None = None,
-    listening: Callable[[int], None] = lambda port: None,
+    make_gateway: Callable[[], Gateway],
+    options: ServerOptions | None = None,
+    on_ready: Callable[[int], None] = lambda port: None,
 ) -> int:
-    """Serve until interrupted; gives the status to end with. `listening` hears the port once clients can come.
+    """Serve until interrupted and return the exit status. Calls `on_ready` with the port once connections are accepted.
 
     Raises:
-        UsageError: nobody can listen there.
+        UsageError: the address cannot be used.
     """
-    manner = manner or Manner()
+    options = options or ServerOptions()
     limit = raise_file_limit()
-    sockets = bound(host, port)
-    ready = partial(listening, sockets[0].getsockname()[1])
-    answering = partial(_answer, app, remake, manner, sockets, _most_clients(limit))
-    if manner.workers == 1:
-        answering(None, None, ready)
+    sockets = bind_sockets(host, port)
+    ready = partial(on_ready, sockets[0].getsockname()[1])
+    run_process = partial(_run_process, app, make_gateway, options, sockets, _max_connections(limit))
+    if options.workers == 1:
+        run_process(None, None, ready)
         return 0
-    load_engine()  # once for all of them
+    load_engine()  # before the fork, to share memory
     folder = Path(tempfile.mkdtemp(prefix="toolspeak-"))
     parent = os.getpid()
 
     def work(worker: Worker) -> None:
-        answering(worker, Board(folder, worker.place), lambda: None)
+        run_process(worker, WorkerCounters(folder, worker.place), lambda: None)
 
     try:
-        return Workers(manner.workers, work, sockets).run(ready)
+        return Workers(options.workers, work, sockets).run(ready)
     finally:
         if os.getpid() == parent:
             shutil.rmtree(folder, ignore_errors=True)
 
 
-def _answer(
+def _run_process(
     app: App,
-    remake: Callable[[], Gateway],
-    manner: Manner,
+    make_gateway: Callable[[], Gateway],
+    options: ServerOptions,
     sockets: list[socket.socket],
-    most: int | None,
+    max_connections: int | None,
     worker: Worker | None,
-    board: Board | None,
-    listening: Callable[[], None],
+    counters: WorkerCounters | None,
+    on_ready: Callable[[], None],
 ) -> None:
-    """What each process does."""
-    if board is not None:
-        app.operation.join(board)
+    """Run one server process."""
+    if counters is not None:
+        app.lifecycle.join(counters)
     config = uvicorn.Config(
         app,
         access_log=False,
         log_config=None,
         lifespan="on",
         backlog=_BACKLOG,
-        limit_concurrency=most,
+        limit_concurrency=max_connections,
         timeout_keep_alive=75,
-        timeout_graceful_shutdown=ceil(manner.drain + LAST_WORDS_SECONDS),
-        http=CarefulProtocol,
+        timeout_graceful_shutdown=ceil(options.drain + FINAL_RESPONSE_SECONDS),
+        http=LimitedHttpProtocol,
         ws="none",
         server_header=False,
-        proxy_headers=False,  # nobody asks who the client is, and looking takes time with every request
+        proxy_headers=False,  # unused, and costs time on every request
     )
-    # What was loaded stays: looking through it for garbage would hold up everybody, every thousand requests.
+    # Loaded modules stay: scanning them for garbage would pause all requests.
     gc.freeze()
-    gc.set_threshold(_NEW_OBJECTS, *gc.get_threshold()[1:])
-    Server(config, app, remake, manner, worker, board, listening).run(sockets)
+    gc.set_threshold(_GC_THRESHOLD, *gc.get_threshold()[1:])
+    ToolspeakServer(config, app, make_gateway, options, worker, counters, on_ready).run(sockets)
 
 
 def load_engine() -> None:
-    """Have ready what a server needs for tools: it starts without, in half of the time, and answers all else."""
+    """Import the tool engine. It is not needed to start, which takes half the time without it."""
     import_module("toolspeak.engine.turn.engine")
     gc.freeze()
 
 
-def bound(host: str, port: int) -> list[socket.socket]:
-    """Sockets for every address that a name stands for, all with one port.
+def bind_sockets(host: str, port: int) -> list[socket.socket]:
+    """Listening sockets for every address of a host name, all on one port.
 
     Raises:
-        UsageError: nobody can listen there.
+        UsageError: the address cannot be used.
     """
     sockets: list[socket.socket] = []
     try:
-        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-        for family, address in dict.fromkeys((each[0], each[4]) for each in found):
+        addresses = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        for family, address in dict.fromkeys((each[0], each[4]) for each in addresses):
             listener = socket.socket(family, socket.SOCK_STREAM)
             sockets.append(listener)
             if os.name == "posix":
                 listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             if family == socket.AF_INET6:
                 listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
-            taken = port or sockets[0].getsockname()[1]
-            listener.bind((address[0], taken, *address[2:]))
-            # From here on clients wait to be accepted, and none is turned away because workers are still starting.
+            actual_port = port or sockets[0].getsockname()[1]
+            listener.bind((address[0], actual_port, *address[2:]))
+            # From now on clients queue, so none is refused while workers start.
             listener.listen(_BACKLOG)
-    except (OSError, OverflowError, UnicodeError) as error:  # the latter two: no port, no name
+    except (OSError, OverflowError, UnicodeError) as error:  # the latter two: invalid port or name
         for each in sockets:
             each.close()
         reason = (error.strerror if isinstance(error, OSError) else None) or error
@@ -292,24 +293,25 @@ def bound(host: str, port: int) -> list[socket.socket]:
 
 
 def raise_file_limit() -> int:
-    """Let this process have as many open files as the system allows; gives how many, 0 where nobody knows."""
+    """Raise the limit of open files as far as allowed; returns it, or 0 if unknown or unlimited."""
     try:
         import resource
     except ImportError:
         return 0
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = _MOST_FILES if hard == resource.RLIM_INFINITY else min(hard, _MOST_FILES)
-    if soft != resource.RLIM_INFINITY and soft < wanted:
+    target = _MAX_FILES if hard == resource.RLIM_INFINITY else min(hard, _MAX_FILES)
+    if soft != resource.RLIM_INFINITY and soft < target:
         try:
-            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
-            soft = wanted
+            resource.setrlimit(resource.RLIMIT_NOFILE, (target, hard))
+            soft = target
         except (OSError, ValueError) as error:
-            _log.debug("the limit of open files stays at %d: %s", soft, error)
-    _log.debug("up to %d files may be open", soft)
+            _log.debug("cannot raise the limit of %d open files: %s", soft, error)
+    _log.debug("limit of open files: %d", soft)
     return 0 if soft == resource.RLIM_INFINITY else soft
 
 
-def _most_clients(files: int) -> int | None:
-    """Connections beyond which clients are told to come back: no accept and no connection upstream ever fails for
-    want of a file."""
-    return max(1, (files - _OTHER_FILES) // _FILES_EACH) if files else None
+def _max_connections(files: int) -> int | None:
+    """Connections to accept before responding with 503, so that no accept or upstream connection fails for lack of
+    file descriptors.
+    """
+    return max(1, (files - _OTHER_FILES) // _FILES_PER_CLIENT) if files else None

@@ -1,8 +1,7 @@
-"""Several processes that answer at one address: started, told what the first one is told, and replaced when they die.
+"""Worker processes that share one listening socket: start, signal, replace.
 
-The parent listens at the address, makes the workers by fork and then only waits for signals. Each worker accepts from
-the same socket. SIGHUP is passed on; SIGTERM and SIGINT end all of them, the second one at once. A worker whose parent
-has died ends by itself. Not on Windows, which has no fork.
+The parent opens the socket, forks the workers and then waits for signals. SIGHUP is passed on; SIGTERM and SIGINT stop
+all workers, a second one at once. A worker whose parent has died stops by itself. Not available on Windows.
 """
 
 from __future__ import annotations
@@ -21,26 +20,26 @@ from contextlib import suppress
 from ...errors import UsageError
 
 _log = logging.getLogger("toolspeak.server")
-#: More than any machine has cores for.
-MOST_WORKERS = 256
-#: What a process of uvicorn says when it could not start: the next one could not either.
+#: More than any machine has cores.
+MAX_WORKERS = 256
+#: Exit status of a uvicorn process that could not start: another one would fail as well.
 _COULD_NOT_START = 3
-#: A worker that dies sooner than this after its start is not replaced at once.
+#: A worker that dies sooner than this after its start is replaced after a pause.
 _YOUNG_SECONDS = 1.0
 _PAUSE_SECONDS = 0.5
 
 
 class Worker:
-    """What a worker knows of itself: its place, and how to find out that its parent is gone."""
+    """What a worker knows about itself: its number, and a pipe that reveals when the parent is gone."""
 
     def __init__(self, place: int, parent: int) -> None:
         self.place = place
-        #: A pipe that says nothing, and ends with the parent.
-        self.parent = parent
+        #: A pipe without data that closes when the parent dies.
+        self.parent_pipe = parent
 
     @staticmethod
     def listen_to_signals() -> None:
-        """From now on, signals are heard; before, they waited."""
+        """Unblock signals, which were queued until now."""
         signal.pthread_sigmask(signal.SIG_UNBLOCK, _watched())
 
 
@@ -49,19 +48,19 @@ class Workers:
 
     Args:
         count: how many.
-        work: what each of them does until it ends.
+        work: what each worker runs.
         sockets: where they listen.
     """
 
     def __init__(self, count: int, work: Callable[[Worker], None], sockets: Sequence[socket.socket]) -> None:
         if not hasattr(os, "fork"):
-            raise UsageError("several workers need a system that can fork", hint="leave out --workers")
-        if not 1 <= count <= MOST_WORKERS:
-            raise UsageError(f"there can be 1 to {MOST_WORKERS} workers")
+            raise UsageError("several workers require a system with fork", hint="omit --workers")
+        if not 1 <= count <= MAX_WORKERS:
+            raise UsageError(f"the number of workers must be 1 to {MAX_WORKERS}")
         self._count = count
         self._work = work
         self._sockets = sockets
-        #: Process -> its place and when it started.
+        #: Process id -> its number and start time.
         self._places: dict[int, tuple[int, float]] = {}
         self._ending = False
         self._failed = False
@@ -69,43 +68,43 @@ class Workers:
         self._in_terminal = os.isatty(0)
 
     def run(self, ready: Callable[[], None]) -> int:
-        """Until all of them have ended; gives the status to end with. `ready` is told once signals are heard."""
+        """Run until all workers have stopped; returns the exit status. Calls `ready` once signals are handled."""
         signal.pthread_sigmask(signal.SIG_BLOCK, _watched())
         ready()
         self._pipe = os.pipe()
         for place in range(self._count):
             self._start(place)
         while self._places:
-            self._heard(signal.sigwait(_watched()))
+            self._on_signal(signal.sigwait(_watched()))
         for end in self._pipe:
             os.close(end)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, _watched())
         return _COULD_NOT_START if self._failed else 0
 
-    def _heard(self, number: int) -> None:
+    def _on_signal(self, number: int) -> None:
         if number == signal.SIGCHLD:
             self._reap()
         elif number == signal.SIGHUP and not (self._in_terminal and not os.isatty(0)):
-            self._tell(signal.SIGHUP)
-        else:  # or the terminal that we were started from is gone
-            self._end()
+            self._signal_all(signal.SIGHUP)
+        else:  # or the controlling terminal is gone
+            self._shut_down()
 
-    def _end(self) -> None:
-        """The second time, workers end at once."""
+    def _shut_down(self) -> None:
+        """Stop all workers; called again, they stop at once."""
         if not self._ending:
             self._ending = True
-            # Ours too: while it is open, clients connect to a server where nobody answers.
+            # The parent's copies too: while one is open, clients can still connect.
             for each in self._sockets:
                 each.close()
-        self._tell(signal.SIGTERM)
+        self._signal_all(signal.SIGTERM)
 
-    def _tell(self, number: int) -> None:
+    def _signal_all(self, number: int) -> None:
         for process in self._places:
             with suppress(ProcessLookupError):
                 os.kill(process, number)
 
     def _reap(self) -> None:
-        """One signal may stand for several that have ended."""
+        """Collect stopped workers; one signal may be for several."""
         while self._places:
             process, status = os.waitpid(-1, os.WNOHANG)
             if not process:
@@ -116,11 +115,11 @@ class Workers:
 
     def _replace(self, place: int, started: float, code: int) -> None:
         if code == _COULD_NOT_START:
-            _log.error("a worker could not start; the server ends")
+            _log.error("a worker could not start; shutting down")
             self._failed = True
-            self._end()
+            self._shut_down()
             return
-        _log.error("the worker at place %d has died (%d) and is replaced", place, code)
+        _log.error("worker %d died (%d); starting a replacement", place, code)
         if time.monotonic() - started < _YOUNG_SECONDS:
             time.sleep(_PAUSE_SECONDS)
         self._start(place)
@@ -134,12 +133,12 @@ class Workers:
             return
         code = 1
         try:
-            # A group of its own: what the terminal sends to all comes by way of the parent, once.
+            # Its own process group: signals of the terminal reach it once, through the parent.
             os.setpgid(0, 0)
             os.close(self._pipe[1])
             random.seed()
             self._work(Worker(place, self._pipe[0]))
-            # What libraries do at exit, such as sending the last spans, which leaving at once would skip.
+            # Exit handlers, such as sending the last spans, would be skipped by os._exit.
             atexit._run_exitfuncs()  # pyright: ignore[reportPrivateUsage]
             code = 0
         except SystemExit as ended:

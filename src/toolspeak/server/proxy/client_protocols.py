@@ -1,83 +1,85 @@
-"""The protocols that clients speak, by name: one row each."""
+"""The protocols that clients speak: one row each, and the codec functions that the server needs."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
 from importlib import import_module
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 from urllib.parse import parse_qsl
 
 import msgspec
 
 from ...core.events import Event
-from ...core.types import JSONValue, Note, Request
+from ...core.types import JSONObject, JSONValue, Note, Request
 from ...errors import NotKeptError, ToolspeakError
+from ...protocols.shared.fields import to_line
+from ...runtime.turn import AnyTurn
 
 
 class Encoder(Protocol):
-    """Writes one streamed answer."""
+    """Encodes one streamed answer."""
 
     def encode(self, events: Sequence[Event], /) -> bytes:
-        """The bytes that these events are."""
+        """Encode events to wire bytes."""
         ...
 
     def close(self, extension: Mapping[str, JSONValue] | None = None) -> bytes:
-        """The last bytes."""
+        """Encode the end of the stream."""
         ...
 
 
-class Face(msgspec.Struct, frozen=True):
-    """What the server needs to know of a protocol."""
+class ClientProtocol(msgspec.Struct, frozen=True):
+    """What the server needs to know about a protocol."""
 
     name: str
     decode: Callable[..., Request]
     encoder: Callable[..., Encoder]
     reply: Callable[..., bytes]
     error: Callable[[ToolspeakError], tuple[int, bytes]]
-    #: Whether a request means what only a store of earlier answers can tell.
+    #: Whether a request refers to stored responses.
     needs_store: Callable[[Request], bool]
-    #: What an id of an answer begins with.
+    #: Prefix of answer ids.
     id_prefix: str
-    #: The content type of a stream, what keeps an idle one alive, and what does before anything else was said.
+    #: Content type of a stream, what keeps an idle stream alive, and what is sent before the first event.
     stream_type: bytes
     keep_alive: bytes
     filler: bytes
-    #: What of a body the request cannot say.
-    seen: Callable[[Mapping[str, JSONValue]], tuple[Note, ...]]
-    #: Whether a request without messages asks for a model to be loaded, and nothing else.
-    loads: bool
-    #: Whether the parts of an answer follow each other in an order that means something: `reply` then takes `events`.
+    #: Notes about fields of a body that cannot be represented.
+    request_notes: Callable[[Mapping[str, JSONValue]], tuple[Note, ...]]
+    #: Whether a request without messages only loads a model.
+    loads_models: bool
+    #: Whether the order of the parts of an answer matters: `reply` then takes `events`.
     ordered: bool
 
     def check(self, request: Request, plan: str, upstream: str) -> None:
-        """Refuse what nobody can answer.
+        """Reject a request that refers to stored state which neither toolspeak nor the upstream has.
 
         Raises:
-            NotKeptError: the request speaks of an earlier answer that nobody has kept.
+            NotKeptError: the request continues a response that is not stored.
         """
         if self.needs_store(request) and not self.takes_untouched(plan, upstream):
-            hint = "send the whole conversation, and not in the background"
-            raise NotKeptError("the response that it goes on from is not kept here, or not any more", hint=hint)
+            hint = "send the whole conversation, without `background`"
+            raise NotKeptError("the previous response is not stored here, or no longer", hint=hint)
 
     def takes_untouched(self, plan: str, upstream: str) -> bool:
-        """Whether an upstream and a client speak to each other as if nobody stood between them."""
-        return upstream == self.name and plan in _UNTOUCHED
+        """Whether the upstream gets requests, and the client gets replies, as without a proxy."""
+        return upstream == self.name and plan in _UNTOUCHED_PLANS
 
 
-#: Plans with which an upstream of the same protocol gets what its own client would send.
-_UNTOUCHED = ("pass", "native")
+#: Plans that send the upstream what its own client would send.
+_UNTOUCHED_PLANS = ("pass", "native")
 
 
-class _Row(msgspec.Struct, frozen=True):
+class _ProtocolRow(msgspec.Struct, frozen=True):
     id_prefix: str
     stream_type: bytes = b"text/event-stream; charset=utf-8"
     filler: bytes = b": keep-alive\n\n"
-    #: Where it differs once the answer has begun.
+    #: Defaults to `filler`; used once the answer has begun.
     keep_alive: bytes = b""
-    #: The codec, where it is called differently, and what its encoder is told.
+    #: The codec's name, if different, and arguments of its encoder.
     codec: str = ""
-    #: Where the codec stands, if not under its own name.
+    #: The codec's module, if different.
     module: str = ""
     fields: Mapping[str, JSONValue] = {}
     loads: bool = False
@@ -85,49 +87,95 @@ class _Row(msgspec.Struct, frozen=True):
 
 
 _ROWS = {
-    "openai_chat": _Row("chatcmpl-"),
-    "openai_responses": _Row("resp_", ordered=True),
-    "anthropic": _Row("msg_", keep_alive=b'event: ping\ndata: {"type":"ping"}\n\n', ordered=True),
-    # Google's clients take every line that is not empty for data, a comment too.
-    "gemini": _Row("", filler=b"\r\n", ordered=True),
-    # A line holds one value, and white space before a value means nothing, in lines as in a list.
-    "ollama": _Row("", b"application/x-ndjson", b" ", loads=True),
-    "ollama_generate": _Row("", b"application/x-ndjson", b" ", module="ollama.generate", loads=True),
-    "gemini_list": _Row("", b"application/json", b" ", codec="gemini", fields={"sse": False}, ordered=True),
+    "openai_chat": _ProtocolRow("chatcmpl-"),
+    "openai_responses": _ProtocolRow("resp_", ordered=True),
+    "anthropic": _ProtocolRow("msg_", keep_alive=b'event: ping\ndata: {"type":"ping"}\n\n', ordered=True),
+    # Google's clients treat every non-empty line as data, even a comment.
+    "gemini": _ProtocolRow("", filler=b"\r\n", ordered=True),
+    # Each line is one JSON value; white space before a value is ignored, in lines as in a list.
+    "ollama": _ProtocolRow("", b"application/x-ndjson", b" ", loads=True),
+    "ollama_generate": _ProtocolRow("", b"application/x-ndjson", b" ", module="ollama.generate", loads=True),
+    "gemini_list": _ProtocolRow("", b"application/json", b" ", codec="gemini", fields={"sse": False}, ordered=True),
 }
 
 
-def face(name: str, query: bytes = b"") -> Face:
-    """The face of that name, for a client that asks with this query."""
+def client_protocol(name: str, query: bytes = b"") -> ClientProtocol:
+    """The protocol of that name, for a request with this query."""
     if name == "gemini" and ("alt", "sse") not in parse_qsl(query.decode("latin-1")):
-        return _made("gemini_list")  # without `alt=sse` a stream of Google's is one long list
-    return _made(name)
+        return _build("gemini_list")  # without `alt=sse`, Google streams one JSON array
+    return _build(name)
 
 
 @cache
-def _made(name: str) -> Face:
+def _build(name: str) -> ClientProtocol:
     row = _ROWS[name]
-    codec = import_module(f"toolspeak.protocols.{row.module or row.codec or name}")
-    return Face(
+    module = row.module or row.codec or name
+    codec = import_module(f"toolspeak.protocols.{module}")
+    package = import_module(f"toolspeak.protocols.{module.partition('.')[0]}")
+    return ClientProtocol(
         row.codec or name,
         codec.decode_request,
         partial(codec.ReplyEncoder, **row.fields) if row.fields else codec.ReplyEncoder,
         codec.encode_reply,
-        codec.encode_error,
-        getattr(codec, "needs_store", _never),
+        package.encode_error,
+        getattr(codec, "needs_store", _needs_no_store),
         row.id_prefix,
         row.stream_type,
         row.keep_alive or row.filler,
         row.filler,
-        getattr(codec, "seen_notes", _nothing),
+        getattr(codec, "field_notes", _no_notes),
         row.loads,
         row.ordered,
     )
 
 
-def _never(request: Request) -> bool:
+def _needs_no_store(request: Request) -> bool:
     return False
 
 
-def _nothing(fields: Mapping[str, JSONValue]) -> tuple[Note, ...]:
+def _no_notes(fields: Mapping[str, JSONValue]) -> tuple[Note, ...]:
     return ()
+
+
+# ---- events about calls that the server runs
+
+
+@runtime_checkable
+class _ReportsProgress(Protocol):
+    """A turn with progress to report: calls that the server runs, and their results."""
+
+    pending_progress: list[JSONObject]
+
+
+class _ProgressEncoder:
+    """Encodes an answer and, between its parts, the progress of the turn.
+
+    Each report is a stream event without choices, in a field that other clients of the protocol ignore.
+    """
+
+    def __init__(self, encoder: Encoder, turn: _ReportsProgress) -> None:
+        self._encoder = encoder
+        self._turn = turn
+
+    def encode(self, events: Sequence[Event], /) -> bytes:
+        """Encode the pending progress, then the events: it happened before them."""
+        return self._progress() + self._encoder.encode(events)
+
+    def close(self, extension: Mapping[str, JSONValue] | None = None) -> bytes:
+        """Encode the end of the stream."""
+        return self._encoder.close(extension)
+
+    def _progress(self) -> bytes:
+        reports, self._turn.pending_progress = self._turn.pending_progress, []
+        return b"".join(b"data: %s\n\n" % to_line({"choices": [], "toolspeak": each}) for each in reports)
+
+
+#: The protocol of the web page, the only client that asks for progress.
+_PAGE_PROTOCOL = "openai_chat"
+
+
+def with_progress_events(encoder: Encoder, turn: AnyTurn, protocol: str) -> Encoder:
+    """Wrap an encoder to report the calls that the server runs, if the turn runs any and the protocol allows it."""
+    if protocol == _PAGE_PROTOCOL and isinstance(turn, _ReportsProgress):
+        return _ProgressEncoder(encoder, turn)
+    return encoder

@@ -1,9 +1,8 @@
-"""One model request through the proxy: decoded, carried out, encoded, whatever happens in between.
+"""One model request through the proxy: decode, run the turn, encode.
 
-Nothing leaves before the first events are there, so that an upstream that fails at once is answered with its
-real status; whoever has waited long for them gets a stream that has begun and says nothing yet. A client that goes
-away cancels everything upstream. What one read of the upstream brings is one write, and the next read waits until the
-client takes it.
+Nothing is sent before the first events arrive, so an upstream that fails at once is reported with its real status.
+After a long wait the stream is started anyway and kept alive. A client that disconnects cancels the upstream request.
+Each upstream read becomes one write, and the next read waits until the client has accepted it (back-pressure).
 """
 
 from __future__ import annotations
@@ -16,47 +15,43 @@ from collections.abc import Mapping
 import msgspec
 
 from ...config import Secret
-from ...core.events import CallStart, Event, Failure, Noted, Reply, fold, lasting
+from ...core.events import CallStart, Event, Failure, Noted, Reply, final_events, fold
 from ...core.types import JSONValue, Note, Request, Tool
 from ...engine.planning.strategy import Settings
 from ...engine.turn.trace import Trace
 from ...errors import ToolspeakError
-from ...protocols.shared.passthrough_bytes import QuotingEncoder
-from ...runtime.turn import all_events, error_after
-from ...runtime.turn_factory import MadeTurn
-from ...upstreams.base import QUOTES
-from ..access.auth import NOBODY, Caller
-from ..access.limits import check_request, ignored_routing, read_object
-from ..asgi import ClientGone, Headers, Receive, Scope, Send, error_headers, read_body, respond
-from ..observe.ids import new_id
-from .client_protocols import Encoder, Face
-from .idempotency import Repeats
-from .previous_responses import Earlier
-from .request_settings import with_settings
-from .tool_loop.progress_events import telling
-from .upstream_address import Way
-from .upstream_router import Gateway, Target
+from ...protocols.shared.passthrough_bytes import PassthroughEncoder
+from ...runtime.turn import AnyTurn, all_events, error_after
+from ...runtime.turn_factory import PlannedTurn
+from ..access.auth import ANONYMOUS, Caller
+from ..access.limits import check_request, read_object, routing_notes
+from ..asgi import ClientDisconnected, Headers, Receive, Scope, Send, error_headers, read_body, respond
+from .client_protocols import ClientProtocol, Encoder, with_progress_events
+from .idempotency import IdempotencyKeys
+from .previous_responses import PreviousResponses
+from .request_settings import apply_request_settings
+from .upstream_router import Gateway, Target, UpstreamAddress
 
 _log = logging.getLogger("toolspeak.server")
-#: A silent stream says something this often, so that no proxy in between takes it for dead.
+#: A silent stream gets a keep-alive this often, so intermediate proxies do not close it.
 KEEP_ALIVE_SECONDS = 15.0
-#: Looks at a stream in each such time: one that was silent from one look to the next is silent.
-_LOOKS = 2
-#: Seconds in which nobody looks whether the client is still there: most answers in one piece are whole by then.
-_UNWATCHED = 0.05
-#: Looks without a word after which a stream begins, though nobody knows yet how it goes on. Proxies wait 60 s.
-_LOOKS_BEFORE_START = 4
-#: The one protocol whose services load models when they are told to.
-_LOADING = "ollama"
-#: The header that says what was done fits every server's limits.
-_MAX_EXTENSION = 2048
+#: Checks per keep-alive period. A stream is silent if nothing was written since the previous check.
+_CHECKS_PER_PERIOD = 2
+#: Seconds before disconnects are watched for: most non-streamed answers are complete by then.
+_WATCH_AFTER_SECONDS = 0.05
+#: Silent checks after which a stream is started although its outcome is still open. Proxies time out after 60 s.
+_CHECKS_BEFORE_START = 4
+#: The only upstream protocol with requests that load a model.
+_LOADING_PROTOCOL = "ollama"
+#: Limit for the `x-toolspeak` header, so it fits every server's header limits.
+_MAX_EXTENSION_BYTES = 2048
 
 
-class Record(msgspec.Struct, frozen=True):
-    """What happened to one request, for those who ask later."""
+class RequestRecord(msgspec.Struct, frozen=True):
+    """What happened to one request, for metrics, logs, traces and the recorder."""
 
     id: str
-    face: str
+    client_protocol: str = msgspec.field(name="face")
     model: str
     plan: str
     requests: int
@@ -66,245 +61,293 @@ class Record(msgspec.Struct, frozen=True):
     notes: tuple[Note, ...] = ()
 
 
+class ExchangeResult(msgspec.Struct, frozen=True):
+    """Everything known about an exchange: final once it has been answered, a snapshot while it runs."""
+
+    id: str
+    client_protocol: str
+    #: The body as received, and the fields that the path adds to it.
+    body: bytes
+    fields: Mapping[str, JSONValue]
+    #: The request as decoded, later as planned. None: it could not be decoded.
+    request: Request | None
+    #: Credentials of the client; must be redacted in everything that is shown.
+    secrets: tuple[Secret, ...]
+    #: Why the request was rejected; empty if it was not.
+    refusal: str
+    client_disconnected: bool
+    #: None: the request was rejected before a turn began.
+    record: RequestRecord | None
+    tenant: str = ""
+    upstream_address: UpstreamAddress | None = None
+    settings: Settings | None = None
+    upstream_protocol: str = ""
+    #: Tools of the server that were offered to the model.
+    server_tools: tuple[Tool, ...] = ()
+    provider: str = ""
+    upstream_seconds: float = 0.0
+    first_token_seconds: float = 0.0
+    held_seconds: float = 0.0
+    tool_seconds: float = 0.0
+
+
 class Exchange:
     """One request and its answer.
 
     Args:
-        repeats: who is being answered already, of those who may ask twice.
-        keep_alive: seconds after which a silent stream says something.
+        identifier: the id of the exchange; must not be guessable.
+        idempotency_keys: the keys of requests that are being answered.
+        keep_alive: seconds after which a silent stream gets a keep-alive.
     """
 
     def __init__(
         self,
+        identifier: str,
         gateway: Gateway,
-        face: Face,
+        protocol: ClientProtocol,
         scope: Scope,
         receive: Receive,
         send: Send,
-        repeats: Repeats,
+        idempotency_keys: IdempotencyKeys,
         keep_alive: float = KEEP_ALIVE_SECONDS,
     ) -> None:
-        #: 128 random bits: nobody finds another's by guessing.
-        self.id = new_id()
-        #: Whose request it is, once that is known.
-        self.tenant = ""
-        self.record: Record | None = None
-        #: What was sent, and what it means, once that is known; what the client showed that nobody else may see.
-        self.body = b""
-        self.fields: Mapping[str, JSONValue] = {}
-        self.asked: Request | None = None
-        self.secrets: tuple[Secret, ...] = ()
-        #: Why it was refused, if it was.
-        self.refusal = ""
-        #: Who was asked, and for how many seconds they were waited for.
-        self.provider = ""
-        self.protocol = ""
-        self.way: Way | None = None
-        self.settings: Settings | None = None
-        self.waited = 0.0
-        #: Seconds until the upstream's first token, those in which something was held back, and those of tools here.
-        self.first_token = self.held = self.tooled = 0.0
-        #: Tools of the server's own that were offered.
-        self.served: tuple[Tool, ...] = ()
+        self._id = identifier
         self._gateway = gateway
-        self._face = face
+        self._protocol = protocol
         self._scope = scope
         self._receive = receive
         self._send = send
-        self._repeats = repeats
-        self._look = keep_alive / _LOOKS
-        self._started = self._gone = False  # something has been sent; the client is gone
+        self._idempotency_keys = idempotency_keys
+        self._check_seconds = keep_alive / _CHECKS_PER_PERIOD
+        # What is known about the request, in the order in which it becomes known.
+        self._secrets: tuple[Secret, ...] = ()
+        self._fields: Mapping[str, JSONValue] = {}
+        self._body = b""
+        self._request: Request | None = None
+        self._target: Target | None = None
+        self._previous: PreviousResponses | None = None
+        self._planned: PlannedTurn | None = None
+        self._turn: AnyTurn | None = None
         self._notes: list[Note] = []
+        self._record: RequestRecord | None = None
+        self._refusal = ""
+        # The state of the connection.
+        self._started = self._disconnected = False
         self._writes = 0
         self._writing = False
-        #: Writes the answer, if it is a stream.
+        #: Encodes the answer; None unless it is streamed.
         self._encoder: Encoder | None = None
-        #: While somebody else than the turn itself writes: set when that is over.
-        self._floor: asyncio.Event | None = None
+        #: Exists while a keep-alive is being written; set when that is done.
+        self._keep_alive_written: asyncio.Event | None = None
         self._watcher: asyncio.Task[None] | None = None
-        #: What the request means of earlier answers.
-        self._earlier: Earlier | None = None
 
-    async def answer(self, fields: Mapping[str, JSONValue], caller: Caller = NOBODY) -> None:
-        """Answer the request. `fields` are what the path says about it."""
-        self.fields = fields
-        if caller.own:
-            self.secrets = tuple(credential.secret for credential in caller.own)
+    def result(self) -> ExchangeResult:
+        """What is known so far."""
+        target, planned = self._target, self._planned
+        tenant, address, settings = (target.tenant, target.address, target.settings) if target else ("", None, None)
+        provider, *seconds = _facts(self._turn) if self._turn is not None else _NO_TURN
+        return ExchangeResult(
+            self._id,
+            self._protocol.name,
+            self._body,
+            self._fields,
+            self._request,
+            self._secrets,
+            self._refusal,
+            self._disconnected,
+            self._record,
+            tenant,
+            address,
+            settings,
+            target.maker.resolved.protocol if target and planned else "",
+            planned.served if planned else (),
+            provider,
+            *seconds,
+        )
+
+    async def answer(self, fields: Mapping[str, JSONValue], caller: Caller = ANONYMOUS) -> None:
+        """Answer the request. `fields` come from its path."""
+        self._fields = fields
+        if caller.own_keys:
+            self._secrets = tuple(credential.secret for credential in caller.own_keys)
         try:
-            self.body = await read_body(self._scope, self._receive)
-            said = read_object(self.body)
-            self.asked = request = self._face.decode(said, **fields)
-            check_request(request, len(self.body))
+            self._body = await read_body(self._scope, self._receive)
+            body = read_object(self._body)
+            self._request = request = self._protocol.decode(body, **fields)
+            check_request(request, len(self._body))
             target = self._gateway.target(request, caller)
             if caller.admin:
-                target = with_settings(target, self._scope)
-            self.tenant = target.tenant
-            self.way, self.settings = target.way, target.settings
-            again = self._repeats.of(self._scope, target.maker.conversation, self.tenant, self.body)
-            if again is None:
-                await self._understood(said, request, target, caller)
-                return
-            with again:
-                if not await again.replayed(self._send):
-                    self._send = again.listening(self._send)
-                    try:
-                        await self._understood(said, request, target, caller)
-                    finally:
-                        good = self.record is not None and not self.record.error
-                        again.keep(good=good, ran=self.tooled > 0, response=self._kept_as)
-                    await target.maker.conversation.settle()
+                target = apply_request_settings(target, self._scope)
+            self._target = target
+            await self._answer_once(body, request, target, caller)
         except ToolspeakError as error:
             await self._refuse(error)
-        except Exception:  # a mistake of ours: the client hears of it in its own protocol, we read it in the log
-            _log.exception("the request %s failed", self.id)
-            await self._refuse(ToolspeakError(f"an error inside toolspeak; its log tells more about {self.id}"))
-
-    async def _understood(
-        self, said: Mapping[str, JSONValue], request: Request, target: Target, caller: Caller
-    ) -> None:
-        """Answer a request of which we know what it means, and who is to answer it."""
-        self._earlier = earlier = Earlier(target.maker.conversation, self.tenant, self._face.name, said)
-        if self._face.needs_store(request):
-            request = self._face.decode(await earlier.expanded(), **self.fields)
-            check_request(request, len(self.body))
-        if earlier.matters:
-            await earlier.warm(request)
-        reached = target.maker.reached
-        if self._face.loads and not request.messages and reached.protocol != _LOADING:
-            await self._loaded(request)
-            return
-        asked = msgspec.structs.replace(request, model=reached.model) if request.model != reached.model else request
-        seen = (*ignored_routing(request), *self._face.seen(said))
-        made = await self._gateway.make(target, asked, caller, seen)
-        self.asked, self.protocol, self.served = made.request, reached.protocol, made.served
-        self._face.check(request, made.plan.kind, self.protocol)
-        await self._watched(made, target, _going_on(request, earlier.previous))
-
-    async def _loaded(self, request: Request) -> None:
-        """A model was to be loaded, by somebody who takes this for Ollama: no other service needs that."""
-        naming = {"id": self._face.id_prefix + self.id, "created": int(time.time()), "model": request.model}
-        self._started = True
-        await respond(self._send, 200, self._face.reply(Reply(), request, **naming))
-
-    @property
-    def face(self) -> str:
-        """The protocol that the client speaks."""
-        return self._face.name
-
-    @property
-    def _kept_as(self) -> str:
-        """The id under which the answer can be deleted; empty: it has none."""
-        return self._earlier.kept_as if self._earlier is not None else ""
-
-    @property
-    def left(self) -> bool:
-        """Whether the client went away before the end."""
-        return self._gone
+        except Exception:  # a bug: the client gets an error of its protocol, the log gets the traceback
+            _log.exception("request %s failed", self._id)
+            await self._refuse(ToolspeakError(f"internal error in toolspeak; its log has the details under {self._id}"))
 
     async def end(self, error: ToolspeakError) -> None:
-        """End an answer that was broken off from outside."""
+        """End an answer that was cancelled by the server, with an error."""
         await self._refuse(error)
 
-    # ---- somebody listens, or nobody
+    async def _answer_once(
+        self, body: Mapping[str, JSONValue], request: Request, target: Target, caller: Caller
+    ) -> None:
+        """Answer, or replay the stored answer of a repeated `Idempotency-Key`."""
+        memory = target.maker.tool_memory
+        keyed = self._idempotency_keys.of(self._scope, memory, target.tenant, self._body)
+        if keyed is None:
+            await self._run(body, request, target, caller)
+            return
+        with keyed:
+            if not await keyed.replay(self._send):
+                self._send = keyed.recording(self._send)
+                try:
+                    await self._run(body, request, target, caller)
+                finally:
+                    succeeded = self._record is not None and not self._record.error
+                    stored_id = self._previous.stored_id if self._previous is not None else ""
+                    keyed.store(succeeded=succeeded, tools_ran=self._tools_ran, response=stored_id)
+                await memory.settle()
 
-    async def _watched(self, made: MadeTurn, target: Target, request: Request) -> None:
-        """Carry the turn out while somebody listens."""
+    async def _run(self, body: Mapping[str, JSONValue], request: Request, target: Target, caller: Caller) -> None:
+        """Plan and run the turn of a request."""
+        protocol, resolved = self._protocol, target.maker.resolved
+        self._previous = previous = PreviousResponses(target.maker.tool_memory, target.tenant, protocol.name, body)
+        if protocol.needs_store(request):
+            request = protocol.decode(await previous.expand(), **self._fields)
+            check_request(request, len(self._body))
+        if previous.in_use:
+            await previous.prefetch(request)
+        if protocol.loads_models and not request.messages and resolved.protocol != _LOADING_PROTOCOL:
+            await self._confirm_load(request)
+            return
+        renamed = request.model != resolved.model
+        upstream_request = msgspec.structs.replace(request, model=resolved.model) if renamed else request
+        notes = (*routing_notes(request), *protocol.request_notes(body))
+        planned = await self._gateway.make_turn(target, upstream_request, caller, notes)
+        self._planned, self._request = planned, planned.request
+        protocol.check(request, planned.plan.kind, resolved.protocol)
+        await self._watched(planned, target, _with_previous_id(request, previous.previous_id))
+
+    async def _confirm_load(self, request: Request) -> None:
+        """Answer a request to load a model, as Ollama's clients send it; other upstreams need none."""
+        self._started = True
+        await respond(self._send, 200, self._protocol.reply(Reply(), request, **self._naming(request)))
+
+    def _naming(self, request: Request) -> dict[str, JSONValue]:
+        """The fields by which an answer identifies itself."""
+        return {"id": self._protocol.id_prefix + self._id, "created": int(time.time()), "model": request.model}
+
+    @property
+    def _tools_ran(self) -> bool:
+        return self._turn is not None and self._turn.tool_seconds > 0
+
+    # ---- watching the client
+
+    async def _watched(self, planned: PlannedTurn, target: Target, request: Request) -> None:
+        """Run the turn; cancel it when the client disconnects."""
         task = asyncio.current_task()
         assert task is not None
         loop = asyncio.get_running_loop()
-        soon = loop.call_later(min(_UNWATCHED, self._look), self._watch_over, loop, task, made)
+        timer = loop.call_later(
+            min(_WATCH_AFTER_SECONDS, self._check_seconds), self._start_watching, loop, task, planned
+        )
         try:
-            await self._carry_out(made, target, request)
+            await self._carry_out(planned, target, request)
         except asyncio.CancelledError:
-            if not self._gone or task.uncancel():  # it is we who are to end, not the client who left
+            if not self._disconnected or task.uncancel():  # the server cancelled the task, not the watcher
                 raise
         finally:
-            soon.cancel()
-            # Not kept: how it was ended leads back here, and a ring of a large answer would stay for long.
+            timer.cancel()
+            # Not stored: the task refers back to this object, and such a cycle keeps large answers in memory.
             watcher, self._watcher = self._watcher, None
             if watcher is not None:
                 watcher.cancel()
-            self._keep(made, request)
+            self._turn = planned.turn
+            self._record = self._record_of(planned, request)
 
-    def _watch_over(self, loop: asyncio.AbstractEventLoop, task: asyncio.Task[None], made: MadeTurn) -> None:
-        self._watcher = loop.create_task(self._watch(task, made))
+    def _start_watching(self, loop: asyncio.AbstractEventLoop, task: asyncio.Task[None], planned: PlannedTurn) -> None:
+        self._watcher = loop.create_task(self._watch(task, planned))
 
-    async def _watch(self, task: asyncio.Task[None], made: MadeTurn) -> None:
-        """Wait for the client to go away; until then, look after its stream."""
+    async def _watch(self, task: asyncio.Task[None], planned: PlannedTurn) -> None:
+        """Cancel `task` when the client disconnects; until then, keep a silent stream alive."""
         silent = 0
         writes = self._writes
         while True:
             try:
-                async with asyncio.timeout(self._look):
+                async with asyncio.timeout(self._check_seconds):
                     message = await self._receive()
             except TimeoutError:
                 silent = silent + 1 if self._writes == writes and not self._writing else 0
-                if silent >= (1 if self._started else _LOOKS_BEFORE_START):
-                    await self._stay_alive(made)
+                if silent >= (1 if self._started else _CHECKS_BEFORE_START):
+                    await self._send_keep_alive(planned)
                 writes = self._writes
                 continue
             if message["type"] == "http.disconnect":
-                self._gone = True
+                self._disconnected = True
                 task.cancel()
                 return
 
-    async def _stay_alive(self, made: MadeTurn) -> None:
-        """Say something that means nothing."""
-        if self._encoder is None:  # an answer in one piece has no place for it
+    async def _send_keep_alive(self, planned: PlannedTurn) -> None:
+        if self._encoder is None:  # not streamed
             return
-        self._floor = asyncio.Event()
+        self._keep_alive_written = asyncio.Event()
         try:
-            filler = self._face.keep_alive if self._started else self._face.filler
-            await self._begin(made)
+            filler = self._protocol.keep_alive if self._started else self._protocol.filler
+            await self._begin(planned)
             await self._send({"type": "http.response.body", "body": filler, "more_body": True})
-        except OSError:  # the client is gone, as will be told in a moment
+        except OSError:  # the client is gone; the watcher is about to be notified
             pass
         finally:
-            self._floor.set()
-            self._floor = None
+            self._keep_alive_written.set()
+            self._keep_alive_written = None
 
-    # ---- the two shapes of an answer
+    # ---- streamed and complete answers
 
-    async def _carry_out(self, made: MadeTurn, target: Target, request: Request) -> None:
-        naming = {"id": self._face.id_prefix + self.id, "created": int(time.time()), "model": request.model}
+    async def _carry_out(self, planned: PlannedTurn, target: Target, request: Request) -> None:
+        naming = self._naming(request)
         if request.stream:
-            encoder = self._face.encoder(request, **naming)
-            # Only who names the server's tools is told of their calls, beside the answer.
-            encoder = telling(encoder, made.turn, self._face.name) if target.server_tools else encoder
-            await self._stream(made, target, request, encoder)
+            encoder = self._protocol.encoder(request, **naming)
+            # Only clients that select server tools by name get events about their calls.
+            if target.server_tools:
+                encoder = with_progress_events(encoder, planned.turn, self._protocol.name)
+            await self._stream(planned, target, request, encoder)
         else:
-            await self._whole(made, target, request, naming)
+            await self._complete(planned, target, request, naming)
 
-    async def _whole(self, made: MadeTurn, target: Target, request: Request, naming: dict[str, JSONValue]) -> None:
-        # Nothing can go wrong between two batches, so whatever ends the turn ends inside it, where it hangs up.
-        events, since = await all_events(made.turn)
+    async def _complete(
+        self, planned: PlannedTurn, target: Target, request: Request, naming: dict[str, JSONValue]
+    ) -> None:
+        # Nothing can fail between two batches here, so the turn itself cleans up whatever ends it.
+        events, last_answer = await all_events(planned.turn)
         self._notes += [event.note for event in events if type(event) is Noted]
-        outcome = made.turn.outcome
+        outcome = planned.turn.outcome
         assert outcome is not None
         error = error_after(outcome)
         if error is not None:
             raise error
         reply = msgspec.structs.replace(fold(events), requests=outcome.requests, warnings=outcome.warnings)
-        target.maker.conversation.remember(target.tenant, made.request, [call.id for call in reply.calls])
-        ours = self._face.ordered and self._face.name == self.protocol
-        if ours and reply.opaque and made.plan.kind != made.plan.emulation:
-            # Its own client sends all of it back, and the service wants it in the order in which it came.
-            body = self._face.reply(reply, request, events=lasting(events, reply, since), **naming)
+        target.maker.tool_memory.remember(target.tenant, planned.request, [call.id for call in reply.calls])
+        same_protocol = self._protocol.ordered and self._protocol.name == target.maker.resolved.protocol
+        if same_protocol and reply.opaque and planned.plan.kind != planned.plan.emulation:
+            # The client sends all parts back, and the service requires them in their original order.
+            body = self._protocol.reply(reply, request, events=final_events(events, reply, last_answer), **naming)
         else:
-            body = self._face.reply(reply, request, **naming)
-        await self._keep_for_later(made.request, body)
+            body = self._protocol.reply(reply, request, **naming)
+        await self._store_response(planned.request, body)
         self._started = True
-        await respond(self._send, 200, body, headers=self._extension(made))
+        await respond(self._send, 200, body, headers=self._extension_header(planned))
 
-    async def _stream(self, made: MadeTurn, target: Target, request: Request, encoder: Encoder) -> None:
+    async def _stream(self, planned: PlannedTurn, target: Target, request: Request, encoder: Encoder) -> None:
         self._encoder = encoder
-        turn = made.turn
-        relay = encoder.relay if isinstance(encoder, QuotingEncoder) and self._passes(made, target, request) else None
-        QUOTES.set(relay is not None)
+        turn = planned.turn
+        passthrough = self._is_passthrough(planned, target, request)
+        relay = encoder.relay if passthrough and isinstance(encoder, PassthroughEncoder) else None
         write = relay or encoder.encode
         ids: list[str] = []
         last: list[Event] = []
-        batches = turn.batches()
+        batches = turn.batches(passthrough_bytes=relay is not None)
         try:
             async for batch in batches:
                 for event in batch:
@@ -316,7 +359,7 @@ class Exchange:
                     last = batch
                 elif data := write(batch):
                     if not self._started:
-                        await self._begin(made)
+                        await self._begin(planned)
                     await self._write(data)
         finally:
             await batches.aclose()
@@ -324,92 +367,98 @@ class Exchange:
         error = error_after(turn.outcome)
         if error is not None and not self._started:
             raise error
-        # Before the client can ask about them.
-        target.maker.conversation.remember(target.tenant, made.request, ids)
-        end = encoder.encode(last) + encoder.close(self._told(made))
-        await self._keep_for_later(made.request, end)
-        await self._begin(made)
+        # Before the client sees the end: its next request may refer to these calls.
+        target.maker.tool_memory.remember(target.tenant, planned.request, ids)
+        end = encoder.encode(last) + encoder.close(self._extension(planned))
+        await self._store_response(planned.request, end)
+        await self._begin(planned)
         await self._write(end, more=False)
 
-    def _passes(self, made: MadeTurn, target: Target, request: Request) -> bool:
-        """Whether the client may read what the upstream wrote: its own protocol, and the model as it calls it."""
-        own = self._face.takes_untouched(made.plan.kind, self.protocol)
-        return own and request.model == target.maker.reached.model
+    def _is_passthrough(self, planned: PlannedTurn, target: Target, request: Request) -> bool:
+        """Whether the client may get the upstream's own bytes: same protocol, unchanged plan, same model name."""
+        resolved = target.maker.resolved
+        return self._protocol.takes_untouched(planned.plan.kind, resolved.protocol) and request.model == resolved.model
 
-    async def _keep_for_later(self, request: Request, answer: bytes) -> None:
-        assert self._earlier is not None
-        if self._earlier.matters:
-            await self._earlier.keep(request, answer)
+    async def _store_response(self, request: Request, answer: bytes) -> None:
+        assert self._previous is not None
+        if self._previous.in_use:
+            await self._previous.store(request, answer)
 
     # ---- writing
 
-    async def _begin(self, made: MadeTurn) -> None:
-        """The head of a stream, once."""
+    async def _begin(self, planned: PlannedTurn) -> None:
+        """Send the head of a stream, once."""
         if self._started:
             return
         self._started = True
-        kind = (b"content-type", self._face.stream_type)
-        headers = [kind, (b"cache-control", b"no-store"), *self._extension(made)]
+        content_type = (b"content-type", self._protocol.stream_type)
+        headers = [content_type, (b"cache-control", b"no-store"), *self._extension_header(planned)]
         await self._send({"type": "http.response.start", "status": 200, "headers": headers})
 
     async def _write(self, data: bytes, *, more: bool = True) -> None:
-        if self._floor is not None:
-            await self._floor.wait()
+        if self._keep_alive_written is not None:
+            await self._keep_alive_written.wait()
         self._writes += 1
         self._writing = True
         try:
             await self._send({"type": "http.response.body", "body": data, "more_body": more})
         except OSError as error:
-            raise ClientGone("the client closed its connection") from error
+            raise ClientDisconnected("the client closed its connection") from error
         self._writing = False
 
     async def _refuse(self, error: ToolspeakError) -> None:
-        self.refusal = str(error)
-        self._gone = self._gone or isinstance(error, ClientGone)
-        if self._gone:
+        """Send an error: as the response, or as the last event of a stream that has begun."""
+        self._refusal = str(error)
+        self._disconnected = self._disconnected or isinstance(error, ClientDisconnected)
+        if self._disconnected:
             return
         if self._started:
-            if self._encoder is not None:  # it ends with the error, and without the mark of a good end
+            if self._encoder is not None:  # the stream ends without the protocol's normal end marker
                 await self._write(self._encoder.encode([Failure(str(error))]), more=False)
             return
-        status, body = self._face.error(error)
+        status, body = self._protocol.error(error)
         self._started = True
-        told = (b"x-toolspeak", msgspec.json.encode({"id": self.id}))
-        await respond(self._send, status, body, headers=[told, *error_headers(error, final=self.tooled > 0)])
+        extension = (b"x-toolspeak", msgspec.json.encode({"id": self._id}))
+        await respond(self._send, status, body, headers=[extension, *error_headers(error, final=self._tools_ran)])
 
-    # ---- what is told beside the answer
+    # ---- what is reported besides the answer
 
-    def _told(self, made: MadeTurn) -> dict[str, JSONValue]:
-        told: dict[str, JSONValue] = {"id": self.id, "plan": made.plan.kind}
-        if made.turn.outcome is not None:
-            told |= {"requests": made.turn.outcome.requests, "warnings": list(made.turn.outcome.warnings)}
-        return told
+    def _extension(self, planned: PlannedTurn) -> dict[str, JSONValue]:
+        extension: dict[str, JSONValue] = {"id": self._id, "plan": planned.plan.kind}
+        outcome = planned.turn.outcome
+        if outcome is not None:
+            extension |= {"requests": outcome.requests, "warnings": list(outcome.warnings)}
+        return extension
 
-    def _extension(self, made: MadeTurn) -> Headers:
-        """The header that says what was done, in ASCII and short."""
-        text = msgspec.json.encode(self._told(made))
-        if len(text) > _MAX_EXTENSION or not text.isascii():
-            text = msgspec.json.encode({"id": self.id, "plan": made.plan.kind})
+    def _extension_header(self, planned: PlannedTurn) -> Headers:
+        """The `x-toolspeak` header: ASCII, and limited in size."""
+        text = msgspec.json.encode(self._extension(planned))
+        if len(text) > _MAX_EXTENSION_BYTES or not text.isascii():
+            text = msgspec.json.encode({"id": self._id, "plan": planned.plan.kind})
         return [(b"x-toolspeak", text)]
 
-    def _keep(self, made: MadeTurn, request: Request) -> None:
-        plan, outcome = made.plan, made.turn.outcome
-        turn = made.turn
-        self.provider, self.waited, self.tooled = turn.provider, turn.waited, turn.tooled
-        self.first_token, self.held = turn.first_token, turn.held
-        about = (self.id, self._face.name, request.model, plan.kind)
+    def _record_of(self, planned: PlannedTurn, request: Request) -> RequestRecord:
+        plan, turn = planned.plan, planned.turn
+        about = (self._id, self._protocol.name, request.model, plan.kind)
+        outcome = turn.outcome
         if outcome is None:
-            error = "the client went away" if self._gone else "it was broken off"
+            error = "the client disconnected" if self._disconnected else "interrupted"
             trace = Trace(plan.kind, plan.rule, plan.why, turn.answered)
-            self.record = Record(*about, turn.asked, (), error, trace, tuple(self._notes))
-            return
+            return RequestRecord(*about, turn.requests_sent, (), error, trace, tuple(self._notes))
         failure = outcome.failure.message if outcome.failure is not None else ""
-        self.record = Record(*about, outcome.requests, outcome.warnings, failure, outcome.trace, tuple(self._notes))
+        return RequestRecord(*about, outcome.requests, outcome.warnings, failure, outcome.trace, tuple(self._notes))
 
 
-def _going_on(request: Request, previous: str) -> Request:
-    """The request as its answer repeats it: with the name of the response that it goes on from."""
-    if not previous:
+_NO_TURN = ("", 0.0, 0.0, 0.0, 0.0)
+
+
+def _facts(turn: AnyTurn) -> tuple[str, float, float, float, float]:
+    return turn.provider, turn.upstream_seconds, turn.first_token_seconds, turn.held_seconds, turn.tool_seconds
+
+
+def _with_previous_id(request: Request, previous_id: str) -> Request:
+    """The request as its answer repeats it: with the id of the response that it continues."""
+    if not previous_id:
         return request
-    extra = {**request.options.extra, "previous_response_id": previous}
+    extra = {**request.options.extra, "previous_response_id": previous_id}
     return msgspec.structs.replace(request, options=msgspec.structs.replace(request.options, extra=extra))

@@ -1,9 +1,8 @@
-"""The same request again: who sends an `Idempotency-Key` twice gets the same answer twice, and asks a model once.
+"""Idempotency keys: a request repeated with the same `Idempotency-Key` gets the stored answer without asking the model.
 
-SDKs and gateways repeat a request whose answer got lost on the way; the model, and the tools that run here, would then
-work twice. Answers that are whole and good are kept for a day, each for its tenant; an error is not, so that to ask
-again means to try again. But where tools have run here before the error, or before the client left, only that is kept:
-they never run twice for one key. A response that was deleted comes back by no key: whoever asks with it is told so.
+Complete, successful answers are stored for a day, per tenant. Errors are not stored, so a retry runs again. But if
+tools of the server ran before an error or a disconnect, the key is marked as consumed: they must never run twice for
+one key. An answer that belongs to a deleted response is never replayed.
 """
 
 from __future__ import annotations
@@ -16,134 +15,143 @@ from typing import Any
 import msgspec
 
 from ...errors import ToolspeakError, UsageError
-from ...runtime.tool_memory import Conversation
+from ...runtime.tool_memory import ToolMemory
 from ..asgi import Headers, Scope, Send, header
 
 _log = logging.getLogger("toolspeak.server")
 _HEADER = b"idempotency-key"
-#: Tells a client that nobody was asked this time.
+#: Tells the client that the answer is a stored one.
 _REPLAYED = (b"idempotent-replayed", b"true")
-_LONGEST_KEY = 255
-#: A longer answer is not kept; whoever asks for it again is answered anew.
-_MOST_BYTES = 1024 * 1024
-#: What of the head comes again.
+_MAX_KEY_CHARS = 255
+#: Longer answers are not stored; a repeated request then runs again.
+_MAX_BYTES = 1024 * 1024
+#: Response headers that are replayed.
 _HEADERS = frozenset({b"content-type", b"x-toolspeak"})
 
 
-class KeyInUse(ToolspeakError):
+class IdempotencyKeyInUse(ToolspeakError):
     """The first request with this key is still being answered."""
 
     status = 409
     retry_after = 1.0
 
 
-class KeyOfAnother(UsageError):
-    """The key belongs to another request."""
+class IdempotencyKeyReused(UsageError):
+    """The key was used before, with a different request."""
 
     status = 422
 
 
-class KeySpent(ToolspeakError):
-    """The request with this key is not carried out again, and there is no answer to show for it."""
+class IdempotencyKeyConsumed(ToolspeakError):
+    """The request must not run again, and there is no stored answer to replay."""
 
     status = 409
     final = True
 
 
-class _Answer(msgspec.Struct, frozen=True):
-    """An answer as it is kept."""
+class _StoredAnswer(msgspec.Struct, frozen=True):
+    """A stored answer."""
 
-    #: What was asked: a hash of the path and the body.
-    asked: str
+    #: Hash of the path, the query and the body.
+    request_hash: str = msgspec.field(name="asked")
     headers: list[tuple[str, str]] = []
     body: str = ""
-    #: There was none, but tools ran.
+    #: There is no answer, but tools ran.
     lost: bool = False
-    #: The response that it tells, where one can be deleted by its id.
+    #: The response id, if the answer can be deleted by one.
     response: str = ""
-    #: Somebody has.
     deleted: bool = False
 
 
-class Repeats:
-    """Which requests with a key this process is answering right now."""
+class IdempotencyKeys:
+    """The idempotency keys of requests that this process is answering."""
 
     def __init__(self) -> None:
-        self._underway: set[tuple[str, str]] = set()
+        self._running: set[tuple[str, str]] = set()
 
-    def of(self, scope: Scope, conversation: Conversation, tenant: str, body: bytes) -> Again | None:
-        """What the key of a request stands for; None where it has none.
+    def of(self, scope: Scope, conversation: ToolMemory, tenant: str, body: bytes) -> IdempotentRequest | None:
+        """The key of a request, claimed until the request is over; None if it has no key.
 
         Raises:
-            UsageError: it is no key.
-            KeyInUse: the first request with it is not answered yet.
+            UsageError: the key is malformed.
+            IdempotencyKeyInUse: the first request with this key is still being answered.
         """
         key = header(scope, _HEADER)
         if not key:
             return None
-        if len(key) > _LONGEST_KEY or not (key.isascii() and key.isprintable()):
-            raise UsageError(f"an `Idempotency-Key` has at most {_LONGEST_KEY} characters, all of them printable ASCII")
-        underway = (tenant, key)
-        if underway in self._underway:
-            raise KeyInUse("the request with this `Idempotency-Key` is still being answered", hint="ask again soon")
-        asked = sha256(scope["path"].encode() + b"\0" + scope.get("query_string", b"") + b"\0" + body).hexdigest()
-        self._underway.add(underway)
-        return Again(conversation, tenant, f"again/{sha256(key.encode()).hexdigest()}", asked, self, underway)
+        if len(key) > _MAX_KEY_CHARS or not (key.isascii() and key.isprintable()):
+            raise UsageError(f"an `Idempotency-Key` must be at most {_MAX_KEY_CHARS} printable ASCII characters")
+        running = (tenant, key)
+        if running in self._running:
+            raise IdempotencyKeyInUse(
+                "the request with this `Idempotency-Key` is still being answered", hint="retry in a second"
+            )
+        request_hash = sha256(
+            scope["path"].encode() + b"\0" + scope.get("query_string", b"") + b"\0" + body
+        ).hexdigest()
+        self._running.add(running)
+        return IdempotentRequest(
+            conversation, tenant, f"again/{sha256(key.encode()).hexdigest()}", request_hash, self, running
+        )
 
-    def over(self, underway: tuple[str, str]) -> None:
-        """It is answered, or will not be."""
-        self._underway.discard(underway)
+    def release(self, running: tuple[str, str]) -> None:
+        """Release a key: its request is over."""
+        self._running.discard(running)
 
 
-class Again:
-    """One request with a key: as a context, for as long as it is being answered."""
+class IdempotentRequest:
+    """A request with an idempotency key; a context manager that releases the key."""
 
     def __init__(
         self,
-        conversation: Conversation,
+        conversation: ToolMemory,
         tenant: str,
         name: str,
-        asked: str,
-        repeats: Repeats,
-        underway: tuple[str, str],
+        request_hash: str,
+        keys: IdempotencyKeys,
+        running: tuple[str, str],
     ) -> None:
         self._conversation = conversation
         self._tenant = tenant
         self._name = name
-        self._asked = asked
-        self._repeats = repeats
-        self._underway = underway
+        self._request_hash = request_hash
+        self._keys = keys
+        self._running = running
         self._headers: list[tuple[str, str]] | None = None
         self._pieces: list[bytes] = []
         self._size = 0
-        self._whole = False
+        self._complete = False
 
-    def __enter__(self) -> Again:
+    def __enter__(self) -> IdempotentRequest:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._repeats.over(self._underway)
+        self._keys.release(self._running)
 
-    async def replayed(self, send: Send) -> bool:
-        """Whether it was answered before, and so it is now.
+    async def replay(self, send: Send) -> bool:
+        """Send the stored answer, if there is one; return whether there was.
 
         Raises:
-            KeyOfAnother: something else was asked with this key.
-            KeySpent: tools ran for it, and the answer was lost.
+            IdempotencyKeyReused: the key was sent with a different request.
+            IdempotencyKeyConsumed: the answer was deleted, or lost after tools ran.
         """
         await self._conversation.warm(self._tenant, items=[self._name])
-        found = self._conversation.item(self._tenant, self._name)
-        if found is None:
+        stored = self._conversation.item(self._tenant, self._name)
+        if stored is None:
             return False
-        answer = msgspec.convert(found, _Answer)
-        if answer.asked != self._asked:
-            raise KeyOfAnother("this `Idempotency-Key` was sent with another request", hint="make a new one for each")
+        answer = msgspec.convert(stored, _StoredAnswer)
+        if answer.request_hash != self._request_hash:
+            raise IdempotencyKeyReused(
+                "this `Idempotency-Key` was used with a different request", hint="use a new key for each request"
+            )
         if answer.deleted or await self._is_deleted(answer.response):
-            hint = "a new key asks again"
-            raise KeySpent("the answer to the request with this `Idempotency-Key` was deleted", hint=hint)
+            hint = "use a new key to run the request again"
+            raise IdempotencyKeyConsumed("the answer to the request with this `Idempotency-Key` was deleted", hint=hint)
         if answer.lost:
-            hint = "look at what they did; a new key runs them again"
-            raise KeySpent("tools ran here for the request with this `Idempotency-Key`; its answer was lost", hint=hint)
+            hint = "check what they did; a new key runs them again"
+            raise IdempotencyKeyConsumed(
+                "the request with this `Idempotency-Key` ran tools on the server, but its answer was lost", hint=hint
+            )
         body = answer.body.encode()
         headers: Headers = [(name.encode(), value.encode()) for name, value in answer.headers]
         headers += [(b"content-length", str(len(body)).encode()), _REPLAYED]
@@ -152,67 +160,69 @@ class Again:
         return True
 
     async def _is_deleted(self, response: str) -> bool:
-        """Also where another server did it, or before the answer was kept."""
+        """Check the shared memory: another server may have deleted the response before its answer was stored."""
         if not response:
             return False
-        await self._conversation.renew(self._tenant, [_deleted(response)])
-        return self._conversation.item(self._tenant, _deleted(response)) is not None
+        await self._conversation.renew(self._tenant, [_deletion_mark(response)])
+        return self._conversation.item(self._tenant, _deletion_mark(response)) is not None
 
-    def listening(self, send: Send) -> Send:
-        """Sends on, and keeps a copy of a good answer."""
+    def recording(self, send: Send) -> Send:
+        """Wrap `send` to copy a successful answer."""
 
-        async def listen(message: MutableMapping[str, Any]) -> None:
+        async def record(message: MutableMapping[str, Any]) -> None:
             if message["type"] == "http.response.start":
                 if message["status"] == 200:
-                    kept = ((name, value) for name, value in message["headers"] if name in _HEADERS)
-                    self._headers = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in kept]
-            elif self._headers is not None and self._size <= _MOST_BYTES:
+                    headers = ((name, value) for name, value in message["headers"] if name in _HEADERS)
+                    self._headers = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in headers]
+            elif self._headers is not None and self._size <= _MAX_BYTES:
                 piece: bytes = message.get("body", b"")
                 self._size += len(piece)
                 self._pieces.append(piece)
-                self._whole = not message.get("more_body", False)
+                self._complete = not message.get("more_body", False)
             await send(message)
 
-        return listen
+        return record
 
-    def keep(self, *, good: bool, ran: bool, response: str = "") -> None:
-        """It is over. `good`: it was answered well; `ran`: tools ran here for it; `response`: what may be deleted."""
-        kept: _Answer | None = _Answer(self._asked, lost=True) if ran else None
-        if good and self._whole and self._headers is not None and self._size <= _MOST_BYTES:
+    def store(self, *, succeeded: bool, tools_ran: bool, response: str = "") -> None:
+        """Store the outcome of the request. `response`: the id by which the answer can be deleted."""
+        answer: _StoredAnswer | None = _StoredAnswer(self._request_hash, lost=True) if tools_ran else None
+        if succeeded and self._complete and self._headers is not None and self._size <= _MAX_BYTES:
             body = b"".join(self._pieces).decode(errors="replace")
-            kept = _Answer(self._asked, self._headers, body, response=response)
-        if kept is None:
+            answer = _StoredAnswer(self._request_hash, self._headers, body, response=response)
+        if answer is None:
             return
         try:
-            self._conversation.keep_item(self._tenant, self._name, msgspec.to_builtins(kept))
+            self._conversation.keep_item(self._tenant, self._name, msgspec.to_builtins(answer))
             if response:
-                place = msgspec.to_builtins(_Place(self._name, self._asked))
-                self._conversation.keep_item(self._tenant, _told_by(response), place)
-        except UsageError as error:  # it is out all the same
-            _log.warning("an answer is not kept for its `Idempotency-Key`: %s", error)
+                location = msgspec.to_builtins(_AnswerLocation(self._name, self._request_hash))
+                self._conversation.keep_item(self._tenant, _answer_of(response), location)
+        except UsageError as error:  # the client has its answer all the same
+            _log.warning("cannot store the answer of an `Idempotency-Key`: %s", error)
 
 
-class _Place(msgspec.Struct, frozen=True):
-    """Where the answer is kept that tells a response."""
+class _AnswerLocation(msgspec.Struct, frozen=True):
+    """Where the answer to a response id is stored."""
 
     name: str
-    asked: str
+    request_hash: str = msgspec.field(name="asked")
 
 
-async def answer_deleted(conversation: Conversation, tenant: str, response: str) -> None:
-    """A response is being deleted: no key brings it back, and what was kept for one is kept no more."""
-    conversation.keep_item(tenant, _deleted(response), {"deleted": True})
-    await conversation.renew(tenant, [_told_by(response)])
-    found = conversation.item(tenant, _told_by(response))
-    if found is not None:
-        place = msgspec.convert(found, _Place)
-        conversation.keep_item(tenant, place.name, msgspec.to_builtins(_Answer(place.asked, deleted=True)))
+async def delete_stored_answer(conversation: ToolMemory, tenant: str, response: str) -> None:
+    """Forget the answer that belongs to a response which is being deleted, so no key replays it."""
+    conversation.keep_item(tenant, _deletion_mark(response), {"deleted": True})
+    await conversation.renew(tenant, [_answer_of(response)])
+    stored = conversation.item(tenant, _answer_of(response))
+    if stored is not None:
+        location = msgspec.convert(stored, _AnswerLocation)
+        conversation.keep_item(
+            tenant, location.name, msgspec.to_builtins(_StoredAnswer(location.request_hash, deleted=True))
+        )
     await conversation.settle()
 
 
-def _deleted(response: str) -> str:
+def _deletion_mark(response: str) -> str:
     return f"deleted/{response}"
 
 
-def _told_by(response: str) -> str:
+def _answer_of(response: str) -> str:
     return f"told_by/{response}"

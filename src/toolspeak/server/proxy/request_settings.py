@@ -1,9 +1,7 @@
-"""Settings for one request: who runs the server may say with a request how it is to be carried out.
+"""Settings for one request, in the header `x-toolspeak-settings`.
 
-The header `x-toolspeak-settings` holds a JSON object of the settings that a person may try out: mode, plan, dialect,
-policy, marks, retries; and in `server_tools` the names of those of the server's own tools that it wants, where the
-configuration gives it some. It counts for sessions and keys made with `--admin`; everybody else's requests follow the
-configuration.
+The header is a JSON object of mode, plan, dialect, policy, marks and retries, and in `server_tools` the names of the
+server's tools to offer. It is honoured for sessions and admin keys only; other requests follow the configuration.
 """
 
 from __future__ import annotations
@@ -19,27 +17,27 @@ from ..asgi import Scope, header
 from .upstream_router import Target
 
 HEADER = b"x-toolspeak-settings"
-#: What may be said; the rest is the configuration's, or costs more than one request.
+#: Settings that a request may change; the others are for the configuration, or affect more than one request.
 ALLOWED = ("mode", "plan", "dialect", "policy", "marks", "retries")
-#: What names tools of the server's own. Of these no replay has any.
+#: Selects tools of the server; replays never use them.
 _TOOLS = "server_tools"
 
 
-def with_settings(target: Target, scope: Scope) -> Target:
-    """The target, with the settings that the request asks for.
+def apply_request_settings(target: Target, scope: Scope) -> Target:
+    """The target with the settings of the request's header.
 
     Raises:
-        UsageError: it asks for something that is none.
+        UsageError: the header is malformed, or has an unknown setting or value.
     """
     text = header(scope, HEADER)
     if not text:
         return target
     try:
-        wanted = msgspec.json.decode(text, type=dict[str, JSONValue])
+        changes = msgspec.json.decode(text, type=dict[str, JSONValue])
     except (msgspec.DecodeError, UnicodeDecodeError):
-        raise UsageError(f"`{HEADER.decode()}` must hold a JSON object") from None
-    named = _names(wanted.pop(_TOOLS)) if _TOOLS in wanted else None
-    return msgspec.structs.replace(target, settings=changed_settings(target.settings, wanted), server_tools=named)
+        raise UsageError(f"`{HEADER.decode()}` must be a JSON object") from None
+    server_tools = _names(changes.pop(_TOOLS)) if _TOOLS in changes else None
+    return msgspec.structs.replace(target, settings=merge_settings(target.settings, changes), server_tools=server_tools)
 
 
 def _names(value: JSONValue) -> frozenset[str]:
@@ -48,22 +46,22 @@ def _names(value: JSONValue) -> frozenset[str]:
     return frozenset(str(each) for each in value)
 
 
-def changed_settings(settings: Settings, wanted: Mapping[str, JSONValue]) -> Settings:
-    """Settings with some of them changed; what is empty stays as it is.
+def merge_settings(settings: Settings, changes: Mapping[str, JSONValue]) -> Settings:
+    """Settings with some of them changed; empty values are ignored.
 
     Raises:
-        UsageError: one of them is unknown, or cannot be so.
+        UsageError: a setting is unknown, or its value is invalid.
     """
-    given = {name: value for name, value in wanted.items() if value not in ("", None)}
-    unknown = [name for name in given if name not in ALLOWED]
+    values = {name: value for name, value in changes.items() if value not in ("", None)}
+    unknown = [name for name in values if name not in ALLOWED]
     if unknown:
-        raise UsageError(f"`{unknown[0][:64]}` is no setting of a request", hint=f"use {', '.join(ALLOWED)}")
-    if isinstance(name := given.get("dialect"), str) and name != "auto":
+        raise UsageError(f"`{unknown[0][:64]}` is not a setting of a request", hint=f"use {', '.join(ALLOWED)}")
+    if isinstance(name := values.get("dialect"), str) and name != "auto":
         from ...dialects.registry import dialect
 
         dialect(name)
     try:
-        return msgspec.convert({**msgspec.structs.asdict(settings), **given}, Settings)
+        return msgspec.convert({**msgspec.structs.asdict(settings), **values}, Settings)
     except msgspec.ValidationError as error:
         reason, _, field = str(error).partition(" - at `$.")
-        raise UsageError(f"`{field.rstrip('`')}` cannot be this: {reason}") from None
+        raise UsageError(f"invalid value for `{field.rstrip('`')}`: {reason}") from None

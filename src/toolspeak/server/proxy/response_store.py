@@ -1,7 +1,7 @@
-"""Responses that are kept under their ids, each for the tenant that it was given to.
+"""Storage of responses under their ids, per tenant.
 
-A response is kept as what was new in it and the ids of those before it, so a conversation takes room in proportion to
-its length.
+Each response is stored as its own items plus the ids of the responses before it, so the size of a conversation stays
+proportional to its length.
 """
 
 from __future__ import annotations
@@ -13,61 +13,61 @@ import msgspec
 
 from ...core.types import JSONObject, JSONValue
 from ...errors import UsageError
-from ...runtime.tool_memory import Conversation
-from .idempotency import answer_deleted
+from ...runtime.tool_memory import ToolMemory
+from .idempotency import delete_stored_answer
 
 _log = logging.getLogger("toolspeak.server")
 
 
-class Kept(msgspec.Struct, frozen=True):
-    """A response as it is kept."""
+class StoredResponse(msgspec.Struct, frozen=True):
+    """A response in storage."""
 
-    #: What was sent with its request, and what came of it.
+    #: The new items of its request, and of the answer.
     input: list[JSONValue]
     output: list[JSONObject]
-    #: The ids of those before it, the oldest first.
+    #: The ids of the responses before it, oldest first.
     path: list[str]
-    #: All the rest of it, as the client got it.
+    #: All other fields, as the client got them.
     response: JSONObject = {}
 
 
-class Stored:
-    """The responses of one tenant; those of others are not there."""
+class ResponseStore:
+    """The stored responses of one tenant."""
 
-    def __init__(self, conversation: Conversation, tenant: str) -> None:
-        self._conversation = conversation
+    def __init__(self, memory: ToolMemory, tenant: str) -> None:
+        self._memory = memory
         self._tenant = tenant
 
-    async def find(self, ids: Sequence[str]) -> list[Kept]:
-        """Those of these that are there (still)."""
-        await self._conversation.warm(self._tenant, items=map(_name, ids))
-        found = (self._conversation.item(self._tenant, _name(each)) for each in ids)
-        return [msgspec.convert(each, Kept) for each in found if each is not None]
+    async def find(self, ids: Sequence[str]) -> list[StoredResponse]:
+        """The responses with these ids that are (still) stored."""
+        await self._memory.warm(self._tenant, items=map(_item_name, ids))
+        items = (self._memory.item(self._tenant, _item_name(each)) for each in ids)
+        return [msgspec.convert(each, StoredResponse) for each in items if each is not None]
 
-    def keep(self, name: JSONValue, kept: Kept) -> None:
-        """Keep a response."""
+    def put(self, name: JSONValue, response: StoredResponse) -> None:
+        """Store a response."""
         if isinstance(name, str) and name:
-            self.keep_item(_name(name), msgspec.to_builtins(kept))
+            self.put_item(_item_name(name), msgspec.to_builtins(response))
 
-    def keep_item(self, name: JSONValue, item: JSONObject) -> None:
-        """Keep a part of one, which can be named by itself."""
+    def put_item(self, name: JSONValue, item: JSONObject) -> None:
+        """Store an item of a response, which can be referred to by its own id."""
         try:
             if isinstance(name, str) and name:
-                self._conversation.keep_item(self._tenant, name, item)
-        except UsageError as error:  # too large: whoever names it is told that it is not kept
-            _log.warning("an answer is not kept: %s", error)
+                self._memory.keep_item(self._tenant, name, item)
+        except UsageError as error:  # too large: a later reference will not find it
+            _log.warning("cannot store a response: %s", error)
 
-    async def now(self, name: str) -> Kept | None:
-        """One of them, if nobody has deleted it, also at another server that shares the memory."""
-        await self._conversation.renew(self._tenant, [_name(name)])
+    async def current(self, name: str) -> StoredResponse | None:
+        """A response, unless it was deleted, also by another server that shares the memory."""
+        await self._memory.renew(self._tenant, [_item_name(name)])
         return next(iter(await self.find([name])), None)
 
-    async def forget(self, name: str, kept: Kept) -> None:
-        """Delete a response and its parts. What went on from it cannot be gone on from any more."""
-        await answer_deleted(self._conversation, self._tenant, name)
-        parts = (part for item in kept.output if isinstance(part := item.get("id"), str))
-        await self._conversation.forget_items(self._tenant, [*parts, _name(name)])
+    async def delete(self, name: str, response: StoredResponse) -> None:
+        """Delete a response and its items. Responses after it can no longer be continued."""
+        await delete_stored_answer(self._memory, self._tenant, name)
+        parts = (part for item in response.output if isinstance(part := item.get("id"), str))
+        await self._memory.forget_items(self._tenant, [*parts, _item_name(name)])
 
 
-def _name(response: str) -> str:
+def _item_name(response: str) -> str:
     return f"responses/{response}"

@@ -1,7 +1,7 @@
-"""Which upstream answers for a model, with whose key: from a request and its caller to a place that makes turns.
+"""Routing: from a request and its caller to the upstream that serves its model, and the credentials to use.
 
-Where requests go is said by the configuration alone. A gateway never changes: a new configuration makes a new one, and the old one ends with
-the last request that it answers.
+The configuration alone decides where requests go. A gateway is immutable: a new configuration makes a new gateway, and
+the old one is closed after its last request.
 """
 
 from __future__ import annotations
@@ -14,116 +14,132 @@ from typing import Protocol, TypeVar
 
 import msgspec
 
-from ...config import Auth
+from ...config import Auth, redacted_url
 from ...core.types import Note, Request, Tool
 from ...engine.planning.capabilities import Capabilities
 from ...engine.planning.strategy import Settings
 from ...errors import ConfigError, UsageError
 from ...key_value import State
-from ...runtime.model_resolution import Reached
-from ...runtime.prober import Probes
-from ...runtime.tool_memory import Conversation
-from ...runtime.turn_factory import MadeTurn, TurnMaker
-from ...upstreams.base import Batches, Upstream
+from ...runtime.model_resolution import ResolvedModel
+from ...runtime.prober import ProbeScheduler
+from ...runtime.tool_memory import ToolMemory
+from ...runtime.turn_factory import PlannedTurn, TurnFactory
+from ...upstreams.base import Batches, Upstream, open_upstream
 from ...upstreams.fallback import Fallback
-from ..access.auth import NOBODY, Caller, Credential, Forbidden, Unauthorized, tenant_of
+from ..access.auth import ANONYMOUS, Caller, Credential, Forbidden, Unauthorized, tenant_of
 from ..access.limits import LimitedUpstream, Meter
-from .model_catalogue import Catalogue, Place
-from .upstream_address import Way
-from .upstream_models import Listing, ListingUpstream
+from .model_catalogue import ListingUpstream, ModelCatalogue, ModelListCache, ModelLocation
 
-#: Under what the tools are found that the page may use. No key has this name: it cannot be printed.
+#: Key name for the tools of the page. Not printable, so no API key can have it.
 PAGE = "\0page"
 
-#: Models, and clients with keys of their own, that are kept ready. Both are named by requests, so both are bounded.
-_MOST_TARGETS = 1024
-_MOST_FORWARDED = 256
+#: Bounds of caches whose keys come from requests: targets, and upstreams with a client's own key.
+_MAX_TARGETS = 1024
+_MAX_FORWARDED = 256
 
 V = TypeVar("V")
 
 
-class Target(msgspec.Struct, frozen=True):
-    """Where the requests for one model go, and how."""
+class UpstreamAddress(msgspec.Struct, frozen=True, gc=False):
+    """Where a model is served (the first upstream of a fallback chain), without credentials."""
 
-    maker: TurnMaker
+    provider: str
+    base_url: str
+    protocol: str
+    model: str
+
+    @classmethod
+    def to(cls, resolved: ResolvedModel) -> UpstreamAddress:
+        """The address of a resolved model."""
+        return cls(resolved.provider, public_url(resolved.base_url), resolved.protocol, resolved.model)
+
+
+def public_url(url: str) -> str:
+    """A URL for display and comparison: without user info, query, fragment and trailing slash."""
+    return redacted_url(url.partition("#")[0].partition("?")[0]).rstrip("/")
+
+
+class Target(msgspec.Struct, frozen=True):
+    """Where the requests of a caller for one model go, and how."""
+
+    maker: TurnFactory
     settings: Settings
-    #: The same in words that may be kept.
-    way: Way
-    #: Under what the memory of this caller's conversations is kept.
+    #: Where the model is served, for records.
+    address: UpstreamAddress
+    #: The tenant of the caller's conversations.
     tenant: str = ""
-    #: Which of the server's own tools the request names; None: it says nothing about them.
+    #: The server tools that the request selects; None: it selects none explicitly.
     server_tools: frozenset[str] | None = None
 
 
-class Line(msgspec.Struct, frozen=True):
+class UpstreamConfig(msgspec.Struct, frozen=True):
     """One upstream of a gateway."""
 
     name: str
     provider: str
     base_url: str
-    #: The protocol's codec.
     protocol: str
-    #: Reaches it: with the configured key, or with a client's own.
-    dial: Callable[[Credential | None], Upstream]
+    #: Connects with the configured key (None), or with a client's own.
+    connect: Callable[[Credential | None], Upstream]
     settings: Callable[[str], Settings]
     auth: Auth = "replace"
-    #: The models it serves, `*` for any text; empty: any.
+    #: The models it serves, with `*` as wildcard; empty: any.
     models: tuple[str, ...] = ()
-    #: Ask for this model whatever the request names.
+    #: Request this model, whatever the client names.
     fixed: str = ""
     fallbacks: tuple[str, ...] = ()
     max_concurrent: int = 0
     max_per_minute: int = 0
 
 
-class Loop(Protocol):
-    """Tools that the server itself runs, for the holders of some keys (see `loop`)."""
+class ServerTools(Protocol):
+    """Tools that the server itself runs, for the holders of some keys."""
 
     async def prepare(self) -> None:
-        """Have the tools ready."""
+        """Start the sources of the tools."""
         ...
 
     def offered(self) -> tuple[Tool, ...]:
-        """The tools, once they are ready."""
+        """The tools, once they are prepared."""
         ...
 
     def make(
         self,
-        maker: TurnMaker,
-        asked: Request,
+        maker: TurnFactory,
+        request: Request,
         settings: Settings,
         tenant: str,
-        seen: tuple[Note, ...],
+        notes: tuple[Note, ...],
         chosen: frozenset[str] | None = None,
-    ) -> MadeTurn:
-        """A request carried out with these tools, or those chosen, beside the client's own."""
+    ) -> PlannedTurn:
+        """A turn with these tools, or the chosen ones, in addition to the client's own."""
         ...
 
     async def close(self) -> None:
-        """End what the tools hold open."""
+        """Close the sources of the tools."""
         ...
 
 
-class Lease:
-    """Counts who needs a gateway. One for all of them, since every request takes one."""
+class GatewayLease:
+    """Counts the requests that use a gateway; one object for all of them."""
 
-    __slots__ = ("_free", "_held")
+    __slots__ = ("_count", "_free")
 
     def __init__(self) -> None:
-        self._held = 0
+        self._count = 0
         self._free: asyncio.Event | None = None
 
     def __enter__(self) -> None:
-        self._held += 1
+        self._count += 1
 
     def __exit__(self, *exc: object) -> None:
-        self._held -= 1
-        if not self._held and self._free is not None:
+        self._count -= 1
+        if not self._count and self._free is not None:
             self._free.set()
 
-    async def ended(self) -> None:
-        """Wait until nobody needs it."""
-        while self._held:
+    async def released(self) -> None:
+        """Wait until no request uses the gateway."""
+        while self._count:
             self._free = asyncio.Event()
             await self._free.wait()
 
@@ -132,257 +148,263 @@ class Gateway:
     """The upstreams of one server.
 
     Args:
-        lines: the upstreams, in the order in which they are asked for a model.
-        aliases: other names for models.
-        known: what is known of models.
+        upstreams: in the order in which they are tried for a model name.
+        capabilities: the profiles of models.
         memory: where the tools of conversations are remembered.
-        secret: what nonces are made from.
-        probes: what finds out, in the background, what models can do.
-        loops: by the names of keys (and `PAGE`), the tools that the server runs for their holders.
+        secret: key material for nonces.
+        aliases: other names for models.
+        probes: probes models in the background.
+        loops: key name (or `PAGE`) -> the tools that the server runs for its holder.
 
     Raises:
-        ConfigError: an alias or a fallback leads nowhere, or a client's key to somebody else.
+        ConfigError: an alias or a fallback is unknown, or a fallback would send a client's key to another service.
     """
 
     def __init__(
         self,
-        lines: Sequence[Line],
-        known: Capabilities,
+        upstreams: Sequence[UpstreamConfig],
+        capabilities: Capabilities,
         memory: State,
         secret: bytes,
         aliases: Mapping[str, str] | None = None,
-        probes: Probes | None = None,
-        loops: Mapping[str, Loop] | None = None,
+        probes: ProbeScheduler | None = None,
+        loops: Mapping[str, ServerTools] | None = None,
     ) -> None:
         self._probes = probes
-        self._loops = loops or {}
-        self._lines = {line.name: line for line in lines}
-        models = {line.name: (line.fixed,) if line.fixed else line.models for line in lines}
-        self._catalogue = Catalogue(models, aliases)
-        #: The one model that is asked for whatever a request names.
-        self._fixed = next((line.fixed for line in lines if line.fixed), "")
-        self._known = known
+        self._server_tools = loops or {}
+        self._configs = {upstream.name: upstream for upstream in upstreams}
+        models = {upstream.name: (upstream.fixed,) if upstream.fixed else upstream.models for upstream in upstreams}
+        self._catalogue = ModelCatalogue(models, aliases)
+        #: The model that replaces every requested name.
+        self._fixed = next((upstream.fixed for upstream in upstreams if upstream.fixed), "")
+        self._capabilities = capabilities
         self._memory = memory
         self._secret = secret
         self._meters = {
-            line.name: Meter(line.max_per_minute, line.max_concurrent)
-            for line in lines
-            if line.max_per_minute or line.max_concurrent
+            upstream.name: Meter(upstream.max_per_minute, upstream.max_concurrent)
+            for upstream in upstreams
+            if upstream.max_per_minute or upstream.max_concurrent
         }
-        #: Names that led somewhere. A name always leads to the same place; who may go there is another question.
-        self._places: dict[str, Place] = {}
-        self._listing = Listing()
-        self._dialled: dict[str, Upstream] = {}
+        #: Resolved names. Permissions are checked on every request.
+        self._locations: dict[str, ModelLocation] = {}
+        self._model_lists = ModelListCache()
+        self._connected: dict[str, Upstream] = {}
         self._forwarded: OrderedDict[tuple[str, ...], Upstream] = OrderedDict()
-        self._makers: OrderedDict[tuple[str, ...], tuple[TurnMaker, Settings, Way]] = OrderedDict()
-        self._chains = {line.name: self._chain(line) for line in lines}
-        self._lease = Lease()
+        self._makers: OrderedDict[tuple[str, ...], tuple[TurnFactory, Settings, UpstreamAddress]] = OrderedDict()
+        self._chains = {upstream.name: self._chain(upstream) for upstream in upstreams}
+        self._lease = GatewayLease()
 
-    def _chain(self, line: Line) -> tuple[tuple[Line, str], ...]:
-        """An upstream and those to fall back to, each with the model to ask for if it is another one."""
-        chain = [(line, "")]
-        for target in line.fallbacks:
+    def _chain(self, config: UpstreamConfig) -> tuple[tuple[UpstreamConfig, str], ...]:
+        """An upstream and its fallbacks, each with the model to request if it differs."""
+        chain = [(config, "")]
+        for target in config.fallbacks:
             name, _, model = target.partition(":")
-            other = self._lines.get(name)
-            if other is None or other is line:
-                hint = f"configured are: {', '.join(sorted(self._lines))}"
-                raise ConfigError(f"the upstream `{line.name}` cannot fall back to `{target}`", hint=hint)
-            if other.auth == "forward" and (line.auth != "forward" or other.base_url != line.base_url):
-                hint = "give it a key of its own and `auth = replace`"
-                raise ConfigError(f"a client's key is not for the fallback `{target}` of `{line.name}`", hint=hint)
+            other = self._configs.get(name)
+            if other is None or other is config:
+                hint = f"configured are: {', '.join(sorted(self._configs))}"
+                raise ConfigError(f"the upstream `{config.name}` cannot fall back to `{target}`", hint=hint)
+            if other.auth == "forward" and (config.auth != "forward" or other.base_url != config.base_url):
+                hint = "give it its own key and `auth = replace`"
+                raise ConfigError(f"the fallback `{target}` of `{config.name}` must not get a client's key", hint=hint)
             chain.append((other, model or other.fixed))
         return tuple(chain)
 
     def check(self) -> None:
-        """Look at what can be wrong with every upstream, before anybody asks for one.
+        """Validate settings, address and key of every upstream.
 
         Raises:
-            ConfigError: settings, address or key of one cannot be used.
+            ConfigError: one of them cannot be used.
         """
-        for line in self._lines.values():
+        for config in self._configs.values():
             try:
-                line.settings(line.fixed or next((name for name in line.models if "*" not in name), ""))
-                self._dial(line)
+                config.settings(config.fixed or next((name for name in config.models if "*" not in name), ""))
+                self._connect(config)
             except UsageError as error:
-                raise ConfigError(f"the upstream `{line.name}`: {error.args[0]}", hint=error.hint) from error
+                raise ConfigError(f"the upstream `{config.name}`: {error.args[0]}", hint=error.hint) from error
 
     # ---- finding
 
-    def target(self, request: Request, caller: Caller = NOBODY) -> Target:
-        """The target for a request.
+    def target(self, request: Request, caller: Caller = ANONYMOUS) -> Target:
+        """The target of a request.
 
         Raises:
-            UnknownModel: no upstream serves the model that it names, or none that the caller may use.
-            Unauthorized: the upstream wants a key that the caller does not have.
+            UnknownModel: no upstream serves the model, or none that the caller may use.
+            Unauthorized: the upstream requires a key that the caller did not send.
         """
-        place = self._place(self._fixed or request.model, caller)
-        own = self._own(place, caller)
-        # Whose key is used is part of what is looked up, as its whole hash: nobody gets an upstream with another's.
-        whose = tenant_of(own) if own is not None else ""
-        header = self._header(place, own, request) if own is not None else ""
-        key = (place.upstream, place.model, whose, header)
-        made = _kept(self._makers, key, partial(self._make, place, own, header), _MOST_TARGETS)
-        return Target(*made, caller.tenant or whose)
+        location = self._locate(self._fixed or request.model, caller)
+        own_key = self._own_key(location, caller)
+        # The full hash of the key is part of the cache key: no caller gets an upstream with another caller's key.
+        key_tenant = tenant_of(own_key) if own_key is not None else ""
+        header = self._header(location, own_key, request) if own_key is not None else ""
+        key = (location.upstream, location.model, key_tenant, header)
+        cached = _cached(self._makers, key, partial(self._make, location, own_key, header), _MAX_TARGETS)
+        return Target(*cached, caller.tenant or key_tenant)
 
-    async def make(self, target: Target, asked: Request, caller: Caller, seen: tuple[Note, ...] = ()) -> MadeTurn:
-        """The turn that answers a request: with tools of the server's own, where the caller's key is for that."""
+    async def make_turn(
+        self, target: Target, request: Request, caller: Caller, notes: tuple[Note, ...] = ()
+    ) -> PlannedTurn:
+        """The turn that answers a request, with tools of the server if the caller may use them."""
         chosen = target.server_tools
-        loop = self.loop(caller) if self._loops or chosen else None
-        if chosen and loop is None:
+        tools = self.server_tools(caller) if self._server_tools or chosen else None
+        if chosen and tools is None:
             raise Forbidden(
-                "the server runs no tools of its own for you", hint="its configuration says for whom it does"
+                "the server runs no tools for this caller", hint="`[server_tools]` of its configuration lists the keys"
             )
-        # The page names the tools that it wants; who asks with a key has all of them.
-        unwanted = not chosen if caller.page else chosen == frozenset()
-        if loop is None or unwanted or target.settings.chat_only or asked.tool_choice.mode == "none":
-            return target.maker.make(asked, target.settings, target.tenant, seen)
-        await loop.prepare()
-        return loop.make(target.maker, asked, target.settings, target.tenant, seen, chosen)
+        # The page selects its tools by name; callers with a key get all of theirs.
+        without_tools = not chosen if caller.from_page else chosen == frozenset()
+        if tools is None or without_tools or target.settings.chat_only or request.tool_choice.mode == "none":
+            return target.maker.make(request, target.settings, target.tenant, notes)
+        await tools.prepare()
+        return tools.make(target.maker, request, target.settings, target.tenant, notes, chosen)
 
-    def loop(self, caller: Caller) -> Loop | None:
-        """The tools that the server runs for a caller: those of its key, or those that the page may use."""
-        key = caller.key or caller.begun_with
-        found = self._loops.get(key.name) if key is not None else None
-        return found if found is not None or not caller.page else self._loops.get(PAGE)
+    def server_tools(self, caller: Caller) -> ServerTools | None:
+        """The tools that the server runs for a caller: those of its key, or those of the page."""
+        key = caller.key or caller.session_key
+        tools = self._server_tools.get(key.name) if key is not None else None
+        return tools if tools is not None or not caller.from_page else self._server_tools.get(PAGE)
 
-    def _place(self, name: str, caller: Caller) -> Place:
-        found = self._places.get(name)
-        if found is None or not self._permits(found, caller):
-            found = self._catalogue.find(
-                name, lambda place: self._permits(place, caller), lambda place: self._shows(place, caller)
+    def _locate(self, name: str, caller: Caller) -> ModelLocation:
+        location = self._locations.get(name)
+        if location is None or not self._permits(location, caller):
+            location = self._catalogue.find(
+                name, lambda each: self._permits(each, caller), lambda each: self._shows(each, caller)
             )
-            if len(self._places) < _MOST_TARGETS:
-                self._places[name] = found
-        return found
+            if len(self._locations) < _MAX_TARGETS:
+                self._locations[name] = location
+        return location
 
-    def _permits(self, place: Place, caller: Caller) -> bool:
-        return caller.key is None or not caller.key.models or caller.key.may_use(*place.names())
+    def _permits(self, location: ModelLocation, caller: Caller) -> bool:
+        return caller.key is None or not caller.key.models or caller.key.may_use(*location.names())
 
-    def _own(self, place: Place, caller: Caller) -> Credential | None:
-        """The caller's own key, where that is the one to send."""
-        chain = self._chains[place.upstream]
-        guarded = next((line.name for line, _ in chain if line.auth == "check"), "")
+    def _own_key(self, location: ModelLocation, caller: Caller) -> Credential | None:
+        """The caller's own key, if the upstream is to get it."""
+        chain = self._chains[location.upstream]
+        guarded = next((config.name for config, _ in chain if config.auth == "check"), "")
         if guarded and caller.key is None and not caller.admin:
-            why = "" if guarded == place.upstream else f", which `{place.upstream}` falls back to,"
-            raise Unauthorized(f"the upstream `{guarded}`{why} is for holders of a toolspeak key")
+            why = "" if guarded == location.upstream else f", which `{location.upstream}` falls back to,"
+            raise Unauthorized(f"the upstream `{guarded}`{why} requires a toolspeak key")
         if chain[0][0].auth != "forward":
             return None
-        if len(caller.own) != 1:
-            shown = "no key of your own" if not caller.own else "several keys of your own"
+        if len(caller.own_keys) != 1:
+            keys = "none" if not caller.own_keys else "several"
             raise Unauthorized(
-                f"the upstream `{place.upstream}` takes your own key, and the request shows {shown}",
-                hint="a toolspeak key, where one is needed too, goes into the header x-toolspeak-key",
+                f"the upstream `{location.upstream}` requires your own key; the request has {keys}",
+                hint="send a toolspeak key, if one is also required, in the header x-toolspeak-key",
             )
-        return caller.own[0]
+        return caller.own_keys[0]
 
-    def _header(self, place: Place, own: Credential, request: Request) -> str:
-        """Where the client's own key goes: as it came if both sides speak alike, else where the upstream looks."""
-        alike = request.protocol == self._lines[place.upstream].protocol
-        return own.header if alike or own.whole else ""
+    def _header(self, location: ModelLocation, own_key: Credential, request: Request) -> str:
+        """The header for the client's own key: unchanged if the protocols match, else the upstream's default."""
+        same_protocol = request.protocol == self._configs[location.upstream].protocol
+        return own_key.header if same_protocol or own_key.is_full_header else ""
 
-    def _make(self, place: Place, own: Credential | None, header: str) -> tuple[TurnMaker, Settings, Way]:
-        line = self._lines[place.upstream]
-        asked = [self._upstream(each, model, own, header) for each, model in self._chains[line.name]]
-        upstream = asked[0] if len(asked) == 1 else Fallback(asked)
-        reached = Reached(line.provider, place.model, line.base_url, line.protocol, upstream)
-        # Nobody's own key pays for a probe.
-        probes = self._probes if own is None else None
-        maker = TurnMaker(reached, self._known, self._memory, self._secret, probes=probes, alone=asked[0])
-        return maker, line.settings(place.model), Way.to(reached)
+    def _make(
+        self, location: ModelLocation, own_key: Credential | None, header: str
+    ) -> tuple[TurnFactory, Settings, UpstreamAddress]:
+        config = self._configs[location.upstream]
+        chain = [self._upstream(each, model, own_key, header) for each, model in self._chains[config.name]]
+        upstream = chain[0] if len(chain) == 1 else Fallback(chain)
+        reached = ResolvedModel(config.provider, location.model, config.base_url, config.protocol, upstream)
+        # Probes must not be billed to a client's own key.
+        probes = self._probes if own_key is None else None
+        maker = TurnFactory(
+            reached, self._capabilities, self._memory, self._secret, probes=probes, probed_upstream=chain[0]
+        )
+        return maker, config.settings(location.model), UpstreamAddress.to(reached)
 
-    def _upstream(self, line: Line, model: str, own: Credential | None, header: str) -> Upstream:
-        if line.auth == "forward" and own is not None:
-            credential = Credential(header, own.secret)
-            place = (line.name, tenant_of(own), header)
-            found = _kept(self._forwarded, place, lambda: line.dial(credential), _MOST_FORWARDED)
+    def _upstream(self, config: UpstreamConfig, model: str, own_key: Credential | None, header: str) -> Upstream:
+        if config.auth == "forward" and own_key is not None:
+            credential = Credential(header, own_key.secret)
+            key = (config.name, tenant_of(own_key), header)
+            upstream = _cached(self._forwarded, key, lambda: config.connect(credential), _MAX_FORWARDED)
         else:
-            found = self._dial(line)
-        if line.name in self._meters:
-            found = LimitedUpstream(found, self._meters[line.name], line.name)
-        return _Asking(found, model) if model else found
+            upstream = self._connect(config)
+        if config.name in self._meters:
+            upstream = LimitedUpstream(upstream, self._meters[config.name], config.name)
+        return _FixedModel(upstream, model) if model else upstream
 
-    def _dial(self, line: Line) -> Upstream:
-        """The upstream, with the configured key."""
-        return self._dialled.get(line.name) or self._dialled.setdefault(line.name, line.dial(None))
+    def _connect(self, config: UpstreamConfig) -> Upstream:
+        """The upstream, connected with the configured key."""
+        return self._connected.get(config.name) or self._connected.setdefault(config.name, config.connect(None))
 
-    def serves(self, model: str, caller: Caller = NOBODY) -> None:
-        """Whether requests for a model lead anywhere.
+    def check_model(self, model: str, caller: Caller = ANONYMOUS) -> None:
+        """Check that a model is served.
 
         Raises:
             UnknownModel: no upstream serves it, or none that the caller may use.
         """
-        self._place(self._fixed or model, caller)
+        self._locate(self._fixed or model, caller)
 
-    def models(self, caller: Caller = NOBODY) -> Mapping[str, str]:
-        """The models that the caller may use and that are known by name, with who serves them."""
-        return self._catalogue.names(lambda place: self._shows(place, caller), self._listing.names())
+    def models(self, caller: Caller = ANONYMOUS) -> Mapping[str, str]:
+        """The listed models that the caller may use, with their upstreams."""
+        return self._catalogue.names(lambda location: self._shows(location, caller), self._model_lists.names())
 
     async def refresh(self) -> None:
-        """Ask upstreams for the names of their models where nobody has listed them, unless that was done just now."""
-        unlisted = [line for line in self._lines.values() if not line.models and not line.fixed]
-        dialled = [(line.name, self._dial(line)) for line in unlisted if line.auth != "forward"]
-        await self._listing.refresh(
-            (name, upstream) for name, upstream in dialled if isinstance(upstream, ListingUpstream)
+        """Update the lists of upstreams without configured models."""
+        unlisted = [config for config in self._configs.values() if not config.models and not config.fixed]
+        connected = [(config.name, self._connect(config)) for config in unlisted if config.auth != "forward"]
+        await self._model_lists.refresh(
+            (name, upstream) for name, upstream in connected if isinstance(upstream, ListingUpstream)
         )
 
-    def _shows(self, place: Place, caller: Caller) -> bool:
-        guarded = any(line.auth == "check" for line, _ in self._chains[place.upstream])
-        return self._permits(place, caller) and (caller.key is not None or caller.admin or not guarded)
+    def _shows(self, location: ModelLocation, caller: Caller) -> bool:
+        guarded = any(config.auth == "check" for config, _ in self._chains[location.upstream])
+        return self._permits(location, caller) and (caller.key is not None or caller.admin or not guarded)
 
     @property
-    def has_loops(self) -> bool:
-        """Whether the server runs tools for anybody."""
-        return bool(self._loops)
+    def runs_server_tools(self) -> bool:
+        """Whether the server runs tools for any caller."""
+        return bool(self._server_tools)
 
     @property
-    def conversation(self) -> Conversation:
-        """What is remembered of earlier turns."""
-        return Conversation(self._memory)
+    def conversation(self) -> ToolMemory:
+        """The memory of earlier turns."""
+        return ToolMemory(self._memory)
 
     @property
-    def probes(self) -> Probes | None:
-        """What finds out what models can do."""
+    def probes(self) -> ProbeScheduler | None:
+        """The background prober."""
         return self._probes
 
     # ---- life
 
     def start(self) -> None:
-        """Find out, in the background, what those models can do of which that is wanted at the start."""
+        """Start the probes that are configured with `probe = "startup"`."""
         probes = self._probes
         if probes is None:
             return
-        for line in self._lines.values():
-            named = (line.fixed,) if line.fixed else tuple(name for name in line.models if "*" not in name)
-            for name in named if line.auth != "forward" else ():
-                settings = line.settings(name)
+        for config in self._configs.values():
+            models = (config.fixed,) if config.fixed else tuple(name for name in config.models if "*" not in name)
+            for name in models if config.auth != "forward" else ():
+                settings = config.settings(name)
                 if settings.probe == "startup":
-                    upstream = self._upstream(line, "", None, "")
-                    reached = Reached(line.provider, name, line.base_url, line.protocol, upstream)
-                    probes.look(reached)
+                    upstream = self._upstream(config, "", None, "")
+                    reached = ResolvedModel(config.provider, name, config.base_url, config.protocol, upstream)
+                    probes.load(reached)
                     probes.begin(reached, settings)
 
-    def lease(self) -> Lease:
-        """While a request is answered, inside `with`: the gateway does not end before."""
+    def lease(self) -> GatewayLease:
+        """A context manager for requests: the gateway is not closed while it is entered."""
         return self._lease
 
     async def retire(self) -> None:
-        """End as soon as nobody needs it any more."""
-        await self._lease.ended()
+        """Close the gateway after its last request."""
+        await self._lease.released()
         await self.close()
 
     async def close(self) -> None:
-        """Free the connections."""
+        """Close all connections."""
         if self._probes is not None:
             await self._probes.close()
-        for loop in {id(loop): loop for loop in self._loops.values()}.values():
+        for loop in {id(loop): loop for loop in self._server_tools.values()}.values():
             await loop.close()
-        # What was kept for clients and has been dropped since needs no closing: unused connections end by themselves.
-        for upstream in (*self._dialled.values(), *self._forwarded.values()):
+        # Evicted upstreams need no closing: their idle connections expire.
+        for upstream in (*self._connected.values(), *self._forwarded.values()):
             await upstream.close()
 
 
-class _Asking:
-    """An upstream that is asked for a model of another name."""
+class _FixedModel:
+    """An upstream that gets requests for another model name."""
 
     def __init__(self, upstream: Upstream, model: str) -> None:
         self._upstream = upstream
@@ -391,19 +413,25 @@ class _Asking:
         self.base_url = upstream.base_url
 
     def open(self, request: Request) -> Batches:
-        return self._upstream.open(msgspec.structs.replace(request, model=self._model))
+        return self._upstream.open(self._renamed(request))
+
+    def open_passthrough(self, request: Request) -> Batches:
+        return open_upstream(self._upstream, self._renamed(request), passthrough_bytes=True)
+
+    def _renamed(self, request: Request) -> Request:
+        return msgspec.structs.replace(request, model=self._model)
 
     async def close(self) -> None:
         await self._upstream.close()
 
 
-def _kept(table: OrderedDict[tuple[str, ...], V], key: tuple[str, ...], make: Callable[[], V], most: int) -> V:
-    """What is kept under a key, made if it is not there; what was not used for longest goes."""
-    found = table.get(key)
-    if found is None:
-        found = table[key] = make()
-        if len(table) > most:
+def _cached(table: OrderedDict[tuple[str, ...], V], key: tuple[str, ...], make: Callable[[], V], limit: int) -> V:
+    """The cached value of a key, made if missing; the least recently used value is evicted."""
+    value = table.get(key)
+    if value is None:
+        value = table[key] = make()
+        if len(table) > limit:
             table.popitem(last=False)
     else:
         table.move_to_end(key)
-    return found
+    return value

@@ -1,1 +1,1 @@
-"""What is kept of requests, in memory and beyond, and how people see it: the inspector's side of the server."""
+"""Recording of requests, in memory and in the store, and the views of the inspector."""

@@ -1,7 +1,7 @@
-"""Where the candidates of an answer stand in its text, found by reading the text once more.
+"""Positions of the candidates in the text of a recorded answer.
 
-Nothing is counted while an answer streams: how it is cut into pieces never changes what is found, so the same text
-gives the same candidates when it is read as a whole, and their places. Only who looks at a record pays for it.
+Positions are not tracked while an answer streams. The text is scanned again as a whole when a record is viewed, which
+gives the same candidates, because chunks never change the result.
 """
 
 from __future__ import annotations
@@ -14,119 +14,100 @@ import msgspec
 from ...core.events import Candidate
 from ...core.parsing.acceptance import REGION_REASONS, Policy
 from ...core.parsing.call_builder import CallBuilder
-from ...core.parsing.dialect_interface import Opening
-from ...core.parsing.scanner import Scanner
+from ...core.parsing.scanner import TextScanner
 from ...core.types import Tool
 from ...dialects.openings import Marks
-from ...parsing import desk_for
+from ...parsing import parse_context
 
-#: Candidates that stand nowhere in the text: the upstream made them itself.
+#: Dialect of native calls, which are not in the text.
 _NATIVE = "native"
-#: The dialect whose candidates are parts of one document, which is the whole answer.
+#: The dialect whose candidates are parts of one document: the whole answer.
 _DOCUMENT = "envelope"
-#: How much of a rejected candidate is read for its end, and of how many.
-_WINDOW, _MOST_WHOLE = 8192, 200
+#: How many characters are read to find the end of a rejected candidate, and of how many candidates.
+_WINDOW, _MAX_EXTENDED = 8192, 200
 
 
 class Mark(msgspec.Struct, frozen=True):
-    """A stretch of text, and the candidates (by their numbers) that were found there."""
+    """A span of the text with the indexes of its candidates."""
 
     start: int
     end: int
     candidates: tuple[int, ...]
 
 
-class _Block:
-    """What one mark opened."""
+class _CandidateBlock:
+    """A block of the text that contains candidates."""
 
-    def __init__(self, start: int, builders: Sequence[CallBuilder]) -> None:
+    def __init__(self, start: int, end: int, builders: Sequence[CallBuilder]) -> None:
         self.start = start
-        self.end = -1
+        self.end = end
         self.names = [builder.name for builder in builders]
-        self.found: list[int] = []
+        self.candidates: list[int] = []
 
 
-class _Placer(Scanner):
-    """A scanner that is given the whole text at once and remembers where each candidate began and ended."""
+def _find_blocks(text: str, tools: tuple[Tool, ...], policy: Policy, nonce: str | None) -> list[_CandidateBlock]:
+    """Scan the whole text; the blocks with candidates, in order."""
+    blocks: list[_CandidateBlock] = []
 
-    def __init__(self, tools: tuple[Tool, ...], policy: Policy, nonce: str | None) -> None:
-        desk = desk_for(tools, policy, nonce, ())
-        super().__init__(desk, Marks(desk))
-        self._start = 0
-        self._blocks: list[_Block] = []
+    def add_block(start: int, end: int | None, builders: Sequence[CallBuilder]) -> None:
+        if builders:
+            blocks.append(_CandidateBlock(start, len(text) if end is None else end, builders))
 
-    def blocks(self, text: str) -> list[_Block]:
-        """Every block that held candidates, in order."""
-        self._unread = text
-        self.close()
-        for block in self._blocks:
-            block.end = block.end if block.end >= 0 else len(text)
-        return [block for block in self._blocks if block.names]
-
-    def _open(self, opening: Opening, buf: str, pos: int, end: int, fence: str = "") -> int:
-        self._start = pos
-        return super()._open(opening, buf, pos, end, fence)
-
-    def _read(self, buf: str, pos: int, final: bool) -> int:
-        new = super()._read(buf, pos, final)
-        if self._reader is None and self._blocks:
-            self._blocks[-1].end = new
-        return new
-
-    def _end_reader(self) -> None:
-        if self._reader is not None:
-            self._blocks.append(_Block(self._start, self._reader.builders))
-        super()._end_reader()
+    context = parse_context(tools, policy, nonce, ())
+    TextScanner(context, Marks(context), add_block).read_all(text)
+    return blocks
 
 
 def marks_in(
     text: str, candidates: Sequence[Candidate], tools: tuple[Tool, ...], policy: Policy, nonce: str
 ) -> tuple[Mark, ...]:
-    """The places of candidates in the text that they were found in, from left to right; what has none is left out."""
-    sought = [number for number, each in enumerate(candidates) if each.dialect != _NATIVE]
-    if not sought:
+    """The spans of the candidates in the text, from left to right, without candidates that are not in it."""
+    in_text = [number for number, each in enumerate(candidates) if each.dialect != _NATIVE]
+    if not in_text:
         return ()
-    if all(candidates[number].dialect == _DOCUMENT for number in sought):
-        return (Mark(0, len(text), tuple(sought)),)
-    blocks = _Placer(tools, policy, nonce or None).blocks(text)
-    _share_out(blocks, sought, candidates)
-    told = [block for block in blocks if block.found]
-    if not told:
+    if all(candidates[number].dialect == _DOCUMENT for number in in_text):
+        return (Mark(0, len(text), tuple(in_text)),)
+    blocks = _find_blocks(text, tools, policy, nonce or None)
+    _assign_candidates(blocks, in_text, candidates)
+    used = [block for block in blocks if block.candidates]
+    if not used:
         return ()
-    # A mark ends where the next one begins, so no text is read for two of them.
-    limits = [*(block.start for block in told[1:]), len(text)]
-    cut = [(block, limit) for block, limit in zip(told, limits, strict=True) if _is_cut(block, candidates)]
-    for block, limit in cut[:_MOST_WHOLE]:
+    # A span ends where the next one begins, so no text is scanned twice.
+    limits = [*(block.start for block in used[1:]), len(text)]
+    truncated = [(block, limit) for block, limit in zip(used, limits, strict=True) if _is_truncated(block, candidates)]
+    for block, limit in truncated[:_MAX_EXTENDED]:
         window = text[block.start : min(block.start + _WINDOW, limit)]
-        block.end = max(block.end, block.start + _whole(window, tools))
-    return tuple(_apart(told))
+        block.end = max(block.end, block.start + _block_length(window, tools))
+    return tuple(_to_marks(used))
 
 
-def _share_out(blocks: Sequence[_Block], sought: Sequence[int], candidates: Sequence[Candidate]) -> None:
-    """Each candidate belongs to the first block with its name that no other one has taken."""
-    free: dict[str, deque[_Block]] = {}
+def _assign_candidates(
+    blocks: Sequence[_CandidateBlock], numbers: Sequence[int], candidates: Sequence[Candidate]
+) -> None:
+    """Assign each candidate to the first free block that contains its name."""
+    free: dict[str, deque[_CandidateBlock]] = {}
     for block in blocks:
         for name in block.names:
             free.setdefault(name, deque()).append(block)
-    for number in sought:
-        if holders := free.get(candidates[number].name):
-            holders.popleft().found.append(number)
+    for number in numbers:
+        if matches := free.get(candidates[number].name):
+            matches.popleft().candidates.append(number)
 
 
-def _is_cut(block: _Block, candidates: Sequence[Candidate]) -> bool:
-    """What is rejected for where it stands is read no further than its name; people want to see all of it."""
-    return any(candidates[number].reason in REGION_REASONS for number in block.found)
+def _is_truncated(block: _CandidateBlock, candidates: Sequence[Candidate]) -> bool:
+    """Whether the block was only read up to a name, because its position ruled out a call."""
+    return any(candidates[number].reason in REGION_REASONS for number in block.candidates)
 
 
-def _whole(text: str, tools: tuple[Tool, ...]) -> int:
-    """Where the block that the text begins with would end if it stood anywhere else."""
-    first = next(iter(_Placer(tools, "eager", None).blocks(text)), None)
+def _block_length(text: str, tools: tuple[Tool, ...]) -> int:
+    """The length of the block at the start of the text if its position did not matter."""
+    first = next(iter(_find_blocks(text, tools, "eager", None)), None)
     return first.end if first is not None and not first.start else 0
 
 
-def _apart(told: Sequence[_Block]) -> Iterator[Mark]:
-    """Blocks with candidates, in order; where one stands in another, the outer one ends before it."""
-    for block, following in zip(told, [*told[1:], None], strict=True):
+def _to_marks(blocks: Sequence[_CandidateBlock]) -> Iterator[Mark]:
+    """The spans of the blocks, in order; an outer block ends where an inner one begins."""
+    for block, following in zip(blocks, [*blocks[1:], None], strict=True):
         end = block.end if following is None else min(block.end, following.start)
         if end > block.start:
-            yield Mark(block.start, end, tuple(block.found))
+            yield Mark(block.start, end, tuple(block.candidates))

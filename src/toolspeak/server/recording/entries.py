@@ -1,6 +1,6 @@
-"""What is kept of one request: what a client sent, what went upstream, what came back and what was made of it.
+"""The recording of one request: client request, upstream requests, answers, and what was parsed from them.
 
-Everything as it is, by reference, so that keeping costs little; only the messages of large requests are packed.
+Everything is kept by reference, so recording costs little; only the messages of large requests are packed.
 """
 
 from __future__ import annotations
@@ -14,111 +14,114 @@ from ...config import Secret
 from ...core.types import JSONValue, Message, Request, Tool
 from ...engine.planning.strategy import Settings
 from ...engine.turn.trace import Trace
-from ..observe.request_context import Times, Trip
-from ..proxy.exchange import Exchange, Record
-from ..proxy.upstream_address import Way
+from ..observe.request_context import RequestContext, Times
+from ..proxy.exchange import ExchangeResult, RequestRecord
+from ..proxy.upstream_router import UpstreamAddress
 
-#: Notes of requests whose tools do not stand in their body.
-_RECALLED = frozenset({"tools_recalled", "tools_guessed"})
-#: What nobody has changed in a request that repeats none.
-_UNCHANGED: Mapping[str, JSONValue] = {}
+#: Notes of requests whose tools are not in their body.
+_RECALL_NOTES = frozenset({"tools_recalled", "tools_guessed"})
+#: The changes of a request that is not a replay.
+_NO_CHANGES: Mapping[str, JSONValue] = {}
 
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(list[tuple[Message, ...]]).decode
 
 
-class Entry(msgspec.Struct, frozen=True, gc=False, array_like=True):
-    """One request and its answer. Nothing in it leads back to it: whoever collects garbage need not look at it.
+class RecordingEntry(msgspec.Struct, frozen=True, gc=False, array_like=True):
+    """One recorded request and its answer.
 
-    It is handed over without the names of its fields, to a process of the same version.
+    It is free of reference cycles, so the garbage collector can skip it. The writer process, which has the same
+    version, receives it without field names.
     """
 
-    record: Record
+    record: RequestRecord
     tenant: str = ""
-    #: The body as it came, and what the path said besides.
+    #: The body as received, and the fields from the path.
     body: bytes = b""
     fields: Mapping[str, JSONValue] = {}
-    #: Its tools, where they do not stand in the body.
-    recalled: tuple[Tool, ...] = ()
+    #: Its tools if they are not in the body.
+    recalled_tools: tuple[Tool, ...] = msgspec.field(default=(), name="recalled")
     #: Seconds since the epoch.
-    began: float = 0.0
+    started_at: float = msgspec.field(default=0.0, name="began")
     status: int = 0
-    #: Seconds until the last byte and the first one, those waited for the upstream, and those that we added.
-    whole: float = 0.0
-    first: float = 0.0
-    waited: float = 0.0
-    added: float = 0.0
-    #: Of those waited: until the first token, and while something was held back. Those in which tools ran here.
+    #: Seconds until the last byte, until the first byte, spent waiting for the upstream, and added by toolspeak.
+    total_seconds: float = msgspec.field(default=0.0, name="whole")
+    first_byte_seconds: float = msgspec.field(default=0.0, name="first")
+    upstream_seconds: float = msgspec.field(default=0.0, name="waited")
+    added_seconds: float = msgspec.field(default=0.0, name="added")
+    #: Seconds until the first token, seconds in which output was held back, and seconds of server tools.
     first_token: float = 0.0
-    held: float = 0.0
-    tooled: float = 0.0
-    #: Who was asked, in which protocol.
+    held_seconds: float = msgspec.field(default=0.0, name="held")
+    tool_seconds: float = msgspec.field(default=0.0, name="tooled")
+    #: The upstream provider and its protocol.
     provider: str = ""
     protocol: str = ""
-    #: What the client showed that nobody else is to see.
+    #: Secrets that the client sent; they must never be shown.
     secrets: tuple[Secret, ...] = ()
-    #: The id of the request that this one repeats, if it does, and what was changed.
+    #: For a replay: the id of the original request, and the changes.
     replay_of: str = ""
     changed: Mapping[str, JSONValue] = {}
-    #: The number of the entry; later ones have higher numbers.
+    #: Sequence number; later entries have higher numbers.
     number: int = 0
-    #: The upstream that its model is at, and the settings that it was carried out with, once these were known.
-    way: Way | None = None
+    #: The upstream of its model, and the settings it ran with, once known.
+    upstream_address: UpstreamAddress | None = msgspec.field(default=None, name="way")
     settings: Settings | None = None
-    #: Tools of the server's own that were offered beside those of the request.
-    served: tuple[Tool, ...] = ()
-    #: The messages of its attempts in one piece, where it is large: these then have none (see `packed`).
+    #: The server's own tools, offered in addition to those of the request.
+    server_tools: tuple[Tool, ...] = msgspec.field(default=(), name="served")
+    #: The encoded messages of its attempts if it is large; the attempts then have none (see `pack`).
     messages: bytes = b""
 
 
-def recalled(record: Record, request: Request | None) -> tuple[Tool, ...]:
-    """The tools of a request, if its body does not have them: those that it has are read there, when somebody looks."""
-    is_told = request is not None and any(note.code in _RECALLED for note in record.notes)
-    return request.tools if request is not None and is_told else ()
+def recalled_tools(record: RequestRecord, request: Request | None) -> tuple[Tool, ...]:
+    """Return the tools of a request if they are not in its body; tools in the body are read from there on demand."""
+    was_recalled = request is not None and any(note.code in _RECALL_NOTES for note in record.notes)
+    return request.tools if request is not None and was_recalled else ()
 
 
-def entry_of(exchange: Exchange, trip: Trip, times: Times, began: float, number: int) -> Entry:
-    """What there is to keep of a request that was answered, or refused before there was anything to carry out."""
-    whole, first, added = times
-    record = exchange.record or _refused(exchange)
-    # No name before a value, and as few calls as can be: this is most of what keeping a request costs.
-    return Entry(
+def build_entry(
+    result: ExchangeResult, context: RequestContext, times: Times, began: float, number: int
+) -> RecordingEntry:
+    """Build the entry of a request that was answered, or refused before it was planned."""
+    total, first, added = times
+    record = result.record or _refused_record(result)
+    # Positional arguments and few calls: this is most of the cost of recording.
+    return RecordingEntry(
         record,
-        exchange.tenant,
-        exchange.body,
-        exchange.fields,
-        recalled(record, exchange.asked) if record.notes else (),
+        result.tenant,
+        result.body,
+        result.fields,
+        recalled_tools(record, result.request) if record.notes else (),
         began,
-        trip.status,
-        whole,
+        context.status,
+        total,
         first,
-        exchange.waited,
+        result.upstream_seconds,
         added,
-        exchange.first_token,
-        exchange.held,
-        exchange.tooled,
-        exchange.provider,
-        exchange.protocol,
-        exchange.secrets,
+        result.first_token_seconds,
+        result.held_seconds,
+        result.tool_seconds,
+        result.provider,
+        result.upstream_protocol,
+        result.secrets,
         "",
-        _UNCHANGED,
+        _NO_CHANGES,
         number,
-        exchange.way,
-        exchange.settings,
-        exchange.served,
+        result.upstream_address,
+        result.settings,
+        result.server_tools,
     )
 
 
-def _refused(exchange: Exchange) -> Record:
-    model = exchange.asked.model if exchange.asked is not None else ""
-    trace = Trace("", "", "the request was refused before anything was asked")
-    return Record(exchange.id, exchange.face, model, "", 0, (), exchange.refusal, trace)
+def _refused_record(result: ExchangeResult) -> RequestRecord:
+    model = result.request.model if result.request is not None else ""
+    trace = Trace("", "", "the request was rejected before it was sent upstream")
+    return RequestRecord(result.id, result.client_protocol, model, "", 0, (), result.refusal, trace)
 
 
-def size_of(entry: Entry) -> int:
-    """The bytes of the texts of a request and its answers. A request counts once, as it came or as it was sent."""
+def text_size(entry: RecordingEntry) -> int:
+    """Return the bytes of the texts of a request and its answers."""
     size, attempts = len(entry.body), entry.record.trace.attempts
-    if len(attempts) > 1:  # each of them holds the request
+    if len(attempts) > 1:  # each attempt has the request
         size *= len(attempts)
     if entry.messages:
         size = max(size, len(entry.messages))
@@ -127,25 +130,25 @@ def size_of(entry: Entry) -> int:
     return size
 
 
-def packed(entry: Entry) -> Entry:
-    """An entry with its messages in one piece: as thousands of values they take longer to count and to let go of.
+def pack(entry: RecordingEntry) -> RecordingEntry:
+    """Encode the messages of an entry: thousands of small values take longer to measure and to free.
 
-    As it is, if they cannot be encoded.
+    Return the entry unchanged if they cannot be encoded.
     """
     attempts = entry.record.trace.attempts
     try:
         messages = _encode([each.request.messages for each in attempts])
-    except (ValueError, OverflowError, TypeError):  # half a character, or a number beyond 64 bits
+    except (ValueError, OverflowError, TypeError):  # a lone surrogate, or a number beyond 64 bits
         return entry
     return replace(_with_messages(entry, [()] * len(attempts)), messages=messages)
 
 
-def unpacked(entry: Entry) -> Entry:
-    """An entry with its messages where they belong."""
+def unpack(entry: RecordingEntry) -> RecordingEntry:
+    """Decode the messages of an entry that `pack` encoded."""
     return _with_messages(entry, _decode(entry.messages)) if entry.messages else entry
 
 
-def _with_messages(entry: Entry, messages: list[tuple[Message, ...]]) -> Entry:
+def _with_messages(entry: RecordingEntry, messages: list[tuple[Message, ...]]) -> RecordingEntry:
     record, trace = entry.record, entry.record.trace
     attempts = tuple(
         replace(each, request=replace(each.request, messages=its))

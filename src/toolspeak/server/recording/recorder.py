@@ -1,7 +1,7 @@
-"""The last requests, in memory.
+"""In-memory recorder of the most recent requests.
 
-Bounded by number and by bytes: the oldest go first. What people see of one is made when they look (`shown`), and keys
-are taken out there. Whoever wants to keep more gives `further`, which is handed every entry.
+Bounded by number and by bytes; the oldest entries are evicted first. Entries contain secrets: `views` renders and
+redacts them on demand. A sink, if given, receives every entry to store it permanently.
 """
 
 from __future__ import annotations
@@ -14,56 +14,53 @@ from typing import cast
 import msgspec
 
 from ...core.types import Note, Request, TextPart
-from ..proxy.exchange import Exchange
-from .entries import Entry, packed, size_of
+from ..proxy.exchange import ExchangeResult
+from .entries import RecordingEntry, pack, text_size
 
-#: How many requests can be asked about afterwards.
-MOST_ENTRIES = 2000
-#: What they take together, by the bytes of requests and answers and the number of values in them, and what one may
-#: take: coding agents send up to 1 MiB.
-MOST_BYTES, LARGEST_ENTRY = 32 * 1024 * 1024, 2 * 1024 * 1024
-#: What a value takes in memory beside its text, in bytes, about: texts of many small values take far less than these.
-_NODE = 100
-#: A message and its lists, and a text with the part that it is, as such values.
-_MESSAGE, _TEXT = 3, 2
-#: Values that hold no others.
-_PLAIN = frozenset({str, int, float, bool, type(None)})
-#: Texts of so few bytes hold too few values for that: to count them would take longer than all else here.
-_SMALL = 2048
-#: Bodies of more bytes hold so many messages that to pack them takes less time than to count them and let go of them.
-_LARGE = 16 * 1024
-#: One of so many entries more than are to be kept is let go of with others: the memory that they take is far away, and
-#: one alone takes twice as long.
-_SPARE = 64
-#: What is kept of the name of a model if an entry is too large.
-_LONGEST_NAME = 200
+#: Entries that are kept.
+MAX_ENTRIES = 2000
+#: Bytes of all entries and of one entry: texts plus an estimate for values. Coding agents send up to 1 MiB.
+MAX_BYTES, MAX_ENTRY_BYTES = 32 * 1024 * 1024, 2 * 1024 * 1024
+#: Approximate memory of a value in addition to its text: many small values take far more than their text.
+_VALUE_BYTES = 100
+#: Values of a message with its lists, and of a text part.
+_MESSAGE_VALUES, _TEXT_PART_VALUES = 3, 2
+_SCALARS = frozenset({str, int, float, bool, type(None)})
+#: Values of smaller entries are not counted: counting would cost more than everything else here.
+_SMALL_BYTES = 2048
+#: Larger bodies have so many messages that packing takes less time than counting and freeing them.
+_PACK_BYTES = 16 * 1024
+#: Evict only when the limit is exceeded by one part in this many: evicting single entries takes twice as long.
+_SLACK = 64
+#: Characters of the model name that are kept if an entry is too large.
+_MAX_MODEL_CHARS = 200
 
 
-def _held_by(entry: Entry, most: int) -> int:
-    """What the values of a request and its answers take beside their texts, about; not counted further than `most`.
+def _overhead(entry: RecordingEntry, limit: int) -> int:
+    """Estimate the memory of the values of an entry in addition to its texts; stop counting at `limit`.
 
-    Tools are left out: requests that offer the same ones share them.
+    Tools are not counted: requests that offer the same tools share them.
     """
     attempts = entry.record.trace.attempts
     if not attempts:
         return 0
-    enough = most // _NODE + 1
-    count = _asked(attempts[-1].request, enough) * len(attempts)  # each of them holds the request
+    max_values = limit // _VALUE_BYTES + 1
+    count = _count_request_values(attempts[-1].request, max_values) * len(attempts)  # each attempt has the request
     for each in attempts:
         if each.candidates:
-            count += _nodes([each.candidates], enough)
-    return _NODE * count
+            count += _count_values([each.candidates], max_values)
+    return _VALUE_BYTES * count
 
 
-def _asked(request: Request, most: int) -> int:
-    """How many values there are in the messages and further fields of a request.
+def _count_request_values(request: Request, limit: int) -> int:
+    """Count the values in the messages and extra fields of a request.
 
-    Nearly all messages are texts: these are counted by their parts, since to look into them takes ten times as long.
+    Nearly all parts are texts: these are counted without visiting them, which would take ten times as long.
     """
     count = 0
     others: list[object] = [*request.options.extra.values()]
     for message in request.messages:
-        count += _MESSAGE + _TEXT * len(message.parts)
+        count += _MESSAGE_VALUES + _TEXT_PART_VALUES * len(message.parts)
         others += message.calls
         others += message.results
         if message.extra:
@@ -71,109 +68,109 @@ def _asked(request: Request, most: int) -> int:
         for part in message.parts:
             if type(part) is not TextPart or part.extra:
                 others.append(part)
-    return count + _nodes(others, most) if others else count
+    return count + _count_values(others, limit) if others else count
 
 
-def _nodes(stack: list[object], most: int) -> int:
-    """How many values there are within some; it is not looked further when there are so many."""
+def _count_values(stack: list[object], limit: int) -> int:
+    """Count nested values, up to about `limit`."""
     count = 0
-    while stack and count < most:
+    while stack and count < limit:
         value = stack.pop()
         count += 1
-        if type(value) in _PLAIN:
+        if type(value) in _SCALARS:
             continue
         if isinstance(value, dict):
             stack += cast("dict[str, object]", value).values()
         elif isinstance(value, list | tuple):
             stack += cast("Sequence[object]", value)
         elif isinstance(value, msgspec.Struct):
-            stack += filter(None, msgspec.structs.astuple(value))  # what is empty in ours is not counted
+            stack += filter(None, msgspec.structs.astuple(value))  # empty fields are not counted
     return count
 
 
 class Recorder:
-    """Keeps entries, within bounds.
+    """Bounded store of entries.
 
     Args:
-        further: is handed every entry and its size, to keep it beyond this process; it must not wait for anything.
+        sink: receives every entry and its size, to store it permanently; it must not block.
     """
 
     def __init__(
         self,
-        most: int = MOST_ENTRIES,
-        most_bytes: int = MOST_BYTES,
-        largest: int = LARGEST_ENTRY,
-        further: Callable[[Entry, int], None] | None = None,
+        max_entries: int = MAX_ENTRIES,
+        max_bytes: int = MAX_BYTES,
+        max_entry_bytes: int = MAX_ENTRY_BYTES,
+        sink: Callable[[RecordingEntry, int], None] | None = None,
     ) -> None:
-        self._entries: OrderedDict[str, tuple[Entry, int]] = OrderedDict()
-        self._running: dict[str, tuple[Exchange, float]] = {}
-        #: Gives the number of the next entry.
+        self._entries: OrderedDict[str, tuple[RecordingEntry, int]] = OrderedDict()
+        self._running: dict[str, tuple[Callable[[], ExchangeResult], float]] = {}
+        #: Returns the number of the next entry.
         self.number: Callable[[], int] = count(1).__next__
         self._bytes = 0
-        self._most = most
-        self._most_bytes = most_bytes
-        self._largest = largest
-        self._further = further
+        self._max_entries = max_entries
+        self._max_bytes = max_bytes
+        self._max_entry_bytes = max_entry_bytes
+        self._sink = sink
 
     def __len__(self) -> int:
         return len(self._entries)
 
-    def begin(self, exchange: Exchange, began: float) -> None:
-        """A request is under way from now on, until its entry is added."""
-        self._running[exchange.id] = (exchange, began)
+    def begin(self, identifier: str, snapshot: Callable[[], ExchangeResult], began: float) -> None:
+        """List a request as running until its entry is added; `snapshot` returns what is known about it."""
+        self._running[identifier] = (snapshot, began)
 
-    def running(self) -> Iterator[tuple[Exchange, float]]:
-        """What is under way, and since when; the newest first."""
-        return reversed(self._running.values())
+    def running(self) -> Iterator[tuple[ExchangeResult, float]]:
+        """Return the running requests with their start times, newest first."""
+        return ((snapshot(), began) for snapshot, began in reversed(self._running.values()))
 
-    def add(self, entry: Entry) -> Entry:
-        """Keep an entry, which has the newest number; gives it as it is kept."""
+    def add(self, entry: RecordingEntry) -> RecordingEntry:
+        """Add an entry with the highest number; return it as stored."""
         self._running.pop(entry.record.id, None)
-        if len(entry.body) > _LARGE:
-            entry = packed(entry)
-        size = size_of(entry)
-        if self._further is not None:
-            self._further(entry, size)
-        if size > _SMALL:
-            size += _held_by(entry, self._largest)
-        if size > self._largest:
-            entry, size = _without_texts(entry, size, self._largest), 0
+        if len(entry.body) > _PACK_BYTES:
+            entry = pack(entry)
+        size = text_size(entry)
+        if self._sink is not None:
+            self._sink(entry, size)
+        if size > _SMALL_BYTES:
+            size += _overhead(entry, self._max_entry_bytes)
+        if size > self._max_entry_bytes:
+            entry, size = _strip_texts(entry, size, self._max_entry_bytes), 0
         self._entries[entry.record.id] = (entry, size)
         self._bytes += size
-        if len(self._entries) > self._most + self._most // _SPARE or self._bytes > self._most_bytes:
-            self._let_go()
+        if len(self._entries) > self._max_entries + self._max_entries // _SLACK or self._bytes > self._max_bytes:
+            self._evict()
         return entry
 
-    def _let_go(self) -> None:
-        while len(self._entries) > self._most or self._bytes > self._most_bytes:
+    def _evict(self) -> None:
+        while len(self._entries) > self._max_entries or self._bytes > self._max_bytes:
             self._bytes -= self._entries.popitem(last=False)[1][1]
 
     def close(self) -> None:
-        """Let what keeps entries further come to its end; it may take some seconds."""
-        close = getattr(self._further, "close", None)
+        """Close the sink; this may take some seconds."""
+        close = getattr(self._sink, "close", None)
         if close is not None:
             close()
 
-    def find(self, identifier: str) -> Entry | None:
-        """The entry of that id. Whose it is, is for the caller to look at."""
-        found = self._entries.get(identifier)
-        return found[0] if found is not None else None
+    def find(self, identifier: str) -> RecordingEntry | None:
+        """Return the entry with that id. The caller must check its tenant."""
+        item = self._entries.get(identifier)
+        return item[0] if item is not None else None
 
-    def after(self, number: int) -> Iterator[Entry]:
-        """The entries with higher numbers, the newest first."""
+    def after(self, number: int) -> Iterator[RecordingEntry]:
+        """Return the entries with higher numbers, newest first."""
         for entry, _ in reversed(self._entries.values()):
             if entry.number <= number:
                 return
             yield entry
 
 
-def _without_texts(entry: Entry, size: int, largest: int) -> Entry:
-    """What is said of a request that is too large to be kept."""
+def _strip_texts(entry: RecordingEntry, size: int, limit: int) -> RecordingEntry:
+    """Remove the texts of an entry that is too large."""
     record = entry.record
-    name = record.model[:_LONGEST_NAME]
-    bare = {"request": Request(name, ()), "raw": "", "reasoning": "", "candidates": ()}
-    attempts = tuple(msgspec.structs.replace(each, **bare) for each in record.trace.attempts)
+    name = record.model[:_MAX_MODEL_CHARS]
+    empty = {"request": Request(name, ()), "raw": "", "reasoning": "", "candidates": ()}
+    attempts = tuple(msgspec.structs.replace(each, **empty) for each in record.trace.attempts)
     trace = msgspec.structs.replace(record.trace, attempts=attempts)
-    note = Note("record_shortened", f"the texts are not kept: they take {size} bytes, more than {largest}")
+    note = Note("record_shortened", f"the texts were not recorded: {size} bytes are more than {limit}")
     record = msgspec.structs.replace(record, model=name, trace=trace, notes=(*record.notes, note))
-    return msgspec.structs.replace(entry, record=record, body=b"", recalled=(), messages=b"")
+    return msgspec.structs.replace(entry, record=record, body=b"", recalled_tools=(), messages=b"")

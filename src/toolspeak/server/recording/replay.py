@@ -1,7 +1,7 @@
-"""A request that was kept, carried out once more with other settings or another model, and kept beside the first.
+"""Replay: run a recorded request again with other settings or another model.
 
-What comes of it goes to whoever looks at it and nowhere else: the server's tools are offered as they were then,
-but no tool is executed, nothing is remembered for the conversation, no client hears of it.
+A replay has no side effects: the server's tools are offered as before, but no tool is executed, the conversation
+memory is not updated and no client receives the answer.
 """
 
 from __future__ import annotations
@@ -17,86 +17,88 @@ from ...core.events import Noted
 from ...core.types import JSONValue, Note, Request
 from ...engine.turn.trace import Trace
 from ...errors import UsageError
-from ...runtime.turn_factory import MadeTurn
+from ...runtime.turn_factory import PlannedTurn
 from ..access.auth import Caller
 from ..access.limits import check_request, read_object
-from ..proxy.client_protocols import face
-from ..proxy.exchange import Record
-from ..proxy.request_settings import changed_settings
+from ..proxy.client_protocols import client_protocol
+from ..proxy.exchange import RequestRecord
+from ..proxy.request_settings import merge_settings
 from ..proxy.upstream_router import Gateway
-from .entries import Entry, recalled
+from .entries import RecordingEntry, recalled_tools
 
-#: Seconds for all answers of one replay: whoever waits for it looks at a page.
-_PATIENCE = 300.0
+#: Seconds for a whole replay: a person is waiting for it.
+_TIMEOUT = 300.0
 
 
-async def replayed(entry: Entry, gateway: Gateway, caller: Caller, wanted: Mapping[str, JSONValue]) -> Entry:
-    """The request of an entry, carried out again.
+async def replay_request(
+    entry: RecordingEntry, gateway: Gateway, caller: Caller, changes: Mapping[str, JSONValue]
+) -> RecordingEntry:
+    """Run the request of an entry again and return the new entry.
 
     Raises:
-        ToolspeakError: it cannot be.
+        ToolspeakError: the request cannot be replayed.
     """
-    wishes = dict(wanted)
-    request = _asked(entry, wishes.pop("model", ""))
+    overrides = dict(changes)
+    request = _decode_request(entry, overrides.pop("model", ""))
     target = gateway.target(request, caller)
-    settings = changed_settings(target.settings, wishes)
-    tools = (*request.tools, *entry.served)
-    asked = msgspec.structs.replace(request, model=target.maker.reached.model, stream=False, tools=tools)
+    settings = merge_settings(target.settings, overrides)
+    tools = (*request.tools, *entry.server_tools)
+    upstream_request = msgspec.structs.replace(request, model=target.maker.resolved.model, stream=False, tools=tools)
     began, started = time.time(), time.perf_counter()
-    # Under whose name it was asked, so that tools which were recalled then are recalled again.
-    made = target.maker.make(asked, settings, entry.tenant)
+    # With the original tenant, so the same tools are recalled from memory.
+    planned = target.maker.make(upstream_request, settings, entry.tenant)
     with gateway.lease():
-        record = await _carried_out(made, entry, request.model)
-    whole = time.perf_counter() - started
-    waited = made.turn.waited
-    return Entry(
+        record = await _execute(planned, entry, request.model)
+    total = time.perf_counter() - started
+    upstream_seconds = planned.turn.upstream_seconds
+    return RecordingEntry(
         record,
         entry.tenant,
         entry.body,
         entry.fields,
-        recalled(record, made.request),
+        recalled_tools(record, planned.request),
         began,
         200 if not record.error else 502,
-        whole,
-        whole,
-        waited,
-        max(0.0, whole - waited),
-        made.turn.first_token,
-        made.turn.held,
-        made.turn.tooled,
-        made.turn.provider,
-        target.maker.reached.protocol,
+        total,
+        total,
+        upstream_seconds,
+        max(0.0, total - upstream_seconds),
+        planned.turn.first_token_seconds,
+        planned.turn.held_seconds,
+        planned.turn.tool_seconds,
+        planned.turn.provider,
+        target.maker.resolved.protocol,
         entry.secrets,
         entry.record.id,
-        {name: value for name, value in wanted.items() if value not in ("", None)},
-        way=target.way,
+        {name: value for name, value in changes.items() if value not in ("", None)},
+        upstream_address=target.address,
         settings=settings,
-        served=entry.served,
+        server_tools=entry.server_tools,
     )
 
 
-def _asked(entry: Entry, model: JSONValue) -> Request:
+def _decode_request(entry: RecordingEntry, model: JSONValue) -> Request:
     if model is not None and not isinstance(model, str):
-        raise UsageError("`model` must be the name of a model, as a text", hint="leave it out for the model of then")
+        raise UsageError("`model` must be a string", hint="leave it out to use the original model")
     if not entry.body:
-        raise UsageError("the texts of this request were not kept", hint="they were too large")
-    request = face(entry.record.face).decode(read_object(entry.body), **entry.fields)
+        raise UsageError("this request cannot be replayed: its body was too large to be recorded")
+    request = client_protocol(entry.record.client_protocol).decode(read_object(entry.body), **entry.fields)
     check_request(request, len(entry.body))
     return msgspec.structs.replace(request, model=model) if model else request
 
 
-async def _carried_out(made: MadeTurn, entry: Entry, model: str) -> Record:
+async def _execute(planned: PlannedTurn, entry: RecordingEntry, model: str) -> RequestRecord:
     notes: list[Note] = []
-    plan = made.plan
-    about = (secrets.token_hex(16), entry.record.face, model, plan.kind)
+    plan = planned.plan
+    identity = (secrets.token_hex(16), entry.record.client_protocol, model, plan.kind)
     try:
-        async with asyncio.timeout(_PATIENCE):
-            async for batch in made.turn.batches():
+        async with asyncio.timeout(_TIMEOUT):
+            async for batch in planned.turn.batches():
                 notes += [event.note for event in batch if isinstance(event, Noted)]
     except TimeoutError:
-        error = f"no whole answer within {_PATIENCE:g} s"
-        return Record(*about, 0, (), error, Trace(plan.kind, plan.rule, plan.why), tuple(notes))
-    outcome = made.turn.outcome
+        error = f"the answer was not complete within {_TIMEOUT:g} s"
+        return RequestRecord(*identity, 0, (), error, Trace(plan.kind, plan.rule, plan.why), tuple(notes))
+    outcome = planned.turn.outcome
     assert outcome is not None
     failure = outcome.failure.message if outcome.failure is not None else ""
-    return Record(*about, outcome.requests, outcome.warnings, failure, outcome.trace, tuple(notes))
+    return RequestRecord(*identity, outcome.requests, outcome.warnings, failure, outcome.trace, tuple(notes))

@@ -1,8 +1,8 @@
-"""Requests that are kept beyond memory, where the configuration says so: handed to a process of their own.
+"""Permanent recording: hands entries to the writer process, which renders, redacts and stores them.
 
-To shape, clean and write a request takes longer than to answer a short one, so none of it is done in this process:
-entries are encoded some at a time, and a thread gives those of half a second to the `scribe` at once. Nobody waits for
-that. Where the database cannot follow, what is too much is dropped, and the log says how much.
+Storing a request takes longer than answering a short one, so it happens in another process. Entries are encoded in
+groups, and a thread sends a batch every half second. Recording must never block a request: if the store is too slow,
+entries are dropped and the log reports how many.
 """
 
 from __future__ import annotations
@@ -19,29 +19,30 @@ import msgspec
 from ...config import Config, Secret
 from ...errors import ToolspeakError
 from ...store import open_recordings
-from .entries import Entry
-from .losses import Losses
+from .entries import RecordingEntry
 from .recorder import Recorder
-from .writer_process import Heard, Opening, Packed, sized
+from .writer_process import BatchBuilder, OpenStore, WriteResult, with_length
 
 _log = logging.getLogger("toolspeak.server")
-#: What waits to be written, in bytes: a database that is this far behind will not catch up.
-_MOST_BYTES = 32 * 1024 * 1024
-#: Seconds in which entries gather: one handing over of many costs as much as that of one.
-_GATHER = 0.5
-#: Entries that are encoded at once, and the bytes of their texts from which on fewer are. Between two requests the
-#: processor has forgotten how to encode, so that one alone takes three times as long.
-_TOGETHER, _TOGETHER_BYTES = 64, 256 * 1024
-#: Seconds until one that could not be started, or died, is tried again; and those for its last words at the end.
-_PAUSE, _LAST_WORDS = 5.0, 10.0
+#: Bytes of entries that may wait; beyond that, the store is too slow and entries are dropped.
+_MAX_PENDING_BYTES = 32 * 1024 * 1024
+#: Seconds between batches: a large batch costs as much to send as a small one.
+_BATCH_SECONDS = 0.5
+#: Entries that are encoded at once, and the text size that triggers encoding earlier. Encoding entries one by one takes
+#: three times as long, because of cold CPU caches.
+_ENCODE_COUNT, _ENCODE_BYTES = 64, 256 * 1024
+#: Losses for one reason between two log lines.
+_REPORT_EVERY = 100
+#: Seconds before a failed writer process is started again, and seconds it has to finish at shutdown.
+_RETRY_SECONDS, _SHUTDOWN_SECONDS = 5.0, 10.0
 
 
-class ScribeGone(ToolspeakError):
-    """The process that writes recordings has died."""
+class WriterProcessDied(ToolspeakError):
+    """The writer process has ended unexpectedly."""
 
 
-class Subprocess:
-    """The scribe, as a process beside this one. It ends when nobody can hand it anything any more.
+class WriterProcess:
+    """The writer process as a child process. It ends when its input is closed.
 
     Args:
         url: the store.
@@ -50,14 +51,14 @@ class Subprocess:
     def __init__(self, url: str) -> None:
         self._url = url
         self._process: subprocess.Popen[bytes] | None = None
-        #: Held by whoever uses its pipes: they have locks of their own, which nobody can wait for within a time.
+        # Guards the pipes: their own locks have no timeout.
         self._pipes = threading.Lock()
 
-    def write(self, batch: list[bytes]) -> Heard:
-        """What it says of a batch, once that is written.
+    def write(self, batch: list[bytes]) -> WriteResult:
+        """Send a batch and wait until it is stored.
 
         Raises:
-            ScribeGone: it says nothing.
+            WriterProcessDied: the process has ended.
         """
         try:
             with self._pipes:
@@ -65,25 +66,25 @@ class Subprocess:
                 assert process.stdin is not None and process.stdout is not None
                 process.stdin.writelines(batch)
                 process.stdin.flush()
-                return msgspec.json.decode(process.stdout.readline(), type=Heard)
+                return msgspec.json.decode(process.stdout.readline(), type=WriteResult)
         except (OSError, msgspec.DecodeError) as error:
             self.end()
-            raise ScribeGone(f"the process that writes recordings has ended: {error}") from None
+            raise WriterProcessDied(f"the writer process has ended: {error}") from None
 
     def _running(self) -> subprocess.Popen[bytes]:
         if self._process is None:
-            # `-P`: nothing is imported from the working directory. A session of its own: what the terminal sends to all
-            # is not for it, since it still has to write then. The URL may hold a password, so it is no argument.
+            # `-P`: import nothing from the working directory. A session of its own: signals of the terminal must not
+            # stop it before everything is written. The URL may contain a password, so it is not an argument.
             command = [sys.executable, "-P", "-m", "toolspeak.server.recording.writer_process"]
             self._process = subprocess.Popen(
                 command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True
             )
             assert self._process.stdin is not None
-            self._process.stdin.write(sized(msgspec.msgpack.encode(Opening(self._url))))
+            self._process.stdin.write(with_length(msgspec.msgpack.encode(OpenStore(self._url))))
         return self._process
 
     def end(self) -> None:
-        """Let it end; what was handed over is written. One that another thread waits for in vain is killed."""
+        """Stop the process after it has stored everything; kill it if another thread still waits for its reply."""
         process, self._process = self._process, None
         if process is None:
             return
@@ -92,7 +93,7 @@ class Subprocess:
             process.wait()
             return
         try:
-            process.communicate(timeout=_LAST_WORDS)
+            process.communicate(timeout=_SHUTDOWN_SECONDS)
         except (OSError, ValueError, subprocess.TimeoutExpired):
             process.kill()
             process.wait()
@@ -100,144 +101,180 @@ class Subprocess:
             self._pipes.release()
 
 
-class Keeper:
-    """Hands entries over, many at once.
+class Losses:
+    """Counts requests that could not be recorded.
+
+    Logs the first loss for a reason and then one line per 100, because more lines would add to an overload.
+    """
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._unreported = 0
+        self._reason = ""
+        # Losses come from the event loop and from the writing thread.
+        self._lock = threading.Lock()
+
+    def add(self, count: int, reason: str) -> None:
+        with self._lock:
+            is_new = reason != self._reason
+            if is_new:
+                self._report()
+            self._reason = reason
+            self.count += count
+            self._unreported += count
+            if is_new or self._unreported >= _REPORT_EVERY:
+                self._report()
+
+    def report(self) -> None:
+        """Log the losses that are not logged yet: recording works again."""
+        with self._lock:
+            self._report()
+            self._reason = ""
+
+    def _report(self) -> None:
+        if self._unreported:
+            _log.warning("%d requests were not recorded: %s (%d in total)", self._unreported, self._reason, self.count)
+        self._unreported = 0
+
+
+class StoreWriter:
+    """Recorder sink that sends entries to the store in batches.
 
     Args:
-        write: has a batch written, and gives what is said of it.
-        secrets: what must not be written.
-        end: what is done at the end.
+        write: stores a batch and returns the result.
+        secrets: returns the secrets to redact.
+        end: called on close.
     """
 
     def __init__(
         self,
-        write: Callable[[list[bytes]], Heard],
+        write: Callable[[list[bytes]], WriteResult],
         secrets: Callable[[], Iterable[Secret]],
         end: Callable[[], None] = lambda: None,
-        gather: float = _GATHER,
+        batch_seconds: float = _BATCH_SECONDS,
     ) -> None:
         self._write = write
         self._secrets = secrets
         self._end = end
-        self._gather = gather
-        #: What is to be encoded, and what is.
-        self._fresh: list[Entry] = []
-        self._fresh_size = 0
-        self._waiting = Packed()
+        self._batch_seconds = batch_seconds
+        #: Entries to encode, and encoded entries.
+        self._new_entries: list[RecordingEntry] = []
+        self._new_size = 0
+        self._pending = BatchBuilder()
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
-        self._some = threading.Event()
-        #: Whether the thread knows that there are some.
-        self._told = False
-        self._written = threading.Condition()
-        self._under_way = self._closing = False
-        #: Until when nothing is tried, after it was in vain, and why it was.
-        self._until, self._why = 0.0, ""
-        self.lost = Losses()
+        self._wake = threading.Event()
+        #: Whether the thread has been woken for the waiting entries.
+        self._notified = False
+        self._idle = threading.Condition()
+        self._writing = self._closing = False
+        #: No attempt before this time, after a failure, and the failure.
+        self._retry_at, self._failure = 0.0, ""
+        self.losses = Losses()
 
-    def __call__(self, entry: Entry, size: int) -> None:
-        """Have an entry written soon, whose texts take so many bytes."""
-        # Without the lock, which most requests need not take: the thread takes from this list and puts no other in its
-        # place, and it forgets that it was told before it does.
-        self._fresh.append(entry)
-        self._fresh_size += size
-        if len(self._fresh) >= _TOGETHER or self._fresh_size >= _TOGETHER_BYTES:
+    def __call__(self, entry: RecordingEntry, size: int) -> None:
+        """Queue an entry; `size` is the bytes of its texts."""
+        # Without the lock: the thread only removes from this list and never replaces it, and it clears `_notified`
+        # before it does.
+        self._new_entries.append(entry)
+        self._new_size += size
+        if len(self._new_entries) >= _ENCODE_COUNT or self._new_size >= _ENCODE_BYTES:
             with self._lock:
                 self._encode()
-        if self._told:
+        if self._notified:
             return
-        self._told = True
-        # Not before the first one: workers are forked, and threads are not.
+        self._notified = True
+        # Started with the first entry: workers are forked, and threads do not survive a fork.
         if self._thread is None:
-            self._thread = threading.Thread(target=self._work, name="toolspeak-recording", daemon=True)
+            self._thread = threading.Thread(target=self._run, name="toolspeak-recording", daemon=True)
             self._thread.start()
-        self._some.set()
+        self._wake.set()
 
     def _encode(self) -> None:
-        fresh, self._fresh_size = self._fresh[:], 0
-        del self._fresh[: len(fresh)]
-        if not fresh:
+        entries, self._new_size = self._new_entries[:], 0
+        del self._new_entries[: len(entries)]
+        if not entries:
             return
-        if self._waiting.size > _MOST_BYTES:
-            self.lost.add(len(fresh), "the store cannot follow")
+        if self._pending.size > _MAX_PENDING_BYTES:
+            self.losses.add(len(entries), "the store is too slow")
         else:
-            self._waiting.add(fresh)
+            self._pending.add(entries)
 
-    def settle(self, seconds: float | None = None) -> bool:
-        """Wait until everything is written; whether it is."""
-        with self._written:
-            return self._written.wait_for(lambda: not self._is_left() and not self._under_way, seconds)
+    def flush(self, seconds: float | None = None) -> bool:
+        """Wait until everything is stored; return whether it is."""
+        with self._idle:
+            return self._idle.wait_for(lambda: not self._has_pending() and not self._writing, seconds)
 
-    def _is_left(self) -> bool:
+    def _has_pending(self) -> bool:
         with self._lock:
-            return bool(self._fresh or self._waiting)
+            return bool(self._new_entries or self._pending)
 
     def close(self) -> None:
-        """Write what is left, and end."""
+        """Store the remaining entries and stop."""
         self._closing = True
-        self._some.set()
+        self._wake.set()
         if self._thread is not None:
-            self._thread.join(_LAST_WORDS)
+            self._thread.join(_SHUTDOWN_SECONDS)
         self._end()
         if self._thread is not None:
-            self._thread.join(_LAST_WORDS)  # it counts what is lost
-        self.lost.tell()
+            self._thread.join(_SHUTDOWN_SECONDS)  # it counts the losses
+        self.losses.report()
 
-    def _work(self) -> None:
+    def _run(self) -> None:
         took = 0.0
-        while not self._closing or self._is_left():
-            self._some.wait()
+        while not self._closing or self._has_pending():
+            self._wake.wait()
             if not self._closing:
-                time.sleep(max(0.0, self._gather - took))  # some have gathered while others were written
-            # In this order: what comes in between is seen the next time.
-            self._some.clear()
-            self._told = False
+                time.sleep(max(0.0, self._batch_seconds - took))  # the last write counts towards the wait
+            # In this order: entries that arrive in between wake the thread again.
+            self._wake.clear()
+            self._notified = False
             began = time.monotonic()
-            if batch := self._taken():
+            if batch := self._take_batch():
                 try:
-                    self._hand_over(batch)
+                    self._write_batch(batch)
                 except Exception:
-                    _log.exception("a mistake of ours in recording")
-                    self.lost.add(len(batch), "a mistake of ours")
+                    _log.exception("internal error while recording")
+                    self.losses.add(len(batch), "internal error")
             took = time.monotonic() - began
-            self._under_way = False
-            with self._written:
-                self._written.notify_all()
+            self._writing = False
+            with self._idle:
+                self._idle.notify_all()
 
-    def _taken(self) -> Packed:
-        self._under_way = True
+    def _take_batch(self) -> BatchBuilder:
+        self._writing = True
         with self._lock:
             self._encode()
-            batch, self._waiting = self._waiting, Packed()
+            batch, self._pending = self._pending, BatchBuilder()
         return batch
 
-    def _hand_over(self, batch: Packed) -> None:
+    def _write_batch(self, batch: BatchBuilder) -> None:
         count = len(batch)
-        if time.monotonic() < self._until:
-            self.lost.add(count, self._why)
+        if time.monotonic() < self._retry_at:
+            self.losses.add(count, self._failure)
             return
         try:
-            heard = self._write(batch.whole([secret.reveal() for secret in self._secrets()]))
-        except ScribeGone as error:
-            self._until, self._why = time.monotonic() + _PAUSE, str(error)
-            self.lost.add(count, self._why)
+            result = self._write(batch.frames([secret.reveal() for secret in self._secrets()]))
+        except WriterProcessDied as error:
+            self._retry_at, self._failure = time.monotonic() + _RETRY_SECONDS, str(error)
+            self.losses.add(count, self._failure)
             return
-        if heard.kept < count:
-            self.lost.add(count - heard.kept, heard.problem)
+        if result.stored < count:
+            self.losses.add(count - result.stored, result.problem)
         else:
-            self.lost.tell()
+            self.losses.report()
 
 
-def recorder_from(config: Config, secrets: Callable[[], Iterable[Secret]]) -> Recorder | None:
-    """What keeps requests, as the configuration says; None: nothing does.
+def create_recorder(config: Config, secrets: Callable[[], Iterable[Secret]]) -> Recorder | None:
+    """Create the recorder that the configuration asks for; None if recording is off.
 
     Raises:
-        ToolspeakError: they are to be kept in a store that cannot be opened.
+        ToolspeakError: the store cannot be opened.
     """
     if config.record == "off":
         return None
     if config.record == "memory":
         return Recorder()
-    open_recordings(config.store)  # so that who starts the server hears of it, and the tables are there
-    scribe = Subprocess(config.store)
-    return Recorder(further=Keeper(scribe.write, secrets, scribe.end))
+    open_recordings(config.store)  # fails early, and creates the tables
+    process = WriterProcess(config.store)
+    return Recorder(sink=StoreWriter(process.write, secrets, process.end))

@@ -1,7 +1,4 @@
-"""What people see of a request that was kept: one line among many, or everything, as JSON values without keys.
-
-Made when somebody looks.
-"""
+"""JSON views of recorded requests, rendered and redacted on demand: a summary for lists, and the full detail."""
 
 from __future__ import annotations
 
@@ -15,63 +12,63 @@ import msgspec
 from ...core.parsing.acceptance import Policy
 from ...core.parsing.tool_index import toolkit
 from ...core.types import JSONObject, JSONValue, Tool
-from ...engine.turn.explanations import because, in_words
+from ...engine.turn.faults import fault_text, reason_text
 from ...engine.turn.trace import AttemptTrace
 from ...errors import ToolspeakError
 from ..access.limits import read_object
-from ..observe.metrics import tools_of
-from ..observe.request_context import GONE
-from ..proxy.client_protocols import face
-from ..proxy.exchange import Exchange
+from ..observe.metrics import tools_label
+from ..observe.request_context import CLIENT_CLOSED
+from ..proxy.client_protocols import client_protocol
+from ..proxy.exchange import ExchangeResult
 from ..proxy.request_settings import ALLOWED
 from .candidate_spans import Mark, marks_in
-from .entries import Entry, unpacked
-from .redaction import body_of, cleaned, cleaned_text
+from .entries import RecordingEntry, unpack
+from .redaction import parse_body, redact_text, redact_value
 
-#: From this status on a request was in vain.
+#: The first error status.
 _ERROR = 400
 
 
 def _retries(attempts: tuple[AttemptTrace, ...]) -> int:
-    """How many answers were asked for again."""
+    """Count the retried answers."""
     return sum(one.fault is not None and one.phase == two.phase for one, two in pairwise(attempts))
 
 
-def line(entry: Entry, secrets: Iterable[str] = ()) -> JSONValue:
-    """One request among many, without the secrets given and those that its client showed."""
-    return cleaned(_line(entry), (*secrets, *(secret.reveal() for secret in entry.secrets)))
+def summary(entry: RecordingEntry, secrets: Iterable[str] = ()) -> JSONValue:
+    """Return the list view of a request, without these secrets and those that its client sent."""
+    return redact_value(_summary(entry), (*secrets, *(secret.reveal() for secret in entry.secrets)))
 
 
-def under_way(exchange: Exchange, began: float, now: float, secrets: Iterable[str] = ()) -> JSONValue:
-    """A request that has no answer yet, among many, without the secrets given and those that its client showed."""
-    model = exchange.asked.model if exchange.asked is not None else ""
-    told: JSONObject = {"id": exchange.id, "time": began, "seconds": round(max(0.0, now - began), 3)}
-    told |= {"face": exchange.face, "model": model}
-    return cleaned(told, (*secrets, *(secret.reveal() for secret in exchange.secrets)))
+def running_summary(result: ExchangeResult, began: float, now: float, secrets: Iterable[str] = ()) -> JSONValue:
+    """Return the list view of a running request, without these secrets and those that its client sent."""
+    model = result.request.model if result.request is not None else ""
+    view: JSONObject = {"id": result.id, "time": began, "seconds": round(max(0.0, now - began), 3)}
+    view |= {"face": result.client_protocol, "model": model}
+    return redact_value(view, (*secrets, *(secret.reveal() for secret in result.secrets)))
 
 
-def _line(entry: Entry) -> JSONObject:
+def _summary(entry: RecordingEntry) -> JSONObject:
     record, trace = entry.record, entry.record.trace
-    found = [candidate for attempt in trace.attempts for candidate in attempt.candidates]
-    calls = [candidate for candidate in found if candidate.verdict == "call"]
+    candidates = [candidate for attempt in trace.attempts for candidate in attempt.candidates]
+    calls = [candidate for candidate in candidates if candidate.verdict == "call"]
     return {
         "number": entry.number,
         "id": record.id,
-        "time": entry.began,
-        "face": record.face,
+        "time": entry.started_at,
+        "face": record.client_protocol,
         "model": record.model,
         "plan": record.plan,
-        "tools": tools_of(record),
+        "tools": tools_label(record),
         "status": entry.status,
         "requests": record.requests,
         "retries": _retries(trace.attempts),
         "calls": len(calls),
-        "candidates": len(found),
+        "candidates": len(candidates),
         "repairs": sum(len(candidate.notes) for candidate in calls),
         "warnings": list(record.warnings),
         "outcome": _outcome(entry),
-        # Who left had no error, unless the upstream had failed before.
-        "error": "" if _left(entry) and not trace.attempts else record.error,
+        # A disconnected client is not an error, unless the upstream had failed before.
+        "error": "" if _client_closed(entry) and not trace.attempts else record.error,
         "why_no_call": trace.why_no_call,
         "no_call_code": trace.no_call_code,
         "replay_of": entry.replay_of,
@@ -81,83 +78,88 @@ def _line(entry: Entry) -> JSONObject:
     }
 
 
-def _left(entry: Entry) -> bool:
-    """Whether the client did not wait for the end: nobody's error."""
-    return entry.status == GONE
+def _client_closed(entry: RecordingEntry) -> bool:
+    return entry.status == CLIENT_CLOSED
 
 
-def _outcome(entry: Entry) -> str:
-    """How it ended, for whoever looks for some among many."""
-    if _left(entry):
+def _outcome(entry: RecordingEntry) -> str:
+    if _client_closed(entry):
         return "left"
     return "error" if entry.record.error or entry.status >= _ERROR else "answered"
 
 
-def _timing(entry: Entry) -> JSONObject:
-    """Seconds."""
-    names = ("whole", "first", "waited", "added", "first_token", "held", "tooled")
-    return {name: round(getattr(entry, name), 6) for name in names}
+def _timing(entry: RecordingEntry) -> JSONObject:
+    seconds = {
+        "whole": entry.total_seconds,
+        "first": entry.first_byte_seconds,
+        "waited": entry.upstream_seconds,
+        "added": entry.added_seconds,
+        "first_token": entry.first_token,
+        "held": entry.held_seconds,
+        "tooled": entry.tool_seconds,
+    }
+    return {name: round(value, 6) for name, value in seconds.items()}
 
 
-def whole(entry: Entry, secrets: Iterable[str] = ()) -> JSONValue:
-    """Everything about one request, without the secrets given and those that its client showed."""
-    entry = unpacked(entry)
-    hidden = (*secrets, *(secret.reveal() for secret in entry.secrets))
-    told: JSONObject = msgspec.to_builtins(entry.record)
-    told = cleaned({**told, **_line(entry), "changed": dict(entry.changed)}, hidden)
-    told["client"] = cleaned({"body": body_of(entry.body), "fields": dict(entry.fields)}, hidden)
-    told["protocol"] = entry.protocol
-    told["upstream"] = cleaned(msgspec.to_builtins(entry.way), hidden)
-    told["settings"] = _settings(entry)
-    told["server_tools"] = cleaned(msgspec.to_builtins(entry.served), hidden)
+def detail(entry: RecordingEntry, secrets: Iterable[str] = ()) -> JSONValue:
+    """Return the full view of a request, without these secrets and those that its client sent."""
+    entry = unpack(entry)
+    hidden_texts = (*secrets, *(secret.reveal() for secret in entry.secrets))
+    view: JSONObject = msgspec.to_builtins(entry.record)
+    view = redact_value({**view, **_summary(entry), "changed": dict(entry.changed)}, hidden_texts)
+    view["client"] = redact_value({"body": parse_body(entry.body), "fields": dict(entry.fields)}, hidden_texts)
+    view["protocol"] = entry.protocol
+    view["upstream"] = redact_value(msgspec.to_builtins(entry.upstream_address), hidden_texts)
+    view["settings"] = _settings(entry)
+    view["server_tools"] = redact_value(msgspec.to_builtins(entry.server_tools), hidden_texts)
     trace = entry.record.trace
     policy, nonce = trace.policy, trace.nonce
-    tools = _tools(entry) if any(map(_read_as_text, trace.attempts)) else ()
-    for attempt, shown in zip(trace.attempts, told["trace"]["attempts"], strict=True):
-        # In the text as it is shown: what was hidden has another length.
-        raw = msgspec.structs.replace(attempt, raw=shown["raw"])
-        found = marks_in(raw.raw, raw.candidates, tools, _policy(policy), nonce) if _read_as_text(raw) else ()
-        shown["marks"] = list(_in_utf16(raw.raw, found))
+    tools = _tools(entry) if any(map(_has_candidates, trace.attempts)) else ()
+    for attempt, attempt_view in zip(trace.attempts, view["trace"]["attempts"], strict=True):
+        # Positions refer to the redacted text, which may have another length.
+        raw = msgspec.structs.replace(attempt, raw=attempt_view["raw"])
+        marks = marks_in(raw.raw, raw.candidates, tools, _policy(policy), nonce) if _has_candidates(raw) else ()
+        attempt_view["marks"] = list(_utf16_marks(raw.raw, marks))
         if attempt.fault is not None:
-            shown["fault"]["why"] = cleaned_text(in_words(attempt.fault), hidden)
-        for candidate in shown["candidates"]:
-            candidate["why"] = because(candidate["reason"])
-    return told
+            attempt_view["fault"]["why"] = redact_text(fault_text(attempt.fault), hidden_texts)
+        for candidate in attempt_view["candidates"]:
+            candidate["why"] = reason_text(candidate["reason"])
+    return view
 
 
-def _tools(entry: Entry) -> tuple[Tool, ...]:
-    """What its answers were read with."""
-    own = entry.recalled
+def _tools(entry: RecordingEntry) -> tuple[Tool, ...]:
+    """Return the tools that its answers were parsed with."""
+    own = entry.recalled_tools
     if not own and entry.body:
-        with suppress(ToolspeakError):  # it was refused for that
-            own = face(entry.record.face).decode(read_object(entry.body), **entry.fields).tools
-    return toolkit((*own, *entry.served)).readable
+        with suppress(ToolspeakError):  # an invalid body, for which the request was rejected
+            own = client_protocol(entry.record.client_protocol).decode(read_object(entry.body), **entry.fields).tools
+    return toolkit((*own, *entry.server_tools)).readable
 
 
-def _settings(entry: Entry) -> JSONValue:
-    """Those settings that a request may be carried out with once more."""
+def _settings(entry: RecordingEntry) -> JSONValue:
+    """Return the settings that a replay may change."""
     if entry.settings is None:
         return None
-    told: JSONObject = msgspec.to_builtins(entry.settings)
-    return {name: told[name] for name in ALLOWED}
+    settings: JSONObject = msgspec.to_builtins(entry.settings)
+    return {name: settings[name] for name in ALLOWED}
 
 
 def _policy(name: str) -> Policy:
     return name if name in get_args(Policy) else "standard"  # type: ignore[return-value]
 
 
-def _read_as_text(attempt: AttemptTrace) -> bool:
+def _has_candidates(attempt: AttemptTrace) -> bool:
     return bool(attempt.raw and attempt.candidates)
 
 
-def _in_utf16(text: str, marks: Sequence[Mark]) -> Iterable[JSONObject]:
-    """Places as scripts in a page count them."""
+def _utf16_marks(text: str, marks: Sequence[Mark]) -> Iterable[JSONObject]:
+    """Convert positions to UTF-16 code units, as JavaScript counts them."""
     at = units = 0
     for mark in marks:
-        start = units + _units(text[at : mark.start])
-        units, at = start + _units(text[mark.start : mark.end]), mark.end
+        start = units + _utf16_length(text[at : mark.start])
+        units, at = start + _utf16_length(text[mark.start : mark.end]), mark.end
         yield {"start": start, "end": units, "candidates": list(mark.candidates)}
 
 
-def _units(text: str) -> int:
+def _utf16_length(text: str) -> int:
     return len(text) if text.isascii() else len(text.encode("utf-16-le", "surrogatepass")) // 2

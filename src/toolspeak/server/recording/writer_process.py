@@ -1,9 +1,9 @@
-"""The process that writes recordings: entries in, as the server keeps them; shaped, cleaned and written to the store.
+"""Writer process: renders, redacts and stores recorded requests outside the server process.
 
-Started by `keeping`, beside each process that answers, so that none of this takes time from clients. Its input is
-frames: four bytes of length, then a letter and what it stands for. A batch is its entries, and an end that says what
-must not be written; about each it says one line of JSON. It ends with its input, and not before: who ends a server may
-tell all of its processes at once, and this one still has to write then.
+Each worker starts one, so recording takes no time from clients. Its input consists of frames: four bytes of length, a
+letter for the kind, then the content. A batch is a series of entries and an end frame with the secrets to redact; the
+reply to each batch is one line of JSON. The process ends at the end of its input and ignores signals: a signal to the
+whole process group must not stop it before everything is written.
 """
 
 from __future__ import annotations
@@ -22,58 +22,57 @@ import msgspec
 from ...config import Secret
 from ...core.types import JSONObject, JSONValue
 from ...errors import ToolspeakError
-from .entries import Entry, size_of
+from .entries import RecordingEntry, text_size
 
-#: The length of a frame; and with the letter behind it.
+#: The length of a frame, and the length with the letter.
 _SIZE, _HEAD = struct.Struct(">I"), struct.Struct(">Ic")
-#: What frames hold, by their letters.
-_ENTRIES, _SHAPED, _END = b"e", b"j", b"."
-#: Who answers clients comes first, where there are not enough cores for both.
+#: Frame kinds.
+_ENTRIES, _JSON_ENTRY, _END = b"e", b"j", b"."
+#: The server has priority where cores are scarce.
 _NICENESS = 5
 
-#: What is written of one request: its id, its model, and everything about it.
-Written = tuple[str, str, JSONValue]
+#: A stored request: its id, its model and its detail view.
+RecordingRow = tuple[str, str, JSONValue]
 
 
-class Opening(msgspec.Struct, frozen=True):
-    """The first frame: where to write."""
+class OpenStore(msgspec.Struct, frozen=True):
+    """The first frame: the store to open."""
 
     url: str
 
 
 class Batch(msgspec.Struct):
-    """What is to be written: entries, and what could only be handed over as the JSON text that is written."""
+    """A batch of entries; entries that cannot be encoded as MessagePack arrive as rendered JSON."""
 
     secrets: list[str] = []
     entries: list[msgspec.Raw] = []
-    shaped: list[bytes] = []
+    json_entries: list[bytes] = []
 
 
-class Heard(msgspec.Struct, frozen=True):
-    """How many of a batch are kept, and why others are not."""
+class WriteResult(msgspec.Struct, frozen=True):
+    """The number of stored entries of a batch, and why others were not stored."""
 
-    kept: int
+    stored: int = msgspec.field(name="kept")
     problem: str = ""
 
 
-def _revealed(value: Any) -> Any:
-    """The one kind of value in an entry that is not plain."""
+def _reveal(value: Any) -> Any:
     if isinstance(value, Secret):
         return value.reveal()
     raise NotImplementedError
 
 
-_encoder = msgspec.msgpack.Encoder(enc_hook=_revealed)
-_several = msgspec.msgpack.Decoder(list[msgspec.Raw])
-_entry = msgspec.msgpack.Decoder(Entry, dec_hook=lambda kind, value: Secret(value))
+_encoder = msgspec.msgpack.Encoder(enc_hook=_reveal)
+_raw_entries = msgspec.msgpack.Decoder(list[msgspec.Raw])
+_entry_decoder = msgspec.msgpack.Decoder(RecordingEntry, dec_hook=lambda kind, value: Secret(value))
 
 
-class Packed:
-    """A batch that grows. What cannot be encoded waits as it is, and is shaped before it is handed over."""
+class BatchBuilder:
+    """Collects entries for a batch. Entries that cannot be encoded are rendered as JSON in `frames`."""
 
     def __init__(self) -> None:
         self._encoded: list[bytes] = []
-        self._odd: list[Entry] = []
+        self._unencodable: list[RecordingEntry] = []
         self._count = 0
         #: In bytes.
         self.size = 0
@@ -81,56 +80,57 @@ class Packed:
     def __len__(self) -> int:
         return self._count
 
-    def add(self, entries: list[Entry]) -> None:
-        """Some more."""
+    def add(self, entries: list[RecordingEntry]) -> None:
         try:
             encoded = _encoder.encode(entries)
-        except (ValueError, OverflowError, TypeError):  # half a character, or a number beyond 64 bits
+        except (ValueError, OverflowError, TypeError):  # a lone surrogate, or a number beyond 64 bits
             if len(entries) > 1:
                 for each in entries:
                     self.add([each])
                 return
-            self._odd += entries
-            self.size += size_of(entries[0])
+            self._unencodable += entries
+            self.size += text_size(entries[0])
         else:
             self._encoded += (_HEAD.pack(len(encoded) + 1, _ENTRIES), encoded)
             self.size += len(encoded)
         self._count += len(entries)
 
-    def whole(self, secrets: list[str]) -> list[bytes]:
-        """The batch as it is handed over, in pieces: to put megabytes together takes longer than to encode them."""
-        shaped = [sized(_SHAPED + json.dumps(_shown(entry, secrets)).encode()) for entry in self._odd]
-        return [*self._encoded, *shaped, sized(_END + msgspec.json.encode(secrets))]
+    def frames(self, secrets: list[str]) -> list[bytes]:
+        """Return the frames of the batch, not joined: joining megabytes takes longer than encoding them."""
+        json_entries = [
+            with_length(_JSON_ENTRY + json.dumps(_view(entry, secrets)).encode()) for entry in self._unencodable
+        ]
+        return [*self._encoded, *json_entries, with_length(_END + msgspec.json.encode(secrets))]
 
 
-def _shown(entry: Entry, secrets: list[str]) -> JSONObject:
-    from .views import whole  # it reads answers once more, with all dialects
+def _view(entry: RecordingEntry, secrets: list[str]) -> JSONObject:
+    from .views import detail  # imports all dialects, which the server process does not need for this
 
-    return whole(entry, secrets)
+    return detail(entry, secrets)
 
 
-def sized(frame: bytes) -> bytes:
-    """A frame with its length before it."""
+def with_length(frame: bytes) -> bytes:
+    """Prefix a frame with its length."""
     return _SIZE.pack(len(frame)) + frame
 
 
-def batches(source: BinaryIO) -> Iterator[Batch]:
-    """Whole batches, to the end."""
+def read_batches(source: BinaryIO) -> Iterator[Batch]:
+    """Yield the complete batches of the input."""
     batch = Batch()
-    for frame in _frames(source):
+    for frame in _read_frames(source):
         match frame[:1]:
             case b"e":
-                batch.entries += _several.decode(frame[1:])
+                batch.entries += _raw_entries.decode(frame[1:])
             case b"j":
-                batch.shaped.append(frame[1:])
+                batch.json_entries.append(frame[1:])
             case _:
                 batch.secrets = msgspec.json.decode(frame[1:])
                 yield batch
                 batch = Batch()
 
 
-def _frames(source: BinaryIO) -> Iterator[bytes]:
-    """Frames to the end; half of one is none."""
+def _read_frames(source: BinaryIO) -> Iterator[bytes]:
+    """Yield the complete frames of the input."""
     while len(head := source.read(_SIZE.size)) == _SIZE.size:
         (length,) = _SIZE.unpack(head)
         if len(frame := source.read(length)) < length:
@@ -138,46 +138,46 @@ def _frames(source: BinaryIO) -> Iterator[bytes]:
         yield frame
 
 
-def worked(batch: Batch, keep: Callable[[Iterable[Written]], None]) -> Heard:
-    """Write a batch, and say what came of it. One request that cannot be shaped spoils no other."""
-    rows: list[Written] = []
+def write_batch(batch: Batch, store: Callable[[Iterable[RecordingRow]], None]) -> WriteResult:
+    """Store a batch. An entry that cannot be rendered does not affect the others."""
+    rows: list[RecordingRow] = []
     problems: list[str] = []
     for data in batch.entries:
         try:
-            rows.append(_row(_shown(_entry.decode(data), batch.secrets)))
-        except Exception as error:  # a mistake of ours; who handed it over logs it
+            rows.append(_row(_view(_entry_decoder.decode(data), batch.secrets)))
+        except Exception as error:  # a bug; the server process logs it
             problems.append(f"{type(error).__name__}: {error}")
-    rows += [_row(msgspec.json.decode(text)) for text in batch.shaped]
+    rows += [_row(msgspec.json.decode(text)) for text in batch.json_entries]
     try:
-        keep(rows)
+        store(rows)
     except ToolspeakError as error:
-        return Heard(0, str(error))
-    return Heard(len(rows), problems[0] if problems else "")
+        return WriteResult(0, str(error))
+    return WriteResult(len(rows), problems[0] if problems else "")
 
 
-def _row(told: JSONObject) -> Written:
-    """A request as it is written: its columns are as clean as the rest."""
-    return told["id"], told["model"], told
+def _row(view: JSONObject) -> RecordingRow:
+    # The columns come from the redacted view too.
+    return view["id"], view["model"], view
 
 
-def main(source: BinaryIO, told: BinaryIO) -> None:
-    """Write what comes, to its end."""
+def main(source: BinaryIO, output: BinaryIO) -> None:
+    """Store the batches of the input until it ends."""
     from ...store import open_recordings
 
-    opening = next(_frames(source), None)
+    opening = next(_read_frames(source), None)
     if opening is None:
         return
-    recordings = open_recordings(msgspec.msgpack.decode(opening, type=Opening).url)
-    for batch in batches(source):
-        heard = worked(batch, recordings.add_all)
-        told.write(msgspec.json.encode(heard) + b"\n")
-        told.flush()
+    recordings = open_recordings(msgspec.msgpack.decode(opening, type=OpenStore).url)
+    for batch in read_batches(source):
+        result = write_batch(batch, recordings.add_all)
+        output.write(msgspec.json.encode(result) + b"\n")
+        output.flush()
 
 
 if __name__ == "__main__":
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, signal.SIG_IGN)
-    with suppress(AttributeError, OSError):  # not every system has this
+    with suppress(AttributeError, OSError):  # not available on every system
         os.nice(_NICENESS)
     with suppress(BrokenPipeError):
         main(sys.stdin.buffer, sys.stdout.buffer)

@@ -1,7 +1,6 @@
-"""What the page asks its server for, as JSON: requests that were kept, models, numbers, results of evaluations.
+"""The JSON API of the web page: recorded requests, models, metrics, sessions, evaluation results.
 
-One coroutine for each page of `routes`; nothing here executes a tool. With several workers all of them are told of,
-whichever is asked.
+One coroutine per page of `routes`; nothing here executes a tool. With several workers, every answer covers all of them.
 """
 
 from __future__ import annotations
@@ -24,56 +23,56 @@ from ...errors import UsageError
 from ..access.auth import Caller
 from ..access.limits import read_object
 from ..asgi import Receive, Scope, read_body
+from ..observe.counters import MinuteRow, MinuteSeries, merge_rows
 from ..proxy.upstream_router import Gateway
-from ..recording.minute_series import Row, Series, summed
 from ..recording.recorder import Recorder
 from ..routes import Route
-from .models import ModelsDesk, latest
-from .requests import Others, RequestsDesk, alone
-from .sessions import SessionsDesk, owner_of
+from .models import ModelsApi, latest
+from .requests import AskWorkers, RequestsApi, no_other_workers
+from .sessions import SessionsApi, owner_of
 
-#: What the page sends is short.
-_LARGEST_BODY = 64 * 1024
-#: Questions and their answers with all rounds; results of tools are long at times.
-_LARGEST_CHAT = 16 * 1024 * 1024
-#: Told where the server runs tools, but not for who asks.
-_NOT_FOR_YOU = (
-    "This server runs tools for the holders of some keys. Their table in its configuration does not say `page = true`."
+#: Limit for bodies that the page sends, chats excepted.
+_MAX_BODY_BYTES = 64 * 1024
+#: Limit for saved chats: tool results may be long.
+_MAX_CHAT_BYTES = 16 * 1024 * 1024
+#: Shown if the server runs tools, but not for this caller.
+_NO_PAGE_ACCESS = (
+    "This server runs tools only for certain keys. To allow the page, set `page = true` in its configuration."
 )
-#: Where `toolspeak eval` keeps its results unless told otherwise, and how many and how large ones are shown.
-_RESULTS, _MOST_RESULTS, _LARGEST_RESULTS = "toolspeak-eval", 20, 4 * 1024 * 1024
+#: Default output folder of `toolspeak eval`, and the number and size of results that are shown.
+_RESULTS_FOLDER, _MAX_RESULTS, _MAX_RESULTS_BYTES = "toolspeak-eval", 20, 4 * 1024 * 1024
 
-_Make: TypeAlias = Callable[[Route, Caller, Scope, Receive], Awaitable[JSONValue]]
+_Handler: TypeAlias = Callable[[Route, Caller, Scope, Receive], Awaitable[JSONValue]]
 
 
 class PageApi:
-    """Answers the page.
+    """Handles the API requests of the page.
 
     Args:
-        recorder: what was kept; None where nothing is.
-        series: what was counted.
-        secrets: what must not be shown.
-        store: where sessions are.
-        others: asks the workers beside this one.
+        recorder: the recorder; None if recording is off.
+        series: the metrics per minute.
+        secrets: returns the secrets to redact.
+        store: URL of the session store.
+        others: queries the other workers.
     """
 
     def __init__(
         self,
         gateway: Callable[[], Gateway],
         recorder: Recorder | None,
-        series: Series,
+        series: MinuteSeries,
         secrets: Callable[[], Iterable[Secret]] = tuple,
         store: str = "",
-        others: Others = alone,
+        others: AskWorkers = no_other_workers,
     ) -> None:
         self._others = others
         self._gateway = gateway
         self._recording = recorder is not None
-        self._requests = RequestsDesk(gateway, recorder, secrets, others)
-        self._numbers = series
-        self._models = ModelsDesk(gateway)
-        self._sessions = SessionsDesk(store)
-        self._pages: dict[str, _Make] = {
+        self._requests = RequestsApi(gateway, recorder, secrets, others)
+        self._minutes = series
+        self._models = ModelsApi(gateway)
+        self._sessions = SessionsApi(store)
+        self._pages: dict[str, _Handler] = {
             "about": self._about,
             "evaluations": self._evaluations,
             "probe": self._probe,
@@ -84,26 +83,26 @@ class PageApi:
             "series": self._series,
             "chats": self._chats,
             "chat": self._chat,
-            "chat_kept": self._chat_kept,
+            "chat_kept": self._save_chat,
             "server_tools": self._server_tools,
         }
 
-    def find(self, page: str) -> _Make | None:
-        """What makes a page; None when it is none of these. What it makes is None where there is nothing."""
+    def find(self, page: str) -> _Handler | None:
+        """Return the handler of a page, or None. A handler returns None if its object does not exist."""
         return self._pages.get(page)
 
-    async def answers(self, what: str, about: JSONObject) -> JSONValue:
-        """What another worker asks of this one; None where there is nothing."""
+    async def answer_worker(self, what: str, about: JSONObject) -> JSONValue:
+        """Answer a query of another worker; None if there is nothing."""
         match what:
             case "series":
-                return msgspec.to_builtins(self._numbers.rows(time.time()))
+                return msgspec.to_builtins(self._minutes.rows(time.time()))
             case "probe":
                 return self._models.progress()
             case _:
-                return await self._requests.answers(what, about)
+                return await self._requests.answer_worker(what, about)
 
     async def close(self) -> None:
-        """End what is under way."""
+        """Cancel a running probe and close the session store."""
         await self._models.close()
         self._sessions.close()
 
@@ -117,7 +116,7 @@ class PageApi:
         return {
             "version": __version__,
             "recording": self._recording,
-            "keeping": self._sessions.keeps,
+            "keeping": self._sessions.has_store,
             "models": list(gateway.models(caller)),
             "modes": list(get_args(Mode)),
             "plans": list(get_args(Emulation)),
@@ -128,55 +127,55 @@ class PageApi:
     # ---- requests
 
     async def _records(self, route: Route, caller: Caller, scope: Scope, receive: Receive) -> JSONValue:
-        return await self._requests.listed(_query(scope).get("after", ""))
+        return await self._requests.list_requests(_query(scope).get("after", ""))
 
     async def _record(self, route: Route, caller: Caller, scope: Scope, receive: Receive) -> JSONValue:
-        return await self._requests.one(str(route.fields["id"]), caller)
+        return await self._requests.detail(str(route.fields["id"]), caller)
 
     async def _replay(self, route: Route, caller: Caller, scope: Scope, receive: Receive) -> JSONValue:
-        wanted = read_object(await read_body(scope, receive, _LARGEST_BODY))
-        return await self._requests.replay(str(route.fields["id"]), caller, wanted)
+        changes = read_object(await read_body(scope, receive, _MAX_BODY_BYTES))
+        return await self._requests.replay(str(route.fields["id"]), caller, changes)
 
-    # ---- models and numbers
+    # ---- models, metrics, sessions
 
     async def _profiles(self, route: Route, caller: Caller, scope: Scope, receive: Receive) -> JSONValue:
-        told = await self._models.profiles(caller)
+        profiles = await self._models.profiles(caller)
         others, _ = await self._others("probe", {})
-        return told | {"probe": latest([told["probe"], *others])}
+        return profiles | {"probe": latest([profiles["probe"], *others])}
 
     async def _probe(self, route: Route, caller: Caller, scope: Scope, receive: Receive) -> JSONValue:
-        model = read_object(await read_body(scope, receive, _LARGEST_BODY)).get("model")
+        model = read_object(await read_body(scope, receive, _MAX_BODY_BYTES)).get("model")
         if not isinstance(model, str) or not model:
-            raise UsageError("`model` must be the name of a model, as a text")
+            raise UsageError("`model` must be a model name")
         return self._models.probe(model, caller)
 
     async def _series(self, route: Route, caller: Caller, scope: Scope, receive: Receive) -> JSONValue:
         others, late = await self._others("series", {})
-        rows = [self._numbers.rows(time.time()), *(msgspec.convert(each, tuple[Row, ...]) for each in others)]
-        return {"rows": msgspec.to_builtins(summed(rows)), "late": late}
+        rows = [self._minutes.rows(time.time()), *(msgspec.convert(each, tuple[MinuteRow, ...]) for each in others)]
+        return {"rows": msgspec.to_builtins(merge_rows(rows)), "late": late}
 
     async def _chats(self, route: Route, caller: Caller, scope: Scope, receive: Receive) -> JSONValue:
-        return await asyncio.to_thread(self._sessions.listed, owner_of(caller), _query(scope).get("text", ""))
+        return await asyncio.to_thread(self._sessions.list_sessions, owner_of(caller), _query(scope).get("text", ""))
 
     async def _chat(self, route: Route, caller: Caller, scope: Scope, receive: Receive) -> JSONValue:
-        return await asyncio.to_thread(self._sessions.one, owner_of(caller), str(route.fields["id"]))
+        return await asyncio.to_thread(self._sessions.read, owner_of(caller), str(route.fields["id"]))
 
-    async def _chat_kept(self, route: Route, caller: Caller, scope: Scope, receive: Receive) -> JSONValue:
-        body = await read_body(scope, receive, _LARGEST_CHAT)
-        return await self._sessions.keep(owner_of(caller), read_object(body))
+    async def _save_chat(self, route: Route, caller: Caller, scope: Scope, receive: Receive) -> JSONValue:
+        body = await read_body(scope, receive, _MAX_CHAT_BYTES)
+        return await self._sessions.save(owner_of(caller), read_object(body))
 
     async def _server_tools(self, route: Route, caller: Caller, scope: Scope, receive: Receive) -> JSONValue:
-        """The tools that the server would run for the caller."""
+        """List the tools that the server runs for the caller."""
         gateway = self._gateway()
-        loop = gateway.loop(caller)
+        loop = gateway.server_tools(caller)
         if loop is None:
-            return {"tools": [], "why": _NOT_FOR_YOU if gateway.has_loops else ""}
+            return {"tools": [], "why": _NO_PAGE_ACCESS if gateway.runs_server_tools else ""}
         with gateway.lease():
             await loop.prepare()
         return {"tools": [_tool(each) for each in loop.offered()], "why": ""}
 
     async def _evaluations(self, route: Route, caller: Caller, scope: Scope, receive: Receive) -> JSONValue:
-        return {"evaluations": await asyncio.to_thread(_results)}
+        return {"evaluations": await asyncio.to_thread(_read_results)}
 
 
 def _tool(tool: Tool) -> JSONValue:
@@ -187,19 +186,19 @@ def _query(scope: Scope) -> dict[str, str]:
     return dict(parse_qsl(scope.get("query_string", b"").decode("latin-1")))
 
 
-def _results() -> list[JSONValue]:
-    """The results of evaluations that were made in the working directory, the newest first."""
-    folder = Path(_RESULTS)
+def _read_results() -> list[JSONValue]:
+    """Read the evaluation results in the working directory, newest first."""
+    folder = Path(_RESULTS_FOLDER)
     try:
-        found = [path for path in folder.glob("**/results.json") if path.stat().st_size <= _LARGEST_RESULTS]
-        found.sort(key=lambda path: path.stat().st_mtime, reverse=True)
-        told = [_result(path) for path in found[:_MOST_RESULTS]]
+        paths = [path for path in folder.glob("**/results.json") if path.stat().st_size <= _MAX_RESULTS_BYTES]
+        paths.sort(key=lambda path: path.stat().st_mtime, reverse=True)
+        results = [_read_result(path) for path in paths[:_MAX_RESULTS]]
     except OSError:
         return []
-    return [each for each in told if each is not None]
+    return [each for each in results if each is not None]
 
 
-def _result(path: Path) -> JSONObject | None:
+def _read_result(path: Path) -> JSONObject | None:
     try:
         return msgspec.json.decode(path.read_bytes(), type=JSONObject)
     except (msgspec.DecodeError, UnicodeDecodeError):

@@ -1,6 +1,6 @@
-"""What the page shows of models: what is known of each, how that was learned, and a probe on demand.
+"""The models view of the page: the profile of each model, its origin, and probes on demand.
 
-A probe runs in the background, one at a time; how far it is can be asked.
+One probe at a time runs in the background; its progress can be queried.
 """
 
 from __future__ import annotations
@@ -12,138 +12,142 @@ from collections.abc import Callable, Iterable
 
 import msgspec
 
-from ...config import shown_url
+from ...config import redacted_url
 from ...core.types import JSONObject, JSONValue, Request, Tool
-from ...engine.planning.capabilities import Found, Profile
-from ...engine.planning.probe_questions import Asked, Heard
-from ...engine.planning.probes import MOST_REQUESTS
+from ...engine.planning.capabilities import Profile, ProfileMatch
+from ...engine.planning.probe_questions import ProbeAnswer, ProbeQuestion
+from ...engine.planning.probes import MAX_REQUESTS
 from ...engine.planning.strategy import Settings, plan
 from ...errors import ToolspeakError, UsageError
-from ...runtime.model_resolution import Reached
-from ...runtime.probe_cache import Stored
-from ...runtime.prober import Probes
+from ...runtime.model_resolution import ResolvedModel
+from ...runtime.probe_cache import StoredProbe
+from ...runtime.prober import ProbeScheduler
 from ..access.auth import Caller
 from ..proxy.upstream_router import Gateway, Target
 
 _log = logging.getLogger("toolspeak.server")
-#: Models that are described at once. Brokers list thousands, and each is looked up.
-_MOST_SHOWN = 200
-_USUAL = Profile()
-#: What a model is asked for when it is to be told how tools would reach it.
+#: Models in the list. Brokers list thousands, and each needs a lookup.
+_MAX_MODELS = 200
+_DEFAULT_PROFILE = Profile()
+#: Any tool, to plan how tools would be passed to a model.
 _ANY_TOOL = (Tool("any"),)
 
 
 class _Busy(UsageError):
-    """Something else is under way."""
+    """Another probe is running."""
 
     status = 409
 
 
-class ModelsDesk:
-    """The models of a gateway, as people see them."""
+class ModelsApi:
+    """Lists and probes the models of a gateway."""
 
     def __init__(self, gateway: Callable[[], Gateway]) -> None:
         self._gateway = gateway
         self._task: asyncio.Task[None] | None = None
-        #: How far the probe is that was begun last.
+        #: Progress of the last probe.
         self._progress: JSONObject = {}
 
     async def profiles(self, caller: Caller) -> JSONObject:
-        """Every model that is known by name."""
+        """List the models that are known by name."""
         gateway = self._gateway()
         await gateway.refresh()
         names = list(gateway.models(caller))
-        told = [self._profile(gateway, name, caller) for name in names[:_MOST_SHOWN]]
-        return {"models": told, "left_out": max(0, len(names) - _MOST_SHOWN), "probe": self.progress()}
+        profiles = [self._profile(gateway, name, caller) for name in names[:_MAX_MODELS]]
+        return {"models": profiles, "left_out": max(0, len(names) - _MAX_MODELS), "probe": self.progress()}
 
     def _profile(self, gateway: Gateway, name: str, caller: Caller) -> JSONValue:
         try:
             target = gateway.target(Request(name, ()), caller)
-            found = target.maker.found()
+            lookup = target.maker.look_up()
         except ToolspeakError as error:
             return {"name": name, "error": str(error)}
-        stored = gateway.probes.stored(target.maker.reached) if gateway.probes is not None else None
-        return _told(name, target.maker.reached, found, target.settings, stored)
+        stored = gateway.probes.stored(target.maker.resolved) if gateway.probes is not None else None
+        return _model_view(name, target.maker.resolved, lookup, target.settings, stored)
 
     # ---- probes
 
     def progress(self) -> JSONObject:
-        """How far the probe is that was begun last."""
+        """Return the progress of the last probe."""
         return dict(self._progress)
 
     def probe(self, model: str, caller: Caller) -> JSONObject:
-        """Begin to ask a model what it can do.
+        """Start to probe a model.
 
         Raises:
-            UsageError: nothing can be asked, or another one is being asked.
+            UsageError: probing is disabled, or another probe is running.
         """
         gateway = self._gateway()
         probes = gateway.probes
         if probes is None:
-            raise UsageError("nothing is probed here")
+            raise UsageError("probing is disabled on this server")
         if self._task is not None and not self._task.done():
-            raise _Busy(f"`{self._progress['model']}` is being probed", hint="wait for its end")
+            raise _Busy(f"`{self._progress['model']}` is being probed", hint="wait until the probe has finished")
         target = gateway.target(Request(model, ()), caller)
         self._progress = {
             "model": model,
             "began": time.time(),
             "running": True,
             "requests": 0,
-            "most": MOST_REQUESTS,
+            "most": MAX_REQUESTS,
             "last": "",
             "error": "",
         }
         self._task = asyncio.ensure_future(self._probe(gateway, probes, target))
         return dict(self._progress)
 
-    async def _probe(self, gateway: Gateway, probes: Probes, target: Target) -> None:
-        def heard(asked: Asked, heard: Heard, requests: int) -> None:
-            about = f"{asked.trait} ({asked.dialect})" if asked.dialect else asked.trait
-            self._progress |= {"requests": requests, "last": f"{about}: {heard.kind}"}
+    async def _probe(self, gateway: Gateway, probes: ProbeScheduler, target: Target) -> None:
+        def report(question: ProbeQuestion, answer: ProbeAnswer, requests: int) -> None:
+            about = f"{question.trait} ({question.dialect})" if question.dialect else question.trait
+            self._progress |= {"requests": requests, "last": f"{about}: {answer.kind}"}
 
         try:
             with gateway.lease():
-                stored = await probes.probe(target.maker.reached, refresh=True, progress=heard)
+                stored = await probes.probe(target.maker.resolved, refresh=True, progress=report)
             if stored is None:
-                self._progress["error"] = "it could not be asked; is it running, and is there a key for it?"
+                self._progress["error"] = (
+                    "the model did not respond: check that it is running and that its key is valid"
+                )
         except ToolspeakError as error:
             self._progress["error"] = str(error)
         except Exception:
             _log.exception("a probe failed")
-            self._progress["error"] = "an error inside toolspeak; its log tells more"
+            self._progress["error"] = "internal error in toolspeak; see its log"
         finally:
             self._progress["running"] = False
 
     async def close(self) -> None:
-        """End what is under way."""
+        """Cancel the running probe."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
 
 
 def latest(probes: Iterable[JSONObject]) -> JSONObject:
-    """Of the probes that workers tell of, the one that was begun last; those of workers without one are empty."""
-    begun = [each for each in probes if each]
-    return max(begun, key=lambda each: float(each["began"])) if begun else {}
+    """Return the probe that started last; workers without a probe report an empty object."""
+    started = [each for each in probes if each]
+    return max(started, key=lambda each: float(each["began"])) if started else {}
 
 
-def _told(name: str, reached: Reached, found: Found, settings: Settings, stored: Stored | None) -> JSONObject:
-    planned = plan(Request(name, (), _ANY_TOOL), found, settings)
-    profile: JSONObject = msgspec.to_builtins(found.profile)
-    usual: JSONObject = msgspec.to_builtins(_USUAL)
+def _model_view(
+    name: str, resolved: ResolvedModel, lookup: ProfileMatch, settings: Settings, stored: StoredProbe | None
+) -> JSONObject:
+    planned = plan(Request(name, (), _ANY_TOOL), lookup, settings)
+    profile: JSONObject = msgspec.to_builtins(lookup.profile)
+    defaults: JSONObject = msgspec.to_builtins(_DEFAULT_PROFILE)
     return {
         "name": name,
-        "provider": reached.provider,
-        "base_url": shown_url(reached.base_url),
-        "protocol": reached.protocol,
-        "rule": found.rule,
-        "why": found.why,
+        "provider": resolved.provider,
+        "base_url": redacted_url(resolved.base_url),
+        "protocol": resolved.protocol,
+        "rule": lookup.rule,
+        "why": lookup.why,
         "plan": planned.kind,
         "plan_why": planned.why,
         "mode": settings.mode,
         "profile": profile,
-        #: What is not as it is for a model that nobody knows.
-        "special": [field for field, value in profile.items() if value != usual[field]],
+        # The fields that differ from those of an unknown model.
+        "special": [field for field, value in profile.items() if value != defaults[field]],
         "measured": stored.measured if stored is not None else 0,
         "findings": msgspec.to_builtins(stored.verdict.findings) if stored is not None else [],
         "learned": stored.learned_why if stored is not None else "",

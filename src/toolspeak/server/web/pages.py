@@ -1,88 +1,125 @@
-"""The routes that are no model requests: who is there, what models, how it goes, what happened."""
+"""Routes that are not model requests: health, model lists, token counts, sign-in, stored responses, the web page.
+
+The files in `static/` are served as they are; there is no build step and nothing is loaded from elsewhere.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import logging
-from collections.abc import Callable, Mapping, Sequence
-from typing import TypeAlias
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple, TypeAlias
+from urllib.parse import parse_qs
 
 import msgspec
 
-from ...core.tokens import estimate_tokens
+from ...core.text import estimate_tokens
 from ...core.types import JSONObject, JSONValue, is_array, is_object
 from ...errors import UsageError
 from ..access.auth import Access, Caller
 from ..access.limits import read_object
 from ..access.login_sessions import LINK_HEADERS, LINK_PAGE, SESSION_SECONDS, cookie_name, session_in
-from ..asgi import Receive, Scope, Send, read_body, respond
-from ..proxy.client_protocols import face
+from ..asgi import Receive, Scope, Send, header, read_body, respond
+from ..proxy.client_protocols import client_protocol
+from ..proxy.response_store import ResponseStore, StoredResponse
 from ..proxy.upstream_router import Gateway
-from ..routes import Route, for_caller, methods_of
-from ..unsupported import refusal
+from ..routes import Route, methods_of, route_for_headers
+from ..unsupported import NotFound, unsupported_error
 from .api import PageApi
-from .static_files import INDEX, prefers_html, send_file
-from .stored_responses import StoredPages
 
 _log = logging.getLogger("toolspeak.server")
 _ROOT = b"toolspeak is running. Point any OpenAI, Anthropic, Gemini or Ollama client at this address.\n"
 _CREATED = 1_700_000_000
 _CREATED_AT = "2023-11-14T22:13:20Z"
 
+#: Returns the JSON of a page; None if there is nothing.
+_Handler: TypeAlias = Callable[[Route, Caller, bytes], JSONValue]
+#: Pages that list models.
+_MODEL_PAGES = frozenset({"models", "model", "gemini_models", "gemini_model", "ollama_tags"})
+#: Fields of an Anthropic or Gemini request that a model reads, and the field of a nested request.
+_COUNTED_FIELDS = ("system", "systemInstruction", "system_instruction", "messages", "contents", "tools")
+_NESTED_REQUEST = "generateContentRequest"
+#: Fields that it reads as JSON: tool parameters, call arguments and results.
+_JSON_FIELDS = frozenset({"input_schema", "parameters", "parametersJsonSchema", "input", "args", "response"})
+#: Fields that it does not read. The tokens of images cannot be derived from their bytes.
+_NON_TEXT_FIELDS = ("role", "type", "id", "tool_use_id", "cache_control", "signature", "thoughtSignature", "media_type")
+_FILE_FIELDS = ("inlineData", "inline_data", "fileData", "file_data")
+_SKIPPED_FIELDS = _JSON_FIELDS.union(_NON_TEXT_FIELDS, _FILE_FIELDS)
+_IMAGE_TYPE = "base64"
+#: Limit for the body of a sign-in.
+_MAX_CODE_BYTES = 1024
+#: Default and maximum number of items per page, as at OpenAI.
+_DEFAULT_ITEMS, _MAX_ITEMS = 20, 100
 
-#: Makes what a page shows; None for nothing.
-_Make: TypeAlias = Callable[[Route, Caller, bytes], JSONValue]
-#: Pages that show models.
-_LISTS = frozenset({"models", "model", "gemini_models", "gemini_model", "ollama_tags"})
-#: What a model reads of a request for Anthropic or Gemini, which may stand inside another request.
-_COUNTED = ("system", "systemInstruction", "system_instruction", "messages", "contents", "tools")
-_INSIDE = "generateContentRequest"
-#: What it reads as JSON, with its names: the parameters of a tool, the arguments of a call, and what came of it.
-_AS_JSON = frozenset({"input_schema", "parameters", "parametersJsonSchema", "input", "args", "response"})
-#: What it does not read. Pictures take tokens of their own, which nobody can tell from their bytes.
-_NO_TEXT = ("role", "type", "id", "tool_use_id", "cache_control", "signature", "thoughtSignature", "media_type")
-_FILES = ("inlineData", "inline_data", "fileData", "file_data")
-_UNREAD = _AS_JSON.union(_NO_TEXT, _FILES)
-_PICTURE = "base64"
-#: A code is short; what is longer need not be read.
-_LARGEST_CODE = 1024
+_RESPONSE_HINT = "responses are stored for a limited time for the key that created them, unless `store` is false"
+
+_ResponseHandler: TypeAlias = Callable[[Route, Caller, Mapping[str, str]], Awaitable[JSONObject]]
+
+_INDEX = "index.html"
+_STATIC_FOLDER = Path(__file__).parent / "static"
+_CONTENT_TYPES = {
+    ".html": b"text/html; charset=utf-8",
+    ".css": b"text/css; charset=utf-8",
+    ".js": b"text/javascript; charset=utf-8",
+    ".svg": b"image/svg+xml",
+}
+#: The page runs only its own scripts, connects only to this server and cannot be framed.
+_STATIC_HEADERS: Sequence[tuple[bytes, bytes]] = (
+    (
+        b"content-security-policy",
+        b"default-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'; object-src 'none'",
+    ),
+    (b"referrer-policy", b"no-referrer"),
+    (b"x-content-type-options", b"nosniff"),
+    (b"cross-origin-opener-policy", b"same-origin"),
+    # The browser revalidates every time: another version of the server has other files.
+    (b"cache-control", b"no-cache"),
+    (b"vary", b"accept"),
+)
 
 
 class Pages:
-    """Answers what needs no model. Everybody sees what is theirs."""
+    """Answers the requests that need no model; each caller sees only its own models and responses."""
 
     def __init__(self, gateway: Callable[[], Gateway], api: PageApi, access: Access) -> None:
         self._gateway = gateway
         self._api = api
-        self._stored = StoredPages(gateway)
+        self._stored = StoredResponses(gateway)
         self._access = access
-        self._json: dict[str, _Make] = {
+        self._json: dict[str, _Handler] = {
             "health": lambda route, caller, body: {"status": "ok"},
             "ready": lambda route, caller, body: {"status": "ready"},
-            "link": lambda route, caller, body: {"code": self._access.sessions.code()},
+            "link": lambda route, caller, body: {"code": self._access.sessions.new_code()},
             "version": lambda route, caller, body: {"version": _version()},
             "models": lambda route, caller, body: self._models(caller),
             "model": lambda route, caller, body: self._model(str(route.fields["model"]), caller),
-            "gemini_models": lambda route, caller, body: {"models": [_gemini(name) for name in self._names(caller)]},
+            "gemini_models": lambda route, caller, body: {
+                "models": [_gemini_entry(name) for name in self._names(caller)]
+            },
             "gemini_model": lambda route, caller, body: self._gemini_model(str(route.fields["model"]), caller),
-            "openapi": lambda route, caller, body: _document(),
-            "ollama_tags": lambda route, caller, body: {"models": [_ollama(name) for name in self._names(caller)]},
+            "openapi": lambda route, caller, body: _openapi_document(),
+            "ollama_tags": lambda route, caller, body: {
+                "models": [_ollama_entry(name) for name in self._names(caller)]
+            },
             "ollama_ps": lambda route, caller, body: {"models": []},
             "ollama_version": lambda route, caller, body: {"version": "0.12.0"},
             "ollama_show": lambda route, caller, body: self._ollama_model(body, caller),
-            "anthropic_count": lambda route, caller, body: {"input_tokens": self._counted(body, caller)},
-            "gemini_count": lambda route, caller, body: {"totalTokens": _tokens(read_object(body))},
+            "anthropic_count": lambda route, caller, body: {"input_tokens": self._count_tokens(body, caller)},
+            "gemini_count": lambda route, caller, body: {"totalTokens": _request_tokens(read_object(body))},
         }
 
     async def show(self, route: Route, caller: Caller, scope: Scope, receive: Receive, send: Send) -> None:
-        """A page."""
-        route = for_caller(route, scope["headers"])
+        """Send a page."""
+        route = route_for_headers(route, scope["headers"])
         match route.page:
             case "root":
-                if not prefers_html(scope) or not await send_file(INDEX, scope, send):
+                if not _prefers_html(scope) or not await _send_file(_INDEX, scope, send):
                     await respond(send, 200, _ROOT, b"text/plain; charset=utf-8", [(b"vary", b"accept")])
             case "page_file":
-                if not await send_file(str(route.fields["name"]), scope, send):
-                    await self.missing(scope, send, route.shape)
+                if not await _send_file(str(route.fields["name"]), scope, send):
+                    await self.missing(scope, send, route.error_protocol)
             case "docs":
                 from ..openapi import PAGE_HEADERS, page
 
@@ -90,46 +127,46 @@ class Pages:
             case "session":
                 await respond(send, 200, LINK_PAGE, b"text/html; charset=utf-8", headers=LINK_HEADERS)
             case "session_begin":
-                await self._begin(scope, receive, send)
+                await self._begin_session(scope, receive, send)
             case "session_end":
                 self._access.sessions.end(session_in(scope))
                 await respond(send, 200, b"{}", headers=[(b"set-cookie", _cookie("", 0, scope))])
             case _:
                 value = await self._value(route, caller, scope, receive)
                 if value is None:
-                    await self.missing(scope, send, route.shape)
+                    await self.missing(scope, send, route.error_protocol)
                 else:
                     await respond(send, 200, msgspec.json.encode(value))
 
     async def _value(self, route: Route, caller: Caller, scope: Scope, receive: Receive) -> JSONValue:
-        """What a page shows; None for nothing."""
-        asked = self._api.find(route.page)
-        if asked is not None:
-            return await asked(route, caller, scope, receive)
-        if self._stored.knows(route.page):
+        """Return the JSON of a page; None if there is nothing."""
+        handler = self._api.find(route.page)
+        if handler is not None:
+            return await handler(route, caller, scope, receive)
+        if self._stored.handles(route.page):
             return await self._stored.show(route, caller, scope)
-        if route.page in _LISTS:
+        if route.page in _MODEL_PAGES:
             await self._gateway().refresh()
         make = self._json.get(route.page)
         return make(route, caller, await read_body(scope, receive)) if make is not None else None
 
-    async def _begin(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """A code, or a key, becomes a session."""
-        body = await read_body(scope, receive, _LARGEST_CODE)
+    async def _begin_session(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Sign in with a code or a key: start a login session."""
+        body = await read_body(scope, receive, _MAX_CODE_BYTES)
         try:
-            shown = msgspec.json.decode(body, type=_Code).code
+            code = msgspec.json.decode(body, type=_LoginCode).code
         except (msgspec.DecodeError, UnicodeDecodeError):
-            raise UsageError("`code` must be a code or a key, as a text", hint='send {"code": "..."}') from None
-        session = self._access.session(shown.strip())
-        _log.info("a session has begun")
+            raise UsageError("`code` must be a sign-in code or a key", hint='send {"code": "..."}') from None
+        session = self._access.begin_session(code.strip())
+        _log.info("login session started")
         await respond(send, 200, b"{}", headers=[(b"set-cookie", _cookie(session, int(SESSION_SECONDS), scope))])
 
     async def missing(
         self, scope: Scope, send: Send, shape: str = "", headers: Sequence[tuple[bytes, bytes]] = ()
     ) -> None:
-        """There is nothing at this path, or not by this method. `shape` is the protocol of who asks, if known."""
-        error = refusal(scope["method"], scope["path"])
-        status, body = face(shape or error.shape).error(error)
+        """Send 404 or 405. `shape` is the client's protocol, if known."""
+        error = unsupported_error(scope["method"], scope["path"])
+        status, body = client_protocol(shape or error.error_protocol).error(error)
         allowed = ", ".join(methods_of(scope["path"])).encode()
         await respond(send, status, body, headers=[*headers, *([(b"allow", allowed)] if status == 405 else [])])
 
@@ -139,43 +176,43 @@ class Pages:
         return self._gateway().models(caller)
 
     def _models(self, caller: Caller) -> JSONObject:
-        data = [_entry(name, owner) for name, owner in self._names(caller).items()]
+        data = [_model_entry(name, owner) for name, owner in self._names(caller).items()]
         ids = [entry["id"] for entry in data] or [None]
         return {"object": "list", "data": data, "has_more": False, "first_id": ids[0], "last_id": ids[-1]}
 
     def _model(self, name: str, caller: Caller) -> JSONObject | None:
         owner = self._names(caller).get(name)
-        return None if owner is None else _entry(name, owner)
+        return None if owner is None else _model_entry(name, owner)
 
     def _gemini_model(self, name: str, caller: Caller) -> JSONObject | None:
-        return _gemini(name) if name in self._names(caller) else None
+        return _gemini_entry(name) if name in self._names(caller) else None
 
     def _ollama_model(self, body: bytes, caller: Caller) -> JSONObject:
         fields = read_object(body)
-        name = fields.get("model") or fields.get("name")  # the second is what older clients say
-        self._gateway().serves(name if isinstance(name, str) else "", caller)
-        return _shown()
+        name = fields.get("model") or fields.get("name")  # older clients send `name`
+        self._gateway().check_model(name if isinstance(name, str) else "", caller)
+        return _ollama_details()
 
-    def _counted(self, body: bytes, caller: Caller) -> int:
-        """The tokens of a request to Anthropic, for a model that there is."""
+    def _count_tokens(self, body: bytes, caller: Caller) -> int:
+        """Estimate the tokens of an Anthropic request; the model must exist."""
         fields = read_object(body)
         name = fields.get("model")
-        self._gateway().serves(name if isinstance(name, str) else "", caller)
-        return _tokens(fields)
+        self._gateway().check_model(name if isinstance(name, str) else "", caller)
+        return _request_tokens(fields)
 
 
-class _Code(msgspec.Struct, frozen=True):
+class _LoginCode(msgspec.Struct, frozen=True):
     code: str
 
 
 def _cookie(session: str, seconds: int, scope: Scope) -> bytes:
-    """Scripts cannot read it, other sites cannot make a browser send it."""
+    # HttpOnly: scripts cannot read it. SameSite: other sites cannot make a browser send it.
     secure = "; Secure" if scope.get("scheme") == "https" else ""
     return f"{cookie_name(scope)}={session}; Path=/; Max-Age={seconds}; HttpOnly; SameSite=Strict{secure}".encode()
 
 
-def _entry(name: str, owner: str) -> JSONObject:
-    """One entry that the readers of OpenAI's and of Anthropic's list both understand."""
+def _model_entry(name: str, owner: str) -> JSONObject:
+    """Return a model entry that both OpenAI and Anthropic clients understand."""
     return {
         "id": name,
         "object": "model",
@@ -187,29 +224,28 @@ def _entry(name: str, owner: str) -> JSONObject:
     }
 
 
-def _gemini(name: str) -> JSONObject:
-    """One model as Gemini's clients read it."""
+def _gemini_entry(name: str) -> JSONObject:
     methods: list[JSONValue] = ["generateContent", "countTokens"]
     return {"name": f"models/{name}", "displayName": name, "supportedGenerationMethods": methods}
 
 
-def _tokens(fields: JSONObject) -> int:
-    """The tokens of the texts in a body; what only says how they are to be read takes none."""
-    inside = fields.get(_INSIDE)
+def _request_tokens(fields: JSONObject) -> int:
+    """Estimate the tokens of the texts in a request body; structural fields count as none."""
+    inside = fields.get(_NESTED_REQUEST)
     fields = inside if is_object(inside) else fields
-    counted = 0
-    waiting: list[JSONValue] = [fields[name] for name in _COUNTED if name in fields]
-    while waiting:
-        value = waiting.pop()
+    tokens = 0
+    pending: list[JSONValue] = [fields[name] for name in _COUNTED_FIELDS if name in fields]
+    while pending:
+        value = pending.pop()
         if isinstance(value, str):
-            counted += estimate_tokens(value)
+            tokens += estimate_tokens(value)
         elif is_array(value):
-            waiting += value
-        elif is_object(value) and value.get("type") != _PICTURE:
-            as_json = [msgspec.json.encode(value[name]).decode() for name in _AS_JSON & value.keys()]
-            counted += sum(map(estimate_tokens, as_json))
-            waiting += [each for name, each in value.items() if name not in _UNREAD]
-    return counted
+            pending += value
+        elif is_object(value) and value.get("type") != _IMAGE_TYPE:
+            as_json = [msgspec.json.encode(value[name]).decode() for name in _JSON_FIELDS & value.keys()]
+            tokens += sum(map(estimate_tokens, as_json))
+            pending += [each for name, each in value.items() if name not in _SKIPPED_FIELDS]
+    return tokens
 
 
 def _version() -> str:
@@ -218,17 +254,17 @@ def _version() -> str:
     return __version__
 
 
-def _document() -> JSONObject:
-    from ..openapi import document  # with some 60 types, which nobody else needs
+def _openapi_document() -> JSONObject:
+    from ..openapi import document  # some 60 types that only this page needs
 
     return document(_version())
 
 
-def _ollama(name: str) -> JSONObject:
+def _ollama_entry(name: str) -> JSONObject:
     return {"name": name, "model": name, "modified_at": _CREATED_AT, "size": 0, "digest": "", "details": {}}
 
 
-def _shown() -> JSONObject:
+def _ollama_details() -> JSONObject:
     return {
         "modelfile": "",
         "parameters": "",
@@ -237,3 +273,140 @@ def _shown() -> JSONObject:
         "model_info": {},
         "capabilities": ["completion", "tools"],
     }
+
+
+# ---- stored responses
+
+
+class StoredResponses:
+    """Stored responses: `GET` and `DELETE /v1/responses/{id}`, and `GET /v1/responses/{id}/input_items`.
+
+    Another caller's response is reported as missing, so the existence of an id cannot be probed.
+    """
+
+    def __init__(self, gateway: Callable[[], Gateway]) -> None:
+        self._gateway = gateway
+        self._pages: dict[str, _ResponseHandler] = {
+            "openai_response": self._response,
+            "openai_response_items": self._items,
+            "openai_response_deleted": self._deleted,
+        }
+
+    def handles(self, page: str) -> bool:
+        return page in self._pages
+
+    async def show(self, route: Route, caller: Caller, scope: Scope) -> JSONObject:
+        """Return the content of a page.
+
+        Raises:
+            NotFound: no such response is stored for this caller.
+            UsageError: the query is invalid.
+        """
+        query = parse_qs(scope["query_string"].decode("latin-1"), keep_blank_values=True)
+        return await self._pages[route.page](route, caller, {name: values[-1] for name, values in query.items()})
+
+    async def _response(self, route: Route, caller: Caller, query: Mapping[str, str]) -> JSONObject:
+        if query.get("stream", "false").lower() not in ("", "false", "0"):
+            raise UsageError("a stored response cannot be streamed", hint="leave out `stream`")
+        _, stored = await self._find(route, caller)
+        return {**stored.response, "output": stored.output}
+
+    async def _deleted(self, route: Route, caller: Caller, query: Mapping[str, str]) -> JSONObject:
+        store, response = await self._find(route, caller)
+        name = str(route.fields["id"])
+        await store.delete(name, response)
+        return {"id": name, "object": "response", "deleted": True}
+
+    async def _items(self, route: Route, caller: Caller, query: Mapping[str, str]) -> JSONObject:
+        store, response = await self._find(route, caller)
+        before = [part for each in await store.find(response.path) for part in (*each.input, *each.output)]
+        name = str(route.fields["id"])
+        items = [_item(name, number, each) for number, each in enumerate((*before, *response.input))]
+        return _item_page(items, query)
+
+    async def _find(self, route: Route, caller: Caller) -> tuple[ResponseStore, StoredResponse]:
+        """Find a response of the caller and its store."""
+        for tenant in dict.fromkeys(caller.tenants()):
+            store = ResponseStore(self._gateway().conversation, tenant)
+            response = await store.current(str(route.fields["id"]))
+            if response is not None and response.response:
+                return store, response
+        raise NotFound("no stored response with this id", _RESPONSE_HINT)
+
+
+def _item_page(items: list[JSONObject], query: Mapping[str, str]) -> JSONObject:
+    order, limit = query.get("order", "desc"), query.get("limit", str(_DEFAULT_ITEMS))
+    if order not in ("asc", "desc"):
+        raise UsageError("`order` must be `asc` or `desc`")
+    if not (limit.isascii() and limit.isdigit() and len(limit) <= 3 and 1 <= int(limit) <= _MAX_ITEMS):
+        raise UsageError(f"`limit` must be an integer from 1 to {_MAX_ITEMS}")
+    items = items if order == "asc" else items[::-1]
+    ids = [str(item["id"]) for item in items]
+    if after := query.get("after", ""):
+        if after not in ids:
+            raise UsageError("`after` is not an item of this response")
+        items = items[ids.index(after) + 1 :]
+    page = items[: int(limit)]
+    first, last = (page[0]["id"], page[-1]["id"]) if page else (None, None)
+    return {"object": "list", "data": page, "has_more": len(items) > len(page), "first_id": first, "last_id": last}
+
+
+def _item(response: str, number: int, value: JSONValue) -> JSONObject:
+    """Complete an item as OpenAI returns it: type, status, id, and message content as a list."""
+    item: JSONObject = dict(value) if is_object(value) else {"role": "user", "content": value}
+    if "role" in item:
+        item.setdefault("type", "message")
+        if isinstance(text := item.get("content"), str):
+            kind = "output_text" if item["role"] == "assistant" else "input_text"
+            about: JSONObject = {"annotations": []} if kind == "output_text" else {}
+            item["content"] = [{"type": kind, "text": text, **about}]
+    item.setdefault("status", "completed")
+    if not isinstance(item.get("id"), str) or not item["id"]:
+        digest = hashlib.sha256(f"{response}/{number}".encode()).hexdigest()[:32]
+        item["id"] = f"{'msg' if item.get('type') == 'message' else 'item'}_{digest}"
+    return item
+
+
+# ---- static files
+
+
+class _StaticFile(NamedTuple):
+    kind: bytes
+    data: bytes
+    tag: bytes
+
+
+@cache
+def _static_files() -> dict[str, _StaticFile]:
+    files: dict[str, _StaticFile] = {}
+    for path in sorted(_STATIC_FOLDER.iterdir()):
+        kind = _CONTENT_TYPES.get(path.suffix)
+        if kind is not None:
+            data = path.read_bytes()
+            files[path.name] = _StaticFile(kind, data, f'"{hashlib.sha256(data).hexdigest()[:32]}"'.encode())
+    return files
+
+
+async def _send_file(name: str, scope: Scope, send: Send) -> bool:
+    """Send a static file; return False if it does not exist."""
+    file = _static_files().get(name)
+    if file is None:
+        return False
+    headers = [*_STATIC_HEADERS, (b"etag", file.tag)]
+    if header(scope, b"if-none-match").encode("latin-1") == file.tag:
+        await send({"type": "http.response.start", "status": 304, "headers": headers})
+        await send({"type": "http.response.body", "body": b""})
+    else:
+        await respond(send, 200, file.data, file.kind, headers)
+    return True
+
+
+def _prefers_html(scope: Scope) -> bool:
+    """Whether the client is a browser: it accepts HTML before plain text and JSON."""
+    for part in header(scope, b"accept").split(","):
+        kind = part.partition(";")[0].strip().lower()
+        if kind == "text/html":
+            return True
+        if kind in ("text/plain", "application/json", "*/*"):
+            return False
+    return False

@@ -1,8 +1,7 @@
-"""The requests that were kept, for the page and the terminal: listed, shown, carried out once more.
+"""Recorded requests for the page and the terminal: list, show, replay.
 
-Where several workers answer at one address, each keeps its own; here those of all are one list, whoever is asked. A
-request that another one keeps is shown by that one, since it has everything at hand; a replay is made by the one that
-was asked, which knows its caller.
+Each worker records its own requests; the list merges those of all workers. The detail of a request is rendered by the
+worker that recorded it. A replay runs in the worker that received the call, because that one has authenticated it.
 """
 
 from __future__ import annotations
@@ -20,31 +19,31 @@ from ...config import Secret
 from ...core.types import JSONObject, JSONValue, Tool
 from ...engine.turn.trace import Trace
 from ..access.auth import Caller
-from ..proxy.exchange import Record
+from ..proxy.exchange import RequestRecord
 from ..proxy.upstream_router import Gateway
-from ..recording.entries import Entry
+from ..recording.entries import RecordingEntry
 from ..recording.recorder import Recorder
-from ..recording.replay import replayed
-from ..recording.views import line, under_way, whole
+from ..recording.replay import replay_request
+from ..recording.views import detail, running_summary, summary
 
-#: Lines that are told at once; whoever looks for the first time gets all that are kept.
-_MOST_LINES = 2000
-#: Requests under way that are told: more than anybody looks through.
-_MOST_RUNNING = 100
-#: No number of an entry, and no process, has more digits; no mark is longer: 256 workers.
-_MOST_DIGITS, _LONGEST_MARK = 15, 256 * 24
+#: Requests in one list: as many as one recorder keeps.
+_MAX_LINES = 2000
+#: Running requests in one list.
+_MAX_RUNNING = 100
+#: Digits of an entry number or a process id, and characters of a mark (256 workers).
+_MAX_DIGITS, _MAX_MARK_CHARS = 15, 256 * 24
 
-#: Asks the other workers: what they know, and how many are late.
-Others: TypeAlias = Callable[[str, JSONObject], Awaitable[tuple[list[JSONValue], int]]]
+#: Queries the other workers; returns their answers and the number of workers that did not answer in time.
+AskWorkers: TypeAlias = Callable[[str, JSONObject], Awaitable[tuple[list[JSONValue], int]]]
 
 
-async def alone(what: str, about: JSONObject) -> tuple[list[JSONValue], int]:
-    """There are no others."""
+async def no_other_workers(what: str, about: JSONObject) -> tuple[list[JSONValue], int]:
+    """Query no workers: this one is alone."""
     return [], 0
 
 
-class _Told(msgspec.Struct, frozen=True):
-    """What one worker tells of its requests: those behind a number, the newest first, and those without an answer."""
+class _WorkerRequests(msgspec.Struct, frozen=True):
+    """The requests of one worker: those after a number, newest first, and the running ones."""
 
     worker: int
     newest: int
@@ -52,8 +51,8 @@ class _Told(msgspec.Struct, frozen=True):
     running: list[JSONObject]
 
 
-class _Kept(msgspec.Struct, frozen=True):
-    """What is needed of a request to carry it out once more; it never leaves the processes of one server."""
+class _ReplaySource(msgspec.Struct, frozen=True):
+    """What a replay needs of a request. It contains secrets and must not leave the workers of one server."""
 
     id: str
     face: str
@@ -65,13 +64,13 @@ class _Kept(msgspec.Struct, frozen=True):
     secrets: tuple[str, ...]
 
 
-class RequestsDesk:
-    """The requests of a server.
+class RequestsApi:
+    """Access to the recorded requests of all workers.
 
     Args:
-        recorder: what this process keeps; None where nothing is kept.
-        secrets: what must not be shown.
-        others: asks the workers beside this one.
+        recorder: the recorder of this worker; None if recording is off.
+        secrets: returns the secrets to redact.
+        others: queries the other workers.
     """
 
     def __init__(
@@ -79,140 +78,146 @@ class RequestsDesk:
         gateway: Callable[[], Gateway],
         recorder: Recorder | None,
         secrets: Callable[[], Iterable[Secret]] = tuple,
-        others: Others = alone,
+        others: AskWorkers = no_other_workers,
     ) -> None:
         self._gateway = gateway
         self._recorder = recorder
         self._secrets = secrets
         self._others = others
 
-    # ---- of all workers
+    # ---- all workers
 
-    async def listed(self, mark: str) -> JSONObject:
-        """What was asked after a mark, the newest first, what is under way, and the mark to go on from.
+    async def list_requests(self, mark: str) -> JSONObject:
+        """List the requests after a mark, newest first, the running requests, and the next mark.
 
-        A worker that does not answer in time is told of, and its requests come with the next look.
+        Workers that do not answer in time are counted as `late`; their requests come with the next call.
         """
         if self._recorder is None:
             return {"requests": [], "running": [], "recording": False, "late": 0, "next": ""}
-        before = _read_mark(mark)
+        before = _parse_mark(mark)
         about: JSONObject = {"after": {str(worker): number for worker, number in before.items()}}
         others, late = await self._others("lines", about)
-        told = [self._told(before), *(msgspec.convert(each, _Told) for each in others)]
-        lines = [each for one in told for each in one.requests]
-        running = [each for one in told for each in one.running]
-        if len(told) > 1:
+        workers = [self._own_requests(before), *(msgspec.convert(each, _WorkerRequests) for each in others)]
+        lines = [each for one in workers for each in one.requests]
+        running = [each for one in workers for each in one.running]
+        if len(workers) > 1:
             lines.sort(key=lambda each: each["time"] + each["timing"]["whole"], reverse=True)
             running.sort(key=lambda each: each["time"], reverse=True)
-        reached = (before if late else {}) | {one.worker: one.newest for one in told}
+        reached = (before if late else {}) | {one.worker: one.newest for one in workers}
         return {
-            "requests": list(lines[:_MOST_LINES]),
-            "running": list(running[:_MOST_RUNNING]),
+            "requests": list(lines[:_MAX_LINES]),
+            "running": list(running[:_MAX_RUNNING]),
             "recording": True,
             "late": late,
             "next": ",".join(f"{worker}.{number}" for worker, number in reached.items()),
         }
 
-    async def one(self, identifier: str, caller: Caller) -> JSONValue:
-        """Everything about a request, if it is the caller's to see; None when nobody knows it."""
+    async def detail(self, identifier: str, caller: Caller) -> JSONValue:
+        """Return the detail of a request; None if it is unknown or the caller may not see it."""
         if self._recorder is None:
             return None
         about: JSONObject = {"id": identifier, "admin": caller.admin, "tenants": list(caller.tenants())}
-        return await self._shown(about) or await self._of_others("whole", about)
+        return await self._own_detail(about) or await self._ask_others("whole", about)
 
-    async def replay(self, identifier: str, caller: Caller, wanted: Mapping[str, JSONValue]) -> JSONValue:
-        """A request once more, kept here beside the first; None when nobody knows that.
+    async def replay(self, identifier: str, caller: Caller, changes: Mapping[str, JSONValue]) -> JSONValue:
+        """Replay a request and record the replay; None if it is unknown or the caller may not see it.
 
         Raises:
-            ToolspeakError: it cannot be carried out.
+            ToolspeakError: it cannot be replayed.
         """
         if self._recorder is None:
             return None
         about: JSONObject = {"id": identifier, "admin": caller.admin, "tenants": list(caller.tenants())}
-        entry = self._entry(about) or _entry_from(await self._of_others("kept", about))
+        entry = self._entry(about) or _entry_from(await self._ask_others("kept", about))
         if entry is None:
             return None
-        again = await replayed(entry, self._gateway(), caller, wanted)
-        again = msgspec.structs.replace(again, number=self._recorder.number())
-        return await self._whole(self._recorder.add(again))
+        replayed = await replay_request(entry, self._gateway(), caller, changes)
+        replayed = msgspec.structs.replace(replayed, number=self._recorder.number())
+        return await self._detail(self._recorder.add(replayed))
 
-    async def _of_others(self, what: str, about: JSONObject) -> JSONValue:
-        found, _ = await self._others(what, about)
-        return next(iter(found), None)
+    async def _ask_others(self, what: str, about: JSONObject) -> JSONValue:
+        answers, _ = await self._others(what, about)
+        return next(iter(answers), None)
 
-    # ---- of this one
+    # ---- this worker
 
-    async def answers(self, what: str, about: JSONObject) -> JSONValue:
-        """What another worker asks."""
+    async def answer_worker(self, what: str, about: JSONObject) -> JSONValue:
+        """Answer a query of another worker."""
         if self._recorder is None:
             return None
         match what:
             case "lines":
                 after: dict[str, int] = about["after"]
-                return msgspec.to_builtins(self._told({int(worker): number for worker, number in after.items()}))
+                return msgspec.to_builtins(
+                    self._own_requests({int(worker): number for worker, number in after.items()})
+                )
             case "whole":
-                return await self._shown(about)
+                return await self._own_detail(about)
             case _:
                 entry = self._entry(about)
-                return msgspec.to_builtins(_kept(entry)) if entry is not None else None
+                return msgspec.to_builtins(_replay_source(entry)) if entry is not None else None
 
-    def _told(self, after: Mapping[int, int]) -> _Told:
+    def _own_requests(self, after: Mapping[int, int]) -> _WorkerRequests:
         assert self._recorder is not None
         me, now = os.getpid(), time.time()
-        behind = after.get(me, 0)
-        hidden = self._hidden()
-        entries = list(islice(self._recorder.after(behind), _MOST_LINES))
-        running = islice(self._recorder.running(), _MOST_RUNNING)
-        return _Told(
+        last_number = after.get(me, 0)
+        hidden = self._secret_values()
+        entries = list(islice(self._recorder.after(last_number), _MAX_LINES))
+        running = islice(self._recorder.running(), _MAX_RUNNING)
+        return _WorkerRequests(
             me,
-            entries[0].number if entries else behind,
-            [line(entry, hidden) for entry in entries],
-            [under_way(exchange, began, now, hidden) for exchange, began in running],
+            entries[0].number if entries else last_number,
+            [summary(entry, hidden) for entry in entries],
+            [running_summary(result, began, now, hidden) for result, began in running],
         )
 
-    def _entry(self, about: JSONObject) -> Entry | None:
-        """The entry that is asked for, if it is the caller's to see."""
+    def _entry(self, about: JSONObject) -> RecordingEntry | None:
+        """Return the requested entry if the caller may see it."""
         entry = self._recorder.find(about["id"]) if self._recorder is not None else None
         return entry if entry is not None and (about["admin"] or entry.tenant in about["tenants"]) else None
 
-    async def _shown(self, about: JSONObject) -> JSONValue:
+    async def _own_detail(self, about: JSONObject) -> JSONValue:
         entry = self._entry(about)
-        return await self._whole(entry) if entry is not None else None
+        return await self._detail(entry) if entry is not None else None
 
-    async def _whole(self, entry: Entry) -> JSONValue:
-        """In a thread, since it may take as long as some pieces of streams that others wait for."""
-        return await asyncio.to_thread(whole, entry, self._hidden())
+    async def _detail(self, entry: RecordingEntry) -> JSONValue:
+        # In a thread: rendering may take long enough to delay streams of other requests.
+        return await asyncio.to_thread(detail, entry, self._secret_values())
 
-    def _hidden(self) -> list[str]:
+    def _secret_values(self) -> list[str]:
         return [secret.reveal() for secret in self._secrets()]
 
 
-def _read_mark(text: str) -> dict[int, int]:
-    """How far somebody has looked: the newest number of each worker. What is no mark is the beginning."""
-    found: dict[int, int] = {}
-    for each in text[:_LONGEST_MARK].split(","):
+def _parse_mark(text: str) -> dict[int, int]:
+    """Parse a mark: the newest number seen of each worker. Invalid parts are ignored."""
+    numbers: dict[int, int] = {}
+    for each in text[:_MAX_MARK_CHARS].split(","):
         worker, _, number = each.partition(".")
         if _is_number(worker) and _is_number(number):
-            found[int(worker)] = int(number)
-    return found
+            numbers[int(worker)] = int(number)
+    return numbers
 
 
 def _is_number(text: str) -> bool:
-    return text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS
+    return text.isascii() and text.isdigit() and len(text) <= _MAX_DIGITS
 
 
-def _kept(entry: Entry) -> _Kept:
+def _replay_source(entry: RecordingEntry) -> _ReplaySource:
     record = entry.record
     secrets = tuple(secret.reveal() for secret in entry.secrets)
     fields = dict(entry.fields)
-    return _Kept(record.id, record.face, record.model, entry.tenant, entry.body, fields, entry.served, secrets)
+    return _ReplaySource(
+        record.id, record.client_protocol, record.model, entry.tenant, entry.body, fields, entry.server_tools, secrets
+    )
 
 
-def _entry_from(told: JSONValue) -> Entry | None:
-    """The entry of another worker, as far as a replay needs it."""
-    if told is None:
+def _entry_from(data: JSONValue) -> RecordingEntry | None:
+    """Build the entry of another worker, as far as a replay needs it."""
+    if data is None:
         return None
-    kept = msgspec.convert(told, _Kept)
-    record = Record(kept.id, kept.face, kept.model, "", 0, (), "", Trace("", "", ""))
-    secrets = tuple(Secret(each) for each in kept.secrets)
-    return Entry(record, kept.tenant, kept.body, kept.fields, served=kept.served, secrets=secrets)
+    source = msgspec.convert(data, _ReplaySource)
+    record = RequestRecord(source.id, source.face, source.model, "", 0, (), "", Trace("", "", ""))
+    secrets = tuple(Secret(each) for each in source.secrets)
+    return RecordingEntry(
+        record, source.tenant, source.body, source.fields, server_tools=source.served, secrets=secrets
+    )

@@ -1,1 +1,1 @@
-"""Tools of MCP servers: which there are, how they are reached, what they may say, and what was approved of it."""
+"""MCP servers as a source of tools: configuration, connection, login, and approval of tool definitions."""

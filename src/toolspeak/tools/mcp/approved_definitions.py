@@ -1,8 +1,7 @@
-"""What was approved of an MCP server: the definition of each tool.
+"""Pinning of MCP tool definitions: only definitions that the user approved are offered to a model.
 
-A definition is text that a model reads, so a server that changes one after it was approved could put words into the
-model's mouth. What is not as it was approved is left out until somebody approves it again. Hashes decide; the texts
-are kept beside them, so that whoever is asked again can see what has changed.
+A model reads definitions, so a server could inject a prompt by changing one after its approval. A changed definition is
+left out until it is approved again. Hashes decide; the texts are stored to show what has changed.
 """
 
 from __future__ import annotations
@@ -16,9 +15,8 @@ from ...key_value import State
 from .config import McpServer
 
 _PREFIX = "mcp_pins:"
-#: Bytes of the texts of one server that are kept; those of the largest servers in use have some 200 kB. Of what is
-#: beyond, the hash is kept.
-_MOST_KEPT = 512 * 1024
+#: Bytes of definitions stored per server; beyond that, only hashes are stored. The largest servers have some 200 kB.
+_MAX_STORED_BYTES = 512 * 1024
 
 
 class Definition(msgspec.Struct, frozen=True):
@@ -30,28 +28,28 @@ class Definition(msgspec.Struct, frozen=True):
 
     @property
     def hash(self) -> str:
-        """Another one whenever something that a model reads is another."""
+        """A hash of everything that a model reads."""
         return hashlib.sha256(
             msgspec.json.encode([self.name, self.description, self.schema], order="sorted")
         ).hexdigest()
 
 
-class Verdict(msgspec.Struct, frozen=True):
-    """What has become of the definitions since they were approved."""
+class DefinitionChanges(msgspec.Struct, frozen=True):
+    """The changes of a server's definitions since their approval."""
 
-    #: Nothing of this server was ever approved.
+    #: Nothing of this server was approved yet.
     first: bool
     unchanged: tuple[Definition, ...] = ()
     changed: tuple[Definition, ...] = ()
     added: tuple[Definition, ...] = ()
-    #: The names of those that were approved and are not offered any more.
-    gone: tuple[str, ...] = ()
-    #: How the changed ones were when they were approved, by name, where that was kept.
+    #: Names of approved tools that are no longer offered.
+    removed: tuple[str, ...] = ()
+    #: The approved versions of the changed definitions, by name, if stored.
     before: dict[str, Definition] = {}
 
 
 class _Pin(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One approved definition; None: only its hash was kept."""
+    """One approved definition; None: only its hash is stored."""
 
     hash: str
     definition: Definition | None = None
@@ -63,40 +61,42 @@ class Pins:
     def __init__(self, state: State) -> None:
         self._state = state
 
-    def judge(self, server: McpServer, offered: tuple[Definition, ...]) -> Verdict:
-        """Compare what a server offers with what was approved."""
-        known = self._known(server)
-        if known is None:
-            return Verdict(True, added=offered)
-        changed = tuple(each for each in offered if each.name in known and known[each.name].hash != each.hash)
+    def compare(self, server: McpServer, offered: tuple[Definition, ...]) -> DefinitionChanges:
+        """Compare the definitions that a server offers with the approved ones."""
+        approved = self._approved(server)
+        if approved is None:
+            return DefinitionChanges(True, added=offered)
+        changed = tuple(each for each in offered if each.name in approved and approved[each.name].hash != each.hash)
         names = {each.name for each in offered}
-        return Verdict(
+        return DefinitionChanges(
             False,
-            unchanged=tuple(each for each in offered if each.name in known and known[each.name].hash == each.hash),
+            unchanged=tuple(
+                each for each in offered if each.name in approved and approved[each.name].hash == each.hash
+            ),
             changed=changed,
-            added=tuple(each for each in offered if each.name not in known),
-            gone=tuple(name for name in known if name not in names),
-            before={each.name: was for each in changed if (was := known[each.name].definition) is not None},
+            added=tuple(each for each in offered if each.name not in approved),
+            removed=tuple(name for name in approved if name not in names),
+            before={each.name: was for each in changed if (was := approved[each.name].definition) is not None},
         )
 
     def approve(self, server: McpServer, offered: tuple[Definition, ...]) -> None:
-        """From now on, this is how the tools of this server are described."""
+        """Approve these definitions in place of all earlier ones of the server."""
         size, pins = 0, dict[str, _Pin]()
         for each in offered:
             size += len(msgspec.json.encode(each))
-            pins[each.name] = _Pin(each.hash, each if size <= _MOST_KEPT else None)
+            pins[each.name] = _Pin(each.hash, each if size <= _MAX_STORED_BYTES else None)
         self._state.put(_key(server), msgspec.to_builtins(pins))
 
-    def _known(self, server: McpServer) -> dict[str, _Pin] | None:
+    def _approved(self, server: McpServer) -> dict[str, _Pin] | None:
         pinned = self._state.get(_key(server))
         if not isinstance(pinned, dict):
             return None
-        # Once the hash alone was kept, as a text.
-        found = msgspec.convert(pinned, dict[str, str | _Pin])
-        return {name: _Pin(pin) if isinstance(pin, str) else pin for name, pin in found.items()}
+        # Older versions stored only the hash, as a string.
+        pins = msgspec.convert(pinned, dict[str, str | _Pin])
+        return {name: _Pin(pin) if isinstance(pin, str) else pin for name, pin in pins.items()}
 
     def forget(self, name: str) -> int:
-        """Nothing of the servers of this name is approved any more; how many there were."""
+        """Withdraw the approval of all servers with this name. Returns their number."""
         keys = self._state.keys(f"{_PREFIX}{name}:")
         for key in keys:
             self._state.delete(key)

@@ -1,57 +1,62 @@
-"""One connection to an MCP server, by the official SDK.
+"""One connection to an MCP server, through the official SDK.
 
-It lives in a task of its own, since what a task has opened there, the same task must close; calls come from any task.
-Sampling, elicitation and roots are not offered: a server can ask nothing of the model or the person.
+The connection lives in a task of its own, because the SDK's contexts must be closed by the task that opened them; calls
+come from any task. Sampling, elicitation and roots are not offered: a server cannot ask the model or the user anything.
+HTTP requests go only to checked addresses (SSRF guard), and response bodies are bounded.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping
+import re
+from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack
 from importlib import import_module
 from importlib.metadata import version
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
+from urllib.parse import urlsplit
 
-from ...core.types import JSONObject
+import msgspec
+
+from ...core.types import JSONObject, Media
 from ...errors import ConfigError, ToolError, ToolspeakError, ToolTimeout
-from ...upstreams.ssrf_guard import Resolver
+from ...upstreams.ssrf_guard import Resolver, check_address
 from ..base import CallContext, ToolOutput
 from ..threads import in_thread
 from .approved_definitions import Definition
 from .config import McpServer
-from .http import KEY, MOST_BODY, guarded_client
-from .listing_filter import MOST_TOOLS, Refused, Sieve, reason
+from .listing_filter import MAX_TOOLS, ListingFilter, RejectedTool, validation_reason
 from .oauth import Login, LoginNeeded, Tokens, authorization
-from .results import definition_of, output_of_result
 from .stdio import Child, stdio
 
 if TYPE_CHECKING:
+    import httpx2
     from mcp.client import Client, IncomingMessage, Transport
-    from mcp_types import RequestParamsMeta
+    from mcp_types import CallToolResult, ContentBlock, RequestParamsMeta
+    from mcp_types import Tool as OfferedTool
 
-#: Pages that a server may tell its tools on.
-_MOST_PAGES = 64
+#: Maximum pages of one tool listing.
+_MAX_PAGES = 64
 #: Seconds that a connection has to close.
-_CLOSING = 10.0
-#: How the SDK says that there is no connection any more.
+_CLOSE_TIMEOUT = 10.0
+#: The SDK's error code for a closed connection.
 _CLOSED = -32000
-#: Errors of a request that the connection has survived: no such method, bad parameters. Over HTTP, any other may be the
-#: transport's own: nobody there, or a session that the server has forgotten.
-_OF_THE_REQUEST = (-32601, -32602)
-#: Characters of a server's own words in an error.
-_MOST_WORDS = 1000
-#: What goes wrong is told by us, in one line; only who asks for logs sees how the SDK tells it.
-_UNHEARD = logging.NullHandler()
+#: Errors of a request that leave the connection intact: unknown method, invalid parameters. Over HTTP, any other error
+#: may come from the transport: an unreachable server, or an expired session.
+_REQUEST_ERRORS = (-32601, -32602)
+#: Maximum characters of a server's message in an error.
+_MAX_MESSAGE_CHARS = 1000
+#: Keeps the SDK's log messages off standard error unless logging is configured; errors are reported here.
+_SILENT_HANDLER = logging.NullHandler()
 
 
-class Lost(ToolError):
-    """The connection is gone, or was never made."""
+class ConnectionLost(ToolError):
+    """The connection failed or could not be opened."""
 
 
-class Connection:
-    """From its opening to its end; a server that is started again gets a new one."""
+class McpConnection:
+    """A connection from opening to closing; a restarted server gets a new one."""
 
     def __init__(
         self,
@@ -66,14 +71,16 @@ class Connection:
         self._resolver = resolver
         self._tokens = tokens
         self._login = login
-        self._barred: list[LoginNeeded] = []
+        self._login_errors: list[LoginNeeded] = []
         self._child = Child()
         self._client: Client | None = None
-        self._over = asyncio.Event()
+        self._closing = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self._failed = False
-        self._sieve = Sieve(lambda: self._client.session.protocol_version if self._client is not None else None)
-        #: The server said that it offers something else now.
+        self._filter = ListingFilter(
+            lambda: self._client.session.protocol_version if self._client is not None else None
+        )
+        #: The server has announced a changed list of tools.
         self.stale = False
 
     @property
@@ -82,21 +89,21 @@ class Connection:
         return self._client is not None and not self._failed and not self._child.ended.is_set()
 
     @property
-    def refused(self) -> tuple[Refused, ...]:
-        """The tools that the server offers and nobody can read."""
-        return tuple(self._sieve.refused)
+    def rejected(self) -> tuple[RejectedTool, ...]:
+        """The offered tools that are malformed."""
+        return tuple(self._filter.rejected)
 
     async def open(self) -> tuple[Definition, ...]:
-        """Connect; what the server offers.
+        """Connect, and return the definitions that the server offers.
 
         Raises:
-            Lost: it cannot be reached, or does not behave.
+            ConnectionLost: the server cannot be reached, or violates the protocol.
             ConfigError: the SDK is not installed.
         """
-        # It takes a second or two the first time, in which everything else goes on.
-        await in_thread(_load)
+        # The first import takes a second or two.
+        await in_thread(_load_sdk)
         ready: asyncio.Future[tuple[Definition, ...]] = asyncio.get_running_loop().create_future()
-        self._task = asyncio.create_task(self._live(ready), name=f"toolspeak-mcp-{self._server.name}")
+        self._task = asyncio.create_task(self._run(ready), name=f"toolspeak-mcp-{self._server.name}")
         try:
             async with asyncio.timeout(self._server.start_timeout):
                 return await ready
@@ -108,36 +115,36 @@ class Connection:
             raise
 
     async def close(self) -> None:
-        """End it, and the server if it is a child."""
-        self._over.set()
+        """Close the connection, and end the server if it is a child process."""
+        self._closing.set()
         task, self._task = self._task, None
         if task is None:
             return
-        done, _ = await asyncio.wait([task], timeout=_CLOSING if self._client is not None else 0.2)
+        done, _ = await asyncio.wait([task], timeout=_CLOSE_TIMEOUT if self._client is not None else 0.2)
         if not done:
             task.cancel()
-            await asyncio.wait([task], timeout=_CLOSING)
+            await asyncio.wait([task], timeout=_CLOSE_TIMEOUT)
 
     async def definitions(self) -> tuple[Definition, ...]:
-        """What the server offers now.
+        """List the definitions that the server offers now.
 
         Raises:
-            Lost: it does not say.
+            ConnectionLost: the listing failed.
         """
         self.stale = False
         try:
-            return await self._listed()
+            return await self._list_tools()
         except Exception as error:
-            self.stale = True  # nothing is known of what it offers now
-            raise self._told(error, "telling its tools") from None
+            self.stale = True  # the current list is unknown
+            raise self._as_tool_error(error, "telling its tools") from None
 
     async def call(self, name: str, arguments: JSONObject, context: CallContext) -> ToolOutput:
         """Call a tool.
 
         Raises:
-            Lost: the connection broke; whether the call was carried out is not known.
-            ToolTimeout: it took too long.
-            ToolError: the server refused, or answered something that cannot be used.
+            ConnectionLost: the connection broke; the call may have run or not.
+            ToolTimeout: the call took too long.
+            ToolError: the server returned an error or an unusable result.
         """
         client = self._client
         if client is None:
@@ -145,7 +152,7 @@ class Connection:
 
         async def report(progress: float, total: float | None, message: str | None) -> None:
             if message:
-                context.emit(f"{message[:_MOST_WORDS]}\n")
+                context.emit(f"{message[:_MAX_MESSAGE_CHARS]}\n")
 
         limit = asyncio.timeout(self._server.timeout)
         try:
@@ -154,122 +161,293 @@ class Connection:
         except Exception as error:
             if limit.expired():
                 raise ToolTimeout(f"`{name}` took longer than {self._server.timeout:g} seconds") from None
-            raise self._told(error, f"the call of `{name}`") from None
+            raise self._as_tool_error(error, f"the call of `{name}`") from None
         return output_of_result(result, self._server.name)
 
     # ---- inside the task
 
-    async def _live(self, ready: asyncio.Future[tuple[Definition, ...]]) -> None:
-        """Open everything, wait for the end, close everything."""
+    async def _run(self, ready: asyncio.Future[tuple[Definition, ...]]) -> None:
+        """Open the connection, wait for `close`, and close everything; the body of the task."""
         try:
             async with AsyncExitStack() as stack:
-                self._client = await stack.enter_async_context(await self._made(stack))
-                found = await self._listed()
+                self._client = await stack.enter_async_context(await self._make_client(stack))
+                definitions = await self._list_tools()
                 if not ready.done():
-                    ready.set_result(found)
-                await self._over.wait()
+                    ready.set_result(definitions)
+                await self._closing.wait()
         except Exception as error:
             self._failed = True
             if not ready.done():
-                ready.set_exception(self._told(error, "its start"))
+                ready.set_exception(self._as_tool_error(error, "its start"))
         finally:
             self._client = None
             if not ready.done():
                 ready.cancel()
 
-    async def _made(self, stack: AsyncExitStack) -> Client:
+    async def _make_client(self, stack: AsyncExitStack) -> Client:
         from mcp.client import Client
         from mcp_types import Implementation
 
         return Client(
             await self._transport(stack),
             client_info=Implementation(name="toolspeak", version=version("toolspeak")),
-            message_handler=self._heard,
+            message_handler=self._on_message,
             cache=None,
         )
 
     async def _transport(self, stack: AsyncExitStack) -> Transport:
         if self._server.command:
-            return self._sieve.over(stdio(self._server, self._variables, self._child))
+            return self._filter.wrap(stdio(self._server, self._variables, self._child))
         from mcp.client.streamable_http import streamable_http_client
 
-        auth = authorization(self._server, self._tokens, self._login, self._barred.append)
+        auth = authorization(self._server, self._tokens, self._login, self._login_errors.append)
         client = await stack.enter_async_context(guarded_client(self._server, self._resolver, auth))
-        spoken = streamable_http_client(self._server.url, http_client=client, max_sse_event_size=MOST_BODY)
-        return self._sieve.over(spoken)
+        transport = streamable_http_client(self._server.url, http_client=client, max_sse_event_size=MAX_BODY_BYTES)
+        return self._filter.wrap(transport)
 
-    async def _listed(self) -> tuple[Definition, ...]:
+    async def _list_tools(self) -> tuple[Definition, ...]:
         assert self._client is not None
         if self._client.server_capabilities.tools is None:
             return ()
-        found: list[Definition] = []
-        self._sieve.forget()
+        definitions: list[Definition] = []
+        self._filter.forget()
         cursor: str | None = None
-        for _ in range(_MOST_PAGES):
+        for _ in range(_MAX_PAGES):
             page = await self._client.list_tools(cursor=cursor)
-            found += [definition_of(each) for each in page.tools]
-            if len(found) + len(self._sieve.refused) > MOST_TOOLS:
-                raise self._lost(f"offers more than {MOST_TOOLS} tools")
+            definitions += [definition_of(each) for each in page.tools]
+            if len(definitions) + len(self._filter.rejected) > MAX_TOOLS:
+                raise self._lost(f"offers more than {MAX_TOOLS} tools")
             cursor = page.next_cursor
             if not cursor:
-                return tuple(found)
-        raise self._lost(f"tells its tools on more than {_MOST_PAGES} pages")
+                return tuple(definitions)
+        raise self._lost(f"lists its tools on more than {_MAX_PAGES} pages")
 
-    async def _heard(self, message: IncomingMessage) -> None:
+    async def _on_message(self, message: IncomingMessage) -> None:
         if type(message).__name__ == "ToolListChangedNotification":
             self.stale = True
 
-    # ---- what went wrong
+    # ---- errors
 
-    def _told(self, error: Exception, what: str) -> ToolError:
-        """An error of any part below, in our words. The server's words are kept short."""
+    def _as_tool_error(self, error: Exception, what: str) -> ToolError:
+        """Convert an exception of the SDK or a transport; the server's messages are shortened."""
         from mcp.shared.exceptions import MCPError
         from pydantic import ValidationError
 
         inner = _innermost(error)
         if isinstance(inner, ToolError):
             return inner
-        if self._barred:
-            return self._barred[-1]
+        if self._login_errors:
+            return self._login_errors[-1]
         if self._child.broken:
-            return self._lost(f"broke off during {what}: {self._child.broken}")
+            return self._lost(f"failed during {what}: {self._child.broken}")
         if isinstance(inner, ToolspeakError):
             return self._lost(f"cannot be reached: {inner}")
         if isinstance(inner, MCPError):
             if inner.code == _CLOSED or self._child.ended.is_set():
                 return self._lost(f"ended during {what}")
-            if self._server.url and inner.code not in _OF_THE_REQUEST:
-                return self._lost(f"failed during {what}: {inner.message[:_MOST_WORDS]}")
-            return ToolError(f"the MCP server `{self._server.name}` refused {what}: {inner.message[:_MOST_WORDS]}")
+            if self._server.url and inner.code not in _REQUEST_ERRORS:
+                return self._lost(f"failed during {what}: {inner.message[:_MAX_MESSAGE_CHARS]}")
+            return ToolError(
+                f"the MCP server `{self._server.name}` refused {what}: {inner.message[:_MAX_MESSAGE_CHARS]}"
+            )
         if isinstance(inner, ValidationError):
-            return self._lost(f"answered {what} with something that is no MCP: {reason(inner)}")
+            return self._lost(f"answered {what} with an invalid MCP message: {validation_reason(inner)}")
         if isinstance(inner, FileNotFoundError):
             return self._lost(f"cannot be started: there is no `{self._server.command or self._server.cwd}`")
-        return self._lost(f"failed during {what}: {type(inner).__name__}: {str(inner)[:_MOST_WORDS]}")
+        return self._lost(f"failed during {what}: {type(inner).__name__}: {str(inner)[:_MAX_MESSAGE_CHARS]}")
 
-    def _lost(self, what: str) -> Lost:
+    def _lost(self, what: str) -> ConnectionLost:
         self._failed = True
-        words = f"; it said: {self._child.last_words}" if self._child.last_words else ""
-        return Lost(f"the MCP server `{self._server.name}` {what}{words}")
+        words = f"; it said: {self._child.last_stderr_line}" if self._child.last_stderr_line else ""
+        return ConnectionLost(f"the MCP server `{self._server.name}` {what}{words}")
 
 
 def _meta(context: CallContext) -> RequestParamsMeta | None:
-    """What goes along with a call: its key, for servers that do nothing twice."""
-    return cast("RequestParamsMeta", {KEY: context.key}) if context.key else None
+    """Return the `_meta` of a call: its idempotency key."""
+    return cast("RequestParamsMeta", {IDEMPOTENCY_KEY: context.key}) if context.key else None
 
 
 def _innermost(error: BaseException) -> BaseException:
-    """The first error in a group; the SDK's tasks wrap what they raise."""
+    """Return the first error of nested exception groups, in which the SDK wraps what it raises."""
     while isinstance(error, BaseExceptionGroup):
         error = cast("BaseExceptionGroup[BaseException]", error).exceptions[0]
     return error
 
 
-def _load() -> None:
+def _load_sdk() -> None:
     try:
         for name in ("mcp.client.client", "mcp.client.streamable_http", "mcp.shared.exceptions"):
             import_module(name)
-        logging.getLogger("mcp").addHandler(_UNHEARD)
+        logging.getLogger("mcp").addHandler(_SILENT_HANDLER)
     except ImportError:
         hint = "install it with `pip install 'toolspeak[mcp]'`"
         raise ConfigError("MCP servers need the package `mcp`", hint=hint) from None
+
+
+# ---- results
+
+#: Maximum characters of one result, media included.
+MAX_RESULT_CHARS = 16 * 1024 * 1024
+#: Maximum characters of text in one result.
+MAX_TEXT_CHARS = 1024 * 1024
+_MIME = re.compile(r"[a-z0-9.+-]{1,60}/[a-z0-9.+-]{1,80}")
+
+
+def definition_of(offered: OfferedTool) -> Definition:
+    """Convert a tool of the SDK."""
+    return Definition(offered.name, offered.description or "", offered.input_schema)
+
+
+def output_of_result(result: CallToolResult, server: str) -> ToolOutput:
+    """Convert a result of the SDK.
+
+    Raises:
+        ToolError: the result is too large.
+    """
+    texts: list[str] = []
+    media: list[Media] = []
+    size = 0
+    for block in result.content:
+        part = _read_block(block)
+        size += len(part.url if isinstance(part, Media) else part)
+        if size > MAX_RESULT_CHARS:
+            raise ToolError(f"the result of the server `{server}` is larger than {MAX_RESULT_CHARS} characters")
+        if isinstance(part, Media):
+            media.append(part)
+        else:
+            texts.append(part)
+    if not texts and result.structured_content is not None:
+        texts.append(msgspec.json.encode(result.structured_content).decode())
+    text = "\n".join(texts)
+    if len(text) > MAX_TEXT_CHARS:
+        raise ToolError(f"the result of the server `{server}` has {len(text)} characters, more than {MAX_TEXT_CHARS}")
+    return ToolOutput(text or ("" if media else "done"), error=result.is_error, parts=tuple(media))
+
+
+def _read_block(block: ContentBlock) -> str | Media:
+    match block.type:
+        case "text":
+            return block.text
+        case "image":
+            return Media("image", _data_url(block.mime_type, block.data))
+        case "audio":
+            return Media("audio", _data_url(block.mime_type, block.data))
+        case "resource_link":
+            return f"[resource {block.uri}]"
+        case "resource":
+            inner = block.resource
+            text = getattr(inner, "text", None)
+            if isinstance(text, str):
+                return f"[resource {inner.uri}]\n{text}"
+            return Media("file", _data_url(inner.mime_type or "", getattr(inner, "blob", "")))
+        case _:
+            return "[a part of an unknown kind]"
+
+
+def _data_url(kind: str, data: str) -> str:
+    # The type comes from the server: an invalid one could change the structure of the URL.
+    return f"data:{kind if _MIME.fullmatch(kind.lower()) else 'application/octet-stream'};base64,{data}"
+
+
+# ---- HTTP
+
+#: Maximum bytes of one response; the same limit as for one line of a child process.
+MAX_BODY_BYTES = 16 * 1024 * 1024
+#: Hosts that always mean this machine, and need no entry in `allow`.
+_LOOPBACK_HOSTS = ("localhost", "127.0.0.1", "::1")
+_CONNECT_TIMEOUT = 10.0
+#: The field of a call's `_meta` with its idempotency key.
+IDEMPOTENCY_KEY = "toolspeak/idempotency-key"
+
+
+class _Params(msgspec.Struct, frozen=True):
+    meta: dict[str, Any] = msgspec.field(name="_meta", default={})
+
+
+class _CallMessage(msgspec.Struct, frozen=True):
+    """The part of a request that carries the idempotency key."""
+
+    params: _Params = _Params()
+
+
+def idempotency_header(body: bytes) -> dict[str, str]:
+    """Repeat a call's idempotency key as a header, for gateways in front of the server, which do not read bodies.
+
+    Quoted as in `draft-ietf-httpapi-idempotency-key-header`.
+    """
+    if IDEMPOTENCY_KEY.encode() not in body:
+        return {}
+    try:
+        key = msgspec.json.decode(body, type=_CallMessage).params.meta.get(IDEMPOTENCY_KEY)
+    except msgspec.DecodeError:
+        return {}
+    return {"Idempotency-Key": f'"{key}"'} if isinstance(key, str) and key.isalnum() and key.isascii() else {}
+
+
+def allowed_hosts(server: McpServer) -> tuple[str, ...]:
+    """Return the private hosts that the configuration allows; this machine if the URL names it."""
+    host = (urlsplit(server.url).hostname or "").lower()
+    return (*server.allow, host) if host in _LOOPBACK_HOSTS else server.allow
+
+
+def guarded_client(
+    server: McpServer, resolver: Resolver | None = None, auth: httpx2.Auth | None = None
+) -> httpx2.AsyncClient:
+    """Create an HTTP client for one server. Proxy and certificate settings of the environment are ignored."""
+    import httpx2
+
+    return httpx2.AsyncClient(
+        transport=_guarded_transport(server, resolver),
+        headers=server.headers,
+        auth=auth,
+        follow_redirects=False,
+        trust_env=False,
+        # A stream may be silent for the whole duration of a call.
+        timeout=httpx2.Timeout(_CONNECT_TIMEOUT, read=server.timeout + _CONNECT_TIMEOUT),
+    )
+
+
+def _guarded_transport(server: McpServer, resolver: Resolver | None) -> httpx2.AsyncBaseTransport:
+    import httpx2
+
+    names, secure = allowed_hosts(server), server.url.lower().startswith("https:")
+
+    class BoundedBody(httpx2.AsyncByteStream):
+        """A response body with a size limit."""
+
+        def __init__(self, inner: httpx2.AsyncByteStream) -> None:
+            self._inner = inner
+
+        async def __aiter__(self) -> AsyncIterator[bytes]:
+            size = 0
+            async for piece in self._inner:
+                size += len(piece)
+                if size > MAX_BODY_BYTES:
+                    raise httpx2.ReadError(f"the answer has more than {MAX_BODY_BYTES} bytes")
+                yield piece
+
+        async def aclose(self) -> None:
+            await self._inner.aclose()
+
+    class Guarded(httpx2.AsyncHTTPTransport):
+        """Resolves and checks each host, and connects to the checked address."""
+
+        async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+            if secure and request.url.scheme != "https":  # a redirect, or the URL of its login
+                raise ToolError(f"the MCP server `{server.name}` leads to http, where others can read along")
+            pinned = await check_address(str(request.url), allow=names, resolver=resolver)
+            checked = httpx2.Request(
+                request.method,
+                request.url.copy_with(host=pinned.addresses[0]),
+                # The `Host` header still has the host name.
+                headers={**request.headers, **idempotency_header(await request.aread())},
+                stream=request.stream,
+                extensions={**request.extensions, "sni_hostname": pinned.host},
+            )
+            response = await super().handle_async_request(checked)
+            if not response.headers.get("content-type", "").startswith("text/event-stream"):
+                assert isinstance(response.stream, httpx2.AsyncByteStream)
+                response.stream = BoundedBody(response.stream)
+            return response
+
+    return Guarded(trust_env=False, retries=0)

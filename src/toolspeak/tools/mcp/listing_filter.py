@@ -1,7 +1,7 @@
-"""What a server offers, without the tools that nobody can read.
+"""Filter for tool listings of MCP servers: removes malformed tools before the SDK validates the response.
 
-The SDK takes a listing whole or not at all, so one tool that is not as the protocol wants it would lose the server with
-all its others. What cannot be read is taken out of the answer before the SDK sees it, and told with a reason.
+The SDK rejects a listing as a whole, so one malformed tool would make the server unusable. Removed tools are reported
+with a reason.
 """
 
 from __future__ import annotations
@@ -24,63 +24,63 @@ if TYPE_CHECKING:
 
 _Incoming: TypeAlias = "SessionMessage | Exception"
 _LISTING = "tools/list"
-#: The revision that the SDK holds a server to which has not said one yet.
-_UNSAID = "2025-11-25"
+#: The protocol version that the SDK assumes before the handshake.
+_DEFAULT_VERSION = "2025-11-25"
 #: Tools of one server.
-MOST_TOOLS = 512
-#: Characters of a name or a reason in a note: both are the server's.
-_MOST_SHOWN = 80
-_MOST_REASON = 300
+MAX_TOOLS = 512
+#: Characters of a name or a reason in a note: both come from the server.
+_MAX_NAME_CHARS = 80
+_MAX_REASON_CHARS = 300
 
 
-class Refused(msgspec.Struct, frozen=True):
-    """A tool that was taken out."""
+class RejectedTool(msgspec.Struct, frozen=True):
+    """A tool that was removed from a listing."""
 
-    #: As far as it has one.
+    #: Empty: it has no valid name.
     name: str
-    why: str
+    reason: str
 
 
-class Sieve:
-    """Stands between one transport and the SDK."""
+class ListingFilter:
+    """Filters the messages between one transport and the SDK."""
 
     def __init__(self, version: Callable[[], str | None]) -> None:
         self._version = version
-        #: The requests for tools that were not answered yet.
-        self._asked: set[str | int] = set()
-        #: What was taken out since the last `forget`.
-        self.refused: list[Refused] = []
+        #: Ids of listing requests without a response yet.
+        self._pending: set[str | int] = set()
+        #: Tools removed since the last `forget`.
+        self.rejected: list[RejectedTool] = []
 
     def forget(self) -> None:
-        """A new listing begins."""
-        self.refused.clear()
+        """Clear the rejected tools before a new listing."""
+        self.rejected.clear()
 
     @asynccontextmanager
-    async def over(self, transport: Transport) -> AsyncGenerator[TransportStreams]:
-        """The transport, with this between."""
+    async def wrap(self, transport: Transport) -> AsyncGenerator[TransportStreams]:
+        """Wrap a transport with this filter."""
         async with AsyncExitStack() as stack:
             read, write = await stack.enter_async_context(transport)
-            yield _Sifted(read, self), _Watched(write, self)
+            yield _FilteredStream(read, self), _ObservedStream(write, self)
 
-    def sent(self, message: SessionMessage) -> None:
-        """Remember what asks for tools."""
+    def note_request(self, message: SessionMessage) -> None:
+        """Remember the id of a listing request."""
         inner = message.message
-        if getattr(inner, "method", "") == _LISTING and (asked := getattr(inner, "id", None)) is not None:
-            self._asked.add(asked)
+        if getattr(inner, "method", "") == _LISTING and (request_id := getattr(inner, "id", None)) is not None:
+            self._pending.add(request_id)
 
-    def came(self, message: _Incoming) -> _Incoming:
-        """The same message, with the tools that can be read."""
+    def filter_response(self, message: _Incoming) -> _Incoming:
+        """Remove malformed tools from the response to a listing request."""
         if isinstance(message, Exception):
             return message
         inner = message.message
         answered = getattr(inner, "id", None)
-        if hasattr(inner, "method") or answered not in self._asked:
+        if hasattr(inner, "method") or answered not in self._pending:
             return message
-        self._asked.discard(answered)
+        self._pending.discard(answered)
         result = cast("JSONObject | None", getattr(inner, "result", None))
         if result is not None and isinstance(tools := result.get("tools"), list):
-            # One more than there may be tells that there are too many.
-            result["tools"] = self._readable(result, cast("list[JSONValue]", tools[: MOST_TOOLS + 1]))
+            # One more than the maximum, so the caller can detect an excess.
+            result["tools"] = self._readable(result, cast("list[JSONValue]", tools[: MAX_TOOLS + 1]))
         return message
 
     def _readable(self, listing: JSONObject, tools: list[JSONValue]) -> list[JSONValue]:
@@ -88,45 +88,45 @@ class Sieve:
             return tools
         rest = {name: value for name, value in listing.items() if name != "tools"}
         if self._fault(rest, []):
-            return tools  # the fault is not the tools': the SDK says what it is
-        kept: list[JSONValue] = []
+            return tools  # the fault is elsewhere in the listing: the SDK reports it
+        readable: list[JSONValue] = []
         for each in tools:
-            if why := _own_fault(each) or self._fault(rest, [each]):
-                self.refused.append(Refused(_name(each), why))
+            if why := _structural_fault(each) or self._fault(rest, [each]):
+                self.rejected.append(RejectedTool(_name(each), why))
             else:
-                kept.append(each)
-        return kept
+                readable.append(each)
+        return readable
 
     def _fault(self, listing: JSONObject, tools: list[JSONValue]) -> str:
-        """What the SDK would say to a listing of these; empty: nothing."""
+        """Return the SDK's objection to a listing of these tools; empty if there is none."""
         from mcp.shared.inbound import find_invalid_x_mcp_header
         from mcp_types import ListToolsResult
         from mcp_types.methods import validate_server_result
         from mcp_types.version import MODERN_PROTOCOL_VERSIONS
         from pydantic import ValidationError
 
-        version = self._version() or _UNSAID
+        version = self._version() or _DEFAULT_VERSION
         whole = {**listing, "tools": tools}
         try:
             validate_server_result(_LISTING, version, whole)
-            found = ListToolsResult.model_validate({"tools": tools}, by_name=False)
+            parsed = ListToolsResult.model_validate({"tools": tools}, by_name=False)
         except ValidationError as error:
-            return reason(error)
+            return validation_reason(error)
         if version not in MODERN_PROTOCOL_VERSIONS:
             return ""
-        # The SDK drops these without a word.
-        return next((why for tool in found.tools if (why := find_invalid_x_mcp_header(tool.input_schema))), "")
+        # The SDK drops these silently.
+        return next((why for tool in parsed.tools if (why := find_invalid_x_mcp_header(tool.input_schema))), "")
 
 
 _Stream = TypeVar("_Stream", bound="ReadStream[Any] | WriteStream[Any]")
 
 
-class _Around(Generic[_Stream]):
-    """One of the SDK's streams, opened and closed as it is."""
+class _WrappedStream(Generic[_Stream]):
+    """A wrapper around one of the SDK's streams."""
 
-    def __init__(self, inner: _Stream, sieve: Sieve) -> None:
+    def __init__(self, inner: _Stream, listing_filter: ListingFilter) -> None:
         self._inner = inner
-        self._sieve = sieve
+        self._filter = listing_filter
 
     async def aclose(self) -> None:
         await self._inner.aclose()
@@ -141,51 +141,51 @@ class _Around(Generic[_Stream]):
         return await self._inner.__aexit__(exc_type, exc_val, exc_tb)
 
 
-class _Sifted(_Around["ReadStream[_Incoming]"]):
-    """What comes from the server."""
+class _FilteredStream(_WrappedStream["ReadStream[_Incoming]"]):
+    """Messages from the server."""
 
     @property
     def last_context(self) -> Any:
-        """The SDK runs what handles a message in the context of who sent it, where a stream knows that."""
+        """The sender's context, in which the SDK handles a message, if the stream provides it."""
         return getattr(self._inner, "last_context", None)
 
     async def receive(self) -> _Incoming:
-        return self._sieve.came(await self._inner.receive())
+        return self._filter.filter_response(await self._inner.receive())
 
     def __aiter__(self) -> Self:
         return self
 
     async def __anext__(self) -> _Incoming:
-        return self._sieve.came(await self._inner.__anext__())
+        return self._filter.filter_response(await self._inner.__anext__())
 
 
-class _Watched(_Around["WriteStream[SessionMessage]"]):
-    """What goes to the server."""
+class _ObservedStream(_WrappedStream["WriteStream[SessionMessage]"]):
+    """Messages to the server."""
 
     async def send(self, item: SessionMessage, /) -> None:
-        self._sieve.sent(item)
+        self._filter.note_request(item)
         await self._inner.send(item)
 
 
-def reason(error: ValidationError) -> str:
-    """The first thing that is wrong, in one line; where it is, without the place in the list."""
+def validation_reason(error: ValidationError) -> str:
+    """Return the first validation error on one line, with its field path but without list indexes."""
     first = error.errors(include_url=False, include_context=False, include_input=False)[0]
     steps = [str(step) for step in first["loc"] if not isinstance(step, int) and step != "tools"]
-    where = printable(".".join(steps))[:_MOST_SHOWN]
-    words = printable(first["msg"])[:_MOST_REASON]
+    where = printable(".".join(steps))[:_MAX_NAME_CHARS]
+    words = printable(first["msg"])[:_MAX_REASON_CHARS]
     return f"`{where}`: {words}" if where else words
 
 
-def _own_fault(tool: JSONValue) -> str:
-    """The faults that are met with, in words of ours."""
+def _structural_fault(tool: JSONValue) -> str:
+    """Return a clear message for common faults; empty if there is none."""
     if not isinstance(tool, dict):
-        return "it is no object"
+        return "it must be an object"
     fields = cast("JSONObject", tool)
     if not isinstance(fields.get("name"), str):
-        return "its name is no text"
+        return "`name` must be a string"
     if "inputSchema" not in fields:
         return "it has no `inputSchema`"
-    return "" if isinstance(fields["inputSchema"], dict) else "its `inputSchema` is no object"
+    return "" if isinstance(fields["inputSchema"], dict) else "`inputSchema` must be an object"
 
 
 def _name(tool: JSONValue) -> str:

@@ -1,24 +1,28 @@
-"""Logging in to MCP servers over HTTP: OAuth by the official SDK, with what a login gave kept in a file of its owner's.
+"""OAuth logins to MCP servers over HTTP, through the official SDK; tokens are stored in a file that only its owner
+reads.
 
-A login is begun by a person, with `toolspeak mcp login`, and never by a server: without one, a server that demands it
-is an error, and nobody is registered anywhere. What a login gave is used and renewed from then on, also by other
-processes. A program that has credentials of its own needs no person (`mcp.credentials`). Everything goes through the
-guarded client, so that a server leads nobody into an inner network.
+Only the user starts a login, with `toolspeak mcp login`; a server never does. Without one, a server that requires it is
+an error, and no client is registered. Stored tokens are used and renewed, also by other processes.
+
+With client credentials, the program logs in by itself: with the client id and the secret or private key of the
+configuration, sent only to the issuer named there. These tokens stay in memory. All requests go through the guarded
+client (SSRF guard).
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
 import msgspec
 
+from ...core.text import printable
 from ...errors import ToolError
 from ...key_value import FileState, State
+from ..threads import in_thread
 from .config import McpServer, OAuth, command_for
-from .credentials import program_authorization
 
 if TYPE_CHECKING:
     import httpx2
@@ -26,19 +30,19 @@ if TYPE_CHECKING:
     from mcp.shared.auth import AuthorizationCodeResult, OAuthClientInformationFull, OAuthToken
 
 _PREFIX = "mcp_login:"
-#: Seconds before its end at which a token is renewed: a call that is sent with it has to arrive.
-_EARLY = 30.0
+#: Seconds before its expiry at which a token is renewed.
+_RENEWAL_MARGIN = 30.0
 _UNAUTHORIZED = 401
-#: The address that a person's browser would come back to, where nobody waits for one.
-_NOWHERE = "http://127.0.0.1/callback"
+#: The redirect address when no login is in progress.
+_UNUSED_REDIRECT = "http://127.0.0.1/callback"
 
 
 class LoginNeeded(ToolError):
-    """The server wants a login, or more rights than the last one gave."""
+    """The server requires a login, or more scopes than the last one granted."""
 
 
-class Returned(NamedTuple):
-    """What a browser brings back."""
+class LoginCallback(NamedTuple):
+    """The parameters of the browser's redirect."""
 
     code: str
     state: str
@@ -46,60 +50,60 @@ class Returned(NamedTuple):
 
 
 class Login(Protocol):
-    """A person who logs in."""
+    """A login by the user, with a browser."""
 
-    #: Where the browser comes back to.
+    #: The redirect address.
     redirect: str
 
     async def show(self, url: str) -> None:
-        """Take the person to this page."""
+        """Open the login page."""
         ...
 
-    async def returned(self) -> Returned:
-        """Wait for the browser to come back."""
+    async def returned(self) -> LoginCallback:
+        """Wait for the browser's redirect."""
         ...
 
 
-class _Kept(msgspec.Struct, frozen=True):
-    """What a login gave: as the SDK writes it."""
+class _StoredLogin(msgspec.Struct, frozen=True):
+    """The result of a login, in the SDK's format."""
 
     tokens: dict[str, Any] = {}
-    #: When the token ends, in seconds since the epoch; None: nobody knows.
+    #: Expiry of the token, in seconds since the epoch; None: unknown.
     ends: float | None = None
     client: dict[str, Any] = {}
-    #: Who gave it, for renewing it.
+    #: Metadata of the authorization server, for renewal.
     issuer: dict[str, Any] = {}
     resource: dict[str, Any] = {}
 
 
 class Tokens:
-    """What logins gave, by server."""
+    """Stored logins, by server."""
 
     def __init__(self, state: State) -> None:
         self._state = state
 
     def has(self, server: McpServer) -> bool:
-        """Whether somebody has logged in there."""
+        """Return whether there is a login for a server."""
         return bool(self.read(server).tokens)
 
-    def read(self, server: McpServer) -> _Kept:
-        """What is kept of a server."""
-        found = self._state.get(_key(server))
-        return msgspec.convert(found, _Kept) if found is not None else _Kept()
+    def read(self, server: McpServer) -> _StoredLogin:
+        """Return the stored login of a server."""
+        stored = self._state.get(_key(server))
+        return msgspec.convert(stored, _StoredLogin) if stored is not None else _StoredLogin()
 
-    def write(self, server: McpServer, kept: _Kept) -> None:
-        """Keep this."""
-        self._state.put(_key(server), msgspec.to_builtins(kept))
+    def write(self, server: McpServer, stored: _StoredLogin) -> None:
+        """Store a login."""
+        self._state.put(_key(server), msgspec.to_builtins(stored))
 
     def forget(self, server: McpServer) -> bool:
-        """Log out, here: the server is not told. Whether there was anything."""
+        """Delete a login, without notifying the server. Returns whether there was one."""
         had = self._state.get(_key(server)) is not None
         self._state.delete(_key(server))
         return had
 
 
 def tokens_in(folder: Path) -> Tokens:
-    """What logins gave, in a file of a folder that only its owner can read."""
+    """Return the logins stored in a folder, in a file that only its owner can read."""
     return Tokens(FileState(folder / "mcp_logins.json"))
 
 
@@ -108,49 +112,49 @@ def _key(server: McpServer) -> str:
 
 
 def authorization(
-    server: McpServer, tokens: Tokens | None, login: Login | None, tell: Callable[[LoginNeeded], None]
+    server: McpServer, tokens: Tokens | None, login: Login | None, report: Callable[[LoginNeeded], None]
 ) -> httpx2.Auth:
-    """What adds a token to requests; where nobody has logged in and nobody does now, what says that one has to.
+    """Return an httpx auth that adds tokens to requests, or reports that a login is needed.
 
-    `tell` hears of it: what is raised there ends the connection, and the SDK does not say why it has ended.
+    `report` receives the error, because the SDK does not pass on why a connection ended.
     """
 
     def needed() -> LoginNeeded:
         other = ", or its `headers` need another key" if server.headers else ""
         hint = f"the user has to log in: `{command_for('login', server)}`{other}"
         error = LoginNeeded(f"the MCP server `{server.name}` wants a login", hint=hint)
-        tell(error)
+        report(error)
         return error
 
     if server.oauth.grant == "client_credentials":
 
         def refuse(why: str) -> LoginNeeded:
             error = LoginNeeded(f"the MCP server `{server.name}` wants a login: {why}", hint="look at its `oauth`")
-            tell(error)
+            report(error)
             return error
 
         return program_authorization(server, refuse)
     if tokens is None or (login is None and not tokens.has(server)):
-        return _stranger(needed)
-    return _provider(server, tokens, login, needed)
+        return _anonymous(needed)
+    return _login_provider(server, tokens, login, needed)
 
 
-def _stranger(needed: Callable[[], LoginNeeded]) -> httpx2.Auth:
+def _anonymous(needed: Callable[[], LoginNeeded]) -> httpx2.Auth:
     import httpx2
 
-    class Stranger(httpx2.Auth):
-        """Goes as far as strangers may."""
+    class AnonymousAuth(httpx2.Auth):
+        """Sends requests without a token."""
 
         async def async_auth_flow(self, request: httpx2.Request) -> AsyncGenerator[httpx2.Request, httpx2.Response]:
             response = yield request
             if response.status_code == _UNAUTHORIZED:
                 raise needed()
 
-    return Stranger()
+    return AnonymousAuth()
 
 
-class _Storage:
-    """What the SDK keeps, kept with all that it needs to renew it after a restart."""
+class _TokenStorage:
+    """The SDK's token storage, with everything needed to renew tokens after a restart."""
 
     def __init__(self, server: McpServer, tokens: Tokens, redirect: str, anew: bool) -> None:
         self._server = server
@@ -162,55 +166,55 @@ class _Storage:
     async def get_tokens(self) -> OAuthToken | None:
         from mcp.shared.auth import OAuthToken
 
-        kept = {} if self._anew else self._tokens.read(self._server).tokens
-        return OAuthToken.model_validate(kept) if kept else None
+        stored = {} if self._anew else self._tokens.read(self._server).tokens
+        return OAuthToken.model_validate(stored) if stored else None
 
     async def set_tokens(self, tokens: OAuthToken) -> None:
-        """Keep new tokens, and who gave them."""
+        """Store new tokens with the metadata for their renewal."""
         context = self.context
-        kept = _Kept(
+        stored = _StoredLogin(
             tokens.model_dump(mode="json", exclude_none=True),
             None if tokens.expires_in is None else time.time() + tokens.expires_in,
             _plain(context.client_info),
             _plain(context.oauth_metadata),
             _plain(context.protected_resource_metadata),
         )
-        self._tokens.write(self._server, kept)
+        self._tokens.write(self._server, stored)
 
     async def get_client_info(self) -> OAuthClientInformationFull | None:
         from mcp.shared.auth import OAuthClientInformationFull
 
-        # A new login comes back to another port, for which a client that was registered before may not be good.
-        kept = {} if self._anew else self._tokens.read(self._server).client
-        made = _registered(self._server.oauth, self._redirect)
-        return OAuthClientInformationFull.model_validate(kept or made) if kept or made else None
+        # A new login redirects to another port, which the earlier registration may not cover.
+        stored = {} if self._anew else self._tokens.read(self._server).client
+        configured = _configured_client(self._server.oauth, self._redirect)
+        return OAuthClientInformationFull.model_validate(stored or configured) if stored or configured else None
 
     async def set_client_info(self, client_info: OAuthClientInformationFull) -> None:
-        """Kept with the tokens: without them it is good for nothing."""
+        """Stored together with the tokens: it is useless without them."""
 
 
 def _plain(value: Any) -> dict[str, Any]:
     return {} if value is None else value.model_dump(mode="json", exclude_none=True)
 
 
-def _registered(given: OAuth, redirect: str) -> dict[str, Any]:
-    """A client that somebody has registered by hand."""
-    if not given.client_id:
+def _configured_client(oauth: OAuth, redirect: str) -> dict[str, Any]:
+    """Return the manually registered client of the configuration; empty if there is none."""
+    if not oauth.client_id:
         return {}
-    client = {"client_id": given.client_id, "redirect_uris": [redirect], "issuer": given.issuer or None}
-    if not given.client_secret:
+    client = {"client_id": oauth.client_id, "redirect_uris": [redirect], "issuer": oauth.issuer or None}
+    if not oauth.client_secret:
         return {**client, "token_endpoint_auth_method": "none"}
-    return {**client, "client_secret": given.client_secret, "token_endpoint_auth_method": given.client_auth}
+    return {**client, "client_secret": oauth.client_secret, "token_endpoint_auth_method": oauth.client_auth}
 
 
-def _provider(
+def _login_provider(
     server: McpServer, tokens: Tokens, login: Login | None, needed: Callable[[], LoginNeeded]
 ) -> OAuthClientProvider:
     from mcp.client.auth import OAuthClientProvider
     from mcp.shared.auth import AuthorizationCodeResult, OAuthClientMetadata
     from pydantic import AnyUrl
 
-    redirect = login.redirect if login is not None else _NOWHERE
+    redirect = login.redirect if login is not None else _UNUSED_REDIRECT
 
     async def show(url: str) -> None:
         if login is None:
@@ -218,12 +222,12 @@ def _provider(
         await login.show(url)
 
     async def returned() -> AuthorizationCodeResult:
-        assert login is not None  # nobody was shown anything otherwise
+        assert login is not None  # otherwise `show` has raised
         code, state, issuer = await login.returned()
         return AuthorizationCodeResult(code=code, state=state, iss=issuer)
 
-    storage = _Storage(server, tokens, redirect, anew=login is not None)
-    made = OAuthClientProvider(
+    storage = _TokenStorage(server, tokens, redirect, anew=login is not None)
+    provider = OAuthClientProvider(
         server.url,
         OAuthClientMetadata(client_name="toolspeak", redirect_uris=[AnyUrl(redirect)]),
         storage,
@@ -231,22 +235,130 @@ def _provider(
         callback_handler=returned,
         client_metadata_url=server.oauth.client_metadata_url or None,
     )
-    storage.context = made.context
+    storage.context = provider.context
     if login is None:
-        _restore(made.context, tokens.read(server))
-    return made
+        _restore(provider.context, tokens.read(server))
+    return provider
 
 
-def _restore(context: Any, kept: _Kept) -> None:
-    """What the SDK would know had it not been started again: when the token ends, and who renews it."""
+def _restore(context: Any, stored: _StoredLogin) -> None:
+    """Restore the SDK's state after a restart: token expiry and authorization server."""
     from mcp.shared.auth import OAuthMetadata, ProtectedResourceMetadata
 
-    if kept.ends is not None:
-        context.token_expiry_time = kept.ends - _EARLY
+    if stored.ends is not None:
+        context.token_expiry_time = stored.ends - _RENEWAL_MARGIN
     kinds: tuple[tuple[str, Callable[[Any], Any], dict[str, Any]], ...] = (
-        ("oauth_metadata", OAuthMetadata.model_validate, kept.issuer),
-        ("protected_resource_metadata", ProtectedResourceMetadata.model_validate, kept.resource),
+        ("oauth_metadata", OAuthMetadata.model_validate, stored.issuer),
+        ("protected_resource_metadata", ProtectedResourceMetadata.model_validate, stored.resource),
     )
     for name, read, value in kinds:
         if value:
             setattr(context, name, read(value))
+
+
+# ---- client credentials
+
+_MAX_KEY_BYTES = 64 * 1024
+_MAX_MESSAGE_CHARS = 300
+
+#: Creates and reports the error for a failed login.
+LoginErrorFactory: TypeAlias = Callable[[str], ToolError]
+
+
+def program_authorization(server: McpServer, refuse: LoginErrorFactory) -> httpx2.Auth:
+    """Return an httpx auth that obtains tokens by client credentials, and adds them to requests."""
+    import httpx2
+    from mcp.client.auth import OAuthFlowError
+
+    provider = _program_provider(server, refuse)
+
+    class ProgramAuth(httpx2.Auth):
+        """The SDK's flow, with our errors."""
+
+        requires_response_body = provider.requires_response_body
+
+        async def async_auth_flow(self, request: httpx2.Request) -> AsyncGenerator[httpx2.Request, httpx2.Response]:
+            flow = provider.async_auth_flow(request)
+            try:
+                outgoing = await anext(flow)
+                while True:
+                    outgoing = await flow.asend((yield outgoing))
+            except StopAsyncIteration:
+                return
+            except OAuthFlowError as error:
+                detail = printable(" ".join(str(error).split()))[:_MAX_MESSAGE_CHARS]
+                raise refuse(f"no token is to be had for the client `{server.oauth.client_id}`: {detail}") from None
+            finally:
+                await flow.aclose()
+
+    return ProgramAuth()
+
+
+def _program_provider(server: McpServer, refuse: LoginErrorFactory) -> OAuthClientProvider:
+    from mcp.client.auth.extensions.client_credentials import (
+        ClientCredentialsOAuthProvider,
+        PrivateKeyJWTOAuthProvider,
+    )
+
+    oauth = server.oauth
+    # No scopes: the SDK always requests those that the server announces.
+    if oauth.private_key_file:
+        signs = _assertion_signer(server, refuse)
+        return PrivateKeyJWTOAuthProvider(
+            server.url, _MemoryTokenStorage(), oauth.client_id, signs, issuer=oauth.issuer
+        )
+    return ClientCredentialsOAuthProvider(
+        server.url, _MemoryTokenStorage(), oauth.client_id, oauth.client_secret, oauth.client_auth, issuer=oauth.issuer
+    )
+
+
+def _assertion_signer(server: McpServer, refuse: LoginErrorFactory) -> Callable[[str], Awaitable[str]]:
+    """Return a function that signs client assertions (JWT). The key is read each time: it may have been rotated."""
+    from mcp.client.auth.extensions.client_credentials import SignedJWTParameters
+
+    oauth = server.oauth
+
+    async def signed(audience: str) -> str:
+        try:
+            key = await in_thread(lambda: _read_key(oauth.private_key_file))
+        except (OSError, ValueError) as error:
+            why = error.strerror if isinstance(error, OSError) else "it is no PEM"
+            raise refuse(f"the key `{oauth.private_key_file}` cannot be read: {why}") from None
+        about = SignedJWTParameters(
+            issuer=oauth.client_id,
+            subject=oauth.client_id,
+            signing_key=key,
+            signing_algorithm=oauth.signing_algorithm,
+        )
+        try:
+            return await about.create_assertion_provider()(audience)
+        except Exception as error:  # the signing packages raise various types
+            kind = type(error).__name__
+            why = f"the key `{oauth.private_key_file}` cannot sign with {oauth.signing_algorithm} ({kind})"
+            raise refuse(why) from None
+
+    return signed
+
+
+def _read_key(path: str) -> str:
+    with Path(path).expanduser().open("rb") as file:
+        return file.read(_MAX_KEY_BYTES).decode("ascii")
+
+
+class _MemoryTokenStorage:
+    """The SDK's token storage, in memory: with credentials, new tokens are always available."""
+
+    def __init__(self) -> None:
+        self._tokens: OAuthToken | None = None
+
+    async def get_tokens(self) -> OAuthToken | None:
+        return self._tokens
+
+    async def set_tokens(self, tokens: OAuthToken) -> None:
+        self._tokens = tokens
+
+    async def get_client_info(self) -> OAuthClientInformationFull | None:
+        """None: the client comes from the configuration."""
+
+    async def set_client_info(self, client_info: OAuthClientInformationFull) -> None:
+        """Nothing to store: no client is registered."""

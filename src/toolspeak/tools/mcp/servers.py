@@ -1,6 +1,6 @@
-"""MCP servers as a source of tools: started together, pinned, prefixed, and started again when they die.
+"""MCP servers as a source of tools: started together, pinned, prefixed, and restarted after a failure.
 
-A server that cannot be used is left out with a note; it never takes the others along.
+A server that cannot be used is left out with a note, and never affects the others.
 """
 
 from __future__ import annotations
@@ -17,59 +17,58 @@ from typing import Literal, Self, TypeAlias
 
 import msgspec
 
-from ...core.schema.arguments import ArgumentSchema
+from ...core.schema.argument_schema import ArgumentSchema
 from ...core.text import printable
 from ...core.types import JSONObject, Note, Tool
 from ...errors import SchemaError, ToolError, ToolspeakError, UsageError
 from ...key_value import State
 from ...upstreams.ssrf_guard import Resolver
 from ..base import CallContext, Executable, ToolOutput
-from .approved_definitions import Definition, Pins, Verdict
+from .approved_definitions import Definition, DefinitionChanges, Pins
 from .config import McpServer, command_for
-from .connection import Connection, Lost
-from .listing_filter import Refused
+from .connection import ConnectionLost, McpConnection
+from .listing_filter import RejectedTool
 from .oauth import Login, Tokens
 
-#: Seconds before a server that died is started again; twice as many each time, up to the last.
-_FIRST_PAUSE = 0.5
-_LONGEST_PAUSE = 30.0
-#: Characters of a name; protocols refuse longer ones.
-_LONGEST_NAME = 64
-#: Bytes of one definition; the largest of servers in use have some thousand.
-_LARGEST_DEFINITION = 64 * 1024
-#: Characters of the name of a tool in a note, and notes about tools of one server: one more says how many are left.
-_SHOWN_NAME = 80
-_MOST_NOTES = 20
+#: Exponential back-off for restarts, in seconds.
+_FIRST_RESTART_DELAY = 0.5
+_MAX_RESTART_DELAY = 30.0
+#: Characters of a tool name; protocols reject longer ones.
+_MAX_NAME_CHARS = 64
+_MAX_DEFINITION_BYTES = 64 * 1024
+#: Characters of a tool name in a note, and notes about the tools of one server; one more note counts the rest.
+_MAX_DISPLAYED_CHARS = 80
+_MAX_NOTES = 20
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]")
 
 
-class Offer(msgspec.Struct, frozen=True):
-    """What somebody is asked to approve."""
+class DefinitionOffer(msgspec.Struct, frozen=True):
+    """Definitions for the user to approve."""
 
     server: McpServer
-    #: Nothing was approved before, or something that was has changed.
+    #: The server is new, or its definitions have changed since their approval.
     kind: Literal["first", "changed"]
-    #: The definitions that were not approved as they are now.
+    #: The definitions that are new or changed.
     definitions: tuple[Definition, ...]
 
 
 class Review(msgspec.Struct, frozen=True):
-    """What a server offers now, and what has become of it since it was approved."""
+    """What a server offers now, and how it differs from what was approved."""
 
     server: McpServer
     offered: tuple[Definition, ...]
-    verdict: Verdict
+    changes: DefinitionChanges
 
 
-Approver: TypeAlias = Callable[[Offer], bool | Awaitable[bool]]
+Approver: TypeAlias = Callable[[DefinitionOffer], bool | Awaitable[bool]]
 
 
 class McpServers:
     """The servers of a configuration. Belongs to one event loop.
 
-    `approve` is asked about definitions that were not approved as they are. Without it, naming a server in the
-    configuration approves what it offers the first time; later changes are left out until `approve_again`. `tokens` are
-    those of servers where somebody has logged in; `login` is who does so now.
+    `approve` is called for new and changed definitions. Without it, the configuration of a server approves what it
+    offers the first time; later changes are left out until `approve_again`. `tokens` are the stored logins; `login`
+    performs a new one.
     """
 
     def __init__(
@@ -86,14 +85,14 @@ class McpServers:
     ) -> None:
         self._pins = Pins(state)
         self._approve = approve
-        # Passed on in parts, not read for settings.
-        known = dict(os.environ if variables is None else variables)  # noqa: TID251
+        # Passed on in part; no setting is read from it.
+        env = dict(os.environ if variables is None else variables)  # noqa: TID251
 
-        def connection(server: McpServer) -> Connection:
-            return Connection(server, known, resolver, tokens, login)
+        def connection(server: McpServer) -> McpConnection:
+            return McpConnection(server, env, resolver, tokens, login)
 
-        self._hosts = {each.name: _Host(each, connection, clock) for each in servers}
-        #: What was left out, and why.
+        self._hosts = {each.name: _ServerHost(each, connection, clock) for each in servers}
+        #: Servers and tools that were left out, with reasons.
         self.notes: list[Note] = []
 
     async def __aenter__(self) -> Self:
@@ -103,18 +102,18 @@ class McpServers:
         await self.close()
 
     async def start(self) -> list[Executable]:
-        """Start all servers; their tools."""
+        """Start all servers and return their tools."""
         self.notes.clear()
-        found = await asyncio.gather(*(self._started(host) for host in self._hosts.values()))
-        return self._without_clashes([each for tools in found for each in tools])
+        per_server = await asyncio.gather(*(self._start_server(host) for host in self._hosts.values()))
+        return self._without_clashes([each for tools in per_server for each in tools])
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The servers, by their names."""
+        """The names of the servers."""
         return tuple(self._hosts)
 
     async def review(self, name: str) -> Review:
-        """What a server offers now, beside what was approved of it. Nothing is approved by that.
+        """Compare what a server offers now with what was approved, without approving anything.
 
         Raises:
             UsageError: there is no such server.
@@ -122,16 +121,18 @@ class McpServers:
         """
         host = self._hosts.get(name)
         if host is None:
-            raise UsageError(f"there is no MCP server `{name}`", hint=f"known are {', '.join(sorted(self._hosts))}")
+            raise UsageError(
+                f"unknown MCP server `{name}`", hint=f"configured servers: {', '.join(sorted(self._hosts))}"
+            )
         offered = self._usable(host, await host.offered())
-        return Review(host.server, offered, self._pins.judge(host.server, offered))
+        return Review(host.server, offered, self._pins.compare(host.server, offered))
 
     def approve(self, review: Review) -> None:
-        """Approve what was looked at, and not what the server may offer since. `start` then gives its tools."""
+        """Approve the reviewed definitions, not what the server may offer since. `start` then returns its tools."""
         self._pins.approve(review.server, review.offered)
 
     async def approve_again(self, name: str) -> None:
-        """Approve what a server offers now, whatever it is.
+        """Approve everything that a server offers now.
 
         Raises:
             UsageError: there is no such server.
@@ -143,59 +144,63 @@ class McpServers:
         """End all servers."""
         await asyncio.gather(*(host.close() for host in self._hosts.values()))
 
-    async def _started(self, host: _Host) -> list[_McpTool]:
+    async def _start_server(self, host: _ServerHost) -> list[_McpTool]:
         try:
             offered = await host.offered()
         except ToolspeakError as error:
             self._note("mcp_server_unusable", str(error))
             return []
         offered = self._usable(host, offered)
-        verdict = self._pins.judge(host.server, offered)
-        approved = await self._approved(host, verdict, offered)
+        changes = self._pins.compare(host.server, offered)
+        approved = await self._approved_definitions(host, changes, offered)
         return [_McpTool(host, each) for each in approved]
 
-    def _usable(self, host: _Host, offered: tuple[Definition, ...]) -> tuple[Definition, ...]:
-        """Without definitions that no model could be told."""
+    def _usable(self, host: _ServerHost, offered: tuple[Definition, ...]) -> tuple[Definition, ...]:
+        """Drop unusable definitions, with a note for each."""
         times = Counter(each.name for each in offered)
-        refused, usable = list(host.refused), list[Definition]()
+        rejected, usable = list(host.rejected), list[Definition]()
         for each in offered:
             problem = "it is offered twice" if times[each.name] > 1 else _problem(each)
             if problem:
-                refused.append(Refused(each.name, problem))
+                rejected.append(RejectedTool(each.name, problem))
             else:
                 usable.append(each)
         whose = f"of the MCP server `{host.server.name}`"
-        for each in refused[:_MOST_NOTES]:
-            what = f"the tool `{_shown(each.name)}`" if each.name.strip() else "a tool without a name"
-            self._note("mcp_tool_unusable", f"{what} {whose} is left out: {each.why}")
-        if len(refused) > _MOST_NOTES:
-            self._note("mcp_tool_unusable", f"{len(refused) - _MOST_NOTES} more tools {whose} are left out")
+        for each in rejected[:_MAX_NOTES]:
+            what = f"the tool `{_display_name(each.name)}`" if each.name.strip() else "a tool without a name"
+            self._note("mcp_tool_unusable", f"{what} {whose} is left out: {each.reason}")
+        if len(rejected) > _MAX_NOTES:
+            self._note("mcp_tool_unusable", f"{len(rejected) - _MAX_NOTES} more tools {whose} are left out")
         return tuple(usable)
 
-    async def _approved(self, host: _Host, verdict: Verdict, offered: tuple[Definition, ...]) -> tuple[Definition, ...]:
-        """What may be used, after asking where something is new."""
-        new = (*verdict.changed, *verdict.added)
+    async def _approved_definitions(
+        self, host: _ServerHost, changes: DefinitionChanges, offered: tuple[Definition, ...]
+    ) -> tuple[Definition, ...]:
+        """Return the definitions that may be used, after asking about new and changed ones."""
+        new = (*changes.changed, *changes.added)
         if not new:
-            return verdict.unchanged
-        kind = "first" if verdict.first else "changed"
-        if await self._allows(Offer(host.server, kind, new)):
+            return changes.unchanged
+        kind = "first" if changes.first else "changed"
+        if await self._ask_approval(DefinitionOffer(host.server, kind, new)):
             self._pins.approve(host.server, offered)
             return offered
         for each in new:
-            what = "has changed since" if each in verdict.changed else "was not there when"
-            why = "was not approved" if verdict.first else f"{what} the server was approved"
+            what = "has changed since" if each in changes.changed else "was not there when"
+            why = "was not approved" if changes.first else f"{what} the server was approved"
             hint = f"look at it and approve it: `{command_for('approve', host.server)}`"
-            self._note("mcp_tool_changed", f"`{host.server.prefix}{_shown(each.name)}` {why}; it is left out ({hint})")
-        return verdict.unchanged
+            self._note(
+                "mcp_tool_changed", f"`{host.server.prefix}{_display_name(each.name)}` {why}; it is left out ({hint})"
+            )
+        return changes.unchanged
 
-    async def _allows(self, offer: Offer) -> bool:
+    async def _ask_approval(self, offer: DefinitionOffer) -> bool:
         if self._approve is None:
             return offer.kind == "first"
         answer = self._approve(offer)
         return bool(await answer if inspect.isawaitable(answer) else answer)
 
     def _without_clashes(self, tools: list[_McpTool]) -> list[Executable]:
-        """Two tools of one name: nobody could say which is meant, so neither is offered."""
+        """Drop all tools whose name is ambiguous."""
         times = Counter(each.tool.name for each in tools)
         for name in sorted(name for name, count in times.items() if count > 1):
             whose = " and ".join(sorted({f"`{each.server}`" for each in tools if each.tool.name == name}))
@@ -209,46 +214,46 @@ class McpServers:
 class _McpTool:
     """One tool of a server."""
 
-    #: What it says about itself is the server's word: calls are made with foreign text before the model.
+    #: The description comes from the server.
     untrusted = True
 
-    def __init__(self, host: _Host, definition: Definition) -> None:
+    def __init__(self, host: _ServerHost, definition: Definition) -> None:
         self._host = host
         self._definition = definition
         self.server = host.server.name
         side_effects = definition.name not in host.server.read_only
-        name = _named(host.server, definition.name)
+        name = _tool_name(host.server, definition.name)
         self.tool = Tool(name, definition.description, definition.schema, side_effects)
 
     async def run(self, arguments: JSONObject, context: CallContext) -> ToolOutput:
-        """Call it.
+        """Call the tool.
 
         Raises:
-            ToolError: the server cannot be reached, refused, or is not what was approved.
+            ToolError: the server cannot be reached, returned an error, or differs from what was approved.
         """
         return await self._host.call(self._definition, arguments, context)
 
 
-class _Host:
-    """One server through all its lives."""
+class _ServerHost:
+    """One server across restarts."""
 
     def __init__(
         self,
         server: McpServer,
-        connect: Callable[[McpServer], Connection],
+        connect: Callable[[McpServer], McpConnection],
         clock: Callable[[], float],
     ) -> None:
         self.server = server
         self._connect = connect
         self._clock = clock
-        self._connection: Connection | None = None
+        self._connection: McpConnection | None = None
         self._offered: tuple[Definition, ...] = ()
         self._failures = 0
         self._not_before = 0.0
         self._lock = asyncio.Lock()
 
     async def offered(self) -> tuple[Definition, ...]:
-        """What the server offers, started if it does not run.
+        """Return what the server offers, starting it if necessary.
 
         Raises:
             ToolError: it cannot be started.
@@ -259,12 +264,12 @@ class _Host:
         return self._offered
 
     @property
-    def refused(self) -> tuple[Refused, ...]:
-        """What it offers beside that, and nobody can read."""
-        return self._connection.refused if self._connection is not None else ()
+    def rejected(self) -> tuple[RejectedTool, ...]:
+        """The offered tools that are malformed."""
+        return self._connection.rejected if self._connection is not None else ()
 
     async def call(self, definition: Definition, arguments: JSONObject, context: CallContext) -> ToolOutput:
-        """Call a tool that was approved, if it still is what it was."""
+        """Call a tool if its definition is still the approved one."""
         try:
             offered = await self.offered()
             connection = await self._connected()
@@ -274,20 +279,20 @@ class _Host:
                 hint = "the user has to look at it and approve it: `toolspeak mcp approve`"
                 raise ToolError(f"`{definition.name}` of the server `{self.server.name}` {what}", hint=hint)
             output = await connection.call(definition.name, arguments, context)
-        except Lost:
-            await self._fell()
+        except ConnectionLost:
+            await self._on_connection_lost()
             raise
         self._failures = 0
         return output
 
     async def close(self) -> None:
-        """End it."""
+        """Close the connection."""
         async with self._lock:
             connection, self._connection = self._connection, None
             if connection is not None:
                 await connection.close()
 
-    async def _connected(self) -> Connection:
+    async def _connected(self) -> McpConnection:
         async with self._lock:
             if self._connection is not None and self._connection.alive:
                 return self._connection
@@ -302,50 +307,50 @@ class _Host:
             connection = self._connect(self.server)
             try:
                 self._offered = await connection.open()
-            except Lost:
-                self._paused()
+            except ConnectionLost:
+                self._delay_restart()
                 raise
             self._connection = connection
             return connection
 
-    async def _fell(self) -> None:
-        """A connection broke in use: it is closed, and the next one waits a while."""
+    async def _on_connection_lost(self) -> None:
+        """Close a broken connection, and delay the restart."""
         async with self._lock:
             if self._connection is not None and not self._connection.alive:
                 connection, self._connection = self._connection, None
                 await connection.close()
-                self._paused()
+                self._delay_restart()
 
-    def _paused(self) -> None:
+    def _delay_restart(self) -> None:
         self._failures += 1
-        pause = min(_FIRST_PAUSE * 2 ** min(self._failures - 1, 16), _LONGEST_PAUSE)
+        pause = min(_FIRST_RESTART_DELAY * 2 ** min(self._failures - 1, 16), _MAX_RESTART_DELAY)
         self._not_before = self._clock() + pause
 
 
-def _named(server: McpServer, name: str) -> str:
-    """The name that a model calls it by: what protocols allow, and short enough."""
+def _tool_name(server: McpServer, name: str) -> str:
+    """Return a tool's name for the model, with the prefix and within the limits of all protocols."""
     whole = server.prefix + _NOT_IN_NAMES.sub("_", name)
-    if len(whole) <= _LONGEST_NAME:
+    if len(whole) <= _MAX_NAME_CHARS:
         return whole
-    return f"{whole[: _LONGEST_NAME - 9]}_{hashlib.sha256(whole.encode()).hexdigest()[:8]}"
+    return f"{whole[: _MAX_NAME_CHARS - 9]}_{hashlib.sha256(whole.encode()).hexdigest()[:8]}"
 
 
 def _problem(definition: Definition) -> str:
-    """Why a definition cannot be used; empty when it can."""
+    """Return why a definition cannot be used; empty if it can."""
     if not definition.name.strip():
         return "it has no name"
     try:
         size = len(msgspec.json.encode(definition))
-        if size > _LARGEST_DEFINITION:
-            return f"its definition has {size} bytes, more than {_LARGEST_DEFINITION}"
+        if size > _MAX_DEFINITION_BYTES:
+            return f"its definition has {size} bytes, more than {_MAX_DEFINITION_BYTES}"
         ArgumentSchema.of(definition.schema)
     except SchemaError as error:
         return str(error)
     except (TypeError, ValueError, RecursionError):
-        return "its definition is no JSON"
+        return "its definition is not valid JSON"
     return ""
 
 
-def _shown(name: str) -> str:
-    """A name that a server has chosen, as far as people need to see it."""
-    return printable(name[:_SHOWN_NAME])
+def _display_name(name: str) -> str:
+    """Make a server's tool name printable and short."""
+    return printable(name[:_MAX_DISPLAYED_CHARS])

@@ -1,7 +1,7 @@
-"""An MCP server as a child process that is talked to line by line, with bounds.
+"""The stdio transport for MCP servers: a child process, one JSON message per line, with limits.
 
-The SDK's own way keeps a line of any length and passes errors on to our terminal; here a line has a limit, what is no
-message is passed over, and the last words on standard error are kept for whoever asks why it died.
+Replaces the SDK's transport, which accepts lines of any length and passes standard error on to the terminal. Lines that
+are not messages are skipped, and the end of standard error is kept for error messages.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, TypeAlias
 
-from ..orphan_killer import WORD, Guard, waiting
-from ..sandbox import environment
+from ..orphan_killer import RELEASE, OrphanKiller, delayed_command
+from ..sandbox import harmless_environment
 from .config import McpServer
 
 if TYPE_CHECKING:
@@ -27,56 +27,67 @@ if TYPE_CHECKING:
         MemoryObjectReceiveStream[SessionMessage | Exception], MemoryObjectSendStream[SessionMessage]
     ]
 
-#: Bytes of one message. A picture as base64 has a few million.
-MOST_LINE = 16 * 1024 * 1024
+#: Bytes of one message. An image as base64 has a few million.
+MAX_LINE_BYTES = 16 * 1024 * 1024
 _PIECE = 64 * 1024
-#: Bytes of the last words that are kept.
-_MOST_LAST_WORDS = 4096
-#: Seconds to end by itself once nobody talks to it any more, and again after it was told to.
+#: Bytes of standard error that are kept.
+_MAX_STDERR_BYTES = 4096
+#: Seconds for a server to exit after its input is closed, and again after SIGTERM.
 _GRACE = 2.0
-#: What a program needs to find its files; the rest of the environment is not passed on.
-_PASSED = ("HOME", "PATH", "SHELL", "TMPDIR", "SYSTEMROOT", "APPDATA", "LOCALAPPDATA", "PATHEXT", "TEMP", "USERPROFILE")
+#: Variables that programs need to find their files; the rest of the environment is not passed on.
+_PASSED_VARIABLES = (
+    "HOME",
+    "PATH",
+    "SHELL",
+    "TMPDIR",
+    "SYSTEMROOT",
+    "APPDATA",
+    "LOCALAPPDATA",
+    "PATHEXT",
+    "TEMP",
+    "USERPROFILE",
+)
 
 
 class Child:
-    """What is known of the process: whether it lives, and what it said last."""
+    """The state of a server process."""
 
     def __init__(self) -> None:
         self.ended = asyncio.Event()
-        #: Why it is not listened to any more, besides having ended.
+        #: Why its messages are no longer read, besides its end.
         self.broken = ""
         self.noise = 0
-        self._words = b""
+        self._stderr = b""
 
-    def hear(self, data: bytes) -> None:
-        """It wrote to standard error."""
-        self._words = (self._words + data)[-_MOST_LAST_WORDS:]
+    def add_stderr(self, data: bytes) -> None:
+        """Record output on standard error."""
+        self._stderr = (self._stderr + data)[-_MAX_STDERR_BYTES:]
 
     @property
-    def last_words(self) -> str:
+    def last_stderr_line(self) -> str:
         """The last line it wrote to standard error."""
-        lines = self._words.decode(errors="replace").strip().splitlines()
+        lines = self._stderr.decode(errors="replace").strip().splitlines()
         return lines[-1][:300] if lines else ""
 
 
 def child_environment(server: McpServer, variables: Mapping[str, str]) -> dict[str, str]:
-    """What a server learns of our environment: harmless parts, and what its configuration names."""
-    passed = {name: variables[name] for name in _PASSED if name in variables}
-    return {**environment(variables), **passed, **server.env}
+    """Return a server's environment: harmless variables, and those of its configuration."""
+    passed = {name: variables[name] for name in _PASSED_VARIABLES if name in variables}
+    return {**harmless_environment(variables), **passed, **server.env}
 
 
 @asynccontextmanager
 async def stdio(server: McpServer, variables: Mapping[str, str], child: Child) -> AsyncGenerator[Streams]:
-    """The two streams of messages, as the SDK wants them. Raises OSError if it cannot be started."""
+    """Start a server and yield its message streams for the SDK. Raises OSError if it cannot be started."""
     import anyio
 
     env = child_environment(server, variables)
     _check_program(server, env)
-    # A server that looks at its input ends with us; one that does not is ended.
-    guard = Guard()
+    # A server that ignores the end of its input would outlive this program.
+    orphan_killer = OrphanKiller()
     try:
         process = await asyncio.create_subprocess_exec(
-            *waiting([server.command, *server.args]),
+            *delayed_command([server.command, *server.args]),
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
@@ -85,29 +96,29 @@ async def stdio(server: McpServer, variables: Mapping[str, str], child: Child) -
             start_new_session=True,
         )
     except BaseException:
-        guard.dismiss()
+        orphan_killer.dismiss()
         raise
     assert process.stdin is not None
-    guard.watch(-process.pid)
-    process.stdin.write(WORD)
+    orphan_killer.watch(-process.pid)
+    process.stdin.write(RELEASE)
     incoming, read = anyio.create_memory_object_stream["SessionMessage | Exception"](0)
     write, outgoing = anyio.create_memory_object_stream["SessionMessage"](0)
     tasks = [
-        asyncio.create_task(_reading(process, incoming, child)),
-        asyncio.create_task(_writing(process, outgoing)),
-        asyncio.create_task(_listening(process, child)),
+        asyncio.create_task(_read_messages(process, incoming, child)),
+        asyncio.create_task(_write_messages(process, outgoing)),
+        asyncio.create_task(_read_stderr(process, child)),
     ]
     try:
         yield read, write
     finally:
         try:
-            await _ended(process)
+            await _terminate(process)
         finally:
-            guard.dismiss()
+            orphan_killer.dismiss()
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        # A grandchild may hold the pipes open; they would then be closed by the garbage collector, without a loop.
+        # A grandchild may keep the pipes open; the garbage collector would then close them without a loop.
         process._transport.close()  # type: ignore[attr-defined] # pyright: ignore
         await asyncio.sleep(0)
         for stream in (incoming, read, write, outgoing):
@@ -115,7 +126,7 @@ async def stdio(server: McpServer, variables: Mapping[str, str], child: Child) -
 
 
 def _check_program(server: McpServer, env: Mapping[str, str]) -> None:
-    """Raises OSError where there is nothing to start: a shell would say so in its own words."""
+    """Raise OSError if the program is missing: the wrapping shell would report it in its own words."""
     own = os.path.dirname(server.command)
     path = os.path.join(server.cwd, server.command) if own else server.command
     if shutil.which(path, path=env.get("PATH", os.defpath)) is None:
@@ -123,41 +134,41 @@ def _check_program(server: McpServer, env: Mapping[str, str]) -> None:
         raise OSError(wrong, os.strerror(wrong), server.command)
 
 
-async def _reading(
+async def _read_messages(
     process: asyncio.subprocess.Process, incoming: MemoryObjectSendStream[SessionMessage | Exception], child: Child
 ) -> None:
-    """Messages from the server, until it ends or says something that nobody can follow."""
+    """Forward messages from the server until it exits or sends a malformed one."""
     import anyio
 
     assert process.stdout is not None
-    held = bytearray()
+    buffer = bytearray()
     try:
         with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
             while not child.broken and (data := await process.stdout.read(_PIECE)):
                 *lines, rest = data.split(b"\n")
                 for line in lines:
-                    held += line
-                    message = _message(bytes(held), child)
-                    held.clear()
+                    buffer += line
+                    message = _parse_message(bytes(buffer), child)
+                    buffer.clear()
                     if message is not None:
                         await incoming.send(message)
-                held += rest
-                if len(held) > MOST_LINE:
-                    child.broken = f"it sent a message of more than {MOST_LINE} bytes"
+                buffer += rest
+                if len(buffer) > MAX_LINE_BYTES:
+                    child.broken = f"it sent a message of more than {MAX_LINE_BYTES} bytes"
     finally:
         child.ended.set()
         incoming.close()
 
 
-def _message(line: bytes, child: Child) -> SessionMessage | None:
-    """One line as a message. What was meant to be one and is not breaks the connection; anything else is noise."""
+def _parse_message(line: bytes, child: Child) -> SessionMessage | None:
+    """Parse one line. A malformed JSON-RPC message breaks the connection; any other text is skipped."""
     from mcp.shared.message import SessionMessage
     from mcp_types import jsonrpc_message_adapter
 
     if not line.strip() or child.broken:
         return None
-    if len(line) > MOST_LINE:
-        child.broken = f"it sent a message of more than {MOST_LINE} bytes"
+    if len(line) > MAX_LINE_BYTES:
+        child.broken = f"it sent a message of more than {MAX_LINE_BYTES} bytes"
         return None
     try:
         return SessionMessage(jsonrpc_message_adapter.validate_json(line, by_name=False))
@@ -169,7 +180,9 @@ def _message(line: bytes, child: Child) -> SessionMessage | None:
         return None
 
 
-async def _writing(process: asyncio.subprocess.Process, outgoing: MemoryObjectReceiveStream[SessionMessage]) -> None:
+async def _write_messages(
+    process: asyncio.subprocess.Process, outgoing: MemoryObjectReceiveStream[SessionMessage]
+) -> None:
     assert process.stdin is not None
     with suppress(ConnectionError, OSError):
         async for message in outgoing:
@@ -178,14 +191,14 @@ async def _writing(process: asyncio.subprocess.Process, outgoing: MemoryObjectRe
             await process.stdin.drain()
 
 
-async def _listening(process: asyncio.subprocess.Process, child: Child) -> None:
+async def _read_stderr(process: asyncio.subprocess.Process, child: Child) -> None:
     assert process.stderr is not None
     while data := await process.stderr.read(_PIECE):
-        child.hear(data)
+        child.add_stderr(data)
 
 
-async def _ended(process: asyncio.subprocess.Process) -> None:
-    """Close its input, then tell it, then kill it, with all that it started."""
+async def _terminate(process: asyncio.subprocess.Process) -> None:
+    """Close the server's input, then send SIGTERM, then SIGKILL, to its whole process group."""
     if process.stdin is not None:
         with suppress(OSError):
             process.stdin.close()
@@ -195,13 +208,13 @@ async def _ended(process: asyncio.subprocess.Process) -> None:
                 os.killpg(process.pid, number)
         with suppress(TimeoutError):
             async with asyncio.timeout(_GRACE):
-                await _exited(process)
+                await _wait_for_exit(process)
                 break
     with suppress(ProcessLookupError, PermissionError):
-        os.killpg(process.pid, signal.SIGKILL)  # what it left behind in its group
+        os.killpg(process.pid, signal.SIGKILL)  # what remains of its group
 
 
-async def _exited(process: asyncio.subprocess.Process) -> None:
-    """Waiting for the process itself would wait for its pipes too, which a child of its may hold."""
-    while process.returncode is None:  # noqa: ASYNC110 - nobody else tells
+async def _wait_for_exit(process: asyncio.subprocess.Process) -> None:
+    """Wait for the process only: `process.wait` would also wait for pipes that a grandchild may keep open."""
+    while process.returncode is None:  # noqa: ASYNC110 - there is no event for it
         await asyncio.sleep(0.01)

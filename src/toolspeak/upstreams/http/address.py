@@ -1,7 +1,7 @@
-"""Where a service is, and the headers that every request to it carries.
+"""Base URLs, request headers and redaction of secrets.
 
-Everything that comes from a setting is checked here, once, so that nothing in it can write a line of its own into a
-request. What is refused is named, never shown: it may be a key.
+Settings are validated here once, so no value can inject a line into a request. Errors name a rejected setting but never
+quote it: it may be a key.
 """
 
 from __future__ import annotations
@@ -14,64 +14,60 @@ import msgspec
 
 from ...errors import ConfigError
 
-#: A value shorter than this is no secret, and taking it out of texts would tear them.
-_SHORTEST_SECRET = 8
+#: Shorter values are not treated as secrets: replacing them would mangle texts.
+_MIN_SECRET_CHARS = 8
 
-#: What stands in the place of a secret.
-_HIDDEN = "***"
-#: The beginning of a secret at the end of a text that was cut; anything shorter tells nothing.
-_SHORTEST_PART = 4
-#: A character as JSON may write it; the last two are an escape that was cut.
-_WRITTEN = re.compile(r"\\u[0-9a-fA-F]{4}|\\[^u]|\\u[0-9a-fA-F]{0,3}|\\|[^\\]", re.DOTALL)
+_MASK = "***"
+#: Minimum length of a secret's prefix to redact at the end of a truncated text.
+_MIN_SECRET_PREFIX = 4
+#: One character as JSON may write it; the last two alternatives are truncated escapes.
+_JSON_CHARACTER = re.compile(r"\\u[0-9a-fA-F]{4}|\\[^u]|\\u[0-9a-fA-F]{0,3}|\\|[^\\]", re.DOTALL)
 _UNICODE_ESCAPE = len("\\u0000")
 _ESCAPES = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
-#: An error is quoted inside another's JSON at most this often.
-_MOST_QUOTED = 3
+#: How often an error may be quoted inside the JSON of another.
+_MAX_JSON_NESTING = 3
 
 _PORTS = {"http": 80, "https": 443}
 
 #: RFC 9110, sections 5.1 and 5.5.
 _NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _VALUE = re.compile(r"(?:[!-~\x80-\xff](?:[\t !-~\x80-\xff]*[!-~\x80-\xff])?)?")
-#: What a base URL may be written with. In particular no backslash, no space and no control character, which URL
-#: parsers read differently.
+#: Characters of a base URL: no backslash, whitespace or control character, which URL parsers read differently.
 _URL = re.compile(r"[!-\[\]-~]+")
 
 _VERSION = re.compile(r"v[0-9]+[a-z0-9]*")
 
-#: Headers that say how a message is cut, and so belong to the transport.
-_OURS = frozenset({"accept-encoding", "connection", "content-length", "content-type", "host", "transfer-encoding"})
+#: Headers that define the framing of a message, so only the transport sets them.
+_TRANSPORT_HEADERS = frozenset(
+    {"accept-encoding", "connection", "content-length", "content-type", "host", "transfer-encoding"}
+)
 
 
-class Address(msgspec.Struct, frozen=True):
-    """A base URL, taken apart."""
+class BaseUrl(msgspec.Struct, frozen=True):
+    """A parsed base URL."""
 
     url: str
     secure: bool
     host: str
     port: int
-    #: Host and port as the `Host` header wants them.
+    #: Host and port in the form of the `Host` header.
     authority: str
     path: str
 
 
-def address(base_url: str) -> Address:
-    """Take a base URL apart.
-
-    Raises:
-        ConfigError: it is not the URL of an HTTP service, or it carries what does not belong there.
-    """
+def parse_base_url(base_url: str) -> BaseUrl:
+    """Parse and check a base URL."""
     if not _URL.fullmatch(base_url):
-        raise ConfigError("the base URL is empty or holds a character that a URL cannot hold")
+        raise ConfigError("the base URL is empty or contains an invalid character")
     try:
         url = urlsplit(base_url)
         port = url.port
     except ValueError as error:
-        raise ConfigError("the base URL cannot be read") from error
+        raise ConfigError("invalid base URL") from error
     if problem := _problem(url):
         raise ConfigError(f"the base URL {problem}")
     path = url.path.rstrip("/")
-    return Address(
+    return BaseUrl(
         url=f"{url.scheme}://{url.netloc}{path}",
         secure=url.scheme == "https",
         host=url.hostname or "",
@@ -85,94 +81,89 @@ def _problem(url: SplitResult) -> str:
     if url.scheme not in _PORTS:
         return "must begin with http:// or https://"
     if not url.hostname:
-        return "names no host"
+        return "has no host"
     if "@" in url.netloc:
-        return "must not carry a name or a password"
+        return "must not contain a user name or password"
     if url.query or url.fragment:
-        return "must not carry a query or a fragment"
+        return "must not contain a query or a fragment"
     return ""
 
 
-def without_ending(where: Address, endings: Iterable[str]) -> Address:
-    """The address without the first of these endings of a path that it has: users copy the whole of one."""
+def without_ending(base: BaseUrl, endings: Iterable[str]) -> BaseUrl:
+    """Strip the first matching ending from the path: users often copy the full URL of a method."""
     for ending in endings:
-        if where.path.endswith(ending):
+        if base.path.endswith(ending):
             cut = len(ending)
-            return msgspec.structs.replace(where, url=where.url[:-cut], path=where.path[:-cut])
-    return where
+            return msgspec.structs.replace(base, url=base.url[:-cut], path=base.path[:-cut])
+    return base
 
 
-def ends_with_version(where: Address) -> bool:
-    """Whether the path ends with a version, such as `/v1` or `/v1beta`: users set base URLs with and without."""
-    return _VERSION.fullmatch(where.path.rpartition("/")[2]) is not None
+def ends_with_version(base: BaseUrl) -> bool:
+    """Whether the path ends with a version such as `/v1` or `/v1beta`: base URLs come with and without one."""
+    return _VERSION.fullmatch(base.path.rpartition("/")[2]) is not None
 
 
 def header_lines(headers: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
-    """The headers that every request carries; `headers` win over what is sent by default.
-
-    Raises:
-        ConfigError: a header cannot be sent.
-    """
+    """The headers of every request; `headers` override the defaults."""
     lines = {"user-agent": ("User-Agent", "toolspeak"), "accept": ("Accept", "text/event-stream, application/json")}
     for name, value in headers.items():
         if not _NAME.fullmatch(name):
-            raise ConfigError("the name of a header holds a character that it cannot hold")
-        if name.lower() in _OURS:
+            raise ConfigError("a header name contains an invalid character")
+        if name.lower() in _TRANSPORT_HEADERS:
             raise ConfigError(f"the header `{name}` is set by the transport")
         if not _VALUE.fullmatch(value):
-            raise ConfigError(f"the value of the header `{name}` holds a character that a header cannot hold")
+            raise ConfigError(f"the value of the header `{name}` contains an invalid character")
         lines[name.lower()] = (name, value)
-    # Compressed replies are understood, but a stream that is compressed comes later and costs more.
+    # Compressed replies are supported, but compression delays a stream and costs time.
     return (("Content-Type", "application/json"), ("Accept-Encoding", "identity"), *lines.values())
 
 
-def header_block(where: Address, lines: Iterable[tuple[str, str]]) -> bytes:
-    """The header lines as they are sent."""
-    return "".join(f"{name}: {value}\r\n" for name, value in [("Host", where.authority), *lines]).encode("latin-1")
+def header_block(base: BaseUrl, lines: Iterable[tuple[str, str]]) -> bytes:
+    return "".join(f"{name}: {value}\r\n" for name, value in [("Host", base.authority), *lines]).encode("latin-1")
 
 
-def secrets_in(values: Iterable[str]) -> tuple[str, ...]:
-    """The values that may be shown nowhere, the longest first: one may hold another."""
-    return tuple(sorted({value for value in values if len(value) >= _SHORTEST_SECRET}, key=len, reverse=True))
+def secret_values(values: Iterable[str]) -> tuple[str, ...]:
+    """The values to redact, the longest first because one may contain another."""
+    return tuple(sorted({value for value in values if len(value) >= _MIN_SECRET_CHARS}, key=len, reverse=True))
 
 
-def redacted(text: str, secrets: Iterable[str]) -> str:
-    """A text without the secrets, also where JSON's escapes hide them, and where it was cut inside one."""
+def redact(text: str, secrets: Iterable[str]) -> str:
+    """Mask secrets in a text, also if they are JSON-escaped or cut off at the end of the text."""
     secrets = tuple(secrets)
-    for depth in range(_MOST_QUOTED + 1 if secrets else 0):
+    for depth in range(_MAX_JSON_NESTING + 1 if secrets else 0):
         if depth and "\\" not in text:
             break
-        text = _hidden(text, secrets, depth)
+        text = _redact_at_depth(text, secrets, depth)
     return text
 
 
-def _hidden(text: str, secrets: tuple[str, ...], depth: int) -> str:
-    """The text without secrets that JSON has quoted so often."""
+def _redact_at_depth(text: str, secrets: tuple[str, ...], depth: int) -> str:
+    """Mask secrets that were JSON-escaped `depth` times."""
     plain, places = text, list(range(len(text) + 1)) if depth else range(len(text) + 1)
     for _ in range(depth):
-        plain, places = _unquoted(plain, places)
-    kept: list[str] = []
+        plain, places = _unescape(plain, places)
+    pieces: list[str] = []
     last = 0
     for start, end in sorted(span for secret in secrets for span in _spans(plain, secret)):
         if places[end] > last:
-            kept += [text[last : places[start]], _HIDDEN] if places[start] >= last else []
+            pieces += [text[last : places[start]], _MASK] if places[start] >= last else []
             last = places[end]
-    return "".join([*kept, text[last:]])
+    return "".join([*pieces, text[last:]])
 
 
-def _unquoted(text: str, places: Sequence[int]) -> tuple[str, list[int]]:
-    """The text that a JSON string stands for, and where each of its characters, and the end, came from."""
+def _unescape(text: str, places: Sequence[int]) -> tuple[str, list[int]]:
+    """Unescape JSON string content; also returns the source position of each character and of the end."""
     characters: list[str] = []
-    found: list[int] = []
-    for match in _WRITTEN.finditer(text):
-        character = _character(match[0])
+    origins: list[int] = []
+    for match in _JSON_CHARACTER.finditer(text):
+        character = _unescape_one(match[0])
         if character:
             characters.append(character)
-            found.append(places[match.start()])
-    return "".join(characters), [*found, places[len(text)]]
+            origins.append(places[match.start()])
+    return "".join(characters), [*origins, places[len(text)]]
 
 
-def _character(written: str) -> str:
+def _unescape_one(written: str) -> str:
     if len(written) == 1:
         return written if written != "\\" else ""
     if written[1] == "u":
@@ -181,12 +172,12 @@ def _character(written: str) -> str:
 
 
 def _spans(text: str, secret: str) -> Iterator[tuple[int, int]]:
-    """Where a secret stands, or its beginning at the end of the text."""
+    """Where a secret occurs, including its prefix at the end of the text."""
     start = text.find(secret)
     while start >= 0:
         yield start, start + len(secret)
         start = text.find(secret, start + len(secret))
-    for size in range(len(secret) - 1, _SHORTEST_PART - 1, -1):
+    for size in range(len(secret) - 1, _MIN_SECRET_PREFIX - 1, -1):
         if text.endswith(secret[:size]):
             yield len(text) - size, len(text)
             return

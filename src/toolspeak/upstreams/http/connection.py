@@ -1,73 +1,217 @@
-"""One connection to a service: requests out, responses in, one at a time, for as long as both sides keep it. Bytes are decoded where they
-arrive and wait until they are read; when too many wait, reading from the network stops. One timer serves the whole
-life of a connection: a deadline that moves away costs one assignment, and the timer finds out when it fires.
+"""HTTP/1.1 connections: response parsing, one connection, and the pool of idle ones.
+
+A connection carries one exchange at a time. Received bytes are parsed at once and buffered until read; when too many
+are buffered, reading from the socket pauses (back-pressure). One timer serves the whole life of a connection: moving a
+deadline is one assignment, and the timer checks it when it fires.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+import ssl
+from collections.abc import AsyncGenerator, Callable, Mapping
 from typing import cast
 
+import httptools
 import msgspec
 
 from ...errors import UpstreamError, UpstreamTimeout
-from .response import Response
+from .address import BaseUrl
 
-#: Bytes of a body that may wait to be read; then the service is made to wait.
-MOST_WAITING = 256 * 1024
-#: Larger requests are written piece by piece, so that a service that refuses one is heard before it has been sent.
-WRITTEN_AT_ONCE = 64 * 1024
-#: Seconds that an unused connection is kept. Many services close theirs after a minute.
-KEEP = 30.0
-#: Once the last word has been read, a response may take so many seconds and bytes to end; else the connection is not
-#: worth keeping.
-DRAIN = 0.5
-MOST_DRAINED = 16 * 1024
+#: Limit for a response head (with preceding informational responses), for all trailers, and for consecutive reads
+#: without body bytes. Common servers accept 8 to 64 KiB of headers.
+MAX_HEAD_BYTES = 64 * 1024
+#: Bytes of a header line besides name and value: colon, space and line end.
+_HEADER_OVERHEAD = 4
+
+
+class HttpResponse:
+    """Incremental parser for the responses on one connection. No sockets, no clock; `restart` prepares for the next
+    response.
+    """
+
+    __slots__ = (
+        "_body",
+        "_feed",
+        "_parser",
+        "_raw",
+        "_trailers",
+        "_without_body",
+        "complete",
+        "error",
+        "reusable",
+        "started",
+        "status",
+    )
+
+    def __init__(self) -> None:
+        self._body: list[bytes] = []
+        self._parser = httptools.HttpResponseParser(self)
+        self._feed = self._parser.feed_data
+        self.restart()
+
+    def restart(self) -> None:
+        """Reset for the next response."""
+        #: 0 until the status line of the final response has arrived.
+        self.status = 0
+        #: Whether all headers of the final response have arrived.
+        self.started = False
+        #: Whether the response is complete.
+        self.complete = False
+        #: Set if the bytes are not a valid response or its head is too long. Earlier bytes stay valid.
+        self.error: UpstreamError | None = None
+        #: Whether the response is complete and the connection can carry another.
+        self.reusable = False
+        self._raw: dict[bytes, bytes] = {}
+        self._trailers = 0
+        #: Bytes since the start, the end of the head, or the last read with body bytes.
+        self._without_body = 0
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """Headers by lower-case name. The last value wins, except that content encodings are joined."""
+        return {name.decode("latin-1"): value.decode("latin-1") for name, value in self._raw.items()}
+
+    def header(self, name: bytes) -> str:
+        return self._raw.get(name, b"").decode("latin-1")
+
+    def feed(self, data: bytes) -> bytes:
+        """Parse received bytes and return those of the body. Check `error` afterwards."""
+        room = MAX_HEAD_BYTES - self._without_body
+        if len(data) > room and not self.started:
+            # Cut at the limit of the head, so the result does not depend on how the network cuts.
+            self._parse(data[:room])
+            data = data[room:]
+            if not self.started:
+                self._too_long()
+        self._parse(data)
+        if self._without_body > MAX_HEAD_BYTES or self._trailers > MAX_HEAD_BYTES:
+            self._too_long()
+        pieces = self._body
+        if not pieces:
+            return b""
+        body = pieces[0] if len(pieces) == 1 else b"".join(pieces)
+        pieces.clear()
+        return body
+
+    def _parse(self, data: bytes) -> None:
+        if self.error is not None:
+            return
+        self._without_body += len(data)
+        try:
+            self._feed(data)
+        except (httptools.HttpParserError, httptools.HttpParserUpgrade) as error:
+            self.reusable = False
+            # Bytes after a complete response are never parsed.
+            if not self.complete and self.error is None:
+                upgrade = isinstance(error, httptools.HttpParserUpgrade)
+                self.error = UpstreamError(f"the response is not HTTP: {'another protocol' if upgrade else error}")
+
+    def _too_long(self) -> None:
+        self.error = self.error or UpstreamError(f"the response head is longer than {MAX_HEAD_BYTES} bytes")
+
+    def end(self) -> bool:
+        """Handle the end of the connection; returns whether the response is complete."""
+        framed = b"content-length" in self._raw or b"transfer-encoding" in self._raw
+        self.reusable = False
+        self.complete = self.complete or (self.started and not framed)
+        return self.complete
+
+    # Callbacks of the parser.
+
+    def on_message_begin(self) -> None:
+        """Bytes after a complete response are unsolicited: do not reuse the connection."""
+        self.reusable = False
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Store a header; trailers are only counted."""
+        if not self.started:
+            name = name.lower()
+            if name == b"content-encoding" and name in self._raw:
+                value = self._raw[name] + b", " + value
+            self._raw[name] = value
+        elif not self.complete:
+            self._trailers += len(name) + len(value) + _HEADER_OVERHEAD
+
+    def on_headers_complete(self) -> None:
+        if self.complete:
+            return
+        status = self._parser.get_status_code()
+        if status < 100:
+            self.error = UpstreamError("the response is not HTTP: its status is below 100")
+            raise self.error  # stops the parser
+        if status < 200:
+            # An informational response: the final one follows.
+            self._raw.clear()
+        else:
+            self.status = status
+            self.started = True
+            self._without_body = 0
+
+    def on_body(self, body: bytes) -> None:
+        if not self.complete:
+            self._without_body = 0
+            self._body.append(body)
+
+    def on_message_complete(self) -> None:
+        if self.started and not self.complete and self._trailers <= MAX_HEAD_BYTES:
+            self.complete = True
+            self.reusable = self._parser.should_keep_alive()
+
+
+#: Body bytes to buffer before reading from the socket pauses.
+MAX_BUFFERED_BYTES = 256 * 1024
+#: Larger requests are written in pieces, so an early rejection is noticed before everything is sent.
+WRITE_CHUNK_BYTES = 64 * 1024
+#: Seconds to keep an idle connection. Many services close theirs after a minute.
+KEEP_ALIVE_SECONDS = 30.0
+#: Limits for draining the rest of a response before the connection is reused; beyond them it is closed.
+DRAIN_SECONDS = 0.5
+MAX_DRAIN_BYTES = 16 * 1024
 
 _NEVER = float("inf")
 
 
 class Timeouts(msgspec.Struct, frozen=True):
-    """How long to wait, in seconds."""
+    """Timeouts in seconds."""
 
-    #: For a connection, the name and TLS included. A host that is there answers within a second.
+    #: To connect, including name resolution and TLS.
     connect: float = 10.0
-    #: For the first byte of the reply. Long, since a reply that is not streamed comes only when it is complete.
+    #: Until the first byte of the reply. Long, because a reply that is not streamed comes only when it is complete.
     first_byte: float = 600.0
     #: Between two reads of a reply.
     idle: float = 60.0
-    #: For everything together, waiting before a retry included.
+    #: For the whole exchange, including retry delays.
     total: float = 3600.0
 
 
-class Cut(UpstreamError):
-    """The connection ended before the reply did."""
+class TruncatedReply(UpstreamError):
+    """The connection ended before the reply was complete."""
 
     kind = "truncated"
 
 
-class Connection(asyncio.Protocol):
-    """Made by a pool, which is told when the connection may be used again (`keep`) and when it is gone (`lost`)."""
+class HttpConnection(asyncio.Protocol):
+    """One connection. Calls `keep` when it becomes idle and `lost` when it has ended."""
 
     def __init__(
         self,
         loop: asyncio.AbstractEventLoop,
         timeouts: Timeouts,
-        keep: Callable[[Connection], None],
-        lost: Callable[[Connection], None],
+        keep: Callable[[HttpConnection], None],
+        lost: Callable[[HttpConnection], None],
     ) -> None:
-        self.response = Response()
-        #: A byte of the present response has come.
-        self.heard = False
-        self.gone = False
+        self.response = HttpResponse()
+        #: Whether a byte of the current response has arrived.
+        self.has_response_bytes = False
+        self.disconnected = False
         self._loop = loop
         self._timeouts = timeouts
         self._keep = keep
         self._lost = lost
         self._transport = cast("asyncio.Transport", None)
         self._busy = False
-        self._begun = False
+        self._body_started = False
         self._draining = False
         self._drained = 0
         self._error: UpstreamError | None = None
@@ -77,56 +221,47 @@ class Connection(asyncio.Protocol):
         self._unsent: memoryview | None = None
         self._may_write = True
         self._waiter: asyncio.Future[None] | None = None
-        self._farewell: asyncio.Future[None] | None = None
+        self._end_waiter: asyncio.Future[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
-        self._armed = self._deadline = self._end = _NEVER
+        self._timer_at = self._deadline = self._end = _NEVER
 
-    # ------------------------------------------------------------------------------------ what its user calls
+    # ---- for callers
 
     @property
     def usable(self) -> bool:
-        """Whether a request may be sent."""
-        return not (self.gone or self._busy or self._transport.is_closing())
+        return not (self.disconnected or self._busy or self._transport.is_closing())
 
     @property
     def status(self) -> int:
-        """The status of the response; 0 before it is known."""
+        """The status of the response; 0 before it has arrived."""
         return self.response.status
 
     @property
     def headers(self) -> Mapping[str, str]:
-        """The headers of the response, by lower-case name."""
         return self.response.headers
 
     def header(self, name: bytes) -> str:
-        """One header of the response, by lower-case name."""
         return self.response.header(name)
 
     def start(self, head: bytes, payload: bytes, end: float) -> None:
-        """Send a request; everything must be over at `end`, by the clock of the loop."""
+        """Send a request; the exchange must be complete at `end` (event loop time)."""
         self.response.restart()
         self._busy = True
-        self._begun = self.heard = False
+        self._body_started = self.has_response_bytes = False
         self._end = end
-        self._wait(self._timeouts.first_byte)
+        self._set_deadline(self._timeouts.first_byte)
         if self._transport.is_closing():
-            # uvloop refuses to write then; the end of the connection is told by `connection_lost`.
+            # uvloop refuses to write then; `connection_lost` reports the end.
             return
-        if len(payload) <= WRITTEN_AT_ONCE:
+        if len(payload) <= WRITE_CHUNK_BYTES:
             self._transport.write(head + payload)
         else:
             self._transport.write(head)
             self._unsent = memoryview(payload)
-            self._pump()
+            self._write_rest()
 
     async def read(self) -> bytes:
-        """The next piece of the body; nothing at its end.
-
-        Raises:
-            UpstreamTimeout: it takes too long.
-            Cut: the connection ended before.
-            UpstreamError: what comes is not HTTP.
-        """
+        """The next piece of the body; empty at its end."""
         while not self._pieces:
             if self.response.complete:
                 return b""
@@ -139,66 +274,64 @@ class Connection(asyncio.Protocol):
         pieces.clear()
         self._size = 0
         if self._paused:
-            self._wait(self._timeouts.idle)
-            self._go_on()
+            self._set_deadline(self._timeouts.idle)
+            self._resume_reading()
         return body
 
     def finish(self) -> None:
-        """The user has read what it wants to know; what is left of the response decides whether this is kept."""
+        """End the exchange: drain the rest of the response, then reuse or close the connection."""
         self._pieces.clear()
         self._size = 0
         if self._paused:
-            self._go_on()
-        if self.response.complete or self.gone:
-            self._rest()
+            self._resume_reading()
+        if self.response.complete or self.disconnected:
+            self._release()
         else:
             self._draining = True
             self._drained = 0
             self._end = _NEVER
-            self._wait(DRAIN)
+            self._set_deadline(DRAIN_SECONDS)
 
     async def abandon(self) -> None:
-        """End the connection, and the exchange on it; when this returns it has ended."""
+        """Close the connection and wait until it is closed."""
         self.abort()
-        if not self.gone:
-            self._farewell = self._farewell or self._loop.create_future()
-            await self._farewell
+        if not self.disconnected:
+            self._end_waiter = self._end_waiter or self._loop.create_future()
+            await self._end_waiter
 
     def abort(self, error: UpstreamError | None = None) -> None:
-        """End the connection; who is waiting for it is told `error`."""
+        """Close the connection at once; a waiting reader gets `error`."""
         self._error = self._error or error
         self._unsent = None
         self._transport.abort()
         if error is not None:
             self._wake()
 
-    # ---------------------------------------------------------------------------------- what the loop calls
+    # ---- for the event loop
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """The connection stands."""
         self._transport = cast("asyncio.Transport", transport)
 
     def data_received(self, data: bytes) -> None:
-        """What one read of the network brought."""
         if not self._busy:
-            # Nobody asked: whatever this is, it must not be taken for the answer to the next request.
+            # Unsolicited data must not be taken for the response to the next request.
             self.abort()
             return
-        self.heard = True
+        self.has_response_bytes = True
         response = self.response
         body = response.feed(data)
         if self._draining:
             self._drain(len(data))
             return
         if body:
-            self._begun = True
+            self._body_started = True
             self._pieces.append(body)
             self._size += len(body)
-            if self._size > MOST_WAITING and not self._paused:
+            if self._size > MAX_BUFFERED_BYTES and not self._paused:
                 self._paused = True
                 self._transport.pause_reading()
             if not response.complete:
-                self._wait(self._timeouts.idle)
+                self._set_deadline(self._timeouts.idle)
             self._wake()
         elif response.complete:
             self._wake()
@@ -206,36 +339,32 @@ class Connection(asyncio.Protocol):
             self.abort(response.error)
 
     def eof_received(self) -> None:
-        """The service will say nothing more."""
         self.response.end()
         self._wake()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """The connection is gone."""
-        self.gone = True
+        self.disconnected = True
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
         if self._error is None and not self.response.end():
-            said = "ended before the reply did" if exc is None else f"broke: {exc}"
-            self._error = Cut(f"the connection {said}")
+            reason = "ended before the reply was complete" if exc is None else f"broke: {exc}"
+            self._error = TruncatedReply(f"the connection {reason}")
             self._error.__cause__ = exc
         self._unsent = None
         self._wake()
-        if self._farewell is not None and not self._farewell.done():
-            self._farewell.set_result(None)
+        if self._end_waiter is not None and not self._end_waiter.done():
+            self._end_waiter.set_result(None)
         self._lost(self)
 
     def pause_writing(self) -> None:
-        """The service takes no more for now."""
         self._may_write = False
 
     def resume_writing(self) -> None:
-        """The service takes more."""
         self._may_write = True
-        self._pump()
+        self._write_rest()
 
-    # --------------------------------------------------------------------------------------------- inside
+    # ---- internal
 
     def _wake(self) -> None:
         waiter = self._waiter
@@ -244,74 +373,177 @@ class Connection(asyncio.Protocol):
             if not waiter.done():
                 waiter.set_result(None)
 
-    def _go_on(self) -> None:
-        """Let the service send again."""
+    def _resume_reading(self) -> None:
         self._paused = False
         if not self._transport.is_closing():
             self._transport.resume_reading()
 
-    def _pump(self) -> None:
-        """Write what is left of a large request, as fast as the service takes it, until it answers.
+    def _write_rest(self) -> None:
+        """Write the rest of a large request as fast as the service accepts it, until it responds.
 
-        An informational response, `100 Continue` say, is no answer.
+        Informational responses such as `100 Continue` do not count.
         """
         while self._unsent and self._may_write and not self.response.status and not self._transport.is_closing():
-            piece, self._unsent = self._unsent[:WRITTEN_AT_ONCE], self._unsent[WRITTEN_AT_ONCE:]
+            piece, self._unsent = self._unsent[:WRITE_CHUNK_BYTES], self._unsent[WRITE_CHUNK_BYTES:]
             self._transport.write(piece)
 
     def _drain(self, size: int) -> None:
         self._drained += size
         if self.response.complete:
-            self._rest()
-        elif self._drained > MOST_DRAINED or self.response.error is not None:
+            self._release()
+        elif self._drained > MAX_DRAIN_BYTES or self.response.error is not None:
             self.abort()
 
-    def _rest(self) -> None:
-        """No exchange is under way any more."""
+    def _release(self) -> None:
+        """Return the connection to the pool, or close it if it cannot be reused."""
         self._busy = self._draining = False
-        if self.gone:
+        if self.disconnected:
             return
         transport = self._transport
         sent = not self._unsent and not transport.get_write_buffer_size()
         if self.response.reusable and sent and not transport.is_closing():
             self._end = _NEVER
-            self._wait(KEEP)
+            self._set_deadline(KEEP_ALIVE_SECONDS)
             self._keep(self)
         else:
             self.abort()
 
-    def _wait(self, seconds: float) -> None:
-        """From now on, so many seconds may pass until the next call of this."""
+    def _set_deadline(self, seconds: float) -> None:
         when = self._loop.time() + seconds
         self._deadline = when if when < self._end else self._end
-        if self._deadline < self._armed:
+        if self._deadline < self._timer_at:
             self._arm()
 
     def _arm(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
-        self._armed = self._deadline
-        self._timer = self._loop.call_at(self._armed, self._ring)
+        self._timer_at = self._deadline
+        self._timer = self._loop.call_at(self._timer_at, self._on_timer)
 
-    def _ring(self) -> None:
+    def _on_timer(self) -> None:
         self._timer = None
-        self._armed = _NEVER
+        self._timer_at = _NEVER
         now = self._loop.time()
         if now < self._deadline:
             self._arm()
         elif self._busy and not self._draining:
             if self._pieces and now < self._end:
                 # The reader is slow, not the service.
-                self._wait(self._timeouts.idle)
+                self._set_deadline(self._timeouts.idle)
             else:
-                self.abort(self._late(now))
+                self.abort(self._timeout_error(now))
         else:
             self.abort()
 
-    def _late(self, now: float) -> UpstreamTimeout:
+    def _timeout_error(self, now: float) -> UpstreamTimeout:
         times = self._timeouts
         if now >= self._end:
             return UpstreamTimeout(f"the reply took longer than {times.total:g} s")
-        if self._begun:
+        if self._body_started:
             return UpstreamTimeout(f"no further byte of the reply within {times.idle:g} s")
         return UpstreamTimeout(f"no first byte of a reply within {times.first_byte:g} s")
+
+
+#: Limit for idle connections.
+MAX_IDLE_CONNECTIONS = 256
+
+_HTTP1_ALPN = ("http/1.1", None)
+
+
+class ConnectionPool:
+    """The connections to one service, for the event loop it is created in.
+
+    The most recently used connection is reused first, so the others become idle and close. The number in use is not
+    limited here.
+    """
+
+    def __init__(self, where: BaseUrl, tls: ssl.SSLContext | None, timeouts: Timeouts) -> None:
+        self.loop = asyncio.get_running_loop()
+        self.closed = False
+        self._where = where
+        self._tls = tls
+        self._timeouts = timeouts
+        self._idle: list[HttpConnection] = []
+        self._all: set[HttpConnection] = set()
+        self._watch = self._until_the_loop_ends()
+
+    def __len__(self) -> int:
+        return len(self._all)
+
+    @property
+    def idle(self) -> int:
+        return len(self._idle)
+
+    def take(self) -> HttpConnection | None:
+        """An idle connection, if there is one."""
+        while self._idle:
+            connection = self._idle.pop()
+            if connection.usable:
+                return connection
+        return None
+
+    async def connect(self, end: float) -> HttpConnection:
+        """Open a connection, before `end`."""
+        where, seconds = self._where, self._timeouts.connect
+        remaining = end - self.loop.time()
+        try:
+            async with asyncio.timeout(min(seconds, remaining)):
+                transport, connection = await self.loop.create_connection(
+                    self._new_connection, where.host, where.port, ssl=self._tls
+                )
+        except TimeoutError as error:
+            if remaining < seconds:
+                raise UpstreamTimeout(f"the reply took longer than {self._timeouts.total:g} s") from error
+            raise UpstreamTimeout(
+                f"no connection to `{where.authority}` within {seconds:g} s", should_retry=True
+            ) from error
+        except (OSError, UnicodeError) as error:
+            retry = not isinstance(error, ssl.SSLCertVerificationError | UnicodeError)
+            raise UpstreamError(f"cannot connect to `{where.authority}`: {error}", should_retry=retry) from error
+        if not connection.disconnected:
+            self._all.add(connection)
+        tls_object = transport.get_extra_info("ssl_object")
+        if self.closed:
+            await connection.abandon()
+            raise UpstreamError("this upstream was closed", should_retry=False)
+        if tls_object is not None and tls_object.selected_alpn_protocol() not in _HTTP1_ALPN:
+            await connection.abandon()
+            raise UpstreamError(f"`{where.authority}` requires the protocol `{tls_object.selected_alpn_protocol()}`")
+        return connection
+
+    async def watch(self) -> None:
+        """Make the connections end with the event loop, even if the pool is never closed."""
+        await anext(self._watch)
+
+    async def _until_the_loop_ends(self) -> AsyncGenerator[None, None]:
+        """A closing loop closes the asynchronous generators started in it; this one then closes the pool."""
+        try:
+            yield
+        finally:
+            self.close()
+            await asyncio.gather(*(connection.abandon() for connection in tuple(self._all)))
+
+    async def end(self) -> None:
+        """Close all connections and wait until they have ended."""
+        if not self.closed:
+            await self._watch.aclose()
+
+    def close(self) -> None:
+        """Close all connections; exchanges in progress fail."""
+        self.closed = True
+        for connection in tuple(self._all):
+            connection.abort(UpstreamError("this upstream was closed", should_retry=False))
+
+    def _new_connection(self) -> HttpConnection:
+        return HttpConnection(self.loop, self._timeouts, self._keep, self._lost)
+
+    def _keep(self, connection: HttpConnection) -> None:
+        if self.closed or len(self._idle) >= MAX_IDLE_CONNECTIONS:
+            connection.abort()
+        else:
+            self._idle.append(connection)
+
+    def _lost(self, connection: HttpConnection) -> None:
+        self._all.discard(connection)
+        if connection in self._idle:
+            self._idle.remove(connection)

@@ -1,45 +1,47 @@
-"""From the response of a service to events: one answer, whichever transport carries it. An answer gives its connection back as soon as the last word has been read, and ends it when it breaks off."""
+"""Decodes the response of a service into events, independent of the transport; includes gzip and deflate.
+
+A reply releases its connection as soon as the last event has been read, and closes it if the reply is truncated.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import re
+import zlib
 from collections.abc import Callable, Mapping
 from typing import Protocol
 
 from ...core.events import Event, Failure, Finish, Noted, UsageSeen
 from ...core.types import Note, Request
 from ...errors import UpstreamError, UpstreamTimeout
-from ..base import DEADLINE, cleaned_batch, error_of, shorten
+from ..base import DEADLINE, error_of, redact_batch, shorten
 from ..codecs import Codec, Decoder
-from .connection import Cut
-from .decompress import Inflater, inflater
+from .connection import TruncatedReply
 
-#: Of what an error says, this much is read.
-MOST_ERROR = 64 * 1024
-#: Of a page that is no answer, this much is looked at.
-_SHOWN = 4096
-#: Once the model has said why it stopped, so many seconds are waited for the rest, which is counts and a farewell.
-LAST_WORDS = 3.0
+#: Bytes of an error body to read.
+MAX_ERROR_BYTES = 64 * 1024
+#: Bytes of an unexpected web page to quote.
+_MAX_PAGE_BYTES = 4096
+#: Seconds to wait after the finish reason for the rest of the reply (usage and the end marker).
+AFTER_FINISH_SECONDS = 3.0
 
-#: What a content type says about a reply: whether it is a stream. Any other is taken to be what was asked for.
+#: Whether a content type is a stream. Any other type is assumed to match the request.
 _STREAMS = {"text/event-stream": True, "application/x-ndjson": True, "application/json": False}
 
-#: Events behind which nothing comes, events that are no part of the answer (a failure right behind these is still a
-#: failure before the first event), and events that quote what a service said.
-_LAST = frozenset({Finish, Failure})
-_ASIDE = frozenset({Noted, UsageSeen})
-_QUOTING = frozenset({Failure, Noted})
+#: Events that end a reply; events that are not part of the answer (a failure after only these still counts as one
+#: before the first event); events that quote the service.
+_FINAL_EVENTS = frozenset({Finish, Failure})
+_METADATA_EVENTS = frozenset({Noted, UsageSeen})
+_QUOTING_EVENTS = frozenset({Failure, Noted})
 
 Clean = Callable[[str], str]
 
 
-class Source(Protocol):
-    """A response whose head is there."""
+class IncomingResponse(Protocol):
+    """A response whose head has arrived."""
 
     @property
-    def status(self) -> int:
-        """The HTTP status."""
-        ...
+    def status(self) -> int: ...
 
     @property
     def headers(self) -> Mapping[str, str]:
@@ -51,167 +53,268 @@ class Source(Protocol):
         ...
 
     async def read(self) -> bytes:
-        """The next piece of the body; nothing at its end."""
+        """The next piece of the body; empty at its end."""
         ...
 
     def finish(self) -> None:
-        """Nothing more will be read, and what is left is of no interest."""
-        ...
+        """Release the connection; the rest of the body is not needed."""
 
     async def abandon(self) -> None:
-        """End it, wherever it is."""
-        ...
+        """Close the connection."""
 
 
-class Answer:
-    """The events of one answer."""
+class ReplyStream:
+    """The events of one reply."""
 
-    def __init__(self, source: Source, first: bytes, decoder: Decoder, inflate: Inflater | None, clean: Clean) -> None:
-        #: Nothing more comes, and nothing is held.
+    def __init__(
+        self, source: IncomingResponse, first: bytes, decoder: Decoder, inflate: Inflater | None, clean: Clean
+    ) -> None:
+        #: Whether the reply has ended and its connection is released.
         self.over = False
         self._source = source
         self._first: bytes | None = first
         self._decoder = decoder
         self._inflate = inflate
         self._clean = clean
-        #: Until when the rest is waited for; 0 before the reason to stop.
-        self._patience = 0.0
+        #: Deadline for the rest of the reply; 0 before the finish reason.
+        self._rest_deadline = 0.0
 
     async def first(self) -> list[Event]:
-        """The first batch that is a part of the answer, with what came before it.
-
-        Raises:
-            UpstreamError: it failed before anything had flowed.
-        """
+        """The first batch with a part of the answer, preceded by all earlier events."""
         before: list[Event] = []
         while events := await self.next():
-            if type(events[-1]) is Failure and all(type(event) in _ASIDE for event in events[:-1]):
+            if type(events[-1]) is Failure and all(type(event) in _METADATA_EVENTS for event in events[:-1]):
                 raise error_of(events[-1])
             if before:
                 events = [*before, *events]
-            if self.over or any(type(event) not in _ASIDE for event in events):
+            if self.over or any(type(event) not in _METADATA_EVENTS for event in events):
                 return events
             before = events
         return before
 
     async def next(self) -> list[Event]:
-        """The next batch; an empty one at the end.
-
-        Raises:
-            UpstreamError: the answer broke off.
-        """
+        """The next batch; empty at the end."""
         try:
             while not self.over:
                 piece, self._first = self._first, None
                 if piece is None:
-                    piece = await (self._last_words() if self._decoder.finished else self._source.read())
-                events = self._decoded(piece) if piece else await self._end()
+                    piece = await (self._read_after_finish() if self._decoder.finished else self._source.read())
+                events = self._decode(piece) if piece else await self._end()
                 if events:
                     return events
-        except (Cut, UpstreamTimeout) as error:
-            return await self._broken(error)
+        except (TruncatedReply, UpstreamTimeout) as error:
+            return await self._end_truncated(error)
         return []
 
-    async def _last_words(self) -> bytes:
-        """The next piece behind the reason to stop, within what is left of a short time, and of the turn's."""
+    async def _read_after_finish(self) -> bytes:
+        """Read on after the finish reason, within a short time and the deadline of the turn."""
         now = asyncio.get_running_loop().time()
-        if not self._patience:
-            self._patience = now + min(LAST_WORDS, (DEADLINE.get() - now) / 2)
+        if not self._rest_deadline:
+            self._rest_deadline = now + min(AFTER_FINISH_SECONDS, (DEADLINE.get() - now) / 2)
         try:
-            async with asyncio.timeout_at(self._patience):
+            async with asyncio.timeout_at(self._rest_deadline):
                 return await self._source.read()
         except TimeoutError as error:
-            raise UpstreamTimeout("the reply did not end") from error
+            raise UpstreamTimeout("the reply did not end after its finish reason") from error
 
     async def abandon(self) -> None:
-        """Nobody wants the rest."""
+        """Close the connection: the rest is not needed."""
         self.over = True
         await self._source.abandon()
 
-    def _decoded(self, piece: bytes) -> list[Event]:
+    def _decode(self, piece: bytes) -> list[Event]:
         if self._inflate is not None:
             piece = self._inflate.feed(piece)
         events = self._decoder.feed(piece)
         kinds = {type(event) for event in events}
-        if not kinds.isdisjoint(_LAST):
-            return self._ended(events)
-        return events if kinds.isdisjoint(_QUOTING) else cleaned_batch(events, self._clean)
+        if not kinds.isdisjoint(_FINAL_EVENTS):
+            return self._finish_with(events)
+        return events if kinds.isdisjoint(_QUOTING_EVENTS) else redact_batch(events, self._clean)
 
     async def _end(self) -> list[Event]:
-        """The body has ended."""
-        if self._inflate is not None and not self._inflate.whole:
-            raise Cut("the compressed reply ended before its end")
-        return self._ended(self._decoder.close())
+        if self._inflate is not None and not self._inflate.complete:
+            raise TruncatedReply("the compressed reply is incomplete")
+        return self._finish_with(self._decoder.close())
 
-    def _ended(self, events: list[Event]) -> list[Event]:
-        """Some services keep the connection after the last word; there is nothing left to wait for."""
+    def _finish_with(self, events: list[Event]) -> list[Event]:
+        """Release the connection: some services keep it open after the last event."""
         self.over = True
         self._source.finish()
-        if _QUOTING.isdisjoint(map(type, events)):
+        if _QUOTING_EVENTS.isdisjoint(map(type, events)):
             return events
         for at, event in enumerate(events):
             if type(event) is Failure:
                 events = events[: at + 1]
-        return cleaned_batch(events, self._clean)
+        return redact_batch(events, self._clean)
 
-    async def _broken(self, error: UpstreamError) -> list[Event]:
-        """The end of an answer that did not come to its end; it is whole where the model had said why it stopped.
+    async def _end_truncated(self, error: UpstreamError) -> list[Event]:
+        """Handle a truncated reply. It is complete if its finish reason had arrived.
 
-        A body that is not streamed says so nowhere but at its end: shorter than announced, it is no answer, however
-        well it can be read.
-
-        Raises:
-            UpstreamTimeout: it is not whole, and may never be.
+        A body that is not streamed has no other sign of its end: if it is shorter than announced it is a failure, even
+        if it can be decoded.
         """
         await self.abandon()
         finished = self._decoder.finished
         if isinstance(error, UpstreamTimeout) and not finished:
             raise error
-        events = self._ended(self._decoder.close())
-        last = next((event for event in events if type(event) in _LAST), None)
+        events = self._finish_with(self._decoder.close())
+        last = next((event for event in events if type(event) in _FINAL_EVENTS), None)
         if isinstance(last, Finish):
             if finished:
-                return [Noted(Note("connection_cut", f"behind the last word: {error}")), *events]
-            events = [event for event in events if type(event) in _ASIDE]
-        said = last.body if isinstance(last, Failure) else ""
-        return [*(event for event in events if event is not last), Failure(str(error), "truncated", body=said)]
+                return [Noted(Note("connection_cut", f"after the end of the answer: {error}")), *events]
+            events = [event for event in events if type(event) in _METADATA_EVENTS]
+        body = last.body if isinstance(last, Failure) else ""
+        return [*(event for event in events if event is not last), Failure(str(error), "truncated", body=body)]
 
 
-def answer_from(
-    source: Source, first: bytes, codec: Codec, request: Request, clean: Clean, never: tuple[bytes, ...] | None = None
-) -> Answer:
-    """The answer that a response with a good status carries; `first` is the first piece of its body.
+def open_reply(
+    source: IncomingResponse,
+    first: bytes,
+    codec: Codec,
+    request: Request,
+    clean: Clean,
+    never: tuple[bytes, ...] | None = None,
+) -> ReplyStream:
+    """The reply in a response with a successful status; `first` is the first piece of its body.
 
-    `never`: what no bytes may hold that are passed on as they are; None: none are.
-
-    Raises:
-        UpstreamError: it is nothing that a model could have said.
+    Unless `never` is None, batches carry the original bytes, except bytes that contain one of `never`.
     """
     encoding = source.header(b"content-encoding")
     inflate = inflater(encoding) if encoding else None
     media = source.header(b"content-type").partition(";")[0].strip().lower()
     if media == "text/html":
         hint = "check the base URL; for OpenAI's protocol it usually ends in /v1"
-        said = _plain(inflate, first)[:_SHOWN].decode("utf-8", "backslashreplace")
+        page = _plain(inflate, first)[:_MAX_PAGE_BYTES].decode("utf-8", "backslashreplace")
         message = "the service answered with a web page"
-        raise UpstreamError(message, hint=hint, upstream_status=source.status, body=shorten(clean(said)))
+        raise UpstreamError(message, hint=hint, upstream_status=source.status, body=shorten(clean(page)))
     decoder = codec.decoder(_STREAMS.get(media, request.stream))
     if never is not None:
-        decoder.quote(never)
-    return Answer(source, first, decoder, inflate, clean)
+        decoder.capture_raw(never)
+    return ReplyStream(source, first, decoder, inflate, clean)
 
 
-async def what_it_said(source: Source, said: bytes) -> bytes:
-    """The body of an error, as far as it can be read; whatever breaks here, the status alone is worth telling."""
+async def read_error_body(source: IncomingResponse, body: bytes) -> bytes:
+    """The body of an error response as far as it can be read; on failure the status alone is still useful."""
     try:
         inflate = inflater(source.header(b"content-encoding"))
-        said = _plain(inflate, said)
-        while len(said) < MOST_ERROR and (piece := await source.read()):
-            said += _plain(inflate, piece)
+        body = _plain(inflate, body)
+        while len(body) < MAX_ERROR_BYTES and (piece := await source.read()):
+            body += _plain(inflate, piece)
     except UpstreamError:
         pass
-    return said[:MOST_ERROR]
+    return body[:MAX_ERROR_BYTES]
 
 
 def _plain(inflate: Inflater | None, data: bytes) -> bytes:
     return data if inflate is None else inflate.feed(data)
+
+
+#: Decompression limits, against zip bombs: a few kilobytes can expand to gigabytes. Output bytes per body; the largest
+#: reply that is read in one piece is half of it.
+MAX_DECOMPRESSED_BYTES = 64 * 1024 * 1024
+#: Maximum expansion, beyond the free bytes. Streams of similar events reach about 60, a bomb 1000.
+MAX_RATIO = 200
+RATIO_FREE_BYTES = 1024 * 1024
+
+#: Input bytes per body: a body may be endless and expand to nothing.
+MAX_COMPRESSED_BYTES = MAX_DECOMPRESSED_BYTES
+#: gzip members per body. Some services send one per event; each costs a few microseconds, even if empty.
+MAX_MEMBERS = 100_000
+#: Bytes to try first for each member, then twice as many: bytes after its end are copied only once.
+_FIRST_PIECE = 256
+
+_GZIP = 16 + zlib.MAX_WBITS
+_NON_ZERO = re.compile(rb"[^\0]")
+#: Supported content codings (RFC 9110, section 8.4.1).
+_CODINGS = {"gzip": _GZIP, "x-gzip": _GZIP, "deflate": zlib.MAX_WBITS}
+#: Codings that change nothing.
+_IDENTITY = ("", "identity")
+
+
+def _padding(data: bytes, at: int) -> int:
+    """The end of zero padding (block or tape)."""
+    match = _NON_ZERO.search(data, at)
+    return len(data) if match is None else match.start()
+
+
+def inflater(encoding: str) -> Inflater | None:
+    """The decompressor for a Content-Encoding header; None if there is nothing to do."""
+    codings = [coding for part in encoding.lower().split(",") if (coding := part.strip()) not in _IDENTITY]
+    if not codings:
+        return None
+    if len(codings) > 1 or codings[0] not in _CODINGS:
+        # The name is not quoted: a header may contain anything.
+        raise UpstreamError("the reply is compressed in an unsupported way, which was not requested")
+    return Inflater(_CODINGS[codings[0]])
+
+
+class Inflater:
+    """Decompresses a body incrementally, within limits."""
+
+    def __init__(self, window: int) -> None:
+        self._window = window
+        self._stream = zlib.decompressobj(window)
+        self._started = False
+        self._pending = b""
+        self._in = 0
+        self._out = 0
+        self._members = 1
+
+    def feed(self, data: bytes) -> bytes:
+        self._in += len(data)
+        if self._in > MAX_COMPRESSED_BYTES:
+            raise UpstreamError(f"the compressed reply is larger than {MAX_COMPRESSED_BYTES} bytes")
+        data = self._begin(data) if not self._started else data
+        plain: list[bytes] = []
+        view = memoryview(data)
+        at, size = 0, _FIRST_PIECE
+        try:
+            while at < len(data):
+                if self._stream.eof:
+                    at = self._next_member(data, at)
+                    size = _FIRST_PIECE
+                    if at == len(data):
+                        break
+                piece = view[at : at + size]
+                plain.append(self._take(piece))
+                at += len(piece) - len(self._stream.unused_data)
+                size *= 2
+        except zlib.error as error:
+            raise UpstreamError(f"the compressed reply is invalid: {error}") from error
+        return b"".join(plain)
+
+    def _next_member(self, data: bytes, at: int) -> int:
+        """The start of the next member, or the end of the data."""
+        if self._window != _GZIP:
+            return len(data)  # only gzip (RFC 1952) allows another member
+        at = _padding(data, at)
+        if at < len(data):
+            self._members += 1
+            if self._members > MAX_MEMBERS:
+                raise UpstreamError(f"the compressed reply has more than {MAX_MEMBERS} members")
+            self._stream = zlib.decompressobj(self._window)
+        return at
+
+    @property
+    def complete(self) -> bool:
+        return self._stream.eof or not self._in
+
+    def _begin(self, data: bytes) -> bytes:
+        """Detect raw deflate: RFC 9110 requires zlib's two-byte header, some services omit it."""
+        data, self._pending = self._pending + data, b""
+        if len(data) < 2:
+            self._pending = data
+            return b""
+        self._started = True
+        if self._window == zlib.MAX_WBITS and (data[0] & 15 != 8 or (data[0] << 8 | data[1]) % 31):
+            self._stream = zlib.decompressobj(-zlib.MAX_WBITS)
+        return data
+
+    def _take(self, data: memoryview) -> bytes:
+        allowed = min(MAX_DECOMPRESSED_BYTES, RATIO_FREE_BYTES + MAX_RATIO * self._in) - self._out
+        # One byte more than allowed reveals excess output.
+        plain = self._stream.decompress(data, allowed + 1)
+        self._out += len(plain)
+        if len(plain) > allowed:
+            raise UpstreamError(f"the reply is larger than {self._out - 1} bytes after decompression")
+        return plain

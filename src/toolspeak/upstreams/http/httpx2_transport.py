@@ -1,5 +1,6 @@
-"""The transport for what the everyday one does not speak: proxies, and HTTP/2. It costs twenty times as much for each request, and behaves the same, but for
-one thing: only connections of HTTP/2 are kept.
+"""The httpx2 transport: proxies and HTTP/2, at about twenty times the cost per request.
+
+It behaves like the default transport, except that only HTTP/2 connections are reused.
 """
 
 from __future__ import annotations
@@ -14,9 +15,8 @@ from urllib.parse import urlsplit
 from ...core.events import Event, Noted
 from ...core.types import Note
 from ...errors import ConfigError, UpstreamError, UpstreamTimeout
-from .address import secrets_in
-from .connection import DRAIN, KEEP, Cut, Timeouts
-from .pool import MOST_IDLE
+from .address import secret_values
+from .connection import DRAIN_SECONDS, KEEP_ALIVE_SECONDS, MAX_IDLE_CONNECTIONS, Timeouts, TruncatedReply
 from .retry import Retry, World
 from .service import Service
 
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-#: In HTTP/1.1 what stands behind a response stays in httpx2's buffer, out of our sight, and would be the answer to the
-#: next request on that connection: so there is none. HTTP/2 numbers its answers, and never sends this header.
+#: Never reuse an HTTP/1.1 connection: bytes after a response stay in httpx2's buffer, where they cannot be detected,
+#: and would be taken for the next response. HTTP/2 numbers its responses and never sends this header.
 _ONE_REQUEST = ("Connection", "close")
 
 
 class Httpx2Upstream(Service):
-    """A service that is reached through `proxy`, or speaks HTTP/2. The proxy's URL may carry a name and a password."""
+    """A service reached through `proxy` or over HTTP/2. The proxy URL may contain a user name and password."""
 
     def __init__(
         self,
@@ -49,7 +49,7 @@ class Httpx2Upstream(Service):
         proxy: str = "",
         http2: bool = True,
         http1: bool = True,
-        told: Iterable[Note] = (),
+        notes: Iterable[Note] = (),
     ) -> None:
         super().__init__(
             base_url,
@@ -61,19 +61,18 @@ class Httpx2Upstream(Service):
             model=model,
             retry=retry,
             world=world,
-            told=told,
+            notes=notes,
         )
         self._tls = tls
         self._proxy = proxy
         self._versions = (http1, http2)
-        self._secrets = secrets_in([*self._secrets, *_password(proxy)])
+        self._secrets = secret_values([*self._secrets, *_proxy_secrets(proxy)])
         self._clients: dict[asyncio.AbstractEventLoop, httpx2.AsyncClient] = {}
-        #: Responses whose last word has been read, on their way to their end.
+        #: Tasks that drain finished responses.
         self._ending: set[asyncio.Task[None]] = set()
         _httpx2()
 
     async def close(self) -> None:
-        """Drop every connection; exchanges under way fail."""
         await super().close()
         here = asyncio.get_running_loop()
         ending = [task for task in self._ending if task.get_loop() is here]
@@ -84,17 +83,17 @@ class Httpx2Upstream(Service):
         if client is not None:
             await client.aclose()
 
-    async def _post(self, path: str, payload: bytes, end: float, notes: list[Event]) -> tuple[_Source, bytes]:
+    async def _post(self, path: str, payload: bytes, end: float, notes: list[Event]) -> tuple[_Httpx2Response, bytes]:
         waits = _Waits(self.timeouts, end, self._clean)
         new = _NewConnection()
         try:
             response = await self._send(path, payload, waits, new)
-        except Cut as error:
-            if new.made or self._closed:
+        except TruncatedReply as error:
+            if new.opened or self._closed:
                 raise
-            notes.append(Noted(Note("upstream_retry", f"asked again at once: a kept connection was gone: {error}")))
+            notes.append(Noted(Note("upstream_retry", f"retried at once: a pooled connection was closed: {error}")))
             response = await self._send(path, payload, waits, new)
-        source = _Source(response, waits, self._ending)
+        source = _Httpx2Response(response, waits, self._ending)
         try:
             _check_framing(source.headers)
             return source, await source.read()
@@ -115,7 +114,7 @@ class Httpx2Upstream(Service):
         return await waits.within(self.timeouts.first_byte, sending, "first byte of a reply")
 
     def _client(self) -> httpx2.AsyncClient:
-        """Connections belong to the event loop that made them."""
+        """The client of this event loop: connections belong to the loop that opened them."""
         loop = asyncio.get_running_loop()
         client = self._clients.get(loop)
         if client is None:
@@ -124,39 +123,41 @@ class Httpx2Upstream(Service):
                 del self._clients[other]
             try:
                 client = package.AsyncClient(
-                    # As the everyday transport verifies, with the certificates that OpenSSL is told to trust. One of
-                    # its own, since httpx2 changes what it is given.
+                    # The same verification as the default transport (OpenSSL's trusted certificates). Not shared,
+                    # because httpx2 modifies the context.
                     verify=self._tls or ssl.create_default_context(),
                     http1=self._versions[0],
                     http2=self._versions[1],
                     proxy=self._proxy or None,
-                    # Only the configuration reads the environment, and passes what it finds.
+                    # Only the configuration reads the environment.
                     trust_env=False,
                     follow_redirects=False,
                     timeout=package.Timeout(None, connect=self.timeouts.connect),
                     limits=package.Limits(
-                        max_connections=None, max_keepalive_connections=MOST_IDLE, keepalive_expiry=KEEP
+                        max_connections=None,
+                        max_keepalive_connections=MAX_IDLE_CONNECTIONS,
+                        keepalive_expiry=KEEP_ALIVE_SECONDS,
                     ),
                 )
             except (ValueError, ImportError, package.InvalidURL) as error:
-                # Its words may show the proxy's password.
-                raise ConfigError("httpx2 cannot be set up like this", hint="check the URL of the proxy") from error
+                # The original message may contain the proxy password.
+                raise ConfigError("httpx2 rejected these settings", hint="check the URL of the proxy") from error
             self._clients[loop] = client
         return client
 
 
 class _NewConnection:
-    """Finds out whether a request goes over a connection that was made for it."""
+    """Detects whether a request used a new connection."""
 
-    made = False
+    opened = False
 
     async def trace(self, name: str, info: object) -> None:
-        """Called by httpx2 at every step."""
-        self.made = self.made or name.startswith("connection.connect")
+        """Trace callback of httpx2."""
+        self.opened = self.opened or name.startswith("connection.connect")
 
 
 class _Waits:
-    """The clocks of one exchange, and what httpx2's errors mean."""
+    """Applies the timeouts of one exchange and translates httpx2's errors."""
 
     def __init__(self, timeouts: Timeouts, end: float, clean: Callable[[str], str]) -> None:
         self.timeouts = timeouts
@@ -164,14 +165,14 @@ class _Waits:
         self._clean = clean
 
     async def within(self, seconds: float, waiting: Awaitable[T], what: str) -> T:
-        """Wait, but not longer than this, nor longer than all may take together."""
+        """Await, for at most `seconds` and never beyond the total timeout."""
         package = _httpx2()
-        left = self._end - asyncio.get_running_loop().time()
+        remaining = self._end - asyncio.get_running_loop().time()
         try:
-            async with asyncio.timeout(min(seconds, left)):
+            async with asyncio.timeout(min(seconds, remaining)):
                 return await waiting
         except TimeoutError as error:
-            if left < seconds:
+            if remaining < seconds:
                 raise UpstreamTimeout(f"the reply took longer than {self.timeouts.total:g} s") from error
             raise UpstreamTimeout(f"no {what} within {seconds:g} s") from error
         except package.ConnectTimeout as error:
@@ -181,14 +182,14 @@ class _Waits:
             again = not _certificate_refused(error)
             raise UpstreamError(self._clean(f"cannot connect: {error}"), should_retry=again) from error
         except package.HTTPError as error:
-            raise Cut(self._clean(f"the connection broke: {str(error) or type(error).__name__}")) from error
+            raise TruncatedReply(self._clean(f"the connection broke: {str(error) or type(error).__name__}")) from error
         except RuntimeError as error:
-            # A client that is closed says so in this way.
+            # A closed client raises this.
             raise UpstreamError("this upstream was closed", should_retry=False) from error
 
 
-class _Source:
-    """The response of httpx2 as `answer` reads it."""
+class _Httpx2Response:
+    """An `IncomingResponse` backed by httpx2."""
 
     def __init__(self, response: httpx2.Response, waits: _Waits, ending: set[asyncio.Task[None]]) -> None:
         self.status = response.status_code
@@ -197,63 +198,59 @@ class _Source:
         self._pieces = response.aiter_raw()
         self._waits = waits
         self._ending = ending
-        self._begun = False
+        self._body_started = False
         self._over = False
 
     def header(self, name: bytes) -> str:
-        """One header, by lower-case name."""
         return self.headers.get(name.decode("latin-1"), "")
 
     async def read(self) -> bytes:
-        """The next piece of the body; nothing at its end."""
         times = self._waits.timeouts
-        seconds = times.idle if self._begun else times.first_byte
-        what = "further byte of the reply" if self._begun else "first byte of a reply"
+        seconds = times.idle if self._body_started else times.first_byte
+        what = "further byte of the reply" if self._body_started else "first byte of a reply"
         while True:
             piece = await self._waits.within(seconds, anext(self._pieces, None), what)
             if piece is None:
                 return b""
             if piece:
-                self._begun = True
+                self._body_started = True
                 return piece
 
     def finish(self) -> None:
-        """Nothing more will be read. A response that soon comes to its end leaves its connection to others."""
+        """Drain the rest in the background, so that the connection can be reused."""
         if not self._over and not self._response.is_closed:
             self._over = True
-            task = asyncio.get_running_loop().create_task(self._to_the_end())
+            task = asyncio.get_running_loop().create_task(self._drain())
             self._ending.add(task)
             task.add_done_callback(self._ending.discard)
 
     async def abandon(self) -> None:
-        """End it, wherever it is."""
         self._over = True
         await self._pieces.aclose()
         await self._response.aclose()
 
-    async def _to_the_end(self) -> None:
+    async def _drain(self) -> None:
         with suppress(TimeoutError, _httpx2().HTTPError):
-            async with asyncio.timeout(DRAIN):
+            async with asyncio.timeout(DRAIN_SECONDS):
                 async for _ in self._pieces:
                     pass
         await self.abandon()
 
 
 def _check_framing(headers: Mapping[str, str]) -> None:
-    """A response whose length is told in two ways may hide another; httpx2 believes one of them."""
+    """Reject a response with two length headers (response smuggling); httpx2 would accept it."""
     if "content-length" in headers and "transfer-encoding" in headers:
-        raise UpstreamError("the answer is not HTTP: Content-Length stands beside Transfer-Encoding")
+        raise UpstreamError("the answer is not HTTP: both Content-Length and Transfer-Encoding are set")
 
 
 def _certificate_refused(error: BaseException | None) -> bool:
-    """Whether this is at the bottom of an error, which httpx2 wraps more than once."""
+    """Whether a certificate failure is the root cause; httpx2 wraps errors more than once."""
     while error is not None and not isinstance(error, ssl.SSLCertVerificationError):
         error = error.__cause__ or error.__context__
     return error is not None
 
 
-def _password(proxy: str) -> list[str]:
-    """What must not be shown of a proxy's URL."""
+def _proxy_secrets(proxy: str) -> list[str]:
     try:
         parts = urlsplit(proxy)
     except ValueError:
@@ -266,5 +263,5 @@ def _httpx2():
         import httpx2
     except ImportError as error:
         hint = "install the extra: pip install 'toolspeak[http2]'"
-        raise ConfigError("a proxy, or HTTP/2, needs the package httpx2", hint=hint) from error
+        raise ConfigError("proxies and HTTP/2 need the package httpx2", hint=hint) from error
     return httpx2

@@ -1,8 +1,7 @@
-"""Whether to ask again, and after how long.
+"""Retry policy: whether to retry a failed request, and after how long.
 
-Only what is known to pass is asked again, only while nothing has flowed, and never for more than a share of the
-traffic: a service that is down is not helped by three times the requests. The
-clock, the sleep and the dice come in from outside.
+Only transient errors are retried, only before the first event, and only for a share of the traffic: an overloaded
+service must not get three times the requests. Clock, sleep and randomness are injected.
 """
 
 from __future__ import annotations
@@ -17,90 +16,86 @@ import msgspec
 
 from ...errors import UpstreamError
 
-#: Statuses that usually pass. 409 is a lock, 529 an overloaded service.
-PASSING = frozenset({408, 409, 429, 500, 502, 503, 504, 529})
-#: Statuses that say that this request will never be answered, whatever else is said.
-FINAL = frozenset({400, 401, 403, 404, 422})
+#: Statuses that are usually transient. 409 is a lock conflict, 529 an overloaded service.
+TRANSIENT_STATUSES = frozenset({408, 409, 429, 500, 502, 503, 504, 529})
+#: Statuses that never become successful, whatever the headers claim.
+PERMANENT_STATUSES = frozenset({400, 401, 403, 404, 422})
 
-#: Requests that may be repeated before the share of the traffic counts, and most that are ever saved up.
-_SAVED = 10.0
+#: Retries available at the start, and the maximum that can be saved up.
+_MAX_TOKENS = 10.0
 
 
 class Retry(msgspec.Struct, frozen=True):
-    """How often to ask again, before the first byte."""
+    """How often and when to retry, before the first byte."""
 
     most: int = 2
-    #: The first wait; each further one is twice as long, up to the longest. A part of each is left to chance.
+    #: The first delay in seconds; it doubles with each retry, up to `longest`. `jitter` is the fraction that is random.
     first: float = 0.5
     longest: float = 8.0
     jitter: float = 0.25
-    #: A service that asks for a longer wait than this gets none: its error is told at once.
+    #: If a service requests a longer delay, its error is reported at once.
     longest_asked: float = 60.0
-    #: Retries for each request, in the long run.
+    #: Retries per request, in the long run.
     share: float = 0.2
 
 
 class World(msgspec.Struct, frozen=True):
-    """What a retry needs of the world, so that tests can do without."""
+    """Injected sleep, randomness and clock."""
 
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     #: A number from 0 to 1.
     chance: Callable[[], float] = random.random
-    #: Seconds since 1970, for dates only.
+    #: Unix time, only compared with dates in headers.
     now: Callable[[], float] = time.time
 
 
-class Budget:
-    """Retries as a share of the traffic."""
+class RetryBudget:
+    """Limits retries to a share of the traffic (token bucket)."""
 
     def __init__(self, share: float) -> None:
         self._share = share
-        self._left = _SAVED
+        self._tokens = _MAX_TOKENS
 
-    def asked(self) -> None:
-        """A request has been made."""
-        if self._left < _SAVED:
-            self._left = min(_SAVED, self._left + self._share)
+    def record_request(self) -> None:
+        if self._tokens < _MAX_TOKENS:
+            self._tokens = min(_MAX_TOKENS, self._tokens + self._share)
 
     def spend(self) -> bool:
-        """Whether one more retry is within the budget."""
-        if self._left < 1:
+        """Take one retry from the budget, if available."""
+        if self._tokens < 1:
             return False
-        self._left -= 1
+        self._tokens -= 1
         return True
 
 
-def wait_before(error: UpstreamError, attempt: int, retry: Retry, chance: Callable[[], float]) -> float | None:
-    """Seconds to wait before asking again after the failure of attempt number `attempt`, counted from 0.
-
-    None: asking again does not help, or not soon enough.
-    """
-    if attempt >= retry.most or not _passes(error):
+def retry_delay(error: UpstreamError, attempt: int, retry: Retry, chance: Callable[[], float]) -> float | None:
+    """Seconds to wait after attempt number `attempt` (counted from 0) failed; None if it is not to be retried."""
+    if attempt >= retry.most or not _is_transient(error):
         return None
-    asked = error.retry_after
-    if asked is not None and asked > retry.longest_asked:
+    requested = error.retry_after
+    if requested is not None and requested > retry.longest_asked:
         return None
-    if asked:
-        # Not sooner than asked, and not all at the same moment.
-        return asked * (1 + retry.jitter * chance())
+    if requested:
+        # Not sooner than requested, and not all clients at the same moment.
+        return requested * (1 + retry.jitter * chance())
     return min(retry.first * 2**attempt, retry.longest) * (1 - retry.jitter * chance())
 
 
-def _passes(error: UpstreamError) -> bool:
+def _is_transient(error: UpstreamError) -> bool:
     if error.should_retry is None:
-        return error.upstream_status in PASSING
-    return error.should_retry and error.upstream_status not in FINAL
+        return error.upstream_status in TRANSIENT_STATUSES
+    return error.should_retry and error.upstream_status not in PERMANENT_STATUSES
 
 
-def asked_wait(headers: Mapping[str, str], now: Callable[[], float]) -> float | None:
-    """Seconds that a service asks to wait, from the headers in use; None when it does not, or not readably."""
+def retry_after_seconds(headers: Mapping[str, str], now: Callable[[], float]) -> float | None:
+    """The delay that a service requests by header; None if it is missing or unreadable."""
     for name, unit in (("retry-after-ms", 1000), ("x-ms-retry-after-ms", 1000), ("retry-after", 1)):
         value = headers.get(name, "")
         seconds = _number(value)
         if seconds is not None:
             return seconds / unit
         if value and name == "retry-after":
-            return _until(value, now)
+            return _seconds_until(value, now)
     return None
 
 
@@ -112,7 +107,7 @@ def _number(text: str) -> float | None:
     return value if math.isfinite(value) and value >= 0 else None
 
 
-def _until(date: str, now: Callable[[], float]) -> float | None:
+def _seconds_until(date: str, now: Callable[[], float]) -> float | None:
     # Dates are rare, and this import is slow.
     from email.utils import parsedate_to_datetime
 
@@ -122,6 +117,6 @@ def _until(date: str, now: Callable[[], float]) -> float | None:
         return None
 
 
-def says_retry(headers: Mapping[str, str]) -> bool | None:
-    """What `x-should-retry` says, if anything."""
+def should_retry_header(headers: Mapping[str, str]) -> bool | None:
+    """The value of `x-should-retry`, if set."""
     return {"true": True, "false": False}.get(headers.get("x-should-retry", "").strip().lower())

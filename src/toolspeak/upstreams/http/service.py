@@ -1,27 +1,31 @@
-"""A service that answers over HTTP, whichever transport reaches it; asked again where that helps. It follows no redirect. The key stands in one header and nowhere else: what a
-service says in an error, and what a note tells of it, is freed of it before anybody sees it.
+"""`Service`: the transport-independent half of an HTTP upstream, with retries and redaction.
+
+Redirects are never followed. The API key is sent in one header only and is redacted from errors and notes.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping
+import re
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Mapping
+
+import msgspec
 
 from ...core.events import Event, Noted
-from ...core.types import Note, Request
+from ...core.types import JSONObject, Note, Request, is_array, is_object
 from ...errors import UpstreamError, UsageError
-from ...protocols.shared.passthrough_bytes import never_quoted
-from ..base import DEADLINE, QUOTES, Batches, cleaned, cleaned_batch, error_of, failure_of, shorten
-from ..codecs import codec, place_of
-from .address import address, header_lines, redacted, secrets_in
+from ...protocols.shared.passthrough_bytes import secret_patterns
+from ..base import DEADLINE, Batches, error_of, failure_of, redact_batch, redact_failure, shorten
+from ..codecs import codec, resolve_endpoint
+from .address import header_lines, parse_base_url, redact, secret_values
 from .connection import Timeouts
-from .event_stream import Answer, Source, answer_from, what_it_said
-from .refused_fields import Refused, changed, note_of, refused_field
-from .retry import Budget, Retry, World, asked_wait, says_retry, wait_before
+from .event_stream import IncomingResponse, ReplyStream, open_reply, read_error_body
+from .retry import Retry, RetryBudget, World, retry_after_seconds, retry_delay, should_retry_header
 
 
 class Service:
-    """What `HttpUpstream` and `Httpx2Upstream` have in common; not for use by itself."""
+    """Base class of `HttpUpstream` and `Httpx2Upstream`; not usable on its own."""
 
     def __init__(
         self,
@@ -35,51 +39,50 @@ class Service:
         model: str = "",
         retry: Retry | None = None,
         world: World | None = None,
-        told: Iterable[Note] = (),
+        notes: Iterable[Note] = (),
     ) -> None:
         self._codec = codec(protocol)
-        self._address, self._version = place_of(base_url, protocol)
-        #: As it was given: settings are found by it.
-        self.base_url = address(base_url).url
+        self._address, self._version = resolve_endpoint(base_url, protocol)
+        #: As configured: settings are looked up by this URL.
+        self.base_url = parse_base_url(base_url).url
         self.protocol = protocol
         self.provider = provider or self._codec.provider
-        #: What a client over this service asks for. Who makes requests by hand names the model in them.
+        #: Default model of clients that use this service; requests name their own.
         self.model = model
         self.timeouts = timeouts or Timeouts()
-        given = {self._codec.key_header: f"{self._codec.key_prefix}{api_key}"} if api_key else {}
+        key_header = {self._codec.key_header: f"{self._codec.key_prefix}{api_key}"} if api_key else {}
         extra = dict(headers)
-        self._lines = header_lines({**self._codec.headers, **given, **extra})
-        self._secrets = secrets_in([api_key, *extra.values()])
-        self._never = never_quoted(self._secrets)
+        self._lines = header_lines({**self._codec.headers, **key_header, **extra})
+        self._secrets = secret_values([api_key, *extra.values()])
+        self._never = secret_patterns(self._secrets)
         self._retry = retry or Retry()
         self._world = world or World()
-        self._budget = Budget(self._retry.share)
-        self._fields = Refused(self._world.now)
+        self._budget = RetryBudget(self._retry.share)
+        self._fields = RefusedFields(self._world.now)
         self._closed = False
-        #: Notes that go with every answer.
-        self._told = tuple(told)
+        #: Notes added to every answer.
+        self._notes = tuple(notes)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.base_url!r}, protocol={self.protocol!r}, provider={self.provider!r})"
 
     def open(self, request: Request) -> Batches:
-        """Post the request and read the reply."""
-        return self._batches(request)
+        return self._batches(request, passthrough_bytes=False)
+
+    def open_passthrough(self, request: Request) -> Batches:
+        """Post the request and read the reply; batches carry its bytes if both use the same protocol."""
+        return self._batches(request, passthrough_bytes=request.stream and request.protocol == self.protocol)
 
     async def close(self) -> None:
-        """Drop every connection; exchanges under way fail."""
+        """Drop all connections; exchanges in progress fail."""
         self._closed = True
 
-    async def _post(self, path: str, payload: bytes, end: float, notes: list[Event]) -> tuple[Source, bytes]:
-        """Send a request to `path` and wait for the first piece of the response's body, not longer than to `end`.
-
-        Raises:
-            UpstreamError: nothing came. Then nothing is held either.
-        """
+    async def _post(self, path: str, payload: bytes, end: float, notes: list[Event]) -> tuple[IncomingResponse, bytes]:
+        """Send a request to `path` and wait for the first piece of the response body, at most until `end`."""
         raise NotImplementedError
 
-    async def _batches(self, request: Request) -> Batches:
-        answer, batch = await self._begin(request)
+    async def _batches(self, request: Request, *, passthrough_bytes: bool) -> Batches:
+        answer, batch = await self._begin(request, self._never if passthrough_bytes else None)
         try:
             while batch:
                 yield batch
@@ -87,92 +90,185 @@ class Service:
         except UpstreamError as error:
             if not answer.over:
                 await answer.abandon()
-            yield [cleaned(failure_of(error), self._clean)]
+            yield [redact_failure(failure_of(error), self._clean)]
         finally:
             if not answer.over:
                 await answer.abandon()
 
-    async def _begin(self, request: Request) -> tuple[Answer, list[Event]]:
-        """Ask until something flows, or asking again does not help."""
+    async def _begin(self, request: Request, never: tuple[bytes, ...] | None) -> tuple[ReplyStream, list[Event]]:
+        """Send the request, with retries, until the first event arrives."""
         if self._closed:
             raise UsageError("this upstream is closed")
         payload = self._codec.encode(request)
         end = asyncio.get_running_loop().time() + self.timeouts.total
-        notes: list[Event] = [Noted(note) for note in (*self._told, *self._codec.notes(request))]
-        without = self._fields.known(request)
-        if without:
-            payload = changed(payload, without)
-            notes += [Noted(note_of(field)) for field in without]
-        self._budget.asked()
+        notes: list[Event] = [Noted(note) for note in (*self._notes, *self._codec.notes(request))]
+        refused = self._fields.for_request(request)
+        if refused:
+            payload = without_fields(payload, refused)
+            notes += [Noted(refusal_note(field)) for field in refused]
+        self._budget.record_request()
         attempt = 0
-        learned: tuple[str, ...] = ()
+        newly_refused: tuple[str, ...] = ()
         while True:
             try:
-                answer, batch = await self._ask(request, payload, end, notes)
-                if learned:
-                    self._fields.remember(request, learned)
-                return answer, [*cleaned_batch(notes, self._clean), *batch] if notes else batch
+                answer, batch = await self._send_once(request, payload, end, notes, never)
+                if newly_refused:
+                    self._fields.remember(request, newly_refused)
+                return answer, [*redact_batch(notes, self._clean), *batch] if notes else batch
             except UpstreamError as error:
                 field = refused_field(error, payload, request)
-                if field and field not in learned:
-                    learned = (*learned, field)
-                    payload = changed(payload, (field,))
-                    notes.append(Noted(note_of(field)))
+                if field and field not in newly_refused:
+                    newly_refused = (*newly_refused, field)
+                    payload = without_fields(payload, (field,))
+                    notes.append(Noted(refusal_note(field)))
                     continue
-                wait = self._wait(error, attempt, min(end, DEADLINE.get()))
-                if wait is None:
+                delay = self._retry_delay(error, attempt, min(end, DEADLINE.get()))
+                if delay is None:
                     if attempt:
-                        error.hint = error.hint or f"asked {attempt + 1} times"
+                        error.hint = error.hint or f"{attempt + 1} attempts"
                     raise
-                said = shorten(self._clean(str(error)))
-                notes.append(Noted(Note("upstream_retry", f"asked again after {wait:.2f} s: {said}")))
+                reason = shorten(self._clean(str(error)))
+                notes.append(Noted(Note("upstream_retry", f"retried after {delay:.2f} s: {reason}")))
             attempt += 1
-            await self._world.sleep(wait)
+            await self._world.sleep(delay)
 
-    def _wait(self, error: UpstreamError, attempt: int, end: float) -> float | None:
-        """Seconds to wait before asking again; None where that does not help, comes too late or costs too much."""
-        wait = wait_before(error, attempt, self._retry, self._world.chance)
-        if wait is None or self._closed or asyncio.get_running_loop().time() + wait >= end:
+    def _retry_delay(self, error: UpstreamError, attempt: int, end: float) -> float | None:
+        """Seconds to wait before the next attempt; None if a retry is useless, too late or over budget."""
+        delay = retry_delay(error, attempt, self._retry, self._world.chance)
+        if delay is None or self._closed or asyncio.get_running_loop().time() + delay >= end:
             return None
-        return wait if self._budget.spend() else None
+        return delay if self._budget.spend() else None
 
-    async def _ask(
-        self, request: Request, payload: bytes, end: float, notes: list[Event]
-    ) -> tuple[Answer, list[Event]]:
-        """Ask once."""
+    async def _send_once(
+        self, request: Request, payload: bytes, end: float, notes: list[Event], never: tuple[bytes, ...] | None
+    ) -> tuple[ReplyStream, list[Event]]:
+        """Send the request once. Unless `never` is None, batches carry bytes that contain none of it."""
         source, piece = await self._post(self._version + self._codec.path(request), payload, end, notes)
-        answer: Answer | None = None
+        answer: ReplyStream | None = None
         try:
             if source.status >= 300:
-                refusal = await self._refused(source, piece)
+                error = await self._error_from_response(source, piece)
             else:
-                quotes = QUOTES.get() and request.stream and request.protocol == self.protocol
-                answer = answer_from(source, piece, self._codec, request, self._clean, self._never if quotes else None)
+                answer = open_reply(source, piece, self._codec, request, self._clean, never)
                 return answer, await answer.first()
         except BaseException:
             if answer is None or not answer.over:
                 await source.abandon()
             raise
-        raise refusal
+        raise error
 
-    async def _refused(self, source: Source, piece: bytes) -> UpstreamError:
-        """What an answer that is no reply means."""
+    async def _error_from_response(self, source: IncomingResponse, piece: bytes) -> UpstreamError:
+        """The error that a response with status 300 or more means."""
         status = source.status
-        said = await what_it_said(source, piece)
+        body = await read_error_body(source, piece)
         headers = source.headers
         source.finish()
         if status < 400:
-            hint = "a redirect is not followed: set the base URL to where the service is"
+            hint = "redirects are not followed: set the base URL to the final address"
             return UpstreamError(f"`{self._address.authority}` answered {status}", hint=hint, upstream_status=status)
-        # Before anything is cut out of it: a part of a secret is harder to find.
-        said = redacted(said.decode("latin-1"), self._secrets).encode("latin-1")
-        error = error_of(cleaned(self._codec.error(status, said, headers), self._clean))
+        # Redact before anything is cut: part of a secret is harder to find.
+        body = redact(body.decode("latin-1"), self._secrets).encode("latin-1")
+        error = error_of(redact_failure(self._codec.error(status, body, headers), self._clean))
         if error.retry_after is None:
-            error.retry_after = asked_wait(headers, self._world.now)
+            error.retry_after = retry_after_seconds(headers, self._world.now)
         if error.should_retry is None:
-            error.should_retry = says_retry(headers)
+            error.should_retry = should_retry_header(headers)
         return error
 
     def _clean(self, text: str) -> str:
-        """A text without the key."""
-        return redacted(text, self._secrets)
+        return redact(text, self._secrets)
+
+
+# Refused fields: request fields that some services reject although toolspeak, not the caller, added them (usage in
+# streams, stop sequences, rules that are also enforced on the answer). If a 400 names one, the request is sent once
+# more with the field dropped or renamed, and so is every later request for a while.
+
+#: Statuses that blame the request.
+_REQUEST_ERRORS = frozenset({400, 422})
+#: Replacements for refused fields; empty means drop the field.
+_REPLACEMENTS = {
+    "stream_options": "",
+    "store": "",
+    "parallel_tool_calls": "",
+    "stop": "",
+    "max_tokens": "max_completion_tokens",
+    "max_completion_tokens": "max_tokens",
+    "reasoning_content": "",
+}
+#: Fields inside messages: some services require their own reasoning back, others reject it.
+_IN_MESSAGES = frozenset({"reasoning_content"})
+#: Fields that belong to the caller unless the request marks them as dispensable.
+_CALLERS = frozenset({"parallel_tool_calls", "stop"})
+#: Seconds until a field is tried again: services get updated.
+_REMEMBER_SECONDS = 24 * 3600.0
+#: Limit for remembered models: their names come from requests.
+_MAX_MODELS = 256
+
+
+class RefusedFields:
+    """The fields that a service has refused, by model."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._by_model: OrderedDict[str, tuple[float, tuple[str, ...]]] = OrderedDict()
+
+    def for_request(self, request: Request) -> tuple[str, ...]:
+        """The fields to drop or rename in this request."""
+        if not self._by_model:
+            return ()
+        until, fields = self._by_model.get(request.model, (0.0, ()))
+        return tuple(field for field in fields if _may_change(field, request)) if self._clock() < until else ()
+
+    def remember(self, request: Request, fields: tuple[str, ...]) -> None:
+        """Remember fields that were refused, after a request without them succeeded."""
+        _, before = self._by_model.pop(request.model, (0.0, ()))
+        self._by_model[request.model] = (self._clock() + _REMEMBER_SECONDS, tuple(dict.fromkeys((*before, *fields))))
+        if len(self._by_model) > _MAX_MODELS:
+            self._by_model.popitem(last=False)
+
+
+def refused_field(error: UpstreamError, payload: bytes, request: Request) -> str:
+    """The removable field that an error names as its cause, or an empty string."""
+    if error.upstream_status not in _REQUEST_ERRORS:
+        return ""
+    error_text = f"{error} {error.body}"
+    sent: JSONObject = msgspec.json.decode(payload)
+    ours = (
+        field
+        for field in _REPLACEMENTS
+        if any(field in each for each in _containers(sent, field)) and _may_change(field, request)
+    )
+    return next((field for field in ours if re.search(rf"(?<!\w){field}(?!\w)", error_text)), "")
+
+
+def _containers(body: JSONObject, field: str) -> list[JSONObject]:
+    """The objects in a body that may contain a field."""
+    if field not in _IN_MESSAGES:
+        return [body]
+    listed = body.get("messages")
+    return list(filter(is_object, listed)) if is_array(listed) else []
+
+
+def _may_change(field: str, request: Request) -> bool:
+    options = request.options
+    if field in _CALLERS:
+        return field in options.dispensable
+    return field not in options.own and not (field == "store" and field in options.extra)
+
+
+def without_fields(payload: bytes, fields: tuple[str, ...]) -> bytes:
+    """A request body with these fields dropped or renamed."""
+    body = msgspec.json.decode(payload)
+    for field in fields:
+        for container in _containers(body, field):
+            if field in container:
+                value = container.pop(field)
+                if replacement := _REPLACEMENTS[field]:
+                    container[replacement] = value
+    return msgspec.json.encode(body)
+
+
+def refusal_note(field: str) -> Note:
+    replacement = _REPLACEMENTS[field]
+    how = f"sent as `{replacement}`" if replacement else "dropped"
+    return Note("field_refused", f"the upstream refuses `{field}`: {how}")

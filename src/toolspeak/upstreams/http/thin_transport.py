@@ -1,6 +1,7 @@
-"""The transport for everyday use: HTTP/1.1 over kept connections, with as little work for each request as there can be. TLS is
-verified. A connection that had gone while it was kept is replaced once, if no byte of an answer had come. Proxies and
-HTTP/2 are for `httpx2`.
+"""The default transport: HTTP/1.1 over pooled keep-alive connections, with minimal work per request.
+
+TLS certificates are verified. If a pooled connection turns out to be closed, the request is sent once more on a new
+one, provided no byte of a response had arrived. Proxies and HTTP/2 need `httpx2_transport`.
 """
 
 from __future__ import annotations
@@ -10,21 +11,21 @@ import ssl
 from collections.abc import Iterable, Mapping
 from functools import cache
 
+from ...config import Route
 from ...core.events import Event, Noted
 from ...core.types import Note
-from ...errors import UpstreamError
+from ...errors import ConfigError, UpstreamError
 from .address import header_block
-from .connection import Connection, Cut, Timeouts
-from .pool import Pool
+from .connection import ConnectionPool, HttpConnection, Timeouts, TruncatedReply
 from .retry import Retry, World
 from .service import Service
 
-#: Paths whose heads are kept ready; some protocols name the model in the path.
-_MOST_HEADS = 256
+#: Limit for cached request heads; some protocols put the model into the path.
+_MAX_CACHED_HEADS = 256
 
 
 class HttpUpstream(Service):
-    """A service that speaks `protocol` below `base_url`."""
+    """A service at `base_url` that uses `protocol`."""
 
     def __init__(
         self,
@@ -46,11 +47,10 @@ class HttpUpstream(Service):
         self._tls = (tls or _default_tls()) if self._address.secure else None
         self._block = header_block(self._address, self._lines)
         self._heads: dict[str, bytes] = {}
-        #: Connections belong to the event loop that made them.
-        self._pools: dict[asyncio.AbstractEventLoop, Pool] = {}
+        #: Connections belong to the event loop that opened them.
+        self._pools: dict[asyncio.AbstractEventLoop, ConnectionPool] = {}
 
     async def close(self) -> None:
-        """Drop every connection; exchanges under way fail."""
         await super().close()
         here = asyncio.get_running_loop()
         for loop, pool in tuple(self._pools.items()):
@@ -60,11 +60,7 @@ class HttpUpstream(Service):
                 loop.call_soon_threadsafe(pool.close)
 
     async def aside(self, target: str, payload: bytes = b"", *, seconds: float = 5.0, most: int = 1 << 20) -> bytes:
-        """What the host answers beside the protocol, at this absolute path: by GET, or by POST with a payload.
-
-        Raises:
-            UpstreamError: not with status 200, or not in that time; more than `most` bytes are not read.
-        """
+        """Request a path outside the protocol: GET, or POST with a payload."""
         _check_target(target)
         length = b"Content-Length: %d\r\n" % len(payload) if payload else b""
         head = b"%b %b HTTP/1.1\r\n%b%b\r\n" % (b"POST" if payload else b"GET", target.encode(), self._block, length)
@@ -75,16 +71,16 @@ class HttpUpstream(Service):
             connection.start(head, payload, end)
             body = piece = await connection.read()
             if connection.status != 200:
-                raise UpstreamError("the service does not say that", upstream_status=connection.status)
+                raise UpstreamError("the service does not offer this path", upstream_status=connection.status)
             while piece and len(body) <= most:
                 piece = await connection.read()
                 body += piece
             return body
         finally:
-            # Not worth keeping: such questions are rare.
+            # Not worth pooling: such requests are rare.
             await connection.abandon()
 
-    async def _post(self, path: str, payload: bytes, end: float, notes: list[Event]) -> tuple[Connection, bytes]:
+    async def _post(self, path: str, payload: bytes, end: float, notes: list[Event]) -> tuple[HttpConnection, bytes]:
         head = b"%b%d\r\n\r\n" % (self._heads.get(path) or self._head(path), len(payload))
         loop = asyncio.get_running_loop()
         pool = self._pools.get(loop)
@@ -93,39 +89,39 @@ class HttpUpstream(Service):
         connection = pool.take()
         if connection is not None:
             try:
-                return connection, await _sent(connection, head, payload, end)
-            except Cut as error:
-                if connection.heard or self._closed:
+                return connection, await _send(connection, head, payload, end)
+            except TruncatedReply as error:
+                if connection.has_response_bytes or self._closed:
                     raise
-                notes.append(Noted(Note("upstream_retry", f"asked again at once: a kept connection was gone: {error}")))
+                notes.append(Noted(Note("upstream_retry", f"retried at once: a pooled connection was closed: {error}")))
         connection = await pool.connect(end)
-        return connection, await _sent(connection, head, payload, end)
+        return connection, await _send(connection, head, payload, end)
 
     def _head(self, path: str) -> bytes:
-        """Everything before the length of the payload."""
+        """The request head up to the value of Content-Length."""
         target = f"{self._address.path}{path}"
         _check_target(target)
         head = b"POST %b HTTP/1.1\r\n%bContent-Length: " % (target.encode(), self._block)
-        if len(self._heads) < _MOST_HEADS:
+        if len(self._heads) < _MAX_CACHED_HEADS:
             self._heads[path] = head
         return head
 
-    async def _pool(self, loop: asyncio.AbstractEventLoop) -> Pool:
+    async def _pool(self, loop: asyncio.AbstractEventLoop) -> ConnectionPool:
         for other in [other for other in self._pools if other.is_closed()]:
             del self._pools[other]
-        pool = self._pools[loop] = Pool(self._address, self._tls, self.timeouts)
+        pool = self._pools[loop] = ConnectionPool(self._address, self._tls, self.timeouts)
         await pool.watch()
         return pool
 
 
 def _check_target(target: str) -> None:
-    """Before it becomes a line of a request: nothing may end that line, or part it otherwise."""
+    """Reject characters that could end or split the request line."""
     if not target.isascii() or not target.isprintable() or " " in target:
-        raise UpstreamError("the path of the request holds a character that it cannot hold")
+        raise UpstreamError("the path of the request contains an invalid character")
 
 
-async def _sent(connection: Connection, head: bytes, payload: bytes, end: float) -> bytes:
-    """Send a request; gives the first piece of the body that answers it."""
+async def _send(connection: HttpConnection, head: bytes, payload: bytes, end: float) -> bytes:
+    """Send a request and return the first piece of the response body."""
     try:
         connection.start(head, payload, end)
         return await connection.read()
@@ -136,7 +132,33 @@ async def _sent(connection: Connection, head: bytes, payload: bytes, end: float)
 
 @cache
 def _default_tls() -> ssl.SSLContext:
-    """Certificates and names are verified. Made once: it takes longer than many an exchange."""
+    """TLS settings that verify certificates and host names. Cached: creating them is slow."""
     context = ssl.create_default_context()
     context.set_alpn_protocols(["http/1.1"])
     return context
+
+
+def open_service(
+    route: Route,
+    base_url: str,
+    api_key: str = "",
+    protocol: str = "openai_chat",
+    timeouts: Timeouts | None = None,
+    headers: Mapping[str, str] | None = None,
+    *,
+    provider: str = "",
+    retry: Retry | None = None,
+) -> Service:
+    """The service at `base_url`, with the transport of this route. A proxy from the environment is noted."""
+    common = (base_url, api_key, protocol, timeouts, headers or {})
+    if route.transport == "thin":
+        return HttpUpstream(*common, provider=provider, retry=retry)
+    from .httpx2_transport import Httpx2Upstream
+
+    notes = (Note("proxy_used", f"through the proxy of {route.variable}"),) if route.proxy else ()
+    try:
+        return Httpx2Upstream(*common, provider=provider, retry=retry, proxy=route.proxy.reveal(), notes=notes)
+    except ConfigError as error:
+        if route.variable:
+            error.hint = f'{error.hint}; or bypass the proxy of {route.variable}: transport = "thin"'
+        raise

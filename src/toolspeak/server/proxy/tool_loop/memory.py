@@ -1,9 +1,9 @@
-"""Rounds that ran in the proxy and that a client does not see, kept until the client comes back.
+"""Memory of tool rounds that ran in the proxy and are hidden from the client.
 
-A round may hold calls of the server's tools and of the client's. The client sees its own only, under ids that are
-drawn here: those of an upstream are unique within one conversation at best, and what is hidden behind a call must never
-turn up in another. When the client returns with their results, what the server had found out is put back in its place,
-and the calls have the ids again that the upstream gave them. Kept in the memory that all processes share.
+A round may contain calls of the server's tools and of the client's. The client sees its own only, under ids generated
+here: ids of an upstream are unique within one conversation at best, and hidden results must never appear in another
+one. When the client returns with results, the hidden rounds are inserted again and calls get their original ids back.
+All processes share this memory.
 """
 
 from __future__ import annotations
@@ -15,117 +15,123 @@ import msgspec
 from ....core.types import Message, Note, TextPart, ToolCall
 from ....engine.rounds.expansion import messages_of
 from ....engine.rounds.transcript import Answer, Round
-from ....runtime.tool_memory import Conversation
-from ...observe.ids import new_id
+from ....runtime.tool_memory import ToolMemory
+from ...observe.request_context import new_id
 
-#: How the ids begin that are drawn here. As those of emulated calls do: if what belongs to one is lost, it does not go
-#: to an upstream that knows no ids (`protocols.atomic`).
-_DRAWN = "emulated_served_"
-_LOST = Note("server_rounds_lost", "what the server's tools had found before a call is not kept, or not any more")
+#: Prefix of generated ids. It begins like those of emulated calls, so if the rounds are lost the id is not sent to an
+#: upstream that did not create it.
+_ID_PREFIX = "emulated_served_"
+_LOST_NOTE = Note("server_rounds_lost", "the results of the server's tools before a call are no longer stored")
 
 
-class _Kept(msgspec.Struct, frozen=True):
-    """The rounds of an answer; the last one is that of the client's calls, if `mixed`."""
+class _StoredRounds(msgspec.Struct, frozen=True):
+    """The rounds of an answer; with `mixed`, the last one includes the client's calls."""
 
     rounds: tuple[Round, ...]
     mixed: bool
-    #: What the model said along with the client's calls.
+    #: The model's text along with the client's calls.
     text: str
-    #: The ids that the upstream gave to these calls, by those that the client knows.
-    handed: dict[str, str]
+    #: Client-visible id -> the id that the upstream assigned.
+    original_ids: dict[str, str] = msgspec.field(name="handed")
 
 
 class LoopMemory:
-    """What one tenant's conversations lack."""
+    """The hidden rounds of one tenant's conversations."""
 
-    def __init__(self, conversation: Conversation, tenant: str) -> None:
-        self._conversation = conversation
+    def __init__(self, memory: ToolMemory, tenant: str) -> None:
+        self._memory = memory
         self._tenant = tenant
 
-    def keep(self, answer: Answer, handed: Sequence[ToolCall], *, mixed: bool) -> tuple[ToolCall, ...]:
-        """Keep the rounds of an answer that ends with calls for the client; `mixed`: made along with the last round.
+    def store(self, answer: Answer, handed: Sequence[ToolCall], *, mixed: bool) -> tuple[ToolCall, ...]:
+        """Store the rounds of an answer that ends with calls for the client; `mixed`: made along with the last round.
 
-        These calls as the client is to see them: under ids of their own, if something is hidden behind them.
+        Returns these calls as the client is to see them: with generated ids if rounds are hidden before them.
         """
         if not answer.rounds:
             return tuple(handed)
-        shown = tuple(msgspec.structs.replace(call, id=_DRAWN + new_id()) for call in handed)
+        visible = tuple(msgspec.structs.replace(call, id=_ID_PREFIX + new_id()) for call in handed)
         text = answer.rounds[-1].text if mixed else answer.content
-        ids = {ours.id: call.id for ours, call in zip(shown, handed, strict=True)}
-        kept = msgspec.to_builtins(_Kept(answer.rounds, mixed, text, ids))
-        for call in shown:
-            self._conversation.keep_item(self._tenant, _name(call.id), kept)
-        return shown
+        ids = {ours.id: call.id for ours, call in zip(visible, handed, strict=True)}
+        stored = msgspec.to_builtins(_StoredRounds(answer.rounds, mixed, text, ids))
+        for call in visible:
+            self._memory.keep_item(self._tenant, _item_name(call.id), stored)
+        return visible
 
-    def put_back(self, messages: Sequence[Message]) -> tuple[tuple[Message, ...], tuple[Note, ...]]:
-        """The conversation with what the client did not see, and what is to be said about it."""
-        back = _Return({call.id for message in messages for call in message.calls})
-        whole = tuple(made for message in messages for made in self._with_rounds(message, back))
-        return whole, (_LOST,) if back.lost else ()
+    def restore(self, messages: Sequence[Message]) -> tuple[tuple[Message, ...], tuple[Note, ...]]:
+        """Insert the hidden rounds into a conversation; also returns notes about missing ones."""
+        restorer = _Restorer({call.id for message in messages for call in message.calls})
+        restored = tuple(each for message in messages for each in self._with_rounds(message, restorer))
+        return restored, (_LOST_NOTE,) if restorer.lost else ()
 
-    def _with_rounds(self, message: Message, back: _Return) -> Iterator[Message]:
-        """A message and what belongs to it."""
-        kept = self._kept(message, back)
-        if kept is None:
-            yield back.renamed(message)
+    def _with_rounds(self, message: Message, restorer: _Restorer) -> Iterator[Message]:
+        """A message and the hidden messages that belong before and after it."""
+        stored = self._find(message, restorer)
+        if stored is None:
+            yield restorer.with_original_ids(message)
             return
-        back.meet(kept)
-        message = back.renamed(message)
-        before = kept.rounds[:-1] if kept.mixed else kept.rounds
+        restorer.register(stored)
+        message = restorer.with_original_ids(message)
+        before = stored.rounds[:-1] if stored.mixed else stored.rounds
         yield from messages_of([Answer(rounds=before)])
-        parts = (TextPart(kept.text),) if kept.text else ()
-        if not kept.mixed:
+        parts = (TextPart(stored.text),) if stored.text else ()
+        if not stored.mixed:
             yield msgspec.structs.replace(message, parts=parts)
             return
-        said, results = messages_of([Answer(rounds=(msgspec.structs.replace(kept.rounds[-1], text=""),))])
-        yield msgspec.structs.replace(message, parts=parts, calls=(*said.calls, *message.calls))
+        assistant, results = messages_of([Answer(rounds=(msgspec.structs.replace(stored.rounds[-1], text=""),))])
+        yield msgspec.structs.replace(message, parts=parts, calls=(*assistant.calls, *message.calls))
         yield results
 
-    def _kept(self, message: Message, back: _Return) -> _Kept | None:
+    def _find(self, message: Message, restorer: _Restorer) -> _StoredRounds | None:
         for call in message.calls:
-            if not call.id.startswith(_DRAWN):
+            if not call.id.startswith(_ID_PREFIX):
                 continue
-            if call.id in back.names:
+            if call.id in restorer.originals:
                 return None
-            found = self._conversation.item(self._tenant, _name(call.id))
-            if found is not None:
-                return msgspec.convert(found, _Kept)
-            back.lost = True
+            stored = self._memory.item(self._tenant, _item_name(call.id))
+            if stored is not None:
+                return msgspec.convert(stored, _StoredRounds)
+            restorer.lost = True
         return None
 
 
-class _Return:
-    """A client has come back: what was found of its conversation so far."""
+class _Restorer:
+    """The state while one conversation is restored."""
 
-    def __init__(self, taken: set[str]) -> None:
-        #: The calls whose rounds stand there already, since a client may bring those of one answer in several messages;
-        #: and the ids that they have for the upstream.
-        self.names: dict[str, str] = {}
+    def __init__(self, used_ids: set[str]) -> None:
+        #: Client-visible id -> upstream id, for calls whose rounds were inserted already: a client may spread the
+        #: calls of one answer over several messages.
+        self.originals: dict[str, str] = {}
         self.lost = False
-        self._taken = taken
+        self._used_ids = used_ids
 
-    def meet(self, kept: _Kept) -> None:
-        """The rounds of an answer are about to be put back."""
-        # A client may have put two conversations together: then an id may be another call's by now.
-        self.names |= {ours: ours if given in self._taken else given for ours, given in kept.handed.items()}
-        self._taken |= {record.call.id for made in kept.rounds for record in made.calls} | set(self.names.values())
+    def register(self, stored: _StoredRounds) -> None:
+        """Add the ids of rounds that are about to be inserted."""
+        # The client may have merged two conversations, so an original id may be taken by another call.
+        self.originals |= {
+            ours: ours if original in self._used_ids else original for ours, original in stored.original_ids.items()
+        }
+        self._used_ids |= {record.call.id for each in stored.rounds for record in each.calls} | set(
+            self.originals.values()
+        )
 
-    def renamed(self, message: Message) -> Message:
-        """A message of the client in the words of the upstream."""
-        known: Mapping[str, str] = self.names
-        if not any(each.id in known for each in (*message.calls, *message.results)):
+    def with_original_ids(self, message: Message) -> Message:
+        """A client's message with the ids that the upstream knows."""
+        originals: Mapping[str, str] = self.originals
+        if not any(each.id in originals for each in (*message.calls, *message.results)):
             return message
         return msgspec.structs.replace(
             message,
-            calls=tuple(msgspec.structs.replace(each, id=known.get(each.id, each.id)) for each in message.calls),
-            results=tuple(msgspec.structs.replace(each, id=known.get(each.id, each.id)) for each in message.results),
+            calls=tuple(msgspec.structs.replace(each, id=originals.get(each.id, each.id)) for each in message.calls),
+            results=tuple(
+                msgspec.structs.replace(each, id=originals.get(each.id, each.id)) for each in message.results
+            ),
         )
 
 
-def _name(call_id: str) -> str:
+def _item_name(call_id: str) -> str:
     return f"rounds/{call_id}"
 
 
-def names_of(messages: Sequence[Message]) -> Iterator[str]:
-    """The names under which something of these messages may be kept."""
-    return (_name(call.id) for message in messages for call in message.calls if call.id.startswith(_DRAWN))
+def item_names(messages: Sequence[Message]) -> Iterator[str]:
+    """The names under which rounds of these messages may be stored."""
+    return (_item_name(call.id) for message in messages for call in message.calls if call.id.startswith(_ID_PREFIX))

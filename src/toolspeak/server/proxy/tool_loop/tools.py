@@ -1,8 +1,8 @@
 """The tools that the proxy itself runs, from `[server_tools.NAME]` of the configuration.
 
-Being listed there is the consent to run: nobody is there who could be asked. So whatever changes something is
-confined: the shell runs in a sandbox or not at all, and files are written in the work directory only, where a sandbox
-can be made. Of MCP servers, only tools that the configuration calls read-only run; the others answer with an error.
+Being listed there is the approval, since there is no user to ask. So everything that changes something is confined: the
+shell requires a sandbox, and files are written in the work directory only, if sandboxing is possible. MCP tools run
+only if the configuration declares them read-only; the others return an error.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ....config import ServerToolsRow
-from ....engine.rounds.loop import Limits
+from ....engine.rounds.loop import RoundLimits
 from ....errors import ConfigError, UsageError
 from ....key_value import State
 from ....tools.approval import Approval
@@ -23,7 +23,7 @@ from ....tools.sandbox import Sandbox, work_folder
 from ....tools.shell import Shell
 from ....tools.wrappers import Approved
 from ..upstream_router import PAGE
-from .loop import LoopTools, Source
+from .loop import LoopTools, ToolSource
 
 if TYPE_CHECKING:
     from ....tools.mcp.servers import McpServers
@@ -32,75 +32,73 @@ if TYPE_CHECKING:
 def loops_from(
     rows: Mapping[str, ServerToolsRow], state: State, variables: Mapping[str, str], logins: Path | None = None
 ) -> dict[str, LoopTools]:
-    """By the names of keys, what the server runs for their holders.
+    """Key name -> the tools that the server runs for its holder.
 
     Args:
         state: where the definitions of MCP servers are pinned.
-        variables: the environment, parts of which such servers see.
-        logins: the folder that holds what logins to such servers gave.
+        variables: the environment, parts of which MCP servers see.
+        logins: the folder with the logins to MCP servers.
 
     Raises:
-        ConfigError: a key stands in two tables, or a tool cannot be had.
+        ConfigError: a key is in two tables, or a tool is not available.
     """
     loops: dict[str, LoopTools] = {}
     for name, row in rows.items():
-        made = _loop(name, row, partial(_sources, row, state, variables, logins))
+        tools = _loop(name, row, partial(_sources, row, state, variables, logins))
         for key in (*row.keys, *((PAGE,) if row.page else ())):
             if key in loops:
                 what = "`page = true`" if key == PAGE else f"the key `{key:.64}`"
-                raise ConfigError(f"{what} stands in two tables of server tools", hint="list it once")
-            loops[key] = made
+                raise ConfigError(f"{what} is listed in two `[server_tools]` tables", hint="list it once")
+            loops[key] = tools
     return loops
 
 
-def _loop(name: str, row: ServerToolsRow, sources: Callable[[], list[Source]]) -> LoopTools:
-    limits = Limits(row.max_rounds, row.max_tokens or None, row.max_seconds or None)
+def _loop(name: str, row: ServerToolsRow, sources: Callable[[], list[ToolSource]]) -> LoopTools:
+    limits = RoundLimits(row.max_rounds, row.max_tokens or None, row.max_seconds or None)
     try:
-        tools = [tool for wanted in _listed(row) for tool in _made(wanted, row)]
+        tools = [tool for kind in _kinds(row) for tool in _build(kind, row)]
         return LoopTools(tools, limits, row.tool_timeout, sources())
     except UsageError as error:
-        raise ConfigError(f"server_tools.`{name}` cannot be used: {error}") from None
+        raise ConfigError(f"server_tools.`{name}` is not usable: {error}") from None
 
 
-def _listed(row: ServerToolsRow) -> list[str]:
-    """What is made here, each once: of two of which one holds the other, that one."""
-    here = dict.fromkeys(wanted for wanted in row.tools if not wanted.startswith(_MCP))
-    held = {inner for wanted in here for inner in _HOLDS.get(wanted, ())}
-    return [wanted for wanted in here if wanted not in held]
+def _kinds(row: ServerToolsRow) -> list[str]:
+    """The built-in kinds, each once, without those that another one includes."""
+    kinds = dict.fromkeys(kind for kind in row.tools if not kind.startswith(_MCP_PREFIX))
+    included = {inner for kind in kinds for inner in _INCLUDES.get(kind, ())}
+    return [kind for kind in kinds if kind not in included]
 
 
-def _made(wanted: str, row: ServerToolsRow) -> list[Executable]:
-    make = _KINDS.get(wanted)
+def _build(kind: str, row: ServerToolsRow) -> list[Executable]:
+    make = _KINDS.get(kind)
     if make is None:
-        raise UsageError(
-            f"there is no tool `{wanted:.64}` for servers", hint=f"use {', '.join(_KINDS)} or {_MCP}SERVER"
-        )
+        raise UsageError(f"unknown server tool `{kind:.64}`", hint=f"use {', '.join(_KINDS)} or {_MCP_PREFIX}SERVER")
     if not row.workdir:
-        raise UsageError(f"`{wanted}` needs a `workdir`")
+        raise UsageError(f"`{kind}` needs a `workdir`")
     return make(row.workdir)
 
 
-def _sources(row: ServerToolsRow, state: State, variables: Mapping[str, str], logins: Path | None) -> list[Source]:
+def _sources(row: ServerToolsRow, state: State, variables: Mapping[str, str], logins: Path | None) -> list[ToolSource]:
     """The MCP servers that are listed."""
-    wanted = [name.removeprefix(_MCP) for name in row.tools if name.startswith(_MCP)]
-    if not wanted:
+    names = [name.removeprefix(_MCP_PREFIX) for name in row.tools if name.startswith(_MCP_PREFIX)]
+    if not names:
         return []
     if not row.mcp_config:
-        raise UsageError(f"`{_MCP}{wanted[0]:.64}` needs an `mcp_config`")
+        raise UsageError(f"`{_MCP_PREFIX}{names[0]:.64}` needs an `mcp_config`")
     from ....tools.mcp.config import read_mcp_config
     from ....tools.mcp.oauth import tokens_in
     from ....tools.mcp.servers import McpServers
 
-    known = {server.name: server for server in read_mcp_config(row.mcp_config, variables)}
-    missing = [name for name in wanted if name not in known]
+    servers = {server.name: server for server in read_mcp_config(row.mcp_config, variables)}
+    missing = [name for name in names if name not in servers]
     if missing:
-        raise UsageError(f"`{row.mcp_config}` names no server `{missing[0]:.64}`", hint=f"it names {', '.join(known)}")
+        raise UsageError(f"`{row.mcp_config}` has no server `{missing[0]:.64}`", hint=f"it has {', '.join(servers)}")
     tokens = tokens_in(logins) if logins is not None else None
-    return [_ReadOnly(McpServers([known[name] for name in wanted], state, variables=variables, tokens=tokens))]
+    return [_ReadOnly(McpServers([servers[name] for name in names], state, variables=variables, tokens=tokens))]
 
 
 class _ReadOnly:
-    """MCP servers whose tools run if they change nothing; nobody can be asked about the others."""
+    """MCP servers whose read-only tools run; the others would need an approval."""
 
     def __init__(self, servers: McpServers) -> None:
         self._servers = servers
@@ -113,28 +111,28 @@ class _ReadOnly:
         await self._servers.close()
 
 
-def _reading(folder: str) -> list[Executable]:
+def _read_tools(folder: str) -> list[Executable]:
     return file_tools(folder, write=False)
 
 
-def _writing(folder: str) -> list[Executable]:
+def _write_tools(folder: str) -> list[Executable]:
     problem = Sandbox(work_folder(folder)).problem()
     if problem:
-        raise UsageError(f"nothing is written where no sandbox can be made: {problem}")
+        raise UsageError(f"`files.write` needs a sandbox, which is not available: {problem}")
     return file_tools(folder)
 
 
-def _shell(folder: str) -> list[Executable]:
+def _shell_tools(folder: str) -> list[Executable]:
     return [Shell(folder, Approval(yes=True), sandbox="require")]
 
 
-#: How a listed MCP server begins.
-_MCP = "mcp:"
-#: What else may be listed.
+#: Prefix of a listed MCP server.
+_MCP_PREFIX = "mcp:"
+#: The built-in kinds.
 _KINDS: dict[str, Callable[[str], list[Executable]]] = {
-    "files": _reading,
-    "files.write": _writing,
-    "shell": _shell,
+    "files": _read_tools,
+    "files.write": _write_tools,
+    "shell": _shell_tools,
 }
-#: What comes along with another.
-_HOLDS = {"files.write": ("files",)}
+#: Kinds that another kind includes.
+_INCLUDES = {"files.write": ("files",)}

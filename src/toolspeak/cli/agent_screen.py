@@ -1,0 +1,309 @@
+"""Terminal output of a running agent, and approval prompts.
+
+Text of models and tools is untrusted: control characters are removed from output. An approval prompt shows the whole
+call with invisible characters escaped, since an attacker would hide in whatever is left out.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from threading import RLock
+from typing import TYPE_CHECKING, Any, Protocol
+
+import click
+import msgspec
+
+from ..agent.events import (
+    AgentEvent,
+    AgentResult,
+    CallStarted,
+    OutputPiece,
+    ResultReady,
+    RoundComplete,
+    RoundStarted,
+    TextPiece,
+    WorkFinished,
+)
+from ..core.text import printable
+from ..core.types import ToolCall, ToolResult
+from ..engine.rounds.transcript import Round
+from ..tools.approval import ApprovalAnswer, Question
+from ._io import escape
+
+if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
+
+#: Characters of arguments and results shown in a line.
+_MAX_CHARS = 72
+#: Lines of output shown while a tool runs.
+_TAIL_LINES = 4
+
+PROMPT = "Allow? [y]es once, [t]his call always, [a]lways for this tool, [N]o"
+_ANSWERS: dict[str, ApprovalAnswer] = {"y": "once", "yes": "once", "t": "call", "a": "tool", "all": "tool"}
+
+
+def clean(text: str) -> str:
+    """Remove terminal control characters."""
+    return printable(text, "", "\n\t")
+
+
+def _short(text: str) -> str:
+    flat = " ".join(clean(text).split())
+    return flat if len(flat) <= _MAX_CHARS else f"{flat[: _MAX_CHARS - 1]}…"
+
+
+def _outcome(result: ToolResult) -> str:
+    """Shorten a result to one line; of an error, keep the end."""
+    flat = " ".join(clean(result.content).split())
+    if result.error and len(flat) > _MAX_CHARS:
+        return f"…{flat[1 - _MAX_CHARS :]}"
+    return _short(flat)
+
+
+def call_text(call: ToolCall) -> str:
+    """Shorten a call to one line."""
+    match list(call.arguments.values()):
+        case []:
+            text = ""
+        case [str(only)]:
+            text = only
+        case _:
+            text = msgspec.json.encode(call.arguments).decode()
+    return f"{_short(call.name)}({_short(text)})"
+
+
+def round_line(number: int, round_: Round) -> str:
+    """Format a collapsed round."""
+    calls = ", ".join(call_text(record.call) for record in round_.calls)
+    failed = sum(record.result is not None and record.result.error for record in round_.calls)
+    seconds = max((record.seconds for record in round_.calls), default=0.0)
+    mark = f", {failed} failed" if failed else ""
+    return f"▸ round {number}: {_short(calls)} ({seconds:.1f} s{mark})"
+
+
+def round_text(number: int, round_: Round) -> str:
+    """Format an expanded round: text, calls and results."""
+    lines = [f"▾ round {number}"]
+    if round_.text.strip():
+        lines.append(clean(round_.text.strip()))
+    for record in round_.calls:
+        arguments = clean(msgspec.json.encode(record.call.arguments).decode())
+        lines.append(f"→ {clean(record.call.name)} {arguments}")
+        if record.result is not None:
+            mark = "✗" if record.result.error else "✓"
+            lines.append(f"{mark} {clean(record.result.content)}")
+    return "\n".join(lines)
+
+
+#: Note codes of an answer that was cut short by a limit.
+_STOPS = frozenset({"limit_rounds", "limit_tokens", "limit_seconds", "loop_broken"})
+
+
+def limit_reached(result: AgentResult) -> str:
+    """Describe the limit that ended the work; empty if none did."""
+    return next((note.detail for note in result.notes if note.code in _STOPS), "")
+
+
+def closing_line(result: AgentResult) -> str:
+    """Describe an unusual end of the work in one line; empty for a normal one."""
+    if result.status != "complete":
+        return f"{result.status}: {_short(result.why)}"
+    if limit := limit_reached(result):
+        return f"stopped: {limit}"
+    if not result.rounds and result.why_no_call:
+        return f"no tool call: {_short(result.why_no_call)}"
+    return ""
+
+
+class Screen(Protocol):
+    """Display of agent events."""
+
+    def show(self, event: AgentEvent) -> None:
+        """Display an event."""
+        ...
+
+    def pause(self) -> None:
+        """Finish the current line, so other output can follow."""
+        ...
+
+
+class PromptGuard:
+    """Buffer for events during an approval prompt, so output does not run into it. Thread-safe."""
+
+    def __init__(self, show: Callable[[AgentEvent], None], pause: Callable[[], None]) -> None:
+        self._show = show
+        self._pause = pause
+        self._lock = RLock()
+        self._asking = False
+        self._pending: list[AgentEvent] = []
+
+    def show(self, event: AgentEvent) -> None:
+        """Show an event, or buffer it during a prompt. The final event ends any prompt."""
+        with self._lock:
+            self._pending.append(event)
+            if not self._asking or isinstance(event, WorkFinished):
+                self._flush()
+
+    @contextmanager
+    def question(self) -> Generator[None]:
+        """Buffer events while a prompt is open."""
+        with self._lock:
+            self._pause()
+            self._asking = True
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._asking = False
+                self._flush()
+
+    def _flush(self) -> None:
+        pending, self._pending = self._pending, []
+        for event in pending:
+            self._show(event)
+
+
+class LineScreen:
+    """Plain output for logs and pipes: one line per step."""
+
+    def __init__(self, say: Callable[[str], None], *, live: bool = False) -> None:
+        self._say = say
+        self._live = live  # stream text to stdout
+        self._open = False  # the current line has no newline yet
+
+    def show(self, event: AgentEvent) -> None:
+        """Display an event."""
+        match event:
+            case TextPiece(text) if self._live:
+                click.echo(clean(text), nl=False)
+                sys.stdout.flush()
+                self._open = not text.endswith("\n")
+            case CallStarted(call):
+                self._line(f"→ {call_text(call)}")
+            case ResultReady(call, result):
+                self._line(f"{'✗' if result.error else '✓'} {_short(call.name)}: {_outcome(result)}")
+            case RoundComplete(number, round_):
+                self._line(round_line(number, round_))
+            case RoundStarted(number, summary) if summary or number > 1:
+                self._line(f"round {number} started{', for a summary' if summary else ''}")
+            case WorkFinished(result):
+                self.pause()
+                if line := closing_line(result):
+                    self._say(line)
+            case _:
+                pass
+
+    def pause(self) -> None:
+        """Finish the current line, so other output can follow."""
+        if self._open:
+            click.echo()
+            self._open = False
+
+    def _line(self, text: str) -> None:
+        self.pause()
+        self._say(text)
+
+
+class LiveScreen:
+    """Live terminal output: redraws the current round, then leaves one line of it."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._live: Any = None
+        self._text = ""
+        self._calls: dict[str, str] = {}
+        self._tails: dict[str, str] = {}
+
+    def show(self, event: AgentEvent) -> None:
+        """Display an event."""
+        match event:
+            case RoundStarted():
+                self._text, self._calls, self._tails = "", {}, {}
+            case TextPiece(text):
+                self._text += clean(text)
+            case CallStarted(call):
+                self._calls[call.id] = f"→ {call_text(call)}"
+            case OutputPiece(call_id, text):
+                self._tails[call_id] = "\n".join(
+                    (self._tails.get(call_id, "") + clean(text)).split("\n")[-_TAIL_LINES:]
+                )
+            case ResultReady(call, result):
+                self._calls[call.id] = f"{'✗' if result.error else '✓'} {call_text(call)}"
+                self._tails.pop(call.id, None)
+            case RoundComplete(number, round_):
+                self._text, self._calls, self._tails = "", {}, {}
+                self._redraw()  # before printing, which moves the live area down
+                self._print(round_line(number, round_), "dim")
+                return
+            case WorkFinished(result):
+                self.pause()
+                self._print(clean(result.content.strip()))
+                self._print(closing_line(result), "dim")
+                return
+            case _:
+                return
+        self._redraw()
+
+    def pause(self) -> None:
+        """Finish the current line, so other output can follow."""
+        if self._live is not None:
+            self._live.stop()
+            self._live = None
+
+    def _print(self, text: str, style: str = "") -> None:
+        from rich.text import Text
+
+        if text:
+            self._console.print(Text(text, style=style))
+
+    def _redraw(self) -> None:
+        from rich.live import Live as RichLive
+
+        if self._live is None:
+            self._live = RichLive(console=self._console, transient=True, auto_refresh=False)
+            self._live.start()
+        self._live.update(self._drawn(), refresh=True)
+
+    def _drawn(self) -> RenderableType:
+        from rich.text import Text
+
+        lines = self._text.strip("\n").split("\n") if self._text.strip() else []
+        for call_id, line in self._calls.items():
+            lines += [line, *(f"    {each}" for each in self._tails.get(call_id, "").split("\n") if each)]
+        room = max(self._console.height - 2, 1)
+        return Text("\n".join(lines[-room:]))
+
+
+# ---- approval prompts
+
+
+def question_text(question: Question) -> str:
+    """Format the approval request in full. Lines are indented so none can pass for a prompt of ours."""
+    lines = "\n".join(f"  {line}" for line in escape(_arguments_text(question)).split("\n"))
+    place = "inside the sandbox" if question.sandboxed else "on this machine"
+    foreign = "; untrusted text was read before, check carefully" if question.tainted else ""
+    return f"{escape(question.tool.name)} wants to run {place} ({escape(question.reason)}{foreign}):\n{lines}"
+
+
+def _arguments_text(question: Question) -> str:
+    """All arguments; a shell command without further arguments as plain text."""
+    match question.arguments:
+        case {"command": str(command), **rest} if question.tool.name == "shell" and not rest:
+            return command
+        case arguments:
+            return msgspec.json.format(msgspec.json.encode(arguments), indent=2).decode()
+
+
+def parse_answer(typed: str) -> ApprovalAnswer:
+    """Parse a typed answer; anything that is not clearly a yes is a no."""
+    return _ANSWERS.get(typed.strip().lower(), "deny")
+
+
+def ask_on_terminal(question: Question, prompt: Callable[[str], str]) -> ApprovalAnswer:
+    """Ask the user; an interrupt or end of input means no."""
+    try:
+        return parse_answer(prompt(f"{question_text(question)}\n{PROMPT}: "))
+    except (EOFError, KeyboardInterrupt, RuntimeError):
+        return "deny"

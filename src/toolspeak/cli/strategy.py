@@ -1,0 +1,61 @@
+"""`toolspeak strategy`: how tool calls to a model will be handled, and why."""
+
+from __future__ import annotations
+
+import click
+import msgspec
+
+from ..config import redacted_url
+from ..engine.planning.capabilities import capabilities, split_model
+from ..engine.planning.strategy import strategy
+from ..runtime.probe_cache import ProbeStore, ProbeTarget, apply_result
+from ._io import write_json
+from .config import load_config, usage_errors
+
+_EXAMPLES = """\b
+Examples:
+  toolspeak strategy openai:gpt-4
+  toolspeak strategy ollama:llama3.1:latest --json
+  toolspeak strategy openai:my-model --base-url http://127.0.0.1:9000/v1
+"""
+
+
+@click.command("strategy", epilog=_EXAMPLES)
+@click.argument("model", metavar="PROVIDER:MODEL")
+@click.option("--base-url", metavar="URL", default="", help="Base URL of the model.  [default: its provider's host]")
+@click.option("--mode", metavar="MODE", help="When to emulate: off, fallback, force or auto.")
+@click.option("--plan", metavar="PLAN", help="How to emulate: inline, decision or envelope.")
+@click.option("--chat-only", is_flag=True, default=None, help="Disable tools.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def command(
+    model: str, base_url: str, mode: str | None, plan: str | None, chat_only: bool | None, as_json: bool
+) -> None:
+    """Show how tool calls to a model are handled, and why.
+
+    Sends nothing. An unknown model is not an error: its tool calls are emulated as text.
+    """
+    with usage_errors():
+        config = load_config({"mode": mode, "plan": plan, "chat_only": chat_only})
+        capabilities().configure(*config.overrides())
+        url = config.endpoint(model, base_url).base_url
+        target = ProbeTarget(*split_model(model), url)
+        apply_result(capabilities(), target, ProbeStore(config.state()).get(target))
+        choice = strategy(model, url, settings=config.settings_for(model))
+        profile = capabilities().find(*split_model(model), url).profile
+    at = {"model": model, "base_url": redacted_url(url)}
+    if as_json:
+        write_json({**at, **msgspec.to_builtins(choice), "profile": msgspec.to_builtins(profile)}, indent=2)
+        return
+    rows = {
+        **at,
+        "plan": choice.plan,
+        "tools": "sent to the upstream" if choice.native else "not sent to the upstream",
+        "capability": choice.capability,
+        "dialect": profile.dialect,
+        "why": choice.why,
+        "rule": choice.rule,
+    }
+    if profile.measured:
+        rows["measured"] = ", ".join(f"{test} {share:g} %" for test, share in profile.measured.items())
+    for name, value in rows.items():
+        click.echo(f"{name:<11}{value}")

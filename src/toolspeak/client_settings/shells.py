@@ -1,0 +1,53 @@
+"""Shell commands that set environment variables, one row per shell. Values are always quoted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import msgspec
+
+
+class ShellSyntax(msgspec.Struct, frozen=True):
+    """Command templates of a shell, with `{name}` and `{value}`."""
+
+    export: str
+    unset: str
+    #: Expands to the value of another variable.
+    reference: str
+    quote: Callable[[str], str]
+
+    def export_command(self, name: str, value: str) -> str:
+        """Command that sets a variable to a text."""
+        return self.export.replace("{name}", name).replace("{value}", self.quote(value))
+
+    def copy_command(self, name: str, variable: str) -> str:
+        """Command that sets a variable to the value of another."""
+        return self.export.replace("{name}", name).replace("{value}", self.reference.replace("{name}", variable))
+
+    def unset_command(self, name: str) -> str:
+        """Command that unsets a variable."""
+        return self.unset.replace("{name}", name)
+
+
+def _sh(text: str) -> str:
+    return "'" + text.replace("'", "'\\''") + "'"
+
+
+def _fish(text: str) -> str:
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
+def _powershell(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
+SHELLS = {
+    "sh": ShellSyntax("export {name}={value}", "unset {name}", '"${name}"', _sh),
+    "fish": ShellSyntax("set -gx {name} {value}", "set -e {name}", '"${name}"', _fish),
+    "powershell": ShellSyntax(
+        "$env:{name} = {value}",
+        "Remove-Item Env:{name} -ErrorAction Ignore",
+        "$env:{name}",
+        _powershell,
+    ),
+}

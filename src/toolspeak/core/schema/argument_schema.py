@@ -1,0 +1,189 @@
+"""The JSON schema of a tool's arguments, compiled once: validation, coercion, and what may be streamed early.
+
+Schemas come from clients and are not trusted: their size is limited here, everything else in `subschema`. Valid
+arguments are never changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+
+import msgspec
+
+from ...errors import SchemaError
+from ..types import MAX_SCHEMA_BYTES, JSONValue, Note
+from .coercion import coerce
+from .json_values import ParseText, fold_key, strict_json, unusable_reason
+from .subschema import ANY, OBJECT, SchemaDocument, Subschema, join_all, meet_all, shorten
+from .validation_errors import explain
+
+#: Cached compiled schemas: some twenty agents with twenty-five tools each. Few large ones are cached, so all cached
+#: sources together stay below 20 MiB.
+CACHED_SCHEMAS = 512
+CACHED_LARGE_SCHEMAS = 16
+LARGE_SCHEMA_BYTES = 32 * 1024
+#: How many problems are reported at most.
+MAX_PROBLEMS = 5
+
+#: Keywords other than `properties` by which a root schema can constrain a property.
+_CONSTRAINS_PROPERTIES = frozenset(
+    "$ref $dynamicRef $recursiveRef allOf anyOf oneOf not if then else const enum patternProperties propertyNames "
+    "dependencies dependentRequired dependentSchemas extends disallow".split()
+)
+#: Keywords other than `type` by which a schema can constrain a string.
+_CONSTRAINS_TEXT = frozenset(
+    "$dynamicRef $recursiveRef allOf anyOf oneOf not if then else const enum pattern format minLength maxLength "
+    "contentEncoding contentMediaType contentSchema extends disallow".split()
+)
+_TEXT = frozenset({"string"})
+
+
+class CoercionResult(msgspec.Struct, frozen=True):
+    """Coerced arguments, the notes on what was changed, and the remaining problems (none: they are valid)."""
+
+    value: JSONValue
+    notes: tuple[Note, ...] = ()
+    problems: tuple[str, ...] = ()
+
+
+class ArgumentSchema:
+    """The compiled schema of one tool's arguments. Shared between callers, so read-only."""
+
+    def __init__(self, parameters: JSONValue) -> None:
+        """Use `ArgumentSchema.of`, which caches."""
+        self.parameters = parameters
+        document = SchemaDocument({"type": "object"} if parameters is None else parameters)
+        plain = document.at("", document.body)
+        #: Arguments are an object unless the schema clearly says otherwise.
+        self._root = Subschema(document, "", document.body, object_only=plain.allowed_types <= OBJECT)
+        #: Whether each property is validated separately, so one may be streamed before the others are known.
+        self.piecewise = self._root.object_only and _CONSTRAINS_PROPERTIES.isdisjoint(plain.body)
+        #: Properties whose string value may be streamed as it arrives; `None`: no schema, so every value may.
+        self.streamable_strings = None if parameters is None else _streamable_strings(plain) if self.piecewise else ANY
+        #: The top-level properties in declaration order.
+        self.names = tuple(self._root.names)
+        self._property_types: dict[str, frozenset[str]] = {}  # cache
+        self._required = frozenset(fold_key(name) for node in self._root.in_place for name in node.required)
+
+    @staticmethod
+    def of(parameters: JSONValue) -> ArgumentSchema:
+        """Compile `parameters`, with a cache; `None` accepts any object.
+
+        Raises:
+            SchemaError: not a JSON schema, too large, too deep, or it refers to another document.
+        """
+        if parameters is not None and not isinstance(parameters, bool | dict):
+            raise SchemaError(f"`parameters` must be a JSON schema, not `{type(parameters).__name__}`")
+        try:
+            # The keys keep their order: positional arguments follow the order of the properties.
+            source = msgspec.json.encode(parameters)
+        except (TypeError, ValueError, OverflowError, RecursionError) as error:
+            raise SchemaError(f"`parameters` must be JSON: {shorten(str(error))}") from error
+        if len(source) > MAX_SCHEMA_BYTES:
+            raise SchemaError(
+                f"`parameters` are too large: {len(source)} bytes, limit {MAX_SCHEMA_BYTES}",
+                hint="shorten the descriptions or split the tool",
+            )
+        return _compiled_large(source) if len(source) > LARGE_SCHEMA_BYTES else _compiled(source)
+
+    def declares(self, name: str) -> bool:
+        """Whether the schema declares a top-level property of this name."""
+        return name in self._root.names
+
+    def forbids(self, name: str) -> bool:
+        """Whether a top-level property must be held back: it is not allowed, or may be a misspelt required one."""
+        if self._root.declares(name):
+            return self._root.forbids(name)
+        return fold_key(name) in self._required or any(node.forbids(name) for node in self._root.in_place)
+
+    def drops_null(self, name: str) -> bool:
+        """Whether null for this top-level property is dropped: it is optional and not nullable."""
+        return self._root.bars_null(name) and not self._root.requires(name)
+
+    def property_types(self, name: str) -> frozenset[str]:
+        """The JSON types a top-level property may have; empty: unknown or any."""
+        if not self.declares(name):
+            return ANY
+        types = self._property_types.get(name)
+        if types is None:
+            types = self._property_types[name] = self._compute_types(name)
+        return types
+
+    def _compute_types(self, name: str) -> frozenset[str]:
+        certain = [node.prop(name).allowed_types for node in self._root.conjuncts if name in node.table("properties")]
+        possible = [node.prop(name).allowed_types for node in self._root.in_place if name in node.table("properties")]
+        return meet_all(certain) if certain else join_all(possible)
+
+    def accepts(self, arguments: JSONValue) -> bool:
+        """Whether the arguments are valid; faster than `problems`."""
+        return not unusable_reason(arguments) and self._root.accepts(arguments)
+
+    def problems(self, arguments: JSONValue, limit: int = MAX_PROBLEMS) -> tuple[str, ...]:
+        """What is wrong with the arguments, in at most `limit` short sentences; empty: valid."""
+        return _problems((self._root,), arguments, (), limit)
+
+    def coerce(self, arguments: JSONValue, parse_text: ParseText = strict_json) -> CoercionResult:
+        """Change the arguments as little as possible to make them valid. Valid ones are returned unchanged.
+
+        `parse_text` parses JSON inside a string; it returns a value or raises `ValueError`.
+        """
+        return _coerce((self._root,), arguments, parse_text, ())
+
+    def coerce_property(self, name: str, value: JSONValue, parse_text: ParseText = strict_json) -> CoercionResult:
+        """Coerce and validate the value of one top-level property by itself."""
+        return _coerce(self._root.slots(name), value, parse_text, (name,))
+
+
+def _coerce(nodes: Sequence[Subschema], value: JSONValue, parse: ParseText, path: tuple[str, ...]) -> CoercionResult:
+    reason = unusable_reason(value)
+    if reason:
+        return CoercionResult(value, (), (reason,))
+    if _accept(nodes, value):
+        return CoercionResult(value)
+    value, notes = coerce(nodes, value, parse, path)
+    return CoercionResult(value, notes, _problems(nodes, value, path, MAX_PROBLEMS))
+
+
+def _accept(nodes: Sequence[Subschema], value: JSONValue) -> bool:
+    """Whether all schemas accept the value. A plain loop is fastest: most values are valid and have one schema."""
+    for node in nodes:  # noqa: SIM110
+        if not node.accepts(value):
+            return False
+    return True
+
+
+def _problems(nodes: Sequence[Subschema], value: JSONValue, path: tuple[str, ...], limit: int) -> tuple[str, ...]:
+    reason = unusable_reason(value)
+    if reason:
+        return (reason,)
+    if _accept(nodes, value):
+        return ()
+    sentences: dict[str, None] = {}
+    for sentence in explain(nodes, value, path):
+        sentences[sentence] = None
+        if len(sentences) >= limit:
+            break
+    return tuple(sentences)
+
+
+@lru_cache(CACHED_SCHEMAS)
+def _compiled(source: bytes) -> ArgumentSchema:
+    return ArgumentSchema(msgspec.json.decode(source))
+
+
+@lru_cache(CACHED_LARGE_SCHEMAS)
+def _compiled_large(source: bytes) -> ArgumentSchema:
+    return ArgumentSchema(msgspec.json.decode(source))
+
+
+def _streamable_strings(root: Subschema) -> frozenset[str]:
+    return frozenset(name for name in root.table("properties") if _is_plain_text(root.prop(name)))
+
+
+def _is_plain_text(node: Subschema) -> bool:
+    """Whether the schema asks for a string without further constraints."""
+    chain = node.conjuncts
+    return (
+        all(_CONSTRAINS_TEXT.isdisjoint(each.body) for each in chain) and meet_all(n.own_types for n in chain) == _TEXT
+    )

@@ -1,0 +1,44 @@
+"""The result of a probe, as stored and displayed."""
+
+from __future__ import annotations
+
+import msgspec
+
+from ...core.types import JSONObject, Usage
+
+#: Increased when the probe changes so much that stored results become invalid.
+VERSION = 1
+
+
+class ProbeFinding(msgspec.Struct, frozen=True):
+    """One finding, for display."""
+
+    trait: str
+    value: str
+    evidence: str = ""
+
+
+class DialectScore(msgspec.Struct, frozen=True):
+    """How well a model writes a dialect."""
+
+    dialect: str
+    won: int
+    tried: int
+    #: Answers whose calls carried the nonce, and answers whose calls were in the requested dialect.
+    marked: int = 0
+    own: int = 0
+
+
+class ProbeResult(msgspec.Struct, frozen=True):
+    """The result of a probe."""
+
+    #: Profile fields that were measured.
+    fields: JSONObject = {}
+    findings: tuple[ProbeFinding, ...] = ()
+    #: Best first.
+    dialects: tuple[DialectScore, ...] = ()
+    requests: int = 0
+    usage: Usage = Usage()
+    #: Why the model could not be probed; empty on success.
+    unreachable: str = ""
+    version: int = VERSION

@@ -1,0 +1,170 @@
+"""Wire format of the Responses API's stream events, as far as it is read.
+
+The structs declare only the fields in use, so decoding skips the rest. Leaves accept any JSON, because servers differ.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from ...core.events import Failure
+from ...core.types import JSONObject, JSONValue, Usage, is_object
+from ..shared.fields import count, failure_from
+from ..shared.framing import FramewiseTemplate
+
+
+class StreamEvent(msgspec.Struct, gc=False):
+    """An event of a stream."""
+
+    type: JSONValue = None
+    output_index: JSONValue = None
+    item_id: JSONValue = None
+    content_index: JSONValue = None
+    summary_index: JSONValue = None
+    delta: JSONValue = None
+    text: JSONValue = None
+    refusal: JSONValue = None
+    arguments: JSONValue = None
+    input: JSONValue = None
+    item: JSONValue = None
+    response: JSONValue = None
+    error: JSONValue = None
+    message: JSONValue = None
+    code: JSONValue = None
+    param: JSONValue = None
+    sequence_number: JSONValue = None
+
+
+decode_event = msgspec.json.Decoder(StreamEvent).decode
+
+
+def normalize(event: StreamEvent) -> StreamEvent:
+    """Replace indexes that are not integers and item ids that are not strings by None."""
+    if not isinstance(event.item_id, str):
+        event.item_id = None
+    for name in ("output_index", "content_index", "summary_index"):
+        if not isinstance(getattr(event, name), int):
+            setattr(event, name, None)
+    return event
+
+
+class _BareDelta(msgspec.Struct, gc=False):
+    """The rest of a delta event after its prefix: a text and no position fields."""
+
+    delta: str
+    type: None = None
+    output_index: None = None
+    item_id: None = None
+    content_index: None = None
+    summary_index: None = None
+
+
+class _PositionedDelta(msgspec.Struct, gc=False):
+    """The rest of a delta event in which some position fields follow the number or the text."""
+
+    delta: str
+    type: JSONValue = None
+    output_index: JSONValue = None
+    item_id: JSONValue = None
+    content_index: JSONValue = None
+    summary_index: JSONValue = None
+
+    @property
+    def position(self) -> tuple[JSONValue, ...]:
+        """The fields that identify what the delta belongs to."""
+        return self.type, self.output_index, self.item_id, self.content_index, self.summary_index
+
+
+_decode_bare = msgspec.json.Decoder(_BareDelta).decode
+_decode_positioned = msgspec.json.Decoder(_PositionedDelta).decode
+_UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+_VARYING_KEYS = (b'"delta":', b'"sequence_number":')
+_END, _LF, _CR = b"\n\n", 10, 13
+
+
+class NumberedTemplate(FramewiseTemplate):
+    """A template for numbered delta events of one item part.
+
+    Every event has its own sequence number and padding. So only the bytes before the number or the text, whichever
+    comes first, are compared; of the rest, only the text and the position fields are parsed.
+    """
+
+    __slots__ = ("_opening", "_position", "_prefix")
+
+    def __init__(self, head: bytes, start: bytes, opening: bytes, position: tuple[JSONValue, ...]) -> None:
+        super().__init__(head, _END)
+        self._prefix = head + start
+        self._opening = opening
+        #: The position fields after the prefix; empty if all are inside it.
+        self._position = position if any(value is not None for value in position) else ()
+
+    @classmethod
+    def from_frame(cls, read: bytes, name: str, payload: bytes) -> NumberedTemplate | None:
+        """Derive the template from the frame at the end of a read."""
+        head = b"event: " + name.encode() + b"\ndata: " if name else b"data: "
+        if not read.endswith(head + payload + _END) or _CR in read or _LF in payload:
+            return None
+        at, key = min((payload.find(key) % (len(payload) + 1), key) for key in _VARYING_KEYS)
+        opening = b"{" + key
+        try:
+            position = _decode_positioned(opening + payload[at + len(key) :]).position
+        except _UNREADABLE:
+            return None
+        return cls(head, payload[:at] + key, opening, position)
+
+    def read(self, data: bytes) -> str | None:
+        body = data.removeprefix(self._prefix)
+        if len(body) == len(data) or _CR in data:
+            return None
+        if body.find(_LF) != len(body) - 2:
+            return self._read_run(data)
+        if self._position:
+            return self._delta(body)
+        try:  # the common case, without an extra call
+            return _decode_bare(self._opening + body).delta
+        except _UNREADABLE:
+            return None
+
+    def _text(self, frame: bytes) -> str | None:
+        body = frame.removeprefix(self._prefix)
+        return self._delta(body) if len(body) < len(frame) and _LF not in body else None
+
+    def _delta(self, body: bytes) -> str | None:
+        """Return the text of a frame from the bytes after its prefix."""
+        try:
+            if not self._position:
+                return _decode_bare(self._opening + body).delta
+            positioned = _decode_positioned(self._opening + body)
+        except _UNREADABLE:
+            return None
+        return positioned.delta if positioned.position == self._position else None
+
+
+def usage_from(value: JSONValue) -> Usage | None:
+    if not is_object(value):
+        return None
+    details = value.get("input_tokens_details")
+    cached = details.get("cached_tokens") if is_object(details) else None
+    details = value.get("output_tokens_details")
+    reasoning = details.get("reasoning_tokens") if is_object(details) else None
+    return Usage(count(value.get("input_tokens")), count(value.get("output_tokens")), count(cached), count(reasoning))
+
+
+#: HTTP status for error codes inside a stream.
+_STATUSES = {
+    "rate_limit_exceeded": 429,
+    "insufficient_quota": 429,
+    "invalid_prompt": 400,
+    "context_length_exceeded": 400,
+    "server_error": 500,
+}
+
+
+def failure_from_error(error: JSONValue, payload: bytes, default: str = "") -> Failure:
+    """Convert an error inside a reply to a failure."""
+    inner: JSONObject = error if is_object(error) else {}
+    if is_object(inner.get("error")):
+        inner = inner["error"]
+    code = inner.get("code")
+    status = _STATUSES.get(code, 0) if isinstance(code, str) else 0
+    return failure_from(error, status, payload, default)

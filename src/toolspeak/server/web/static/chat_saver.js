@@ -1,0 +1,124 @@
+// @ts-check
+/**
+ * Saves chats in the store of the server, if it has one: each question with its answer, when the answer has ended. What
+ * could not be saved is sent with the next exchange, or by a retry after a while, so that page and store agree.
+ */
+
+import { fetchJson, ApiError } from "./api.js";
+
+/** Largest body, in bytes, that browsers send for a page that is being closed. */
+const LARGEST_LAST_BODY = 60_000;
+/** Attempts of one save while the session is locked, and the first pause between them, which doubles each time. */
+const ATTEMPTS = 6;
+const PAUSE = 250;
+/** Milliseconds until a failed save is retried: the first delay, and the longest. */
+const FIRST_DELAY = 5_000;
+const LONGEST_DELAY = 60_000;
+
+/** @typedef {import("./conversation.js").Exchange} Exchange */
+
+/** Saves one chat. */
+export class ChatSaver {
+  /**
+   * @param {boolean} enabled whether the server saves chats
+   * @param {Exchange[]} exchanges of the chat: later additions and removals are saved too
+   * @param {(why: string) => void} onResult is called with the reason when a save fails, and with an empty string when all is saved
+   * @param {string} [session] in which they are already stored
+   */
+  constructor(enabled, exchanges, onResult, session = "") {
+    this._enabled = enabled;
+    this._exchanges = exchanges;
+    this._onResult = onResult;
+    this._session = session;
+    /** @type {Exchange[]} what the session contains */
+    this._stored = session ? [...exchanges] : [];
+    this._model = "";
+    this._delay = FIRST_DELAY;
+    /** @type {ReturnType<typeof setTimeout> | undefined} */
+    this._timer = undefined;
+    /** The last save: each one starts after the one before. */
+    this._last = Promise.resolve();
+  }
+
+  /**
+   * Saves all exchanges that have ended and are not saved yet. They replace whatever the session has in their place.
+   * @param {string} model
+   */
+  save(model) {
+    if (!this._enabled) return;
+    this._model = model;
+    this._last = this._last.then(async () => {
+      clearTimeout(this._timer);
+      const why = await this._post();
+      this._onResult(why);
+      this._delay = why ? Math.min(2 * this._delay, LONGEST_DELAY) : FIRST_DELAY;
+      if (why) this._timer = setTimeout(() => this.save(this._model), this._delay / 2);
+    });
+  }
+
+  /**
+   * Saves the rest while the page is being closed, including a partial answer, if it is short enough.
+   * @param {string} model
+   */
+  saveOnClose(model) {
+    const { count, missing } = this._missing(true);
+    if (!this._enabled || !missing.length) return;
+    const body = JSON.stringify(this._body(count, missing, model));
+    if (body.length > LARGEST_LAST_BODY) return;
+    this._enabled = false; // the answer that is aborted now is already in this body
+    addEventListener("pageshow", () => (this._enabled = true), { once: true });
+    fetch("toolspeak/sessions", { method: "POST", keepalive: true, headers: { "content-type": "application/json" }, body });
+  }
+
+  /** @returns {Promise<string>} why the save failed; empty if it did not */
+  async _post() {
+    for (let attempt = 1; ; attempt += 1) {
+      const { count, missing } = this._missing();
+      const before = this._exchanges.slice(0, count);
+      if (!missing.length) return "";
+      try {
+        const { id, kept: stored } = await fetchJson("toolspeak/sessions", { method: "POST", body: this._body(count, missing, this._model) });
+        this._session = id;
+        this._stored = [...before, ...missing].slice(0, stored);
+        if (stored < count + missing.length && attempt >= ATTEMPTS) return "the session is missing some messages";
+      } catch (error) {
+        const status = error instanceof ApiError ? error.status : 0;
+        const gone = status === 404 && this._session !== "";
+        if (attempt >= ATTEMPTS || !(gone || status === 409)) return /** @type {Error} */ (error).message;
+        // The session was removed, or belongs to another user: the whole chat goes into a new one.
+        if (gone) this._session = "";
+        else await new Promise((resolve) => setTimeout(resolve, PAUSE * 2 ** (attempt - 1)));
+      }
+    }
+  }
+
+  /**
+   * The exchanges that the session lacks, and how many come before them.
+   * @param {boolean} [running] whether to include an answer that is still streaming
+   */
+  _missing(running = false) {
+    let count = 0;
+    while (this._session && count < this._stored.length && this._stored[count] === this._exchanges[count]) count += 1;
+    const missing = this._exchanges.slice(count);
+    return { count, missing: running ? missing : missing.filter((each) => each.answer.status !== "running") };
+  }
+
+  /**
+   * @param {number} count
+   * @param {Exchange[]} exchanges
+   * @param {string} model
+   */
+  _body(count, exchanges, model) {
+    return { session: this._session, keep: count, model, exchanges: exchanges.map(savedFields) };
+  }
+}
+
+/**
+ * The fields of an exchange that are saved.
+ * @param {Exchange} exchange
+ */
+function savedFields({ question, answer }) {
+  const { rounds, content, reasoning, input_tokens, output_tokens, plan, error, record, seconds } = answer;
+  const status = answer.status === "running" ? "interrupted" : answer.status;
+  return { question, answer: { rounds, content, reasoning, status, input_tokens, output_tokens, plan, error, record, seconds } };
+}

@@ -1,0 +1,127 @@
+// @ts-check
+/** The details of one request: the client's request, what was sent to the model, its answers as parsed, and a re-run. */
+
+import { drawAttempts, drawNotes } from "./attempts.js";
+import { disclosure, h, withCode } from "./dom.js";
+import { clock, compact, plural, day, duration } from "./format.js";
+import { jsonText } from "./long_text.js";
+import { makeReplay } from "./replay.js";
+
+/**
+ * @typedef {{code: string, detail: string}} Note
+ * @typedef {{name: string, verdict: string, reason: string, why: string, dialect: string, arguments: unknown, evidence: Record<string, unknown>, notes: Note[]}} Candidate
+ * @typedef {{start: number, end: number, candidates: number[]}} Mark
+ * @typedef {object} Attempt one request to the model
+ * @property {string} phase
+ * @property {any} request
+ * @property {string} raw
+ * @property {string} reasoning
+ * @property {Candidate[]} candidates
+ * @property {Note[]} notes
+ * @property {string} finish_reason
+ * @property {{input_tokens: number, output_tokens: number}} usage
+ * @property {{kind: string, detail: string, why: string} | null} fault
+ * @property {Mark[]} marks
+ */
+
+/**
+ * @typedef {import("./inspector.js").Line & {
+ *   notes: Note[], protocol: string, changed: Record<string, unknown>, client: {body: unknown, fields: Record<string, unknown>},
+ *   trace: {plan: string, rule: string, why: string, why_no_call: string, no_call_code: string, contract_tokens: number, attempts: Attempt[]},
+ * }} RequestDetail
+ */
+
+/**
+ * @param {RequestDetail} one
+ * @param {import("./app.js").About} about
+ * @returns {HTMLElement}
+ */
+export function makeDetail(one, about) {
+  return h(
+    "article",
+    { class: "stack one" },
+    makeBackLink(),
+    head(one),
+    timing(one),
+    notes(one),
+    h("section", { class: "stack" }, h("h2", {}, "Attempts"), drawAttempts(one)),
+    disclosure("Request from the client", () => jsonText(one.client.body), { class: "section" }),
+    makeReplay(one, about),
+  );
+}
+
+/** The link back to the list, for narrow screens, which show either the list or a request. */
+export const makeBackLink = () => h("p", { class: "back" }, h("a", { href: "#/inspector" }, "← All requests"));
+
+/** @param {RequestDetail} one */
+function head(one) {
+  const facts = [
+    one.face.replaceAll("_", " "),
+    one.tools === "none" ? "no tools" : `${one.tools} tools`,
+    plural(one.requests, "request upstream", "requests upstream"),
+    `${compact(one.input_tokens)} tokens in, ${compact(one.output_tokens)} out`,
+  ];
+  if (one.trace.contract_tokens) facts.push(`${compact(one.trace.contract_tokens)} tokens of tool instructions`);
+  return h(
+    "header",
+    { class: "stack-tight" },
+    h("div", { class: "row" }, h("h1", {}, one.model || "no model"), one.plan && h("span", { class: "badge good" }, one.plan), one.replay_of && h("span", { class: "badge" }, "re-run")),
+    h("p", { class: "soft small" }, h("time", { title: day(one.time) }, clock(one.time)), ` · ${facts.join(" · ")}`),
+    one.trace.why && h("p", { class: "small" }, withCode(one.trace.why), " ", h("code", { class: "soft" }, one.trace.rule)),
+    one.outcome === "left" && h("p", { class: "notice" }, "The client disconnected before the end, so the request was stopped."),
+    one.error && h("p", { class: "notice bad" }, one.error),
+    one.trace.why_no_call && h("p", { class: "notice" }, h("span", { class: "strong" }, "Why there was no call: "), withCode(one.trace.why_no_call), " ", h("code", { class: "soft" }, one.trace.no_call_code)),
+    one.replay_of && h("p", { class: "small" }, "Re-run of ", h("a", { href: `#/inspector/${one.replay_of}` }, "another request"), "."),
+    h("p", { class: "soft small" }, "id ", h("code", {}, one.id)),
+  );
+}
+
+/** The index of tools among the parts of the bar, which is shown however short it was. */
+const TOOLS = 3;
+
+/** @param {RequestDetail} one drawn as a bar from the first to the last byte */
+function timing(one) {
+  const { whole, first, waited, added, first_token, held, tooled } = one.timing;
+  const parts = [
+    { name: "first token", seconds: first_token, class: "time-wait", about: "waiting for the first token of the model" },
+    { name: "held back (could still become a call)", seconds: held, class: "time-held", about: "the model was writing, but the text could still become a call, so it was not passed on yet" },
+    { name: "streaming", seconds: waited - first_token - held, class: "time-model", about: "the model was writing, and its text was passed on" },
+    { name: "tools", seconds: tooled, class: "time-tools", about: "tools running on the server" },
+    { name: "toolspeak", seconds: added, class: "time-own", about: "processing by toolspeak" },
+    { name: "client", seconds: whole - waited - tooled - added, class: "time-client", about: "waiting for the client to receive data" },
+  ].filter((part, index) => part.seconds > (index === TOOLS ? 0 : whole / 200));
+  const bar = h(
+    "div",
+    { class: "time-bar", role: "img", "aria-label": `${duration(whole)} in total, first byte after ${duration(first)}` },
+    parts.map((part) => {
+      const piece = h("span", { class: part.class });
+      piece.style.flexGrow = String(Math.max(part.seconds / whole, 0.004));
+      return piece;
+    }),
+  );
+  const mark = h("span", { class: "time-first" });
+  mark.style.left = `${whole ? Math.min(100, (first / whole) * 100) : 0}%`;
+  bar.append(mark);
+  return h(
+    "section",
+    { class: "stack-tight", "aria-label": "Time" },
+    bar,
+    h(
+      "ul",
+      { class: "legend small" },
+      parts.map((part) => h("li", { title: part.about }, h("i", { class: part.class }), `${part.name} ${duration(part.seconds)}`)),
+      h("li", {}, h("i", { class: "time-first-key" }), `first byte to the client after ${duration(first)}`),
+    ),
+  );
+}
+
+/** @param {RequestDetail} one */
+function notes(one) {
+  if (!one.warnings.length && !one.notes.length) return null;
+  return h(
+    "section",
+    { class: "stack-tight", "aria-label": "Warnings and notes" },
+    one.warnings.length > 0 && h("div", { class: "row" }, one.warnings.map((warning) => h("span", { class: "badge warn long" }, warning))),
+    drawNotes(one.notes),
+  );
+}

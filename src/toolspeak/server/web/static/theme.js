@@ -1,0 +1,41 @@
+// @ts-check
+/** The colour theme: light, dark or the system's; stored in this browser. */
+
+import { h } from "./dom.js";
+
+const KEY = "toolspeak-theme";
+const NEXT = /** @type {Record<string, string>} */ ({ "": "dark", dark: "light", light: "" });
+const NAMES = /** @type {Record<string, string>} */ ({ "": "◐ Auto", dark: "● Dark", light: "○ Light" });
+const WORDS = /** @type {Record<string, string>} */ ({ "": "same as the system", dark: "dark", light: "light" });
+
+/** @param {HTMLElement} button that switches to the next theme */
+export function startTheme(button) {
+  let theme = stored();
+  const show = () => {
+    if (theme) document.documentElement.dataset.theme = theme;
+    else delete document.documentElement.dataset.theme;
+    const [sign, word] = NAMES[theme].split(" ");
+    button.replaceChildren(sign, " ", h("span", { class: "word" }, word));
+    button.title = `Colours: ${WORDS[theme]}`;
+    button.setAttribute("aria-label", `Theme: ${NAMES[theme].slice(2)}`);
+  };
+  button.addEventListener("click", () => {
+    theme = NEXT[theme];
+    try {
+      localStorage.setItem(KEY, theme);
+    } catch {
+      // Storage may be disabled; the theme then lasts until the page is closed.
+    }
+    show();
+  });
+  show();
+}
+
+function stored() {
+  try {
+    const value = localStorage.getItem(KEY) ?? "";
+    return value in NAMES ? value : "";
+  } catch {
+    return "";
+  }
+}

@@ -1,0 +1,91 @@
+"""What is around the parts of the page: the bar, signing out, a server that is away, and requests that cannot be."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.page.conftest import watched
+from tests.page.http_requests import asked
+from tests.page.page_server import Served, served
+from tests.page.test_chat import FIELD, ask
+
+pytestmark = [pytest.mark.system("browser"), pytest.mark.requirement("H2")]
+
+
+def test_the_bar_of_a_phone_holds_all_parts_in_one_line(browser: Any, server: Served, faults: list[str]):
+    context = browser.new_context(viewport={"width": 360, "height": 740}, has_touch=True)
+    page = watched(context, server, faults)
+    page.goto(server.link())
+    page.wait_for_selector(".composer")
+    nav = page.locator(".bar nav")
+    assert nav.evaluate("nav => nav.scrollWidth <= nav.clientWidth")
+    last, theme, out = (page.locator(each).bounding_box() for each in (".bar nav a:last-child", "#theme", "#sign-out"))
+    assert last["x"] + last["width"] <= theme["x"]
+    assert theme["height"] < 48 and out["height"] < 48  # one line each
+    assert out["x"] + out["width"] <= 360
+    context.close()
+    assert not faults
+
+
+def test_who_signs_out_is_asked_again_and_leaves_nothing_behind(page: Any, server: Served):
+    ask(page, "hello")
+    page.get_by_role("button", name="Sign out").click()
+    page.get_by_role("heading", name="Sign in to toolspeak").wait_for()
+    assert page.locator(".exchange").count() == 0
+    assert not page.locator("#sign-out").is_visible()
+    page.goto(server.url)
+    page.get_by_role("heading", name="Sign in to toolspeak").wait_for()
+
+
+def test_a_part_that_cannot_be_loaded_says_so_in_words_and_can_be_tried_again(page: Any):
+    ask(page, "hello")
+    page.context.set_offline(True)
+    page.get_by_role("link", name="Metrics").click()
+    page.get_by_role("heading", name="The server cannot be reached").wait_for()
+    assert "TypeError" not in page.locator("main").inner_text()
+    page.get_by_role("link", name="Chat").click()
+    page.locator(".exchange").wait_for()  # what was loaded is still there
+    ask(page, "hello again")
+    assert "the server cannot be reached" in page.locator(".notice.bad").inner_text()
+    page.get_by_role("link", name="Metrics").click()
+    page.get_by_role("heading", name="The server cannot be reached").wait_for()
+    page.context.set_offline(False)
+    page.get_by_role("button", name="Try again").click()
+    page.get_by_role("heading", name="Metrics").wait_for()
+
+
+def test_without_a_model_nothing_is_sent(page: Any, server: Served):
+    before = len(server.script.asked)
+    page.get_by_label("Model", exact=True).fill(" ")
+    page.fill(FIELD, "hello")
+    page.press(FIELD, "Enter")
+    assert page.locator(".exchange").count() == 0
+    assert page.input_value(FIELD) == "hello"
+    assert len(server.script.asked) == before
+
+
+def test_why_there_was_no_call_is_asked_only_of_whole_answers(page: Any):
+    assert ask(page, "hello").get_by_role("button", name="Why was there no call?").count() == 1
+    page.fill(FIELD, "linger over it")
+    page.press(FIELD, "Enter")
+    page.locator(".live").get_by_text("It takes a while").wait_for()
+    page.keyboard.press("Escape")
+    page.locator(".notice.warn").get_by_text("Stopped").wait_for()
+    assert page.locator(".exchange").nth(1).get_by_role("button", name="Why was there no call?").count() == 0
+
+
+def test_a_long_name_of_a_model_stays_in_the_page(browser: Any, faults: list[str]):
+    with served() as server:
+        context = browser.new_context(viewport={"width": 360, "height": 740})
+        page = watched(context, server, faults)
+        name = "a-very-long-name/" * 12
+        page.route("**/toolspeak/about", lambda route: route.fulfill(json={**route.fetch().json(), "models": [name]}))
+        page.goto(server.link())
+        page.wait_for_selector(".composer")
+        page.goto(f"{server.url}/#/inspector/{asked(server, 'hello')['id']}")
+        page.locator(".replay select").last.wait_for()
+        assert page.locator(".detail").evaluate("box => box.scrollWidth <= box.clientWidth")
+        context.close()
+    assert not faults

@@ -1,0 +1,72 @@
+"""What the engine of the embedded model was built for, and what the processor here could do."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Generator
+from pathlib import Path
+
+import pytest
+
+from tests.cases import check_each
+from toolspeak.upstreams.embedded import engine_build as engine
+from toolspeak.upstreams.embedded.engine_build import could_be_quick, has_byte_products, is_quick
+
+
+@pytest.fixture(autouse=True)
+def asked_anew() -> Generator[None]:
+    is_quick.cache_clear()
+    yield
+    is_quick.cache_clear()
+
+
+@check_each(
+    ("told", "quick"),
+    [
+        ("CPU : NEON = 1 | ARM_FMA = 1 | LLAMAFILE = 1 | OPENMP = 1 | REPACK = 1 | ", False),
+        ("CPU : NEON = 1 | ARM_FMA = 1 | DOTPROD = 1 | OPENMP = 1 | REPACK = 1 | ", True),
+        ("CPU : SSE3 = 1 | AVX = 1 | AVX2 = 1 | F16C = 1 | FMA = 1 | ", False),
+        ("CPU : SSE3 = 1 | AVX2 = 1 | AVX512 = 1 | AVX512_VNNI = 1", True),
+        ("CPU : AVX_VNNI = 0 | AVX2 = 1", False),
+        ("Metal : EMBED_LIBRARY = 1 | CPU : NEON = 1 | DOTPROD = 1 | ", False),
+        ("CPU : NEON = 1 | DOTPROD = 1 | CUDA : ARCHS = 900 | ", False),
+        ("", False),
+    ],
+)
+def test_an_engine_is_quick_if_it_multiplies_bytes_and_runs_on_processors_only(told: str, quick: bool):
+    assert has_byte_products(told) is quick
+
+
+@pytest.mark.parametrize(
+    ("told", "quick"),
+    [
+        ("Features\t: fp asimd asimdhp asimddp\nCPU part\t: 0xd0c\n", True),
+        ("flags\t\t: sse4_2 avx avx2 avx512f avx512_vnni\n", True),
+        ("Features\t: fp asimd\n", False),
+        ("flags\t\t: avx2\n", False),
+    ],
+)
+def test_a_processor_is_known_by_what_the_system_tells_of_it(told: str, quick: bool, tmp_path: Path):
+    (tmp_path / "cpuinfo").write_text(told, encoding="utf-8")
+    assert could_be_quick(tmp_path / "cpuinfo") is quick
+
+
+def test_where_the_system_does_not_tell_of_its_processor_nothing_is_promised(tmp_path: Path):
+    assert could_be_quick(tmp_path / "cpuinfo") is False
+
+
+def test_an_engine_that_cannot_be_asked_is_not_quick(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "nothing"))
+    assert is_quick() is False
+
+
+def test_the_engine_that_is_installed_is_asked_once(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    pytest.importorskip("xllamacpp", exc_type=ImportError)
+    engine.main()
+    told = capsys.readouterr().out
+    assert told.startswith("CPU : ") or " | CPU : " in told
+    assert is_quick() is has_byte_products(told)
+    monkeypatch.setattr(sys, "executable", "nothing")
+    assert is_quick() is has_byte_products(told)
