@@ -288,13 +288,14 @@ def _announces(words: Phrases, view: AnswerView) -> bool:
     tail = view.tail
     if any(words.asks(sentence) or sentence.startswith(QUOTE) for sentence in tail):
         return False
-    if words.has_any(_MORE_THAN_ANNOUNCEMENT, *tail):
-        return False
+    # Most answers fail here, so the many slots of `_MORE_THAN_ANNOUNCEMENT` are searched last.
     if all(_is_weak(words, sentence) for sentence in tail):
-        return any(_is_announcement(words, view, sentence) or words.has("wait", sentence) for sentence in tail)
-    # An answer that ends by asking for patience is not complete.
-    is_waiting = words.has("wait", tail[-1]) and not words.has("past", *tail)
-    return is_waiting and any(_is_announcement(words, view, sentence) for sentence in tail)
+        announces = any(_is_announcement(words, view, sentence) or words.has("wait", sentence) for sentence in tail)
+    else:
+        # An answer that ends by asking for patience is not complete.
+        is_waiting = words.has("wait", tail[-1]) and not words.has("past", *tail)
+        announces = is_waiting and any(_is_announcement(words, view, sentence) for sentence in tail)
+    return announces and not words.has_any(_MORE_THAN_ANNOUNCEMENT, *tail)
 
 
 def _is_announcement(words: Phrases, view: AnswerView, sentence: str) -> bool:
