@@ -12,21 +12,22 @@ from collections.abc import Callable
 from .containers import Containers, Output, State
 from .tokens import END_STRING, PART, SCALAR, STRING
 
-_S = r"[ \t\r\n]*+"
-_TEXT = r"[^\"\\\x00-\x1f\ud800-\udfff]"
+#: Building blocks of patterns for plain JSON: optional white space, one character of a string, a literal or number.
+SPACES = r"[ \t\r\n]*+"
+TEXT_CHAR = r"[^\"\\\x00-\x1f\ud800-\udfff]"
 #: An ordinary key is short; longer ones are left to the states.
-_KEY = rf'"({_TEXT}{{1,64}}+)"{_S}:'
+_KEY = rf'"({TEXT_CHAR}{{1,64}}+)"{SPACES}:'
 _CHARS = r"[^\"\\\x00-\x1f\ud800-\udfff,]*+"
 #: A comma before a quote may mean that the closing quote is missing.
-_STRING = rf'"(?!"){_CHARS}(?:,(?!{_S}"){_CHARS})*+"'
+_STRING = rf'"(?!"){_CHARS}(?:,(?!{SPACES}"){_CHARS})*+"'
 #: After a string: a comma and the next key, or a closer that is not followed by text.
-_AFTER_STRING = rf'(?={_S}(?:,{_S}{_KEY}|\}}(?!")[\s\ufeff]*+[^\s\ufeff\w]))'
-_WORD = r"(?:true|false|null|-?(?:0|[1-9][0-9]{0,14}+)(?:\.[0-9]{1,15}+)?+)"
-_AFTER_WORD = rf'(?={_S}(?:,{_S}"|\}}))'
+_AFTER_STRING = rf'(?={SPACES}(?:,{SPACES}{_KEY}|\}}(?!")[\s\ufeff]*+[^\s\ufeff\w]))'
+WORD = r"(?:true|false|null|-?(?:0|[1-9][0-9]{0,14}+)(?:\.[0-9]{1,15}+)?+)"
+_AFTER_WORD = rf'(?={SPACES}(?:,{SPACES}"|\}}))'
 
-_FIRST_KEY = re.compile(_S + _KEY).match
-_NEXT = re.compile(rf"{_S}(?:,{_S}{_KEY}|\}})").match
-_VALUE = re.compile(rf"{_S}(?:({_STRING}){_AFTER_STRING}|({_WORD}){_AFTER_WORD}|\{{)").match
+_FIRST_KEY = re.compile(SPACES + _KEY).match
+_NEXT = re.compile(rf"{SPACES}(?:,{SPACES}{_KEY}|\}})").match
+_VALUE = re.compile(rf"{SPACES}(?:({_STRING}){_AFTER_STRING}|({WORD}){_AFTER_WORD}|\{{)").match
 #: A stop mark that begins with one of these could be mistaken for JSON by the patterns.
 _JSON_STARTS = frozenset('"{},:-0123456789tfn')
 

@@ -17,6 +17,7 @@ import msgspec
 
 from ..events import CallArgs, Event
 from ..json_repair.containers import MAX_SIZE, Allowance
+from ..json_repair.fast_path import SPACES, TEXT_CHAR, WORD
 from ..json_repair.literals import escape_text, has_surrogate
 from ..types import JSONObject, JSONValue
 
@@ -255,36 +256,33 @@ class StrictFastPath(ArgumentFastPath):
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.decode
 
-_S = r"[ \t\r\n]*+"
-_TEXT = r"[^\"\\\x00-\x1f\ud800-\udfff]"
 _PLAIN_CHARS = r"[^\"\\\x00-\x1f\ud800-\udfff,]*+"
 #: Escapes with a single spelling. An escaped slash would come back unescaped.
 _PLAIN_ESCAPE = r'\\["\\bfnrt]'
-_KEY = rf'"{_TEXT}{{1,64}}+"{_S}:'
+_KEY = rf'"{TEXT_CHAR}{{1,64}}+"{SPACES}:'
 #: No text after a closer, and no quote directly after it: the quote before it would be ambiguous.
 _ENDS = r'(?!")[\s\ufeff]*+[^\s\ufeff\w]'
 #: A string as the value of a key. A comma before a quote may mean that the closing quote is missing.
 _STRING = (
-    rf'"{_PLAIN_CHARS}(?:(?:{_PLAIN_ESCAPE}|,(?!{_S}")){_PLAIN_CHARS})*+"'
-    rf"(?={_S}(?:,{_S}{_KEY}|\}}{_ENDS}))"
+    rf'"{_PLAIN_CHARS}(?:(?:{_PLAIN_ESCAPE}|,(?!{SPACES}")){_PLAIN_CHARS})*+"'
+    rf"(?={SPACES}(?:,{SPACES}{_KEY}|\}}{_ENDS}))"
 )
 #: A string as an element of an array.
-_ELEMENT = rf'"(?!"){_TEXT}*+(?:{_PLAIN_ESCAPE}{_TEXT}*+)*+"(?={_S}(?:,{_S}"|\]{_ENDS}))'
-_WORD = r"(?:true|false|null|-?(?:0|[1-9][0-9]{0,14}+)(?:\.[0-9]{1,15}+)?+)"
+_ELEMENT = rf'"(?!"){TEXT_CHAR}*+(?:{_PLAIN_ESCAPE}{TEXT_CHAR}*+)*+"(?={SPACES}(?:,{SPACES}"|\]{_ENDS}))'
 
 
 def _object(value: str) -> str:
-    return rf"\{{{_S}(?>{_KEY}{_S}{value}{_S}(?:,{_S}(?=\")|(?=\}})))*+\}}"
+    return rf"\{{{SPACES}(?>{_KEY}{SPACES}{value}{SPACES}(?:,{SPACES}(?=\")|(?=\}})))*+\}}"
 
 
 def _array(item: str) -> str:
-    return rf"\[{_S}(?>{item}{_S}(?:,{_S}(?!\])|(?=\])))*+\]"
+    return rf"\[{SPACES}(?>{item}{SPACES}(?:,{SPACES}(?!\])|(?=\])))*+\]"
 
 
 def _plain_object() -> str:
     """Pattern of a plain object with plain objects and arrays in it. Deeper nesting is rare."""
-    simple = rf"{_STRING}|{_WORD}(?={_S}[,\}}])"
-    item = rf"{_ELEMENT}|{_WORD}(?={_S}[,\]])"
+    simple = rf"{_STRING}|{WORD}(?={SPACES}[,\}}])"
+    item = rf"{_ELEMENT}|{WORD}(?={SPACES}[,\]])"
     inner = _object(rf"(?>{simple}|{_array(rf'(?>{item})')})")
     return _object(rf"(?>{simple}|{inner}|{_array(rf'(?>{item}|{inner})')})")
 
