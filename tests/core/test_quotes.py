@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tests.cases import check_each
 from toolspeak.core.json_repair import lookahead
 from toolspeak.core.json_repair.lookahead import LOOKAHEAD, QUOTES
-from toolspeak.core.parsing.quotes import QuoteContext, closes, lost_quote, opens_inner
+from toolspeak.core.json_repair.quotes import QuoteContext, closes, lost_quote, opens_inner
 
 pytestmark = pytest.mark.requirement("B4")
 

@@ -10,7 +10,6 @@ from collections.abc import Callable
 
 import msgspec
 
-from ..parsing.quotes import Place, QuoteContext, closes, lost_quote, opens_inner
 from .containers import Containers, Kind, Output, State
 from .literals import escape_text, has_surrogate, read_escape
 from .lookahead import (
@@ -27,6 +26,7 @@ from .lookahead import (
     quoted_key_at,
     skip_spaces,
 )
+from .quotes import Place, QuoteContext, closes, lost_quote, opens_inner
 from .tokens import END_STRING, PART, STRING
 
 #: A key is buffered until it ends, so its size is limited.

@@ -11,7 +11,7 @@ import re
 from functools import lru_cache
 from typing import Literal, NamedTuple
 
-from ..json_repair.lookahead import (
+from .lookahead import (
     CLOSERS,
     COLONS,
     COMMAS,
