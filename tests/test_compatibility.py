@@ -65,7 +65,7 @@ INTERNAL = {
     "decision_rules_at_name": "toolspeak.core.parsing.acceptance:_REJECT_AT_NAME",
     "dialects": "toolspeak.dialects.registry:DIALECTS",
     "errors": "toolspeak.errors:__all__",
-    "evaluation_record": "toolspeak.evaluation.journal:CaseResult",
+    "evaluation_record": "toolspeak.evaluation.results_file:CaseResult",
     "evaluation_report": "toolspeak.evaluation.report:EvalReport",
     "evidence": "toolspeak.core.parsing.acceptance:Evidence",
     "fault_kinds": "toolspeak.engine.turn.faults:FaultKind",
@@ -112,7 +112,7 @@ INTERNAL = {
     "stored_response": "toolspeak.server.proxy.response_store:StoredResponse",
     "stream": "toolspeak.client:Stream",
     "telemetry": "toolspeak.telemetry:CHAT",
-    "templates": "toolspeak.engine.prompting.few_shot:TEMPLATES",
+    "templates": "toolspeak.engine.prompting.templates:TEMPLATES",
     "trace": "toolspeak.engine.turn.trace:Trace",
     "traced_reply": "toolspeak.engine.turn.trace:TracedReply",
 }

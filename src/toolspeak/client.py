@@ -162,7 +162,7 @@ class AsyncClient:
         state: where tools are remembered between turns; by default in the configured state file or store, otherwise in
             memory.
         timeout: seconds per turn.
-        templates: your own prompt texts; see `TEMPLATES` in `engine.prompting.few_shot`.
+        templates: your own prompt texts; see `TEMPLATES` in `engine.prompting.templates`.
         tenant: isolates memory and marks from those of other tenants.
         settings: any field of `Settings`, such as `mode`, `plan`, `policy`, `retries`.
     """

@@ -9,7 +9,7 @@ from tests.core.chunking import cut
 from tests.core.scanner_helpers import CALL, OBJECT, TOOLS, codes, read, scan, why
 from toolspeak import Scanner, TextDelta, fold, parse
 from toolspeak.core.parsing.text_position import MAX_COMMENT
-from toolspeak.dialects.block import MAX_UNKNOWN
+from toolspeak.dialects.call_block import MAX_UNKNOWN
 from toolspeak.errors import UsageError
 
 EXAMPLES = {

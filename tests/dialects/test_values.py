@@ -7,7 +7,7 @@ from typing import Any
 from tests.cases import check_each
 from tests.dialects.answer_helpers import exact
 from toolspeak.core.schema.argument_schema import ArgumentSchema
-from toolspeak.dialects.values import body_of, has_structure, plain_text, read_yaml, tree, trim, value_of
+from toolspeak.dialects.value_parsing import body_of, has_structure, plain_text, read_yaml, tree, trim, value_of
 
 NONE = ArgumentSchema.of(None)
 

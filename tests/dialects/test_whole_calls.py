@@ -21,7 +21,7 @@ from toolspeak.core.json_repair.containers import MAX_SIZE
 from toolspeak.core.json_repair.parser import JSONParser
 from toolspeak.core.parsing.acceptance import Evidence
 from toolspeak.core.parsing.context import ParseContext
-from toolspeak.dialects.bodies import BlockContext
+from toolspeak.dialects.body_grammars import BlockContext
 from toolspeak.dialects.json_calls import read_whole
 
 pytestmark = pytest.mark.requirement("B8")

@@ -1,6 +1,6 @@
 """A reader of GBNF, written from the description of the format: what a grammar accepts, and what it may produce.
 
-Independent of `toolspeak.engine.constraints.gbnf`, which writes such grammars. It refuses what llama.cpp refuses: rules that
+Independent of `toolspeak.engine.constraints.grammars`, which writes such grammars. It refuses what llama.cpp refuses: rules that
 are not defined, names that are not dashed words, and repetitions of 2,000 and more.
 """
 

@@ -29,8 +29,8 @@ from toolspeak.engine.constraints.build import (
     response_constraint,
     wire_options,
 )
+from toolspeak.engine.constraints.schema_writer import strict_schema
 from toolspeak.engine.constraints.shapes import MAX_STRING
-from toolspeak.engine.constraints.strict import strict_schema
 from toolspeak.errors import SchemaError, UsageError
 
 FLAVOURS: tuple[Flavour, ...] = get_args(Flavour)

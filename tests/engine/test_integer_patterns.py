@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.cases import check_each
-from toolspeak.engine.constraints.gbnf import MAX_DIGITS, DigitPattern, digit_patterns
+from toolspeak.engine.constraints.grammars import MAX_DIGITS, DigitPattern, digit_patterns
 
 
 def spelt(pattern: DigitPattern) -> str:

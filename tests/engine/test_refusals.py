@@ -18,7 +18,7 @@ from tests.time_growth import assert_cheap_beside
 from toolspeak.engine.refusals import classifier
 from toolspeak.engine.refusals.answer_view import offer_of, topics_in, view_of
 from toolspeak.engine.refusals.classifier import RETRYABLE, Verdict, classify
-from toolspeak.engine.refusals.opening import OPENING, may_open_refusal
+from toolspeak.engine.refusals.refusal_prefix import OPENING, may_open_refusal
 from toolspeak.engine.refusals.tables import LANGUAGES, Phrases, language, phrases
 
 SETS = Path(__file__).parent.parent / "refusals"

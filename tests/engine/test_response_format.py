@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.cases import check_each
 from tests.core.chunking import ANY_TEXT
 from toolspeak.core.types import JSONValue, ResponseFormat
-from toolspeak.engine.turn.recovery import FormattedAnswer, check_format
+from toolspeak.engine.turn.response_format import FormattedAnswer, check_format
 from toolspeak.errors import SchemaError
 
 pytestmark = pytest.mark.requirement("C6")

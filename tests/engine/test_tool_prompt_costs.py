@@ -13,10 +13,10 @@ from tests.cases import check_each, size
 from tests.time_growth import assert_linear
 from toolspeak.core.text import estimate_tokens
 from toolspeak.core.types import Tool, ToolChoice
-from toolspeak.engine.prompting import signatures
+from toolspeak.engine.prompting import tool_listing as signatures
 from toolspeak.engine.prompting import tool_prompt as module
 from toolspeak.engine.prompting.escaping import json_text
-from toolspeak.engine.prompting.signatures import ListingDetail, signature
+from toolspeak.engine.prompting.tool_listing import ListingDetail, signature
 from toolspeak.engine.prompting.tool_prompt import Contract, inline_contract
 
 BUDGET = 2000

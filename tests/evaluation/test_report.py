@@ -7,8 +7,8 @@ import xml.etree.ElementTree as ET
 import msgspec
 
 from tests.cases import check_each
-from toolspeak.evaluation.journal import CaseResult, EvalSetting
 from toolspeak.evaluation.report import EvalReport, chart, markdown, plain, rows_of
+from toolspeak.evaluation.results_file import CaseResult, EvalSetting
 
 OFF = EvalSetting("builtin", "1", "openai:m", mode="off")
 FORCE = EvalSetting("builtin", "1", "openai:m", mode="force", plan="inline", dialect="hermes")

@@ -13,7 +13,7 @@ from toolspeak import AsyncClient, Request, Scripted, Tool, UpstreamError, Usage
 from toolspeak.config import load
 from toolspeak.engine.planning.capabilities import Capabilities
 from toolspeak.evaluation.cases import EvalCase, Judgement, ModelAnswer, choose
-from toolspeak.evaluation.journal import CaseResult, EvalJournal, EvalSetting
+from toolspeak.evaluation.results_file import CaseResult, EvalJournal, EvalSetting
 from toolspeak.evaluation.runner import GIVE_UP_AFTER, EvalRun
 from toolspeak.key_value import MemoryState
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.cases import check_each
-from toolspeak.evaluation.journal import CaseResult, EvalSetting
+from toolspeak.evaluation.results_file import CaseResult, EvalSetting
 from toolspeak.evaluation.statistics import compute_score, score_by_category, wilson
 
 SETTING = EvalSetting("builtin", "1", "openai:m")

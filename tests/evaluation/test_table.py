@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from toolspeak.evaluation.journal import CaseResult, EvalSetting
 from toolspeak.evaluation.report import comparison_table
+from toolspeak.evaluation.results_file import CaseResult, EvalSetting
 
 BASE = EvalSetting("builtin", "1", "m")
 

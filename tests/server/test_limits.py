@@ -29,7 +29,7 @@ from toolspeak.server.access.limits import (
     read_object,
     routing_notes,
 )
-from toolspeak.upstreams.fallback import Fallback
+from toolspeak.upstreams.failover import Fallback
 
 
 class Clock:

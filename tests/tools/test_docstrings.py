@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.cases import check_each
-from toolspeak.tools.signatures import parse_docstring
+from toolspeak.tools.function_schemas import parse_docstring
 
 GOOGLE = """Look up the weather.
 

@@ -28,8 +28,8 @@ from ..dialects.registry import dialect as dialect_named
 from ..engine.planning.strategy import DEFAULT_RETRIES, MAX_RETRIES, Emulation, Mode, Settings
 from ..evaluation.bfcl import CATEGORIES
 from ..evaluation.cases import EvalCase, Suite, choose
-from ..evaluation.journal import CaseResult, EvalJournal, EvalSetting, file_errors
 from ..evaluation.report import EvalReport, chart, comparison_table, markdown, plain, rows_of
+from ..evaluation.results_file import CaseResult, EvalJournal, EvalSetting, file_errors
 from ..evaluation.runner import EvalRun, Work
 from ..evaluation.statistics import ALL
 from ..evaluation.variants import CallVariant, parse_variants

@@ -16,7 +16,7 @@ from ..core.json_repair.parser import JSONParser
 from ..core.json_repair.tokens import ARRAY, END_ARRAY, END_OBJECT, END_STRING, KEY, OBJECT, PART, SCALAR, STRING, Token
 from ..core.parsing.call_builder import CallBuilder
 from ..core.parsing.fast_paths import FastPath, whole_object
-from .bodies import BlockContext, Body, is_nonce, string_fast_path
+from .body_grammars import BlockContext, Body, is_nonce, string_fast_path
 
 _Role = Literal["name", "arguments", "calls", "nonce", "meta", "other"]
 

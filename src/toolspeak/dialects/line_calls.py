@@ -15,7 +15,7 @@ from ..core.parsing.context import ParseContext
 from ..core.parsing.dialect_interface import Opening, Progress
 from ..core.parsing.fast_paths import FastPath
 from ..core.parsing.tags import MORE, has_word
-from .bodies import ArgumentsBody, BlockContext, Steps, arguments_ahead, skip_nonce, word_for_nonce
+from .body_grammars import ArgumentsBody, BlockContext, Steps, arguments_ahead, skip_nonce, word_for_nonce
 from .named_calls import clean_name
 
 ACTION = Opening("react")

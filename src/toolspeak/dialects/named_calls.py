@@ -14,7 +14,7 @@ from ..core.parsing.call_builder import CallBuilder
 from ..core.parsing.fast_paths import FastPath
 from ..core.parsing.tags import MORE, lex_tag, unescape
 from ..core.types import JSONValue, Note
-from .bodies import BODY_NAME, ArgumentsBody, BlockContext, Body, arguments_ahead
+from .body_grammars import BODY_NAME, ArgumentsBody, BlockContext, Body, arguments_ahead
 from .tag_calls import TagCalls
 from .tag_names import CALL_ENDS
 

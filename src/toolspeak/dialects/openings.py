@@ -15,7 +15,7 @@ from ..core.parsing.acceptance import Evidence
 from ..core.parsing.context import ParseContext
 from ..core.parsing.dialect_interface import NONE, Opening, Reader, Role
 from ..core.parsing.tags import MORE, NAMESPACES, Tag, read_head
-from .block import BLOCK_CLOSERS, BlockReader
+from .call_block import BLOCK_CLOSERS, BlockReader
 from .json_calls import ROLES
 from .line_calls import ACTION, CHANNEL, ChannelReader, ReactReader
 from .tag_names import CALL_TAGS, LONE_NAME_TAGS, NOISE

@@ -14,7 +14,7 @@ from ..core.parsing.call_builder import CallBuilder
 from ..core.parsing.fast_paths import FastPath
 from ..core.parsing.tags import MORE, Tag, lex_name, lex_tag
 from ..core.types import Note
-from .bodies import BlockContext, Body, arguments_ahead
+from .body_grammars import BlockContext, Body, arguments_ahead
 from .tag_names import (
     BLOCK_TAGS,
     CALL_TAGS,
@@ -25,7 +25,7 @@ from .tag_names import (
     PARAMETER_TAGS,
 )
 from .tag_parameters import TagParameters, call_name, skip_blank
-from .values import body_of, has_structure, value_of
+from .value_parsing import body_of, has_structure, value_of
 
 #: Longer text without structure after a tag named like a tool is prose.
 MAX_MENTION = 2048

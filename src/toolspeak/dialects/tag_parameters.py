@@ -17,7 +17,7 @@ from ..core.parsing.dialect_interface import Progress
 from ..core.parsing.fast_paths import FastPath
 from ..core.parsing.tags import MORE, Tag, lex_head, lex_tag
 from ..core.types import JSONValue, Note, is_array
-from .bodies import ArgumentsBody, BlockContext, arguments_ahead
+from .body_grammars import ArgumentsBody, BlockContext, arguments_ahead
 from .tag_names import (
     BLOCK_TAGS,
     CALL_ENDS,
@@ -31,7 +31,7 @@ from .tag_names import (
     PARAMETER_TAGS,
 )
 from .tag_values import TagValue, ValuePlace
-from .values import plain_text
+from .value_parsing import plain_text
 
 _BLANK = re.compile(r"[\s,]*").match
 _FENCE = re.compile(r"```[a-z]{0,12}+").match

@@ -25,9 +25,9 @@ from ..core.parsing.fast_paths import FastPath, MarkupFastPath, Search
 from ..core.parsing.tags import MORE, NAMESPACES, Tag, fold_name, lex_name, lex_tag, unescape
 from ..core.schema.argument_schema import ArgumentSchema
 from ..core.types import JSONValue, Note
-from .bodies import Steps
+from .body_grammars import Steps
 from .tag_names import CALL_ENDS, CALL_TAGS, CDATA, CDATA_END, NOISE, PARAMETER_TAGS
-from .values import value_of
+from .value_parsing import value_of
 
 #: Result of a step: the value ends here.
 _ENDED = -2

@@ -9,7 +9,7 @@ import msgspec
 
 from ..core.text import printable
 from ..core.types import JSONObject
-from .journal import CaseResult, EvalSetting
+from .results_file import CaseResult, EvalSetting
 from .statistics import ALL, Score, compute_score, score_by_category
 
 

@@ -18,7 +18,7 @@ from ..core.types import JSONValue, Message, TextPart, ToolCall, ToolResult, Usa
 from ..engine.turn.trace import TracedReply
 from ..errors import ModelError, ToolspeakError, UpstreamError
 from .cases import EvalCase, Judgement, ModelAnswer, Suite
-from .journal import CaseResult, EvalJournal, EvalSetting
+from .results_file import CaseResult, EvalJournal, EvalSetting
 
 #: Settings with their cases.
 Work: TypeAlias = Sequence[tuple[EvalSetting, Sequence[EvalCase]]]

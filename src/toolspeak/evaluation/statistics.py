@@ -7,7 +7,7 @@ from math import sqrt
 
 import msgspec
 
-from .journal import CaseResult
+from .results_file import CaseResult
 
 #: Pseudo-category of all cases.
 ALL = "all"

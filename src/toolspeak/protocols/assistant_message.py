@@ -14,7 +14,7 @@ import msgspec
 from ..core.events import CallStart, Event, OpaqueSeen, ReasoningDelta, Reply, TextDelta
 from ..core.types import JSONObject, Media, Message, Opaque, Part, TextPart, ToolCall, is_array, is_object
 from .anthropic import blocks as anthropic_blocks
-from .anthropic import wire as anthropic_wire
+from .anthropic import encoding_state as anthropic_wire
 from .anthropic.blocks import is_block
 from .gemini import messages as gemini_messages
 from .gemini import wire as gemini_wire

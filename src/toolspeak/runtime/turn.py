@@ -12,7 +12,7 @@ import msgspec
 
 from ..core.events import Event, Failure, Noted, fold
 from ..engine.turn.actions import Action, AskUpstream, Done, Emit, StopAttempt, TurnOutcome
-from ..engine.turn.passthrough import PassthroughTurn
+from ..engine.turn.passthrough_turn import PassthroughTurn
 from ..engine.turn.trace import AttemptTrace, TracedReply
 from ..errors import FormatError, ModelError, ToolChoiceError, UpstreamError
 from ..protocols.shared.passthrough_bytes import RawBatch

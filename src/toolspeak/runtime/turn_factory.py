@@ -16,7 +16,7 @@ from ..core.types import Note, Request, Tool
 from ..engine.planning.capabilities import Capabilities, ProfileMatch
 from ..engine.planning.strategy import Plan, Settings, plan
 from ..engine.prompting.nonces import nonces_of
-from ..engine.turn.passthrough import PassthroughTurn, is_passthrough
+from ..engine.turn.passthrough_turn import PassthroughTurn, is_passthrough
 from ..errors import UsageError
 from ..key_value import State
 from ..upstreams.base import Upstream
@@ -35,7 +35,7 @@ def checked_templates(templates: Mapping[str, str] | None) -> Mapping[str, str] 
         return None
     if not isinstance(templates, Mapping) or not all(isinstance(text, str) for text in templates.values()):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise UsageError("`templates` must map template names to strings")
-    from ..engine.prompting.few_shot import resolve_templates, template_texts
+    from ..engine.prompting.templates import resolve_templates, template_texts
 
     resolve_templates(template_texts(templates))
     return dict(templates)

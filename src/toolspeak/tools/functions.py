@@ -18,7 +18,7 @@ import msgspec
 from ..core.types import JSONObject, JSONValue, Media, Tool
 from ..errors import ToolError, ToolTimeout, UsageError
 from .base import CallContext, ToolOutput
-from .signatures import annotation_text, convert_argument, parse_docstring, to_json, type_schemas
+from .function_schemas import annotation_text, convert_argument, parse_docstring, to_json, type_schemas
 from .threads import in_thread, threadsafe
 
 P = ParamSpec("P")

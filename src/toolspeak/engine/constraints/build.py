@@ -15,10 +15,10 @@ import msgspec
 
 from ...core.types import JSONObject, JSONValue, Note, Tool, ToolChoice, is_array, is_object, tools_from
 from ...errors import UsageError
-from .gbnf import gbnf, lark
-from .nonce_grammar import call_template, marked_gbnf
+from .dialect_grammar import call_template, marked_gbnf
+from .grammars import gbnf, lark
+from .schema_writer import plain, strict
 from .shapes import MAX_STRING, NULL, TEXT, AnyValue, Array, Fixed, Ledger, Member, Object, Shape, Text, Union, shape_of
-from .strict import plain, strict
 
 Flavour = Literal["openai_strict", "json_schema", "gbnf", "lark"]
 

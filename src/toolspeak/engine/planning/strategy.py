@@ -12,7 +12,7 @@ import msgspec
 
 from ...core.parsing.acceptance import Policy
 from ...core.types import Request, Tool, ToolCall, require
-from ..prompting.past_tools import has_tool_history
+from ..prompting.tool_history import has_tool_history
 from .capabilities import Capabilities, Capability, Profile, ProfileMatch, capabilities, check_fields, split_model
 
 #: Token budget of the tools in a prompt. The tools of today's coding agents (25 tools, 75 kB of schemas) fit in compact

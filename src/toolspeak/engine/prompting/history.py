@@ -30,8 +30,8 @@ from .escaping import (
     result_text,
     shorten,
 )
-from .few_shot import template_text
-from .past_tools import has_tool_history
+from .templates import template_text
+from .tool_history import has_tool_history
 
 #: Every kind of media: by default a model gets all of them.
 MEDIA_KINDS = frozenset({"image", "audio", "video", "file"})
@@ -82,7 +82,7 @@ def project(
         dialect: how calls and results are written.
         nonce: the word that the markers of both carry.
         media: the kinds of media that the model accepts; others become a line of text.
-        templates: replacements of `few_shot.TEMPLATES`.
+        templates: replacements of `templates.TEMPLATES`.
         max_result: how many characters of one result the model sees.
     """
     dialect_row(dialect)

@@ -20,8 +20,8 @@ from ...core.types import JSONValue, Message, Note, TextPart, Tool, ToolCall, To
 from ...dialects.registry import dialect as dialect_row
 from ...errors import UsageError
 from .escaping import calls_text, display_name, is_plain_name, join_text_parts, json_text, result_text, shorten
-from .few_shot import Example, TemplateTexts, example_of, fill, resolve_templates, template_texts
-from .signatures import (
+from .templates import Example, TemplateTexts, example_of, fill, resolve_templates, template_texts
+from .tool_listing import (
     MAX_LITERAL,
     ListingDetail,
     ListingStyle,
@@ -431,7 +431,7 @@ def inline_contract(
         style: short signatures, or whole JSON schemas.
         budget: estimated tokens that the contract may take.
         query: the user's request, or a function that finds it; if room is short, the least relevant tools are left out.
-        templates: replacements of `few_shot.TEMPLATES`.
+        templates: replacements of `templates.TEMPLATES`.
     """
     return _cached_contract("inline", tools, choice, style, dialect, nonce, budget, query, templates)
 

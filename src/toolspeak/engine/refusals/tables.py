@@ -235,8 +235,11 @@ class Phrases:
 
     def has(self, slot: str, *sentences: str) -> bool:
         """Return whether one of the sentences contains a phrase of the slot."""
-        search = self.slot(slot).search
-        return any(search(sentence) for sentence in sentences)
+        search = (self._slots.get(slot) or self.slot(slot)).search
+        for sentence in sentences:  # noqa: SIM110 - a loop takes half the time of `any`, for every slot of every answer
+            if search(sentence):
+                return True
+        return False
 
     def has_any(self, slots: tuple[str, ...], *sentences: str) -> bool:
         """Return whether one of the sentences contains a phrase of one of the slots."""

@@ -16,7 +16,7 @@ from ...core.schema.argument_schema import ArgumentSchema
 from ...core.types import JSONObject, JSONValue, Tool, ToolCall, ToolChoice, ToolResult, is_object
 from ...errors import SchemaError
 from ..prompting.escaping import display_name
-from ..turn.recovery import diagnose
+from ..turn.diagnosis import diagnose
 from ..turn.trace import TracedReply
 from .transcript import Answer, CallRecord, Entry
 

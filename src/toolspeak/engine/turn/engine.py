@@ -6,7 +6,7 @@
     actions = engine.end(1)                   # the answer is over: [Emit, Done] or [AskUpstream(2, ...)]
 
 `phases` defines the order of requests, `answer_readers` parse answers, `output_gate` decides which events are
-emitted and when, `recovery` diagnoses faults and writes retry prompts. Events of a stopped attempt are ignored.
+emitted and when, `diagnosis` finds faults. Events of a stopped attempt are ignored.
 Deterministic: no clock, no randomness; the stamp of the ids and the nonces are arguments.
 """
 
@@ -47,11 +47,12 @@ from .answer_readers import (
     NativeAndTextReader,
     RelayReader,
 )
+from .diagnosis import diagnose
 from .faults import Fault, fault_text, reason_text
 from .output_gate import OutputGate, TextPolicy
 from .phases import FIRST_PHASE, PHASES, Phase, PhaseName
-from .recovery import check_format, diagnose
 from .request_builder import RequestBuilder
+from .response_format import check_format
 from .trace import AttemptTrace, Trace
 from .upstream_limits import UpstreamLimitation, detect_limitation
 

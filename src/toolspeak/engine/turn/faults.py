@@ -1,6 +1,6 @@
 """Faults of an answer, and explanations of faults and of rejected calls for people.
 
-Kept apart from `recovery`, which detects faults: every trace needs these types, but few turns need recovery.
+Separate from `diagnosis`, which finds faults: every trace needs these types, but few turns need a diagnosis.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from typing import Literal
 
 from ...core.events import CallArgs, CallEnd, CallStart, Event, Noted, OpaqueSeen, ReasoningDelta, TextDelta
 from ...core.types import Note, ToolChoice
-from ..refusals.opening import may_open_refusal
+from ..refusals.refusal_prefix import may_open_refusal
 
 #: What happens to text. `live`: streamed. `opening`: its beginning is held while it may be a refusal.
 #: `until_call`: held until a call is emitted. `to_end`: held until the engine releases it. `never`: discarded.

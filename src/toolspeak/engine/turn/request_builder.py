@@ -28,7 +28,7 @@ from ...core.types import (
 )
 from ...dialects.registry import render_calls
 from ..constraints.build import decision_constraint, envelope_constraint, inline_constraint, wire_options
-from ..constraints.transforms import transform_tools
+from ..constraints.native_tool_schemas import transform_tools
 from ..planning.strategy import Plan, Settings
 from ..prompting.call_result_pairing import pair
 from ..prompting.escaping import is_plain_name, join_text_parts
@@ -49,7 +49,7 @@ from ..prompting.history import (
 from ..prompting.tool_prompt import Contract, decision_contract, envelope_contract, inline_contract, place
 from .faults import Fault
 from .phases import PhaseName
-from .recovery import instruction
+from .retry_prompt import instruction
 from .upstream_limits import UpstreamLimitation
 
 #: How many nonces to try in search of one that does not occur in the conversation.

@@ -8,6 +8,7 @@ replies: `ReplyEncoder`, `encode_reply`, `encode_error`. `LOSSES` lists what the
 from __future__ import annotations
 
 from ..shared.fields import ROUTING_FIELDS, Loss
+from .encoding_state import CACHE_CONTROL, PROTOCOL
 from .reply_decoder import ReplyDecoder
 from .reply_encoder import ReplyEncoder, decode_error, encode_error, encode_reply
 from .request import (
@@ -18,7 +19,6 @@ from .request import (
     needs_store,
     request_notes,
 )
-from .wire import CACHE_CONTROL, PROTOCOL
 
 __all__ = [
     "CACHE_CONTROL",

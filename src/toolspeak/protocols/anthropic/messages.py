@@ -30,7 +30,7 @@ from ...core.types import (
 from ...errors import UsageError
 from ..shared.fields import array_field, bool_field, is_fetchable, is_inline, object_field, text_field, without
 from .blocks import block_type
-from .wire import CALL_EXTRAS, INLINE, INTERNAL_FIELDS, LAYOUT, ORDER, EncodingContext
+from .encoding_state import CALL_EXTRAS, INLINE, INTERNAL_FIELDS, LAYOUT, ORDER, EncodingContext
 
 _ROLES = ("user", "assistant", "system")
 #: Results, parts, calls.

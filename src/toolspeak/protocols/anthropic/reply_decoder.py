@@ -42,7 +42,7 @@ from .blocks import (
     usage_from,
     usage_rest,
 )
-from .wire import list_or_empty
+from .encoding_state import list_or_empty
 
 _DONE = b"[DONE]"
 _DELTA = "content_block_delta"

@@ -25,9 +25,9 @@ from ..shared.fields import (
     to_wire,
     without,
 )
+from .encoding_state import CACHE_CONTROL, PROTOCOL, EncodingContext, list_or_empty
 from .messages import decode_messages, decode_system, encode_messages
 from .tools import decode_choice, decode_tools, encode_tools, is_own
-from .wire import CACHE_CONTROL, PROTOCOL, EncodingContext, list_or_empty
 
 #: The service requires a limit. Every model supports this one, and it suffices for a file of ordinary length.
 DEFAULT_MAX_TOKENS = 8192

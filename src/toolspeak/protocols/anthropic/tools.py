@@ -13,7 +13,7 @@ from ...core.types import JSONObject, JSONValue, Request, Tool, ToolChoice, is_o
 from ...errors import UsageError
 from ..shared.fields import array_field, bool_field, object_field, text_field, without
 from ..shared.tools_cache import cached_tools
-from .wire import EncodingContext, list_or_empty
+from .encoding_state import EncodingContext, list_or_empty
 
 _TOOL_FIELDS = ("name", "description", "input_schema")
 _MODES = {"auto": "auto", "any": "required", "none": "none", "tool": "named"}

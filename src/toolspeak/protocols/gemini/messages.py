@@ -38,7 +38,7 @@ from ..shared.fields import (
     to_wire,
     without,
 )
-from ..shared.whole_calls import CallIdAssigner, in_call_order, wire_id
+from ..shared.unstreamed_calls import CallIdAssigner, in_call_order, wire_id
 from .wire import PART, PROTOCOL, normalize_fields
 
 _ROLES: dict[str, Role] = {"user": "user", "model": "assistant", "function": "user", "": "user"}

@@ -13,7 +13,7 @@ from ..shared.fields import MAX_CALLS, read_json, repair_json, shorten, without
 from ..shared.framing import MAX_EVENT, FrameError, FrameTemplate
 from ..shared.passthrough_bytes import RawCapture
 from ..shared.reply_decoder import BaseReplyDecoder
-from ..shared.whole_calls import whole_call
+from ..shared.unstreamed_calls import whole_call
 from .wire import (
     CALL,
     CANDIDATE,

@@ -29,7 +29,7 @@ from ...core.types import JSONObject, JSONValue, Opaque, Request, ToolCall, Usag
 from ...errors import ToolspeakError, UpstreamError
 from ..shared.fields import http_status, read_json, shorten, to_line, to_wire, without
 from ..shared.passthrough_bytes import IdentityEncoder
-from ..shared.whole_calls import WholeCalls
+from ..shared.unstreamed_calls import WholeCalls
 from . import wire as gemini_wire
 from .wire import error_failure, error_object, finish_word, usage_to_wire
 

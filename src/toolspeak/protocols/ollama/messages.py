@@ -35,7 +35,7 @@ from ..shared.fields import (
     text_field,
     without,
 )
-from ..shared.whole_calls import CallIdAssigner, in_call_order, wire_id
+from ..shared.unstreamed_calls import CallIdAssigner, in_call_order, wire_id
 
 PROTOCOL: Final = "ollama"
 

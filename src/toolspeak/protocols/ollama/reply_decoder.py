@@ -10,7 +10,7 @@ from ...core.types import JSONObject, JSONValue, Opaque, Usage, is_array, is_obj
 from ..shared.fields import MAX_BODY, MAX_CALLS, count, failure_from, read_json, repair_json, shorten
 from ..shared.framing import FrameTemplate, NDJSONDecoder
 from ..shared.reply_decoder import BaseReplyDecoder
-from ..shared.whole_calls import whole_call
+from ..shared.unstreamed_calls import whole_call
 
 #: Kinds of opaque parts: generated images, and durations.
 IMAGES, TIMINGS = "ollama_images", "ollama_timings"

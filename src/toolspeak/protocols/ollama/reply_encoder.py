@@ -29,7 +29,7 @@ from ...core.types import JSONObject, JSONValue, Opaque, Request, ToolCall, Usag
 from ...errors import ToolspeakError
 from ..shared.fields import failure_from, http_status, read_json, shorten, to_line, to_wire
 from ..shared.passthrough_bytes import IdentityEncoder
-from ..shared.whole_calls import WholeCalls
+from ..shared.unstreamed_calls import WholeCalls
 from .reply_decoder import IMAGES, TIMINGS
 
 _encode = msgspec.json.Encoder().encode

@@ -18,17 +18,7 @@ from .anthropic import (
     AnthropicReply,
     AnthropicRequest,
 )
-from .openai import CHAT_KINDS, CHAT_OPEN, ChatReply, ChatRequest, OpenAIError
-from .responses import (
-    RESPONSES_KINDS,
-    RESPONSES_OPEN,
-    ResponseDeleted,
-    ResponseItems,
-    ResponsesReply,
-    ResponsesRequest,
-)
-from .shared import Object
-from .vendors import (
+from .gemini_ollama import (
     VENDORS_OPEN,
     GeminiCount,
     GeminiCountRequest,
@@ -43,6 +33,16 @@ from .vendors import (
     OllamaRequest,
     OllamaShow,
 )
+from .openai import CHAT_KINDS, CHAT_OPEN, ChatReply, ChatRequest, OpenAIError
+from .responses import (
+    RESPONSES_KINDS,
+    RESPONSES_OPEN,
+    ResponseDeleted,
+    ResponseItems,
+    ResponsesReply,
+    ResponsesRequest,
+)
+from .shared import Object
 
 # --------------------------------------------------------------------------------------------------- pages of toolspeak
 

@@ -25,7 +25,7 @@ from ...runtime.prober import ProbeScheduler
 from ...runtime.tool_memory import ToolMemory
 from ...runtime.turn_factory import PlannedTurn, TurnFactory
 from ...upstreams.base import Batches, Upstream, open_upstream
-from ...upstreams.fallback import Fallback
+from ...upstreams.failover import Fallback
 from ..access.auth import ANONYMOUS, Caller, Credential, Forbidden, Unauthorized, tenant_of
 from ..access.limits import LimitedUpstream, Meter
 from .model_catalogue import ListingUpstream, ModelCatalogue, ModelListCache, ModelLocation

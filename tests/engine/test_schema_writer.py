@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from tests.cases import check_each, size
 from tests.engine.enforced_schemas import PARAMETERS, values, without_lengths, without_nulls
 from toolspeak import Tool, parse
+from toolspeak.engine.constraints.schema_writer import plain, strict, strict_schema
 from toolspeak.engine.constraints.shapes import Ledger, shape_of
-from toolspeak.engine.constraints.strict import plain, strict, strict_schema
 
 
 def of(schema: Any, **more: Any) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from ...core.schema.argument_schema import ArgumentSchema
 from ...core.types import JSONObject, JSONValue, Tool, ToolCall, is_array, is_object
 from ...errors import SchemaError, UsageError
 from .escaping import one_line
-from .signatures import resolve
+from .tool_listing import resolve
 
 #: Validated sets of templates in the cache.
 TEMPLATE_CACHE_SIZE = 64

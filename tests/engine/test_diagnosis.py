@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from tests.cases import check_each, size
 from toolspeak.core.events import Candidate, Failure, Reply
 from toolspeak.core.types import Message, Note, TextPart, Tool, ToolCall, ToolChoice, ToolResult
+from toolspeak.engine.turn.diagnosis import diagnose
 from toolspeak.engine.turn.faults import Fault, FaultKind
-from toolspeak.engine.turn.recovery import MAX_DETAIL, MAX_NAMES, diagnose, instruction
+from toolspeak.engine.turn.retry_prompt import MAX_DETAIL, MAX_NAMES, instruction
 from toolspeak.parsing import parse
 
 WEATHER = Tool(

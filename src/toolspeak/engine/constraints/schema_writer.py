@@ -11,7 +11,7 @@ from typing import assert_never
 import msgspec
 
 from ...core.types import JSONObject, JSONValue, Note
-from .gbnf import ANY_DEPTH
+from .grammars import ANY_DEPTH
 from .shapes import NULL, AnyValue, Array, Fixed, Ledger, Member, Number, Object, Shape, Text, Union, shape_of
 
 #: Some releases of llama.cpp reject a schema with larger bounds, later ones ignore them. Strings get no bound of our

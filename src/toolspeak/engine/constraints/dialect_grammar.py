@@ -14,7 +14,7 @@ from ...core.parsing.arguments import to_json
 from ...core.types import JSONObject, ToolCall
 from ...dialects.registry import render_calls
 from .expressions import Alt, Chars, Expr, GrammarRule, Literally, Ref, Repeat, Seq
-from .gbnf import GrammarBuilder, gbnf_text
+from .grammars import GrammarBuilder, gbnf_text
 from .shapes import Ledger, Shape
 
 #: Placeholder arguments. The key is a plain word, because some dialects write other keys differently.

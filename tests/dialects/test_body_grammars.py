@@ -9,7 +9,7 @@ from tests.dialects.answer_helpers import TOOLS, tool
 from toolspeak import CallArgs, CallEnd, CallStart, Judged, Scanner, fold
 from toolspeak.core.parsing.acceptance import Evidence
 from toolspeak.core.parsing.context import ParseContext
-from toolspeak.dialects.bodies import ArgumentsBody, BlockContext, Body
+from toolspeak.dialects.body_grammars import ArgumentsBody, BlockContext, Body
 
 
 def context(wrapper: str = "strong") -> BlockContext:

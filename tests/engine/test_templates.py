@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.cases import check_each, size
 from toolspeak.core.schema.argument_schema import ArgumentSchema
 from toolspeak.core.types import Tool
-from toolspeak.engine.prompting.few_shot import TEMPLATES, example_of, fill, template_text
+from toolspeak.engine.prompting.templates import TEMPLATES, example_of, fill, template_text
 from toolspeak.errors import UsageError
 
 

@@ -17,7 +17,7 @@ from tests.cases import check_each, size
 from tests.engine.enforced_schemas import CHARS, PARAMETERS, TOKENIZER, llguidance_accepts, values
 from tests.engine.gbnf_matcher import Gbnf
 from toolspeak.core.schema.argument_schema import ArgumentSchema
-from toolspeak.engine.constraints.gbnf import gbnf, lark
+from toolspeak.engine.constraints.grammars import gbnf, lark
 from toolspeak.engine.constraints.shapes import MAX_ITEMS, MAX_STRING, Ledger, shape_of
 
 

@@ -11,7 +11,7 @@ from tests.engine.gbnf_matcher import Gbnf
 from toolspeak.core.types import Tool, ToolCall, ToolChoice
 from toolspeak.dialects.registry import DIALECTS, render_calls
 from toolspeak.engine.constraints.build import Constraint, Flavour, inline_constraint
-from toolspeak.engine.constraints.nonce_grammar import call_template
+from toolspeak.engine.constraints.dialect_grammar import call_template
 from toolspeak.errors import UsageError
 from toolspeak.parsing import parse
 

@@ -1,7 +1,7 @@
 """Passthrough turn: no tools now or earlier in the conversation, so the request is forwarded unchanged.
 
 Has the methods of `Engine` and returns exactly the actions of its `pass` plan, but loads neither contract, nonces,
-scanner nor recovery. Most requests through a proxy are of this kind.
+scanner nor diagnosis. Most requests through a proxy are of this kind.
 """
 
 from __future__ import annotations

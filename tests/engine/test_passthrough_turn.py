@@ -29,7 +29,7 @@ from toolspeak.engine.planning.capabilities import Capabilities
 from toolspeak.engine.planning.strategy import Plan, Settings, plan
 from toolspeak.engine.turn.actions import Action, AskUpstream, Done, Emit, StopAttempt
 from toolspeak.engine.turn.engine import Engine
-from toolspeak.engine.turn.passthrough import PassthroughTurn, is_passthrough
+from toolspeak.engine.turn.passthrough_turn import PassthroughTurn, is_passthrough
 
 STAMP = 17
 REQUEST = Request("m", (Message("user", (TextPart("How is the weather?"),)),), stream=True)

@@ -10,7 +10,7 @@ from tests.cases import check_each
 from toolspeak.core.events import CallArgs, CallEnd, CallStart
 from toolspeak.core.types import Note, ToolCall
 from toolspeak.protocols.gemini import decode_request
-from toolspeak.protocols.shared.whole_calls import CallIdAssigner, WholeCalls, whole_call, wire_id
+from toolspeak.protocols.shared.unstreamed_calls import CallIdAssigner, WholeCalls, whole_call, wire_id
 
 
 @pytest.mark.requirement("B11")

@@ -15,8 +15,8 @@ import msgspec
 
 from ...core.types import JSONObject, JSONValue, Note, Tool, is_array, is_object
 from ...errors import SchemaError
+from .schema_writer import PlainSchemaWriter, strict_schema
 from .shapes import MAX_ITEMS, Array, Fixed, Ledger, Shape, shape_of
-from .strict import PlainSchemaWriter, strict_schema
 
 #: A transformed schema, and notes on what was lost.
 Transformed: TypeAlias = tuple[JSONValue, tuple[Note, ...]]

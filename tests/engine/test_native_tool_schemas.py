@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from tests.cases import check_each, size
 from tests.engine.enforced_schemas import PARAMETERS, values
 from toolspeak.core.types import Note, Tool
-from toolspeak.engine.constraints import transforms as module
-from toolspeak.engine.constraints.transforms import TRANSFORMS, transform_tools
+from toolspeak.engine.constraints import native_tool_schemas as module
+from toolspeak.engine.constraints.native_tool_schemas import TRANSFORMS, transform_tools
 
 
 def of(schema: Any, **more: Any) -> dict[str, Any]:

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from toolspeak import UsageError
-from toolspeak.evaluation.journal import CaseResult, EvalJournal, EvalSetting
+from toolspeak.evaluation.results_file import CaseResult, EvalJournal, EvalSetting
 
 FORCE = EvalSetting("builtin", "1", "openai:m", mode="force", plan="inline", dialect="hermes", marks="fixed")
 OFF = EvalSetting("builtin", "1", "openai:m", mode="off")

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests.cases import check_each, size
 from toolspeak.core.types import Tool
-from toolspeak.engine.prompting.signatures import (
+from toolspeak.engine.prompting.tool_listing import (
     ListingDetail,
     declared_texts,
     relevance,

@@ -16,7 +16,7 @@ from ..core.parsing.context import ParseContext
 from ..core.parsing.dialect_interface import Opening, Progress
 from ..core.parsing.fast_paths import FastPath
 from ..core.parsing.tags import MORE, Tag, lex_tag
-from .bodies import MAX_SIGNATURE, BlockContext, Body, skip_nonce, word_for_nonce
+from .body_grammars import MAX_SIGNATURE, BlockContext, Body, skip_nonce, word_for_nonce
 from .json_calls import JsonCalls, read_whole
 from .named_calls import NamedCall
 from .tag_calls import TagCalls

@@ -16,7 +16,7 @@ from toolspeak.config import load
 from toolspeak.core.events import Failure, TextDelta
 from toolspeak.errors import UpstreamError, UpstreamTimeout, UsageError
 from toolspeak.upstreams.base import Upstream
-from toolspeak.upstreams.fallback import Fallback
+from toolspeak.upstreams.failover import Fallback
 from toolspeak.upstreams.http.thin_transport import HttpUpstream
 from toolspeak.upstreams.scripted import Scripted
 
