@@ -56,7 +56,7 @@ GROUPS: list[tuple[str, str, str]] = [
     ),
     (
         "R-E6",
-        "NaN and a key that stands twice are refused",
+        "NaN and a key that occurs twice are refused",
         "aisdk-tool_tag_xml-089 aisdk-tool_tag_xml-118 aisdk-tool_tag_xml-119 sglang-inkling_tokens-057",
     ),
     (

@@ -475,7 +475,7 @@ def test_an_agent_is_cancelled_from_another_thread():
         (lambda: Agent(model(), approve="yes"), "approve"),
         (lambda: Agent(model(), store=5), "`store` must be"),
         (lambda: Agent(model(), store=Tool("journal")), "`store` must be"),
-        (lambda: Agent(model()).run(" "), "must be a non-empty text"),
+        (lambda: Agent(model()).run(" "), "must be a non-empty string"),
         (lambda: Agent(model()).resume(""), "without a session"),
         (lambda: Agent(model()).run("x", session="none"), "no session"),
     ],

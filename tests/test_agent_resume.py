@@ -224,7 +224,7 @@ def test_nothing_is_resumed_before_something_was_asked():
         sessions = MemorySessions()
         journal = await sessions.journal()
         await journal.close()
-        with pytest.raises(UsageError, match="this session is empty"):
+        with pytest.raises(UsageError, match="cannot resume an empty session"):
             await agent(model(), store=sessions).resume(journal.session)
 
     run(main())

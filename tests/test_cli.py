@@ -190,7 +190,7 @@ def test_invalid_utf8_is_replaced_and_said():
     result = run("parse", text=b"caf\xe9 \xff!")
     assert result.exit_code == 0
     assert json.loads(result.stdout)["text"] == "caf\ufffd \ufffd!"
-    assert result.stderr == "note: stdin is not valid UTF-8; 2 bytes replaced by U+FFFD\n"
+    assert result.stderr == "note: stdin is not valid UTF-8; replaced 2 bytes with U+FFFD\n"
 
 
 def test_a_missing_file_is_named():

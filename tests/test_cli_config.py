@@ -107,8 +107,8 @@ def test_what_does_not_count_is_said_on_stderr(work: Path):
     result = run("config", "show", TOOLSPEAK_MODUS="x")
     assert (result.exit_code, "evil" in result.stdout) == (0, False)
     assert result.stderr.splitlines() == [
-        "note: TOOLSPEAK_MODUS is not a setting of toolspeak",
-        f"note: `{work / 'toolspeak.toml'}` cannot set `base_url` until it is trusted: see `toolspeak trust`",
+        "note: unknown environment variable TOOLSPEAK_MODUS; it is ignored",
+        f"note: `{work / 'toolspeak.toml'}` cannot set `base_url` until you trust it: run `toolspeak trust`",
     ]
 
 
@@ -124,7 +124,7 @@ def test_strategy_says_what_will_be_done_and_why():
         "tools      sent to the upstream",
         "capability openai",
         "dialect    action",
-        "why        native calling (openai): the table says so for provider `deepinfra`",
+        "why        native calling (openai): set by the table for provider `deepinfra`",
         "rule       table.provider",
     ]
 

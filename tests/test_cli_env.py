@@ -79,7 +79,9 @@ def test_the_configured_model_is_used(work: Path):
 
 
 def test_a_model_that_is_missing_is_told_where_it_matters():
-    assert run("--client", "qwen-code").stderr == "note: replace MODEL by the name of your model, or add --model NAME\n"
+    assert (
+        run("--client", "qwen-code").stderr == "note: replace MODEL with the name of your model, or add --model NAME\n"
+    )
     assert run("--client", "openai").stderr == ""
 
 

@@ -158,12 +158,12 @@ def test_who_waits_for_another_first_start_says_so(tmp_path: Path, monkeypatch: 
         assert prepare_embedded(config, "owner/small-GGUF") == "small-GGUF"
     first, second = said.getvalue().splitlines()
     assert first.startswith("fetching the weights of small-GGUF into ")
-    assert second == "another process is already fetching them: waiting"
+    assert second == "waiting for another process that is already fetching the weights"
 
 
 def test_what_is_no_model_or_no_adapter_is_told_at_once(tmp_path: Path):
     config = load({"adapter": "none.gguf"}, env={"HOME": str(tmp_path)}, cwd=tmp_path)
-    with pytest.raises(ConfigError, match="no file with an adapter"):
+    with pytest.raises(ConfigError, match="cannot find the adapter"):
         prepare_embedded(config, "")
     with pytest.raises(ConfigError, match="not a model that can run here"):
         prepare_embedded(load(env={"HOME": str(tmp_path)}, cwd=tmp_path), "what is this")

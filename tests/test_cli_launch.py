@@ -148,7 +148,7 @@ def test_an_sdk_is_used_by_a_program_of_the_user_s(place: Place):
     place.program("mine", TELLS)
     given, environment = place.told("openai", "--", "mine", "--fast")
     assert (given, environment["OPENAI_BASE_URL"]) == (["--fast"], f"{place.url}/v1")
-    assert "add the command that uses it after --" in place.run("openai")[2]
+    assert "after --, add the command that uses it" in place.run("openai")[2]
     assert "program not found: `yours`" in place.run("openai", "--", "yours")[2]
 
 

@@ -49,7 +49,7 @@ def mcp(*arguments: str, config: str = "servers.json") -> Result:
 
 
 def test_a_change_is_shown_left_out_and_approved(folder: Path):
-    assert "3 tools, nothing approved yet" in mcp("list").stdout
+    assert "3 tools, not approved yet" in mcp("list").stdout
     assert mcp("approve", "raw", "--yes").stdout.endswith("Approved `raw`, 3 tools\n")
     assert "3 tools, as approved" in mcp("list").stdout
     assert mcp("approve", "raw").stdout == "`raw` is already approved\n"
@@ -110,7 +110,7 @@ def test_a_person_is_asked_after_everything_was_shown(
 def test_what_was_approved_can_be_forgotten(folder: Path):
     mcp("approve", "raw", "--yes")
     assert mcp("forget", "raw", config="").exit_code == 0
-    assert "nothing approved yet" in mcp("list").stdout
+    assert "not approved yet" in mcp("list").stdout
     result = mcp("forget", "raw", config="")
     assert (result.exit_code, "has no approvals" in result.stderr) == (2, True)
 
@@ -120,7 +120,7 @@ def test_servers_that_the_proxy_runs_need_not_be_named(folder: Path):
         '[server_tools.all]\nkeys = ["a"]\ntools = ["mcp:raw"]\nmcp_config = "servers.json"\n', encoding="utf-8"
     )
     CliRunner().invoke(main, ("trust",), prog_name="toolspeak")
-    assert "3 tools, nothing approved yet" in mcp("list", config="").stdout
+    assert "3 tools, not approved yet" in mcp("list", config="").stdout
 
 
 def test_what_cannot_be_is_said(folder: Path):

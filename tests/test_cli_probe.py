@@ -48,13 +48,13 @@ def test_a_model_is_asked_shown_remembered_and_forgotten():
         here = ("openai:m", "--base-url", url)
         first = run(*here)
         assert first.exit_code == 0
-        assert "native calls      yes             3 of 3 called\n" in first.stdout
+        assert "native calls      yes             3 of 3 answers called the tool\n" in first.stdout
         assert "cost: 1" in first.stdout
         assert "tokens in" in first.stdout
-        assert "request 1 of at most 64: does it answer: answered\n" in first.stderr
+        assert "request 1 of at most 64: reachable: answered\n" in first.stderr
         count = len(heard)
         again = run(*here)
-        assert again.stderr == "note: stored result; use --refresh to probe again\n"
+        assert again.stderr == "note: this is a stored result; use --refresh to probe again\n"
         assert again.stdout == first.stdout
         assert len(heard) == count
         assert run(*here, "--refresh").exit_code == 0
@@ -90,7 +90,7 @@ def test_an_upstream_that_is_not_there_is_an_error_that_says_what_to_look_at():
     result = run("openai:m", "--base-url", "http://127.0.0.1:9/v1")
     assert (result.exit_code, result.stdout) == (1, "")
     assert "openai:m: cannot connect" in result.stderr
-    assert "hint: check that it is running" in result.stderr
+    assert "hint: check the base URL" in result.stderr
     assert run("--list").stdout == ""
 
 

@@ -86,7 +86,7 @@ def test_what_changes_something_is_not_run_where_nobody_can_be_asked(folder: Pat
         result = run("Write.", "--upstream", url)
     assert result.stdout == "I may not.\n"
     assert result.stderr.count("not allowed") == 2
-    assert "2 calls were refused without a terminal to ask (write_file, shell)" in result.stderr
+    assert "2 calls were refused, because there is no terminal to ask for approval (write_file, shell)" in result.stderr
     assert sorted(path.name for path in folder.iterdir()) == ["notes.txt"]
 
 

@@ -117,7 +117,7 @@ def test_what_cannot_work_is_the_callers_mistake(case: str):
         ({"messages": "Hi", "tools": "get_weather"}, "`tools` must be a list of tools"),
         ({"messages": "Hi", "tools": WEATHER}, "`tools` must be a list of tools"),
         ({"messages": "Hi", "tools": [5]}, "tool"),
-        ({"messages": "Hi", "tool_choice": "required"}, "there are no tools"),
+        ({"messages": "Hi", "tool_choice": "required"}, "no usable tool is listed"),
         ({"messages": "Hi", "timeout": "x"}, "`timeout` must be a positive number of seconds"),
         ({"messages": "Hi", "timeout": 0}, "`timeout` must be a positive number of seconds"),
         ({"messages": "Hi", "timeout": True}, "`timeout` must be a positive number of seconds"),
@@ -247,7 +247,7 @@ def test_a_stream_can_be_closed_in_the_middle_of_its_own_loop():
         seen += 1
         stream.close()
     assert (seen, upstream.cancelled) == (1, [0])
-    with pytest.raises(ts.UsageError, match="closed before its end"):
+    with pytest.raises(ts.UsageError, match="closed before the end of the turn"):
         _ = stream.reply
     assert list(stream) == []
 

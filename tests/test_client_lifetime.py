@@ -92,6 +92,6 @@ def test_a_model_that_cancels_itself_has_failed():
 
     with (
         ts.Client(model, config=load({}, env={})) as asked,
-        pytest.raises(ts.UpstreamError, match="cancelled the answer"),
+        pytest.raises(ts.UpstreamError, match="cancelled the request"),
     ):
         asked.chat("Hi")

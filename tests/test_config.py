@@ -123,7 +123,7 @@ def test_an_empty_variable_is_one_that_was_not_set(place: Place):
 def test_a_variable_that_is_no_setting_is_noted(place: Place):
     notes = place.load(TOOLSPEAK_MODUS="force", TOOLSPEAK_TEST_SYSTEM="x", OTHER="y").notes
     assert [(note.code, note.detail) for note in notes] == [
-        ("unknown_variable", "TOOLSPEAK_MODUS is not a setting of toolspeak")
+        ("unknown_variable", "unknown environment variable TOOLSPEAK_MODUS; it is ignored")
     ]
 
 

@@ -104,7 +104,7 @@ def test_a_secret_file_that_is_missing_or_empty_is_refused(place: Place, tmp_pat
     with pytest.raises(ConfigError, match="cannot read the secret file"):
         loaded.secret(MemoryState())
     (tmp_path / "empty").write_text("\n")
-    with pytest.raises(ConfigError, match="write the secret into it"):
+    with pytest.raises(ConfigError, match="write the secret to this file"):
         place.load(TOOLSPEAK_SECRET_FILE=str(tmp_path / "empty")).secret(MemoryState())
 
 
@@ -172,7 +172,7 @@ def test_what_is_configured_beats_the_providers_own(place: Place):
     assert endpoint(loaded) == ("http://c/", "gemini", "kc")
     assert endpoint(loaded, "openai:x", "http://asked/") == ("http://asked/", "gemini", "kc")
     assert endpoint(loaded, "openai:x", "", "near") == ("http://n/", "anthropic", "kn")
-    with pytest.raises(ConfigError, match=r"unknown upstream `far` \(configured are: near\)"):
+    with pytest.raises(ConfigError, match=r"unknown upstream `far` \(configured upstreams: near\)"):
         loaded.endpoint("openai:x", upstream="far")
 
 
@@ -264,7 +264,7 @@ def test_models_limits_and_timeouts_of_an_upstream_are_read(place: Place):
     ("text", "message"),
     [
         ("auth = 'maybe'", "`auth` in {file}, upstreams.`u` cannot be `maybe` (use one of replace, forward, check)"),
-        ("models = 'a'", "`models` in {file}, upstreams.`u` cannot be `a` (use a list; each item: a text)"),
+        ("models = 'a'", "`models` in {file}, upstreams.`u` cannot be `a` (use a list; each item must be a string)"),
         ("idle_timeout = 0", "`idle_timeout` in {file}, upstreams.`u` cannot be `0`"),
         ("max_concurrent = -1", "`max_concurrent` in {file}, upstreams.`u` cannot be `-1`"),
         ("protocol = 'smtp'", "`protocol` in {file}, upstreams.`u` cannot be `smtp`"),

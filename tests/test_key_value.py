@@ -131,7 +131,7 @@ def test_values_cannot_be_changed_from_outside(make: Maker):
 def test_what_is_not_json_is_refused(make: Maker, value: Any):
     state = make()
     for write in (state.put, state.setdefault):
-        with pytest.raises(UsageError, match="the value for `a` is not JSON"):
+        with pytest.raises(UsageError, match="the value for `a` cannot be encoded as JSON"):
             write("a", value)
     assert state.get("a") is None
 

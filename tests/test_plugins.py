@@ -171,7 +171,7 @@ def test_a_plugin_that_takes_over_a_provider_or_comes_second_is_told(
         assert plugins.upstream("openai") is not None
     replaced = "plugin `openai` of `aa-up` replaces the built-in provider"
     assert notes(plugins)[1] == replaced
-    assert notes(plugins)[0].endswith("was skipped: another plugin serves `mine` already")
+    assert notes(plugins)[0].endswith("was skipped: another plugin already provides `mine`")
     assert [record.getMessage() for record in caplog.records] == notes(plugins)
 
 

@@ -48,7 +48,7 @@ def load() -> dict[str, Case]:
     for path in sorted(CORPUS.glob("*.jsonl")):
         for line in path.read_text(encoding="utf-8").splitlines():
             case = json.loads(line)
-            assert case["id"] not in found, f"{path.name}: `{case['id']}` stands twice"
+            assert case["id"] not in found, f"{path.name}: `{case['id']}` occurs twice"
             found[case["id"]] = case
     return found
 

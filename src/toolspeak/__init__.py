@@ -4,13 +4,13 @@
 
     client = ts.Client("openai:my-model", base_url="http://127.0.0.1:9000/v1")
     reply = client.chat("What is the weather in Paris?", tools=[...])
-    reply.tool_calls  # whether the model calls natively or not
+    reply.tool_calls  # with or without native tool calling
 
-    ts.Agent(client, tools=[...]).run("Find out what it costs.").content  # tools run by themselves, round by round
+    ts.Agent(client, tools=[...]).run("Find out what it costs.").content  # runs the tools, round by round
 
-    ts.parse('<tool_call>{"name": "ping", "arguments": {}}</tool_call>').calls  # only the reading
+    ts.parse('<tool_call>{"name": "ping", "arguments": {}}</tool_call>').calls  # only parses text
 
-Names are loaded when they are first used, so that importing the package costs next to nothing.
+Names are loaded on first use, so importing the package takes almost no time.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ __all__ = [
     "tool",
 ]
 
-#: Where each public name lives; events and errors that few need by name are not listed, but found.
+#: Module of each public name. Names that are rarely needed are missing from `__all__`, but can be imported.
 _HOMES = {
     ".agent": "Agent AsyncAgent",
     ".client": "AsyncClient Client",

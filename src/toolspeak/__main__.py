@@ -1,4 +1,4 @@
-"""Makes `python -m toolspeak` equivalent to the `toolspeak` command."""
+"""Run the `toolspeak` command with `python -m toolspeak`."""
 
 from .cli import main
 

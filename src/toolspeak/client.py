@@ -3,8 +3,8 @@
     client = Client("openai:my-model", base_url="http://127.0.0.1:9000/v1")
     reply = client.chat([{"role": "user", "content": "What time is it?"}], tools=[...])
 
-A client is bound to one model. It builds a request from the caller's arguments, lets the strategy choose a plan, runs
-the turn, and returns a reply or a stream of events.
+A client is bound to one model. It builds a request from the caller's arguments, chooses a plan, runs the turn, and
+returns a reply or a stream of events.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from .runtime.turn import AnyTurn, ReplyCollector, error_after
 from .runtime.turn_factory import TurnFactory, checked_templates
 from .upstreams.base import DEADLINE
 
-#: Three years. Longer timeouts are treated as no timeout, so that event loop clocks cannot overflow.
+#: About three years. Longer timeouts are ignored, because they could overflow the clock of the event loop.
 _MAX_SECONDS = 1e8
 
 Messages = Iterable[Message | Mapping[str, JSONValue]] | str
@@ -46,7 +46,7 @@ Choice = ToolChoice | str | Mapping[str, JSONValue] | None
 
 
 class AsyncStream:
-    """The events of one turn as they arrive. `reply` is the complete reply after the last event."""
+    """The events of one turn as they arrive. The complete `reply` is available after the last event."""
 
     def __init__(
         self, turn: AnyTurn, protocol: str, remember: Callable[[list[str]], None], limit: float | None
@@ -54,11 +54,11 @@ class AsyncStream:
         self._turn = turn
         self._collector = ReplyCollector(turn, protocol)
         self._remember = remember
-        self._limit = limit  # in seconds, from the first read on
+        self._limit = limit  # in seconds after the first read
         self._deadline: float | None = None
         self._batches = turn.batches()
         self._reply: TracedReply | None = None
-        self._reader: asyncio.Task[object] | None = None  # the task that waits for an event
+        self._reader: asyncio.Task[object] | None = None  # the task that is waiting for an event
         self._closed: asyncio.Event | None = None  # set when that task has stopped waiting
 
     async def __aiter__(self) -> AsyncIterator[Event]:
@@ -69,7 +69,7 @@ class AsyncStream:
                 yield event
 
     async def batches(self) -> AsyncIterator[list[Event]]:
-        """The events in batches, as they arrived."""
+        """Yield the events in batches, as they arrived."""
         if self._limit is not None and self._deadline is None:
             self._deadline = asyncio.get_running_loop().time() + self._limit
         try:
@@ -85,17 +85,17 @@ class AsyncStream:
         if self.closed:
             return None
         if self._reader is not None:
-            raise UsageError("the stream is already being read", hint="read it in one place only")
+            raise UsageError("the stream is already being read", hint="use only one reader per stream")
         self._reader = task = asyncio.current_task()
         token = DEADLINE.set(math.inf if self._deadline is None else self._deadline)
         try:
             async with asyncio.timeout_at(self._deadline):
                 return await anext(self._batches, None)
         except TimeoutError:
-            error = UpstreamTimeout("the turn took longer than its timeout", hint="raise `timeout`")
+            error = UpstreamTimeout("the turn exceeded its timeout", hint="increase `timeout`")
             raise self._with_reply(error) from None
         except asyncio.CancelledError:
-            # Only `close` cancelled the read: end the turn, not the reading task.
+            # If only `close` cancelled the read, end the turn, but not the task that is reading.
             if self._closed is None or task is None or task.uncancel() > 0:
                 raise
             return None
@@ -124,17 +124,17 @@ class AsyncStream:
     def reply(self) -> TracedReply:
         """The complete reply; available after the last event."""
         if self._reply is None:
-            message = "the turn was closed before its end" if self.closed else "the turn has not ended"
+            message = "the stream was closed before the end of the turn" if self.closed else "the turn has not ended"
             raise UsageError(message, hint="read all events first")
         return self._reply
 
     @property
     def closed(self) -> bool:
-        """Whether the turn was cancelled; no further events arrive."""
+        """Whether the turn was cancelled, so no further events will arrive."""
         return self._closed is not None
 
     async def close(self) -> None:
-        """Cancel the turn. If another task is reading it, that task's loop ends."""
+        """Cancel the turn. If another task is iterating over the stream, its loop ends."""
         first = self._closed is None
         ended = self._closed = self._closed or asyncio.Event()
         reader = self._reader
@@ -152,19 +152,18 @@ class AsyncClient:
 
     Args:
         model: `provider:model`, a Python function that answers messages with text, or an upstream.
-        base_url: the model's address, if it is not at the provider's own host.
-        api_key: the key to send; by default the provider's key from the environment.
-        protocol: the upstream's protocol, if it is not the provider's: `openai`, `openai_responses`, `anthropic`,
-        `gemini`
-            or `ollama`.
-        transport: `thin` or `httpx2`; by default `auto`: `thin` unless the environment names a proxy.
+        base_url: the base URL of the API; by default the provider's own.
+        api_key: the API key; by default the provider's key from the environment.
+        protocol: the API protocol: `openai`, `openai_responses`, `anthropic`, `gemini` or `ollama`; by default the
+            provider's own.
+        transport: `thin`, `httpx2` or `auto`. The default, `auto`, is `thin` unless the environment sets a proxy.
         config: the base configuration; by default loaded from the environment and files.
-        state: where tools are remembered between turns; by default in the configured state file or store, otherwise in
+        state: where to remember tools between turns; by default in the configured state file or store, otherwise in
             memory.
-        timeout: seconds per turn.
-        templates: your own prompt texts; see `TEMPLATES` in `engine.prompting.templates`.
-        tenant: isolates memory and marks from those of other tenants.
-        settings: any field of `Settings`, such as `mode`, `plan`, `policy`, `retries`.
+        timeout: timeout per turn in seconds.
+        templates: custom prompt texts; see `TEMPLATES` in `engine.prompting.templates`.
+        tenant: name that separates this client's memory and nonces from those of other tenants.
+        settings: any field of `Settings`, such as `mode`, `plan`, `policy` or `retries`.
     """
 
     def __init__(
@@ -192,7 +191,7 @@ class AsyncClient:
         resolved = resolve_model(model, base_url, api_key, config, plugins, protocol, transport)
         merged = _merge_settings(config.settings_for(str(resolved)), settings)
         memory: State = state if state is not None else _state_of(config)
-        # Results of `toolspeak probe` are in the configured state; new results go where all other memory goes.
+        # The configured state contains the results of `toolspeak probe`. New results go where tools are remembered.
         configured_state = None if memory is state else config.state(cached=True)
         probe_store = (
             ProbeStore(configured_state)
@@ -223,7 +222,7 @@ class AsyncClient:
     def over(
         cls, turns: TurnFactory, settings: Settings, probes: ProbeScheduler, close: Callable[[], Awaitable[None]]
     ) -> Self:
-        """Create a client from existing parts. Internal."""
+        """Create a client from existing components. For internal use."""
         client = cls.__new__(cls)
         client._set_up(turns, settings, probes, close)
         return client
@@ -245,7 +244,7 @@ class AsyncClient:
         timeout: float | None = None,  # noqa: ASYNC109 - limits the turn, which can outlive this call in a stream
         **options: JSONValue,
     ) -> TracedReply:
-        """Run one turn. `options` are settings for this turn and request fields such as `temperature`."""
+        """Run one turn. `options` are settings for this turn, or request fields such as `temperature`."""
         stream = self._open(messages, tools, tool_choice, False, timeout, options)
         async for _ in stream.batches():
             pass
@@ -260,7 +259,7 @@ class AsyncClient:
         timeout: float | None = None,
         **options: JSONValue,
     ) -> AsyncStream:
-        """Run one turn as a stream of events."""
+        """Run one turn and return its events as a stream."""
         return self._open(messages, tools, tool_choice, True, timeout, options)
 
     def _open(
@@ -284,16 +283,16 @@ class AsyncClient:
         return AsyncStream(prepared.turn, self._resolved.protocol, remember, limit)
 
     async def probe(self, *, refresh: bool = False) -> StoredProbe | None:
-        """Probe the model's capabilities, or return a recent result. None: the model cannot be reached."""
+        """Probe the model's capabilities, or return a recent result. Returns None if the model is unreachable."""
         return await self._probes.probe(self._resolved, refresh=refresh)
 
     async def close(self) -> None:
-        """Close the connections."""
+        """Close all connections."""
         await self._probes.close()
         await self._close()
 
     async def forget(self) -> None:
-        """Release what this client created; an upstream that the caller passed in stays open."""
+        """Close everything that this client created. An upstream passed in by the caller stays open."""
         await (self.close() if self._upstream_is_ours else self._probes.close())
 
     async def __aenter__(self) -> Self:
@@ -307,12 +306,12 @@ class AsyncClient:
 
 @cache
 def _plugins(allow: str) -> Plugins:
-    """Search once: installed plugins do not change while a program runs."""
+    """Return the installed plugins. Cached, because they do not change while a program runs."""
     return Plugins(allow)
 
 
 def _state_of(config: Config) -> State:
-    """The configured store or state file. By default a library should not write files, so memory is used."""
+    """Return the configured store or state file; otherwise memory, because a library should not write files unasked."""
     set_names = {setting.name for setting in config.effective_settings() if setting.value}
     return config.memory() if "store" in set_names or "state_file" not in set_names else config.state()
 
@@ -322,7 +321,7 @@ def _seconds(timeout: float | None) -> float | None:
         return None
     if isinstance(timeout, bool) or not isinstance(timeout, int | float) or not timeout > 0:  # pyright: ignore[reportUnnecessaryIsInstance]
         raise UsageError(
-            f"`timeout` must be a positive number of seconds, not {timeout!r}", hint="omit it for no limit"
+            f"`timeout` must be a positive number of seconds, not {timeout!r}", hint="omit it to disable the timeout"
         )
     return timeout if timeout < _MAX_SECONDS else None
 
@@ -336,7 +335,7 @@ def _merge_settings(settings: Settings, changes: Mapping[str, JSONValue]) -> Set
 
 
 class _SingleReader:
-    """Ensures that one thread reads a stream: each event is delivered once, so two readers would each miss some."""
+    """Ensures that only one thread reads a stream, because two readers would each miss some of the events."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -344,28 +343,28 @@ class _SingleReader:
         self._thread = 0
 
     def enter(self, reader: object) -> None:
-        """Start a read on the calling thread. A reader may be passed from one thread to another."""
+        """Start reading in the current thread. An iterator may be passed from one thread to another."""
         if self._lock.acquire(blocking=False):
             here = threading.get_ident()
             if self._reader in (None, reader) or self._thread == here:
                 self._reader, self._thread = reader, here
                 return
             self._lock.release()
-        raise UsageError("another thread is reading the stream", hint="read it in one place only")
+        raise UsageError("another thread is reading the stream", hint="use only one reader per stream")
 
     def leave(self, over: bool) -> None:
-        """End a read. `over`: no further events can arrive."""
+        """Stop reading. `over`: whether no further events can arrive."""
         self._reader = None if over else self._reader
         self._lock.release()
 
 
 class _EventIterator(Iterator[Event]):
-    """One iteration over a stream. Dropping it early cancels the turn."""
+    """Iterator over a stream. If it is discarded early, the turn is cancelled."""
 
     def __init__(self, events: Generator[Event, None, None], place: _SingleReader) -> None:
         self._events = events
         self._place = place
-        self._mark = object()  # identifies this iterator without a reference that keeps it alive
+        self._mark = object()  # identifies this iterator without keeping it alive
 
     def __next__(self) -> Event:
         self._place.enter(self._mark)
@@ -379,10 +378,10 @@ class _EventIterator(Iterator[Event]):
 
 
 class Stream:
-    """The events of one turn, with a synchronous interface. `reply` is the complete reply after the last event."""
+    """The events of one turn, with a synchronous interface. The complete `reply` is available after the last event."""
 
     def __init__(self, owner: Client, portal: SyncBridge, stream: AsyncStream) -> None:
-        self._owner = owner  # keeps the client alive: an unreferenced client closes itself
+        self._owner = owner  # keeps the client alive, because an unreferenced client is closed
         self._bridge = portal
         self._stream = stream
         self._batches = stream.batches()
@@ -407,7 +406,7 @@ class Stream:
         return self._stream.reply
 
     def close(self) -> None:
-        """Cancel the turn, from any thread. If another thread is reading it, that thread's loop ends."""
+        """Cancel the turn, from any thread. If another thread is iterating over the stream, its loop ends."""
         if self._bridge.inside:
             self._bridge.spawn(self._stream.close())
         elif not self._bridge.closed:
@@ -419,7 +418,7 @@ async def _next(batches: AsyncIterator[list[Event]]) -> list[Event] | None:
 
 
 class Client:
-    """Tool calling with one model. The arguments are those of `AsyncClient`."""
+    """Tool calling with one model. Takes the same arguments as `AsyncClient`."""
 
     def __init__(self, model: Model, **arguments: JSONValue) -> None:
         self._client = AsyncClient(model, **arguments)
@@ -433,7 +432,7 @@ class Client:
 
     @property
     def inside(self) -> tuple[AsyncClient, SyncBridge]:
-        """The underlying asynchronous client and its event loop. Internal."""
+        """The underlying asynchronous client and its event loop. For internal use."""
         return self._client, self._bridge
 
     def __repr__(self) -> str:
@@ -448,7 +447,7 @@ class Client:
         timeout: float | None = None,
         **options: JSONValue,
     ) -> TracedReply:
-        """Run one turn. `options` are settings for this turn and request fields such as `temperature`."""
+        """Run one turn. `options` are settings for this turn, or request fields such as `temperature`."""
         return self._bridge.run(self._client.chat(messages, tools, tool_choice, timeout=timeout, **options))
 
     def stream(
@@ -460,18 +459,18 @@ class Client:
         timeout: float | None = None,
         **options: JSONValue,
     ) -> Stream:
-        """Run one turn as a stream: iterate over it, then read its `reply`."""
+        """Run one turn as a stream. Iterate over the stream, then read its `reply`."""
         stream = self._client.stream(messages, tools, tool_choice, timeout=timeout, **options)
         return Stream(self, self._bridge, stream)
 
     def probe(self, *, refresh: bool = False) -> StoredProbe | None:
-        """Probe the model's capabilities, or return a recent result. None: the model cannot be reached."""
+        """Probe the model's capabilities, or return a recent result. Returns None if the model is unreachable."""
         return self._bridge.run(self._client.probe(refresh=refresh))
 
     def close(self) -> None:
-        """Cancel running turns and close the connections.
+        """Cancel running turns and close all connections.
 
-        An unreferenced client does this by itself, except that an upstream which was passed in stays open.
+        Garbage collection also closes a client, but an upstream passed in by the caller then stays open.
         """
         self._bridge.close(self._client.close)
 

@@ -1,8 +1,8 @@
 """`toolspeak doctor`: diagnose an upstream with a few small requests.
 
-`doctor_targets` finds the upstreams; `examine` checks configuration, connection, key, model, answer, streaming, native
-tools, and one call through toolspeak itself. Each result says what was observed and how to fix it. No result contains a
-key.
+`doctor_targets` finds the upstreams. `examine` checks configuration, connection, key, model, answer, streaming, native
+tools, and one call through toolspeak itself. Each result says what was observed and how to fix a problem. Results never
+contain a key.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ from .upstreams.http.connection import Timeouts
 from .upstreams.http.retry import Retry
 from .upstreams.http.thin_transport import HttpUpstream
 
-#: `note`: works, with a remark; `skipped`: could not be checked.
+#: `note` means that the check passed with a remark, `skipped` that an earlier check failed.
 Status: TypeAlias = Literal["ok", "note", "fail", "skipped"]
-#: Seconds to wait for one answer; a local model may have to be loaded first.
+#: Seconds to wait for one answer. A local model may have to be loaded first.
 PATIENCE = 60.0
 _CONNECT = 5.0
-#: Enough for a sentence or a call, and cheap.
+#: Token limit of each answer: enough for a sentence or a call.
 _MAX_TOKENS = 64
-#: Limit for external text in a result.
+#: Maximum length of quoted text in a result.
 _MAX_SHOWN_CHARS = 100
 
 CHECKS = ("configuration", "reachable", "key", "model", "answer", "streaming", "native tools", "tool calls")
@@ -54,17 +54,20 @@ _HELLO = "Answer with one short sentence: what is the capital of Norway?"
 _COUNT = "Count from one to twelve, in words."
 _WEATHER = "What is the weather in Oslo? Use the tool."
 
-#: Connection error -> fix.
+#: Fixes by connection error.
 _CONNECTION_FIXES: tuple[tuple[type[BaseException], str], ...] = (
-    (ssl.SSLCertVerificationError, "the certificate is not trusted: set SSL_CERT_FILE to the authority that signed it"),
+    (
+        ssl.SSLCertVerificationError,
+        "the certificate is not trusted: set SSL_CERT_FILE to the CA certificate that signed it",
+    ),
     (ssl.SSLError, "the server does not use TLS: try http:// instead of https://"),
     (socket.gaierror, "unknown host: correct the base URL"),
-    (ConnectionRefusedError, "nothing listens there: start the service, or correct host and port of the base URL"),
-    (TimeoutError, "no answer: check host, port and firewalls"),
+    (ConnectionRefusedError, "connection refused: start the service, or correct the host and port of the base URL"),
+    (TimeoutError, "no response: check the host, the port and firewalls"),
 )
-_OTHER_CONNECTION_FIX = "start the service, or correct host and port of the base URL"
+_OTHER_CONNECTION_FIX = "start the service, or correct the host and port of the base URL"
 _DENIED_STATUSES = (401, 403)
-#: Statuses with which services reject tools.
+#: HTTP statuses with which services reject tools.
 _TOOLS_REJECTED_STATUSES = (400, 404, 415, 422, 500, 501)
 
 
@@ -74,7 +77,7 @@ class CheckResult(msgspec.Struct, frozen=True):
     check: str
     status: Status
     says: str
-    #: How to fix it; empty if nothing needs fixing.
+    #: How to fix the problem; empty if there is none.
     fix: str = ""
 
 
@@ -83,7 +86,7 @@ class DoctorTarget(msgspec.Struct, frozen=True):
 
     name: str
     provider: str
-    #: Empty: the first one it lists.
+    #: Model name; empty for the first model that the upstream lists.
     model: str
     base_url: str
     protocol: str
@@ -91,12 +94,12 @@ class DoctorTarget(msgspec.Struct, frozen=True):
     settings: Settings
     known: Capabilities
     has_key: bool = False
-    #: Whether clients' own keys are forwarded.
+    #: Whether the server forwards the clients' own keys.
     forwards: bool = False
 
     @property
     def where(self) -> str:
-        """Its address without secrets."""
+        """The upstream's address, without secrets."""
         return redacted_url(self.base_url) or "in this process"
 
 
@@ -106,7 +109,7 @@ class DoctorTarget(msgspec.Struct, frozen=True):
 def doctor_targets(
     config: Config, upstream: str = "", model: str = "", patience: float = PATIENCE
 ) -> list[DoctorTarget]:
-    """The configured upstreams, or the one given by URL or name.
+    """Return the configured upstreams, or the one given by URL or name.
 
     Raises:
         UsageError: the configuration is invalid.
@@ -160,7 +163,7 @@ def _default_target(
 
 
 def _embedded(config: Config, url: str) -> str:
-    """The embedded model, if nothing else is configured and it is already downloaded."""
+    """Return the embedded model, or an empty string if a URL is configured. Raises UsageError if it is missing."""
     if url or config.base_url:
         return ""
     from .upstreams.embedded.weights import DEFAULT, cached_file
@@ -174,7 +177,7 @@ def _embedded(config: Config, url: str) -> str:
 
 
 def _single_try_upstream(base_url: str, key: str, protocol: str, provider: str, patience: float) -> ListingUpstream:
-    """An upstream without retries and with short timeouts, so that failures show."""
+    """Create an upstream without retries and with short timeouts, so failures are visible."""
     timeouts = Timeouts(min(_CONNECT, patience), patience, patience, 2 * patience)
     return ListingUpstream(base_url, key, protocol, timeouts, provider=provider, retry=Retry(most=0))
 
@@ -183,7 +186,7 @@ def _single_try_upstream(base_url: str, key: str, protocol: str, provider: str, 
 
 
 class _Examination:
-    """Observations of one upstream so far."""
+    """Observations about one upstream so far."""
 
     def __init__(self, patient: DoctorTarget) -> None:
         self.patient = patient
@@ -210,15 +213,15 @@ class _Examination:
             self.failure = error
 
     def request(self, text: str, *, stream: bool = False, tools: tuple[Tool, ...] = ()) -> Request:
-        """Build a small request."""
+        """Build a request with a small token limit."""
         messages = (Message("user", (TextPart(text),)),)
         return Request(self.model, messages, tools, ToolChoice(), stream, Options(_MAX_TOKENS))
 
     async def batches(self, request: Request) -> list[list[Event]]:
-        """The upstream's answer, one batch per read.
+        """Return the upstream's answer, one batch per read.
 
         Raises:
-            UpstreamError: the request fails, at the start or later.
+            UpstreamError: the request failed, before or during the answer.
         """
         async with aclosing(self.patient.upstream.open(request)) as batches:
             result = [batch async for batch in batches]
@@ -263,7 +266,7 @@ async def examine(
 
 
 def failed(findings: Sequence[CheckResult]) -> bool:
-    """Whether a check failed."""
+    """Whether any check failed."""
     return any(finding.status == "fail" for finding in findings)
 
 
@@ -298,12 +301,12 @@ def _key(exam: _Examination) -> CheckResult:
     if exam.reply is not None:
         return CheckResult("key", "ok", "accepted" if patient.has_key else "none required")
     if not denied:
-        return CheckResult("key", "ok", "no complaint about it")
+        return CheckResult("key", "ok", "not rejected")
     if patient.forwards:
-        return CheckResult("key", "note", "clients send their own keys, so there is none to test", "")
+        return CheckResult("key", "note", "clients send their own keys, so there is no key to test", "")
     if patient.has_key:
         return CheckResult("key", "fail", f"rejected: {_short(denied[0])}", "set a valid key")
-    fix = "set a key: the provider's own variable, or `api_key` (TOOLSPEAK_API_KEY, or api_key_file)"
+    fix = "set a key: the provider's environment variable, `api_key` (TOOLSPEAK_API_KEY) or `api_key_file`"
     return CheckResult("key", "fail", f"required: {_short(denied[0])}", fix)
 
 
@@ -316,10 +319,10 @@ def _model(exam: _Examination) -> CheckResult:
     if names and model in names:
         return CheckResult("model", "ok", f"{label} is one of {len(names)} listed models")
     if exam.reply is not None:
-        why = "is not listed, but answers" if names else "answers; the service does not list its models"
+        why = "works, but is not listed" if names else "works; the service does not list its models"
         return CheckResult("model", "ok", f"{label} {why}")
     near = get_close_matches(model[:_MAX_SHOWN_CHARS], names or (), n=3, cutoff=0.4) or list((names or ())[:3])
-    fix = f"use one of the listed models: {', '.join(near)}" if near else "correct the model's name"
+    fix = f"use one of the listed models: {', '.join(near)}" if near else "correct the model name"
     if exam.failure is not None and exam.failure.upstream_status == 404:
         return CheckResult("model", "fail", f"{label} not found: {_short(exam.failure)}", fix)
     if names:
@@ -339,16 +342,16 @@ def _answer(exam: _Examination) -> CheckResult:
     return CheckResult("answer", "fail", _short(failure), _STATUS_FIXES.get(status, _OTHER_STATUS_FIX))
 
 
-#: HTTP status -> fix.
+#: Fixes by HTTP status.
 _STATUS_FIXES = {
     0: "the response does not match `protocol`, or the path is wrong: check both (most base URLs end in /v1)",
     200: "the response does not match `protocol`, or the path is wrong: check both (most base URLs end in /v1)",
     404: "correct the base URL: most end in /v1",
     405: "correct the base URL: most end in /v1",
-    402: "the account has no credit",
-    429: "the account or the service is at its limit: wait, or raise the limit",
+    402: "add credit to the account",
+    429: "rate limit or quota exceeded: wait, or raise the limit",
 }
-_OTHER_STATUS_FIX = "see the log of the service"
+_OTHER_STATUS_FIX = "check the service's log"
 
 
 async def _streaming(exam: _Examination) -> CheckResult:
@@ -356,7 +359,7 @@ async def _streaming(exam: _Examination) -> CheckResult:
         batches = await exam.batches(exam.request(_COUNT, stream=True))
     except UpstreamError as error:
         return CheckResult(
-            "streaming", "fail", _short(error), "enable streaming in the service or in the proxy before it"
+            "streaming", "fail", _short(error), "enable streaming in the service or in the proxy in front of it"
         )
     pieces = sum(any(isinstance(event, TextDelta | ReasoningDelta) for event in batch) for batch in batches)
     if pieces > 1:
@@ -378,9 +381,9 @@ async def _native(exam: _Examination) -> CheckResult:
     else:
         if any(call.name == _TOOL.name for call in reply.calls):
             shape = "advanced" if exam.patient.protocol in ("anthropic", "gemini") else "openai"
-            fix = "" if planned else f'to use them, set capability = "{shape}" for {entry}'
-            return CheckResult("native tools", "ok", "they work" + ("" if planned else " but are not used"), fix)
-        says = "they are ignored: there was no call"
+            fix = "" if planned else f'to use native tools, set capability = "{shape}" for {entry}'
+            return CheckResult("native tools", "ok", "supported" + ("" if planned else ", but not used"), fix)
+        says = "tools are ignored: the model made no call"
     if planned:
         return CheckResult("native tools", "fail", says, f'set capability = "none" for {entry} to emulate calls')
     return CheckResult("native tools", "note", f"{says}; toolspeak emulates calls")
@@ -406,4 +409,4 @@ async def _calls(exam: _Examination) -> CheckResult:
         return CheckResult("tool calls", "ok", f"{call.name}({_short(arguments)}), plan `{prepared.plan.kind}`")
     why = outcome.trace.why_no_call if outcome is not None else ""
     fix = 'try `plan = "decision"`, another dialect, or a stronger model'
-    return CheckResult("tool calls", "note", f"no call was made: {_short(why or reply.text)}", fix)
+    return CheckResult("tool calls", "note", f"the model made no call: {_short(why or reply.text)}", fix)

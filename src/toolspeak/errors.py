@@ -17,7 +17,7 @@
     │   ├── SessionBusyError    the session is locked by another writer (status 409)
     │   ├── StoreFullError      no space left (status 507)
     │   └── StoreDamagedError   the stored data is corrupt (status 500)
-    ├── ToolError               a tool failed; the message is sent to the model
+    ├── ToolError               a tool failed; the model receives the message
     │   ├── ToolTimeout         it took too long
     │   └── ToolDenied          it was not permitted
     └── ToolSignal              raised by a tool to control the agent loop
@@ -57,8 +57,8 @@ __all__ = [
 class ToolspeakError(Exception):
     """Base class of all toolspeak errors.
 
-    `hint` is one sentence on what to do next, `status` the HTTP status for a server response. `final` means that an
-    automatic retry is pointless.
+    `hint` says how to fix the problem, `status` is the HTTP status of a server response. `final` means that retrying
+    the same request does not help.
     """
 
     status = 500
@@ -74,17 +74,17 @@ class ToolspeakError(Exception):
 
 
 class UsageError(ToolspeakError):
-    """Invalid use by the caller."""
+    """The caller passed an invalid argument or used the library incorrectly."""
 
     status = 400
 
 
 class SchemaError(UsageError):
-    """A tool's `parameters` are not a JSON schema that can be compiled safely."""
+    """A tool's `parameters` are not a usable JSON schema."""
 
 
 class UnknownDialectError(UsageError):
-    """An unknown dialect name."""
+    """The dialect name is unknown."""
 
 
 class NotKeptError(UsageError):
@@ -98,23 +98,23 @@ class NoSessionError(UsageError):
 
 
 class ConfigError(UsageError):
-    """An invalid or unreadable setting."""
+    """A setting is invalid or cannot be read."""
 
 
 class NoStoreError(ConfigError):
-    """The store to read does not exist. It was not created."""
+    """The store does not exist, and reading does not create it."""
 
 
 class TraceLike(Protocol):
-    """The interface of a turn's trace: requests, answers and decisions."""
+    """Interface of the trace of a turn: its requests, answers and decisions."""
 
     def lines(self) -> list[str]:
-        """The trace as text lines for people."""
+        """Return the trace as human-readable lines."""
         ...
 
 
 class FailedReply(Protocol):
-    """The interface of the partial reply of a failed turn."""
+    """Interface of the partial reply of a failed turn."""
 
     @property
     def text(self) -> str:
@@ -132,7 +132,7 @@ class FailedReply(Protocol):
         ...
 
     def trace(self) -> TraceLike:
-        """The trace of the turn."""
+        """Return the trace of the turn."""
         ...
 
 
@@ -147,13 +147,13 @@ class ModelError(ToolspeakError):
 
 
 class ToolChoiceError(ModelError):
-    """The model gave no answer that `tool_choice` allows, after all retries."""
+    """Even after all retries, the model gave no answer that `tool_choice` allows."""
 
     final = True
 
 
 class FormatError(ModelError):
-    """The model gave no answer in the requested `response_format`, after all retries."""
+    """Even after all retries, the model gave no answer in the requested `response_format`."""
 
     final = True
 
@@ -161,9 +161,9 @@ class FormatError(ModelError):
 class UpstreamError(ModelError):
     """The upstream answered with an error or disconnected.
 
-    `upstream_status` is its HTTP status (0 if there was none), `body` its response, shortened. `retry_after` (seconds)
-    and `should_retry` are its advice on retries, None if it gives none. `kind` is `upstream`, `timeout`, or
-    `truncated` if it disconnected. `code`, `error_type` and `param` (the field) are the upstream's own, if it has them.
+    `upstream_status` is the HTTP status (0 if there was no response), `body` the shortened response. `retry_after` (in
+    seconds) and `should_retry` are the upstream's advice on retries, or None. `kind` is `upstream`, `timeout`, or
+    `truncated` after a disconnect. `code`, `error_type` and `param` are copied from the upstream's error.
     """
 
     kind = "upstream"
@@ -202,7 +202,7 @@ class UpstreamTimeout(UpstreamError):
 
 
 class StoreError(ToolspeakError):
-    """The store is unavailable: unreachable, busy, or its disk failed. The operation had no effect.
+    """The store is unreachable, busy, or has a disk failure. The operation had no effect.
 
     `retry_after` is the number of seconds to wait before a retry; None if a retry would not help.
     """
@@ -212,7 +212,7 @@ class StoreError(ToolspeakError):
 
 
 class SessionBusyError(StoreError):
-    """The session is locked by another writer: `holder`, `until` a time in seconds since the epoch."""
+    """Another writer, `holder`, has locked the session until the Unix time `until`."""
 
     status = 409
 
@@ -223,7 +223,7 @@ class SessionBusyError(StoreError):
 
 
 class StoreFullError(StoreError):
-    """No space left to write. Stored data can still be read."""
+    """The store has no space left. Stored data can still be read."""
 
     status = 507
 
@@ -235,7 +235,7 @@ class StoreDamagedError(StoreError):
 
 
 class ToolError(ToolspeakError):
-    """A tool failed. The message is written for the model."""
+    """A tool failed. The model receives the message."""
 
 
 class ToolTimeout(ToolError):

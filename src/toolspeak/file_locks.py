@@ -1,7 +1,7 @@
-"""File locks: mutual exclusion between all processes and threads of a machine.
+"""File locks: mutual exclusion between processes and threads on one machine.
 
-The operating system releases a lock when its holder exits, for whatever reason. The lock file is never removed:
-otherwise a waiting process and one that creates the file anew could both get in.
+The operating system releases a lock when its holder exits, even after a crash. The lock file is never deleted: one
+process could otherwise lock the deleted file while another locks a new one.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-#: Interval between attempts when the caller wants to be notified while waiting.
+#: Seconds between attempts, if the caller wants to be notified while waiting.
 _POLL_SECONDS = 0.2
 
 
 @contextmanager
 def file_lock(path: Path, on_wait: Callable[[], None] | None = None) -> Generator[None]:
-    """Hold the lock on a file, creating the file if necessary; wait while another process holds it.
+    """Hold the lock on a file, and create the file if necessary. Waits while the lock is taken.
 
     Args:
         on_wait: called repeatedly while waiting.
@@ -37,7 +37,7 @@ def file_lock(path: Path, on_wait: Callable[[], None] | None = None) -> Generato
                 time.sleep(_POLL_SECONDS)
         yield
     finally:
-        os.close(descriptor)  # releases the lock
+        os.close(descriptor)  # this releases the lock
 
 
 if sys.platform == "win32":

@@ -1,7 +1,7 @@
 """Key-value state with expiry, in memory or in one file.
 
-For small values that must survive or be shared: trusted files, a secret, probe results. Conversations belong in the
-store. The file is replaced atomically, readable by its owner only, and shared between processes under a lock.
+For small values that must outlive the process or be shared, such as trusted files, a secret or probe results.
+Conversations belong in the store. The file is replaced atomically, readable only by its owner, and locked for writing.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ import msgspec
 from .errors import ConfigError, UsageError
 from .file_locks import file_lock
 
-#: Implements state in a database. It is above this module, so it is imported only when a database is configured.
+#: Module that stores state in a database. It depends on this one, so it is imported only if a database is configured.
 _DATABASE_MODULE = "toolspeak.store.cached_key_value"
 
-#: Seconds since the epoch. Wall-clock time, since expiry is shared between processes and outlives them.
+#: Returns the Unix time. Wall-clock time, because expiry times are shared between processes and outlive them.
 Clock: TypeAlias = Callable[[], float]
 
-#: The largest values are the tools of a conversation, rarely above 100 kB.
+#: Maximum number of values in memory. The largest are the tools of a conversation, rarely above 100 kB.
 _MAX_MEMORY_VALUES = 4_096
-#: Clients can send large values, so their number alone is not a bound.
+#: Maximum total size in memory, because clients can send large values.
 _MAX_MEMORY_BYTES = 64 * 1024 * 1024
-#: The file is read and written as a whole.
+#: Maximum number of values in a file, which is always read and written completely.
 _MAX_FILE_VALUES = 4_096
 _MAX_VALUE_CHARS = 4 * 1024 * 1024
 
@@ -41,7 +41,7 @@ _VERSION = 1
 
 
 class State(Protocol):
-    """Values under keys, with expiry. Every method may be called from any thread."""
+    """A key-value store with expiry. Every method may be called from any thread."""
 
     def get(self, key: str) -> Any:
         """Return the value, or None if it is missing or expired."""
@@ -52,7 +52,7 @@ class State(Protocol):
         ...
 
     def setdefault(self, key: str, value: Any, ttl: float | None = None) -> Any:
-        """Return the current value, or store this one. With concurrent writers, all see the winner's value."""
+        """Return the current value, or store and return this one. Concurrent callers all get the same value."""
         ...
 
     def delete(self, key: str) -> None:
@@ -66,7 +66,7 @@ class State(Protocol):
 
 @runtime_checkable
 class SharedState(State, Protocol):
-    """State that many processes share, with a local copy of what this process uses."""
+    """State shared by several processes, with a local copy of the values that this process uses."""
 
     async def warm(self, keys: Iterable[str]) -> None:
         """Load these values into the local copy."""
@@ -77,12 +77,12 @@ class SharedState(State, Protocol):
         ...
 
     async def settle(self) -> None:
-        """Wait until other processes can see every value that was put."""
+        """Wait until other processes can see every stored value."""
         ...
 
 
 class MemoryState:
-    """State of one process. When full, it evicts the least recently used values."""
+    """State in the memory of one process. When full, it evicts the least recently used values."""
 
     def __init__(
         self, clock: Clock = time.time, max_values: int = _MAX_MEMORY_VALUES, max_bytes: int = _MAX_MEMORY_BYTES
@@ -92,9 +92,9 @@ class MemoryState:
         self._max_bytes = max_bytes
         self._bytes = 0
         self._lock = threading.Lock()
-        #: JSON text, so callers cannot change stored values.
+        #: Expiry times and values. The values are JSON text, so callers cannot modify them.
         self._values: OrderedDict[str, tuple[str, float | None]] = OrderedDict()
-        #: The last text and its JSON: the same text is often stored under many keys and is then shared.
+        #: The last string and its JSON, because the same string is often stored under many keys.
         self._last = ("", '""')
 
     def get(self, key: str) -> Any:
@@ -152,7 +152,7 @@ class MemoryState:
             self._bytes -= len(key) + len(entry[0])
 
 
-#: Key -> value and its expiry time, if any.
+#: Values and optional expiry times, by key.
 _Entries: TypeAlias = dict[str, tuple[Any, float | None]]
 
 
@@ -160,29 +160,29 @@ class FileState:
     """State in one JSON file that several processes share.
 
     Raises:
-        ConfigError: the file cannot be read or written, or is not a state file. It is left as it is, because replacing
+        ConfigError: the file cannot be read or written, or is not a state file. It stays unchanged, because replacing
             it would silently revoke every key in it.
     """
 
     def __init__(self, path: str | Path, clock: Clock = time.time, max_values: int = _MAX_FILE_VALUES) -> None:
-        # Resolve links: the target is replaced, and the lock file beside it is shared by all users of the target.
+        # Resolve links, so every process replaces the same file and uses the lock file next to it.
         self.path = Path(os.path.realpath(path))
         self._name = str(self.path)
         self._clock = clock
         self._max_values = max_values
-        #: The entries of the last read, with the stamp of the file at that time.
+        #: The entries from the last read, with the file's stamp at that time.
         self._cached: tuple[tuple[int, int, int], _Entries] | None = None
 
     def version(self) -> object:
-        """Opaque version that differs after any change; None if unknown."""
-        try:  # a string, since `stat` of a Path takes twice as long and runs for every request
+        """Return an opaque version that changes with the file; None if it is unknown."""
+        try:  # on a string, because `Path.stat` takes twice as long, and this runs for every request
             return _stamp(os.stat(self._name))
         except OSError:
             return None
 
     def get(self, key: str) -> Any:
         value, end = self._entries().get(key, (None, None))
-        # A copy, so callers cannot change the cache.
+        # Return a copy, so callers cannot modify the cache.
         return _deep_copy(value) if _is_alive(end, self._clock()) else None
 
     def put(self, key: str, value: Any, ttl: float | None = None) -> None:
@@ -196,7 +196,7 @@ class FileState:
             return current
         text = _json(key, value)
         with self._updating() as entries:
-            # Another process may have stored a value since.
+            # Another process may have stored a value in the meantime.
             if key not in entries:
                 _set(entries, key, (json.loads(text), _expiry(self._clock(), ttl)))
             return _deep_copy(entries[key][0])
@@ -211,17 +211,17 @@ class FileState:
         return sorted(k for k, (_, end) in self._entries().items() if k.startswith(prefix) and _is_alive(end, now))
 
     def _entries(self) -> _Entries:
-        """The file's entries; do not modify them. Readers need no lock because the file is replaced atomically."""
+        """Return the file's entries; do not modify them. No lock is needed, because the file is replaced atomically."""
         try:
             return self._read()
         except ValueError as error:
             message = f"the state file `{self.path}` is damaged: {error}"
-            hint = "repair it, or move it away; its keys, trusted files and probe results are then lost"
+            hint = "repair the file, or move it away to start without its keys, trusted files and probe results"
             raise ConfigError(message, hint=hint) from None
 
     @contextmanager
     def _updating(self) -> Generator[_Entries]:
-        """The unexpired entries, for modification; they are written when the block succeeds."""
+        """Yield the unexpired entries for modification, and write them if the block succeeds."""
         with self._locked():
             now = self._clock()
             entries = {k: entry for k, entry in self._entries().items() if _is_alive(entry[1], now)}
@@ -231,7 +231,7 @@ class FileState:
     def _read(self) -> _Entries:
         """Read the entries. Raises ValueError if the content is not a state file."""
         try:
-            # An unchanged file is not opened again.
+            # Do not read an unchanged file again.
             if self._cached is not None and self._cached[0] == self.version():
                 return self._cached[1]
             with self.path.open("rb") as file:
@@ -249,7 +249,7 @@ class FileState:
         data = json.dumps({"version": _VERSION, "entries": entries}).encode()
         temporary = ""
         try:
-            # Created with mode 0600 and an unpredictable name.
+            # `mkstemp` uses mode 0600 and an unpredictable name.
             descriptor, temporary = tempfile.mkstemp(prefix=f".{self.path.name}.", dir=self.path.parent)
             with os.fdopen(descriptor, "wb") as file:
                 file.write(data)
@@ -263,7 +263,7 @@ class FileState:
 
     @contextmanager
     def _locked(self) -> Generator[None]:
-        """Exclude all other processes and threads that modify this file."""
+        """Hold the lock that excludes all other writers of this file."""
         with ExitStack() as stack:
             try:
                 self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -278,22 +278,22 @@ class FileState:
 
 
 def open_state(url: str) -> State:
-    """State in a database. Every method waits for the database.
+    """Open state in a database. Every method waits for the database.
 
     Raises:
-        ConfigError: the URL cannot be used, or a package is missing.
+        ConfigError: the URL is invalid, or a package is missing.
         StoreError: the database cannot be opened.
     """
     return _database_module().sql_key_value(url)
 
 
 def cached_state(url: str) -> State:
-    """State in a database, read from and written to a local copy that is synchronised in the background."""
+    """Open state in a database, with a local copy that is synchronized in the background."""
     return _database_module().cached_key_value(url)
 
 
 def open_memory(url: str) -> State:
-    """Shared memory of many processes: recent values locally, the rest in a database."""
+    """Open memory shared by several processes: recent values are local, the others in a database."""
     return _database_module().write_behind_key_value(url)
 
 
@@ -301,16 +301,16 @@ def _database_module() -> Any:
     try:
         return import_module(_DATABASE_MODULE)
     except ImportError as error:
-        hint = "pip install 'toolspeak[agent]'; for PostgreSQL 'toolspeak[postgres]'"
-        raise ConfigError(f"a database needs the package `{error.name}`", hint=hint) from None
+        hint = "run: pip install 'toolspeak[agent]' (or 'toolspeak[postgres]' for PostgreSQL)"
+        raise ConfigError(f"a database requires the package `{error.name}`", hint=hint) from None
 
 
 def _json(key: str, value: Any) -> str:
-    """Encode a value as JSON text. Raises UsageError if that is impossible or the text is too large."""
+    """Encode a value as JSON. Raises UsageError if it is not JSON or too large."""
     try:
         text = json.dumps(value, allow_nan=False)
     except (TypeError, ValueError, RecursionError) as error:
-        raise UsageError(f"the value for `{key}` is not JSON: {error}") from None
+        raise UsageError(f"the value for `{key}` cannot be encoded as JSON: {error}") from None
     if len(text) > _MAX_VALUE_CHARS:
         raise UsageError(f"the value for `{key}` is too large to store: {len(text)} characters")
     return text
@@ -326,7 +326,7 @@ def _deep_copy(value: Any) -> Any:
 
 
 def _stamp(status: os.stat_result) -> tuple[int, int, int]:
-    """Differs whenever the file was replaced or written."""
+    """Return a stamp that changes whenever the file is replaced or written."""
     return status.st_ino, status.st_mtime_ns, status.st_size
 
 
@@ -339,13 +339,13 @@ def _is_alive(end: float | None, now: float) -> bool:
 
 
 def _set(entries: _Entries, key: str, entry: tuple[Any, float | None]) -> None:
-    """Set an entry and move it to the end, so the order is by age."""
+    """Set an entry and move it to the end, so entries are ordered by age."""
     entries.pop(key, None)
     entries[key] = entry
 
 
 def _bounded(entries: _Entries, max_entries: int) -> _Entries:
-    """Drop entries above the limit: those with an expiry first, then the oldest."""
+    """Drop entries above the limit. Entries that expire go first, then the oldest."""
     too_many = len(entries) - max_entries
     if too_many <= 0:
         return entries
@@ -359,7 +359,7 @@ class _StateFile(msgspec.Struct, frozen=True):
 
 
 def _decode_entries(data: bytes) -> _Entries:
-    """Decode a state file. Raises ValueError if it is not one."""
+    """Decode a state file. Raises ValueError if the data is invalid."""
     try:
         document = json.loads(data)
         file = msgspec.convert(document, _StateFile)
@@ -368,7 +368,7 @@ def _decode_entries(data: bytes) -> _Entries:
     except msgspec.ValidationError as error:
         raise ValueError(str(error)) from None
     if file.version > _VERSION:
-        hint = "use that version, or set TOOLSPEAK_STATE_FILE to another file"
+        hint = "upgrade toolspeak, or set TOOLSPEAK_STATE_FILE to another file"
         raise ConfigError(
             f"the state file was written by a newer version of toolspeak (format {file.version})", hint=hint
         )

@@ -1,7 +1,4 @@
-"""Public parsing API: `Scanner` for streams, `parse` for whole texts.
-
-Configures the scanner with the dialect tables. `parse` feeds and closes a `Scanner`, so both give the same result.
-"""
+"""Public parsing API: `Scanner` for streams, `parse` for complete texts. Both give the same result."""
 
 from __future__ import annotations
 
@@ -19,10 +16,10 @@ from .errors import UsageError
 
 _POLICIES = ("strict", "standard", "eager")
 
-#: Limits of the search for calls in an untrusted text: distance of the opening before the name, openings tried per
-#: mention, characters read from each, and places tried in total.
+#: Limits of the search for calls in an untrusted text: characters before a tool name to search for openings, openings
+#: to try per name, characters to parse from each opening, and openings to try in total.
 _MAX_BEFORE, _MAX_OPENERS, _WINDOW, _MAX_STARTS = 200, 6, 4096, 400
-#: How a model ends a call whose beginning it copied from a text.
+#: Texts with which a model might complete a call whose beginning it copied from an untrusted text.
 _ENDINGS = ("</parameter></function></tool_call>", "\n</parameter>\n</function>\n</tool_call>", '"}}')
 _CODE_BEFORE = frozenset("\"'`<=:>/.([{|｜\n")
 _CODE_AFTER = frozenset("\"'`>({[<|｜")
@@ -31,14 +28,14 @@ Tools = Iterable[Tool | Mapping[str, JSONValue]] | None
 
 
 class Scanner:
-    """Parses one answer as it streams: `feed` returns the events that a chunk makes certain, `close` the last ones.
+    """Parses one answer as it streams. `feed` returns the events that are final after a chunk, `close` the last ones.
 
     Args:
-        tools: the tools on offer, as `Tool` values or dicts in OpenAI's format; None when unknown.
-        dialect: `auto` for every known format, or the name of one (see `docs/dialects.md`).
+        tools: the tools on offer, as `Tool` values or dicts in OpenAI's format; None if they are unknown.
+        dialect: `auto` for every known format, or a dialect name (see `docs/dialects.md`).
         policy: how much evidence a call needs: `strict`, `standard` or `eager`.
-        nonce: only calls whose marks carry this word count.
-        untrusted: texts that the model has read; a call that merely repeats one of them is text.
+        nonce: a secret word. If given, only calls that contain it count.
+        untrusted: texts that the model has read. A call that merely repeats one of them is treated as text.
     """
 
     def __init__(
@@ -52,23 +49,23 @@ class Scanner:
         if policy not in _POLICIES:
             raise UsageError(f"unknown policy `{policy}`", hint=f"use one of {', '.join(_POLICIES)}")
         require(dialect, str, "`dialect`", "the name of a dialect")
-        require(nonce, str | None, "`nonce`", "a text")
+        require(nonce, str | None, "`nonce`", "a string")
         if nonce is not None and not (nonce.isalnum() and nonce.isascii()):
-            raise UsageError("a nonce must consist of ASCII letters and digits")
+            raise UsageError("`nonce` must consist of ASCII letters and digits")
         if isinstance(untrusted, str):
-            raise UsageError("`untrusted` must be a list of texts", hint="wrap a single text in a list")
-        require(untrusted, Iterable, "`untrusted`", "a list of texts")
+            raise UsageError("`untrusted` must be a list of strings", hint="wrap a single string in a list")
+        require(untrusted, Iterable, "`untrusted`", "a list of strings")
         for text in untrusted:
-            require(text, str, "what is `untrusted`", "a text")
+            require(text, str, "every item of `untrusted`", "a string")
         context = parse_context(tools_from(tools), policy, nonce, tuple(untrusted))
         self._scanner = TextScanner(context, Marks(context, marks_of(dialect)))
 
     def feed(self, chunk: str) -> list[Event]:
-        """Read a chunk; the events that it makes certain."""
+        """Parse a chunk. Returns the events that are now final."""
         return self._scanner.feed(chunk)
 
     def close(self) -> list[Event]:
-        """End the answer; the last events."""
+        """End the answer. Returns the last events."""
         return self._scanner.close()
 
 
@@ -79,19 +76,19 @@ def parse_context(
     untrusted: tuple[str, ...],
     copied: Texts = tuple,
 ) -> ParseContext:
-    """Create a parse context that finds the calls of untrusted texts in every known format.
+    """Create a parse context that recognizes calls in untrusted texts in every known format.
 
-    Only calls after the first of a block are compared with the `copied` texts.
+    Calls after the first one of a block are also compared with the `copied` texts.
     """
     return ParseContext(tools, policy, nonce, untrusted, lambda text, name: _calls_in(text, name, tools), copied)
 
 
 def _calls_in(text: str, name: str, tools: tuple[Tool, ...] | None) -> list[JSONValue] | None:
-    """The arguments of every call of `name` that could be parsed anywhere in `text`.
+    """Return the arguments of every call to `name` that can be parsed anywhere in an untrusted `text`.
 
-    The position in the text has no meaning here: parsing starts at every place before the name that may open a call,
-    also after code marks, escapes and entities. None when there are suspiciously many such places. A call that the text
-    only begins counts as well, completed as if the text had been copied into a call.
+    Parsing starts at every position before the name that may open a call, even if the call is quoted, escaped or in
+    code. Returns None if there are suspiciously many positions. A call that is cut off at the end of the text counts
+    as well, completed as a model might complete it.
     """
     candidates = tools if tools is not None else (Tool(name),)
     starts: set[int] = set()
@@ -107,12 +104,12 @@ def _calls_in(text: str, name: str, tools: tuple[Tool, ...] | None) -> list[JSON
     last = {text[start:] for start in starts if start + _WINDOW >= len(text)}
     unfinished = [window for window in last if not parse(window, candidates, policy="eager").complete]
     replies += [parse(window + ending, candidates, policy="eager") for window in unfinished for ending in _ENDINGS]
-    # Rejected candidates count, too: what needed a repair here may be intact in the answer.
+    # Include rejected candidates: a call that is broken here may be intact in the answer.
     return [each.arguments for reply in replies for each in reply.candidates if each.name == name]
 
 
 def _mentions(text: str, name: str) -> Iterator[int]:
-    """Positions of the name where it looks like code, not prose."""
+    """Yield the positions where the name looks like part of code rather than prose."""
     at = text.find(name)
     while at >= 0:
         end = at + len(name)
@@ -124,7 +121,7 @@ def _mentions(text: str, name: str) -> Iterator[int]:
 
 
 def _plain_variants(text: str) -> set[str]:
-    """The text, and the same without ticks, escapes or entities."""
+    """Return the text itself, and variants without backticks, escapes, entities or quote marks."""
     unquoted = text.replace("\n> ", "\n")
     unescaped = text.replace("\\n", "\n").replace('\\"', '"')
     return {text, text.replace("`", " "), unescape(text), unquoted, unescaped}
@@ -138,12 +135,12 @@ def parse(
     nonce: str | None = None,
     untrusted: Sequence[str] = (),
 ) -> Reply:
-    """Parse a whole answer into its text, reasoning, calls, and rejected candidates with reasons.
+    """Parse a complete answer into text, reasoning, calls, and rejected candidates with reasons.
 
     >>> parse('<tool_call>{"name": "ping", "arguments": {}}</tool_call>').calls[0].name
     'ping'
     """
-    require(text, str, "`text`", "a text")
+    require(text, str, "`text`", "a string")
     reader = Scanner(tools, dialect, policy, nonce, untrusted)
     events = reader.feed(text)
     events += reader.close()

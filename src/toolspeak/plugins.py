@@ -1,7 +1,7 @@
-"""Plugins: dialects, upstreams and profiles from other installed distributions.
+"""Plugins: dialects, upstreams and profiles from other installed packages.
 
-A distribution declares them as entry points. They are loaded on first use, and only if the configuration allows them. A
-broken plugin causes a warning and a note; it never breaks the program.
+A package declares its plugins as entry points. They are loaded on first use, if the configuration allows them. A broken
+plugin is skipped with a warning and a note; it never breaks the program.
 """
 
 from __future__ import annotations
@@ -29,8 +29,9 @@ if TYPE_CHECKING:
 Group: TypeAlias = Literal["toolspeak.dialects", "toolspeak.upstreams", "toolspeak.profiles"]
 GROUPS: tuple[Group, ...] = ("toolspeak.dialects", "toolspeak.upstreams", "toolspeak.profiles")
 
-#: Suffixes of the folders with a distribution's metadata, and the file in them that declares entry points.
+#: Suffixes of the folders that contain a distribution's metadata.
 _METADATA_SUFFIXES = (".dist-info", ".egg-info")
+#: File in such a folder that declares entry points.
 _ENTRY_POINTS_FILE = "entry_points.txt"
 
 _log = logging.getLogger("toolspeak.plugins")
@@ -43,9 +44,9 @@ class Plugin(msgspec.Struct, frozen=True):
     name: str
     distribution: str
     version: str
-    #: `module:attribute`.
+    #: The object to load, as `module:attribute`.
     value: str
-    #: Whether the configuration allows it.
+    #: Whether the configuration allows the plugin.
     allowed: bool
 
 
@@ -81,10 +82,9 @@ class Plugins:
         return self._dialects
 
     def upstream(self, name: str) -> Callable[..., Any] | None:
-        """Return the upstream factory of a plugin for this provider.
+        """Return the upstream factory of a plugin for this provider, if there is one.
 
-        An entry point of `toolspeak.upstreams` is a callable that creates an upstream; its name is the provider it
-        serves.
+        An entry point of `toolspeak.upstreams` is a callable that creates an upstream. Its name is the provider name.
         """
         if self._upstreams is None:
             self._upstreams = {}
@@ -92,7 +92,7 @@ class Plugins:
                 if not callable(value):
                     self._skip(plugin, f"a {type(value).__name__} is not an upstream factory")
                 elif plugin.name in self._upstreams:
-                    self._skip(plugin, f"another plugin serves `{plugin.name}` already")
+                    self._skip(plugin, f"another plugin already provides `{plugin.name}`")
                 else:
                     self._upstreams[plugin.name] = value
                     self._note_replaced_provider(plugin)
@@ -101,8 +101,8 @@ class Plugins:
     def extend(self, target: Capabilities | None = None) -> None:
         """Add the profiles of plugins, which take precedence over the built-in ones.
 
-        An entry point of `toolspeak.profiles` is a mapping in the form of `profiles.toml`, TOML text, or a function
-        that returns either. Dialects are loaded first because profiles refer to them.
+        An entry point of `toolspeak.profiles` is a mapping or TOML text in the format of `profiles.toml`, or a function
+        that returns either. Dialects are loaded first, because profiles refer to them.
         """
         target = target or capabilities()
         if target in self._extended:
@@ -122,8 +122,7 @@ class Plugins:
         return self._entries
 
     def _entry_points(self) -> Iterator[tuple[Plugin, EntryPoint]]:
-        # Most distributions have no plugins, and reading their metadata (or importing its reader) takes a hundred times
-        # as long as this check.
+        # Most distributions have no plugins. Reading all metadata takes a hundred times as long as this check.
         if not any(map(_may_have_plugins, sys.path if self._path is None else self._path)):
             return
         from importlib.metadata import distributions
@@ -132,14 +131,13 @@ class Plugins:
         names: set[str] = set()
         for distribution in candidates:
             try:
-                # The first one on the path wins, as with imports.
                 name = distribution.metadata["Name"] or ""
                 points = list(distribution.entry_points)
                 version = distribution.version or ""
             except Exception as error:
                 self._note("a distribution", f"its metadata cannot be read ({_one_line(error)})")
                 continue
-            if not name or _normalized(name) in names:
+            if not name or _normalized(name) in names:  # the first one on the path wins, as with imports
                 continue
             names.add(_normalized(name))
             for point in points:
@@ -153,7 +151,7 @@ class Plugins:
         return _normalized(distribution) in self._names
 
     def _loaded(self, group: Group, *, call: bool = True) -> Iterator[tuple[Plugin, Any]]:
-        """Load the entry points of a group; functions are called for their value."""
+        """Load the entry points of a group. Functions are called, and their return value is used."""
         for plugin, point in self._search():
             if plugin.group != group or not plugin.allowed:
                 continue
@@ -167,7 +165,7 @@ class Plugins:
                 yield plugin, result
 
     def _guarded(self, plugin: Plugin, work: Callable[[], Any]) -> Any:
-        """Run third-party code; return None and skip the plugin if it fails in any way."""
+        """Run a plugin's code. If it fails in any way, skip the plugin and return None."""
         try:
             return work()
         except (Exception, SystemExit) as error:
@@ -180,7 +178,7 @@ class Plugins:
         if not isinstance(row, Dialect):
             raise ConfigError(f"a {type(row).__name__} is not a dialect")
         if row.name in DIALECTS or row.name in ("", "auto"):
-            raise ConfigError(f"dialect `{row.name}` exists already")
+            raise ConfigError(f"a dialect named `{row.name}` already exists")
         DIALECTS[row.name] = row
         try:
             _check_round_trip(row.name)
@@ -206,7 +204,7 @@ class Plugins:
 
 
 def _check_round_trip(dialect: str) -> None:
-    """Check that a dialect can parse what it renders, now rather than in the middle of a request."""
+    """Check that a dialect can parse what it renders, so a broken one fails here rather than during a request."""
     from .dialects.registry import render_calls
     from .parsing import parse
 
@@ -219,7 +217,7 @@ def _check_round_trip(dialect: str) -> None:
 
 
 def _may_have_plugins(place: str) -> bool:
-    """Whether a distribution in this folder may declare plugins. An archive may contain anything."""
+    """Whether a distribution in this folder may declare plugins. Always true for archives, which are not searched."""
     try:
         with os.scandir(place or ".") as entries:
             names = [each.name for each in entries if each.name.endswith(_METADATA_SUFFIXES)]
@@ -235,7 +233,7 @@ def _declares_plugins(path: str) -> bool:
         try:
             with open(path, "rb") as file:
                 data = file.read()
-        except PermissionError:  # reading the metadata will report it
+        except PermissionError:  # the error is reported when the metadata is read
             return True
         return any(group.encode() in data for group in GROUPS)
     return False
@@ -248,10 +246,10 @@ def _table(value: Any, plugin: Plugin) -> Table:
 
 
 def _one_line(error: BaseException) -> str:
-    """Type and message of an error on one line."""
+    """Return the type and message of an error on one line."""
     return " ".join(f"{type(error).__name__}: {error}".split())[:300]
 
 
 def _normalized(name: str) -> str:
-    """Normalized name of a distribution (PEP 503)."""
+    """Normalize the name of a distribution (PEP 503)."""
     return re.sub(r"[-_.]+", "-", name.strip()).lower()

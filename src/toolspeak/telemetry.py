@@ -1,7 +1,7 @@
-"""OpenTelemetry: attribute names, and the tracer if tracing is set up.
+"""OpenTelemetry attribute names, and the tracer if tracing is configured.
 
-The conventions for generative AI are still in development, so all names are in this one file. No spans are made unless
-`opentelemetry-api` is installed and a provider is set up, as `opentelemetry-instrument` does.
+The semantic conventions for generative AI are not stable yet, so all names are in this file. Spans are recorded only if
+`opentelemetry-api` is installed and a tracer provider is configured, for example by `opentelemetry-instrument`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ INPUT_TOKENS = "gen_ai.usage.input_tokens"
 OUTPUT_TOKENS = "gen_ai.usage.output_tokens"
 ERROR_TYPE = "error.type"
 STATUS = "http.response.status_code"
-#: Value of `OPERATION`.
+#: Value of the attribute `OPERATION`.
 CHAT = "chat"
 
 # ---- toolspeak's own attributes
@@ -36,20 +36,20 @@ TOOLS = "toolspeak.tools"
 REQUESTS = "toolspeak.upstream_requests"
 
 _NAME = "toolspeak"
-#: The API module, and the environment variable from which it loads a provider.
+#: The API module, and the environment variable that selects its tracer provider.
 _API, _PROVIDER_VARIABLE = "opentelemetry.trace", "OTEL_PYTHON_TRACER_PROVIDER"
 
 
 def tracer(provider: TracerProvider | None = None) -> Tracer | None:
-    """Return the tracer, or None if tracing is not set up."""
+    """Return the tracer, or None if tracing is not configured."""
     if provider is None and _API not in sys.modules and _PROVIDER_VARIABLE not in os.environ:  # noqa: TID251 - OpenTelemetry's
-        return None  # setting up a provider loads the API; otherwise do not pay for importing it
+        return None  # no provider is configured, so avoid importing the API, which is slow
     try:
         from opentelemetry import trace
     except ImportError:
         return None
     active_provider = provider or trace.get_tracer_provider()
-    # The API's own default providers drop every span.
+    # The default providers of the API drop every span.
     if isinstance(active_provider, trace.ProxyTracerProvider | trace.NoOpTracerProvider):
         return None
     return active_provider.get_tracer(_NAME)

@@ -181,7 +181,7 @@ def test_a_repair_that_may_have_changed_a_value_never_reaches_a_tool_that_change
     events = context.collect()
     assert verdict(events) == ("invalid", "arguments_invalid")
     assert [note.code for note in candidate(events).notes] == ["missing_closer", "unsafe_repair", "arguments_invalid"]
-    assert candidate(events).notes[1].detail == "`mail` changes the world; its arguments were guessed"
+    assert candidate(events).notes[1].detail == "`mail` has side effects; its arguments were repaired"
     assert candidate(events).notes[2].detail == "`mail`: a repair may have changed a value"
 
 
@@ -388,7 +388,7 @@ def test_a_live_call_that_is_cut_sends_what_it_has_and_never_ends():
     assert events[:3] == [
         CallStart(0, "f"),
         CallArgs(0, '{"a":"x'),
-        Noted(Note("truncated_call", "the text ended inside a call of `f`")),
+        Noted(Note("truncated_call", "the text ended inside a call to `f`")),
     ]
     assert verdict(events) == ("truncated", "truncated")
     assert candidate(events).arguments is None
@@ -403,7 +403,7 @@ def test_a_held_call_in_marks_that_is_cut_leaves_a_note(name: str | None, shown:
         builder.take_name(name, hold=True)
     builder.cut()
     events = context.collect()
-    assert events[0] == Noted(Note("truncated_call", f"the text ended inside a call of `{shown}`"))
+    assert events[0] == Noted(Note("truncated_call", f"the text ended inside a call to `{shown}`"))
     assert verdict(events) == ("truncated", "truncated")
     assert context.calls_seen == 0
 
@@ -414,7 +414,7 @@ def test_a_cut_candidate_with_weak_evidence_is_meant_when_it_names_a_tool(wrappe
     builder.take_name("f")
     builder.cut()
     events = context.collect()
-    assert events[0] == Noted(Note("truncated_call", "the text ended inside a call of `f`"))
+    assert events[0] == Noted(Note("truncated_call", "the text ended inside a call to `f`"))
     assert verdict(events) == ("truncated", "truncated")
 
 

@@ -158,7 +158,7 @@ def test_arguments_that_are_nested_too_deeply_are_not_a_call():
 
 @check_each("events", [[CallArgs(5, "{}")], [CallEnd(0)], [CallStart(0, "f"), CallEnd(0), CallArgs(0, "{}")]])
 def test_a_call_that_goes_on_before_its_beginning_is_the_callers_mistake(events: list[Event]):
-    with pytest.raises(UsageError, match="before its start or after its end"):
+    with pytest.raises(UsageError, match="before its `CallStart` or after its `CallEnd`"):
         fold(events)
 
 

@@ -301,7 +301,7 @@ def test_equal_keys_in_different_objects_are_no_duplicates():
 @pytest.mark.requirement("R-E6")
 def test_a_duplicate_key_is_named_in_its_note_and_cut_when_long():
     notes = read(f'{{"{"k" * 100}": 1, "{"k" * 100}": 2}}').notes
-    assert [(note.code, note.detail) for note in notes] == [("duplicate_key", f"`{'k' * 64}` stands twice")]
+    assert [(note.code, note.detail) for note in notes] == [("duplicate_key", f"`{'k' * 64}` occurs twice")]
 
 
 @pytest.mark.requirement("R-E6")

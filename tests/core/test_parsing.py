@@ -26,7 +26,7 @@ REFUSED: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
     "a nonce with a space": ({"nonce": "a b"}, UsageError, "ASCII letters and digits"),
     "an empty nonce": ({"nonce": ""}, UsageError, "ASCII letters and digits"),
     "a nonce in another script": ({"nonce": "ключ"}, UsageError, "ASCII letters and digits"),
-    "one untrusted text": ({"untrusted": "page"}, UsageError, "must be a list of texts"),
+    "one untrusted text": ({"untrusted": "page"}, UsageError, "must be a list of strings"),
     "a dialect": ({"dialect": "morse"}, UnknownDialectError, "unknown dialect `morse`"),
     "one tool": ({"tools": {"name": "f"}}, UsageError, "must be a list of tools"),
 }

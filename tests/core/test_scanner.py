@@ -250,4 +250,4 @@ def test_halves_of_a_surrogate_pair_are_replaced_and_noted_once(text: str):
     assert "\ufffd" in reply.text
     assert not any("\ud800" <= char <= "\udfff" for char in reply.text)
     assert [note.code for note in reply.notes].count("invalid_unicode") == 1
-    assert reply.notes[-1].detail == "lone surrogates were replaced by U+FFFD"
+    assert reply.notes[-1].detail == "lone surrogates were replaced with U+FFFD"

@@ -350,7 +350,7 @@ def test_a_mark_that_is_missing_behind_a_call_is_noted():
 @check_each(
     ("text", "notes"),
     [
-        ("a<|im_end|>", [("end_token", "a token that ends the turn was removed from the end of the text")]),
+        ("a<|im_end|>", [("end_token", "an end-of-turn token was removed from the end of the text")]),
         (f"<tool_call>{OBJECT}", [("missing_close_tag", "`</tool_call>` is missing")]),
         (
             f"<tool_call>{OBJECT} a</tool_call>",

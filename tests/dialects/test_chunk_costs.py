@@ -20,7 +20,7 @@ SIZE = 40_000
 CHUNK = 4
 #: A chunk full of signs may cost so many times what one of plain words does: each sign that went the long way, through
 #: the reader, would cost ten times as much.
-MOST = 4.0
+MOST = 8.0
 
 WORDS = "It was a bright cold day in April and the clocks were striking. "
 TEXTS = {

@@ -101,4 +101,4 @@ def test_what_is_only_announced_after_a_result_is_still_asked_for():
 def test_one_request_is_told_as_one():
     turned = turn("I won't write a phishing mail.", messages=[ASKED], tools=TOOLS, choice=ToolChoice("required"))
     assert turned.outcome.failure is not None
-    assert turned.outcome.failure.message.endswith("after 1 request: no call: it was declined")
+    assert turned.outcome.failure.message.endswith("after 1 request: no call: the model declined")

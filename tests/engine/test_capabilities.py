@@ -287,7 +287,7 @@ def test_an_override_of_a_provider_counts_at_every_host(known: Capabilities):
     known.override_provider("cerebras", "openai")
     assert brief(known.find("cerebras", "m")) == ("openai", "override.provider")
     assert brief(known.find("cerebras", "m", "http://127.0.0.1:1/")) == ("openai", "override.provider")
-    assert known.find("cerebras", "m").why == "an override says so for provider `cerebras`"
+    assert known.find("cerebras", "m").why == "set by an override for provider `cerebras`"
 
 
 @pytest.mark.requirement("D4")
@@ -349,11 +349,11 @@ def test_an_override_may_be_a_profile_or_some_of_its_fields(known: Capabilities)
         ("some", "`capability` in the override of `a:b` cannot be `some` (use one of none, openai, advanced)"),
         ({"leaks": "no"}, "`leaks` in the override of `a:b` cannot be `no` (use true or false)"),
         ({"max_stop": -1}, "`max_stop` in the override of `a:b` cannot be `-1`"),
-        ({"media": ["smell"]}, "(use a list; each item: one of image, audio, video, file)"),
+        ({"media": ["smell"]}, "(use a list; each item must be one of image, audio, video, file)"),
         ({"constraint": 1}, '(use one of "", openai_strict, json_schema, gbnf, lark)'),
         ({"dialect": "klingon"}, "`dialect` in the override of `a:b` cannot be `klingon`"),
         ({"dialect": "auto"}, "`dialect` in the override of `a:b` cannot be `auto`"),
-        ({"transform": 1}, "(use a text)"),
+        ({"transform": 1}, "(use a string)"),
         ({"colour": "red"}, "unknown setting `colour` in the override of `a:b` (use one of capability, leaks"),
     ],
 )
@@ -380,7 +380,7 @@ def test_sources_beat_each_other_in_order_whatever_their_scope(known: Capabiliti
     assert brief(known.find("groq", "m")) == ("none", "config.model")
     known.configure(("config", user), ("env", environment))
     found = known.find("groq", "m")
-    assert (*brief(found), found.why) == ("advanced", "env.provider", "the environment says so for provider `groq`")
+    assert (*brief(found), found.why) == ("advanced", "env.provider", "set by the environment for provider `groq`")
     known.override_provider("groq", "openai")
     assert brief(known.find("groq", "m")) == ("openai", "override.provider")
 
@@ -388,7 +388,7 @@ def test_sources_beat_each_other_in_order_whatever_their_scope(known: Capabiliti
 def test_configured_upstreams_are_told_by_their_url(known: Capabilities):
     known.configure(("config", Overrides(upstreams={"http://h:1/v1/": {"capability": "openai"}})))
     found = known.find("any", "m", "http://h:1/v1")
-    assert (*brief(found), found.why) == ("openai", "config.upstream", "the configuration says so for this base URL")
+    assert (*brief(found), found.why) == ("openai", "config.upstream", "set by the configuration for this base URL")
 
 
 def test_the_shared_overrides_are_those_of_the_process():
@@ -473,7 +473,7 @@ def test_a_table_is_put_before_the_one_there_is(known: Capabilities):
         ("[providers.x]\ncapability = 'some'", "`capability` in the file, providers.`x` cannot be `some`"),
         (
             "[providers.x]\nhosts = 1",
-            "`hosts` in the file, providers.`x` cannot be `1` (use a list; each item: a text)",
+            "`hosts` in the file, providers.`x` cannot be `1` (use a list; each item must be a string)",
         ),
         ("[models.'a:b']\ncolour = 1", "unknown setting `colour` in the file, models.`a:b`"),
     ],

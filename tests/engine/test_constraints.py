@@ -164,7 +164,7 @@ def test_notes_name_the_tool():
     tool = Tool("mail", parameters={"type": "object", "properties": {"to": {"type": "string", "pattern": "@(?=x)"}}})
     for flavour in FLAVOURS:
         details = [note.detail for note in decision_constraint([tool], ToolChoice(), flavour).notes]
-        assert details == ["`pattern` of `mail.to` is checked afterwards"]
+        assert details == ["`pattern` of `mail.to` is only validated afterwards"]
 
 
 TREE = Tool(

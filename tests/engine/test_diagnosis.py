@@ -120,7 +120,7 @@ def test_a_fault_says_what_to_do_about_it():
     bare = diagnose(read('get_weather(town="P")'), AUTO, TOOLS)
     assert bare == Fault("bad_arguments", "`get_weather`: `city` is required", "get_weather")
     twice = diagnose(read('{"name": "get_weather", "arguments": {"city": "P", "city": "Q"}}'), AUTO, TOOLS)
-    assert twice == Fault("bad_arguments", "`get_weather`: `city` stands twice", "get_weather")
+    assert twice == Fault("bad_arguments", "`get_weather`: `city` occurs twice", "get_weather")
 
 
 @pytest.mark.requirement("B4")
@@ -146,8 +146,8 @@ def test_calls_that_the_choice_forbids_are_faults():
     assert diagnose(other, NAMED, TOOLS) == Fault("unknown_tool", "`shell` may not be called now", "shell")
     twice = Reply(calls=(ToolCall("get_weather", {}), ToolCall("get_weather", {})))
     assert diagnose(twice, AUTO, TOOLS) is None
-    assert diagnose(twice, NAMED, TOOLS) == Fault("too_many", "2 calls where one is allowed")
-    assert diagnose(twice, ToolChoice(parallel=False), TOOLS) == Fault("too_many", "2 calls where one is allowed")
+    assert diagnose(twice, NAMED, TOOLS) == Fault("too_many", "2 calls, but only one is allowed")
+    assert diagnose(twice, ToolChoice(parallel=False), TOOLS) == Fault("too_many", "2 calls, but only one is allowed")
 
 
 def test_a_call_that_stood_but_was_held_back_is_simply_missing():

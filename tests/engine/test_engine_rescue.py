@@ -90,7 +90,7 @@ def test_who_has_nothing_to_say_twice_is_not_asked_again(settings: Settings, pro
     engine = engine_for(ASKED, [WEATHER], settings, profile=profile)
     reply, outcome, _ = carried_out(engine, nothing, nothing)
     assert (reply.text.strip(), outcome.requests, outcome.failure) == ("", 2, None)
-    assert outcome.warnings[-1] == "no usable tool call after 2 requests: empty: the model answered with nothing"
+    assert outcome.warnings[-1] == "no usable tool call after 2 requests: empty: the model returned no content"
 
 
 def test_an_empty_decision_is_asked_for_once_more_and_then_answered():

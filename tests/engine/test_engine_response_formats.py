@@ -328,7 +328,7 @@ def test_a_native_call_without_the_mark_is_ignored_where_marks_were_asked_for():
         ([ANSWER], {"choice": ToolChoice("none")}, "`tool_choice` is none"),
         ([[Failure("gone")]], {}, "the upstream failed: gone"),
         ([REFUSAL], {}, "the model refused: no tools (en)"),
-        ([UNSAFE], {"choice": ToolChoice("required")}, "a call was required, but there was none: it was declined"),
+        ([UNSAFE], {"choice": ToolChoice("required")}, "a call was required, but there was none: the model declined"),
         ([finished(TextDelta("Once upon a"), reason="length")], {}, "the answer was cut off by the token limit"),
         ([ANSWER], {}, "the model answered without calling a tool"),
         ([action(city="Oslo")], {}, ""),

@@ -70,7 +70,7 @@ def test_a_choice_that_names_a_tool_that_cannot_be_emulated_is_the_callers_mista
 @check_each("tools", [(), (BROWSER,)])
 def test_a_demand_without_a_tool_to_call_is_the_callers_mistake(tools: tuple[Tool, ...]):
     messages = [*ASKED, Message("assistant", calls=(ToolCall("f", {}, "1"),)), Message("tool", results=(_RESULT,))]
-    with pytest.raises(UsageError, match="there are no tools"):
+    with pytest.raises(UsageError, match="no usable tool is listed"):
         engine_for(messages, tools, INLINE, choice=ToolChoice("required"))
 
 
@@ -149,7 +149,7 @@ def test_a_demanded_call_that_left_and_turned_out_wrong_is_an_error():
     turned = turn(action(days=1), settings=settings, choice=ToolChoice("required"), stream=True)
     assert (turned.calls, turned.outcome.requests, turned.reply.finish_reason) == ([], 1, "error")
     assert turned.outcome.failure is not None
-    assert "a call has left that cannot be used" in turned.outcome.failure.message
+    assert "an unusable call was streamed" in turned.outcome.failure.message
 
 
 # ---- what has left stays

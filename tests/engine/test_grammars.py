@@ -131,7 +131,7 @@ LOOSENED = [
 @check_each(("schema", "word"), LOOSENED, ids=str)
 def test_what_a_grammar_cannot_say_is_noted(schema: Any, word: str):
     _, _, details = grammars(of(schema))
-    assert details == [f"`{word}` of `answer.a` is checked afterwards"]
+    assert details == [f"`{word}` of `answer.a` is only validated afterwards"]
 
 
 def test_numbers_with_an_open_lower_bound_keep_only_a_sign_that_may_stand():
@@ -154,7 +154,7 @@ def test_a_date_is_a_day_that_there_is(year: int):
 def test_a_format_that_a_bound_of_its_length_cuts_is_noted(bounds: Any):
     date = {"type": "string", "format": "date"}
     assert grammars({**date, "minLength": 10, "maxLength": 10})[2] == []
-    assert grammars({**date, **bounds})[2] == ["`minLength and maxLength` of `answer` is checked afterwards"]
+    assert grammars({**date, **bounds})[2] == ["`minLength and maxLength` of `answer` is only validated afterwards"]
 
 
 DECLARED = ("a", "ab", "", 'quo"te', "back\\slash", "a/b", "line\nbreak", "\x01", "ü", "名前", "😀", "😀x")
@@ -193,7 +193,7 @@ def test_every_other_name_is_a_further_key(name: str):
 def test_a_declared_name_among_further_keys_is_noted_where_there_are_very_many():
     names = [f"{number:0256}" for number in range(9)]
     schema = {"type": "object", "properties": dict.fromkeys(names, True), "additionalProperties": True}
-    assert grammars(schema)[2] == ["a further key of `answer` may repeat a declared one"]
+    assert grammars(schema)[2] == ["an additional key of `answer` may repeat a declared one"]
 
 
 @pytest.mark.requirement("R-T12")

@@ -160,7 +160,7 @@ def test_a_past_call_whose_arguments_were_lost_is_noted():
     lost = ToolCall("get_weather", {}, "1", (Note("arguments_invalid", 'no JSON object: {"city": "Par'),))
     fine = ToolCall("ping", {}, "2", (Note("string_to_number", "days"),))
     projected = project((Message("assistant", calls=(lost, fine)), RESULT, result("pong", "2")), "hermes")
-    expected = Note("arguments_invalid", "the arguments of a past call of `get_weather` were no JSON object")
+    expected = Note("arguments_invalid", "past arguments of `get_weather` are not a JSON object")
     assert projected.notes == (expected,)
     assert plain((Message("assistant", calls=(lost,)), RESULT)).notes == (expected,)
 

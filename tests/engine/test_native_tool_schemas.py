@@ -45,7 +45,7 @@ GEMINI: list[tuple[Any, Any, list[str]]] = [
 def test_gemini_gets_the_keywords_that_it_documents(schema: Any, expected: Any, lost: list[str]):
     found, notes = through("gemini", of(schema))
     assert found["properties"]["a"] == expected
-    assert sorted(notes) == [f"`f`: `{word}` of `arguments.a` is checked afterwards" for word in lost]
+    assert sorted(notes) == [f"`f`: `{word}` of `arguments.a` is only validated afterwards" for word in lost]
 
 
 TAKEN = [

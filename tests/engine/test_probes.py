@@ -240,7 +240,9 @@ def test_one_lucky_call_is_outvoted():
         probing.submit(events_of(Able() if lucky else Able(native="ignores"), request))
     verdict = probing.result()
     assert verdict.fields["capability"] == "none"
-    assert ("native", "no", "1 of 3 called") in [(f.trait, f.value, f.evidence) for f in verdict.findings]
+    assert ("native", "no", "1 of 3 answers called the tool") in [
+        (f.trait, f.value, f.evidence) for f in verdict.findings
+    ]
 
 
 def test_one_call_at_a_time_is_told_from_calls_that_are_garbled():

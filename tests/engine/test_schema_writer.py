@@ -74,7 +74,7 @@ LOOSENED = [
 
 @check_each(("schema", "expected", "word"), LOOSENED, ids=str)
 def test_what_not_every_engine_knows_is_left_out_with_a_note(schema: Any, expected: Any, word: str):
-    assert written(schema) == (expected, [f"`{word}` of `f.a` is checked afterwards"])
+    assert written(schema) == (expected, [f"`{word}` of `f.a` is only validated afterwards"])
 
 
 def test_anything_is_a_nest_of_bounded_depth():
@@ -112,7 +112,7 @@ def test_strict_schemas_close_every_object_and_make_optional_properties_nullable
         "required": ["city", "days", "unit", "note"],
         "additionalProperties": False,
     }
-    assert [note.detail for note in notes] == ["`maxLength` of `arguments.city` is checked afterwards"]
+    assert [note.detail for note in notes] == ["`maxLength` of `arguments.city` is only validated afterwards"]
 
 
 @pytest.mark.requirement("D3")
@@ -158,7 +158,7 @@ def test_objects_below_ten_levels_and_objects_over_the_limits_become_text():
         {"type": "object", "properties": {"big": LARGE, "small": {"enum": ["x"]}}, "required": ["big"]}
     )
     assert schema["properties"]["big"]["type"] == "string"
-    assert [note.detail for note in notes] == ["`arguments.big` is written as JSON in a string"]
+    assert [note.detail for note in notes] == ["`arguments.big` is sent as a string that contains JSON"]
 
 
 def test_names_and_properties_are_limited_too():

@@ -182,7 +182,7 @@ def test_fallback_is_native_first_and_then_a_decision(found: ProfileMatch):
     made = plan(request(), found, Settings(mode="fallback"))
     assert (*brief(made), made.second, made.emulation) == ("fallback", "mode.fallback", "decision", "decision")
     assert made.native
-    assert made.why == "mode is fallback: native first, then decision when no call comes"
+    assert made.why == "mode is fallback: native first, then decision if the answer has no call"
 
 
 @pytest.mark.requirement("A3")
@@ -264,7 +264,7 @@ def test_a_dialect_without_a_place_for_the_nonce_has_fixed_marks(monkeypatch: py
     assert (made.marks, made.why) == ("fixed", "no native calling: nothing is known")
     made = plan(request(), NONE, Settings(dialect="silent", marks="nonce"))
     assert made.marks == "fixed"
-    assert made.why.endswith("; the dialect cannot carry the requested nonce")
+    assert made.why.endswith("; the dialect does not support the requested nonce")
     strategy_module._carries_nonce.cache_clear()
 
 
@@ -354,7 +354,7 @@ def test_strategy_obeys_settings_and_overrides():
     known.override_model("deepinfra:new-model", "none")
     assert strategy("deepinfra:new-model", known=known) == Strategy(
         False, "none", "inline", "override.model",
-        "no native calling: an override says so for model `deepinfra:new-model`",
+        "no native calling: set by an override for model `deepinfra:new-model`",
     )  # fmt: skip
     assert strategy("openai:gpt-4", settings=Settings(mode="force")).plan == "inline"
 

@@ -121,7 +121,7 @@ def test_ways_are_named_and_one_table_shows_what_several_commands_have_measured(
         )
     assert (first.exit_code, second.exit_code) == (0, 0)
     lines = (home / "t.md").read_text().splitlines()
-    assert lines[0] == "| way | none | tokens out a case | median s |"
+    assert lines[0] == "| way | none | output tokens per case | median s |"
     assert [line.split(" | ")[:2] for line in lines[2:]] == [
         ["| decision+grammar", "1 of 1: 100% (21 to 100)"],
         ["| native", "1 of 1: 100% (21 to 100)"],
@@ -184,7 +184,7 @@ def test_errors_are_told_by_the_exit_status(after: int, status: int):
         few = here(server, "--mode", "off", "--category", "single", "--limit", "4", "--parallel", "1")
         result = run(*few)
     assert result.exit_code == status
-    assert f"error: {4 - after} cases failed; the first, " in result.stderr
+    assert f"error: {4 - after} cases failed; the first was " in result.stderr
     assert "no more" in result.stderr
     assert "\x1b" not in result.stderr
     assert "hint: run the same command to retry them\n" in result.stderr
@@ -199,14 +199,14 @@ def test_errors_are_told_by_the_exit_status(after: int, status: int):
         (("--model", "openai:m", "--category", "simple_python"), "unknown category `simple_python` in builtin"),
         (("--model", "openai:m", "--base-url", "ftp://x"), "http://"),
         (("--model", "openai:m", "--limit", "0"), "--limit"),
-        (("--model", "openai:m", "--part", "3/2"), "'3/2' is not K/N"),
+        (("--model", "openai:m", "--part", "3/2"), "'3/2' is not of the form K/N"),
         (
             ("--model", "openai:m", "--adapter", "file"),
-            "--adapter needs an embedded model, which `openai:m` is not",
+            "--adapter needs an embedded model, but `openai:m` is not one",
         ),
-        (("--model", "embedded:m", "--base-url", "http://127.0.0.1:9", "--adapter", "none"), "leave it out, or pass"),
+        (("--model", "embedded:m", "--base-url", "http://127.0.0.1:9", "--adapter", "none"), "omit --adapter, or pass"),
         (("--model", "openai:m", "--settings", "inline", "--mode", "off"), "cannot be combined with --mode\n"),
-        (("--model", "openai:m", "--settings", "inline", "--plan", "auto"), "hint: leave out --plan, or --settings"),
+        (("--model", "openai:m", "--settings", "inline", "--plan", "auto"), "hint: omit --plan or --settings"),
         (("--model", "openai:m", "--settings", "auto", "--mode", "off", "--plan", "auto"), "with --mode and --plan\n"),
         (("--model", "openai:m", "--out", "file"), "cannot store results in `file/cases.jsonl`"),
     ],
@@ -222,7 +222,7 @@ def test_a_journal_that_is_none_is_refused(home: Path):
     (home / "out").mkdir()
     (home / "out" / "cases.jsonl").write_text("hello\n")
     result = run("--model", "openai:m", "--base-url", "http://127.0.0.1:9/v1", "--out", "out")
-    assert (result.exit_code, "is not a journal entry" in result.stderr) == (2, True)
+    assert (result.exit_code, "is not a valid result" in result.stderr) == (2, True)
 
 
 def test_an_interrupt_keeps_what_is_done_and_says_how_to_go_on(home: Path):

@@ -41,7 +41,7 @@ def test_the_table_has_a_line_for_each_setting_and_category():
 
 
 def test_what_is_not_finished_is_told():
-    assert "Not finished: force inline hermes, 1 of 2 cases have an answer." in markdown(report())
+    assert "Not finished: force inline hermes, 1 of 2 cases answered." in markdown(report())
     assert not report().complete
     whole = report(found=FOUND[:1])
     assert whole.complete

@@ -8,16 +8,16 @@ import msgspec
 import pytest
 
 from toolspeak import UsageError
-from toolspeak.evaluation.results_file import CaseResult, EvalJournal, EvalSetting
+from toolspeak.evaluation.results_file import CaseResult, EvalSetting, ResultsFile
 
 FORCE = EvalSetting("builtin", "1", "openai:m", mode="force", plan="inline", dialect="hermes", marks="fixed")
 OFF = EvalSetting("builtin", "1", "openai:m", mode="off")
 
 
 def test_a_case_is_finished_in_its_own_setting_only(tmp_path: Path):
-    first = EvalJournal(tmp_path / "j")
+    first = ResultsFile(tmp_path / "j")
     first.add(CaseResult(FORCE, "a", "x", True, calls=[[{"name": "f", "arguments": {"k": [1]}}]]))
-    for journal in (first, EvalJournal(tmp_path / "j")):
+    for journal in (first, ResultsFile(tmp_path / "j")):
         assert journal.finished(FORCE, "a")
         assert not journal.finished(OFF, "a")
         assert not journal.finished(FORCE, "b")
@@ -26,18 +26,18 @@ def test_a_case_is_finished_in_its_own_setting_only(tmp_path: Path):
 
 @pytest.mark.parametrize("field", ["suite", "version", "model", "base_url", "dialect"])
 def test_whatever_changes_answers_makes_another_setting(tmp_path: Path, field: str):
-    journal = EvalJournal(tmp_path / "j")
+    journal = ResultsFile(tmp_path / "j")
     journal.add(CaseResult(FORCE, "a", "x", True))
     assert not journal.finished(msgspec.structs.replace(FORCE, **{field: "other"}), "a")
 
 
 def test_an_error_is_told_but_not_finished_and_a_later_answer_takes_its_place(tmp_path: Path):
-    journal = EvalJournal(tmp_path / "j")
+    journal = ResultsFile(tmp_path / "j")
     journal.add(CaseResult(OFF, "a", "x", False, "error", error="gone"))
-    assert not EvalJournal(tmp_path / "j").finished(OFF, "a")
+    assert not ResultsFile(tmp_path / "j").finished(OFF, "a")
     assert [each.error for each in journal.of(OFF, ["a"])] == ["gone"]
     journal.add(CaseResult(OFF, "a", "x", True))
-    again = EvalJournal(tmp_path / "j")
+    again = ResultsFile(tmp_path / "j")
     assert again.finished(OFF, "a")
     assert [each.correct for each in again.of(OFF, ["a"])] == [True]
     assert len((tmp_path / "j").read_bytes().splitlines()) == 2
@@ -46,15 +46,15 @@ def test_an_error_is_told_but_not_finished_and_a_later_answer_takes_its_place(tm
 @pytest.mark.parametrize("lines", [0, 1])
 def test_a_line_that_was_cut_off_is_asked_again_and_spoils_nothing(tmp_path: Path, lines: int):
     path = tmp_path / "j"
-    journal = EvalJournal(path)
+    journal = ResultsFile(path)
     for name in ("a", "b")[: lines + 1]:
         journal.add(CaseResult(OFF, name, "x", True))
     path.write_bytes(path.read_bytes()[:-20])
-    cut = EvalJournal(path)
+    cut = ResultsFile(path)
     assert cut.cut_off
     assert cut.finished(OFF, "a") is bool(lines)
     cut.add(CaseResult(OFF, "c", "x", True))
-    whole = EvalJournal(path)
+    whole = ResultsFile(path)
     assert not whole.cut_off
     assert whole.finished(OFF, "c")
     assert len(path.read_bytes().splitlines()) == lines + 1
@@ -64,7 +64,7 @@ def test_a_line_that_was_cut_off_is_asked_again_and_spoils_nothing(tmp_path: Pat
 def test_another_file_is_refused_and_left_alone(tmp_path: Path, content: bytes):
     (tmp_path / "j").write_bytes(content)
     with pytest.raises(UsageError, match="line 1 of"):
-        EvalJournal(tmp_path / "j")
+        ResultsFile(tmp_path / "j")
     assert (tmp_path / "j").read_bytes() == content
 
 

@@ -28,7 +28,7 @@ def test_each_cell_says_how_many_were_asked_and_how_sure_it_is():
         ["one", "two"],
     )
     assert text.splitlines() == [
-        "| way | one | two | tokens out a case | median s |",
+        "| way | one | two | output tokens per case | median s |",
         "| --- | ---: | ---: | ---: | ---: |",
         "| native | 8 of 10: 80% (49 to 94) | not asked | 10 | 2.0 |",
         "| inline hermes | not asked | 0 of 2: 0% (0 to 66), 1 errors | 5 | 1.0 |",

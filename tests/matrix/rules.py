@@ -33,7 +33,7 @@ SUBSET = ("get_weather", "get_time")
 
 EMULATED = "tool calls emulated"
 RESCUED = "tool calls read from text"
-SPOILED = "a call was streamed whose arguments cannot be used"
+SPOILED = "a call was streamed, but its arguments are unusable"
 
 #: Choices that demand a call.
 DEMANDING = ("required", "named", "subset")

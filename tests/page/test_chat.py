@@ -148,7 +148,7 @@ def test_a_call_that_the_limit_cut_off_is_told_as_that_and_not_answered(page: An
 
     page.route("**/v1/chat/completions", answer)
     told = ask(page, "What time is it?").locator(".notice.bad").inner_text()
-    assert "reached the token limit inside a call of `clock`; the call was not run" in told
+    assert "reached the token limit inside a call to `clock`, so the call was not run" in told
     assert len(asked) == 1
 
 

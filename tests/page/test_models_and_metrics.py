@@ -31,7 +31,7 @@ def test_profiles_say_how_they_were_learned(page: Any, server: Served):
     assert page.locator(".model h2").all_inner_texts() == list(MODELS)
     card = page.locator(".model").first
     assert "mode is force" in card.inner_text()
-    assert "is not in the table" in card.inner_text()
+    assert "is not in the profile table" in card.inner_text()
     card.get_by_text("Full profile").click()
     assert "capability" in card.inner_text()
 

@@ -160,14 +160,14 @@ def test_nothing_is_a_truncated_answer(data: bytes, stream: bool):
 
 def test_a_stream_of_nothing_but_garbage_shows_its_beginning():
     events = decode(b"data: hello\n\ndata: world\n\n")
-    assert events[-1] == Failure("the stream contained nothing readable", body="hello")
+    assert events[-1] == Failure("the stream contained no readable events", body="hello")
 
 
 @check_each(
     ("body", "message"),
     [
-        (b'{"delta":7}', "the upstream's reply is not a message"),
-        (b"[" * 100_000, "the upstream's reply is not a message"),
+        (b'{"delta":7}', "the upstream's reply is not an Anthropic message"),
+        (b"[" * 100_000, "the upstream's reply is not an Anthropic message"),
         (b'{"error":"out of memory"}', "out of memory"),
         (b'{"error":{"code":500}}', "the upstream returned an error without a message"),
         (b'{"detail":"Not Found"}', "Not Found"),

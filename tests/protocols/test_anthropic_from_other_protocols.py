@@ -119,7 +119,7 @@ def test_tools_of_the_services_own_go_up_as_they_are_and_every_other_is_noted():
     request = Request("m", (Message("user", (TextPart("hi"),)),), tools, options=Options(9), protocol="openai_chat")
     assert sent(request)["tools"] == [search]
     assert [note.detail for note in request_notes(request)] == [
-        f"`{name}`: this protocol has no tools of kind `{name}`" for name in ("foo", "bar")
+        f"`{name}`: the upstream's protocol does not support tools of kind `{name}`" for name in ("foo", "bar")
     ]
 
 

@@ -210,24 +210,24 @@ EXPECTED: dict[str, list[Event]] = {
     "finish_without_message_stop.sse": [TextDelta("Hi"), *DONE],
     "message_stop_without_finish.sse": [
         TextDelta("Hi"),
-        noted("finish_reason_derived", "the upstream sent `missing`"),
+        noted("finish_reason_derived", "the upstream's finish reason was `missing`"),
         STARTED,
         Finish("stop"),
     ],
     "last_event_cut.sse": [
         TextDelta("Hi"),
-        noted("bad_events", '1 unreadable, the first: {"type":"message_delta","delta":{"stop_re'),
+        noted("bad_events", 'unreadable events: 1; the first: {"type":"message_delta","delta":{"stop_re'),
         STARTED,
         EARLY,
     ],
     "bad_event_among_good.sse": [
         TextDelta("ab"),
-        noted("bad_events", '1 unreadable, the first: {"type":"content_block_delta","index":0,"delta":{"te'),
+        noted("bad_events", 'unreadable events: 1; the first: {"type":"content_block_delta","index":0,"delta":{"te'),
         *DONE,
     ],
     "bad_event_inside_a_call.sse": [
         *begun(0, "f", '{"a":', "toolu_a"),
-        noted("bad_events", '1 unreadable, the first: {"type":"cont'),
+        noted("bad_events", 'unreadable events: 1; the first: {"type":"cont'),
         STARTED,
         Failure("an event inside a call could not be decoded", body='{"type":"c'),
     ],
@@ -253,7 +253,7 @@ EXPECTED: dict[str, list[Event]] = {
     ],
     "duplicate_ids.sse": [
         *call(0, "f", "{}", "x"),
-        *call(1, "f", "{}", "", Note("duplicate_call_id", "`x` was used twice")),
+        *call(1, "f", "{}", "", Note("duplicate_call_id", "the call id `x` was used twice")),
         *CALLED,
     ],
     "call_without_a_name.sse": [
@@ -264,17 +264,17 @@ EXPECTED: dict[str, list[Event]] = {
     ],
     "finish_reason_end_turn_with_calls.sse": [
         *call(0, "f", "{}", "toolu_a"),
-        noted("finish_reason_derived", "the upstream sent `end_turn`"),
+        noted("finish_reason_derived", "the upstream's finish reason was `end_turn`"),
         *CALLED,
     ],
     "finish_reason_calls_without_calls.sse": [
         TextDelta("Hi"),
-        noted("finish_reason_derived", "the upstream sent `tool_use`"),
+        noted("finish_reason_derived", "the upstream's finish reason was `tool_use`"),
         *DONE,
     ],
     "finish_reason_unknown.sse": [
         TextDelta("Hi"),
-        noted("finish_reason_derived", "the upstream sent `banana`"),
+        noted("finish_reason_derived", "the upstream's finish reason was `banana`"),
         *DONE,
     ],
     "only_deltas.sse": [
@@ -295,7 +295,7 @@ EXPECTED: dict[str, list[Event]] = {
         Finish("stop"),
     ],
     "after_the_end.sse": [TextDelta("Hi"), *DONE],
-    "an_html_page.sse": [Failure("the upstream's reply is not a message", body="<html><bod")],
+    "an_html_page.sse": [Failure("the upstream's reply is not an Anthropic message", body="<html><bod")],
     "whole_text.json": [TextDelta("Hello"), UsageSeen(Usage(25, 1)), Finish("stop")],
     "whole_everything.json": [
         ReasoningDelta("Hm"),
@@ -316,7 +316,7 @@ EXPECTED: dict[str, list[Event]] = {
     ],
     "whole_without_finish.json": [
         TextDelta("Hi"),
-        noted("finish_reason_derived", "the upstream sent `missing`"),
+        noted("finish_reason_derived", "the upstream's finish reason was `missing`"),
         Finish("stop"),
     ],
     "whole_error.json": [Failure("model: nope", "upstream", 404, '{ "type": ', error_type="not_found_error")],

@@ -162,7 +162,9 @@ MESSAGES: list[tuple[str, dict[str, Any], Message]] = [
         {"role": "assistant", "content": [{"type": "tool_use", "id": "toolu_a", "name": "f", "input": "oops"}]},
         Message(
             "assistant",
-            calls=(ToolCall("f", {}, "toolu_a", (Note("arguments_invalid", "not a JSON object: oops"),)),),
+            calls=(
+                ToolCall("f", {}, "toolu_a", (Note("arguments_invalid", "the arguments are not a JSON object: oops"),)),
+            ),
             extra={"toolspeak_tool_use": {"0": {"input": "oops"}}},
         ),
     ),

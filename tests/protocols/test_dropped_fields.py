@@ -36,7 +36,7 @@ def test_the_words_of_another_protocol_are_told(name: str):
     request = Request("m", (message,), (Tool("f"), Tool("s", kind="search")), options=options, protocol="other")
     notes = {note.code: note.detail for note in MODULES[name].request_notes(request)}
     assert notes.keys() == {"tool_dropped", "opaque_dropped", "fields_dropped"}
-    assert notes["fields_dropped"] == "fields of `other`: `top_secret`"
+    assert notes["fields_dropped"] == "these fields exist only in `other`: `top_secret`"
     assert "`sealed`" in notes["opaque_dropped"]
 
 
@@ -50,7 +50,7 @@ def test_a_part_of_a_result_counts_as_well():
 def test_only_tools_of_another_protocols_own_are_dropped():
     request = Request("m", (), (Tool("f"), Tool("run", kind="custom"), Tool("s", kind="search")), protocol="other")
     assert foreign_notes(request, "gemini") == [
-        Note("tool_dropped", "`s`: this protocol has no tools of kind `search`")
+        Note("tool_dropped", "`s`: the upstream's protocol does not support tools of kind `search`")
     ]
 
 
@@ -97,4 +97,4 @@ def test_how_long_a_model_is_kept_in_memory_is_nothing_to_others_and_told():
     request = Request("m", (HELLO,), options=Options(max_tokens=5, extra={"keep_alive": "5m"}), protocol="ollama")
     for name in MODULES.keys() - {"ollama"}:
         (note,) = MODULES[name].request_notes(request)
-        assert (note.code, note.detail) == ("fields_dropped", "fields of `ollama`: `keep_alive`")
+        assert (note.code, note.detail) == ("fields_dropped", "these fields exist only in `ollama`: `keep_alive`")

@@ -72,7 +72,7 @@ EXPECTED: dict[str, list[Event]] = {
         seen("call", {"name": "get_weather", "thoughtSignature": "c2ln"}),
         *call(0, "get_weather", '{"city":"Paris"}', "a1"),
         *call(1, "get_weather", '{"city":"Rome"}', "a2"),
-        noted("duplicate_call_id", "`a2` was used twice"),
+        noted("duplicate_call_id", "the call id `a2` was used twice"),
         *call(2, "now", "{}"),
         CALLS,
     ],
@@ -146,14 +146,14 @@ EXPECTED: dict[str, list[Event]] = {
         STOP,
     ],
     "unexpected_tool_call.sse": [
-        noted("unexpected_call", "the upstream sent `UNEXPECTED_TOOL_CALL`"),
+        noted("unexpected_call", "the upstream's finish reason was `UNEXPECTED_TOOL_CALL`"),
         seen("candidate", {"finishReason": "UNEXPECTED_TOOL_CALL"}),
         STOP,
     ],
     "max_tokens.sse": [TextDelta("Once upon"), Finish("length")],
     "finish_reason_unknown.sse": [
         TextDelta("Hi"),
-        noted("finish_reason_derived", "the upstream sent `OTHER`"),
+        noted("finish_reason_derived", "the upstream's finish reason was `OTHER`"),
         seen("candidate", {"finishReason": "OTHER"}),
         STOP,
     ],
@@ -174,7 +174,7 @@ EXPECTED: dict[str, list[Event]] = {
     "null_and_empty_fields.sse": [TextDelta("ok"), UsageSeen(Usage(0, 0, 0)), STOP],
     "bad_event_among_good.sse": [
         TextDelta("ab"),
-        noted("bad_events", '1 unreadable, the first: {"candidates":[{"content":{"parts":[{"text":"lost'),
+        noted("bad_events", 'unreadable events: 1; the first: {"candidates":[{"content":{"parts":[{"text":"lost'),
         STOP,
     ],
     "odd_calls.sse": [
@@ -198,7 +198,7 @@ EXPECTED: dict[str, list[Event]] = {
     ],
     "array_cut.json": [
         TextDelta("Once"),
-        noted("bad_events", '1 unreadable, the first: {"candidates": [{"content": {"parts": [{"text": " upon'),
+        noted("bad_events", 'unreadable events: 1; the first: {"candidates": [{"content": {"parts": [{"text": " upon'),
         EARLY,
     ],
     "array_error.json": [
@@ -220,7 +220,7 @@ EXPECTED: dict[str, list[Event]] = {
     ],
     "whole_without_finish.json": [
         TextDelta("Hello"),
-        noted("finish_reason_derived", "the upstream sent `missing`"),
+        noted("finish_reason_derived", "the upstream's finish reason was `missing`"),
         STOP,
     ],
     "whole_without_candidates.json": [
@@ -327,7 +327,7 @@ def test_a_decoder_knows_when_nothing_more_can_be_lost():
 
 
 def test_nothing_is_an_answer_that_was_cut():
-    assert decode(b"") == [Failure("the stream ended before it began", "truncated")]
+    assert decode(b"") == [Failure("the stream ended without any events", "truncated")]
     assert decode(b"", (), stream=False) == [Failure("the upstream returned an empty reply", "truncated")]
 
 
@@ -342,7 +342,7 @@ def test_too_many_calls_are_dropped_with_a_note(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(gemini_reply, "MAX_CALLS", 1)
     part = '{"functionCall":{"name":"f"}}'
     body = f'{{"candidates":[{{"content":{{"parts":[{part},{part}]}},"finishReason":"STOP"}}]}}'
-    assert decode(body.encode())[3:] == [noted("calls_dropped", "more than 1 calls"), CALLS]
+    assert decode(body.encode())[3:] == [noted("calls_dropped", "calls after the first 1 were dropped"), CALLS]
 
 
 def test_a_prompt_that_is_blocked_twice_is_told_once():

@@ -257,7 +257,7 @@ def test_shapes_that_only_some_clients_send_are_understood():
     odd = {"role": "model", "parts": [{"functionCall": {"name": "f", "args": [1]}}, {"functionCall": {"name": "g"}}]}
     message = decode(contents=[odd]).messages[0]
     assert [call.arguments for call in message.calls] == [{}, {}]
-    assert message.calls[0].notes == (Note("arguments_invalid", "not a JSON object: [1]"),)
+    assert message.calls[0].notes == (Note("arguments_invalid", "the arguments are not a JSON object: [1]"),)
     assert decode(systemInstruction={"parts": []}).messages == (HI,)
     system = decode(systemInstruction={"role": "user", "parts": [{"text": "s"}]})
     assert system.messages[0] == Message("system", (TextPart("s"),), extra={"role": "user"})
@@ -346,12 +346,14 @@ def test_tools_of_the_upstream_are_kept_and_dropped_for_others():
     assert sent(foreign)["tools"] == [{"functionDeclarations": [{"name": "f"}, {"name": "g"}]}]
     assert request_notes(request) == ()
     assert request_notes(foreign)[0] == Note(
-        "tool_dropped", "`googleSearch`: this protocol has no tools of kind `googleSearch`"
+        "tool_dropped", "`googleSearch`: the upstream's protocol does not support tools of kind `googleSearch`"
     )
     own = tools_from([{"type": "google_search", "timeRangeFilter": {}}, {"type": "codeExecution"}, {"type": "mcp"}])
     asked = msgspec.structs.replace(foreign, tools=own)
     assert sent(asked)["tools"] == [{"googleSearch": {"timeRangeFilter": {}}}, {"codeExecution": {}}]
-    assert [note.detail for note in request_notes(asked)] == ["`mcp`: this protocol has no tools of kind `mcp`"]
+    assert [note.detail for note in request_notes(asked)] == [
+        "`mcp`: the upstream's protocol does not support tools of kind `mcp`"
+    ]
     together = decode(tools=[{"function_declarations": [{"name": "f"}], "google_search": {"x": 1}}])
     assert sent(together)["tools"] == [{"functionDeclarations": [{"name": "f"}]}, {"googleSearch": {"x": 1}}]
 

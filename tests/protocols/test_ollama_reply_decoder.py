@@ -71,7 +71,7 @@ EXPECTED: dict[str, list[Event]] = {
         TextDelta("I look."),
         *call(0, "f", '{"a":1}', "call_a"),
         *call(1, "g", "{}", "call_b"),
-        noted("duplicate_call_id", "`call_b` was used twice"),
+        noted("duplicate_call_id", "the call id `call_b` was used twice"),
         *call(2, "g", '{"x":[]}'),
         CALLS,
     ],
@@ -87,7 +87,7 @@ EXPECTED: dict[str, list[Event]] = {
     ],
     "done_reason_unknown.ndjson": [
         TextDelta("Hi"),
-        noted("finish_reason_derived", "the upstream sent `banana`"),
+        noted("finish_reason_derived", "the upstream's finish reason was `banana`"),
         STOP,
     ],
     "error_inside_stream.ndjson": [
@@ -99,13 +99,13 @@ EXPECTED: dict[str, list[Event]] = {
         TextDelta("Once"),
         noted(
             "bad_events",
-            '1 unreadable, the first: {"model":"qwen3","created_at":"2026-11-15T05:00:00.1Z","message":{"role":"assis',
+            'unreadable events: 1; the first: {"model":"qwen3","created_at":"2026-11-15T05:00:00.1Z","message":{"role":"assis',
         ),
         EARLY,
     ],
     "bad_line_among_good.ndjson": [
         TextDelta("ab"),
-        noted("bad_events", '2 unreadable, the first: {"message":{"content":"lost'),
+        noted("bad_events", 'unreadable events: 2; the first: {"message":{"content":"lost'),
         STOP,
     ],
     "null_and_empty_fields.ndjson": [TextDelta("ok"), UsageSeen(Usage(0, 0)), STOP],
@@ -133,16 +133,16 @@ EXPECTED: dict[str, list[Event]] = {
     "whole_pretty.json": [TextDelta("Hello"), STOP],
     "whole_error.json": [Failure('model "nope" not found', body='{"error":"model')],
     "an_html_page.ndjson": [
-        noted("bad_events", "1 unreadable, the first: <html><body>502 Bad Gateway</body></html>"),
+        noted("bad_events", "unreadable events: 1; the first: <html><body>502 Bad Gateway</body></html>"),
         Failure("the upstream's reply is not an Ollama chat reply", body="<html><body>502"),
     ],
-    "nothing.ndjson": [Failure("the stream ended before it began", "truncated")],
+    "nothing.ndjson": [Failure("the stream ended without any events", "truncated")],
 }
 #: Those that depend on what was asked for.
 WHOLE: dict[str, list[Event]] = {
     "whole_without_done.json": [
         TextDelta("Hello"),
-        noted("finish_reason_derived", "the upstream sent `missing`"),
+        noted("finish_reason_derived", "the upstream's finish reason was `missing`"),
         STOP,
     ],
 }
@@ -257,7 +257,7 @@ def test_too_many_calls_are_dropped_with_a_note(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(ollama_reply, "MAX_CALLS", 1)
     part = '{"function":{"name":"f"}}'
     events = decode(f'{{"message":{{"tool_calls":[{part},{part}]}},"done":true}}'.encode())
-    assert events[3:] == [noted("calls_dropped", "more than 1 calls"), CALLS]
+    assert events[3:] == [noted("calls_dropped", "calls after the first 1 were dropped"), CALLS]
 
 
 @pytest.mark.requirement("G3")

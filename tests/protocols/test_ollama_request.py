@@ -157,7 +157,7 @@ def test_shapes_that_only_some_clients_send_are_understood():
     ]
     found = decode(messages=[{"role": "Assistant", "tool_calls": calls, "content": None}]).messages[0]
     assert [call.arguments for call in found.calls] == [{"x": 1}, {}, {}]
-    assert found.calls[2].notes == (Note("arguments_invalid", "not a JSON object: x"),)
+    assert found.calls[2].notes == (Note("arguments_invalid", "the arguments are not a JSON object: x"),)
     old = decode(messages=[{"role": "tool", "name": "f", "content": "1"}]).messages[0]
     assert old.results == (ToolResult("", "1", "f"),)
     picture = decode(messages=[{"role": "user", "images": ["data:image/bmp;base64,Qk0="]}]).messages[0]
@@ -209,7 +209,7 @@ def test_tools_are_understood_and_those_of_other_protocols_dropped():
     foreign = msgspec.structs.replace(request, protocol="other")
     assert sent(foreign)["tools"] == [WEATHER]
     assert request_notes(foreign) == (
-        Note("tool_dropped", "`web_search`: this protocol has no tools of kind `web_search`"),
+        Note("tool_dropped", "`web_search`: the upstream's protocol does not support tools of kind `web_search`"),
     )
     assert request_notes(request) == ()
 

@@ -45,7 +45,7 @@ def started(index: int, name: str, arguments: str, identifier: str) -> list[Even
 
 
 OBJECT = Note("arguments_object", "the arguments were sent as JSON, not as text")
-MISSING = Note("arguments_missing", "a call without arguments")
+MISSING = Note("arguments_missing", "the call has no arguments")
 STOP = Finish("stop")
 CALLS = Finish("tool_calls")
 EARLY = Failure("the stream ended before the reply was complete", "truncated")
@@ -106,14 +106,14 @@ EXPECTED: dict[str, list[Event]] = {
         *started(0, "f", '{"a":[1,null]}', "call_a"),
         CallEnd(0, notes=(OBJECT,)),
         *call(1, "g", "{}", "call_b", MISSING),
-        Noted(Note("finish_reason_derived", "the upstream sent `stop`")),
+        Noted(Note("finish_reason_derived", "the upstream's finish reason was `stop`")),
         CALLS,
     ],
     "duplicate_ids.sse": [
         *started(0, "f", "{}", "x"),
         *started(1, "f", "{}", ""),
         CallEnd(0),
-        CallEnd(1, notes=(Note("duplicate_call_id", "`x` was used twice"),)),
+        CallEnd(1, notes=(Note("duplicate_call_id", "the call id `x` was used twice"),)),
         CALLS,
     ],
     "reasoning_content.sse": [
@@ -159,17 +159,21 @@ EXPECTED: dict[str, list[Event]] = {
     "finish_without_done.sse": [TextDelta("Hi"), STOP],
     "last_event_cut.sse": [
         TextDelta("Hi"),
-        Noted(Note("bad_events", '1 unreadable, the first: {"id":"chatcmpl-1","object":"chat.completion.chunk","c')),
+        Noted(
+            Note(
+                "bad_events", 'unreadable events: 1; the first: {"id":"chatcmpl-1","object":"chat.completion.chunk","c'
+            )
+        ),
         EARLY,
     ],
     "bad_event_among_good.sse": [
         TextDelta("ab"),
-        Noted(Note("bad_events", '1 unreadable, the first: {"choices":[{"delta":{"content":"lost')),
+        Noted(Note("bad_events", 'unreadable events: 1; the first: {"choices":[{"delta":{"content":"lost')),
         STOP,
     ],
     "bad_event_inside_a_call.sse": [
         *started(0, "f", '{"a":', "call_a"),
-        Noted(Note("bad_events", '1 unreadable, the first: {"choices":[{"del')),
+        Noted(Note("bad_events", 'unreadable events: 1; the first: {"choices":[{"del')),
         Failure("an event inside a call could not be decoded", body='{"choices":[{"del'),
     ],
     "old_function_call.sse": [*call(0, "f", '{"a":1}', ""), CALLS],
@@ -178,23 +182,23 @@ EXPECTED: dict[str, list[Event]] = {
     "several_lines_of_data.sse": [TextDelta("xy"), STOP],
     "two_choices.sse": [
         TextDelta("a"),
-        Noted(Note("other_choices_dropped", "the upstream sent several choices; the first is used")),
+        Noted(Note("other_choices_dropped", "the upstream sent several choices; only the first was used")),
         TextDelta("b"),
         STOP,
     ],
     "finish_reason_stop_with_calls.sse": [
         *call(0, "f", "{}", "call_a"),
-        Noted(Note("finish_reason_derived", "the upstream sent `stop`")),
+        Noted(Note("finish_reason_derived", "the upstream's finish reason was `stop`")),
         CALLS,
     ],
     "finish_reason_calls_without_calls.sse": [
         TextDelta("Hi"),
-        Noted(Note("finish_reason_derived", "the upstream sent `tool_calls`")),
+        Noted(Note("finish_reason_derived", "the upstream's finish reason was `tool_calls`")),
         STOP,
     ],
     "finish_reason_unknown.sse": [
         TextDelta("Hi"),
-        Noted(Note("finish_reason_derived", "the upstream sent `banana`")),
+        Noted(Note("finish_reason_derived", "the upstream's finish reason was `banana`")),
         STOP,
     ],
     "stopped_by_error.sse": [TextDelta("Hi"), Failure("the upstream stopped with `network_error`")],
@@ -210,7 +214,7 @@ EXPECTED: dict[str, list[Event]] = {
     ],
     "whole_without_finish.json": [
         TextDelta("Hi"),
-        Noted(Note("finish_reason_derived", "the upstream sent `missing`")),
+        Noted(Note("finish_reason_derived", "the upstream's finish reason was `missing`")),
         STOP,
     ],
     "whole_error.json": [
@@ -430,7 +434,7 @@ def test_nothing_is_a_truncated_answer(data: bytes, stream: bool):
 
 def test_a_stream_of_nothing_but_garbage_shows_its_beginning():
     events = decode(b"data: hello\n\ndata: world\n\n")
-    assert events[-1] == Failure("the stream contained nothing readable", body="hello")
+    assert events[-1] == Failure("the stream contained no readable events", body="hello")
 
 
 def test_a_whole_answer_with_a_byte_order_mark_is_read():

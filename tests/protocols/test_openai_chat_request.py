@@ -129,7 +129,7 @@ MESSAGES: list[tuple[str, dict[str, Any], Message]] = [
         },
         Message(
             "assistant",
-            calls=(ToolCall("f", {}, "a", (Note("arguments_invalid", 'not a JSON object: {"x":'),)),),
+            calls=(ToolCall("f", {}, "a", (Note("arguments_invalid", 'the arguments are not a JSON object: {"x":'),)),),
             extra={"tool_calls": {"0": {"arguments": '{"x":'}}},
         ),
     ),

@@ -181,8 +181,8 @@ def test_an_event_that_is_no_event_is_skipped():
     [
         (b"", Failure("the upstream returned an empty reply", "truncated")),
         (b" \n", Failure("the upstream returned an empty reply", "truncated")),
-        (b"data: 7", Failure("the stream contained nothing readable", body="7")),
-        (b": hello\n\n", Failure("the stream ended before it began", "truncated", body=": hello")),
+        (b"data: 7", Failure("the stream contained no readable events", body="7")),
+        (b": hello\n\n", Failure("the stream ended without any events", "truncated", body=": hello")),
         (b"[]", Failure("the upstream's reply is not a response object", body="[]")),
         (b"{", Failure("the upstream's reply is not a response object", body="{")),
     ],
@@ -324,7 +324,7 @@ def test_the_phase_of_a_message_comes_before_its_text():
 
 def test_a_phase_that_comes_behind_the_text_is_noted():
     done = event("output_item.done", output_index=0, item=message("one", phase="commentary"))
-    late = Noted(Note("phase_dropped", "`commentary` arrived after the text"))
+    late = Noted(Note("phase_dropped", "the phase `commentary` arrived after the text"))
     assert decode(delta("one") + done + END) == [TextDelta("one"), late, STOP]
 
 
@@ -356,7 +356,7 @@ def test_calls_have_a_limit(monkeypatch: pytest.MonkeyPatch):
     items = [{"type": "function_call", "name": "f", "call_id": f"c{at}", "arguments": "{}"} for at in range(4)]
     reply = fold(decode(json.dumps({"status": "completed", "output": items}).encode()))
     assert [one.id for one in reply.calls] == ["c0", "c1"]
-    assert Note("calls_dropped", "more than 2 calls") in reply.notes
+    assert Note("calls_dropped", "calls after the first 2 were dropped") in reply.notes
 
 
 def test_finished_says_whether_the_end_was_seen():

@@ -59,8 +59,8 @@ def test_tools_of_the_services_own_go_up_as_they_are_and_every_other_is_noted():
     request = Request("m", (HI,), tools_from(tools) or (), protocol="openai_chat")
     assert sent(request)["tools"] == [search]
     assert [note.detail for note in request_notes(request) if note.code == "tool_dropped"] == [
-        "`a`: this protocol has no tools of kind `web_search_20250305`",
-        "`foo`: this protocol has no tools of kind `foo`",
+        "`a`: the upstream's protocol does not support tools of kind `web_search_20250305`",
+        "`foo`: the upstream's protocol does not support tools of kind `foo`",
     ]
 
 

@@ -17,7 +17,7 @@ from toolspeak.core.types import Note
 pytestmark = pytest.mark.requirement("G3")
 
 GIVEN = '{"a":1}'
-LATE = Noted(Note("arguments_late", "arguments after the end of a call of `f` were dropped"))
+LATE = Noted(Note("arguments_late", "arguments that arrived after the end of a call to `f` were dropped"))
 NAMELESS = Noted(Note("call_without_name", "a call without a tool name was dropped"))
 
 

@@ -53,7 +53,7 @@ def summaries(*texts: str) -> list[dict[str, str]]:
 
 
 OBJECT = Note("arguments_object", "the arguments were sent as JSON, not as text")
-MISSING = Note("arguments_missing", "a call without arguments")
+MISSING = Note("arguments_missing", "the call has no arguments")
 STOP = Finish("stop")
 CALLS = Finish("tool_calls")
 _QUOTA, _INVALID = "insufficient_quota", "invalid_request_error"
@@ -145,7 +145,7 @@ EXPECTED: dict[str, list[Event]] = {
     "content_filter.sse": [TextDelta("Well, "), Finish("content_filter")],
     "incomplete_for_another_reason.sse": [
         TextDelta("Well"),
-        Noted(Note("finish_reason_derived", "the upstream sent `steered`")),
+        Noted(Note("finish_reason_derived", "the upstream's finish reason was `steered`")),
         Finish("length"),
     ],
     "failed.sse": [
@@ -154,7 +154,7 @@ EXPECTED: dict[str, list[Event]] = {
         Failure("The model crashed", status=500, body='{"type":"r', code="server_error"),
     ],
     "failed_by_rate_limit.sse": [Failure("Slow down", status=429, body='{"type":"r', code="rate_limit_exceeded")],
-    "cancelled.sse": [Failure("the upstream's response is `cancelled`", body='{"type":"r')],
+    "cancelled.sse": [Failure("the upstream's response has the status `cancelled`", body='{"type":"r')],
     "error_event.sse": [Failure("It broke", status=500, body='{"type":"e', code="server_error")],
     "error_event_nested.sse": [
         Failure("You have no quota", status=429, body='{"type":"e', code=_QUOTA, error_type=_QUOTA)
@@ -192,7 +192,7 @@ EXPECTED: dict[str, list[Event]] = {
     ],
     "duplicate_call_ids.sse": [
         *call(0, "f", "{}", "x"),
-        *call(1, "g", '{"b":1}', "", Note("duplicate_call_id", "`x` was used twice")),
+        *call(1, "g", '{"b":1}', "", Note("duplicate_call_id", "the call id `x` was used twice")),
         CALLS,
     ],
     "name_late_or_never.sse": [
@@ -204,16 +204,18 @@ EXPECTED: dict[str, list[Event]] = {
     "arguments_spaced_in_two_ways.sse": [*call(0, "f", '{"a": 1}', "call_a"), CALLS],
     "arguments_contradict.sse": [
         *started(0, "f", '{"a":2}', "call_a"),
-        Failure("the arguments of `f` were sent twice with different values"),
+        Failure("the upstream sent contradictory arguments for `f`"),
     ],
     "bad_event_among_good.sse": [
         TextDelta("ab"),
-        Noted(Note("bad_events", '1 unreadable, the first: {"type":"response.output_text.delta","delta":"lost')),
+        Noted(
+            Note("bad_events", 'unreadable events: 1; the first: {"type":"response.output_text.delta","delta":"lost')
+        ),
         STOP,
     ],
     "bad_event_inside_a_call.sse": [
         *started(0, "f", '{"a":}', "call_a"),
-        Noted(Note("bad_events", '1 unreadable, the first: {"type":"response.func')),
+        Noted(Note("bad_events", 'unreadable events: 1; the first: {"type":"response.func')),
         Failure("an event inside a call could not be decoded", body='{"type":"r'),
     ],
     "null_and_odd_fields.sse": [
@@ -242,7 +244,7 @@ EXPECTED: dict[str, list[Event]] = {
     ],
     "whole_without_status.json": [
         TextDelta("Hi"),
-        Noted(Note("finish_reason_derived", "the upstream sent `nothing`")),
+        Noted(Note("finish_reason_derived", "the upstream's status was `missing`")),
         STOP,
     ],
     "whole_failed.json": [Failure("The model crashed", status=500, body='{ "id": "r', code="server_error")],

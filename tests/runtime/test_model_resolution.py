@@ -83,7 +83,7 @@ def test_an_address_in_place_of_a_model_says_how_to_write_it():
 
 
 def test_a_protocol_that_is_not_spoken_says_what_to_do():
-    with pytest.raises(ts.UsageError, match="OpenAI-compatible `base_url`"):
+    with pytest.raises(ts.UsageError, match="OpenAI-compatible service"):
         codec_of("smtp")
 
 

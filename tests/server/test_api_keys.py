@@ -76,7 +76,7 @@ def test_a_revoked_key_holds_no_more_for_anybody_who_looks(tmp_path: Path):
     assert elsewhere.find(text) == key
     assert ApiKeys(FileState(path)).revoke("anna") == key
     assert elsewhere.find(text) is None
-    with pytest.raises(UsageError, match="there is no key `anna`"):
+    with pytest.raises(UsageError, match="unknown key `anna`"):
         elsewhere.revoke("anna")
 
 

@@ -46,7 +46,7 @@ def test_a_key_is_printed_once_and_holds(home: Path):
     assert key is not None
     assert (key.name, key.models, key.rate, key.concurrency, key.admin) == ("anna", ("qwen*", "fast"), 60, 4, False)
     listed = invoke("keys", "list")
-    assert "anna  (qwen*, fast; 60 a minute; 4 at a time)" in listed.stdout
+    assert "anna  (qwen*, fast; 60 per minute; 4 at a time)" in listed.stdout
     assert made.stdout.strip() not in listed.output
     assert made.stdout.strip() not in made.stderr
 
@@ -80,7 +80,7 @@ def test_keys_are_listed_as_json_and_revoked(home: Path):
     assert invoke("keys", "revoke", "root").exit_code == 0
     assert keys_in(home).find(text) is None
     wrong = invoke("keys", "revoke", "root")
-    assert (wrong.exit_code, wrong.stderr.splitlines()[0]) == (2, "error: there is no key `root`")
+    assert (wrong.exit_code, wrong.stderr.splitlines()[0]) == (2, "error: unknown key `root`")
 
 
 @pytest.mark.parametrize("arguments", [("list",), ("list", "--json"), ("new", "bert"), ("revoke", "anna")])
@@ -161,7 +161,7 @@ def test_what_an_untrusted_file_wanted_is_said_at_the_start(home: Path, started:
     (home / "toolspeak.toml").write_text('[upstreams.x]\nbase_url = "http://evil.test/v1"', encoding="utf-8")
     result = invoke("serve", "--upstream", "http://127.0.0.1:9/v1")
     assert result.exit_code == 0
-    assert "cannot set `upstreams` until it is trusted" in result.stderr
+    assert "cannot set `upstreams` until you trust it" in result.stderr
 
 
 def _said(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], listening: Any, terminal: bool) -> str:
@@ -220,8 +220,8 @@ WRONG = [("--port", text) for text in ("99999", "-1")] + [
 def test_what_is_for_the_model_here_is_no_setting_of_one_elsewhere(flags: list[str], named: str):
     refused = invoke("serve", "--upstream", "http://127.0.0.1:9/v1", *flags)
     assert refused.exit_code == 2
-    assert f"{named} applies to the embedded model only" in refused.stderr
-    assert "leave out --upstream" in refused.stderr
+    assert f"{named} can be used only with the embedded model" in refused.stderr
+    assert "omit either these options or --upstream" in refused.stderr
 
 
 @pytest.mark.parametrize(("option", "text"), WRONG)
@@ -254,7 +254,7 @@ def test_a_file_that_is_edited_or_gone_keeps_gateway_and_secrets(home: Path, sta
     assert invoke("serve").exit_code == 0
     secrets, (_, _, _, remake, *_) = started
     file.write_text(text.replace("one", "two"), encoding="utf-8")
-    with pytest.raises(UsageError, match="until it is trusted"):
+    with pytest.raises(UsageError, match="until you trust it"):
         remake()
     file.unlink()
     with pytest.raises(UsageError, match="requests would go to the embedded model"):

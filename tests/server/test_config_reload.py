@@ -80,7 +80,7 @@ def test_a_file_that_was_edited_and_not_trusted_again_changes_nothing(place: Pla
     place.says(own)
     before = usable_config(place.asks(SEVERAL, trusted=True))
     edited = SEVERAL.replace(":9/", ":8/")
-    with pytest.raises(UsageError, match=r"cannot set `upstreams` until it is trusted.*send the signal again"):
+    with pytest.raises(UsageError, match=r"cannot set `upstreams` until you trust it.*send SIGHUP again"):
         usable_config(place.asks(edited), before=before)
     assert usable_config(place.asks(edited, trusted=True), before=before).upstream_names() == ("x",)
 

@@ -50,7 +50,7 @@ def _known_model(value: Any) -> Any:
         return [_known_model(each) for each in value]
     if not isinstance(value, dict):
         return value
-    if value.get("description") == "one of GET /v1/models":
+    if value.get("description") == "a model listed by GET /v1/models":
         return {"enum": [MODEL]}
     if value.get("name") == "name" and value.get("in") == "path":
         return {**value, "schema": {"enum": [MODEL]}}

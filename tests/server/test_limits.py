@@ -29,7 +29,7 @@ from toolspeak.server.access.limits import (
     read_object,
     routing_notes,
 )
-from toolspeak.upstreams.failover import Fallback
+from toolspeak.upstreams.failover import Failover
 
 
 class Clock:
@@ -177,7 +177,7 @@ def test_an_upstream_takes_so_many_and_then_fails_at_once():
 @pytest.mark.requirement("G6")
 def test_what_one_upstream_cannot_take_another_gets():
     limited = LimitedUpstream(Parrot("near"), Meter(1, 0, Clock()), "near")
-    both = Fallback([limited, Parrot("far")])
+    both = Failover([limited, Parrot("far")])
     assert [run(said(both))[-2].text for _ in range(2)] == ["near", "far"]
 
 
@@ -312,5 +312,5 @@ def test_fields_that_would_choose_where_a_request_goes_are_noted():
     request = Request("m", (), options=Options(extra={"api_base": "http://evil.test", "user": "u", "api_key": "k"}))
     (note,) = routing_notes(request)
     assert note.code == "routing_ignored"
-    assert note.detail.endswith("ignored: api_base, api_key")
+    assert note.detail.endswith("ignored fields: api_base, api_key")
     assert routing_notes(Request("m", ())) == ()

@@ -57,10 +57,10 @@ def test_an_unknown_name_is_answered_with_near_ones():
     catalogue = ModelCatalogue({"near": ("llama-3", "qwen3:8b")})
     with pytest.raises(UnknownModel) as caught:
         catalogue.find("lama-3")
-    assert str(caught.value) == "`lama-3` is not served here (did you mean `llama-3`?)"
+    assert str(caught.value) == "unknown model `lama-3` (did you mean `llama-3`?)"
     with pytest.raises(UnknownModel, match="GET /v1/models"):
         catalogue.find("zzz")
-    with pytest.raises(UnknownModel, match="missing `model`"):
+    with pytest.raises(UnknownModel, match="the request has no `model`"):
         catalogue.find("")
 
 
@@ -75,7 +75,7 @@ def test_what_somebody_may_not_use_is_not_there_for_them():
     for name in ("far:shared", "smart", "gpt-5", "claude"):
         with pytest.raises(UnknownModel) as caught:
             catalogue.find(name, permits)
-        assert "far:" not in str(caught.value).removeprefix(f"`{name}`")
+        assert "far:" not in str(caught.value).removeprefix(f"unknown model `{name}`")
     assert catalogue.names(permits) == {"fast": "near", "qwen3:8b": "near", "llama-3": "near", "shared": "near"}
 
 

@@ -306,7 +306,7 @@ def test_a_fallback_for_holders_of_a_key_is_for_them_only():
     refused = run(ask(team.app, "POST", CHAT, {}, HELLO))
     assert refused.status == 401
     # Who reads this looks at the upstream that wants the key, not at the one that was asked.
-    assert "the upstream `far`, which `near` falls back to, requires a toolspeak key" in refused.message
+    assert "the upstream `far`, a fallback of `near`, requires a toolspeak key" in refused.message
     assert told(team.app, "m", bearer(team.key("anna"))) == "far"
 
 

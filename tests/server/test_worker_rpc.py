@@ -234,7 +234,7 @@ def test_one_that_fails_is_left_out_and_logged(tmp_path: Path, caplog: pytest.Lo
         await there.close()
 
     run(work())
-    assert "a call of another worker failed" in caplog.text
+    assert "a call from another worker failed" in caplog.text
 
 
 @pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="the system has no short way to a folder")

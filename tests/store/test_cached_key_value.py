@@ -179,7 +179,7 @@ def test_while_the_database_is_away_a_process_remembers_for_itself(url: str, cap
         assert request.tools == TOOLS
 
     run(converse())
-    assert "by this process only" in caplog.text
+    assert "only this process remembers" in caplog.text
     assert "cannot read earlier turns" in caplog.text
     far.close()
 

@@ -97,8 +97,8 @@ def test_a_server_that_is_not_there_is_told_soon_and_with_what_to_look_at(place:
     monkeypatch.setattr(database, "_SHORT_PATIENCE", 0.1)
     told = invoke("--store", "postgresql://me@127.0.0.1:9/x", "list")
     assert told.exit_code == 2
-    assert "does not answer" in told.output
-    assert "check that the server runs, and that host, port, user" in told.output
+    assert "is not responding" in told.output
+    assert "check that the server is running and that host, port, user" in told.output
 
 
 @pytest.mark.system("postgresql")

@@ -102,8 +102,8 @@ def test_many_sessions_are_written_without_all_of_them_at_hand(store: Store, mon
     ("lines", "said"),
     [
         (["{}"], "not an export"),
-        (["["], "line 1 is not JSON"),
-        (["[]"], "line 1 is not an object"),
+        (["["], "line 1 is not valid JSON"),
+        (["[]"], "line 1 is not a JSON object"),
         ([json.dumps({"format": FORMAT, "version": 2})], "newer format"),
         ([json.dumps({"format": FORMAT})], "line 1: `version` must be"),
         ([json.dumps({"format": FORMAT, "version": -5})], "line 1: `version` must be"),
@@ -129,9 +129,9 @@ def test_many_sessions_are_written_without_all_of_them_at_hand(store: Store, mon
             [HEAD, A1, _answer(rounds=[{"calls": [{"call": {"name": "f", "arguments": {}}, "seconds": -1}]}])],
             r"line 3: `answer.rounds\[0\].calls\[0\].seconds` must be",
         ),
-        ([HEAD, '{"session": {"id": "a1"}}', '{"riddle": 1}'], "line 3 is neither"),
+        ([HEAD, '{"session": {"id": "a1"}}', '{"riddle": 1}'], "line 3 is not a session"),
         ([HEAD, '{"session": {"id": "a1"}}', '{"message": {"role": "nobody"}}'], "line 3 is invalid"),
-        ([HEAD, '{"session": {"id": "a1"}}', "[" * 100_000], "line 3 is not JSON"),
+        ([HEAD, '{"session": {"id": "a1"}}', "[" * 100_000], "line 3 is not valid JSON"),
     ],
 )
 def test_lines_that_are_no_export_are_refused_and_half_a_session_is_none(lines: list[str], said: str):

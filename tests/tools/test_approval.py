@@ -115,7 +115,7 @@ def test_a_tainted_call_with_side_effects_is_always_put_to_the_person():
     decide(Approval(person), tainted=False)
     assert decide(approval, tainted=True).by == "person"
     assert person.questions[-1].tainted
-    assert "nobody vouches" in person.questions[-1].reason
+    assert "untrusted content" in person.questions[-1].reason
     # Not even what was said for every call of the tool covers it.
     remembered = Approval(Person("tool", "deny"))
     assert decide(remembered).allowed

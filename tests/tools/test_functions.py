@@ -220,18 +220,18 @@ def unknown_type(value: Nowhere) -> None: ...  # type: ignore[name-defined] # no
 @check_each(
     ("subject", "words"),
     [
-        (Service.greet, "a method without its object"),
+        (Service.greet, "an unbound method"),
         (functools.partial(a_string, "x"), "`partial`"),
         (starred, r"takes `\*names`"),
         (double_starred, r"takes `\*\*names`"),
         (two_models, "`value` of `two_models` has an unsupported type"),
         (unknown_type, "cannot read the annotations"),
         (Service, "needs a function"),
-        (Service(), "no signature of its own"),
+        (Service(), "has no signature"),
         (staticmethod(a_string), "static or class method"),
         (lambda value: value, "a lambda has no name"),
         ("text", "needs a function"),
-        (tool(a_string), "is a tool already"),
+        (tool(a_string), "is already a tool"),
     ],
     # Without addresses: the same in every process.
     ids=lambda each: each if isinstance(each, str) else type(each).__name__,

@@ -92,7 +92,7 @@ def test_a_server_that_leads_elsewhere_is_not_shown_the_secret(place: Place):
         place.elsewhere = f"{thief.base}/login"
         tools, (note,) = started(entry(place, clientSecret="s3cret"))
         assert tools == []
-        assert "the MCP server `web` wants a login: no token is to be had for the client `robot`" in note
+        assert "the MCP server `web` requires a login: the client `robot` did not get a token" in note
         assert "s3cret" not in note
         assert not [asked for asked in thief.asked if asked.startswith("POST")]
 
@@ -100,13 +100,13 @@ def test_a_server_that_leads_elsewhere_is_not_shown_the_secret(place: Place):
 def test_a_secret_that_does_not_hold_is_told(place: Place):
     tools, (note,) = started(entry(place, clientSecret="old"))
     assert tools == []
-    assert "no token is to be had for the client `robot`" in note
-    assert "look at its `oauth`" in note
+    assert "the client `robot` did not get a token" in note
+    assert "check its `oauth` settings" in note
 
 
 @pytest.mark.parametrize(
     ("text", "words"),
-    [(None, "cannot be read: No such file"), ("no key", "cannot sign with RS256"), ("\xe9", "no PEM")],
+    [(None, "cannot be read: No such file"), ("no key", "cannot sign with RS256"), ("\xe9", "not a PEM file")],
 )
 def test_a_key_that_cannot_be_used_is_told_and_not_shown(place: Place, tmp_path: Path, text: str | None, words: str):
     file = tmp_path / "key.pem"

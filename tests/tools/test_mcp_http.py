@@ -256,7 +256,7 @@ def test_a_session_that_the_server_has_forgotten_is_begun_again():
 def test_a_server_that_is_reached_safely_leads_nobody_to_where_others_read_along():
     async def scenario() -> None:
         async with mcp_connection.guarded_client(McpServer("web", url="https://mcp.example.com/mcp")) as client:
-            with pytest.raises(ToolError, match="leads to http, where others can read along"):
+            with pytest.raises(ToolError, match="leads from https to http, which is not encrypted"):
                 await client.post("http://login.example.com/token", data={"code": "secret"})
 
     asyncio.run(scenario())

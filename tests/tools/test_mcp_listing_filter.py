@@ -152,7 +152,7 @@ def test_a_listing_that_cannot_be_had_is_asked_for_again(tmp_path: Path):
         (tmp_path / "refusing").write_text("")
         await call(tools["raw__change"])
         for _ in range(2):  # what it offers now is not known: nothing that was approved counts
-            with pytest.raises(Exception, match="refused telling its tools"):
+            with pytest.raises(Exception, match="refused the tool listing"):
                 await asyncio.wait_for(call(tools["raw__echo"]), 20)
 
     with_tools(servers, work)

@@ -76,13 +76,13 @@ def started(place: Place, tokens: Tokens | None) -> tuple[list[str], list[str]]:
 
 def test_a_person_logs_in_once_and_every_program_of_theirs_is_let_in(tmp_path: Path, folder: Path, place: Place):
     result = mcp("login", "web")
-    assert (result.exit_code, result.stdout) == (0, "Logged in to `web`: 1 tool, nothing approved yet\n")
+    assert (result.exit_code, result.stdout) == (0, "Logged in to `web`: 1 tool, not approved yet\n")
     assert f"Log in at: {place.base}/login/page?" in result.stderr
     file = logins(tmp_path)
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     assert place.clients[0]["client_name"] == "toolspeak"
     assert place.clients[0]["redirect_uris"][0].startswith("http://127.0.0.1:")
-    assert "1 tool, nothing approved yet" in mcp("list").stdout
+    assert "1 tool, not approved yet" in mcp("list").stdout
     assert started(place, Tokens(FileState(file))) == (["web__echo"], [])
     assert len(place.clients) == 1
     # Nothing of it is printed.
@@ -96,7 +96,7 @@ def test_a_person_logs_in_once_and_every_program_of_theirs_is_let_in(tmp_path: P
 def test_without_a_login_nobody_is_registered_and_the_command_is_named(place: Place, kept: bool):
     tools, (told,) = started(place, Tokens(MemoryState()) if kept else None)
     assert tools == []
-    assert "wants a login" in told
+    assert "requires a login" in told
     assert "`toolspeak mcp login web --mcp-config FILE`" in told
     assert place.clients == []
     assert all(each.startswith("POST /mcp") or each == "GET /mcp" for each in place.asked)

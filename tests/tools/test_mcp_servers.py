@@ -135,9 +135,9 @@ def test_what_changes_after_approval_is_left_out_until_it_is_approved_again(tmp_
     assert codes(changed) == ["mcp_tool_changed", "mcp_tool_changed"]
     assert changed.notes[0].detail == (
         "`raw__other` has changed since the server was approved; it is left out "
-        "(look at it and approve it: `toolspeak mcp approve raw --mcp-config FILE`)"
+        "(review and approve it: `toolspeak mcp approve raw --mcp-config FILE`)"
     )
-    assert "`raw__added` was not there when the server was approved" in changed.notes[1].detail
+    assert "`raw__added` was added after the server was approved" in changed.notes[1].detail
 
     async def again() -> None:
         async with McpServers([raw(tmp_path)], state) as servers:

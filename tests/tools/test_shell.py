@@ -278,7 +278,7 @@ def test_a_work_directory_that_vanishes_is_told(tmp_path: Path):
 @pytest.mark.system("bubblewrap")
 def test_a_sandbox_that_cannot_be_made_says_why(tmp_path: Path):
     problem = sandboxes.Sandbox(str(tmp_path / "missing")).problem()
-    assert problem.startswith("bubblewrap may not make a sandbox here: bwrap: Can't find source path")
+    assert problem.startswith("bubblewrap cannot create a sandbox here: bwrap: Can't find source path")
 
 
 @pytest.mark.system("bubblewrap")

@@ -113,6 +113,6 @@ def test_what_a_request_loses_is_told_with_the_answer():
                 await upstream.close()
 
     assert run(talk()) == (
-        Note("choice_not_sent", "this protocol has no tool choice"),
+        Note("choice_not_sent", "Ollama does not support a tool choice"),
         Note("media_dropped", "only inline images can be sent"),
     )

@@ -381,7 +381,7 @@ def _stalls_after(*pieces: bytes) -> Answer:
         (_never, Timeouts(first_byte=SOON), "first byte"),
         (_stalls_after(SSE), Timeouts(first_byte=SOON), "first byte"),
         (_stalls_after(head(LENGTH, "Content-Type: application/json")), Timeouts(first_byte=SOON), "first byte"),
-        (_stalls_after(head(LENGTH), WHOLE[:9]), Timeouts(idle=SOON), "further byte"),
+        (_stalls_after(head(LENGTH), WHOLE[:9]), Timeouts(idle=SOON), "more bytes"),
         (_never, Timeouts(total=SOON), "took longer than 0.05 s"),
     ],
 )

@@ -4,7 +4,7 @@
     result = agent.run("What does the page say about prices?")
     result.content, result.rounds, result.status
 
-Each task is a session of its own in the store and can be continued or resumed by its id.
+Each task gets its own session in the store. Pass the session id to continue or resume it.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ from .run import AgentOptions, EmitEvent, TaskRun
 
 __all__ = ["Agent", "AsyncAgent"]
 
-#: A call runs only after validation, and only if it carries a mark that no document can know.
+#: A call runs only after validation, and only if it contains the nonce, which no document can know.
 _REQUEST_DEFAULTS: dict[str, JSONValue] = {"stream_calls": "checked", "marks": "nonce"}
-#: Seconds per call: enough for a long build, but not for a tool that hangs.
+#: Default timeout per call in seconds: long enough for a build, short enough to stop a tool that hangs.
 TOOL_SECONDS = 600.0
-#: Seconds that `close` waits for cancelled tasks.
+#: Seconds for which `close` waits for cancelled tasks.
 _CLOSE_TIMEOUT = 30.0
-#: Prompt after the model's own answer was interrupted.
+#: Prompt that resumes an interrupted answer.
 _CONTINUE = "Your last answer was interrupted. Go on with the task where it stopped."
 
 Task: TypeAlias = str | Message
@@ -49,24 +49,22 @@ class AsyncAgent:
     """An agent with an asyncio interface.
 
     Args:
-        client: an `AsyncClient`, or anything one can be created from: `provider:model`, a function, an upstream.
+        client: an `AsyncClient`, or the model to create one for: `provider:model`, a function or an upstream.
         tools: Python functions, or tools from `toolspeak.tools`.
-        store: the session store: a URL such as `sqlite:///work.db`, a store, or None for memory.
-        max_rounds: after this many rounds the model is asked for a summary, which becomes the answer.
-        max_tokens: the same for the tokens of all requests.
-        max_seconds: the same for the duration of a task.
+        store: the session store: a URL such as `sqlite:///work.db`, a store object, or None to use memory.
+        max_rounds: maximum number of rounds. The model is then asked for a summary, which becomes the answer.
+        max_tokens: maximum number of tokens for all requests, with the same effect.
+        max_seconds: maximum duration of a task, with the same effect.
         instructions: system instructions.
-        parallel: whether calls of one round run in parallel. Calls with side effects always run one after the other, in
-            the model's order.
-        approve: decides whether a call with side effects may run: a function that takes a `Question` and returns True
-        or
-            False, or an `Approval` with rules. Without it such calls run, except those that may already have run before
-            an interruption.
+        parallel: whether to run the calls of one round in parallel. Calls with side effects always run one after the
+            other, in the model's order.
+        approve: decides whether a call with side effects may run. Either a function that takes a `Question` and returns
+            a boolean, or an `Approval` with rules. If omitted, all calls may run, except those that may already have
+            run before an interruption.
         on_event: called with each event.
-        tool_timeout: seconds per call.
-        max_output: characters of a result that reach the model. A longer result is cut to its head and tail, and the
-        tool
-            `read_more` shows the rest. None: no limit.
+        tool_timeout: timeout per call in seconds.
+        max_output: maximum number of characters of a result that the model sees. Longer results are truncated in the
+            middle, and the `read_more` tool returns the rest. None means no limit.
         options: settings and request fields, such as `mode` or `temperature`.
     """
 
@@ -109,22 +107,22 @@ class AsyncAgent:
         self._finished_events: set[asyncio.Event] = set()  # one per task, set when the task ends
 
     async def run(self, task: Task, session: str | None = None) -> AgentResult:
-        """Work on a task until it ends; with a session, continue that conversation.
+        """Work on a task until it ends. With a session, continue its conversation.
 
-        A cancelled or failed task also returns a result; see its `status`.
+        A cancelled or failed task also returns a result; check its `status`.
 
         Raises:
             NoSessionError: the session does not exist.
-            SessionBusyError: another process works in the session.
+            SessionBusyError: another process is using the session.
         """
         return await self._work_on(_message(task), session or "", self._emit)
 
     async def resume(self, session: str) -> AgentResult:
-        """Continue an interrupted session. A completed session is returned unchanged."""
+        """Continue an interrupted session. If it is already complete, return its result."""
         return await self._work_on(None, session, self._emit)
 
     async def stream(self, task: Task | None, session: str | None = None) -> AsyncGenerator[AgentEvent, None]:
-        """Yield events as they happen; the last one contains the result. Without a task, resume the session.
+        """Yield events as they happen. The last event contains the result. Without a task, resume the session.
 
         Closing the generator cancels the task.
         """
@@ -147,12 +145,12 @@ class AsyncAgent:
         working.result()
 
     def cancel(self) -> None:
-        """Cancel all running tasks, from any thread. Finished steps stay in the session."""
+        """Cancel all running tasks. Can be called from any thread. The session keeps all finished steps."""
         for work in tuple(self._active):
             work.cancel()
 
     async def close(self) -> None:
-        """Cancel running tasks and release everything that the agent opened itself."""
+        """Cancel running tasks, and close the client and the store if the agent created them."""
         self.cancel()
         with suppress(TimeoutError):
             async with asyncio.timeout(_CLOSE_TIMEOUT):
@@ -180,7 +178,7 @@ class AsyncAgent:
 
     async def _work_on(self, message: Message | None, session: str, emit: EmitEvent) -> AgentResult:
         if message is None and not session:
-            raise UsageError("cannot resume without a session", hint="pass the session's id")
+            raise UsageError("cannot resume without a session", hint="pass the session id")
         journal = await (await self._sessions()).journal(session)
         finished = asyncio.Event()
         self._finished_events.add(finished)
@@ -241,19 +239,19 @@ def _message(task: Task) -> Message:
     if isinstance(task, Message):
         return task
     if not isinstance(task, str) or not task.strip():  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise UsageError("the task must be a non-empty text", hint='describe the task: agent.run("...")')
+        raise UsageError("the task must be a non-empty string", hint='describe the task: agent.run("...")')
     return Message("user", (TextPart(task),))
 
 
 def _is_over(entries: tuple[Entry, ...]) -> bool:
     if not entries:
-        raise UsageError("this session is empty", hint="pass a task")
+        raise UsageError("cannot resume an empty session", hint="pass a task")
     last = entries[-1]
     return isinstance(last, Answer) and last.status == "complete"
 
 
 def _continuation(entries: tuple[Entry, ...]) -> Message | None:
-    """The prompt that continues a session, if one is needed: after results or a question the model needs none."""
+    """Return the prompt that resumes an interrupted answer; None if the session ends with tool results or a task."""
     last = entries[-1]
     return Message("user", (TextPart(_CONTINUE),)) if isinstance(last, Answer) and last.content else None
 
@@ -270,12 +268,12 @@ async def _next(events: AsyncIterator[AgentEvent]) -> AgentEvent | None:
 
 
 class Agent:
-    """An agent. The arguments are those of `AsyncAgent`; the client may be a `Client`."""
+    """An agent with a synchronous interface. Takes the arguments of `AsyncAgent`, with a `Client` as the client."""
 
     def __init__(self, client: Client | Model, tools: Tools = (), **arguments: Any) -> None:
         if isinstance(client, AsyncClient):
             raise UsageError("an `Agent` needs a `Client`", hint="use `AsyncAgent`, or create a `Client`")
-        # Keep a reference, because an unreferenced client closes itself. The agent runs on the client's event loop.
+        # The reference keeps the client open, because the agent runs on the client's event loop.
         self._owner = client if isinstance(client, Client) else None
         inner, self._bridge = client.inside if isinstance(client, Client) else (client, SyncBridge())
         self._agent = AsyncAgent(inner, tools, **arguments)
@@ -283,15 +281,15 @@ class Agent:
             self._bridge.close_with(self, self._agent.close)
 
     def run(self, task: Task, session: str | None = None) -> AgentResult:
-        """Work on a task until it ends; with a session, continue that conversation. Ctrl-C cancels it."""
+        """Work on a task until it ends. With a session, continue its conversation. Ctrl-C cancels the task."""
         return self._bridge.run(self._agent.run(task, session))
 
     def resume(self, session: str) -> AgentResult:
-        """Continue an interrupted session. A completed session is returned unchanged."""
+        """Continue an interrupted session. If it is already complete, return its result."""
         return self._bridge.run(self._agent.resume(session))
 
     def stream(self, task: Task | None, session: str | None = None) -> Iterator[AgentEvent]:
-        """Yield events as they happen; the last one contains the result. Without a task, resume the session."""
+        """Yield events as they happen. The last event contains the result. Without a task, resume the session."""
         events = self._agent.stream(task, session)
         try:
             while (event := self._bridge.run(_next(events))) is not None:
@@ -301,11 +299,11 @@ class Agent:
                 self._bridge.run(events.aclose())
 
     def cancel(self) -> None:
-        """Cancel all running tasks, from any thread. Finished steps stay in the session."""
+        """Cancel all running tasks. Can be called from any thread. The session keeps all finished steps."""
         self._agent.cancel()
 
     def close(self) -> None:
-        """Cancel running tasks and release everything that the agent opened itself."""
+        """Cancel running tasks, and close the client and the store if the agent created them."""
         if self._owner is None:
             self._bridge.close(self._agent.close)
         elif not self._bridge.closed:

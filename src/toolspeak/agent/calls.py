@@ -1,4 +1,4 @@
-"""An agent's tools: look them up, ask for approval, run calls in order, bound their time and contain their errors."""
+"""An agent's tools: lookup, approval, and execution in order, with timeouts and error handling."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ from ..tools.wrappers import MAX_OUTPUT_CHARS, ReadMore, Truncated, cut_short, i
 
 T = TypeVar("T")
 
-#: Seconds for a cancelled tool to end; after that it is abandoned.
+#: Seconds to wait for a cancelled tool before abandoning it.
 _GRACE = 5.0
-#: How much of an exception's message the model sees.
+#: Maximum length of an exception message that the model sees.
 _MAX_ERROR_CHARS = 500
-#: For a call that starts after the deadline; it times out at once.
+#: Timeout of a call that starts after the deadline, so it fails immediately.
 _MIN_SECONDS = 0.001
-#: Parallel calls in one round; the others wait. A model can make two thousand calls, each with a thread and a sandbox.
+#: Maximum number of parallel calls. A model can make thousands of calls in one round, each with a thread and a sandbox.
 MAX_PARALLEL_CALLS = 32
-#: Sessions of one agent whose long results stay readable.
+#: Number of recent sessions per agent whose truncated results remain readable.
 _MAX_SESSIONS = 16
-#: References to abandoned tools, so they are not garbage-collected before they end.
+#: References that keep abandoned tools from being garbage-collected while they run.
 _ABANDONED: set[asyncio.Task[Any]] = set()
 
-#: Decides whether a call may run: a boolean, or an answer that also applies to later calls. A plain function runs in a
-#: thread, so it may block on user input.
+#: Function that decides whether a call may run. Returns a boolean, or an answer that also applies to later calls. A
+#: synchronous function runs in a thread, so it may wait for user input.
 Approve: TypeAlias = Callable[[Question], Consent | bool | Awaitable[Consent | bool]]
 
 
@@ -54,7 +54,7 @@ class Toolbox:
 
     @property
     def tools(self) -> tuple[Tool, ...]:
-        """The definitions that the model sees."""
+        """The tool definitions that the model sees."""
         return tuple(each.tool for each in self._by_name.values())
 
     @property
@@ -67,9 +67,9 @@ class Toolbox:
 
 
 class Toolboxes:
-    """One toolbox per session, so that truncated results can be read in their own session only.
+    """One toolbox per session, so a session can read only its own truncated results.
 
-    `limit`: characters of a result that reach the model; None: no limit.
+    `limit` is the maximum number of characters of a result that the model sees; None means no limit.
     """
 
     def __init__(self, tools: Iterable[Executable | Callable[..., Any]], limit: int | None) -> None:
@@ -88,7 +88,7 @@ class Toolboxes:
 
 
 def _with_truncation(box: Toolbox, limit: int) -> Toolbox:
-    """Truncate the tools' results and add `read_more`, unless the caller did so already."""
+    """Truncate the results of all tools and add `read_more`, unless the caller has already done so."""
     executables = [box[tool.name] for tool in box.tools]
     cut = all(isinstance(each, Truncated | ReadMore) for each in executables)
     return box if cut else Toolbox(cut_short(executables, limit))
@@ -102,7 +102,7 @@ def _executable(source: Executable | Callable[..., Any]) -> Executable:
 
         return cast("Executable", tool(source))
     raise UsageError(
-        f"not an executable tool: `{type(source).__name__}`",
+        f"a `{type(source).__name__}` is not an executable tool",
         hint="pass a Python function, or a tool from `toolspeak.tools`",
     )
 
@@ -111,7 +111,7 @@ def _executable(source: Executable | Callable[..., Any]) -> Executable:
 
 
 def approval_of(approve: Approve | Approval | None) -> Approval | None:
-    """Wrap a function in an `Approval`."""
+    """Convert the `approve` argument to an `Approval`."""
     if approve is None or isinstance(approve, Approval):
         return approve
     if not callable(approve):
@@ -135,15 +135,15 @@ async def require_approval(
     why: str,
     yes_counts: bool = False,
 ) -> None:
-    """Get approval for a call. `why`: the reason to ask, even if such calls were allowed before.
+    """Get approval for a call. `why` is a reason to ask even if such calls were approved before.
 
-    With `yes_counts`, an earlier approval of everything in the sandbox is sufficient.
+    With `yes_counts`, an earlier approval of all sandboxed calls is sufficient.
 
     Raises:
         ToolDenied: the call is not approved.
     """
     if approval is None:
-        raise ToolDenied(f"the call was not run: {why}, and nobody can be asked")
+        raise ToolDenied(f"the call was not run: {why}, and no one is available to approve it")
     sandboxed = is_sandboxed(executable)
     decision = await approval.decide(
         executable.tool, arguments, context, sandboxed=sandboxed, why=why, yes_counts=yes_counts
@@ -162,7 +162,7 @@ def _is_async(function: Approve) -> bool:
 async def run_tool(
     executable: Executable, arguments: JSONObject, context: CallContext, seconds: float | None
 ) -> ToolOutput:
-    """Run a tool and return its output; any failure becomes an error result."""
+    """Run a tool and return its output. Any failure becomes an error result."""
     try:
         output: Any = await _within(lambda: executable.run(arguments, context), seconds)
     except _FatalToolError as escaped:
@@ -174,7 +174,7 @@ async def run_tool(
 
 
 def _invalid_output(output: Any) -> tuple[Any, str] | None:
-    """Check the output of third-party code: return the offending value and where it is, or None."""
+    """Check the output of a tool. Returns the first invalid value and a description of its place, or None."""
     if not isinstance(output, ToolOutput):
         return output, "instead of its output"
     content, parts = cast("Any", output.content), cast("Any", output.parts)
@@ -187,16 +187,16 @@ def _invalid_output(output: Any) -> tuple[Any, str] | None:
 
 
 def seconds_for(limit_seconds: float | None, deadline: float | None, now: float) -> float | None:
-    """Time limit for a call that starts now: its own limit or the time until the deadline, whichever is shorter."""
+    """Return the timeout of a call: its own limit or the time until the deadline, whichever is shorter."""
     limits = [limit_seconds, None if deadline is None else max(deadline - now, _MIN_SECONDS)]
     return min((limit for limit in limits if limit is not None), default=None)
 
 
 def barriers(calls: Iterable[PlannedCall]) -> Iterator[list[PlannedCall]]:
-    """Split the calls of a round into batches, in order: each call with side effects alone, the calls between together.
+    """Split calls into batches: one for each call with side effects, and one for each run of other calls.
 
-    A call may depend on what one before it changes, and the model cannot see results within a round: so it relies on
-    the order in which it wrote the calls.
+    A call may depend on the side effects of an earlier one. The model sees no results within a round, so it relies on
+    the order of the calls.
     """
     for side_effects, neighbours in groupby(calls, key=lambda planned: planned.side_effects):
         if side_effects:
@@ -208,8 +208,7 @@ def barriers(calls: Iterable[PlannedCall]) -> Iterator[list[PlannedCall]]:
 async def run_in_order(calls: Iterable[PlannedCall], work: Callable[[PlannedCall], Coroutine[Any, Any, T]]) -> list[T]:
     """Run the calls of a round and return their results in order.
 
-    A call with side effects starts when all calls before it have ended, and no later call starts before it has ended.
-    Other calls run in parallel.
+    A call with side effects waits for all earlier calls, and all later calls wait for it. Other calls run in parallel.
     """
     results: list[T] = []
     for batch in barriers(calls):
@@ -220,7 +219,7 @@ async def run_in_order(calls: Iterable[PlannedCall], work: Callable[[PlannedCall
 async def run_in_parallel(works: Sequence[Callable[[], Coroutine[Any, Any, T]]]) -> list[T]:
     """Run coroutines in parallel, at most `MAX_PARALLEL_CALLS` at a time, and return their results in order.
 
-    If one raises, the others are cancelled. (Failing tools do not raise; they return error results.)
+    If one raises an exception, the others are cancelled. A failing tool does not raise; it returns an error result.
     """
     turns = asyncio.Semaphore(MAX_PARALLEL_CALLS)
 
@@ -237,7 +236,7 @@ async def run_in_parallel(works: Sequence[Callable[[], Coroutine[Any, Any, T]]])
 
 
 def _error_text(error: BaseException) -> str:
-    """Error text for the model. Even `str` of a third-party exception may raise."""
+    """Return an error text for the model. `str(error)` may raise, because tools define their own exceptions."""
     try:
         message = str(error)
     except Exception:
@@ -249,7 +248,7 @@ def _error_text(error: BaseException) -> str:
 
 
 class _FatalToolError(Exception):
-    """A tool raised an exception meant to end the program, such as the `SystemExit` of a command line parser."""
+    """A tool raised an exception that would end the program, such as the `SystemExit` of `argparse`."""
 
     def __init__(self, error: BaseException) -> None:
         super().__init__()
@@ -257,7 +256,7 @@ class _FatalToolError(Exception):
 
 
 async def _contain_fatal_errors(work: Callable[[], Awaitable[T]]) -> T:
-    """Wrap exceptions that would stop the event loop if they left a task."""
+    """Wrap exceptions that would stop the event loop if they escaped from a task."""
     try:
         return await work()
     except (SystemExit, KeyboardInterrupt) as error:
@@ -277,13 +276,13 @@ async def _within(work: Callable[[], Awaitable[T]], seconds: float | None) -> T:
     if task.cancelled():  # by the tool itself
         raise ToolTimeout("it was cancelled from inside")
     error = task.exception()
-    if error is not None and not isinstance(error, Exception):  # `GeneratorExit`, or one of the tool's own
+    if error is not None and not isinstance(error, Exception):  # `GeneratorExit`, or a custom `BaseException`
         raise _FatalToolError(error)
     return task.result()
 
 
 async def cancel_and_wait(task: asyncio.Task[Any], grace: float = _GRACE) -> None:
-    """Cancel a task and wait up to `grace` seconds for its end."""
+    """Cancel a task and wait up to `grace` seconds for it to end."""
     task.cancel()
     try:
         await asyncio.wait({task}, timeout=grace)
@@ -295,11 +294,11 @@ async def cancel_and_wait(task: asyncio.Task[Any], grace: float = _GRACE) -> Non
 def _on_abandoned_done(task: asyncio.Task[Any]) -> None:
     _ABANDONED.discard(task)
     if not task.cancelled():
-        task.exception()  # retrieved, so that asyncio does not log it
+        task.exception()  # retrieve it, so asyncio does not log it
 
 
 async def run_to_completion(coroutine: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine to completion even if the caller is cancelled meanwhile."""
+    """Run a coroutine to completion, even if the caller is cancelled in the meantime."""
     task = asyncio.ensure_future(coroutine)
     try:
         return await asyncio.shield(task)

@@ -1,6 +1,6 @@
 """Events and result of an agent.
 
-The same values go to `stream`, to `on_event` and, as JSON, to `toolspeak run --json`.
+`stream` yields these events, `on_event` receives them, and `toolspeak run --json` prints them as JSON.
 """
 
 from __future__ import annotations
@@ -16,26 +16,26 @@ from ..engine.rounds.transcript import AnswerStatus, Round
 class AgentResult(msgspec.Struct, frozen=True):
     """Result of a task."""
 
-    #: The final text, possibly partial.
+    #: The final answer; partial if the task is not complete.
     content: str
     rounds: tuple[Round, ...]
     #: `complete`, `interrupted` or `failed`; `notes` says why.
     status: AnswerStatus
     usage: Usage
     notes: tuple[Note, ...]
-    #: Id for continuing or resuming.
+    #: Session id, for continuing or resuming.
     session: str
     #: Number of model requests.
     requests: int
 
     @property
     def why(self) -> str:
-        """Why the task is not complete; empty if it is."""
+        """The reason why the task is not complete; empty if it is."""
         return self._note("interrupted") or self._note("failed")
 
     @property
     def why_no_call(self) -> str:
-        """Why there was no call, in one line; empty if there was one."""
+        """The reason why the model made no call, in one line; empty if it made one."""
         return self._note("no_call")
 
     def _note(self, code: str) -> str:
@@ -43,11 +43,11 @@ class AgentResult(msgspec.Struct, frozen=True):
 
 
 class _Event(msgspec.Struct, frozen=True, tag_field="type"):
-    """Base of all events; the JSON form has a `type` field."""
+    """Base of all events. Their JSON form has a `type` field."""
 
 
 class RoundStarted(_Event, frozen=True, tag="round_started"):
-    """A request to the model starts. `summary`: it asks for a summary, without tools."""
+    """A request to the model starts. With `summary`, it asks for a summary and offers no tools."""
 
     number: int
     summary: bool = False
@@ -72,14 +72,14 @@ class CallStarted(_Event, frozen=True, tag="call_started"):
 
 
 class OutputPiece(_Event, frozen=True, tag="output"):
-    """Output of a running tool."""
+    """A piece of a running tool's output."""
 
     call_id: str
     text: str
 
 
 class ResultReady(_Event, frozen=True, tag="result_ready"):
-    """A call has a result or was denied."""
+    """A call has returned a result or was denied."""
 
     call: ToolCall
     result: ToolResult
@@ -94,7 +94,7 @@ class RoundComplete(_Event, frozen=True, tag="round_complete"):
 
 
 class WorkFinished(_Event, frozen=True, tag="finished"):
-    """The task has ended; this is the last event."""
+    """The task has ended. This is the last event."""
 
     result: AgentResult
 

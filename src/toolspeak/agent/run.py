@@ -1,7 +1,7 @@
-"""Run one task of an agent: drive the loop of `engine.rounds` with a model, tools and a journal.
+"""Runs one task of an agent: drives the loop of `engine.rounds` with a model, tools and a journal.
 
-Each step is an asyncio task, so it can be cancelled at any time; journal writes always complete. The order around a
-call is planned, started, run, finished, each committed before the next.
+Each step is an asyncio task, so it can be cancelled at any time, but journal writes always complete. The journal
+records each call before it starts and after it ends, so an interrupted session shows which calls may have run.
 """
 
 from __future__ import annotations
@@ -50,13 +50,13 @@ from .events import (
     ThoughtPiece,
 )
 
-#: Receives each event.
+#: Callback that receives each event.
 EmitEvent: TypeAlias = Callable[[AgentEvent], None]
 
 _log = logging.getLogger("toolspeak.agent")
-#: Limit for names and reasons in log lines.
+#: Maximum length of names and reasons in log lines.
 _MAX_LOGGED_CHARS = 200
-#: Seconds for a cancelled step: its tools get time to end, and journal writes complete.
+#: Seconds to wait for a cancelled step, so its tools can stop and journal writes can complete.
 _STEP_GRACE = 30.0
 
 
@@ -65,17 +65,17 @@ class AgentOptions(msgspec.Struct, frozen=True):
 
     instructions: str = ""
     limits: RoundLimits = RoundLimits()
-    #: Whether calls of one round without side effects run in parallel.
+    #: Whether to run the calls of one round in parallel, if they have no side effects.
     parallel: bool = True
     approval: Approval | None = None
-    #: Seconds per call.
+    #: Timeout per call in seconds.
     tool_timeout: float | None = None
-    #: Settings and fields of every request.
+    #: Settings and fields for every model request.
     options: Mapping[str, JSONValue] = {}
 
 
 class TaskRun:
-    """One task of an agent."""
+    """Runs one task of an agent."""
 
     def __init__(
         self, client: AsyncClient, toolbox: Toolbox, journal: SessionJournal, options: AgentOptions, emit: EmitEvent
@@ -86,15 +86,15 @@ class TaskRun:
         self._options = options
         self._emit = emit
         self._stop = asyncio.Event()
-        self._events: list[Event] = []  # of the current answer
+        self._events: list[Event] = []  # events of the current answer
         self._loop = asyncio.get_running_loop()
 
     def cancel(self) -> None:
-        """Cancel the task as soon as possible, from any thread."""
+        """Cancel the task. Can be called from any thread."""
         self._loop.call_soon_threadsafe(self._stop.set)
 
     async def carry_out(self, entries: Sequence[Entry]) -> Answer:
-        """Run until the task ends. Cancellation and failure also return an answer."""
+        """Run until the task ends. A cancelled or failed task also returns an answer."""
         rounds = Rounds(
             entries,
             self._toolbox.tools,
@@ -107,7 +107,7 @@ class TaskRun:
         try:
             answer = await self._rounds(rounds)
         except asyncio.CancelledError:
-            await self._end(rounds.feed(Cancelled(self._partial(), "the program stopped waiting")))
+            await self._end(rounds.feed(Cancelled(self._partial(), "the program cancelled the task")))
             raise
         return await self._end(answer)
 
@@ -152,7 +152,7 @@ class TaskRun:
         return task.result() if task.done() and not task.cancelled() else Cancelled(self._partial())
 
     def _partial(self) -> Reply | None:
-        """The current answer so far."""
+        """Return the partial answer to the current request, if any."""
         return msgspec.structs.replace(fold(self._events), requests=1) if self._events else None
 
     # ---- model requests
@@ -228,7 +228,7 @@ class TaskRun:
             final = output.final
             result = ToolResult(call.id, output.content, call.name, output.error, output.parts)
         seconds = time.monotonic() - began
-        rounds.record_outcome(CallOutcome(result, seconds, final))  # before the commit, which may raise
+        rounds.record_outcome(CallOutcome(result, seconds, final))  # first, because the journal write may raise
         await run_to_completion(self._journal.finish(result, seconds))
         how = "failed" if result.error else "ready"
         _log.info("round %d: result %s: %s (%.1f s)", execute.number, how, call.name, seconds)
@@ -239,7 +239,7 @@ class TaskRun:
     ) -> None:
         why, unmarked = execute.consent_reason(planned), execute.tainted and execute.unmarked
         if why or (planned.side_effects and self._options.approval is not None):
-            # In the sandbox, a call that may be a repetition does no new kind of harm.
+            # In the sandbox, repeating a call does no new kind of harm.
             yes_counts = planned.sibling_may_have_run and not unmarked
             await require_approval(self._options.approval, executable, planned.call.arguments, context, why, yes_counts)
 

@@ -13,7 +13,7 @@ import click
 
 __all__ = ["main"]
 
-#: Command -> module with a click command named `command`.
+#: Maps a command name to the module that defines it as `command`.
 _COMMANDS = {
     "chat": "toolspeak.cli.chat",
     "config": "toolspeak.cli.config",

@@ -17,18 +17,18 @@ from typing import IO, Any, BinaryIO
 
 import click
 
-#: Maximum size of one read; a pipe returns what is available.
+#: Maximum size of one read. A pipe returns whatever is available.
 _CHUNK_BYTES = 64 * 1024
 
-#: Result of `surrogateescape` for an invalid byte; valid UTF-8 never decodes to these.
+#: Matches invalid bytes as decoded by `surrogateescape`. Valid UTF-8 never decodes to these characters.
 _ESCAPED_BYTE = re.compile("[\udc80-\udcff]")
 
-#: Blank characters that count as printable, and variation selectors.
+#: Invisible characters that Python considers printable, and variation selectors.
 _BLANK = frozenset("\u115f\u1160\u2800\u3164\uffa0") | frozenset(map(chr, range(0xE0100, 0xE01F0)))
 
 
 class CliError(click.ClickException):
-    """Invalid command line or input: an error line and a hint line."""
+    """Invalid command line or input, reported as an error line and a hint line."""
 
     exit_code = 2
 
@@ -50,7 +50,7 @@ class Utf8:
         self.replaced = 0
 
     def decode(self, data: bytes, *, final: bool = False) -> str:
-        """Decode `data`, holding back a character that is still incomplete."""
+        """Decode `data`, holding back an incomplete character at the end."""
         text, replaced = _ESCAPED_BYTE.subn("\ufffd", self._decoder.decode(data, final))
         self.replaced += replaced
         return text
@@ -58,14 +58,14 @@ class Utf8:
     def report(self, name: str) -> None:
         """Print a note on stderr if bytes were replaced."""
         if self.replaced:
-            click.echo(f"note: {name} is not valid UTF-8; {self.replaced} bytes replaced by U+FFFD", err=True)
+            click.echo(f"note: {name} is not valid UTF-8; replaced {self.replaced} bytes with U+FFFD", err=True)
 
 
 def chunks(name: str) -> Iterator[str]:
     """Yield the text of the file `name` (`-` for stdin) in chunks as it arrives."""
     utf8 = Utf8()
     with _open_input(name) as stream:
-        # `read1` does not wait for a full buffer; replacements of stdin may lack it.
+        # `read1` does not wait for a full buffer. Replacements of stdin, as in tests, may lack it.
         read = getattr(stream, "read1", stream.read)
         while data := read(_CHUNK_BYTES):
             if text := utf8.decode(data):
@@ -81,7 +81,7 @@ def read_text(name: str) -> str:
 
 
 def read_json(name: str, what: str) -> Any:
-    """Read the JSON value in the file `name`; `what` describes the file in errors."""
+    """Read the JSON value in the file `name`; `what` describes the file in error messages."""
     text = read_text(name)
     try:
         return json.loads(text)
@@ -93,16 +93,16 @@ def read_json(name: str, what: str) -> Any:
 
 
 def write_json(value: Any, *, indent: int | None = None) -> None:
-    """Print `value` as JSON and flush, so a reader of a pipe sees it at once."""
+    """Print `value` as JSON and flush the output, so the other end of a pipe gets it at once."""
     text = json.dumps(value, ensure_ascii=False, indent=indent)
     stream = sys.stdout.buffer
-    # A lone surrogate is not encodable as UTF-8; backslashreplace writes its JSON escape.
+    # A lone surrogate cannot be encoded as UTF-8; backslashreplace writes its JSON escape.
     stream.write(text.encode("utf-8", "backslashreplace") + b"\n")
     stream.flush()
 
 
 def escape(text: str) -> str:
-    """Escape control and invisible characters of untrusted text as `\\u{...}`, so everything in it can be seen."""
+    """Escape control and invisible characters of untrusted text as `\\u{...}`, so nothing in it is hidden."""
     if text.isascii() and text.isprintable():
         return text
     return "".join(char if _is_visible(char) else f"\\u{{{ord(char):x}}}" for char in text)

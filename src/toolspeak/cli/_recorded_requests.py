@@ -1,4 +1,4 @@
-"""Lookup of recorded requests in running servers or the store, and other requests to running servers."""
+"""Lookup of recorded requests in running servers or the store, and other calls to running servers."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from ..server.access.login_sessions import COOKIE
 from ..server.process.control_file import ControlFile, running_servers
 from ._io import CliError
 
-#: Identifier of the newest request.
+#: Identifier that means the newest request.
 LAST = "last"
-#: Seconds for a replay, which waits for the model.
+#: Timeout of a replay in seconds, which includes waiting for the model.
 _MODEL_TIMEOUT = 330.0
-#: Maximum size of a response that is read.
+#: Maximum number of bytes to read of a response.
 _MAX_BYTES = 64 * 1024 * 1024
 
 
 class FoundRequest(msgspec.Struct, frozen=True):
-    """A recorded request and the server it came from; without a server, it came from the store."""
+    """A recorded request and the server that recorded it; None if it was found in the store."""
 
     recording: dict[str, Any]
     server: ControlFile | None = None
@@ -57,7 +57,7 @@ def find(config: Config, identifier: str) -> FoundRequest:
     """Find the request with this id or unique id prefix.
 
     Raises:
-        CliError: not found, or the prefix is ambiguous.
+        CliError: the request was not found, or the prefix is ambiguous.
     """
     running = 0
     for server in running_servers(config.servers_folder):
@@ -70,7 +70,7 @@ def find(config: Config, identifier: str) -> FoundRequest:
             return FoundRequest(recording, server)
     recording = _from_store(config, identifier)
     if recording is None:
-        hint = "servers keep the latest requests in memory; set `record = store` to keep all of them"
+        hint = "servers keep only the latest requests in memory; set `record = store` to keep all"
         where = f"in {running} running server{'s' * (running != 1)} or the store"
         raise CliError(f"request `{safe(identifier)[:80]}` not found {where}", hint=hint)
     return FoundRequest(recording)
@@ -92,7 +92,7 @@ def _request_ids(server: ControlFile) -> list[str] | None:
 def _from_server(server: ControlFile, ids: list[str], identifier: str) -> dict[str, Any] | None:
     matching = ids[:1] if identifier == LAST else [each for each in ids if each.startswith(identifier)]
     if len(matching) > 1:
-        raise CliError(f"{len(matching)} requests begin with `{safe(identifier)}`", hint="use a longer prefix")
+        raise CliError(f"{len(matching)} request ids begin with `{safe(identifier)}`", hint="use a longer prefix")
     return _request(server, "GET", f"/toolspeak/requests/{quote(matching[0])}", dict[str, Any]) if matching else None
 
 
@@ -101,14 +101,14 @@ def replay_on_server(server: ControlFile, identifier: str, changes: dict[str, st
     path = f"/toolspeak/requests/{quote(identifier)}/replay"
     replay = _request(server, "POST", path, dict[str, Any], changes, _MODEL_TIMEOUT)
     if replay is None:
-        raise CliError("the server stopped in the meantime")
+        raise CliError("the server has stopped since the request was found", hint="start it again and retry")
     return replay
 
 
 def _request(
     server: ControlFile, method: str, path: str, form: type[T], body: dict[str, str] | None = None, timeout: float = 5.0
 ) -> T | None:
-    """Send a request to a local server; None if it stopped, rejects our token, or is not a toolspeak server.
+    """Send a request to a local server. Return None if it has stopped, rejects the token, or is another service.
 
     Raises:
         CliError: the server rejected a request with a body.
@@ -127,7 +127,7 @@ def _request(
     if answer.status in (401, 403, 404):
         return None
     refused = answer.status >= 400
-    try:  # the port may belong to another service by now, with arbitrary responses
+    try:  # another service may use the port by now and send anything
         reply = msgspec.json.decode(text, type=_ErrorBody if refused else form)
     except (msgspec.DecodeError, UnicodeDecodeError):
         return None
@@ -143,7 +143,7 @@ def _from_store(config: Config, identifier: str) -> Any:
 
     try:
         recordings = open_recordings(config.store, existing=True)
-    except ConfigError:  # no store exists
+    except ConfigError:  # there is no store yet
         return None
     return recordings.last() if identifier == LAST else recordings.find(identifier)
 

@@ -1,6 +1,6 @@
-"""Routing of a model name given on the command line, and of a replayed request from the store.
+"""Routing of model names from the command line, and of requests replayed from the store.
 
-A replay goes to the upstream that answered the request or to the one given explicitly, never anywhere else.
+A replay goes to the upstream that answered the request, or to an explicitly given one, and nowhere else.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class ModelRoute(msgspec.Struct, frozen=True):
 
     requested_model: str
     upstream: str = ""
-    #: The only model of the gateway; empty for the configured gateway.
+    #: The only model that the gateway serves; empty for a gateway to the configured upstreams.
     model: str = ""
 
 
@@ -49,13 +49,15 @@ def replay_route(config: Config, recorded: Any, upstream: str, model: str) -> Mo
     match = _configured(config, msgspec.structs.replace(original, model=model or original.model))
     if match is None:
         where = f"{original.provider}:{original.model}" + (f" at {original.base_url}" if original.base_url else "")
-        hint = f"add --upstream {shlex.quote(original.base_url or 'URL')}, or --model PROVIDER:MODEL for another one"
+        hint = (
+            f"add --upstream {shlex.quote(original.base_url or 'URL')}, or --model PROVIDER:MODEL to use another model"
+        )
         raise UsageError(f"`{where}` answered this request but is not configured", hint=hint)
     return match
 
 
 def route_by_name(config: Config, model: str) -> ModelRoute | None:
-    """Route a self-describing model name: an alias, `upstream:model`, `provider:model`, or an embedded model."""
+    """Route a model name that identifies its upstream: an alias, `upstream:model`, `provider:model`, or embedded."""
     from ..upstreams.embedded.hub import runs_here
 
     head = model.partition(":")[0] if ":" in model else ""
@@ -80,14 +82,14 @@ def _configured(config: Config, way: UpstreamAddress) -> ModelRoute | None:
 
 
 def _same(way: UpstreamAddress, provider: str, base_url: str, protocol: str) -> bool:
-    """Whether both are the same service. Compares URLs where possible, since provider names are user-defined."""
+    """Whether two addresses are the same service. Compare URLs if possible: provider names are user-defined."""
     if not way.base_url:  # provided by a plugin
         return not base_url and provider == way.provider
     return public_url(base_url) == way.base_url and codec_of(protocol) == way.protocol
 
 
 def _embedded_route(config: Config, model: str) -> ModelRoute | None:
-    """Route to an embedded model by the name it was loaded under."""
+    """Route to an embedded model by the name under which it was recorded."""
     from ..upstreams.embedded.upstream import recipe_for
 
     if config.base_url:

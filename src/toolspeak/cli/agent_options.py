@@ -1,6 +1,6 @@
 """Options shared by `run` and `chat`, and the agent built from them: model client, tools, approval, session store.
 
-Configured upstreams are resolved by the proxy's own code: same names, keys, limits, timeouts, fallbacks and trust.
+Configured upstreams are resolved by the proxy's code, with the same names, keys, limits, timeouts and fallbacks.
 Heavy modules are imported on use.
 """
 
@@ -43,17 +43,17 @@ _ROUNDS = click.IntRange(1, 10_000)
 _PROTOCOLS = ["openai", "openai_responses", "anthropic", "gemini", "ollama"]
 _MODEL = "Model: PROVIDER:MODEL, a configured UPSTREAM:MODEL, or an alias."
 _YES = (
-    "Approve calls inside the sandbox: shell commands and file changes in the work directory. Not MCP tools, and "
-    "nothing if no sandbox is available."
+    "Approve calls inside the sandbox: shell commands and file changes in the work directory. Has no effect on MCP "
+    "tools, or if no sandbox is available."
 )
 _ALLOW = (
-    "Approve matching calls: 'shell(git status*)', 'write_file(*.md)'; repeatable. Applies until the model has read "
-    "its first tool result; afterwards you are asked, or --yes decides."
+    "Approve matching calls, such as 'shell(git status*)' or 'write_file(*.md)'; repeatable. Applies until the model "
+    "has read its first tool result. After that, you are asked, or --yes decides."
 )
 
-#: Prefix of embedded models.
+#: Prefix of the names of embedded models.
 _EMBEDDED = "embedded:"
-#: Models listed in the hint if none is given.
+#: Maximum number of models to list in the hint if no model is given.
 _MAX_LISTED = 8
 
 
@@ -75,19 +75,25 @@ class AgentOptions(msgspec.Struct, frozen=True):
 
 
 def agent_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Add the agent options to a command, which receives them as one `options` value."""
+    """Add the agent options to a command, which receives them in the argument `options`."""
 
     @click.option("--model", "-m", default="", metavar="NAME", help=_MODEL)
-    @click.option("--upstream", default="", metavar="URL", help="Base URL, such as http://127.0.0.1:9000/v1.")
+    @click.option(
+        "--upstream", default="", metavar="URL", help="Base URL of the model, such as http://127.0.0.1:9000/v1."
+    )
     @click.option("--protocol", default="", type=click.Choice(["", *_PROTOCOLS]), help="Protocol of the upstream.")
     @click.option("--mode", default="", type=click.Choice(["", *_MODES]), help="When to emulate tool calls.")
     @click.option("--tools", default="shell,files", show_default=True, help="Tool groups: shell, files or none.")
-    @click.option("--mcp-config", default="", metavar="FILE", help="MCP servers as JSON.")
-    @click.option("--workdir", default=".", metavar="DIR", help="Directory of shell and files.  [default: current]")
+    @click.option("--mcp-config", default="", metavar="FILE", help="JSON file that defines MCP servers.")
+    @click.option(
+        "--workdir", default=".", metavar="DIR", help="Work directory for shell and file tools.  [default: current]"
+    )
     @click.option("--yes", is_flag=True, help=_YES)
     @click.option("--allow", multiple=True, metavar="RULE", help=_ALLOW)
     @click.option("--store/--no-store", default=True, help="Save the session.")
-    @click.option("--max-rounds", default=50, show_default=True, type=_ROUNDS, metavar="N", help="Maximum rounds.")
+    @click.option(
+        "--max-rounds", default=50, show_default=True, type=_ROUNDS, metavar="N", help="Maximum number of rounds."
+    )
     @click.option("--verbose", is_flag=True, help="Log every step.")
     @wraps(command)
     def wrapped(**values: Any) -> None:
@@ -100,9 +106,9 @@ def agent_options(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def make_client(options: AgentOptions) -> tuple[AsyncClient, Config]:
-    """Build a client for the selected model; by default the embedded one.
+    """Build a client for the selected model; the default is the embedded model.
 
-    Configured upstreams are resolved as in the proxy: `NAME:model`, an alias, or a model that one of them lists.
+    Configured upstreams are resolved as in the proxy: by `NAME:model`, an alias, or a model that an upstream lists.
 
     Raises:
         ToolspeakError: the model is unreachable, or its weights cannot be fetched.
@@ -131,14 +137,14 @@ def make_client(options: AgentOptions) -> tuple[AsyncClient, Config]:
 
 
 def _gateway_client(config: Config, name: str, protocol: str) -> AsyncClient:
-    """Build a client for a model as the proxy serves it: same keys, limits, timeouts, fallbacks and trust."""
+    """Build a client for a model of the configured upstreams, with the same settings and keys as in the proxy."""
     from ..client import AsyncClient
     from ..core.types import Request
     from ..server.access.auth import Caller, Unauthorized
     from ..server.process.from_config import gateway_from
 
     if protocol:
-        hint = "set `protocol` of the upstream in the configuration, or add --upstream URL"
+        hint = "set `protocol` for the upstream in the configuration, or add --upstream URL"
         raise UsageError("--protocol has no effect on configured upstreams", hint=hint)
     head, colon, _ = name.partition(":")
     only = head if colon and name not in config.aliases() and head in config.upstream_names() else ""
@@ -159,29 +165,32 @@ def _only_model(served: Iterable[str]) -> str:
     if len(names) == 1:
         return names[0]
     example = f"one of {', '.join(map(shlex.quote, names[:_MAX_LISTED]))}" if names else "NAME:MODEL"
-    raise UsageError("missing model for the configured upstreams", hint=f"add --model {example}")
+    raise UsageError(
+        "a model is required, because the configured upstreams serve several or list none",
+        hint=f"add --model {example}",
+    )
 
 
 class AgentKit(msgspec.Struct, frozen=True):
-    """Everything needed to build agents, with varying settings."""
+    """Everything needed to build agents with various settings."""
 
     client: AsyncClient
     tools: tuple[Executable, ...]
     approval: Approval
     store: SessionStore
     max_rounds: int
-    #: Notes for the user about the tools.
+    #: Notes about the tools, to show to the user.
     notes: tuple[str, ...]
 
     @property
     def is_persistent(self) -> bool:
-        """Whether sessions can be resumed by another process."""
+        """Whether another process can resume the sessions."""
         from ..store.session_interface import MemorySessions
 
         return not isinstance(self.store, MemorySessions)
 
     def full_id(self, prefix: str) -> str:
-        """Complete a session id prefix, if the store can look it up."""
+        """Return the full session id for a prefix, if the store can look it up."""
         find = getattr(self.store, "find", None)
         return find(prefix) if prefix and find is not None else prefix
 
@@ -196,7 +205,7 @@ class AgentKit(msgspec.Struct, frozen=True):
             max_rounds=self.max_rounds,
             instructions=INSTRUCTIONS if self.tools else "",
             approve=self.approval,
-            max_output=None,  # the tools limit their output themselves
+            max_output=None,  # the tools already limit their output
             **options,
         )
 
@@ -205,7 +214,7 @@ class AgentKit(msgspec.Struct, frozen=True):
 async def agent_kit(
     client: AsyncClient, config: Config, options: AgentOptions, ask: Ask | None
 ) -> AsyncGenerator[AgentKit]:
-    """Open tools and store for the duration of the context.
+    """Open the tools and the session store, and close them at the end of the context.
 
     Raises:
         ToolspeakError: an option is invalid, or a tool, MCP server or the store is unavailable.
@@ -234,7 +243,7 @@ def _tool_groups(names: str) -> set[str]:
 
 
 class _SandboxedFileTool:
-    """File tool that --yes covers like the sandbox, in which a shell could change the same files."""
+    """File tool that --yes approves like a sandboxed one, because the sandboxed shell can change the same files."""
 
     sandboxed = True
 
@@ -255,19 +264,19 @@ def _local_tools(groups: set[str], options: AgentOptions, notes: list[str]) -> I
     if not groups:
         return
     folder = Path(options.workdir).expanduser()
-    # The agent asks for approval before it journals the call, so the shell itself must not ask again.
+    # The agent has already asked for approval before it journals the call, so the shell must not ask again.
     shell = Shell(folder, Approval(lambda _: "once"), sandbox="shell" in groups or options.yes)
     if "files" in groups:
         covered = options.yes and shell.sandboxed
         yield from (_SandboxedFileTool(each) if covered else each for each in file_tools(folder))
     if "shell" in groups:
         if shell.problem:
-            notes.append(f"the shell runs without a sandbox ({shell.problem}): each command needs approval")
+            notes.append(f"the shell runs without a sandbox ({shell.problem}), so each command needs approval")
         yield shell
 
 
 def _with_helpers(tools: list[Executable]) -> list[Executable]:
-    """Limit the output of tools, and add the tools for reading the rest and for the final answer."""
+    """Limit the output of tools. Add a tool for reading the rest of long output and one for the final answer."""
     from ..tools.final_output import FinalOutput
     from ..tools.wrappers import cut_short
 
@@ -291,7 +300,7 @@ def _session_store(stack: AsyncExitStack, config: Config, options: AgentOptions,
     from ..store.session_interface import MemorySessions
 
     if options.store and find_spec("sqlalchemy") is None:
-        notes.append("the session is not saved: pip install 'toolspeak[agent]' to save it")
+        notes.append("the session is not saved; to save sessions, run pip install 'toolspeak[agent]'")
     elif options.store:
         from ..store import open_store
 

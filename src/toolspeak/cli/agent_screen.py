@@ -1,7 +1,7 @@
 """Terminal output of a running agent, and approval prompts.
 
-Text of models and tools is untrusted: control characters are removed from output. An approval prompt shows the whole
-call with invisible characters escaped, since an attacker would hide in whatever is left out.
+Text from models and tools is untrusted, so control characters are removed. An approval prompt shows the whole call with
+invisible characters escaped, because an attack could hide in anything that is left out.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ from ._io import escape
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
-#: Characters of arguments and results shown in a line.
+#: Maximum number of characters of arguments and results to show in a line.
 _MAX_CHARS = 72
-#: Lines of output shown while a tool runs.
+#: Number of output lines to show while a tool runs.
 _TAIL_LINES = 4
 
 PROMPT = "Allow? [y]es once, [t]his call always, [a]lways for this tool, [N]o"
@@ -45,7 +45,7 @@ _ANSWERS: dict[str, ApprovalAnswer] = {"y": "once", "yes": "once", "t": "call", 
 
 
 def clean(text: str) -> str:
-    """Remove terminal control characters."""
+    """Remove terminal control characters from untrusted text."""
     return printable(text, "", "\n\t")
 
 
@@ -55,7 +55,7 @@ def _short(text: str) -> str:
 
 
 def _outcome(result: ToolResult) -> str:
-    """Shorten a result to one line; of an error, keep the end."""
+    """Shorten a result to one line. For an error, keep the end."""
     flat = " ".join(clean(result.content).split())
     if result.error and len(flat) > _MAX_CHARS:
         return f"…{flat[1 - _MAX_CHARS :]}"
@@ -75,7 +75,7 @@ def call_text(call: ToolCall) -> str:
 
 
 def round_line(number: int, round_: Round) -> str:
-    """Format a collapsed round."""
+    """Format a round as one line."""
     calls = ", ".join(call_text(record.call) for record in round_.calls)
     failed = sum(record.result is not None and record.result.error for record in round_.calls)
     seconds = max((record.seconds for record in round_.calls), default=0.0)
@@ -97,17 +97,17 @@ def round_text(number: int, round_: Round) -> str:
     return "\n".join(lines)
 
 
-#: Note codes of an answer that was cut short by a limit.
+#: Codes of the notes that explain why an answer was stopped early.
 _STOPS = frozenset({"limit_rounds", "limit_tokens", "limit_seconds", "loop_broken"})
 
 
 def limit_reached(result: AgentResult) -> str:
-    """Describe the limit that ended the work; empty if none did."""
+    """Describe the limit that stopped the agent; return an empty string if it was not stopped by one."""
     return next((note.detail for note in result.notes if note.code in _STOPS), "")
 
 
 def closing_line(result: AgentResult) -> str:
-    """Describe an unusual end of the work in one line; empty for a normal one."""
+    """Describe an unusual end of the agent's work in one line; return an empty string for a normal end."""
     if result.status != "complete":
         return f"{result.status}: {_short(result.why)}"
     if limit := limit_reached(result):
@@ -130,7 +130,7 @@ class Screen(Protocol):
 
 
 class PromptGuard:
-    """Buffer for events during an approval prompt, so output does not run into it. Thread-safe."""
+    """Holds back events during an approval prompt, so output does not interfere with it. Thread-safe."""
 
     def __init__(self, show: Callable[[AgentEvent], None], pause: Callable[[], None]) -> None:
         self._show = show
@@ -140,7 +140,7 @@ class PromptGuard:
         self._pending: list[AgentEvent] = []
 
     def show(self, event: AgentEvent) -> None:
-        """Show an event, or buffer it during a prompt. The final event ends any prompt."""
+        """Show an event, or hold it back during a prompt. The final event is always shown at once."""
         with self._lock:
             self._pending.append(event)
             if not self._asking or isinstance(event, WorkFinished):
@@ -148,7 +148,7 @@ class PromptGuard:
 
     @contextmanager
     def question(self) -> Generator[None]:
-        """Buffer events while a prompt is open."""
+        """Hold back events while a prompt is open."""
         with self._lock:
             self._pause()
             self._asking = True
@@ -170,8 +170,8 @@ class LineScreen:
 
     def __init__(self, say: Callable[[str], None], *, live: bool = False) -> None:
         self._say = say
-        self._live = live  # stream text to stdout
-        self._open = False  # the current line has no newline yet
+        self._live = live  # whether to stream text to stdout
+        self._open = False  # whether the current line still lacks its newline
 
     def show(self, event: AgentEvent) -> None:
         """Display an event."""
@@ -207,7 +207,7 @@ class LineScreen:
 
 
 class LiveScreen:
-    """Live terminal output: redraws the current round, then leaves one line of it."""
+    """Live terminal output: redraws the current round and reduces it to one line when it is complete."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
@@ -234,7 +234,7 @@ class LiveScreen:
                 self._tails.pop(call.id, None)
             case RoundComplete(number, round_):
                 self._text, self._calls, self._tails = "", {}, {}
-                self._redraw()  # before printing, which moves the live area down
+                self._redraw()  # clear the live area before printing, which moves it down
                 self._print(round_line(number, round_), "dim")
                 return
             case WorkFinished(result):
@@ -280,15 +280,15 @@ class LiveScreen:
 
 
 def question_text(question: Question) -> str:
-    """Format the approval request in full. Lines are indented so none can pass for a prompt of ours."""
+    """Format the complete approval request. Lines are indented so that none can imitate a prompt."""
     lines = "\n".join(f"  {line}" for line in escape(_arguments_text(question)).split("\n"))
     place = "inside the sandbox" if question.sandboxed else "on this machine"
-    foreign = "; untrusted text was read before, check carefully" if question.tainted else ""
+    foreign = "; check carefully, because the model has read untrusted text" if question.tainted else ""
     return f"{escape(question.tool.name)} wants to run {place} ({escape(question.reason)}{foreign}):\n{lines}"
 
 
 def _arguments_text(question: Question) -> str:
-    """All arguments; a shell command without further arguments as plain text."""
+    """Format all arguments as JSON, or as plain text for a shell command without other arguments."""
     match question.arguments:
         case {"command": str(command), **rest} if question.tool.name == "shell" and not rest:
             return command
@@ -297,12 +297,12 @@ def _arguments_text(question: Question) -> str:
 
 
 def parse_answer(typed: str) -> ApprovalAnswer:
-    """Parse a typed answer; anything that is not clearly a yes is a no."""
+    """Parse the user's answer. Anything that is not clearly a yes means no."""
     return _ANSWERS.get(typed.strip().lower(), "deny")
 
 
 def ask_on_terminal(question: Question, prompt: Callable[[str], str]) -> ApprovalAnswer:
-    """Ask the user; an interrupt or end of input means no."""
+    """Ask the user for approval. An interrupt or the end of input means no."""
     try:
         return parse_answer(prompt(f"{question_text(question)}\n{PROMPT}: "))
     except (EOFError, KeyboardInterrupt, RuntimeError):

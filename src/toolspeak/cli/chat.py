@@ -1,7 +1,7 @@
 """`toolspeak chat`: a conversation with an agent, on a terminal or line by line from a pipe.
 
-Text and rounds stream live; finished rounds collapse to one line, which /show expands. Ctrl-C cancels the current
-answer, Ctrl-D quits.
+Text and tool calls are shown live. A finished round collapses to one line, which /show expands. Ctrl-C cancels the
+current answer; Ctrl-D quits.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from .run import interruptible, reported_failures
 if TYPE_CHECKING:
     from ..config import Config
 
-#: Number of sessions that /resume lists.
+#: Maximum number of sessions that /resume lists.
 _MAX_LISTED = 10
 _MODES = (*get_args(Mode), "chat-only")
 
@@ -71,14 +71,14 @@ class _LineReader(Protocol):
         """Read the next line.
 
         Raises:
-            EOFError: end of input.
+            EOFError: the input has ended.
             KeyboardInterrupt: the line was discarded with Ctrl-C.
         """
         ...
 
 
 class _PipeReader:
-    """Reader of lines from a pipe."""
+    """Reads lines from a pipe."""
 
     async def line(self, prompt: str) -> str:
         text = await asyncio.to_thread(sys.stdin.readline)
@@ -88,7 +88,7 @@ class _PipeReader:
 
 
 class _TerminalReader:
-    """Reader of typed lines, with a searchable history."""
+    """Reads lines from the terminal, with a searchable history."""
 
     def __init__(self, config: Config) -> None:
         try:
@@ -104,7 +104,7 @@ class _TerminalReader:
 
 
 async def _chat(session: str, options: AgentOptions) -> bool:
-    """Run the chat. Return whether a piped line failed; on a terminal the user has seen it and may have retried."""
+    """Run the chat. Return whether a line from a pipe failed. On a terminal, the user has already seen the error."""
     client, config = make_client(options)
     terminal = sys.stdin.isatty() and sys.stdout.isatty()
     reader: _LineReader = _TerminalReader(config) if terminal else _PipeReader()
@@ -141,7 +141,7 @@ def _screen(terminal: bool) -> Screen:
 
 
 async def _turn(chat: ChatSession, line: str) -> bool:
-    """Process a line. Return whether it failed."""
+    """Process a line of input. Return whether it failed."""
     if line.startswith("/"):
         await _run_command(chat, line)
     elif line:
@@ -163,7 +163,7 @@ async def _ask(guard: PromptGuard, reader: _LineReader, question: Question) -> A
 
 
 class _Quit(Exception):
-    """Request to end the chat."""
+    """Raised to end the chat."""
 
 
 class ChatSession:
@@ -178,7 +178,7 @@ class ChatSession:
         self.last: AgentResult | None = None
 
     async def send(self, text: str | None) -> None:
-        """Send a message and show the answer; None resumes an interrupted session."""
+        """Send a message and show the answer. None resumes an interrupted session."""
         async for event in self._agent.stream(text, self.session or None):
             self._handle(event)
 
@@ -202,7 +202,7 @@ class ChatSession:
         self.session, self.last = self.kit.full_id(session), None
 
     async def entries(self) -> tuple[Entry, ...]:
-        """Entries of this session."""
+        """Return the entries of this session."""
         if not self.session:
             return ()
         journal = await self.kit.store.journal(self.session)
@@ -212,7 +212,7 @@ class ChatSession:
             await journal.close()
 
     async def undo(self) -> str:
-        """Undo the last user message in a new session, since sessions are append-only. Return its text."""
+        """Copy the session without its last user message, because sessions are append-only. Return that message."""
         entries = list(await self.entries())
         while entries and not (isinstance(entries[-1], Message) and entries[-1].role == "user"):
             entries.pop()
@@ -253,7 +253,7 @@ async def _tools(chat: ChatSession, argument: str) -> None:
     for each in chat.kit.tools:
         mark = "*" if each.tool.side_effects else " "
         click.echo(f"{mark} {each.tool.name:<16}{clean(each.tool.description.partition('. ')[0])}")
-    click.echo("* has side effects and needs approval" if chat.kit.tools else "no tools")
+    click.echo("* side effects; needs approval" if chat.kit.tools else "no tools")
 
 
 async def _mode(chat: ChatSession, argument: str) -> None:
@@ -278,7 +278,7 @@ async def _show(chat: ChatSession, argument: str) -> None:
 
 async def _undo(chat: ChatSession, argument: str) -> None:
     undone = await chat.undo()
-    click.echo(f"Undone in the conversation; changed files stay changed: {clean(undone)[:80]}")
+    click.echo(f"Removed from the conversation (files are not restored): {clean(undone)[:80]}")
 
 
 async def _resume(chat: ChatSession, argument: str) -> None:
@@ -298,7 +298,7 @@ def _list(chat: ChatSession) -> None:
     sessions = getattr(chat.kit.store, "sessions", None)
     for info in sessions(limit=_MAX_LISTED) if sessions is not None else ():
         click.echo(f"{info.id[:8]}  {clean(info.title)[:60]}")
-    click.echo("Nothing to resume here; /resume ID continues another session.")
+    click.echo("Nothing to resume in this session; /resume ID continues another one.")
 
 
 async def _quit(chat: ChatSession, argument: str) -> None:
@@ -309,9 +309,9 @@ _COMMANDS: dict[str, tuple[str, Callable[[ChatSession, str], Awaitable[None]]]] 
     "/help": ("list commands", _help),
     "/tools": ("list tools", _tools),
     "/mode": (f"show or set the mode: {', '.join(_MODES)}", _mode),
-    "/show": ("list the rounds of the last answer; with a number, expand one", _show),
+    "/show": ("list the rounds of the last answer, or expand the round with the given number", _show),
     "/undo": ("undo your last message", _undo),
-    "/resume": ("resume an interrupted answer; with an id, that session", _resume),
+    "/resume": ("resume the interrupted answer, or the session with the given id", _resume),
     "/quit": ("quit", _quit),
 }
 
@@ -321,7 +321,7 @@ async def _run_command(chat: ChatSession, line: str) -> None:
 
     Raises:
         _Quit: /quit was typed.
-        UsageError: unknown command or invalid argument.
+        UsageError: the command is unknown or its argument is invalid.
     """
     name, _, argument = line.partition(" ")
     if name not in _COMMANDS:

@@ -1,4 +1,4 @@
-"""`toolspeak config show`: effective settings and their origin; also configuration loading for the other commands."""
+"""`toolspeak config show`: print the effective settings and their origin. Also loads them for other commands."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def command() -> None:
 
 @command.command("show", epilog=_EXAMPLES)
 @click.option("--origin", is_flag=True, help="Also print the origin of each value.")
-@click.option("--model", metavar="PROVIDER:MODEL", default="", help="Settings in effect for this model.")
+@click.option("--model", metavar="PROVIDER:MODEL", default="", help="Show the settings that apply to this model.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def show(origin: bool, model: str, as_json: bool) -> None:
     """Print the effective settings. Keys are never printed.
@@ -41,7 +41,7 @@ def show(origin: bool, model: str, as_json: bool) -> None:
     """
     with usage_errors():
         config = load_config()
-        config.settings_for(model)  # plugins add dialects, so names can be checked only now
+        config.settings_for(model)  # check dialect names, which is possible only after plugins have added theirs
         settings = (*config.effective_settings(model), *(config.overriding(model) if model else config.tables()))
     if as_json:
         write_json({each.name: _with_origin(each) if origin else each.value for each in settings}, indent=2)
@@ -51,7 +51,7 @@ def show(origin: bool, model: str, as_json: bool) -> None:
 
 
 def load_config(flags: Mapping[str, Any] | None = None) -> Config:
-    """Load the configuration and its plugins, and print their notes on stderr."""
+    """Load the configuration and its plugins. Print their notes on stderr."""
     config = load(flags)
     plugins = Plugins(config.load_plugins)
     plugins.extend()

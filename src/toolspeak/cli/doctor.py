@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 _PROTOCOLS = ["openai", "openai_responses", "anthropic", "gemini", "ollama"]
 _COLOURS = {"ok": "green", "note": "yellow", "fail": "red", "skipped": "bright_black"}
-#: Return to the start of the line and clear it.
+#: Terminal codes that return to the start of the line and clear it.
 _ERASE = "\r\x1b[K"
 
 _EXAMPLES = """\b
@@ -48,7 +48,7 @@ Examples:
 def command(upstream: str, protocol: str | None, model: str, timeout: float, as_json: bool) -> None:
     """Check the configuration and every upstream, and suggest fixes.
 
-    Sends a few small requests to each upstream: list models, a sentence, a streamed sentence, and two with a tool.
+    Sends a few small requests to each upstream: list models, a sentence, a streamed sentence, and two tool calls.
     Without --upstream, checks all configured upstreams. Keys are never printed.
     """
     from ..doctor import doctor_targets, failed
@@ -89,7 +89,7 @@ def _about(target: DoctorTarget) -> dict[str, str]:
 
 
 class _FindingsPrinter:
-    """Human-readable output of findings; silent in JSON mode."""
+    """Prints findings as text; prints nothing in JSON mode."""
 
     def __init__(self, config: Config, silent: bool) -> None:
         self._silent = silent
@@ -106,12 +106,12 @@ class _FindingsPrinter:
             click.echo(f"{_ERASE}  ...   {check}", nl=False, err=True)
 
     def begin(self, target: DoctorTarget) -> None:
-        """Print the heading of an upstream."""
+        """Print a heading for an upstream."""
         model = f", model {target.model}" if target.model else ""
         self._echo(click.style(f"{target.name} at {target.where}{model}", bold=True))
 
     def finding(self, finding: CheckResult) -> None:
-        """Print one finding with its fix."""
+        """Print a finding and how to fix it."""
         if self._terminal:
             click.echo(_ERASE, nl=False, err=True)
         status = click.style(f"{finding.status:<8}", fg=_COLOURS[finding.status])

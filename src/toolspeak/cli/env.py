@@ -33,7 +33,9 @@ Examples:
 @click.option("--client", "name", metavar="NAME", help="Client to configure.  [default: list all clients]")
 @click.option("--url", default=DEFAULT_URL, show_default=True, metavar="URL", help="Address of the toolspeak server.")
 @click.option("--model", default="", metavar="NAME", help="Model to use.  [default: the configured one]")
-@click.option("--key-env", metavar="NAME", default="", help="Environment variable with your key for the server.")
+@click.option(
+    "--key-env", metavar="NAME", default="", help="Environment variable that contains your key for the server."
+)
 @click.option(
     "--shell", type=click.Choice(list(SHELLS)), default="sh", show_default=True, help="Shell syntax to print."
 )
@@ -43,7 +45,7 @@ def command(name: str | None, url: str, model: str, key_env: str, shell: str, on
     """Print the settings that connect a client to toolspeak.
 
     These are environment variables and, if needed, a configuration file. Keys are never printed. A server on this
-    machine accepts any key by default; for other servers, name the environment variable with your key: --key-env.
+    machine accepts any key by default. For other servers, use --key-env to name the variable that contains your key.
     """
     if name is None:
         _print_list(as_json)
@@ -53,7 +55,7 @@ def command(name: str | None, url: str, model: str, key_env: str, shell: str, on
         server = ServerAddress(url, model or configured_model() or _NO_MODEL, key).checked()
         row = server.settings_for(client(name))
         if only_file and not row.files:
-            raise UsageError(f"{row.title} needs no configuration file", hint="leave out --file")
+            raise UsageError(f"{row.title} needs no configuration file", hint="omit --file")
     _warn_about_placeholders(server, client(name), key_env)
     if only_file:
         click.echo("\n".join(file.text for file in row.files), nl=False)
@@ -65,10 +67,10 @@ def command(name: str | None, url: str, model: str, key_env: str, shell: str, on
 
 
 def checked_variable(name: str) -> str:
-    """Return `name` if it is a valid name of an environment variable.
+    """Return `name` if it is a valid environment variable name.
 
     Raises:
-        UsageError: it is not.
+        UsageError: the name is invalid.
     """
     if not is_variable(name):
         raise UsageError(
@@ -78,14 +80,14 @@ def checked_variable(name: str) -> str:
 
 
 def configured_model() -> str:
-    """Return the configured model without its provider; empty if none is configured."""
+    """Return the configured model without its provider; empty if no model is configured."""
     model = load().model
     return split_model(model)[1] if ":" in model else model
 
 
 def _warn_about_placeholders(server: ServerAddress, row: ClientSettings, key_env: str) -> None:
     if server.model == _NO_MODEL and "{model}" in msgspec.json.encode(row).decode():
-        print_notes([f"replace {_NO_MODEL} by the name of your model, or add --model NAME"])
+        print_notes([f"replace {_NO_MODEL} with the name of your model, or add --model NAME"])
     if not key_env and urlsplit(server.url).hostname not in ("127.0.0.1", "localhost", "::1"):
         print_notes(["a server on another machine needs a key: add --key-env VARIABLE"])
 
@@ -101,13 +103,13 @@ def _print_list(as_json: bool) -> None:
 
 
 def _lines(row: ClientSettings, shell: ShellSyntax, key: str, key_env: str) -> Iterator[str]:
-    """Yield shell commands; everything else is a comment, so a shell can evaluate all lines."""
+    """Yield shell commands. Everything else is a comment, so a shell can evaluate all lines."""
     yield f"# {row.title}"
     yield from map(shell.unset_command, row.unset)
     for name, value in row.env.items():
         yield shell.copy_command(name, key_env) if key_env and value == key else shell.export_command(name, value)
     for file in row.files:
-        yield f"# in {file.path} (--file prints only this):"
+        yield f"# put this into {file.path} (--file prints only this part):"
         yield from (f"#   {line}" if line else "#" for line in file.text.splitlines())
     if row.arguments and not row.files:
         yield f"# start it with: {row.program} {' '.join(row.arguments)}"

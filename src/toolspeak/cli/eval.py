@@ -29,7 +29,7 @@ from ..engine.planning.strategy import DEFAULT_RETRIES, MAX_RETRIES, Emulation, 
 from ..evaluation.bfcl import CATEGORIES
 from ..evaluation.cases import EvalCase, Suite, choose
 from ..evaluation.report import EvalReport, chart, comparison_table, markdown, plain, rows_of
-from ..evaluation.results_file import CaseResult, EvalJournal, EvalSetting, file_errors
+from ..evaluation.results_file import CaseResult, EvalSetting, ResultsFile, file_errors
 from ..evaluation.runner import EvalRun, Work
 from ..evaluation.statistics import ALL
 from ..evaluation.variants import CallVariant, parse_variants
@@ -37,16 +37,16 @@ from ._io import CliError, write_json
 from .config import load_config, usage_errors
 from .first_run import prepare_embedded
 
-#: Prefix of embedded models.
+#: Prefix of the names of embedded models.
 _EMBEDDED = "embedded:"
 _NO_ANSWERS, _SOME_ERRORS, _STOPPED = 1, 3, 130
 _MAX_PARTS = 10_000
 _MAX_PARALLEL = 256
-#: Seconds for one answer including retries; a slow machine may need minutes.
+#: Timeout in seconds for an answer including retries. A slow machine may need minutes.
 _TIMEOUT = 300.0
-#: Tokens of one answer: enough for any call of the suites and some reasoning, and a bound for endless output.
+#: Token limit of an answer: enough for any call in the suites and some reasoning, but it stops endless output.
 _MAX_TOKENS = 2048
-#: Number of progress lines without a terminal.
+#: Maximum number of progress lines if stderr is not a terminal.
 _MAX_PROGRESS_LINES = 10
 
 _EXAMPLES = """\b
@@ -65,7 +65,7 @@ an error, 130 interrupted. After 1, 3 and 130 the same command resumes the run.
 
 
 class _PartType(click.ParamType[tuple[int, int]]):
-    """Parameter type of `--part`: `2/8` is the second of eight parts."""
+    """Parameter type for `--part`: `2/8` is the second of eight parts."""
 
     name = "K/N"
 
@@ -76,12 +76,12 @@ class _PartType(click.ParamType[tuple[int, int]]):
             return value
         number, _, parts = value.partition("/")
         if not (number.isdecimal() and parts.isdecimal() and 1 <= int(number) <= int(parts) <= _MAX_PARTS):
-            self.fail(f"{value!r} is not K/N: write the second of eight parts as 2/8", param, ctx)
+            self.fail(f"{value!r} is not of the form K/N; for example, 2/8 is the second of eight parts", param, ctx)
         return int(number), int(parts)
 
 
 class _EvalOptions(msgspec.Struct, frozen=True):
-    """Options of the command line."""
+    """Command-line options."""
 
     model: str
     base_url: str
@@ -113,17 +113,20 @@ class _EvalOptions(msgspec.Struct, frozen=True):
 @click.option(
     "--suite", type=click.Choice(["builtin", "bfcl"]), default="builtin", show_default=True, help="Test suite."
 )
-@click.option("--category", multiple=True, metavar="NAME", help="Only this category; repeatable.")
+@click.option("--category", multiple=True, metavar="NAME", help="Run only this category; repeatable.")
 @click.option(
-    "--mode", multiple=True, type=click.Choice(get_args(Mode)), help="When to emulate; repeatable.  [default: auto]"
+    "--mode",
+    multiple=True,
+    type=click.Choice(get_args(Mode)),
+    help="When to emulate tool calls; repeatable.  [default: auto]",
 )
 @click.option(
     "--plan",
     multiple=True,
     type=click.Choice(["auto", *get_args(Emulation)]),
-    help="How to emulate; repeatable.  [default: auto]",
+    help="How to emulate tool calls; repeatable.  [default: auto]",
 )
-@click.option("--dialect", multiple=True, metavar="NAME", default=["auto"], help="Notation of calls; repeatable.")
+@click.option("--dialect", multiple=True, metavar="NAME", default=["auto"], help="Dialect (call notation); repeatable.")
 @click.option(
     "--marks",
     multiple=True,
@@ -137,7 +140,7 @@ class _EvalOptions(msgspec.Struct, frozen=True):
     default="",
     help="Named settings instead of modes and plans: native,inline,inline+grammar,decision+grammar@100 ...",
 )
-@click.option("--adapter", metavar="FILE", default="", help="LoRA adapter (GGUF) of an embedded model, or none.")
+@click.option("--adapter", metavar="FILE", default="", help="LoRA adapter (GGUF file) for an embedded model, or none.")
 @click.option("--limit", type=click.IntRange(1), help="Maximum number of cases, spread over all categories.")
 @click.option("--each", type=click.IntRange(1), help="Maximum number of cases per category.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Random seed for choosing cases.")
@@ -145,10 +148,14 @@ class _EvalOptions(msgspec.Struct, frozen=True):
     "--part",
     type=_PartType(),
     default="1/1",
-    help="Only the K-th of N equal parts, to split a run over machines; concatenate their cases.jsonl afterwards.",
+    help="Run only the K-th of N equal parts, to split a run over machines. Concatenate their cases.jsonl afterwards.",
 )
 @click.option(
-    "--parallel", type=click.IntRange(1, _MAX_PARALLEL), default=4, show_default=True, help="Concurrent cases."
+    "--parallel",
+    type=click.IntRange(1, _MAX_PARALLEL),
+    default=4,
+    show_default=True,
+    help="Number of concurrent cases.",
 )
 @click.option(
     "--timeout",
@@ -162,7 +169,7 @@ class _EvalOptions(msgspec.Struct, frozen=True):
     type=click.IntRange(0, MAX_RETRIES),
     default=DEFAULT_RETRIES,
     show_default=True,
-    help="Maximum retries of an invalid answer.",
+    help="Maximum number of retries after an invalid answer.",
 )
 @click.option("--temperature", type=click.FloatRange(0, 2), default=0.0, show_default=True, help="Temperature.")
 @click.option(
@@ -170,10 +177,15 @@ class _EvalOptions(msgspec.Struct, frozen=True):
     type=click.IntRange(1),
     default=_MAX_TOKENS,
     show_default=True,
-    help="Maximum tokens per answer.",
+    help="Maximum number of tokens per answer.",
 )
 @click.option("--out", metavar="FOLDER", default="toolspeak-eval", show_default=True, help="Output folder.")
-@click.option("--report", metavar="FILE", default="", help="Also write a table of all settings stored in the folder.")
+@click.option(
+    "--report",
+    metavar="FILE",
+    default="",
+    help="Also write a table that compares all settings stored in the output folder.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(**values: object) -> None:
     """Measure how well a model calls tools through toolspeak.
@@ -193,7 +205,7 @@ def command(**values: object) -> None:
         settings = _settings(options, _prepared_name(options, model, config), config, suite)
         work = _work(options, settings, _selected_cases(options, suite))
         client = AsyncClient(model, base_url=options.base_url, config=config)
-        journal = EvalJournal(Path(options.out) / "cases.jsonl")
+        journal = ResultsFile(Path(options.out) / "cases.jsonl")
         stopped, silent = _run_cases(options, client, suite, journal, work)
         report = _report(options, suite, journal, work)
         _write(Path(options.out), report)
@@ -221,7 +233,9 @@ def _suite(options: _EvalOptions, config: Config) -> Suite:
 
     files = find_files(config.cache_folder)
     if files is None:
-        click.echo(f"fetching {DISTRIBUTION} {VERSION} (2 MB) into {config.cache_folder} (once)", err=True)
+        click.echo(
+            f"fetching {DISTRIBUTION} {VERSION} (2 MB) into {config.cache_folder}; this happens only once", err=True
+        )
         files = obtain_files(config.cache_folder, config.environment())
     return Bfcl(files, [name for name in options.category if name in CATEGORIES])
 
@@ -244,21 +258,21 @@ def _check_dialects(names: Sequence[str]) -> None:
 
 
 def _check_settings(options: _EvalOptions) -> None:
-    """Reject --settings together with --mode or --plan, which it would override."""
+    """Reject --settings combined with --mode or --plan, which it would override."""
     values = {"--mode": options.mode, "--plan": options.plan}
     conflicting = " and ".join(option for option, value in values.items() if value)
     if options.settings and conflicting:
         raise CliError(
             f"--settings cannot be combined with {conflicting}",
-            hint=f"leave out {conflicting}, or --settings; `native` is --mode off",
+            hint=f"omit {conflicting} or --settings; `native` is the same as --mode off",
         )
 
 
 def _check_adapter(options: _EvalOptions, model: str) -> None:
     if options.adapter and not _is_embedded(options, model):
         raise CliError(
-            f"--adapter needs an embedded model, which `{model}` is not",
-            hint="leave it out, or pass its base model: --model embedded: or a GGUF file",
+            f"--adapter needs an embedded model, but `{model}` is not one",
+            hint="omit --adapter, or pass its base model: --model embedded: or a GGUF file",
         )
 
 
@@ -267,7 +281,7 @@ def _is_embedded(options: _EvalOptions, model: str) -> bool:
 
 
 def _model_name(options: _EvalOptions, config: Config) -> str:
-    """Return the model with its provider, which is implied for embedded models."""
+    """Return the model with its provider. Embedded models can be given without one."""
     from ..upstreams.embedded.hub import runs_here
 
     model = options.model or config.model
@@ -280,7 +294,7 @@ def _model_name(options: _EvalOptions, config: Config) -> str:
 
 
 def _prepared_name(options: _EvalOptions, model: str, config: Config) -> str:
-    """Return the full name of the model. An embedded model is prepared; `embedded:` alone is completed."""
+    """Return the full name of the model. Prepare it if it is embedded, and complete the name `embedded:`."""
     if not _is_embedded(options, model):
         return model
     name = prepare_embedded(config, model.removeprefix(_EMBEDDED))
@@ -296,11 +310,11 @@ def _variants(options: _EvalOptions, config: Config, model: str) -> Iterable[Cal
 
 
 def _settings(options: _EvalOptions, model: str, config: Config, suite: Suite) -> dict[EvalSetting, int | None]:
-    """Return every distinct combination of settings with its number of cases per category."""
+    """Map every distinct combination of settings to its number of cases per category."""
     settings: dict[EvalSetting, int | None] = {}
     adapter = _adapter_name(config, model.removeprefix(_EMBEDDED)) if model.startswith(_EMBEDDED) else ""
     for variant, dialect, marks in product(_variants(options, config, model), options.dialect, options.marks):
-        # With mode off nothing is emulated, so these options make no difference.
+        # With mode off, nothing is emulated and these options have no effect, so they are left out below.
         emulation = {"plan": variant.plan, "dialect": "" if dialect == "auto" else dialect, "marks": marks}
         whole = {
             "suite": suite.name,
@@ -320,19 +334,19 @@ def _settings(options: _EvalOptions, model: str, config: Config, suite: Suite) -
 
 
 def _adapter_name(config: Config, model: str) -> str:
-    """Name an adapter by file name and hash prefix, to keep results of different adapters apart."""
+    """Name an adapter by file name and hash prefix, to distinguish the results of different adapters."""
     from ..upstreams.embedded.upstream import recipe_for
 
     used = recipe_for(model, config.adapter).adapter
     if not used:
         return ""
     path = Path(used)
-    with path.open("rb") as file:  # exists, or preparing the model would have failed
+    with path.open("rb") as file:  # the file exists, because preparing the model checked it
         return f"{path.name} {hashlib.file_digest(file, 'sha256').hexdigest()[:12]}"
 
 
 def _work(options: _EvalOptions, settings: dict[EvalSetting, int | None], cases: Sequence[EvalCase]) -> Work:
-    """Assign cases to the settings."""
+    """Choose the cases to run for each of the settings."""
     categories = len({case.category for case in cases})
 
     def limit_of(each: int | None) -> int | None:
@@ -349,12 +363,12 @@ def _count(work: Work) -> int:
     return sum(len(cases) for _, cases in work)
 
 
-#: Settings that an evaluation sets itself.
+#: Names of the settings that an evaluation sets itself.
 _SET_BY_RUN = frozenset({"mode", "plan", "dialect", "marks", "constrain", "retries", "probe"})
 
 
 def _other_settings(config: Config, model: str) -> tuple[str, ...]:
-    """Other configured settings that differ from the defaults, to keep their results apart."""
+    """Return the other configured settings that differ from the defaults, to distinguish their results."""
     usual, mine = Settings(), config.settings_for(model)
     names = (name for name in Settings.__struct_fields__ if name not in _SET_BY_RUN)
     return tuple(f"{name}={getattr(mine, name)}" for name in names if getattr(mine, name) != getattr(usual, name))
@@ -364,7 +378,7 @@ def _other_settings(config: Config, model: str) -> tuple[str, ...]:
 
 
 def _run_cases(
-    options: _EvalOptions, client: AsyncClient, suite: Suite, journal: EvalJournal, work: Work
+    options: _EvalOptions, client: AsyncClient, suite: Suite, journal: ResultsFile, work: Work
 ) -> tuple[bool, bool]:
     """Run the unfinished cases. Return whether the run was interrupted, and whether the model never answered."""
     with progress() as reporter:
@@ -386,7 +400,7 @@ def _run_cases(
 # ---- results
 
 
-def _report(options: _EvalOptions, suite: Suite, journal: EvalJournal, work: Work) -> EvalReport:
+def _report(options: _EvalOptions, suite: Suite, journal: ResultsFile, work: Work) -> EvalReport:
     first = work[0][0]
     return EvalReport(
         suite=suite.name,
@@ -404,8 +418,8 @@ def _ids(cases: Sequence[EvalCase]) -> list[str]:
     return [case.id for case in cases]
 
 
-def _compare(options: _EvalOptions, suite: Suite, journal: EvalJournal, work: Work) -> None:
-    """Write a table of these settings and of all comparable stored ones."""
+def _compare(options: _EvalOptions, suite: Suite, journal: ResultsFile, work: Work) -> None:
+    """Write a table that compares these settings with all comparable ones in the journal."""
     if not options.report:
         return
     path = Path(options.report)
@@ -435,12 +449,12 @@ def _show(report: EvalReport, options: _EvalOptions) -> None:
     click.echo(f"Results saved to {options.out}: cases.jsonl, results.json, results.md, results.svg", err=True)
 
 
-def _report_errors(journal: EvalJournal, work: Work, count: int) -> None:
+def _report_errors(journal: ResultsFile, work: Work, count: int) -> None:
     """Print the number of failed cases and the first error."""
     first = next(each for setting, cases in work for each in journal.of(setting, _ids(cases)) if each.error)
-    # Contains server output: remove control characters.
+    # Remove control characters, because the error contains server output.
     message = printable(first.error, " ")
-    click.echo(f"error: {count} cases failed; the first, {first.case}: {message}", err=True)
+    click.echo(f"error: {count} cases failed; the first was {first.case}: {message}", err=True)
     click.echo("hint: run the same command to retry them", err=True)
 
 
@@ -448,7 +462,7 @@ def _report_errors(journal: EvalJournal, work: Work, count: int) -> None:
 
 
 class EvalProgress:
-    """Progress as plain lines, for output without a terminal."""
+    """Prints progress as plain lines, for output that is not a terminal."""
 
     def __init__(self) -> None:
         self._total = self._done = self._right = 0
@@ -465,7 +479,7 @@ class EvalProgress:
         self.show()
 
     def show(self) -> None:
-        """Print a line, but not for every case."""
+        """Print a progress line, at most about ten times per run."""
         if self._done == self._total or self._done % max(1, self._total // _MAX_PROGRESS_LINES) == 0:
             click.echo(f"{self._done} of {self._total} done, {self._right} correct", err=True)
 
@@ -483,7 +497,7 @@ class _ProgressBar(EvalProgress):
 
 @contextmanager
 def progress() -> Generator[EvalProgress]:
-    """Yield the progress display, which is called with each result."""
+    """Yield the progress display, which must be called with each result."""
     if not sys.stderr.isatty():
         yield EvalProgress()
         return

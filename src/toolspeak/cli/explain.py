@@ -1,6 +1,6 @@
-"""`toolspeak explain ID`: trace of one request, from the prompt to the verdict on each call candidate.
+"""`toolspeak explain ID`: print the trace of one request, from the prompt to the verdict on each call candidate.
 
-The page's inspector, in the terminal. Exit status: 0 printed, 2 request not found.
+This is the terminal version of the web page's inspector. Exit status: 0 success, 2 request not found.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Examples:
   toolspeak explain 3f2a9c
   toolspeak explain last --json | jq .trace.why_no_call
 """
-#: Characters of a text that are shown without --full.
+#: Maximum number of characters of a text to show without --full.
 _MAX_CHARS = 4000
 
 
@@ -31,7 +31,7 @@ _MAX_CHARS = 4000
 def command(identifier: str, full: bool, as_json: bool) -> None:
     """Show what happened to a request. ID is its id, a prefix of it, or `last`.
 
-    Looks in the servers running on this machine, then in the store.
+    Searches the servers running on this machine, then the store.
     """
     with usage_errors():
         recording = find(load_config(), identifier).recording
@@ -43,7 +43,7 @@ def command(identifier: str, full: bool, as_json: bool) -> None:
 
 
 def report_lines(recording: dict[str, Any], *, full: bool = False) -> Iterator[str]:
-    """Yield a recorded request as readable lines."""
+    """Yield the lines of a readable report on a recorded request."""
     trace, timing = recording["trace"], recording["timing"]
     yield safe(f"{recording['id']}  {recording['model']}  {recording['face']}  status {recording['status']}")
     yield safe(f"plan {recording['plan'] or 'none'}: {trace['why']} [{trace['rule']}]")
@@ -66,12 +66,12 @@ def report_lines(recording: dict[str, Any], *, full: bool = False) -> Iterator[s
         yield safe(f"no call: {trace['why_no_call']}")
 
 
-#: Timing field -> label.
+#: Maps a timing field to its label.
 _TIMES = {"first_token": "first token", "held": "held back", "tooled": "tools"}
 
 
 def _times(timing: dict[str, float]) -> str:
-    # Old recordings lack these fields.
+    # Recordings from older versions lack these fields.
     parts = [f"{name} {round(timing.get(field, 0.0) * 1000, 1)} ms" for field, name in _TIMES.items()]
     return "; ".join(parts)
 
@@ -98,13 +98,13 @@ def _attempt(number: int, attempt: dict[str, Any], following: list[dict[str, Any
 
 
 def _why(candidate: dict[str, Any]) -> str:
-    """The deciding rule; old recordings have only its code."""
+    """Return the rule that decided about a candidate. Recordings from older versions have only its code."""
     return f"{candidate['why']} [{candidate['reason']}]" if "why" in candidate else candidate["reason"]
 
 
 def _mark_candidates(attempt: dict[str, Any]) -> str:
-    """Return the answer with `[1>` before the first candidate and `<1]` after it."""
-    # Offsets count UTF-16 code units, as JavaScript does.
+    """Return the answer with each candidate marked, the first one by `[1>` and `<1]`."""
+    # Offsets are in UTF-16 code units, which JavaScript uses.
     units = attempt["raw"].encode("utf-16-le", "surrogatepass")
     pieces: list[str] = []
     at = 0

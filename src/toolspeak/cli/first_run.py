@@ -1,4 +1,4 @@
-"""First run: download of the embedded model's weights with a progress bar, and example commands. Prints to stderr."""
+"""First run: download the embedded model's weights with a progress bar, and print example commands. Uses stderr."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ..upstreams.embedded.model_process import Recipe
     from ..upstreams.embedded.weights import Progress
 
-#: Example commands; each `{...}` is quoted for the shell.
+#: Template of the example commands; each value is quoted for the shell.
 _TRY_IT = """
 Try it, in another terminal:
 
@@ -32,14 +32,14 @@ Try it, in another terminal:
 
 Settings for Claude Code, codex, gemini-cli and others: {toolspeak} env --url {url}
 """
-#: `{model}` is a model name as a JSON (and Python) string literal.
+#: Template of a request body; `{model}` is a JSON string literal.
 _BODY = """{{"model": {model},
     "messages": [{{"role": "user", "content": "What is the weather in Paris?"}}], "tool_choice": "required",
     "tools": [{{"type": "function", "function": {{"name": "get_weather",
       "parameters": {{"type": "object", "properties": {{"city": {{"type": "string"}}}}, "required": ["city"]}}}}}}]}}"""
 _CODE = """from openai import OpenAI; print(OpenAI()
     .responses.create(model={model}, input="Say hello").output_text)"""
-#: Printed if a native build of the engine would use faster instructions than the installed one.
+#: Printed if a native build of the engine would use faster CPU instructions than the installed one.
 _NATIVE_BUILD_TIP = (
     "tip: a native build of llama.cpp is several times faster on this machine. "
     "`make run` builds it in the background, `make native` at once; for pip see docs/first-run.md"
@@ -55,13 +55,13 @@ def print_examples(url: str, model: str) -> None:
 
 
 def _command_name(name: str) -> str:
-    """Name of a program next to this Python if PATH finds it, else its full path."""
+    """Return the name of a program if PATH finds the one next to this Python, else its full path."""
     own, on_path = Path(sys.executable).with_name(name), shutil.which(name)
     return name if not own.exists() or (on_path is not None and Path(on_path).absolute() == own) else str(own)
 
 
 def prepare_embedded(config: Config, model: str) -> str:
-    """Ensure that an embedded model can run: check the runtime, fetch the weights. Return the model's name.
+    """Ensure that an embedded model can run: check the runtime and fetch the weights. Return the model's name.
 
     Raises:
         ConfigError: the runtime is not installed, or a file is not a model or an adapter.
@@ -75,7 +75,7 @@ def prepare_embedded(config: Config, model: str) -> str:
     recipe = recipe_for(model, config.adapter, config.context)
     if recipe.adapter and not is_gguf(Path(recipe.adapter)):
         raise ConfigError(
-            f"`{recipe.adapter}` is not an adapter", hint="it must be a GGUF file; was the download complete?"
+            f"`{recipe.adapter}` is not an adapter", hint="pass a GGUF file; the download may be incomplete"
         )
     cached = cached_weights(recipe, config.cache_folder)
     if cached is None:
@@ -85,16 +85,14 @@ def prepare_embedded(config: Config, model: str) -> str:
                 recipe, config.cache_folder, config.environment(), DownloadListener(progress, _report_waiting)
             )
     elif not is_gguf(cached):
-        raise ConfigError(
-            f"`{cached}` is not a weights file", hint="it must be a GGUF file; was the download complete?"
-        )
+        raise ConfigError(f"`{cached}` is not a weights file", hint="pass a GGUF file; the download may be incomplete")
     if not recipe.hub and not recipe.path and not is_quick() and could_be_quick():
         click.echo(_NATIVE_BUILD_TIP, err=True)
     return recipe.name
 
 
 def _preparation_text(recipe: Recipe) -> str:
-    """Describe how missing weights are obtained."""
+    """Describe how the missing weights are obtained."""
     from ..upstreams.embedded.engine_build import is_quick
     from ..upstreams.embedded.weights import DEFAULT
 
@@ -106,8 +104,8 @@ def _preparation_text(recipe: Recipe) -> str:
 
 
 def _report_waiting() -> None:
-    # Not click.echo, which would write into the progress bar.
-    sys.stderr.write("another process is already fetching them: waiting\n")
+    # click.echo would write into the progress bar.
+    sys.stderr.write("waiting for another process that is already fetching the weights\n")
 
 
 @contextmanager

@@ -1,6 +1,6 @@
-"""`toolspeak keys`: create, list and revoke API keys of a server.
+"""`toolspeak keys`: create, list and revoke the API keys of a server.
 
-A key is printed once, on stdout only. It is never an argument, since other users can read command lines.
+A key is printed once, and only on stdout. It is never passed as an argument, because other users can see command lines.
 """
 
 from __future__ import annotations
@@ -29,21 +29,23 @@ def command() -> None:
 
 @command.command("new")
 @click.argument("name")
-@click.option("--models", metavar="NAMES", help="Allow only these models: comma-separated, * as wildcard.")
+@click.option("--models", metavar="NAMES", help="Allow only these models: comma-separated, with * as a wildcard.")
 @click.option("--rate", default=0, metavar="N", help="Limit to N requests per minute.")
 @click.option("--concurrency", default=0, metavar="N", help="Limit to N concurrent requests.")
-@click.option("--admin", is_flag=True, help="Allow access to everyone's requests.")
+@click.option("--admin", is_flag=True, help="Allow access to the web page and to everyone's requests.")
 def new(name: str, models: str | None, rate: int, concurrency: int, admin: bool) -> None:
     """Create a key for NAME and print it once."""
     from ..server.access.api_keys import ApiKeys
 
     allowed = tuple(name.strip() for name in (models or "").split(",") if name.strip())
-    if models is not None and not allowed:  # such as an unset variable in a script: do not allow all models
-        raise CliError("--models is empty", hint="list some models, or leave it out to allow all")
+    if models is not None and not allowed:  # for example an unset variable in a script, which must not allow all models
+        raise CliError("--models is empty", hint="list some models, or omit --models to allow all")
     with usage_errors():
         key, text = ApiKeys(load().state()).new(name, allowed, rate, concurrency, admin=admin)
     click.echo(text)
-    click.echo(f"note: this is the key of `{key.name}` (id {key.id}). Save it now: it cannot be shown again.", err=True)
+    click.echo(
+        f"note: this is the key for `{key.name}` (id {key.id}). Save it now: it cannot be shown again.", err=True
+    )
 
 
 @command.command("list")
@@ -60,7 +62,7 @@ def show(as_json: bool) -> None:
         write_json(msgspec.to_builtins(keys), indent=2)
         return
     for key in keys:
-        limits = [f"{key.rate} a minute"] * bool(key.rate) + [f"{key.concurrency} at a time"] * bool(key.concurrency)
+        limits = [f"{key.rate} per minute"] * bool(key.rate) + [f"{key.concurrency} at a time"] * bool(key.concurrency)
         details = [", ".join(key.models) or "all models", *limits, *["admin"] * key.admin]
         created = time.strftime("%Y-%m-%d", time.gmtime(key.created))
         click.echo(f"{key.id}  {created}  {key.name}  ({'; '.join(details)})")
@@ -69,9 +71,9 @@ def show(as_json: bool) -> None:
 @command.command("revoke")
 @click.argument("name")
 def revoke(name: str) -> None:
-    """Revoke the key of NAME (a name or an id) immediately."""
+    """Revoke the key NAME (a name or an id) immediately."""
     from ..server.access.api_keys import ApiKeys
 
     with usage_errors():
         key = ApiKeys(load().state()).revoke(name)
-    click.echo(f"Revoked the key of `{key.name}` (id {key.id}).")
+    click.echo(f"Revoked the key `{key.name}` (id {key.id}).")

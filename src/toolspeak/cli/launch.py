@@ -1,7 +1,7 @@
 """`toolspeak launch`: start a client connected to a toolspeak server.
 
-The client gets its settings by environment variables, arguments or files in a private folder; the user's own files
-are never changed. The client replaces this process, so signals, job control and the exit status are its own.
+The client gets its settings through environment variables, arguments or files in a private folder. The user's own files
+are never changed. The client replaces this process, so signals, job control and the exit status work as usual.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from ._io import CliError
 from .config import usage_errors
 from .env import DEFAULT_URL, checked_variable, configured_model
 
-#: Seconds for the server to list its models, for which it may query its upstreams.
+#: Timeout in seconds for listing the server's models. The server may have to query its upstreams.
 _TIMEOUT = 10.0
 _MAX_BYTES = 4 * 1024 * 1024
-#: Default environment variable with the key for the server.
+#: Default environment variable that contains the key for the server.
 _KEY_VARIABLE = "TOOLSPEAK_KEY"
-#: Secrets of the server, withheld from the client and from commands that a model runs through it.
+#: Variables with secrets of the server, which the client and commands run by a model must not see.
 _SERVER_SECRETS = ("TOOLSPEAK_API_KEY", "TOOLSPEAK_SECRET", "TOOLSPEAK_API_KEY_FILE", "TOOLSPEAK_SECRET_FILE")
 _PROXIES = ("http_proxy", "https_proxy", "all_proxy")
 _EXAMPLES = """\b
@@ -50,7 +50,10 @@ Examples:
 @click.option("--url", default=DEFAULT_URL, show_default=True, metavar="URL", help="Address of the toolspeak server.")
 @click.option("--model", default="", metavar="NAME", help="Model to use.  [default: the server's first]")
 @click.option(
-    "--key-env", metavar="NAME", default="", help=f"Environment variable with your key.  [default: {_KEY_VARIABLE}]"
+    "--key-env",
+    metavar="NAME",
+    default="",
+    help=f"Environment variable that contains your key.  [default: {_KEY_VARIABLE}]",
 )
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 def command(name: str, url: str, model: str, key_env: str, arguments: tuple[str, ...]) -> None:
@@ -63,7 +66,7 @@ def command(name: str, url: str, model: str, key_env: str, arguments: tuple[str,
     with usage_errors():
         row = client(name)
         key = _key(environment, key_env)
-        # A placeholder model until the server is queried, so a wrong address is reported first.
+        # Use a placeholder model until the server is queried, so a wrong address is reported first.
         server = ServerAddress(url, model or "model", key).checked()
         program, rest = _program(row, arguments, environment)
         listed = _models(server)
@@ -90,13 +93,13 @@ def _key(environment: Mapping[str, str], variable: str) -> str:
 def _program(
     row: ClientSettings, arguments: tuple[str, ...], environment: Mapping[str, str]
 ) -> tuple[str, tuple[str, ...]]:
-    """Return the path of the program and the user's arguments for it."""
+    """Return the path of the program and the user's arguments."""
     if not row.program and not arguments:
-        raise UsageError(f"{row.title} is not a program", hint="add the command that uses it after --")
+        raise UsageError(f"{row.title} has no program to start", hint="after --, add the command that uses it")
     name, rest = (row.program, arguments) if row.program else (arguments[0], arguments[1:])
     path = shutil.which(name, path=environment.get("PATH"))
     if path is None:
-        hint = f"install it with: {row.install}" if row.program else "pass the path of a program after --"
+        hint = f"install it with: {row.install}" if row.program else "after --, pass the path of a program"
         raise UsageError(f"program not found: `{name}`", hint=hint)
     return path, rest
 
@@ -106,7 +109,7 @@ def _models(server: ServerAddress) -> list[str]:
     headers = {"authorization": f"Bearer {server.key}"}
     request = urllib.request.Request(f"{server.url}/v1/models", headers=headers)
     try:
-        # Ignore proxies: the server is usually on this machine.
+        # Ignore proxies, because the server is usually on this machine.
         with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(request, timeout=_TIMEOUT) as answer:
             body: Any = json.loads(answer.read(_MAX_BYTES))
         return [str(model["id"]) for model in body["data"]]
@@ -126,9 +129,9 @@ def _models(server: ServerAddress) -> list[str]:
 
 
 def _folder(row: ClientSettings, root: Path) -> Path:
-    """Folder of the client's files, named by a hash of their contents to keep servers apart.
+    """Return the folder for the client's files, named by a hash of their contents to keep servers apart.
 
-    It is not deleted: it contains no key, and some clients store sessions next to their settings.
+    The folder is not deleted: it contains no key, and some clients store sessions next to their settings.
     """
     digest = hashlib.sha256("\0".join(file.text for file in row.files).encode()).hexdigest()[:12]
     return root / f"{row.program}-{digest}"
@@ -139,13 +142,13 @@ def _write(files: tuple[SettingsFile, ...], folder: Path) -> None:
         for file in files:
             path = folder / file.name
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            if not path.exists():  # the client may have edited it
+            if not path.exists():  # do not overwrite changes that the client made
                 path.write_text(file.text, encoding="utf-8")
     except OSError as error:
         raise CliError(f"cannot write to `{folder}`: {error.strerror or error}") from None
 
 
-# ---- starting
+# ---- start
 
 
 def _arguments(row: ClientSettings, folder: Path) -> list[str]:
@@ -155,7 +158,7 @@ def _arguments(row: ClientSettings, folder: Path) -> list[str]:
 def _environment(
     row: ClientSettings, folder: Path, environment: Mapping[str, str], server: ServerAddress
 ) -> dict[str, str]:
-    """Environment of the client: the user's, plus its settings, minus the server's secrets."""
+    """Return the client's environment: the user's, plus the client's settings, minus the server's secrets."""
     removed = {*row.unset, *_SERVER_SECRETS}
     inherited = {name: value for name, value in environment.items() if name not in removed}
     file_variables = {
@@ -165,7 +168,7 @@ def _environment(
 
 
 def _bypass_proxies(environment: Mapping[str, str], server: ServerAddress) -> dict[str, str]:
-    """Exempt the server from configured proxies: a remote proxy cannot reach this machine's loopback interface."""
+    """Exempt the server from configured proxies, because a remote proxy cannot reach this machine's loopback."""
     if not any(environment.get(name) or environment.get(name.upper()) for name in _PROXIES):
         return {}
     exceptions = environment.get("NO_PROXY") or environment.get("no_proxy") or ""
@@ -174,9 +177,9 @@ def _bypass_proxies(environment: Mapping[str, str], server: ServerAddress) -> di
 
 
 def _exec(command: list[str], environment: dict[str, str]) -> None:
-    """Replace this process by the client."""
+    """Replace this process with the client."""
     sys.stdout.flush()
-    if sys.platform == "win32":  # exec would return to the shell before the client ends
+    if sys.platform == "win32":  # on Windows, exec would return to the shell before the client ends
         sys.exit(subprocess.call(command, env=environment))
     try:
         os.execve(command[0], command, environment)

@@ -1,8 +1,8 @@
 """`toolspeak mcp`: list MCP servers, review and approve their tool definitions, log in and out.
 
-Exactly the definitions that were displayed are approved, even if the server offers others a moment later. Server text
-is untrusted: it is shown in full, with invisible characters escaped. Exit status: 0 success, 1 not approved,
-2 invalid command line or unreachable server.
+Approval covers exactly the definitions that were displayed, even if the server offers others a moment later. Text from
+a server is untrusted, so it is shown in full, with invisible characters escaped. Exit status: 0 success, 1 not
+approved, 2 invalid command line or unreachable server.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from ..tools.mcp.oauth import Tokens
     from ..tools.mcp.servers import McpServers, Review
 
-#: Maximum number of lines to diff, which takes quadratic time; a definition has a few dozen.
+#: Maximum number of lines to diff, which takes quadratic time. A definition has a few dozen.
 _MAX_DIFF_LINES = 2000
 #: Lines of context around a change.
 _CONTEXT_LINES = 2
@@ -53,7 +53,7 @@ def command() -> None:
 
 
 def _mcp_config_option(command: Callable[..., None]) -> Callable[..., None]:
-    text = "MCP servers as JSON.  [default: those of [server_tools.NAME]]"
+    text = "JSON file that defines MCP servers.  [default: as in [server_tools.NAME]]"
     return click.option("--mcp-config", "files", multiple=True, metavar="FILE", help=text)(command)
 
 
@@ -75,7 +75,7 @@ def show_all(files: Sequence[str]) -> None:
 @click.option("--all", "everything", is_flag=True, help="Also print unchanged definitions in full.")
 @_mcp_config_option
 def show(name: str, everything: bool, files: Sequence[str]) -> None:
-    """Print the tools of the server NAME and their changes. Approves nothing."""
+    """Print the tools of the server NAME and their changes, without approving them."""
     with usage_errors():
         config = load_config()
         asyncio.run(
@@ -101,7 +101,7 @@ def approve(name: str, yes: bool, files: Sequence[str]) -> None:
 @command.command("forget")
 @click.argument("name")
 def forget(name: str) -> None:
-    """Delete the approvals of the server NAME. Its tools count as new afterwards."""
+    """Delete the approvals of the server NAME, so its tools count as new."""
     from ..tools.mcp.approved_definitions import Pins
 
     with usage_errors():
@@ -116,14 +116,18 @@ def forget(name: str) -> None:
 @click.option("--browser/--no-browser", default=True, help="Open the login page, or only print its URL.")
 @_mcp_config_option
 def login(name: str, browser: bool, files: Sequence[str]) -> None:
-    """Log in to the server NAME in a browser. The tokens are stored in a file that only you can read."""
+    """Log in to the server NAME in a browser. Tokens are stored in a file that only you can read."""
     with usage_errors():
         config = load_config()
         server = _find_server(config, files, name)
         if not server.url:
-            raise UsageError(f"`{name}` is a local program and needs no login", hint="its `env` may contain a key")
+            raise UsageError(
+                f"`{name}` is a local program and needs no login", hint="put its key, if it has one, into `env`"
+            )
         if server.oauth.grant == "client_credentials":
-            raise UsageError(f"toolspeak logs in to `{name}` automatically", hint="configured by `oauth` of its entry")
+            raise UsageError(
+                f"toolspeak logs in to `{name}` automatically", hint="its credentials are in `oauth` of its entry"
+            )
         asyncio.run(_login(config, server, browser))
 
 
@@ -140,7 +144,7 @@ def logout(name: str, files: Sequence[str]) -> None:
 
 
 def _no_browser(_: str) -> bool:
-    """The user opens the link that is printed."""
+    """Open no browser: the user opens the printed link."""
     return True
 
 
@@ -199,7 +203,7 @@ def _is_interactive() -> bool:
 
 
 def _configured_servers(config: Config, files: Sequence[str]) -> list[McpServer]:
-    """Read the servers of the given files, or of the configured ones."""
+    """Read the servers from the given files, or from the configured files."""
     from ..tools.mcp.config import read_mcp_config
 
     paths = files or list(dict.fromkeys(row.mcp_config for row in config.server_tools().values() if row.mcp_config))
@@ -247,7 +251,7 @@ async def _summary(config: Config, server: McpServer) -> str:
 
 
 def server_location(server: McpServer) -> str:
-    """URL or command of a server, without parts of the URL that may be secret."""
+    """Return the URL or command of a server, without parts of the URL that may be secret."""
     return redacted_url(server.url.partition("?")[0]) or shlex.join([server.command, *server.args])
 
 
@@ -256,14 +260,14 @@ def approval_summary(review: Review) -> str:
     changes, count = review.changes, len(review.offered)
     tools = f"{count} tool" if count == 1 else f"{count} tools"
     if changes.first:
-        return f"{tools}, nothing approved yet"
+        return f"{tools}, not approved yet"
     kinds = {"changed": changes.changed, "new": changes.added, "gone": changes.removed}
     counts = [f"{len(names)} {kind}" for kind, names in kinds.items() if names]
     return f"{tools}, {', '.join(counts)} since the server was approved" if counts else f"{tools}, as approved"
 
 
 def review_lines(review: Review, *, everything: bool = False) -> Iterator[str]:
-    """Yield everything to be reviewed before approval; with `everything`, also unchanged definitions."""
+    """Yield the lines to review before approval; with `everything`, include unchanged definitions."""
     changes = review.changes
     yield f"{escape(review.server.name)} ({escape(server_location(review.server))}): {approval_summary(review)}"
     for each in changes.unchanged:
@@ -281,7 +285,7 @@ def review_lines(review: Review, *, everything: bool = False) -> Iterator[str]:
 
 
 def _definition_lines(definition: Definition) -> list[str]:
-    """Description and schema of a tool, as the model sees them."""
+    """Return the description and schema of a tool, as the model sees them."""
     ordered = msgspec.json.encode(definition.schema, order="sorted")
     whole = f"{definition.description}\nparameters: {msgspec.json.format(ordered, indent=2).decode()}"
     return escape(whole).split("\n")
@@ -294,7 +298,7 @@ def _diff_lines(before: Definition | None, after: Definition) -> Iterator[str]:
         yield f"    ({'too long for a diff' if before else 'the approved text was not stored'}; new text)"
         yield from _indented("+ ", new)
         return
-    # Skip the two lines of the header.
+    # Skip the two header lines of the diff.
     compared = islice(unified_diff(old, new, lineterm="", n=_CONTEXT_LINES), 2, None)
     yield from ("    ..." if line.startswith("@@") else f"    {line[:1]} {line[1:]}" for line in compared)
 

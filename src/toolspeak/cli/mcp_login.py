@@ -20,7 +20,7 @@ from ._io import escape
 #: Seconds for the user to log in.
 LOGIN_TIMEOUT = 300.0
 _PATH = "/callback"
-#: Limits for the request line and headers of the redirect; the browser is local.
+#: Limits on the size and time of the redirect request, which comes from a local browser.
 _MAX_BYTES = 64 * 1024
 _REQUEST_TIMEOUT = 10.0
 _DONE = "You are logged in. You can close this page."
@@ -31,7 +31,7 @@ _PAGE = (
 
 
 def open_browser(url: str) -> bool:
-    """Open a page in the user's browser, if there is one."""
+    """Open a page in the user's browser; return whether that worked."""
     try:
         return webbrowser.open(url)
     except webbrowser.Error:
@@ -39,10 +39,10 @@ def open_browser(url: str) -> bool:
 
 
 class BrowserLogin:
-    """Listener for the redirect of a browser login. Use it in `async with`.
+    """Listens for the redirect of a browser login. Use it with `async with`.
 
     Args:
-        port: loopback port; 0 for any free port.
+        port: the loopback port to listen on; 0 for any free port.
         tell: receives the URL of the login page.
         go: opens the URL; returns whether that worked.
     """
@@ -58,7 +58,7 @@ class BrowserLogin:
         self._tell = tell
         self._go = go
         self._timeout = timeout
-        self._state = secrets.token_urlsafe(16)  # matches nothing until a login starts
+        self._state = secrets.token_urlsafe(16)  # random, so it matches no request until a login starts
         self._answer: asyncio.Future[LoginCallback] = asyncio.get_running_loop().create_future()
         self._server: asyncio.Server | None = None
         self.redirect = ""
@@ -83,10 +83,13 @@ class BrowserLogin:
         """Open the login page.
 
         Raises:
-            UsageError: not an HTTP URL.
+            UsageError: the URL is not an HTTP URL.
         """
         parts = urlsplit(url)
-        if parts.scheme not in ("http", "https"):  # server-supplied, and a browser opens more than web pages
+        if parts.scheme not in (
+            "http",
+            "https",
+        ):  # the URL comes from the server, and browsers can open other things than web pages
             raise UsageError(f"the login URL of the server is not a web page: `{escape(url)[:200]}`")
         self._state = parse_qs(parts.query).get("state", [""])[-1] or self._state
         self._tell(url)
@@ -96,7 +99,7 @@ class BrowserLogin:
         """Wait for the redirect.
 
         Raises:
-            UsageError: timeout, or the login was refused.
+            UsageError: the login timed out or was refused.
         """
         try:
             async with asyncio.timeout(self._timeout):
@@ -115,12 +118,12 @@ class BrowserLogin:
                 writer.write("\r\n".join((*lines, *safe, "", "")).encode() + body)
                 await writer.drain()
         except (OSError, TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
-            pass  # not the browser
+            pass  # the request did not come from the browser
         finally:
             writer.close()
 
     def _reply(self, head: bytes) -> tuple[str, str]:
-        """Build the response to a request. The first one with the right state completes the login."""
+        """Build the response to a request. The first request with the right state completes the login."""
         method, _, rest = head.decode("latin-1").partition(" ")
         target = urlsplit(rest.partition(" ")[0])
         values = {name: each[-1] for name, each in parse_qs(target.query).items()}

@@ -1,6 +1,6 @@
 """`toolspeak page`: print one-time links to the web pages of servers running on this machine.
 
-Exit status: 0 printed, 2 no server is running.
+Exit status: 0 success, 2 no server is running.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ Examples:
 def command() -> None:
     """Print a one-time link to the web page.
 
-    One line for each server that you run on this machine. Each link works once and expires in ten minutes. For a server
-    elsewhere, sign in on its page with an admin key (`toolspeak keys new NAME --admin`).
+    Prints one line for each server that you run on this machine. Each link works once and expires in ten minutes. For
+    other servers, sign in on their page with an admin key (`toolspeak keys new NAME --admin`).
     """
     with usage_errors():
         codes = new_codes(load_config())

@@ -26,7 +26,7 @@ Examples:
 
 
 @click.command("parse", epilog=_EXAMPLES)
-@click.option("--tools", metavar="TOOLS.JSON", help="Tools offered to the model: a JSON list in OpenAI format.")
+@click.option("--tools", metavar="TOOLS.JSON", help="Tools offered to the model: a JSON list in OpenAI's format.")
 @click.option(
     "--policy",
     type=click.Choice(["strict", "standard", "eager"]),
@@ -34,7 +34,9 @@ Examples:
     show_default=True,
     help="How much evidence a call needs.",
 )
-@click.option("--dialect", metavar="NAME", default="auto", show_default=True, help="Notation of calls in the text.")
+@click.option(
+    "--dialect", metavar="NAME", default="auto", show_default=True, help="Dialect (call notation) of the text."
+)
 @click.option("--nonce", metavar="WORD", help="Accept only call markers that carry this nonce.")
 @click.option(
     "--untrusted",
@@ -42,7 +44,7 @@ Examples:
     multiple=True,
     help="Untrusted text that the model was given; calls copied from it are ignored. Repeatable.",
 )
-@click.option("--candidates", is_flag=True, help="Also print call candidates with verdict and reason.")
+@click.option("--candidates", is_flag=True, help="Also print all call candidates with their verdicts and reasons.")
 @click.option("--stream", is_flag=True, help="Print one JSON line per event as the text arrives.")
 @click.argument("file", default="-")
 def command(
@@ -60,9 +62,9 @@ def command(
     Prints one object: {"text", "reasoning", "calls": [{"name", "arguments"}], "complete", "notes"}.
     """
     if stream and candidates:
-        raise CliError("--stream and --candidates are mutually exclusive", hint="leave one of them out")
+        raise CliError("--stream and --candidates are mutually exclusive", hint="omit one of them")
     if [file, *untrusted, tools].count("-") > 1:
-        raise CliError("stdin can be read only once", hint="replace one of the - by a file")
+        raise CliError("stdin can be read only once", hint="replace one - with the path of a file")
     options: dict[str, Any] = {
         "tools": _read_tools(tools),
         "policy": policy,
@@ -112,7 +114,7 @@ def _read_tools(name: str | None) -> list[Any] | None:
         return None
     value = read_json(name, "the tools file")
     if isinstance(value, dict):
-        value = cast(dict[str, Any], value).get("tools")  # a whole request body, as clients send it
+        value = cast(dict[str, Any], value).get("tools")  # accept a whole request body, too
     if not isinstance(value, list):
         raise CliError(
             f"the tools file `{name}` does not contain a list of tools", hint='use [{"type": "function", ...}]'

@@ -28,9 +28,9 @@ from ._io import CliError, write_json
 from .config import load_config, usage_errors
 
 _UNREACHABLE, _NO_TOOLS = 1, 3
-#: Trait -> label.
+#: Maps a probed trait to its label.
 _TITLES = {
-    "reach": "does it answer",
+    "reach": "reachable",
     "native": "native calls",
     "required": "obeys `required`",
     "parallel": "parallel calls",
@@ -56,15 +56,15 @@ Examples:
 @click.argument("model", metavar="PROVIDER:MODEL", default="")
 @click.option("--base-url", metavar="URL", default="", help="Base URL of the model.  [default: its provider's host]")
 @click.option("--refresh", is_flag=True, help="Probe again even if a result is stored.")
-@click.option("--full", is_flag=True, help="Rank dialects even if the model calls natively.")
-@click.option("--forget", is_flag=True, help="Delete the stored result; send nothing.")
-@click.option("--list", "listing", is_flag=True, help="List stored results; send nothing.")
+@click.option("--full", is_flag=True, help="Rank dialects even if the model supports native tool calls.")
+@click.option("--forget", is_flag=True, help="Delete the stored result without sending anything.")
+@click.option("--list", "listing", is_flag=True, help="List stored results without sending anything.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(model: str, base_url: str, refresh: bool, full: bool, forget: bool, listing: bool, as_json: bool) -> None:
     """Measure the capabilities of a model and store the result.
 
-    Sends 13 to 25 small requests, one after the other, at the usual cost. The result is stored for a week and used by
-    mode `auto`. A fresh stored result is shown without sending anything.
+    Sends 13 to 25 small requests, one after the other, which the provider bills as usual. The result is stored for a
+    week and used by mode `auto`. A stored result that has not expired is shown without sending anything.
     """
     with usage_errors():
         config = load_config()
@@ -82,7 +82,7 @@ def command(model: str, base_url: str, refresh: bool, full: bool, forget: bool, 
         if stored is None or refresh or full or not stored.is_fresh(store.clock()):
             stored = _run_probe(reached, store, full)
         else:
-            click.echo("note: stored result; use --refresh to probe again", err=True)
+            click.echo("note: this is a stored result; use --refresh to probe again", err=True)
     _show(stored, as_json)
     if not _works(stored.verdict):
         sys.exit(_NO_TOOLS)
@@ -100,7 +100,7 @@ def _forget(store: ProbeStore, reached: ResolvedModel) -> None:
 
 def _run_probe(reached: ResolvedModel, store: ProbeStore, full: bool) -> StoredProbe:
     place = probe_target(reached)
-    apply_result(capabilities(), place, None)  # an earlier result must not influence this one
+    apply_result(capabilities(), place, None)  # ignore an earlier result
     profile = capabilities().find(*place).profile
 
     async def ask() -> ProbeResult:
@@ -117,7 +117,7 @@ def _run_probe(reached: ResolvedModel, store: ProbeStore, full: bool) -> StoredP
         click.echo("\r\x1b[K", err=True, nl=False)
     if verdict.unreachable:
         click.echo(f"error: cannot reach {reached}: {verdict.unreachable}", err=True)
-        click.echo("hint: check that it is running, the base URL and the API key", err=True)
+        click.echo("hint: check the base URL and the API key, and that the server is running", err=True)
         sys.exit(_UNREACHABLE)
     return store.record_measurement(place, verdict)
 
@@ -183,7 +183,7 @@ def _print_table(rows: list[tuple[str, str, str]]) -> None:
 
     table = Table("", "result", "evidence", box=None, pad_edge=False)
     for row in rows:
-        # As text, since server output must not be parsed as markup.
+        # Wrapped in Text, because server output must not be parsed as markup.
         table.add_row(*map(Text, row))
     Console().print(table)
 

@@ -33,7 +33,7 @@ Examples:
 """
 _PROTOCOLS: list[str] = [name for name in get_args(UpstreamProtocol) if name]
 _Field = Callable[[dict[str, Any]], object]
-#: Label -> compared value.
+#: Maps a label to a function that returns the value to compare.
 _ROWS: dict[str, _Field] = {
     "outcome": lambda recording: recording.get("outcome", "-"),
     "plan": lambda recording: recording["plan"],
@@ -51,7 +51,7 @@ _ROWS: dict[str, _Field] = {
 @click.command("replay", epilog=_EXAMPLES)
 @click.argument("identifier", metavar="ID")
 @click.option("--policy", type=click.Choice(get_args(Policy)), default=None, help="How much evidence a call needs.")
-@click.option("--dialect", default=None, metavar="NAME", help="Notation of calls.")
+@click.option("--dialect", default=None, metavar="NAME", help="Dialect (call notation) to use.")
 @click.option("--plan", type=click.Choice(get_args(Emulation)), default=None, help="How to emulate.")
 @click.option("--mode", type=click.Choice(get_args(Mode)), default=None, help="When to emulate.")
 @click.option("--model", default=None, metavar="NAME", help="Use another model; PROVIDER:MODEL for another provider.")
@@ -59,10 +59,10 @@ _ROWS: dict[str, _Field] = {
 @click.option("--protocol", type=click.Choice(_PROTOCOLS), default=None, help="Protocol of that upstream.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(identifier: str, as_json: bool, upstream: str, protocol: str | None, **options: str | None) -> None:
-    """Re-run a request and compare the results. ID is its id, a prefix of it, or `last`. No tool is executed.
+    """Re-run a request and compare the results. ID is its id, a prefix of it, or `last`. No tools are executed.
 
-    A running server replays its own requests. A request from the store goes to the upstream that answered it, with
-    its original settings; if that upstream is not configured, add --upstream or --model.
+    A running server replays its own requests. A request from the store goes to the upstream that answered it, with its
+    original settings. If that upstream is not configured, add --upstream or --model.
     """
     changes = {name: value for name, value in options.items() if value}
     with usage_errors():
@@ -96,7 +96,7 @@ def _calls(recording: dict[str, Any]) -> list[str]:
 
 
 def _replay_locally(config: Config, recording: dict[str, Any], changes: dict[str, str], upstream: str) -> Any:
-    """Replay a stored request without a server, against its original upstream unless another one is given."""
+    """Replay a stored request without a server, on its original upstream unless another one is given."""
     from ..core.types import Tool
     from ..engine.turn.trace import Trace
     from ..server.access.auth import Caller
@@ -109,7 +109,7 @@ def _replay_locally(config: Config, recording: dict[str, Any], changes: dict[str
 
     body = recording["client"]["body"]
     if not isinstance(body, dict):
-        raise UsageError("cannot replay: the body of this request was not recorded")
+        raise UsageError("this request cannot be replayed, because its body was not recorded")
     route = replay_route(config, recording.get("upstream"), upstream, changes.get("model", ""))
     record = RequestRecord(
         recording["id"], recording["face"], recording["model"], recording["plan"], 0, (), "", Trace("", "", "")
@@ -118,7 +118,7 @@ def _replay_locally(config: Config, recording: dict[str, Any], changes: dict[str
     entry = RecordingEntry(
         record, body=msgspec.json.encode(body), fields=recording["client"]["fields"], server_tools=served
     )
-    # The original settings, except for the requested changes.
+    # Use the original settings, except for the requested changes.
     settings: dict[str, Any] = {**(recording.get("settings") or {}), **changes, "model": route.requested_model}
 
     async def run() -> RecordingEntry:

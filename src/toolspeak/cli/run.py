@@ -40,15 +40,17 @@ Examples:
 
 @click.command("run", epilog=_EXAMPLES)
 @click.argument("task", default="")
-@click.option("--session", default="", metavar="ID", help="Continue this session; without a task, resume it.")
+@click.option(
+    "--session", default="", metavar="ID", help="Continue this session. Without a task, resume an interrupted answer."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print events as JSON lines.")
 @agent_options
 def command(task: str, session: str, as_json: bool, options: AgentOptions) -> None:
     """Run an agent on one task.
 
-    The agent uses a shell, files or tools of MCP servers. Without --upstream or --model, a small embedded model is
-    used. Calls with side effects need approval: on a terminal you are asked; otherwise they are refused unless --yes or
-    --allow covers them. Use - to read the task from stdin.
+    The agent uses a shell, files or the tools of MCP servers. Without --upstream or --model, it uses a small embedded
+    model. Calls with side effects need approval: on a terminal you are asked; otherwise they are refused unless --yes
+    or --allow covers them. Use - to read the task from stdin.
 
     Exit status: 0 done, 1 failed, 2 invalid command line, 3 limit reached (the answer is a summary), 130 interrupted.
     """
@@ -91,13 +93,13 @@ async def _stream(kit: AgentKit, task: str, session: str, show: Callable[[AgentE
                 show(event)
                 if isinstance(event, WorkFinished):
                     result = event.result
-    assert result is not None  # carried by the last event
+    assert result is not None  # set by the last event
     return result
 
 
 @contextmanager
 def interruptible(cancel: Callable[[], None]) -> Generator[None]:
-    """Let the first Ctrl-C cancel; the second one has its previous effect."""
+    """Let the first Ctrl-C call `cancel`; a second one has its usual effect."""
     before = signal.getsignal(signal.SIGINT)
 
     def interrupted(*_: object) -> None:
@@ -113,7 +115,7 @@ def interruptible(cancel: Callable[[], None]) -> Generator[None]:
 
 @contextmanager
 def reported_failures() -> Generator[None]:
-    """Report usage errors, Ctrl-C and I/O errors in one line and exit."""
+    """Report usage errors, Ctrl-C and I/O errors without a traceback, and exit."""
     try:
         with usage_errors():
             yield
@@ -121,7 +123,7 @@ def reported_failures() -> Generator[None]:
         click.echo("interrupted", err=True)
         sys.exit(_INTERRUPTED)
     except BrokenPipeError:
-        raise  # the reader is gone: click exits silently
+        raise  # the other end of the pipe was closed, so click exits silently
     except OSError as error:
         where = f": {error.filename}" if error.filename else ""
         with suppress(OSError):
@@ -139,7 +141,7 @@ def _discard_output() -> None:
 
 
 def _refused_text(decisions: Sequence[ApprovalDecision], yes: bool, foreign: frozenset[str]) -> str:
-    """Describe the refused calls and how to allow them. --yes does not cover the `foreign` tools."""
+    """Describe the refused calls and how to allow them. `foreign` tools are those that --yes does not cover."""
     names = ", ".join(dict.fromkeys(clean(decision.name) for decision in decisions))
     undecided = [decision for decision in decisions if not decision.firm]
     ways: list[str] = []
@@ -151,7 +153,7 @@ def _refused_text(decisions: Sequence[ApprovalDecision], yes: bool, foreign: fro
     if yes or len(undecided) < len(decisions) or not ways:
         ways.append("run in a terminal to be asked")
     count = "1 call was" if len(decisions) == 1 else f"{len(decisions)} calls were"
-    message = f"{count} refused without a terminal to ask ({names})"
+    message = f"{count} refused, because there is no terminal to ask for approval ({names})"
     return f"{message}: {', '.join(ways)}"
 
 
@@ -168,8 +170,8 @@ def _ask(guard: PromptGuard, question: Question) -> ApprovalAnswer:
 def _read_line(text: str) -> str:
     """Read a line from the terminal.
 
-    Unbuffered: an interrupted question leaves a thread that still reads, and if it held the lock of the stdin buffer,
-    Python could not exit.
+    The read is unbuffered: an interrupted question leaves a thread that is still reading, and if it held the lock of
+    the stdin buffer, Python could not exit.
     """
     click.echo(text, nl=False, err=True)
     line = os.read(sys.stdin.fileno(), 4096)
@@ -179,7 +181,7 @@ def _read_line(text: str) -> str:
 
 
 def _print(result: AgentResult, live: bool) -> None:
-    """Print the answer unless it has been streamed already."""
+    """Print the answer, unless it was already streamed."""
     final = any(
         record.result is not None and record.result.content == result.content
         for round_ in result.rounds[-1:]

@@ -39,7 +39,7 @@ _PORT = click.IntRange(0, 65535)
 
 
 class _Seconds(click.FloatRange):
-    """Parameter type of a duration in seconds, up to a day. Rejects NaN, which passes click's range check."""
+    """Parameter type for a duration of up to a day, in seconds. Rejects NaN, which passes click's range check."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
         seconds = float(super().convert(value, param, ctx))
@@ -52,7 +52,7 @@ _SECONDS = _Seconds(0, 86_400)
 
 
 class _ServeOptions(NamedTuple):
-    """Options about listening, process and logging."""
+    """Options for listening, the process and logging."""
 
     host: str
     port: int
@@ -67,22 +67,27 @@ class _ServeOptions(NamedTuple):
 
 
 def _server_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Add the options about listening, process and logging to a command, which receives them as one value."""
+    """Add the options for listening, the process and logging to a command, which receives them in `options`."""
 
     @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
     @click.option("--port", default=8788, show_default=True, type=_PORT, help="Port to listen on; 0 for any free port.")
-    @click.option("--require-key", is_flag=True, help="Require a toolspeak key even on this machine.")
+    @click.option("--require-key", is_flag=True, help="Require a toolspeak key even from clients on this machine.")
     @click.option("--allow-host", multiple=True, metavar="NAME", help="Accept this host name in requests; repeatable.")
     @click.option("--workers", default=1, show_default=True, type=click.IntRange(1, 256), help="Worker processes.")
     @click.option(
-        "--drain", default=30.0, show_default=True, type=_SECONDS, metavar="SECONDS", help="Time to finish on shutdown."
+        "--drain",
+        default=30.0,
+        show_default=True,
+        type=_SECONDS,
+        metavar="SECONDS",
+        help="Time for running requests to finish on shutdown.",
     )
     @click.option(
         "--linger",
         default=0.0,
         type=_SECONDS,
         metavar="SECONDS",
-        help="On shutdown, keep listening this long, but not ready.",
+        help="On shutdown, report not ready but keep accepting connections for this long.",
     )
     @click.option("--log-format", type=click.Choice(_FORMATS), default="auto", show_default=True, help="Log format.")
     @click.option("--log-level", type=click.Choice(_LEVELS), default="warning", show_default=True, help="Log level.")
@@ -96,7 +101,7 @@ def _server_options(command: Callable[..., None]) -> Callable[..., None]:
 
 
 class _ConfigReader:
-    """Reader of the configuration that also collects its secrets for redaction."""
+    """Reads the configuration and collects its secrets for redaction."""
 
     def __init__(self, flags: Mapping[str, str | int | None], upstream: str, model: str) -> None:
         self._flags = flags
@@ -104,11 +109,11 @@ class _ConfigReader:
         self.secrets: list[Secret] = []
 
     def read(self, before: Config | None = None) -> Config:
-        """Load the configuration and check that a server can switch to it from `before`."""
+        """Load the configuration and check that a server can start with it, or switch to it from `before`."""
         from ..server.process.from_config import secrets_of, usable_config
 
         config = load(self._flags)
-        # Keep old secrets: running answers use them, and all requests do if the new configuration is rejected.
+        # Keep old secrets: running requests still use them, as do all requests if the new configuration is rejected.
         fresh = secrets_of(config, *self._overrides)
         self.secrets = [*fresh, *(secret for secret in self.secrets if secret not in fresh)]
         print_notes(note.detail for note in config.notes)
@@ -120,17 +125,18 @@ class _ConfigReader:
 @click.option("--protocol", type=click.Choice(_PROTOCOLS), help="Protocol of the upstream.")
 @click.option("--transport", type=click.Choice(["auto", "thin", "httpx2"]), help="HTTP client for upstreams.")
 @click.option("--model", default="", metavar="NAME", help="Use this model for all requests.")
-@click.option("--adapter", default="", metavar="FILE", help="LoRA adapter (GGUF) of the embedded model, or none.")
+@click.option("--adapter", default="", metavar="FILE", help="LoRA adapter (GGUF file) for the embedded model, or none.")
 @click.option("--context", type=int, metavar="N", help="Context size of the embedded model in tokens.  [default: 4096]")
 @click.option("--mode", type=click.Choice(["auto", "force", "fallback", "off"]), help="When to emulate tool calls.")
-@click.option("--plan", type=click.Choice(["inline", "decision", "envelope"]), help="How to emulate them.")
+@click.option("--plan", type=click.Choice(["inline", "decision", "envelope"]), help="How to emulate tool calls.")
 @click.option("--chat-only", is_flag=True, help="Disable tools.")
 @click.option(
     "--auth",
     type=click.Choice(["replace", "forward", "check"]),
     default="replace",
     show_default=True,
-    help="Key for --upstream: the configured one, the client's, or the configured one after checking a toolspeak key.",
+    help="Key for --upstream: the configured key, the client's key, or (check) the configured key if the client "
+    "has a valid toolspeak key.",
 )
 @_server_options
 def command(upstream: str, model: str, auth: Auth, options: _ServeOptions, **settings: str | int | None) -> None:
@@ -161,7 +167,7 @@ def command(upstream: str, model: str, auth: Auth, options: _ServeOptions, **set
         guard = origin_guard_from(keys, options.host, hosts, required=options.require_key)
         gateway = gateway_from(config, upstream, model, auth, memory)
         if running and options.workers > 1:
-            raise UsageError("each worker would load the embedded model", hint="leave out --workers")
+            raise UsageError("the embedded model cannot be shared by several workers", hint="omit --workers")
         recorder = create_recorder(config, lambda: reader.secrets)
 
     def reload() -> Gateway:
@@ -184,7 +190,7 @@ def command(upstream: str, model: str, auth: Auth, options: _ServeOptions, **set
 
 
 def _prepare_model(config: Config, upstream: str, model: str, settings: Mapping[str, str | int | None]) -> str:
-    """Prepare the embedded model, if it is used, and return its name; otherwise reject its options."""
+    """Prepare the embedded model if it is used, and return its name. Otherwise reject options that only it has."""
     from ..server.process.from_config import embedded_model
 
     weights = embedded_model(config, upstream, model)
@@ -193,8 +199,8 @@ def _prepare_model(config: Config, upstream: str, model: str, settings: Mapping[
     conflicting = [f"--{name}" for name in ("adapter", "context") if settings[name]]
     if upstream and conflicting:
         raise UsageError(
-            f"{' and '.join(conflicting)} applies to the embedded model only, but requests go to {upstream}",
-            hint="leave it out, or leave out --upstream",
+            f"{' and '.join(conflicting)} can be used only with the embedded model, but requests go to {upstream}",
+            hint="omit either these options or --upstream",
         )
     return ""
 
@@ -203,9 +209,9 @@ def _prepare_model(config: Config, upstream: str, model: str, settings: Mapping[
 def _control_file(
     config: Config, host: str, token: str, announce: Callable[[int], None]
 ) -> Generator[Callable[[int], None]]:
-    """Write a control file while the server runs, so other commands of this user find it.
+    """Keep a control file while the server runs, so that other commands of this user can find the server.
 
-    Yields a callback for the port, which calls `announce` afterwards.
+    Yields a callback that takes the port, writes the file and then calls `announce`.
     """
     from ..server.process.control_file import ControlFile, remove_control_file, write_control_file
 
@@ -213,7 +219,7 @@ def _control_file(
 
     def on_listening(port: int) -> None:
         control = ControlFile(_url(_REACHABLE.get(host, host), port), token, os.getpid())
-        with suppress(OSError):  # other commands then need a key
+        with suppress(OSError):  # not fatal: other commands then need a key
             written.append(write_control_file(config.servers_folder, port, control))
         announce(port)
 
@@ -224,19 +230,19 @@ def _control_file(
             remove_control_file(path)
 
 
-#: Wildcard address -> address that reaches it.
+#: Maps a wildcard address to an address that clients can connect to.
 _REACHABLE = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}
 
 
 def _announce(host: str, running: str, code: Callable[[], str], port: int) -> None:
-    """Print the address once the server listens. `code` creates a one-time login code."""
+    """Print the server's address. `code` creates a one-time login code."""
     from ..server.access.login_sessions import CODE_SECONDS, link
 
     address = _url(host, port)
     click.echo(f"Listening on {address} (OpenAI: /v1, Anthropic: /, Gemini: /, Ollama: /)")
     if running:
         print_examples(address, running)
-    if sys.stderr.isatty():  # stderr may be a log that others can read
+    if sys.stderr.isatty():  # otherwise stderr may be a log that others can read
         page = link(_url(_REACHABLE.get(host, host), port), code())
         click.echo(f"Web page (one-time link, valid {CODE_SECONDS / 60:.0f} min): {page}", err=True)
 

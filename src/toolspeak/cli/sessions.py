@@ -1,6 +1,6 @@
 """`toolspeak sessions`: list, search, show, export, import, remove and check agent sessions.
 
-Text of models and tools is untrusted: control characters are removed from output.
+Text from models and tools is untrusted, so control characters are removed.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ Examples:
   toolspeak sessions rm 3f2a
   toolspeak sessions doctor --repair
 """
-#: Characters of arguments and results that `show` prints; `--json` prints all.
+#: Maximum number of characters of arguments and results that `show` prints. `--json` prints all.
 _MAX_CHARS = 2_000
 
 
@@ -50,14 +50,14 @@ def command(context: click.Context, url: str | None, owner: str) -> None:
     Ids can be shortened to a unique prefix.
     """
     if url and ":" in url.partition("://")[2].rpartition("@")[0]:
-        hint = "set TOOLSPEAK_STORE, or `store` in the configuration: other users can read command lines"
+        hint = "other users can see command lines; set TOOLSPEAK_STORE, or `store` in the configuration"
         raise CliError("--store must not contain a password", hint=hint)
     context.obj = (url, owner)
 
 
 @contextmanager
 def _open_store(*, make: bool = False) -> Generator[Store]:
-    """Open the store. It is created only with `make`, so a typo in the URL does not leave an empty one."""
+    """Open the store. Create it only if `make` is set, so a typo in the URL does not create an empty store."""
     url, owner = click.get_current_context().obj
     with usage_errors(), _store(url, owner, make) as store:
         yield store
@@ -72,7 +72,7 @@ def _store(url: str | None, owner: str, make: bool) -> Store:
     except NoStoreError:
         if url or any(setting.name == "store" and setting.value for setting in config.effective_settings()):
             raise
-        return open_store("sqlite://", owner)  # the default store does not exist yet: show an empty one
+        return open_store("sqlite://", owner)  # the default store does not exist yet, so use an empty one
 
 
 @command.command("list")
@@ -137,7 +137,7 @@ def export(sessions: tuple[str, ...], output: str | None) -> None:
 @command.command("import")
 @click.argument("file")
 def import_(file: str) -> None:
-    """Import an export (FILE, or - for stdin) into the store. Existing sessions are not changed."""
+    """Import exported sessions from FILE (- for stdin) into the store. Existing sessions are not changed."""
     from ..store.transfer import import_lines
 
     with _open_store(make=True) as store:
@@ -154,7 +154,7 @@ def import_(file: str) -> None:
 
 @command.command("rm")
 @click.argument("sessions", nargs=-1, required=True)
-@click.option("--force", is_flag=True, help="Remove even if in use.")
+@click.option("--force", is_flag=True, help="Remove sessions even if they are in use.")
 def remove(sessions: tuple[str, ...], force: bool) -> None:
     """Remove SESSIONS and everything in them."""
     with _open_store() as store:
@@ -164,10 +164,10 @@ def remove(sessions: tuple[str, ...], force: bool) -> None:
 
 
 @command.command("doctor")
-@click.option("--repair", is_flag=True, help="Repair what a crash left unfinished.")
+@click.option("--repair", is_flag=True, help="Repair sessions that a crash left unfinished.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def doctor(repair: bool, as_json: bool) -> None:
-    """Check the store. Exit status 1 if something is unreadable."""
+    """Check the store. The exit status is 1 if something is unreadable."""
     import msgspec
 
     from ..store.check import check
@@ -189,7 +189,7 @@ def doctor(repair: bool, as_json: bool) -> None:
 
 
 def _when(moment: float) -> str:
-    """Format a time; 0 means unknown."""
+    """Format a time, of which 0 means unknown."""
     return time.strftime("%Y-%m-%d %H:%M", time.localtime(moment)) if moment else "(time unknown)"
 
 
@@ -239,5 +239,5 @@ def _cut(text: str) -> str:
 
 
 def _clean(text: str) -> str:
-    """Remove terminal control characters."""
+    """Replace terminal control characters in untrusted text."""
     return printable(text, REPLACEMENT, "\n\t")

@@ -1,4 +1,4 @@
-"""`toolspeak strategy`: how tool calls to a model will be handled, and why."""
+"""`toolspeak strategy`: show how tool calls are handled for a model, and why."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ Examples:
 def command(
     model: str, base_url: str, mode: str | None, plan: str | None, chat_only: bool | None, as_json: bool
 ) -> None:
-    """Show how tool calls to a model are handled, and why.
+    """Show how tool calls are handled for a model, and why.
 
-    Sends nothing. An unknown model is not an error: its tool calls are emulated as text.
+    Sends nothing to the model. An unknown model is not an error: its tool calls are emulated as text.
     """
     with usage_errors():
         config = load_config({"mode": mode, "plan": plan, "chat_only": chat_only})

@@ -1,4 +1,4 @@
-"""`toolspeak trust`: allow the current contents of a project's `toolspeak.toml` to set everything."""
+"""`toolspeak trust`: allow a project's `toolspeak.toml`, in its current version, to change all settings."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def command(revoke: bool, as_list: bool, as_json: bool, file: str) -> None:
     """
     path = Path(file)
     with usage_errors():
-        # The project file must not influence its own trust.
+        # Ignore the project file, which must not influence whether it is trusted.
         state = FileState(load(project=False).state_file)
         if as_list:
             files = [key.removeprefix("trust:") for key in state.keys("trust:")]

@@ -1,1 +1,1 @@
-"""Settings for clients: how each is pointed at a server, as data. See `table`."""
+"""Settings that point known clients at a toolspeak server. See `table`."""

@@ -1,4 +1,4 @@
-"""Shell commands that set environment variables, one row per shell. Values are always quoted."""
+"""Shell commands that set environment variables. Values are always quoted."""
 
 from __future__ import annotations
 
@@ -8,24 +8,24 @@ import msgspec
 
 
 class ShellSyntax(msgspec.Struct, frozen=True):
-    """Command templates of a shell, with `{name}` and `{value}`."""
+    """Command templates of a shell, with placeholders `{name}` and `{value}`."""
 
     export: str
     unset: str
-    #: Expands to the value of another variable.
+    #: Expression that expands to the value of another variable.
     reference: str
     quote: Callable[[str], str]
 
     def export_command(self, name: str, value: str) -> str:
-        """Command that sets a variable to a text."""
+        """Return the command that sets a variable to a quoted value."""
         return self.export.replace("{name}", name).replace("{value}", self.quote(value))
 
     def copy_command(self, name: str, variable: str) -> str:
-        """Command that sets a variable to the value of another."""
+        """Return the command that sets a variable to the value of another variable."""
         return self.export.replace("{name}", name).replace("{value}", self.reference.replace("{name}", variable))
 
     def unset_command(self, name: str) -> str:
-        """Command that unsets a variable."""
+        """Return the command that unsets a variable."""
         return self.unset.replace("{name}", name)
 
 

@@ -1,7 +1,7 @@
 """Settings that point known clients at a server: the rows of `clients.toml`, filled in for one server.
 
-Clients are data only; no code refers to one by name. A row never contains a real key, only a placeholder or the name of
-a variable.
+No code refers to a client by name; to support a new client, add a row. A row never contains a real key, only a
+placeholder or the name of a variable.
 """
 
 from __future__ import annotations
@@ -16,36 +16,36 @@ import msgspec
 
 from ..errors import UsageError
 
-#: A server on loopback accepts any key, but most clients refuse to start without one.
+#: Placeholder key: a server on loopback accepts any key, but most clients refuse to start without one.
 ANY_KEY = "toolspeak"
 
 ClientProtocolName: TypeAlias = Literal["openai", "openai_responses", "anthropic", "gemini", "ollama"]
 
-#: Model names and URLs go into shell commands, JSON, TOML and YAML, so no special characters are allowed.
+#: Model names and URLs are inserted into shell commands, JSON, TOML and YAML, so special characters are not allowed.
 _MODEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/@+-]{0,200}")
 _URL = re.compile(r"https?://[A-Za-z0-9._~:/@%\[\]-]{1,500}")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,100}")
 
 
 class SettingsFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A settings file of a client."""
+    """A client's settings file."""
 
-    #: Where the client looks for it.
+    #: Path at which the client expects the file.
     path: str
     text: str
-    #: The environment variable that sets another location.
+    #: Environment variable that overrides the location.
     variable: str = ""
-    #: Path inside the folder that the variable names; empty: the variable names the file.
+    #: Path of the file inside the folder given by the variable; empty if the variable gives the file itself.
     below: str = ""
 
     @property
     def name(self) -> str:
-        """Path of the file inside a private folder."""
+        """Path of the file inside a folder that toolspeak creates for it."""
         return self.below or self.path.rpartition("/")[2]
 
 
 class ClientSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Settings of one client; `clients.toml` documents the fields."""
+    """Settings of one client. `clients.toml` documents the fields."""
 
     title: str
     speaks: tuple[ClientProtocolName, ...]
@@ -59,7 +59,7 @@ class ClientSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ServerAddress(msgspec.Struct, frozen=True):
-    """Values for the placeholders. Validate with `checked` before use."""
+    """Values for the placeholders in client settings. Validate with `checked` before use."""
 
     url: str
     model: str
@@ -67,7 +67,7 @@ class ServerAddress(msgspec.Struct, frozen=True):
     key: str = ANY_KEY
 
     def checked(self) -> ServerAddress:
-        """Validate, and strip the trailing slash and `/v1` from the URL.
+        """Validate the values, and strip a trailing slash and `/v1` from the URL.
 
         Raises:
             UsageError: the model or the URL contains special characters.
@@ -76,18 +76,18 @@ class ServerAddress(msgspec.Struct, frozen=True):
             raise UsageError(f"invalid model name `{self.model:.80}`", hint="use letters, digits and . _ : / @ + -")
         if not _URL.fullmatch(self.url):
             raise UsageError(f"invalid server URL `{self.url:.80}`", hint="for example http://127.0.0.1:8788")
-        # Some clients append `/v1` themselves, others do not.
+        # Some clients append `/v1` themselves; for the others, the templates contain it.
         return ServerAddress(self.url.rstrip("/").removesuffix("/v1"), self.model, self.key)
 
     def fill(self, text: str) -> str:
-        """Replace the placeholders in a text; other braces stay."""
+        """Replace the placeholders in a text. Other braces stay unchanged."""
         for name in ("url", "model", "key"):
             text = text.replace(f"{{{name}}}", getattr(self, name))
         return text
 
     def settings_for(self, row: ClientSettings) -> ClientSettings:
-        """A client's settings for this server."""
-        # Files refer to the key's variable, so they never contain a key.
+        """Fill in a client's settings for this server."""
+        # Files refer to an environment variable, so they never contain a real key.
         written = tuple(msgspec.structs.replace(file, text=self.fill(file.text).lstrip("\n")) for file in row.files)
         return msgspec.structs.replace(
             row,
@@ -99,19 +99,19 @@ class ServerAddress(msgspec.Struct, frozen=True):
 
 
 def is_variable(name: str) -> bool:
-    """Whether this is a valid name of an environment variable."""
+    """Whether this is a valid environment variable name."""
     return bool(_VARIABLE.fullmatch(name))
 
 
 @cache
 def clients() -> dict[str, ClientSettings]:
-    """All clients by name, in the order of the table."""
+    """Return all clients by name, in the order of the table."""
     text = files("toolspeak.client_settings").joinpath("clients.toml").read_text(encoding="utf-8")
     return msgspec.convert(tomllib.loads(text), dict[str, ClientSettings])
 
 
 def client(name: str) -> ClientSettings:
-    """Find a client by its name or program.
+    """Find a client by its name or program name.
 
     Raises:
         UsageError: the client is unknown.

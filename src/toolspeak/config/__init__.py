@@ -1,8 +1,8 @@
-"""Configuration: one frozen value from five sources, with the origin of each setting.
+"""Configuration: one immutable object that combines five sources and knows the origin of each setting.
 
 Order of precedence: flags, environment (`TOOLSPEAK_*`), `toolspeak.toml` in the working directory, the user's file,
-defaults. A file in the working directory is untrusted: until `toolspeak trust` has recorded its hash, it can set only
-harmless settings. This is the only package that reads the environment.
+defaults. A file in the working directory is untrusted: until `toolspeak trust` has recorded its hash, it can change
+only harmless settings. This is the only package that reads the environment.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`Config`: the effective settings for a model or an upstream, with their origins. Created by `sources.load`."""
+"""`Config`: looks up the effective settings for a model or an upstream, with their origins."""
 
 from __future__ import annotations
 
@@ -43,17 +43,17 @@ from .values import (
     redacted_url,
 )
 
-#: State key of the generated secret.
+#: Key under which the generated secret is stored in the state.
 _SECRET_KEY = "secret"
 
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Config:
-    """All settings with their origins."""
+    """The settings from all sources, with their origins. Created by `sources.load`."""
 
-    #: In order of precedence.
+    #: One layer per source, the highest precedence first.
     _layers: tuple[Layer, ...]
-    #: Settings that were ignored, and why.
+    #: Warnings, for example about settings that were ignored.
     notes: tuple[Note, ...]
     _environment: Mapping[str, str]
     state_file: Path
@@ -72,7 +72,7 @@ class Config:
 
     @property
     def base_url(self) -> str:
-        """The default model's address; empty: the provider's own host."""
+        """The base URL of the default model; empty for the provider's own host."""
         return str(self._value("base_url"))
 
     @property
@@ -96,7 +96,7 @@ class Config:
         return self.settings_for("")
 
     def settings_for(self, model: str, upstream: str = "") -> Settings:
-        """Settings for one `provider:model` at one configured upstream."""
+        """Return the settings for one `provider:model` at one configured upstream."""
         values: JSONObject = {}
         for setting in self.effective_settings(model, upstream):
             if setting.name in SETTINGS:
@@ -105,11 +105,11 @@ class Config:
         return Settings(**values)
 
     def effective_settings(self, model: str = "", upstream: str = "") -> tuple[Setting, ...]:
-        """Effective settings for a model, with origins; secrets redacted."""
+        """Return the effective settings for a model, with their origins and with secrets redacted."""
         return tuple(self._redacted(name, *self._find(name, model, upstream)) for name in DEFAULTS)
 
     def tables(self) -> tuple[Setting, ...]:
-        """Settings of individual providers, models and upstreams, with origins; secrets redacted."""
+        """Return all settings from tables such as `[models.NAME]`, with their origins and with secrets redacted."""
         return tuple(
             self._redacted(f"{table}.{row}.{name}", value, layer.origin(name, table, row), name)
             for layer in self._layers
@@ -119,7 +119,7 @@ class Config:
         )
 
     def overriding(self, model: str) -> tuple[Setting, ...]:
-        """Effective overrides of a model's profile, with origins."""
+        """Return the effective overrides of a model's profile, with their origins."""
         overrides: dict[str, Setting] = {}
         for layer in self._layers:
             for table, row, fields in _scopes(layer, model, ""):
@@ -129,7 +129,7 @@ class Config:
         return tuple(overrides.values())
 
     def check_dialects(self) -> None:
-        """Validate the dialect names of providers, models and upstreams. Call it after plugins are loaded.
+        """Validate the dialect names of providers, models and upstreams. Call this once plugins are loaded.
 
         Raises:
             ConfigError: a dialect is unknown.
@@ -141,11 +141,11 @@ class Config:
     # ---- services for other packages
 
     def environment(self) -> Mapping[str, str]:
-        """Environment for child processes."""
+        """Return the environment for child processes."""
         return dict(self._environment)
 
     def overrides(self) -> tuple[tuple[str, Overrides], ...]:
-        """Capability overrides for `Capabilities.configure`, in increasing order of precedence."""
+        """Return capability overrides for `Capabilities.configure`, in increasing order of precedence."""
         sources: list[tuple[str, Overrides]] = []
         for layer in reversed(self._layers):
             upstreams = layer.tables.get("upstreams", {})
@@ -170,11 +170,11 @@ class Config:
 
     @property
     def record(self) -> Record:
-        """What a server records of requests."""
+        """Whether a server records requests, and where."""
         return self._value("record")  # type: ignore[return-value]
 
     def state(self, *, cached: bool = False) -> State:
-        """Persistent state: in the database if one is configured, otherwise in the state file.
+        """Open the persistent state: in the database if one is configured, otherwise in the state file.
 
         With `cached`, calls never wait for the database; changes by other processes appear about a second later.
         """
@@ -184,19 +184,19 @@ class Config:
         return cached_state(url) if cached else open_state(url)
 
     def memory(self) -> State:
-        """A server's memory of conversations: in the database if one is configured, otherwise in the process."""
+        """Open a server's conversation memory: in the database if one is configured, otherwise in the process."""
         url = str(self._value("store"))
         return open_memory(url) if url else MemoryState()
 
     def secret(self, state: State) -> Secret:
-        """The secret that nonces are derived from: the configured one, or one that all processes share in the state."""
+        """Return the secret that nonces are derived from: the configured one, or one generated and stored once."""
         configured = self._secret_at(*self._find("secret"), *self._find("secret_file"))
         return configured or Secret(str(state.setdefault(_SECRET_KEY, secrets.token_hex(32))))
 
     def endpoint(self, model: str = "", base_url: str = "", upstream: str = "") -> Endpoint:
-        """Resolve a model's endpoint: from the arguments, the configuration, the provider's variables, or its own host.
+        """Resolve a model's endpoint from the arguments, the configuration, the provider's variables or its own host.
 
-        A provider's key is sent only to the provider's own hosts and to the URL in the provider's own variable.
+        A provider's key is sent only to the provider's hosts and to the URL in the provider's environment variable.
         """
         provider, model = split_model(model or self.model)
         row = capabilities().provider(provider)
@@ -211,7 +211,7 @@ class Config:
         return Endpoint(provider, model, url or variable or (row.url if row else ""), str(protocol), key)
 
     def route(self, base_url: str, transport: str = "") -> Route:
-        """Transport and proxy for a service; `transport` overrides the setting."""
+        """Choose the transport and proxy for a base URL; `transport` overrides the setting."""
         return route_for(base_url, transport or str(self._value("transport")), self._environment)
 
     def _vendor_key(self, row: Provider | None, url: str) -> Secret:
@@ -222,11 +222,11 @@ class Config:
     # ---- named upstreams
 
     def upstream_names(self) -> tuple[str, ...]:
-        """Configured upstreams, in the order in which they are tried for a model."""
+        """Return the names of the configured upstreams, in the order in which they are tried for a model."""
         return tuple(dict.fromkeys(name for layer in self._layers for name in layer.tables.get("upstreams", {})))
 
     def upstream(self, name: str) -> NamedUpstream:
-        """One upstream with its own key; the general `api_key` is used for the general `base_url` only.
+        """Resolve one upstream with its own key. The general `api_key` is used only for the general `base_url`.
 
         Raises:
             ConfigError: the name is unknown, or its key cannot be read.
@@ -240,14 +240,14 @@ class Config:
         return NamedUpstream(name, provider, protocol, key, own)
 
     def aliases(self) -> dict[str, str]:
-        """Model aliases: name -> model or `upstream:model`."""
+        """Return the model aliases: each name maps to a model or to `upstream:model`."""
         targets: dict[str, str] = {}
         for layer in reversed(self._layers):
             targets |= {name: str(fields["model"]) for name, fields in layer.tables.get("aliases", {}).items()}
         return targets
 
     def server_tools(self) -> dict[str, ServerToolsRow]:
-        """Tools that the proxy runs itself, by table name."""
+        """Return the `[server_tools.NAME]` tables (tools that the proxy runs itself), by name."""
         rows: dict[str, ServerToolsRow] = {}
         for layer in reversed(self._layers):
             rows |= {name: ServerToolsRow(**fields) for name, fields in layer.tables.get("server_tools", {}).items()}
@@ -259,7 +259,7 @@ class Config:
         return self._find(name)[0]
 
     def _find(self, name: str, model: str = "", upstream: str = "") -> tuple[JSONValue, Origin]:
-        """A setting and its origin: from the source with the highest precedence, and there the narrowest scope."""
+        """Return a setting and its origin, searching sources by precedence and each source from the narrowest scope."""
         for layer in self._layers:
             for table, row, fields in _scopes(layer, model, upstream):
                 if name in fields and (not table or name in SETTINGS):
@@ -271,7 +271,7 @@ class Config:
             if name in layer.tables.get("upstreams", {}):
                 return layer.tables["upstreams"][name]
         names = ", ".join(sorted(self.upstream_names())) or "none"
-        raise ConfigError(f"unknown upstream `{name}`", hint=f"configured are: {names}")
+        raise ConfigError(f"unknown upstream `{name}`", hint=f"configured upstreams: {names}")
 
     def _key(self, row: UpstreamRow, name: str) -> Secret:
         if row.api_key:
@@ -285,7 +285,7 @@ class Config:
         return read_secret_file(row.api_key_file, f"upstreams.`{name}`") if row.api_key_file else Secret()
 
     def _secret_at(self, text: JSONValue, text_origin: Origin, path: JSONValue, file_origin: Origin) -> Secret:
-        """A secret from text or file, whichever source has the higher precedence."""
+        """Return a secret from the setting or from a file, whichever comes from the source with higher precedence."""
         if path and (not text or _rank(file_origin) < _rank(text_origin)):
             return read_secret_file(str(path), str(file_origin))
         return Secret(str(text))
@@ -300,7 +300,7 @@ class Config:
 
 
 def _scopes(layer: Layer, model: str, upstream: str) -> Iterator[tuple[str, str, JSONObject]]:
-    """Settings of a source that apply to a model, narrowest scope first."""
+    """Yield the settings in a layer that apply to a model, narrowest scope first."""
     models, upstreams, providers = (layer.tables.get(table, {}) for table in ("models", "upstreams", "providers"))
     provider, name = split_model(model)
     provider = capabilities().canonical(provider) if provider else ""
@@ -314,7 +314,7 @@ def _scopes(layer: Layer, model: str, upstream: str) -> Iterator[tuple[str, str,
 
 
 def _profiles(rows: dict[str, JSONObject]) -> dict[str, JSONObject]:
-    """The profile fields of each row. A field that is also a setting counts as a setting."""
+    """Return the profile fields of each row, without those that are also settings."""
     names = set(Profile.__struct_fields__) - set(SETTINGS)
     selected = {row: {key: value for key, value in fields.items() if key in names} for row, fields in rows.items()}
     return {row: fields for row, fields in selected.items() if fields}
@@ -325,19 +325,19 @@ def _rank(origin: Origin) -> int:
 
 
 def _provider_at(base_url: str, name: str) -> str:
-    """Provider of an upstream: by the upstream's name, or by the host of its URL; otherwise its name."""
+    """Determine an upstream's provider by its name or the host of its URL; if both are unknown, return the name."""
     if capabilities().provider(name) is not None:
         return name
-    # Self-hosted software claims every host, so it does not identify a provider.
+    # Self-hosted software lists `*` as its host, so a host does not identify it.
     rows = (row for row in builtin_table().providers.values() if "*" not in row.hosts)
     return next((row.name for row in rows if row.owns(base_url)), name)
 
 
 def _vendor_url(row: Provider | None, environment: Mapping[str, str]) -> str:
-    """Base URL from the provider's own environment variable."""
+    """Return the base URL from the provider's environment variable, or an empty string."""
     url = next((value for name in row.urls if (value := environment.get(name))), "") if row else ""
     if not url or "://" in url:
         return url
-    # Ollama's server reads the same variable as its listening address, often without scheme or port.
+    # Ollama's server uses the same variable for its listening address, often without scheme or port.
     host = url.replace("0.0.0.0", "127.0.0.1")
     return f"http://{host}" if ":" in host else f"http://{host}:11434"

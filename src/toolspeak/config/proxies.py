@@ -1,7 +1,7 @@
-"""Proxy for a URL, from the usual environment variables.
+"""Choose the proxy for a URL from the usual environment variables.
 
 `HTTPS_PROXY`, `HTTP_PROXY` and `ALL_PROXY` name a proxy, `NO_PROXY` lists exceptions; lower-case names take precedence.
-Loopback addresses never use a proxy, because loopback would then mean the proxy's machine.
+Loopback addresses never use a proxy, because they would then refer to the proxy's machine.
 """
 
 from __future__ import annotations
@@ -13,19 +13,19 @@ from urllib.parse import SplitResult, urlsplit
 from .values import Route, Secret
 
 _PORTS = {"http": 80, "https": 443}
-#: Set by CGI servers. There `HTTP_PROXY` comes from the client's `Proxy` header (httpoxy).
+#: Variable set by CGI servers, where a client can set `HTTP_PROXY` by its `Proxy` header (httpoxy).
 _CGI = "REQUEST_METHOD"
 
 
 def route_for(url: str, transport: str, environment: Mapping[str, str]) -> Route:
-    """Choose transport and proxy for a URL."""
+    """Choose the transport and proxy for a URL."""
     if transport == "thin":
         return _direct(transport)
     try:
         where = urlsplit(url)
         port = where.port or _PORTS.get(where.scheme, 0)
     except ValueError:
-        return _direct(transport)  # connecting will report what is wrong with the URL
+        return _direct(transport)  # the connection attempt reports the invalid URL
     host = (where.hostname or "").rstrip(".")
     variable = _proxy_variable(where, environment)
     if not variable or not host or _is_here(host) or _is_excepted(host, port, environment):
@@ -39,7 +39,7 @@ def _direct(transport: str) -> Route:
 
 
 def _proxy_variable(where: SplitResult, environment: Mapping[str, str]) -> str:
-    """Name of the environment variable that sets the proxy, or an empty string."""
+    """Return the name of the environment variable that sets the proxy, or an empty string."""
     forged = "HTTP_PROXY" if environment.get(_CGI) else ""
     names = (f"{where.scheme}_proxy", f"{where.scheme}_proxy".upper(), "all_proxy", "ALL_PROXY")
     return next((name for name in names if name != forged and environment.get(name, "").strip()), "")
@@ -54,7 +54,7 @@ def _is_here(host: str) -> bool:
 
 
 def _is_excepted(host: str, port: int, environment: Mapping[str, str]) -> bool:
-    """Whether `NO_PROXY` covers the host: by name, parent domain, network or `*`."""
+    """Whether `NO_PROXY` contains the host, a parent domain, its network or `*`."""
     listed = environment.get("no_proxy") or environment.get("NO_PROXY") or ""
     return any(_covers(entry.strip().lower(), host, port) for entry in listed.split(",") if entry.strip())
 

@@ -1,6 +1,6 @@
 """Load settings from flags, environment and files, and keep track of trusted project files.
 
-The only module that reads the environment.
+This is the only module that reads the environment.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from .values import COLUMNS, HARMLESS, PROJECT_FILE, SECRETS, GeneralSettings, L
 
 _MAX_FILE_BYTES = 1024 * 1024
 _TABLES = ("providers", "models", "upstreams", "aliases", "server_tools")
-#: Tables that decide where requests go and what is run. An untrusted file cannot set them.
+#: Tables that determine where requests go and what is executed. An untrusted file cannot define them.
 _TRUSTED_TABLES = ("upstreams", "aliases", "server_tools")
-#: Variables that are not settings: the path of the user's file, and the key a client presents to a server.
+#: Variables that are not settings: the path of the user's configuration file, and the key that a client sends.
 _RESERVED_VARIABLES = ("TOOLSPEAK_CONFIG", "TOOLSPEAK_KEY")
 _TRUE, _FALSE = ("1", "true", "yes", "on"), ("0", "false", "no", "off")
 
@@ -38,10 +38,10 @@ def load(
     cwd: Path | None = None,
     project: bool = True,
 ) -> Config:
-    """Load the configuration. Flags that are None were not set; without `project`, the working directory is ignored.
+    """Load the configuration. Flags that are None are ignored, and so is the working directory without `project`.
 
     Raises:
-        ConfigError: names the file or variable, the setting and its allowed values.
+        ConfigError: a setting is unknown or invalid; the message names its origin and the allowed values.
     """
     environment = os.environ if env is None else env  # noqa: TID251 - the one place
     notes: list[Note] = []
@@ -65,7 +65,7 @@ def _environment_layer(environment: Mapping[str, str], notes: list[Note]) -> Lay
     tables: dict[str, dict[str, JSONObject]] = {}
     for variable, text in sorted(environment.items()):
         name = variable.removeprefix("TOOLSPEAK_").lower()
-        # Containers pass unset variables on as empty ones.
+        # In containers, unset variables are often passed on as empty ones.
         if name == variable.lower() or not text or variable in _RESERVED_VARIABLES:
             continue
         if variable == "TOOLSPEAK_OVERRIDES":
@@ -73,12 +73,12 @@ def _environment_layer(environment: Mapping[str, str], notes: list[Note]) -> Lay
         elif name in types:
             values |= checked_row("", {name: _from_text(text, types[name])}, f"the variable {variable}")
         elif not name.startswith("test_"):
-            notes.append(Note("unknown_variable", f"{variable} is not a setting of toolspeak"))
+            notes.append(Note("unknown_variable", f"unknown environment variable {variable}; it is ignored"))
     return Layer("env", "the environment", values, tables)
 
 
 def _from_text(text: str, kind: JSONValue) -> JSONValue:
-    """Convert a variable's text to a boolean or number where the setting is one."""
+    """Convert a variable's text to a boolean or an integer if the setting has that type."""
     if kind is bool:
         lower = text.strip().lower()
         return lower in _TRUE if lower in _TRUE + _FALSE else text
@@ -87,12 +87,12 @@ def _from_text(text: str, kind: JSONValue) -> JSONValue:
 
 
 def _overrides_in(text: str) -> dict[str, dict[str, JSONObject]]:
-    """`deepinfra=openai, ollama:qwen3:8b=none`."""
+    """Parse overrides such as `deepinfra=openai, ollama:qwen3:8b=none`."""
     tables: dict[str, dict[str, JSONObject]] = {"providers": {}, "models": {}}
     for part in filter(None, map(str.strip, text.split(","))):
         name, equals, capability = part.rpartition("=")
         if not equals or not name.strip():
-            hint = "use NAME=CAPABILITY with a provider or a provider:model, separated by commas"
+            hint = "use PROVIDER=CAPABILITY or PROVIDER:MODEL=CAPABILITY, separated by commas"
             raise ConfigError(f"invalid entry `{part:.80}` in the variable TOOLSPEAK_OVERRIDES", hint=hint)
         fields = checked_row("models", {"capability": capability.strip()}, "the variable TOOLSPEAK_OVERRIDES")
         table = "models" if ":" in name else "providers"
@@ -130,13 +130,13 @@ def _project_layer(folder: Path, state_file: Path, notes: list[Note]) -> Layer:
             return _file_layer("project", path, data, None)
     except ConfigError as error:
         notes.append(Note("state_unusable", str(error)))
-    detail = f"`{path}` cannot set {', '.join(ignored)} until it is trusted: see `toolspeak trust`"
+    detail = f"`{path}` cannot set {', '.join(ignored)} until you trust it: run `toolspeak trust`"
     notes.append(Note("untrusted_setting", detail))
     return layer
 
 
 def _file_layer(source: Source, path: Path, data: bytes, ignored: list[str] | None) -> Layer:
-    """Settings from a file. With a list `ignored`, only the harmless ones; the others are added to the list."""
+    """Parse the settings in a file. If `ignored` is a list, skip sensitive settings and add their names to it."""
     try:
         document = tomllib.loads(data.decode())
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -173,15 +173,15 @@ def _harmless(fields: JSONObject, ignored: list[str] | None, prefix: str) -> JSO
 
 
 def trusted(state: State, path: Path, data: bytes) -> bool:
-    """Whether this file is trusted with this content."""
+    """Whether the user trusts this file with this content."""
     return state.get(_trust_key(path)) == hashlib.sha256(data).hexdigest()
 
 
 def trust(state: State, path: Path) -> str:
-    """Trust a file with its present content; returns the hash of the content."""
+    """Trust a file with its current content; return the hash of that content."""
     data = _read(path)
     if data is None:
-        raise ConfigError(f"file not found: `{path}`", hint=f"give the path of a {PROJECT_FILE}")
+        raise ConfigError(f"file not found: `{path}`", hint=f"pass the path of a {PROJECT_FILE} file")
     _file_layer("project", path, data, None)
     digest = hashlib.sha256(data).hexdigest()
     state.put(_trust_key(path), digest)
@@ -189,7 +189,7 @@ def trust(state: State, path: Path) -> str:
 
 
 def untrust(state: State, path: Path) -> None:
-    """Revoke the trust in a file."""
+    """Stop trusting a file."""
     state.delete(_trust_key(path))
 
 
@@ -201,7 +201,7 @@ def _trust_key(path: Path) -> str:
 
 
 def _read(path: Path) -> bytes | None:
-    """The file's bytes, or None if it does not exist."""
+    """Return the file's contents, or None if it does not exist."""
     try:
         with path.open("rb") as file:
             data = file.read(_MAX_FILE_BYTES + 1)
@@ -228,7 +228,7 @@ _DEFAULT_FOLDERS = {"CACHE": ".cache", "CONFIG": ".config", "DATA": ".local/shar
 
 
 def _folder(environment: Mapping[str, str], kind: Literal["CACHE", "CONFIG", "DATA", "STATE"]) -> Path:
-    """The user's toolspeak folder for files of that kind."""
+    """Return the user's toolspeak folder for files of this kind."""
     home = Path(environment.get("HOME") or Path.home())
     default = home / _DEFAULT_FOLDERS[kind]
     xdg_path = environment.get("APPDATA" if sys.platform == "win32" else f"XDG_{kind}_HOME", "")

@@ -14,33 +14,33 @@ from ..engine.planning.strategy import Settings
 from ..errors import ConfigError
 
 Source: TypeAlias = Literal["flag", "env", "project", "user", "default"]
-#: Protocol of an upstream; empty: the provider's.
+#: Protocol of an upstream; empty for the provider's protocol.
 UpstreamProtocol: TypeAlias = Literal["", "openai", "openai_responses", "anthropic", "gemini", "ollama"]
-#: HTTP transport. `thin`: toolspeak's own HTTP/1.1; `httpx2`: HTTP/2 and proxies; `auto`: `thin` unless the environment
-#: names a proxy.
+#: HTTP transport: `thin` is toolspeak's own HTTP/1.1 client, `httpx2` supports HTTP/2 and proxies, and `auto` selects
+#: `thin` unless the environment defines a proxy.
 Transport: TypeAlias = Literal["auto", "thin", "httpx2"]
-#: Key sent upstream: the configured one (`replace`), the client's own (`forward`), or the configured one if the client
-#: has a toolspeak key (`check`).
+#: Key sent to the upstream: the configured one (`replace`), the client's own (`forward`), or the configured one if the
+#: client has a toolspeak key (`check`).
 Auth: TypeAlias = Literal["replace", "forward", "check"]
-#: Where the server records requests.
+#: Where the server records requests, if at all.
 Record: TypeAlias = Literal["memory", "store", "off"]
 Seconds: TypeAlias = Annotated[int, msgspec.Meta(ge=1)]
 #: Context size of the embedded model, in tokens.
 Context: TypeAlias = Annotated[int, msgspec.Meta(ge=512, le=1_048_576)]
-#: 0 means no limit.
+#: A limit; 0 means unlimited.
 Limit: TypeAlias = Annotated[int, msgspec.Meta(ge=0)]
 
-#: Settings that an untrusted file in the working directory may change. They affect how calls are prompted and parsed,
-#: at the cost of a bounded number of requests. Deliberately excluded: where requests and keys go (`base_url`,
-#: `protocol`, keys, `[upstreams]`, `[aliases]`), code to load (`load_plugins`), files to read or write (`adapter`,
-#: `state_file`, `store`), and protection against forged calls (`marks`, `secret`).
+#: Settings that an untrusted file in the working directory may change. They affect how tools are prompted and calls are
+#: parsed, and cause at most a few extra requests. Deliberately excluded are settings that control where requests and
+#: keys go (`base_url`, `protocol`, keys, `[upstreams]`, `[aliases]`), code to load (`load_plugins`), files to read or
+#: write (`adapter`, `state_file`, `store`), and protection against forged calls (`marks`, `secret`).
 HARMLESS = frozenset({"model", *Settings.__struct_fields__, *Profile.__struct_fields__} - {"marks"})
 
 PROJECT_FILE = "toolspeak.toml"
 
 
 class Secret:
-    """A text that is redacted everywhere except in `reveal`."""
+    """A secret string that is printed as `<redacted>`; only `reveal` returns it."""
 
     __slots__ = ("_text",)
 
@@ -68,7 +68,7 @@ class Secret:
 
 
 class Origin(msgspec.Struct, frozen=True):
-    """Origin of a setting: the kind of source, and the flag, variable, or file and table."""
+    """Origin of a setting: the kind of source, and the name of the flag, variable, or file and table."""
 
     source: Source
     where: str = ""
@@ -78,7 +78,7 @@ class Origin(msgspec.Struct, frozen=True):
 
 
 class Setting(msgspec.Struct, frozen=True):
-    """One effective setting; secrets are redacted."""
+    """One effective setting, redacted if it is secret."""
 
     name: str
     value: JSONValue
@@ -89,13 +89,13 @@ class Route(msgspec.Struct, frozen=True):
     """Transport and proxy for a service."""
 
     transport: Literal["thin", "httpx2"] = "thin"
-    #: The proxy's URL, which may contain a password, and the variable it came from.
+    #: The proxy's URL, which may contain a password, and the environment variable that contains it.
     proxy: Secret = Secret()
     variable: str = ""
 
 
 class Endpoint(msgspec.Struct, frozen=True):
-    """Address, protocol and key of a model."""
+    """Base URL, protocol and API key for a model."""
 
     provider: str
     model: str
@@ -105,11 +105,11 @@ class Endpoint(msgspec.Struct, frozen=True):
 
 
 class NamedUpstream(msgspec.Struct, frozen=True):
-    """One `[upstreams.NAME]` table with its provider, protocol and key resolved."""
+    """One `[upstreams.NAME]` table, with its provider, protocol and key resolved."""
 
     name: str
     provider: str
-    #: Never empty.
+    #: The resolved protocol, never empty.
     protocol: str
     #: Empty if the client's own key is forwarded.
     api_key: Secret
@@ -117,32 +117,32 @@ class NamedUpstream(msgspec.Struct, frozen=True):
 
 
 class GeneralSettings(msgspec.Struct, frozen=True):
-    """General settings, in addition to `Settings`."""
+    """Top-level settings in addition to `Settings`."""
 
     #: The default model, as `provider:model`.
     model: str = ""
-    #: Its address; empty: the provider's own host.
+    #: Base URL of the default model; empty for the provider's own host.
     base_url: str = ""
-    #: Its protocol; empty: the provider's.
+    #: Protocol of the default model; empty for the provider's protocol.
     protocol: UpstreamProtocol = ""
-    #: Its key, or a file that contains the key.
+    #: API key for the default model, or a file that contains it.
     api_key: str = ""
     api_key_file: str = ""
     transport: Transport = "auto"
     #: A LoRA adapter (GGUF file) and the context size for the embedded model.
     adapter: str = ""
     context: Context = 4096
-    #: The secret that nonces are derived from; empty: one is generated and stored in the state file.
+    #: The secret that nonces are derived from. If empty, one is generated and stored in the state file.
     secret: str = ""
     secret_file: str = ""
     #: Installed plugins to load: `all`, `none`, or distribution names separated by commas.
     load_plugins: str = "all"
-    #: The file for small persistent state; empty: in the user's state folder.
+    #: The file for small persistent state. If empty, a file in the user's state folder is used.
     state_file: str = ""
-    #: The database for sessions and for state shared between proxies: `sqlite:///path` or `postgresql://...`. Empty:
-    #: sessions are in a file in the user's data folder, and nothing is shared.
+    #: The database for sessions and for state shared between proxies: `sqlite:///path` or `postgresql://...`. If empty,
+    #: sessions are stored in a file in the user's data folder, and nothing is shared.
     store: str = ""
-    #: What a server records of requests: the latest in memory, also all of them for a while in the store, or nothing.
+    #: Where a server records requests: the latest ones in memory, also all recent ones in the store, or not at all.
     record: Record = "memory"
 
 
@@ -151,52 +151,52 @@ class UpstreamRow(msgspec.Struct, frozen=True):
 
     base_url: str = ""
     protocol: UpstreamProtocol = ""
-    #: The provider whose model profiles apply; empty: derived from the upstream's name or host.
+    #: The provider whose model profiles apply. If empty, it is derived from the upstream's name or host.
     provider: str = ""
-    #: The key: as text, in a file, or in an environment variable.
+    #: The API key, or the file or environment variable that contains it.
     api_key: str = ""
     api_key_file: str = ""
     api_key_env: str = ""
     auth: Auth = "replace"
-    #: Empty: the general setting.
+    #: HTTP transport; empty for the general setting.
     transport: Literal["", "auto", "thin", "httpx2"] = ""
-    #: The models it serves, with `*` as a wildcard; empty: every model that no other upstream serves.
+    #: The models that this upstream serves, with `*` as a wildcard. If empty, every model that no other one serves.
     models: tuple[str, ...] = ()
     #: Upstreams to try if this one fails before the first byte: `NAME`, or `NAME:model` for another model.
     fallbacks: tuple[str, ...] = ()
-    #: In seconds; see `upstreams.http.connection.Timeouts`.
+    #: Timeouts in seconds; see `upstreams.http.connection.Timeouts`.
     connect_timeout: Seconds = 10
     first_byte_timeout: Seconds = 600
     idle_timeout: Seconds = 60
     total_timeout: Seconds = 3600
-    #: Concurrent requests and requests per minute, for each process.
+    #: Maximum number of concurrent requests and of requests per minute, for each process.
     max_concurrent: Limit = 0
     max_per_minute: Limit = 0
 
 
 class ServerToolsRow(msgspec.Struct, frozen=True):
-    """Fields of `[server_tools.NAME]`: tools that the proxy runs itself for certain keys."""
+    """Fields of `[server_tools.NAME]`: tools that the proxy itself runs, for clients with certain keys."""
 
     #: Names of the keys whose requests may use these tools.
     keys: tuple[str, ...] = ()
-    #: `files` (read, list, search), `files.write`, `shell`, `mcp:SERVER`.
+    #: Tools to offer: `files` (read, list, search), `files.write`, `shell` or `mcp:SERVER`.
     tools: tuple[str, ...] = ()
-    #: The working directory for files and shell; the shell sees no other files of yours.
+    #: The working directory for file tools and the shell, which cannot access your other files.
     workdir: str = ""
     #: A file that lists MCP servers in the form `{"mcpServers": {...}}`.
     mcp_config: str = ""
     max_rounds: Annotated[int, msgspec.Meta(ge=1, le=200)] = 20
-    #: Per answer.
+    #: Limits for one answer.
     max_tokens: Limit = 0
     max_seconds: Limit = 600
-    #: Per call.
+    #: Timeout of one tool call.
     tool_timeout: Seconds = 60
-    #: Whether the page may use the tools, for users who signed in with the printed link.
+    #: Whether users of the web page who signed in with the printed link may use the tools.
     page: bool = False
 
 
 class AliasRow(msgspec.Struct, frozen=True):
-    """Each text in `[aliases]` becomes a row with this field."""
+    """One entry of `[aliases]`: the model or `upstream:model` that the alias stands for."""
 
     model: str = ""
 
@@ -207,7 +207,7 @@ DEFAULTS: JSONObject = {
     **{name: getattr(Settings(), name) for name in Settings.__struct_fields__},
 }
 SETTINGS = Settings.__struct_fields__
-#: Kind of table -> the structs that declare its fields.
+#: For each kind of table, the structs that declare its fields.
 COLUMNS: dict[str, tuple[type[msgspec.Struct], ...]] = {
     "": (GeneralSettings, Settings),
     "providers": (Settings, Profile),
@@ -217,7 +217,7 @@ COLUMNS: dict[str, tuple[type[msgspec.Struct], ...]] = {
     "server_tools": (ServerToolsRow,),
 }
 
-#: Kind of table -> fields of which each row needs at least one.
+#: For each kind of table, the fields of which every row must set at least one.
 REQUIRED_FIELDS = {"upstreams": ("base_url",), "aliases": ("model",), "server_tools": ("keys", "page")}
 
 
@@ -238,7 +238,7 @@ class Layer(NamedTuple):
 
 
 def redacted_url(url: str) -> str:
-    """The URL without user name and password."""
+    """Return the URL with user name and password redacted."""
     scheme, slashes, rest = url.partition("://")
     host, slash, path = rest.partition("/")
     return f"{scheme}{slashes}<redacted>@{host.rpartition('@')[2]}{slash}{path}" if "@" in host else url
@@ -251,7 +251,7 @@ def read_secret_file(path: str, where: str) -> Secret:
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"cannot read the secret file `{path}` of {where}: {error}") from None
     if not text:
-        raise ConfigError(f"the secret file `{path}` of {where} is empty", hint="write the secret into it")
+        raise ConfigError(f"the secret file `{path}` of {where} is empty", hint="write the secret to this file")
     return Secret(text)
 
 
@@ -262,7 +262,7 @@ def checked_row(table: str, fields: JSONObject, where: str) -> JSONObject:
     for name, value in fields.items():
         if name not in columns:
             raise ConfigError(f"unknown setting `{name}` in {where}", hint=f"use one of {', '.join(sorted(columns))}")
-        # A secret must not appear in an error message.
+        # The general check would quote the value, but a secret must not appear in an error message.
         if name in SECRETS and not isinstance(value, str):
             raise ConfigError(f"`{name}` in {where} must be a string")
         values |= check_fields(columns[name], {name: value}, where, dialects=False)
@@ -273,7 +273,7 @@ def checked_row(table: str, fields: JSONObject, where: str) -> JSONObject:
 
 
 def row_key(table: str, name: str) -> str:
-    """Canonical name of a table row, as used for lookups."""
+    """Return the canonical name of a table row, which lookups use."""
     match table:
         case "providers":
             return capabilities().canonical(name)
@@ -281,7 +281,7 @@ def row_key(table: str, name: str) -> str:
             return capabilities().model_key(name)
         case "upstreams" if ":" in name:
             raise ConfigError(
-                f"invalid upstream name `{name:.80}`", hint="remove the colon: it separates upstream and model"
+                f"invalid upstream name `{name:.80}`", hint="remove the colon, which separates upstream and model"
             )
         case _:
             return name

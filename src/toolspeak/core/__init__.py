@@ -1,1 +1,1 @@
-"""Pure foundations below everything else: types, events, schemas, JSON repair, parsing."""
+"""Sans-IO core that all other packages build on: types, events, schemas, JSON repair, parsing."""

@@ -1,7 +1,7 @@
-"""Events of a turn, and `fold`, which turns a stream of events into a reply.
+"""Events of a model turn, and `fold`, which turns a stream of events into a reply.
 
-Every source of a turn (the text scanner, a native protocol) produces these events, and every protocol encoder consumes
-them. There is one path: a reply that is not streamed is the fold of the stream.
+The text scanner and the decoders of native tool calls produce these events; the protocol encoders consume them. A reply
+that is not streamed is built by folding the same stream.
 """
 
 from __future__ import annotations
@@ -16,25 +16,25 @@ from .types import JSONObject, JSONValue, Note, Opaque, ToolCall, Usage, is_obje
 
 FinishReason = Literal["stop", "tool_calls", "length", "content_filter", "error", "unknown"]
 
-#: `call`: returned. `invalid`: the arguments do not fit. `truncated`: cut off, must not be executed.
-#: `text`: looked like a call and stays in the text. `reasoning`: inside a reasoning block.
+#: `call`: a valid call. `invalid`: the arguments do not match the schema. `truncated`: cut off, must not be executed.
+#: `text`: looked like a call, but is part of the text. `reasoning`: inside a reasoning block.
 Verdict = Literal["call", "invalid", "truncated", "text", "reasoning"]
 
 
 class TextDelta(msgspec.Struct, frozen=True, tag=True, gc=False):
-    """A piece of the answer."""
+    """A chunk of the answer's text."""
 
     text: str
 
 
 class ReasoningDelta(msgspec.Struct, frozen=True, tag=True, gc=False):
-    """A piece of the model's reasoning."""
+    """A chunk of the model's reasoning."""
 
     text: str
 
 
 class CallStart(msgspec.Struct, frozen=True, tag=True, gc=False):
-    """A call has begun and its name is final."""
+    """The start of a call, whose name is final."""
 
     index: int
     name: str
@@ -42,9 +42,9 @@ class CallStart(msgspec.Struct, frozen=True, tag=True, gc=False):
 
 
 class CallArgs(msgspec.Struct, frozen=True, tag=True, gc=False):
-    """A fragment of the arguments; the joined fragments of a complete call are one strict JSON object.
+    """A fragment of a call's arguments. The joined fragments of a valid call form one strict JSON object.
 
-    An invalid call may have none.
+    An invalid call may have no fragments.
     """
 
     index: int
@@ -52,7 +52,7 @@ class CallArgs(msgspec.Struct, frozen=True, tag=True, gc=False):
 
 
 class CallEnd(msgspec.Struct, frozen=True, tag=True):
-    """The arguments are complete. `valid` is false when they must not be used (see `notes`)."""
+    """The end of a call. If `valid` is false, the call must not be executed; `notes` say why."""
 
     index: int
     valid: bool = True
@@ -60,11 +60,11 @@ class CallEnd(msgspec.Struct, frozen=True, tag=True):
 
 
 class Candidate(msgspec.Struct, frozen=True):
-    """Something that looked like a call, with the verdict and the reason."""
+    """Text that looked like a call, with the verdict on it and the reason."""
 
     name: str
     verdict: Verdict
-    #: Code of the rule that decided, e.g. `unknown_tool`, `in_fence`, `accepted`.
+    #: Code of the deciding rule, for example `unknown_tool`, `in_fence` or `accepted`.
     reason: str
     dialect: str = ""
     arguments: JSONValue = None
@@ -73,19 +73,19 @@ class Candidate(msgspec.Struct, frozen=True):
 
 
 class Judged(msgspec.Struct, frozen=True, tag=True):
-    """The verdict on a candidate."""
+    """The verdict on a candidate call."""
 
     candidate: Candidate
 
 
 class Noted(msgspec.Struct, frozen=True, tag=True):
-    """A note about the turn as a whole."""
+    """A note about the turn, not about a particular call."""
 
     note: Note
 
 
 class OpaqueSeen(msgspec.Struct, frozen=True, tag=True):
-    """A part that is passed on unread."""
+    """A provider-specific part that is passed through uninterpreted."""
 
     part: Opaque
 
@@ -97,24 +97,24 @@ class UsageSeen(msgspec.Struct, frozen=True, tag=True):
 
 
 class Finish(msgspec.Struct, frozen=True, tag=True):
-    """Why the upstream stopped."""
+    """The reason why the upstream stopped generating."""
 
     reason: FinishReason
 
 
 class Failure(msgspec.Struct, frozen=True, tag=True):
-    """The turn failed. `kind`: `upstream`, `timeout`, `truncated` (the stream ended early), `tool_choice`, `format`."""
+    """A failed turn. `kind`: `upstream`, `timeout`, `truncated` (the stream ended early), `tool_choice` or `format`."""
 
     message: str
     kind: str = "upstream"
-    #: HTTP status of the upstream's response, or 0.
+    #: HTTP status of the upstream's response; 0 if there was none.
     status: int = 0
-    #: The upstream's response, shortened.
+    #: The body of the upstream's response, shortened.
     body: str = ""
-    #: Seconds to wait before a retry, and whether to retry at all, if the upstream specifies it.
+    #: The upstream's retry advice, if any: seconds to wait, and whether to retry at all.
     retry_after: float | None = None
     should_retry: bool | None = None
-    #: The upstream's own error code, error type and field name, if it has them.
+    #: Error code, error type and name of the offending field, as reported by the upstream.
     code: str = ""
     error_type: str = ""
     param: str = ""
@@ -136,31 +136,31 @@ Event: TypeAlias = (
 
 
 class Reply(msgspec.Struct, frozen=True):
-    """A complete turn."""
+    """The result of one model turn."""
 
     text: str = ""
     reasoning: str = ""
-    #: Complete calls whose arguments fit their schema. Everything else that looked like a call is in `candidates`.
+    #: Complete calls whose arguments match their schema. Text that only looked like a call is in `candidates`.
     calls: tuple[ToolCall, ...] = ()
     candidates: tuple[Candidate, ...] = ()
     notes: tuple[Note, ...] = ()
-    #: False if the text ended inside a call or a reasoning block.
+    #: False if the model's output ended inside a call or a reasoning block.
     complete: bool = True
     finish_reason: FinishReason = "unknown"
     usage: Usage = Usage()
     opaque: tuple[Opaque, ...] = ()
     failure: Failure | None = None
-    #: Number of upstream requests for this reply, and warnings about how it was obtained.
+    #: Number of upstream requests that this reply took, and warnings about how it was obtained.
     requests: int = 0
     warnings: tuple[str, ...] = ()
 
     @property
     def tool_calls(self) -> tuple[ToolCall, ...]:
-        """Alias of `calls`, the name that users of SDKs know."""
+        """Alias of `calls`, under the name that common SDKs use."""
         return self.calls
 
 
-#: Notes that mean that the text ended too early.
+#: Codes of notes which mean that the model's output ended too early.
 INCOMPLETE_NOTES = frozenset({"truncated_call", "reasoning_unclosed"})
 
 
@@ -178,10 +178,9 @@ def fold(events: Iterable[Event]) -> Reply:
 
 
 def final_events(events: Sequence[Event], reply: Reply, since: int = 0) -> list[Event]:
-    """The events of a turn that belong to its reply, in order.
+    """Return the events of a turn that belong to its reply, in order.
 
-    Leaves out rejected calls, and the reasoning and opaque parts of all answers before the last one, which begins at
-    `since`.
+    Omits rejected calls. Reasoning and opaque parts are kept only for the last answer, which begins at index `since`.
     """
     ids = {call.id for call in reply.calls}
     calls = {event.index for event in events if isinstance(event, CallStart) and event.id in ids}
@@ -197,12 +196,12 @@ def final_events(events: Sequence[Event], reply: Reply, since: int = 0) -> list[
 
 
 _CALL_EVENTS = (CallStart, CallArgs, CallEnd)
-#: Events that are only kept for the last answer.
+#: Event types that are kept only for the last answer of a turn.
 _LAST_ANSWER_ONLY = (ReasoningDelta, OpaqueSeen)
 
 
 class _UnfinishedCall:
-    """A call without its end event so far."""
+    """A call whose end event has not arrived yet."""
 
     __slots__ = ("fragments", "id", "name")
 
@@ -227,7 +226,7 @@ class _ReplyBuilder:
 
     def add(self, events: Iterable[Event]) -> None:
         for event in events:
-            # Ordered by frequency: nearly all events are of the first two kinds; every answer has the next two.
+            # Ordered by frequency: nearly all events are of the first two types, and every answer has the next two.
             if isinstance(event, TextDelta):
                 self._text.append(event.text)
             elif isinstance(event, CallArgs):
@@ -264,7 +263,7 @@ class _ReplyBuilder:
         try:
             return self._open[index]
         except KeyError:
-            raise UsageError(f"event for call {index} before its start or after its end") from None
+            raise UsageError(f"an event for call {index} came before its `CallStart` or after its `CallEnd`") from None
 
     def _end(self, call: _UnfinishedCall, end: CallEnd) -> None:
         self._notes.extend(end.notes)

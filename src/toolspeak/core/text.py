@@ -1,4 +1,4 @@
-"""Text helpers: make untrusted text printable, estimate its number of tokens."""
+"""Text helpers: make untrusted text printable and estimate its token count."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ REPLACEMENT = "\ufffd"
 
 _WORDS = re.compile(r"[A-Za-z]+")
 _REST = re.compile(r"[0-9]{1,3}|[!-/:-@\[-`{-~]{1,2}|\n+|[À-ɏ\U00010000-\U0010ffff]")
-#: Most common words up to this length are one token.
+#: Most common words of up to this many letters are a single token.
 _LETTERS_PER_TOKEN = 6
 
 
 def printable(text: str, replacement: str | None = None, keep: str = "") -> str:
-    """Make text safe for a terminal or a log: escape or replace characters that are not printable.
+    """Make text safe for a terminal or a log by escaping or replacing unprintable characters.
 
-    `keep` lists characters that stay unchanged, such as line breaks.
+    `keep` lists characters to leave unchanged, such as line breaks.
 
     >>> print(printable("a\\x1b[2Jb"))
     a\\x1b[2Jb
@@ -31,10 +31,10 @@ def _escape(char: str, replacement: str | None) -> str:
 
 
 def estimate_tokens(text: str) -> int:
-    """Estimate the number of tokens, on the high side: the model's tokeniser is not available.
+    """Estimate the number of tokens without the model's tokeniser. The estimate is deliberately high.
 
-    One token per six letters of a word, three digits or two punctuation marks. Other scripts take up to three tokens
-    for every four bytes that their characters have beyond the first; accents and emoji split words.
+    Counts one token per six letters of a word, three digits or two punctuation marks. A non-ASCII character counts 3/4
+    of a token for each UTF-8 byte after the first. Accented letters and emoji count one more, because they split words.
     """
     words = _WORDS.findall(text)
     long = sum((len(word) - 1) // _LETTERS_PER_TOKEN for word in words if len(word) > _LETTERS_PER_TOKEN)

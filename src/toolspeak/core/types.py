@@ -15,7 +15,7 @@ import msgspec
 
 from ..errors import UsageError
 
-#: JSON as Python values. `Any`, because a recursive alias makes strict typing harder than it is worth.
+#: A JSON value in Python. It is `Any` because a recursive alias would complicate strict typing too much.
 JSONValue: TypeAlias = Any
 JSONObject: TypeAlias = dict[str, JSONValue]
 
@@ -34,21 +34,21 @@ def require(value: object, kind: type | UnionType, name: str, expected: str) -> 
     """Check the type of an argument at run time, for callers that do not use a type checker.
 
     Raises:
-        UsageError: the argument has another type.
+        UsageError: the argument has the wrong type.
     """
     if not isinstance(value, kind):
         raise UsageError(f"{name} must be {expected}, not `{type(value).__name__}`")
 
 
 Role = Literal["system", "user", "assistant", "tool"]
-#: Limit for one tool schema. Coding agents send up to 75 kB for all their tools; this size compiles in 0.3 s.
+#: Size limit of one tool schema. A schema of this size compiles in 0.3 s. Coding agents send up to 75 kB for all tools.
 MAX_SCHEMA_BYTES = 256 * 1024
 
 
 class Note(msgspec.Struct, frozen=True):
-    """Something toolspeak repaired or noticed.
+    """A repair or an observation that toolspeak reports.
 
-    `code` is stable and for programs, `detail` is for people.
+    `code` is stable and meant for programs; `detail` is meant for people.
     """
 
     code: str
@@ -62,18 +62,18 @@ class Tool(msgspec.Struct, frozen=True):
     description: str = ""
     #: JSON schema of the arguments; `None` accepts any object.
     parameters: JSONValue = None
-    #: The tool has side effects: a call with a repair that may have changed a value must not be executed.
+    #: Whether the tool has side effects. If so, a call is rejected when a repair may have changed one of its values.
     side_effects: bool = False
-    #: `function`; `custom`: takes one text, as its only argument `input`; anything else is run by the upstream.
+    #: `function`; `custom`, which takes one text as its only argument `input`; any other kind is run by the upstream.
     kind: str = "function"
-    #: The namespace it was declared in; also the prefix of its name.
+    #: The namespace in which the tool was declared; it is also the prefix of the name.
     namespace: str = ""
-    #: Other fields of its declaration, in the form of the client's protocol.
+    #: Other fields of the declaration, as spelled in the client's protocol.
     extra: JSONObject = {}
 
 
 class ToolCall(msgspec.Struct, frozen=True):
-    """One complete call with arguments that fit the tool's schema."""
+    """A complete call whose arguments match the tool's schema."""
 
     name: str
     arguments: JSONObject
@@ -89,16 +89,16 @@ class TextPart(msgspec.Struct, frozen=True, tag="text"):
 
 
 class Media(msgspec.Struct, frozen=True, tag="media"):
-    """An image, audio, video or file."""
+    """An image, an audio clip, a video or a file."""
 
     kind: Literal["image", "audio", "video", "file"]
-    #: Its location, or the content itself as a `data:` URL.
+    #: A link to the content, or the content itself as a `data:` URL.
     url: str
     extra: JSONObject = {}
 
 
 class Opaque(msgspec.Struct, frozen=True, tag="opaque"):
-    """A part that is passed on unread: signatures, encrypted reasoning, citations."""
+    """A part that is passed through uninterpreted, such as a signature, encrypted reasoning or a citation."""
 
     kind: str
     data: JSONValue = None
@@ -108,7 +108,7 @@ Part: TypeAlias = TextPart | Media | Opaque
 
 
 class ToolResult(msgspec.Struct, frozen=True):
-    """The result of the call with this id."""
+    """The result of the tool call that `id` identifies."""
 
     id: str
     content: str
@@ -129,7 +129,7 @@ class Message(msgspec.Struct, frozen=True):
     results: tuple[ToolResult, ...] = ()
     name: str = ""
     extra: JSONObject = {}
-    #: The protocol of its `extra` and opaque parts; empty: that of the request.
+    #: The protocol that defines `extra` and the opaque parts; empty means the protocol of the request.
     protocol: str = ""
 
     @property
@@ -140,13 +140,13 @@ class Message(msgspec.Struct, frozen=True):
 
 
 class ToolChoice(msgspec.Struct, frozen=True):
-    """Which calls the caller allows.
+    """The caller's rule for tool calls in a turn.
 
-    `required`: at least one call. `named`: exactly one call, of the single tool in `allowed`.
+    `required`: at least one call. `named`: exactly one call, to the single tool in `allowed`.
     """
 
     mode: Literal["auto", "none", "required", "named"] = "auto"
-    #: Only these tools may be called; empty means any.
+    #: Names of the tools that may be called; empty means all of them.
     allowed: tuple[str, ...] = ()
     #: Whether one turn may contain several calls.
     parallel: bool = True
@@ -162,12 +162,12 @@ class ToolChoice(msgspec.Struct, frozen=True):
         return self.mode == "named" or not self.parallel
 
     def permits(self, name: str) -> bool:
-        """Whether a tool of this name may be called."""
+        """Whether a tool with this name may be called."""
         return self.mode != "none" and (not self.allowed or name in self.allowed)
 
 
 class ResponseFormat(msgspec.Struct, frozen=True):
-    """The final text must be JSON and fit the schema, if there is one."""
+    """A request for JSON output: the final text must be JSON and match `schema`, if there is one."""
 
     schema: JSONValue = None
     name: str = ""
@@ -175,7 +175,7 @@ class ResponseFormat(msgspec.Struct, frozen=True):
 
 
 class Options(msgspec.Struct, frozen=True):
-    """Generation options: those that all protocols share, and the rest unchanged."""
+    """Generation options: the ones that all protocols share, and protocol-specific fields."""
 
     max_tokens: int | None = None
     temperature: float | None = None
@@ -186,15 +186,15 @@ class Options(msgspec.Struct, frozen=True):
     response_format: ResponseFormat | None = None
     #: A grammar for the upstream to enforce, as fields of its protocol (see `engine.constraints`).
     grammar: JSONObject = {}
-    #: Fields without a common name, in the form of the client's protocol.
+    #: Fields that only the client's protocol has, spelled as in that protocol.
     extra: JSONObject = {}
-    #: Fields of the upstream's protocol, sent unchanged whatever the client's protocol.
+    #: Fields of the upstream's protocol, sent unchanged whichever protocol the client uses.
     own: JSONObject = {}
-    #: Fields that toolspeak added, by their OpenAI names: if an upstream rejects one, the request is sent without it.
+    #: OpenAI names of fields that toolspeak added. If the upstream rejects one, the request is retried without it.
     dispensable: tuple[str, ...] = ()
     #: Whether the prompt describes the tools and how to call them.
     contract: bool = False
-    #: Whether there is an answer before the last user message, so that message may not ask for anything.
+    #: Whether an answer precedes the last user message, which may then be a remark that asks for nothing.
     answered: bool = False
 
 
@@ -207,16 +207,16 @@ class Request(msgspec.Struct, frozen=True):
     tool_choice: ToolChoice = ToolChoice()
     stream: bool = False
     options: Options = Options()
-    #: The protocol of the `extra` fields.
+    #: The protocol that defines the `extra` fields.
     protocol: str = ""
 
 
-#: Cap on token counts that upstreams report: exact in every JSON parser, and fits every database.
+#: Cap on token counts reported by upstreams. It is exact in every JSON parser and fits into every database.
 MAX_TOKEN_COUNT: Final = 2**53
 
 
 class Usage(msgspec.Struct, frozen=True):
-    """Token usage, as far as the upstream reports it."""
+    """Token usage as reported by the upstream; counts that it omits are 0."""
 
     input_tokens: int = 0
     output_tokens: int = 0
@@ -233,20 +233,20 @@ class Usage(msgspec.Struct, frozen=True):
         )
 
 
-#: The schema of a `custom` tool, which takes one text.
+#: The argument schema of a `custom` tool, which takes one text.
 _SINGLE_TEXT_SCHEMA: JSONObject = {"type": "object", "properties": {"input": {"type": "string"}}, "required": ["input"]}
-#: The key in `extra` for fields next to the `function` or `custom` object of a declaration.
+#: The key in `extra` that holds the fields beside the `function` or `custom` object of a declaration.
 SIBLING_FIELDS: Final = "beside"
 _NAMESPACE_SEPARATOR = "__"
 
 
 _TOOLS = frozenset({Tool})
-#: A cache: generating the schema of a class takes longer than most turns.
+#: Cache of tools made from classes, because generating the schema of a class is slow.
 _TOOLS_OF_CLASSES: WeakKeyDictionary[type, Tool] = WeakKeyDictionary()
 
 
 def tools_from(tools: Iterable[Tool | Mapping[str, JSONValue] | type] | None) -> tuple[Tool, ...] | None:
-    """Convert tools from any accepted form: `Tool`, dicts in OpenAI's format, pydantic model classes."""
+    """Convert tools from any accepted form: `Tool` objects, dicts in OpenAI's format, pydantic model classes."""
     if tools is None:
         return None
     if isinstance(tools, str | bytes | Mapping):
@@ -258,7 +258,7 @@ def tools_from(tools: Iterable[Tool | Mapping[str, JSONValue] | type] | None) ->
 
 
 def _tools_in(tool: Tool | Mapping[str, JSONValue] | type) -> Iterable[Tool]:
-    """The tools in one declaration; a namespace contains several."""
+    """Convert one declaration; a namespace contains several tools."""
     if isinstance(tool, Tool):
         return (tool if type(tool.name) is str else msgspec.structs.replace(tool, name=str.__str__(tool.name)),)
     if isinstance(tool, type):
@@ -267,7 +267,7 @@ def _tools_in(tool: Tool | Mapping[str, JSONValue] | type) -> Iterable[Tool]:
         raise UsageError(f"a tool must be an object, not `{type(tool).__name__}`")
     kind = "function" if tool.get("type") is None else tool["type"]
     if not isinstance(kind, str):
-        raise UsageError(f"the `type` of a tool must be a string, not `{type(kind).__name__}`")
+        raise UsageError(f"the `type` field of a tool must be a string, not `{type(kind).__name__}`")
     if kind == "namespace" and is_array(tool.get("tools")):
         return _in_namespace(tool.get("name"), tool["tools"])
     if kind in ("function", "custom"):
@@ -276,20 +276,20 @@ def _tools_in(tool: Tool | Mapping[str, JSONValue] | type) -> Iterable[Tool]:
 
 
 def _tool_from_class(cls: type) -> Tool:
-    """The tool whose arguments are an instance of a pydantic model, or of any class with `model_json_schema`."""
+    """Convert a pydantic model, or any class with `model_json_schema`; its fields become the arguments."""
     cached = _TOOLS_OF_CLASSES.get(cls)
     if cached is not None:
         return cached
     schema_of = getattr(cls, "model_json_schema", None)
     if not callable(schema_of):
-        raise UsageError(f"the class `{cls.__name__}` is not a tool", hint="use a pydantic model or a dict")
+        raise UsageError(f"the class `{cls.__name__}` is not a tool", hint="pass a pydantic model or a dict")
     try:
         schema = schema_of()
     except Exception as error:
-        raise UsageError(f"no JSON schema for the class `{cls.__name__}`: {error}") from error
+        raise UsageError(f"cannot generate a JSON schema for the class `{cls.__name__}`: {error}") from error
     if not is_object(schema):
-        raise UsageError(f"the schema of the class `{cls.__name__}` must be an object")
-    # Only its own docstring: an inherited one describes the base class.
+        raise UsageError(f"the JSON schema of the class `{cls.__name__}` must be an object")
+    # Use only the class's own docstring, because an inherited one describes the base class.
     description = cleandoc(vars(cls).get("__doc__") or "")
     parameters = {key: value for key, value in schema.items() if key not in ("title", "description")}
     tool = _TOOLS_OF_CLASSES[cls] = Tool(cls.__name__, description, parameters)
@@ -298,7 +298,7 @@ def _tool_from_class(cls: type) -> Tool:
 
 def _in_namespace(namespace: JSONValue, tools: list[JSONValue]) -> Iterable[Tool]:
     if not isinstance(namespace, str) or not namespace:
-        raise UsageError("a namespace of tools needs a `name`")
+        raise UsageError("a tool namespace needs a `name`")
     if any(is_object(tool) and tool.get("type") == "namespace" for tool in tools):
         raise UsageError(f"the namespace `{namespace}` contains another namespace, which is not supported")
     for tool in tools_from(tools) or ():
@@ -307,12 +307,12 @@ def _in_namespace(namespace: JSONValue, tools: list[JSONValue]) -> Iterable[Tool
 
 
 def _named_tool(tool: Mapping[str, JSONValue], kind: str) -> Tool:
-    """A `function` or `custom` tool; its fields are nested under that key or, in newer protocols, at the top level."""
+    """Convert a `function` or `custom` tool. Newer protocols put its fields at the top level, older ones nest them."""
     body: Mapping[str, JSONValue] = tool
     siblings: JSONObject = {}
     if kind in tool:
         if not is_object(tool[kind]):
-            raise UsageError(f"the `{kind}` of a tool must be an object")
+            raise UsageError(f"the `{kind}` field of a tool must be an object")
         body = tool[kind]
         siblings = {key: value for key, value in tool.items() if key not in ("type", kind)}
     name = body.get("name")

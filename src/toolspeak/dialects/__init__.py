@@ -1,5 +1,5 @@
-"""Dialects: how tool calls look in text. Mostly data.
+"""Dialects: the text formats in which models write tool calls.
 
-`openings` contains the tables of marks, `block` reads the calls after a mark in any body grammar (`json_calls`,
-`named_calls`, `tag_calls`, `line_calls`), `rendering` and `registry` write calls and results.
+`openings` contains the tables of opening marks. `call_block` reads the calls after a mark, in any format (`json_calls`,
+`named_calls`, `tag_calls`, `line_calls`). `rendering` and `registry` render calls and results.
 """

@@ -1,6 +1,6 @@
-"""Base classes of the body grammars, and the nonce after a mark.
+"""Base classes of the readers for each call format, and matching of the nonce after an opening mark.
 
-A body reads one call or a list of calls inside a block and reports them to call builders.
+A body is the part of a call block that contains the calls. Its reader passes what it finds to call builders.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from ..core.parsing.dialect_interface import Progress
 from ..core.parsing.fast_paths import FastPath, StrictFastPath, whole_object
 from ..core.parsing.tags import MORE
 
-#: A tool name in text without quotes.
+#: Pattern of an unquoted tool name.
 BODY_NAME = r"[A-Za-z_$][\w$.:/-]*"
 _BRACES = ("{", "｛")
 
 
 def arguments_ahead(buf: str, at: int) -> Tristate:
-    """Whether an object begins at `at`: with a brace of either width, or in a JSON string. None: unknown yet."""
+    """Whether an object begins at `at`, possibly inside a JSON string. None: more text is needed to tell."""
     if buf.startswith(_BRACES, at):
         return True
     if buf[at] != '"':
@@ -38,41 +38,41 @@ def arguments_ahead(buf: str, at: int) -> Tristate:
 
 
 class BlockContext:
-    """State shared by the bodies of one block."""
+    """State shared by all readers of one call block."""
 
     def __init__(self, context: ParseContext, evidence: Evidence, stops: tuple[str, ...]) -> None:
         self.context = context
         self.evidence = evidence
         self.stops = stops
         self.builders: list[CallBuilder] = []
-        self.vain = False  # the tool of the last name is unknown: readers stop there
+        self.vain = False  # the last name is not a known tool, so readers stop
         self._closer_noted = False
 
     def note_extra_closer(self) -> None:
-        """Note an unmatched closing bracket after a call, which may have been emitted already."""
+        """Note an unmatched closing bracket after a call. The call itself may have been emitted already."""
         if not self._closer_noted:
             self._closer_noted = True
-            self.context.note("extra_closer", "there was an unmatched closing bracket after a call")
+            self.context.note("extra_closer", "unmatched closing bracket after a call")
 
     def builder(self) -> CallBuilder:
-        """Create a candidate in this block."""
+        """Create the builder of a new call candidate."""
         self.context.candidates += 1
         builder = CallBuilder(self.context, self.evidence, self.evidence.wrapper != "strong", self.builders)
         self.builders.append(builder)
         return builder
 
     def withdraw(self) -> None:
-        """Forget the last candidate: it is read again."""
+        """Discard the last candidate, which another reader will read again."""
         self.context.candidates -= 1
         self.builders.pop()
 
     def release(self) -> None:
-        """Decide the calls that waited for the end of the block."""
+        """Accept or reject the calls that were pending until the end of the block."""
         for builder in self._waiting():
             builder.decide()
 
     def refuse(self) -> None:
-        """Reject the waiting calls: the block is something else."""
+        """Reject the pending calls, because this is not a call block."""
         for builder in self._waiting():
             builder.fail("not_a_call")
 
@@ -81,13 +81,13 @@ class BlockContext:
 
 
 class Steps:
-    """Base of readers that work in steps until they are done or need more text."""
+    """Base of readers that work step by step until they are done or need more text."""
 
     def __init__(self) -> None:
         self.state: Progress = "open"
 
     def feed(self, buf: str, pos: int, final: bool) -> int:
-        """Read on from `pos`; the position of the first character not read."""
+        """Continue reading at `pos`. Returns the position of the first unread character."""
         while pos < len(buf) and self.state == "open" and not self._is_vain():
             new = self._step(buf, pos, final)
             if new == MORE:
@@ -96,11 +96,11 @@ class Steps:
         return pos
 
     def _is_vain(self) -> bool:
-        """Whether to stop although there is more text."""
+        """Whether to stop before the end of the text."""
         return False
 
     def _step(self, buf: str, pos: int, final: bool) -> int:
-        """Read one step from `pos`: the new position, or MORE."""
+        """Read one step from `pos`. Returns the new position, or MORE if more text is needed."""
         raise NotImplementedError
 
     def _feed_inner(self, inner: Body, buf: str, pos: int, final: bool) -> int:
@@ -111,7 +111,7 @@ class Steps:
 
 
 class Body(Steps):
-    """Base of the body grammars."""
+    """Base of the readers for each call format."""
 
     def __init__(self, block: BlockContext) -> None:
         super().__init__()
@@ -121,16 +121,16 @@ class Body(Steps):
         return self.block.vain
 
     def finish(self) -> None:
-        """End the text."""
+        """Handle the end of the answer."""
         raise NotImplementedError
 
     def fast_path(self) -> FastPath | None:
-        """The fast path for the current state, if there is one."""
+        """Return the fast path for the current state, if there is one."""
         return None
 
 
 class ArgumentsBody(Body):
-    """The arguments after a name: one lenient JSON value or Python argument list."""
+    """Reads the arguments after a tool name: a lenient JSON value or a Python argument list."""
 
     def __init__(
         self, block: BlockContext, builder: CallBuilder, call: bool = False, stops: tuple[str, ...] = ()
@@ -176,7 +176,7 @@ class ArgumentsBody(Body):
 
 
 def string_fast_path(json: JSONParser, builder: CallBuilder | None) -> FastPath | None:
-    """The fast path through a string argument that is streamed, or stored until it may be."""
+    """Return the fast path for a string argument that is streamed now or buffered for later."""
     if builder is None or builder.state not in ("live", "held"):
         return None
     arguments = builder.arguments
@@ -192,7 +192,7 @@ def string_fast_path(json: JSONParser, builder: CallBuilder | None) -> FastPath 
 
 
 def _text_fast_path(json: JSONParser, keep: Callable[[str], None], index: int | None) -> FastPath | None:
-    """The fast path through a string that is not strict JSON. Without an `index` nothing is emitted yet."""
+    """Return the fast path for a string that is not strict JSON. Without an `index`, it only buffers the text."""
     reader = json.text_run()
     if reader is None:
         return None
@@ -215,13 +215,13 @@ def _text_fast_path(json: JSONParser, keep: Callable[[str], None], index: int | 
 
 # ---- nonce
 
-#: How models write a copied nonce: `k7`, `"k7"`, `(k7)`, `mark=k7`, `nonce: k7`. The nonce must be exact, its
-#: surroundings vary. Another word in its place is a miscopied nonce: the call does not count, but it was intended.
-#: Longest nonce with its label and punctuation.
+#: Maximum length of a nonce with its label and punctuation. Models write `k7`, `"k7"`, `(k7)`, `mark=k7` or
+#: `nonce: k7`. The nonce itself must match exactly. Any other word in its place is a miscopied nonce: the call is
+#: rejected, but reported as intended.
 MAX_SIGNATURE = 64
 _NONCE_LABEL = r"(?:(?:mark|nonce)\b(?:[ \t]{0,2}[:=])?[ \t]{0,2})?+"
 _BEFORE_NONCE, _AFTER_NONCE = r"[\"'“”‘’`(\[{<#*]{0,2}+", r"[\"'“”‘’`)\]}>*:,.]{0,2}+"
-#: Brackets that may begin a call do not surround an unknown word.
+#: A word in place of the nonce. Its punctuation excludes brackets that may begin a call.
 _WORD_AS_NONCE = re.compile(
     rf"{_NONCE_LABEL}[\"'“”‘’`(#*]{{0,2}}+([\w-]{{1,32}}+){_AFTER_NONCE}[ \t\n]{{1,8}}+(?=[^\s:=])"
 ).match
@@ -233,17 +233,17 @@ def _nonce_pattern(nonce: str) -> re.Pattern[str]:
 
 
 def skip_nonce(text: str, at: int, nonce: str) -> int:
-    """After the nonce at `at` and its punctuation; -1 when it is not there."""
+    """Return the position after the nonce at `at` and its punctuation; -1 if the nonce is not there."""
     match = _nonce_pattern(nonce).match(text, at)
     return -1 if match is None else match.end()
 
 
 def is_nonce(text: str, nonce: str) -> bool:
-    """Whether the text is the nonce, with or without punctuation, and nothing else."""
+    """Whether the whole text is the nonce, with or without punctuation."""
     return _nonce_pattern(nonce).fullmatch(text) is not None
 
 
 def word_for_nonce(text: str, at: int) -> tuple[str, int] | None:
-    """The word in the place of a nonce, and the position after it; None when there is none."""
+    """Return the word where a nonce is expected, and the position after it; None if there is none."""
     match = _WORD_AS_NONCE(text, at)
     return None if match is None else (match[1], match.end())

@@ -1,6 +1,6 @@
-"""Reader of a call block: one or more calls in any body grammar, then a closer.
+"""Reader of a call block: one or more calls in any format, then a closing mark.
 
-Models mix marks and grammars freely, so the first visible character selects the grammar.
+Models combine opening marks and formats freely, so the first character that is not blank selects the format.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from .tag_calls import TagCalls
 from .tag_names import BLOCK_TAGS, CALL_TAGS, META_TAGS, NOISE
 from .tag_parameters import call_name
 
-#: `<tool_calls><tool_call>` is common, deeper nesting is not.
+#: Maximum nesting depth of block tags: `<tool_calls><tool_call>` is common, deeper nesting is not.
 _MAX_NESTED = 2
-#: How much of a call of an unknown tool is held back, because known ones may follow in the same block.
+#: Characters to buffer after a call to an unknown tool, because calls to known tools may follow in the same block.
 MAX_UNKNOWN = 4096
-#: Longest reasoning inside a block.
+#: Maximum length of reasoning inside a block.
 _MAX_REASONING = 4096
 _BLANK = re.compile(rf"[\s,;]{{0,{LOOKAHEAD + 1}}}").match
 _NEXT_CALL = re.compile(
@@ -38,14 +38,14 @@ _FENCE = re.compile(r"`{3,6}[a-z]{0,12}").match
 _LIST_OF_CALLS = re.compile(r"\[\s{0,64}([A-Za-z_][\w.-]{0,127})\(").match
 _LIST_PARTIAL = re.compile(r"\[\s{0,64}(?:[A-Za-z_][\w.-]{0,127})?").match
 _LIST_OF_OBJECTS = re.compile(r"\[\s{0,64}[{\[\]\"']").match
-#: Tags inside a block without a meaning for the call.
+#: Tags that are ignored inside a block.
 _SKIPPED = frozenset(
     {"tool_sep", "|tool_sep|", "|tool_call_begin|", "|tool_call_end|", "|plugin|", "|message|", "|role_sep|"}
 )
-#: The grammar by its bracket.
+#: Call format by opening bracket.
 _GRAMMARS = {"{": "object", "[": "list"}
 _THINKING = frozenset({"think", "thinking", "thought"})
-#: Token-like marks that close a block.
+#: Special tokens that close a block.
 BLOCK_CLOSERS = frozenset(
     {
         "|tool_calls_end|",
@@ -68,7 +68,7 @@ BLOCK_CLOSERS = frozenset(
 
 
 class BlockReader:
-    """Reads a block. `state` is `failed` when it contains no call."""
+    """Reads a block. `state` becomes `failed` if the block contains no call."""
 
     def __init__(self, opening: Opening, context: ParseContext, evidence: Evidence) -> None:
         self.state: Progress = "open"
@@ -82,20 +82,20 @@ class BlockReader:
         self._calls = 0
         self._in_list = False
         self._nested = 0  # depth of block tags inside the block
-        self._grammar = ""  # the grammar of the calls, by their first character
+        self._grammar = ""  # the format of the calls so far
         self._inner: set[str] = set()  # block tags before the first call
-        self._prose = 0  # how much prose may still come before the call
-        self._room = 0  # how much more of an unknown call is held back; 0 outside
-        self._in_prefix = False  # the bracket of the code around a call is open
+        self._prose = 0  # characters of prose still allowed before the call
+        self._room = 0  # characters left to buffer after an unknown call; 0 otherwise
+        self._in_prefix = False  # the bracket of `print(` or similar code around a call is open
         self._nonce_due = context.nonce if evidence.nonce is False else None
 
     @property
     def builders(self) -> list[CallBuilder]:
-        """All candidates of the block so far."""
+        """The call candidates found in the block so far."""
         return self._block.builders
 
     def feed(self, buf: str, pos: int, final: bool) -> int:
-        """Read on; stop after each call, so the scanner can set a checkpoint."""
+        """Continue reading. Stop after each call, so the scanner can set a checkpoint."""
         while True:
             pos = self._read_unknown(buf, pos, final) if self._room else self._read_on(buf, pos, final)
             if not self._block.vain or self.state != "open":
@@ -104,14 +104,14 @@ class BlockReader:
             self._room = MAX_UNKNOWN
 
     def _read_unknown(self, buf: str, pos: int, final: bool) -> int:
-        """Read on after an unknown name: a known one may follow in the same block, within a limit."""
+        """Continue after a call to an unknown tool, within a limit: a call to a known tool may follow."""
         limit = pos + self._room
         if len(buf) < limit:
             new = self._read_on(buf, pos, final)
             self._room -= new - pos
             return new
         calls_before = self._block.context.calls_seen
-        new = pos + self._read_on(buf[pos:limit], 0, False)  # give up at the same place however the text is split
+        new = pos + self._read_on(buf[pos:limit], 0, False)  # give up at the same position however the text is chunked
         if self.state != "open" or self._block.vain:
             return new
         if self.builders[-1].state == "rejected":
@@ -120,7 +120,7 @@ class BlockReader:
         return new if self._block.context.calls_seen > calls_before else self._read_on(buf, new, final)
 
     def _give_up(self, pos: int) -> int:
-        """Reject everything up to the mark that closes the block."""
+        """Reject the block, and let the scanner skip to its closing mark."""
         self.state = "failed"
         self.fence = next((stop for stop in self._opening.stops if stop[0] in "<`~"), "")
         self._settle()
@@ -178,11 +178,11 @@ class BlockReader:
     # ---- between calls
 
     def _may_be_prose(self, body: NamedCall) -> bool:
-        """Whether prose may precede the call, as in `<tool_call>Let me see: {...}`; only if the block has a closer."""
+        """Whether this may be prose before the call, as in `<tool_call>Let me see: {...}`."""
         return not self._calls and not body.started and bool(self._opening.stops) and self._opening.wrapper == "strong"
 
     def _skip_prose(self, buf: str, pos: int, final: bool) -> int:
-        """Skip a sentence that ends with a colon and a line break before the call."""
+        """Skip prose before the call. It must end with a colon and a line break."""
         end = min(len(buf), pos + self._prose)
         at = buf.find("{", pos, end)
         if at < 0 and end == len(buf) and not final:
@@ -215,11 +215,11 @@ class BlockReader:
         return skipped or self._dispatch(buf, pos, at, final)
 
     def _is_barred(self, grammar: str) -> bool:
-        """Whether a call in this grammar may not begin here: there are too many, or it lacks the nonce."""
+        """Whether to reject a call in this format: there are too many calls, or the nonce does not cover it."""
         return bool(grammar and self._block.context.full) or self._is_foreign(grammar)
 
     def _is_foreign(self, grammar: str) -> bool:
-        """Whether a block opened with the nonce continues in another grammar, which the nonce does not cover."""
+        """Whether a block with a nonce switches to another format. The nonce covers only the first one."""
         if not grammar or self._in_list:
             return False
         if not self._calls:
@@ -227,11 +227,11 @@ class BlockReader:
         return self._block.evidence.nonce is True and grammar != self._grammar
 
     def _preamble(self, buf: str, at: int, final: bool) -> int:
-        """After the words that may precede a call; MORE when they may still come, 0 when there are none."""
+        """Skip the words that may precede the first call. Returns MORE if the text is too short, 0 if none match."""
         return 0 if self._calls else _skip_words(self._opening.preamble, buf, at, final)
 
     def _skip_prefix(self, buf: str, at: int, final: bool) -> int:
-        """After the code around a call, such as `print(`, unless a tool has that name."""
+        """Skip code around a call, such as `print(`, unless a tool has that name. Returns 0 if there is none."""
         words = self._opening.call_prefix
         if self._in_prefix or self._block.context.knows(words.rstrip("(")):
             return 0
@@ -240,7 +240,7 @@ class BlockReader:
         return after
 
     def _nonce(self, buf: str, at: int, final: bool) -> int:
-        """Read the nonce after a mark that has no attributes."""
+        """Read the nonce after the opening mark."""
         nonce = self._nonce_due
         assert nonce is not None
         window = buf[at : at + MAX_SIGNATURE]
@@ -256,7 +256,7 @@ class BlockReader:
         return at if word is None or self._block.context.knows(word[0]) else at + word[1]
 
     def _stop(self, buf: str, pos: int, at: int, final: bool) -> int:
-        """After a literal closer; MORE when it may become one, 0 when there is none."""
+        """Read a literal closing mark. Returns MORE if the text is too short to tell, 0 if there is none."""
         for stop in self._opening.stops:
             if buf.startswith(stop, at):
                 return self._close_block(buf, pos, at + len(stop), stop, final)
@@ -266,14 +266,14 @@ class BlockReader:
         return 0
 
     def _close_block(self, buf: str, pos: int, end: int, stop: str, final: bool) -> int:
-        """Close the block, with or without a call in it. A longer run of ticks may close a fence."""
+        """Close the block, even if it contains no call. A fence may be closed by more backticks than opened it."""
         if stop[0] in "`~":
             while buf[end : end + 1] == stop[0]:
                 end += 1
             if end == len(buf) and not final:
                 return MORE
             if buf[end : end + 1].isalpha():
-                self._leave(pos)  # not the end of this fence, but the start of the next
+                self._leave(pos)  # this is the start of the next fence
                 self.due_closer = self._due
                 return pos
         self.state = "done"
@@ -301,7 +301,7 @@ class BlockReader:
         return self._leave(pos)
 
     def _extra_closer(self, at: int) -> int:
-        """Read a superfluous closer, or that of the code around the call."""
+        """Read an unmatched closing bracket, or the closing bracket of `print(...)` or similar code around the call."""
         if not self._in_prefix:
             self._block.note_extra_closer()
         self._in_prefix = False
@@ -315,7 +315,7 @@ class BlockReader:
         return JsonCalls(self._block, self._opening.single, self._opening.keyed)
 
     def _word(self, buf: str, pos: int, at: int, final: bool) -> int:
-        """Read the name of a call. After a call a word may be text, so it must look like a call at once."""
+        """Begin a call with its name. After the first call, the word must be followed by arguments, or it is text."""
         if not self._calls or _NEXT_CALL(buf, at) is not None:
             return self._begin(NamedCall(self._block), at)
         partial = _NEXT_PARTIAL(buf, at)
@@ -327,15 +327,15 @@ class BlockReader:
         return at
 
     def _leave(self, pos: int, failed: bool = False) -> int:
-        """End the block: what follows is not a call."""
+        """End the block at text that is not a call."""
         self.state = "done" if self._calls and not failed else "failed"
-        if self._due[:1] not in ("`", "~"):  # a fence continues after its call
+        if self._due[:1] not in ("`", "~"):  # a fence may contain text after its call
             self.due_closer = self._due
         return pos
 
     @property
     def _due(self) -> str:
-        """The mark that closes the block, if it contains calls."""
+        """The expected closing mark; empty if the block has no calls or needs none."""
         return "".join(self._opening.stops[:1]) if self._calls and not self._opening.open_ended else ""
 
     def _list(self, buf: str, at: int, final: bool) -> int:
@@ -365,7 +365,7 @@ class BlockReader:
         return at + 1
 
     def _fence(self, buf: str, pos: int, at: int, final: bool) -> int:
-        """Skip a code fence inside the block."""
+        """Skip the marker of a code fence inside the block."""
         fence = _FENCE(buf, at)
         if fence is None or fence.end() == len(buf):
             short = len(buf) - at < 24
@@ -391,7 +391,7 @@ class BlockReader:
         return self._call_tag(name, pos, at, tag.end, bool(call_name(tag)))
 
     def _closing_tag(self, tag: Tag) -> int:
-        """Read a closing tag: of a block inside this one, or of this one, whatever its name is."""
+        """Read a closing tag. It closes the innermost block, whatever its name is."""
         if self._nested:
             self._nested -= 1
             return tag.end
@@ -399,7 +399,7 @@ class BlockReader:
         if tag.name.startswith("|"):
             self.due_closer = self._due
         elif self._due not in ("", f"</{tag.name}>"):
-            self._block.context.note("wrong_close_tag", f"`</{tag.name[:64]}>` came where `{self._due}` was due")
+            self._block.context.note("wrong_close_tag", f"found `</{tag.name[:64]}>` instead of `{self._due}`")
         return tag.end
 
     def _call_tag(self, name: str, pos: int, at: int, end: int, has_name: bool) -> int:
@@ -418,24 +418,24 @@ class BlockReader:
         return self._leave(pos)
 
     def _skip_meta(self, buf: str, end: int, name: str, final: bool) -> int:
-        """Skip `<server_name>...</server_name>`."""
+        """Skip a metadata element such as `<server_name>...</server_name>`."""
         close = buf.find(f"</{name}>", end, end + LOOKAHEAD)
         if close < 0:
             return MORE if not final and len(buf) - end < LOOKAHEAD else self._leave(end)
         return close + len(name) + 3
 
     def _is_unsigned(self, name: str) -> bool:
-        """Whether a block tag after a call is not one of those that the nonce covers."""
+        """Whether a block tag first appears after a call, so the nonce does not cover it."""
         if not self._calls:
             self._inner.add(name)
         return self._block.evidence.nonce is True and name not in self._inner
 
     def _may_nest(self, name: str) -> bool:
-        """Whether a block tag opens a block inside this one, not the next one."""
+        """Whether a block tag opens a nested block rather than the next one."""
         return not self._calls or f"</{name}>" not in self._opening.stops
 
     def _is_call(self, name: str) -> bool:
-        """Whether a tag is named like a tool: any tag between strong marks, after a call only a known one."""
+        """Whether a tag may be named after a tool. After the first call, the tool must be known."""
         if self._calls:
             return bool(self._block.context.knows(name))
         return not name.startswith("|")
@@ -448,7 +448,7 @@ class BlockReader:
 
 
 def _skip_words(words: str, buf: str, at: int, final: bool) -> int:
-    """After `words` at `at`; MORE when they may still come, 0 when they are not there."""
+    """Skip `words` at `at`. Returns MORE if the text is too short to tell, 0 if they are missing."""
     if not words:
         return 0
     rest = buf[at : at + len(words)]
@@ -458,5 +458,5 @@ def _skip_words(words: str, buf: str, at: int, final: bool) -> int:
 
 
 def _grammar(char: str) -> str:
-    """The grammar that begins with `char`; empty for tags, closers and decoration."""
+    """Return the call format that begins with `char`; empty for tags, closing marks and decoration."""
     return _GRAMMARS.get(char, "word" if char.isalpha() or char in "_$" else "")

@@ -1,7 +1,7 @@
 """Calls written as JSON: an object, an array of objects, or a document that contains such an array.
 
-A table of key names finds the name and the arguments of each call in the tokens of the lenient JSON parser, even if the
-arguments come first. A plain call that arrives whole is read at once.
+The keys of an object identify the tool name and the arguments, in any order. The tokens come from the lenient JSON
+parser. A fast path reads simple calls that are completely in the buffer.
 """
 
 from __future__ import annotations
@@ -49,26 +49,26 @@ ROLES: dict[str, _Role] = {
     "content": "meta",
     "reasoning": "meta",
 }
-#: Where tools are also declared, only the spelling that no declaration uses counts.
+#: Roles in blocks that may also declare tools, where only `arguments` distinguishes a call from a declaration.
 _CANONICAL: dict[str, _Role] = {"name": "name", "arguments": "arguments", "id": "meta"}
-#: A document, its list, a call and the object inside it are four levels; anything much deeper is not a call.
+#: Maximum nesting depth of a call. A document, a list, a call and its inner object are four levels.
 _MAX_FRAMES = 8
-#: LangChain's name for an answer without a tool.
+#: Tool names that LangChain uses for an answer without a call.
 _FINAL_ANSWERS = frozenset({"Final Answer"})
 
-#: The usual beginning of a call, up to its arguments, and its end. Anything else is read by tokens.
+#: Patterns for the fast path: a call up to its arguments, and its end.
 _S = r"[ \t\r\n]*+"
 _KEY = rf'{_S}"([a-z_]{{3,16}}+)"{_S}:{_S}'
 _HEAD = re.compile(rf'\{{{_KEY}"(?!functions\.)([a-zA-Z0-9_./:-]{{1,64}}+)"{_S},{_KEY}(?=\{{)').match
 _TAIL = re.compile(rf"{_S}\}}").match
-#: Values besides the arguments: the call object and the name.
+#: JSON values outside the arguments: the call object and the name.
 _OUTER_VALUES = 2
 
 
 def read_whole(block: BlockContext, buf: str, pos: int, canonical: bool = False) -> int:
-    """Read the call at `pos` at once if it is whole and plain: a name, its arguments, and nothing else.
+    """Read a complete call at `pos` that contains only a name and arguments.
 
-    Returns the position after it, or 0 without any effect when `JsonCalls` must read it.
+    Returns the position after the call. Returns 0 without side effects for any other text, which `JsonCalls` must read.
     """
     head = _HEAD(buf, pos)
     roles = _CANONICAL if canonical else ROLES
@@ -87,7 +87,7 @@ def read_whole(block: BlockContext, buf: str, pos: int, canonical: bool = False)
 
 
 class _Frame:
-    """An object that is or contains a call, or an array of them."""
+    """An open object that is or contains a call, or an open array of such objects."""
 
     __slots__ = ("builder", "has_arguments", "has_name", "is_list", "role")
 
@@ -100,11 +100,11 @@ class _Frame:
 
 
 class JsonCalls(Body):
-    """One JSON value that consists of calls."""
+    """Reads a JSON value that consists of calls."""
 
     def __init__(self, block: BlockContext, canonical: bool = False, keyed: bool = False) -> None:
         super().__init__(block)
-        self._keyed = keyed  # keys are tool names, their values the arguments
+        self._keyed = keyed  # keys are tool names and their values are arguments
         self._json = JSONParser(stops=block.stops, allowance=block.context.allowance)
         self._roles: dict[str, _Role] = _CANONICAL if canonical else ROLES
         self._frames: list[_Frame] = []
@@ -115,7 +115,7 @@ class JsonCalls(Body):
         self._quotes_before = False
         self._batch: list[Token] = []
         self._last_key = ""
-        self._notes_passed = 0  # parser notes that a call already carries
+        self._notes_passed = 0  # number of parser notes already added to a call
 
     # ---- reading
 
@@ -134,7 +134,7 @@ class JsonCalls(Body):
         return pos
 
     def _pause(self) -> int:
-        """The nesting depth at which the parser must pause: that of the frames, not of values inside them."""
+        """Return the nesting depth at which the parser must pause: the depth of the calls, not of their values."""
         inside = self._depth - self._json.in_string if self._mode in ("arguments", "skip") else 0
         return len(self._json.closers) - inside if inside else MAX_DEPTH
 
@@ -146,7 +146,7 @@ class JsonCalls(Body):
         self._note_rest()
 
     def _note_rest(self) -> None:
-        """Note repairs after the last call."""
+        """Record the repairs that the parser made after the last call."""
         late = self._json.notes[self._notes_passed :]
         builder = self.block.builders[-1] if self.block.builders else None
         if builder is not None and builder.state == "tail":
@@ -159,7 +159,7 @@ class JsonCalls(Body):
         in_list = len(self._frames) == 1 and self._frames[0].is_list and bool(self.block.builders)
         if in_list and self._json.closers == "]":
             self.state = "done"
-            self.block.context.note("missing_closer", "the bracket after the last call is missing")
+            self.block.context.note("missing_closer", "missing closing bracket after the last call")
             return
         if in_list:
             self.block.builder().cut()
@@ -202,7 +202,7 @@ class JsonCalls(Body):
             self._frame_token(token)
 
     def _nest(self, token: Token) -> None:
-        """Follow a value to its end."""
+        """Track the nesting depth until the current value ends."""
         kind = token[0]
         if kind in (OBJECT, ARRAY, STRING):
             self._depth += 1
@@ -213,7 +213,7 @@ class JsonCalls(Body):
             self._mode = "frame"
 
     def _forward(self) -> None:
-        """Hand the argument tokens so far to the builder."""
+        """Pass the collected argument tokens to the builder."""
         if self._batch:
             batch, self._batch = self._batch, []
             builder = self._frames[-1].builder
@@ -225,7 +225,7 @@ class JsonCalls(Body):
         if token[0] == PART:
             self._parts.append(token[1])
             if "inner_quotes" in self._json.codes and not self._quotes_before:
-                self._fail("no_name")  # not a tool name
+                self._fail("no_name")  # tool names contain no quotes
             return
         self._mode = "frame"
         text = msgspec.json.decode('"' + "".join(self._parts) + '"', type=str).strip()
@@ -276,7 +276,7 @@ class JsonCalls(Body):
             self._fail("not_a_call")
 
     def _name_key(self, frame: _Frame, text: str) -> None:
-        """Take the key as the name, as in `{"get_weather": {...}}`. Each further key is another call."""
+        """Use the key as the tool name, as in `{"get_weather": {...}}`. Each further key begins another call."""
         builder = frame.builder
         assert builder is not None  # only objects have keys
         if frame.has_name:
@@ -291,7 +291,7 @@ class JsonCalls(Body):
         self._take_name(builder, text)
 
     def _enter(self, is_list: bool) -> None:
-        """Enter a container: a call, a list of calls, or a value of a call."""
+        """Enter an object or array: a call, a list of calls, or a value inside a call."""
         if not self._frames:
             self._frames.append(_Frame(is_list, None if is_list else self.block.builder()))
             return
@@ -300,20 +300,20 @@ class JsonCalls(Body):
             self._fail("not_a_call")
             return
         if self._keyed and not (is_list or frame.is_list or frame.has_name) and self.block.context.tools is None:
-            self._name_key(frame, self._last_key)  # any name may be a tool, even one with a role elsewhere
+            self._name_key(frame, self._last_key)  # without a list of tools, any key may be a tool name
             self._value(OBJECT)
         elif frame.is_list and not is_list:
             self._frames.append(_Frame(False, self.block.builder()))
         elif not frame.is_list and frame.role == "name" and not is_list:
             self._frames.append(_Frame(False, frame.builder))
         elif not frame.is_list and frame.role == "calls":
-            frame.has_name = True  # a document, not a call
+            frame.has_name = True  # this object contains the calls, so it needs no name
             self._frames.append(_Frame(is_list, None if is_list else self.block.builder()))
         else:
             self._value(OBJECT if not is_list else ARRAY)
 
     def _value(self, kind: int) -> None:
-        """Enter a container that neither is nor contains a call: arguments, or something to skip."""
+        """Enter an object or array without calls: the arguments, or a value to skip."""
         frame = self._frames[-1]
         self._depth = 1
         if frame.role == "arguments" and not frame.is_list:
@@ -332,7 +332,7 @@ class JsonCalls(Body):
             self._frames[-1].has_arguments = frame.has_arguments
             return  # the inner object of {"function": {...}}
         if self._exact and self.block.context.tools is None and not frame.has_arguments and builder.state == "held":
-            self._fail("not_a_call", builder)  # {"name": "Ada"} is a person
+            self._fail("not_a_call", builder)  # {"name": "Ada"} may describe a person
             return
         if builder.state in ("live", "held"):
             self._end_call(builder)
@@ -345,8 +345,8 @@ class JsonCalls(Body):
         builder.end()
 
     def _scalar(self, token: Token) -> None:
-        """Read a scalar as the value of a key, or as an item where a call was expected."""
-        frame = self._frames[-1]  # the value begins with a bracket, so there is one
+        """Read a scalar: the value of a key, or an array item in place of a call."""
+        frame = self._frames[-1]  # never empty here: the outermost value is an object or array
         is_string = token[0] == STRING
         self._depth = 1 if is_string else 0
         if frame.is_list:

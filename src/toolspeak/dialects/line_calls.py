@@ -1,4 +1,4 @@
-"""Calls marked by lines and headers: ReAct (`Action:` / `Action Input:`) and harmony channels."""
+"""Calls introduced by labels or headers: ReAct (`Action:` / `Action Input:`) and harmony channels."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from .named_calls import clean_name
 ACTION = Opening("react")
 CHANNEL = Opening("harmony", at_mark=True)
 
-#: Labels between the name and the arguments; longer ones first.
+#: Labels between the name and the arguments. A label comes before its own prefixes.
 _LABELS = ("Action Input:", "**Action Input:**", "**Action Input**:", "✿ARGS✿:", "✿ARGS✿")
 _NAME_LINE = re.compile(r"[^\n✿]*").match
-#: A longer line is not an input.
+#: Maximum length of arguments written as a line of text.
 _MAX_LINE = 16 * LOOKAHEAD
 _GAP = re.compile(r"\s{0,64}").match
 _AROUND_NAME = " \t\r`*\"'[]:："
@@ -36,7 +36,7 @@ _MAX_HEADER = 256
 
 
 class LineReader(Steps):
-    """Base of readers of a header and the arguments of one call."""
+    """Base of readers for one call that consists of a header and arguments."""
 
     state: Progress
 
@@ -48,7 +48,7 @@ class LineReader(Steps):
         self.closed = True
         self._block = BlockContext(context, evidence, stops)
         self._inner: ArgumentsBody | None = None
-        self._closer = ""  # the closer of what surrounds the arguments
+        self._closer = ""  # the closing bracket or fence around the arguments
 
     @property
     def builders(self) -> list[CallBuilder]:
@@ -74,7 +74,7 @@ class LineReader(Steps):
         return pos
 
     def _read_arguments(self, inner: ArgumentsBody, buf: str, pos: int, final: bool) -> int:
-        """Read the arguments, a superfluous brace, and the closer of what surrounds them."""
+        """Read the arguments, then an unmatched brace and the closing bracket or fence around them, if any."""
         if inner.state == "open":
             return self._reopen(self._feed_inner(inner, buf, pos, final))
         if buf[pos] == "}":
@@ -88,7 +88,7 @@ class LineReader(Steps):
         return self._done(gap.end() + len(rest) if rest and rest == self._closer else pos)
 
     def _reopen(self, pos: int) -> int:
-        """Stay open after the arguments: a closer may follow."""
+        """Stay open after the arguments, because a closing bracket or fence may follow."""
         self.state = "open" if self.state == "done" else self.state
         return pos
 
@@ -98,7 +98,7 @@ class LineReader(Steps):
 
 
 class ReactReader(LineReader):
-    """Reads what follows `Action:`: a name, `Action Input:`, and JSON or a line of text."""
+    """Reads a ReAct call after `Action:`: a name, `Action Input:`, and JSON or a line of text."""
 
     def __init__(self, context: ParseContext, evidence: Evidence) -> None:
         super().__init__(context, evidence, ("\nObservation:", "\n**Observation", "✿RESULT✿", "✿RETURN✿"))
@@ -116,7 +116,7 @@ class ReactReader(LineReader):
 
     def _read_name(self, buf: str, pos: int, final: bool) -> int:
         line = _NAME_LINE(buf, pos, pos + LOOKAHEAD)
-        assert line is not None  # the pattern matches the empty text, too
+        assert line is not None  # the pattern also matches empty text
         if line.end() == min(len(buf), pos + LOOKAHEAD):
             return MORE if not final and len(buf) - pos < LOOKAHEAD else self._fail(pos)
         name = self._unsigned(line.group()).strip(_AROUND_NAME)
@@ -126,7 +126,7 @@ class ReactReader(LineReader):
         return line.end()
 
     def _unsigned(self, text: str) -> str:
-        """The name line without the nonce, or a word in its place, before the name."""
+        """Remove the nonce before the name, even if it was miscopied."""
         nonce = self._block.context.nonce
         text = text.strip()
         if nonce is None or self._block.evidence.nonce:
@@ -197,7 +197,7 @@ class ReactReader(LineReader):
 
 
 class ChannelReader(LineReader):
-    """Reads a harmony header: a call if it names a function, otherwise the channel of the text that follows."""
+    """Reads a harmony header. It opens a call if it names a function; otherwise it sets the channel of the text."""
 
     def __init__(self, context: ParseContext, evidence: Evidence) -> None:
         super().__init__(context, evidence, ("<|call|>", "<|end|>"))

@@ -1,6 +1,6 @@
 """Calls that begin with their name: `name(key="value")`, `name{...}`, `name[ARGS]{...}`, `name<arg_key>`.
 
-The text after the name determines the format of the arguments.
+The character after the name selects the argument format.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ _SPACES = re.compile(r"[ \t]*").match
 _BLANK = re.compile(r"(?:[ \t\r\n]|\\n)*").match
 _FENCE = re.compile(r"```[a-z]{0,12}[ \t]*\n?").match
 _ATTRIBUTE = re.compile(r"""([\w.-]{1,64})=("[^"]*"|'[^']*')\s*""").match
-#: Longer words are not names.
+#: Maximum length of a tool name.
 _MAX_NAME = 16 * LOOKAHEAD
-#: Longest text between a name and the next tag.
+#: Maximum number of characters between a name and the next tag.
 _MAX_LINE = 4 * LOOKAHEAD
 _INDEX = re.compile(r":\d{1,6}$").sub
 #: Mistral's separators between a name and its arguments.
@@ -33,18 +33,18 @@ _ARGS = re.compile(r"(?:\[CALL_ID\][\w-]{1,64}+)?\[ARGS\]").match
 _SEPARATORS = ("[ARGS]", "[CALL_ID]")
 _CALL_ID_PARTIAL = re.compile(r"\[CALL_ID\][\w-]{0,64}+(?:\[[ARGS]{0,4}+)?").fullmatch
 _SEPARATOR_TAGS = frozenset({"tool_sep", "|tool_sep|", "|tool_call_argument_begin|", "|role_sep|", "|message|"})
-#: Words before a separator tag that are labels, not names.
+#: Labels that some models write before a separator tag, where others write the tool name.
 _LABELS = frozenset({"function", "function call", "tool"})
 
 
 def clean_name(raw: str) -> str:
-    """`functions.get_weather:0`, `call:get_weather`, `get_weather:` all mean `get_weather`."""
+    """Normalize a tool name: `functions.get_weather:0`, `call:get_weather` and `get_weather:` become `get_weather`."""
     name = raw.removeprefix("call:").removeprefix("functions.").removeprefix("default_api.").rstrip(":")
     return _INDEX("", name)
 
 
 class NamedCall(Body):
-    """One call that begins with its name."""
+    """Reads one call that begins with the tool name."""
 
     def __init__(self, block: BlockContext, name: str = "") -> None:
         super().__init__(block)
@@ -53,11 +53,11 @@ class NamedCall(Body):
         self._raw = name
         self._inner: Body | None = None
         self._is_strong = block.evidence.wrapper == "strong"
-        self._separated = False  # a mark followed the name, so arguments must come
+        self._separated = False  # a separator followed the name, so arguments must follow
 
     @property
     def started(self) -> bool:
-        """Whether the word has proved to be a name."""
+        """Whether the first word turned out to be a tool name."""
         return self._builder is not None
 
     def _step(self, buf: str, pos: int, final: bool) -> int:
@@ -103,7 +103,7 @@ class NamedCall(Body):
                 self.block.vain = True
         return self._builder
 
-    # ---- what follows the name
+    # ---- after the name
 
     def _after_name(self, buf: str, pos: int, final: bool) -> int:
         blank = _BLANK(buf, pos)
@@ -130,7 +130,7 @@ class NamedCall(Body):
         return pos
 
     def _object(self, buf: str, pos: int, at: int, final: bool) -> int:
-        """Read an object, or after a mark an object in a JSON string."""
+        """Read an object. After a separator it may also be encoded as a JSON string."""
         ahead = arguments_ahead(buf, at) if buf[at] != '"' or self._separated else False
         if ahead is None:
             return MORE
@@ -166,7 +166,7 @@ class NamedCall(Body):
         return self._begin(TagCalls(self.block, self._start()), at)
 
     def _label(self, buf: str, pos: int) -> int:
-        """Read `function<sep>NAME`: the name comes only now, unless a tool is named like the label."""
+        """Read `function<sep>NAME`, where the name follows a label. In `function<sep>{...}` the label is the name."""
         blank = _BLANK(buf, pos)
         assert blank is not None
         at = blank.end()
@@ -177,7 +177,7 @@ class NamedCall(Body):
         return at
 
     def _no_arguments(self, at: int) -> int:
-        """End a call without arguments: the block closes after the name."""
+        """End a call without arguments, whose block closes right after the name."""
         if not self._is_strong:
             return self._fail(at)
         self._finish_with({})
@@ -196,13 +196,13 @@ class NamedCall(Body):
         self.state = "done"
 
     def _unusual(self, buf: str, pos: int, at: int, final: bool) -> int:
-        """Read forms that count only between strong marks: `name>text`, `name key="value"`, `function=name>`."""
+        """Read forms accepted only in an explicit call block: `name>text`, `name key="value"`, `function=name>`."""
         if not self._is_strong:
             return self._fail(pos)
         if self._raw == "function" and buf[at] == "=":
             return self._bare_tag(buf, at, final)
         end = buf.find("<", at, at + _MAX_LINE)
-        if end < 0:  # a text that ends here may have been cut off
+        if end < 0:  # the text may have been truncated
             return MORE if len(buf) - at < _MAX_LINE else self._fail(pos)
         if buf[at] == ">" and at == pos:
             return self._shorthand(buf[at + 1 : end].strip(), end)
@@ -211,7 +211,7 @@ class NamedCall(Body):
         return self._fail(pos)
 
     def _bare_tag(self, buf: str, at: int, final: bool) -> int:
-        """Read `function=name>`, a tag without its `<`."""
+        """Read `function=name>`, a tag that lacks its `<`."""
         end = buf.find(">", at, at + LOOKAHEAD)
         if end < 0:
             return MORE if not final and len(buf) - at < LOOKAHEAD else self._fail(at)
@@ -219,7 +219,7 @@ class NamedCall(Body):
         return self._begin(TagCalls(self.block, self._start()), end + 1)
 
     def _shorthand(self, text: str, end: int) -> int:
-        """Read `shell>uname -a`: the text is the only argument."""
+        """Read `shell>uname -a`: the text is the tool's only string argument."""
         schema = self.block.context.schema(self._name)
         strings = [name for name in schema.names if "string" in schema.property_types(name)]
         key = strings[0] if len(strings) == 1 else "command" if not schema.names else ""

@@ -1,7 +1,7 @@
-"""Tables of the marks that open calls, and the table object for the scanner.
+"""Tables of marks: the tags, tokens, fences and words that open calls or have another meaning in an answer.
 
-A new model family is a row here. Tag names are folded (see `core.parsing.tags`): `<｜tool▁calls▁begin｜>` is
-`|tool_calls_begin|`, `<seed:tool_call>` is `tool_call`.
+To support a new model family, add a row here. Tag names are normalized (see `core.parsing.tags`):
+`<｜tool▁calls▁begin｜>` becomes `|tool_calls_begin|`, and `<seed:tool_call>` becomes `tool_call`.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ def _tag_row(dialect: str, *names: str, preamble: str = "", ends: tuple[str, ...
 
 
 def _tokens(*names: str) -> tuple[str, ...]:
-    """Tokens of these names, with bars and word separators of either width."""
+    """Return the tokens with these names, in ASCII and in full-width spelling."""
     wide = (name.replace("_", "▁") for name in names)
     return (*(f"<|{name}|>" for name in names), *(f"<｜{name}｜>" for name in wide))
 
 
-#: Tags that open a block.
+#: Tags that open a call block.
 OPENINGS: dict[str, Opening] = {
     **_tag_row("hermes", "tool_call", "toolcall", "tool-call"),
     **_tag_row("tool_calls", "tool_calls", "function_calls"),
@@ -67,7 +67,7 @@ OPENINGS: dict[str, Opening] = {
     "|channel|": CHANNEL,
     "|start|": CHANNEL,
 }
-#: Marks that are also common names of tools or parameters, which take precedence.
+#: Marks that are also common tool names; a tool with such a name takes precedence.
 _TOOLS_FIRST = LONE_NAME_TAGS | {"use_mcp_tool"}
 #: Marks around reasoning.
 THINKING = frozenset(
@@ -109,14 +109,14 @@ RESULTS = frozenset(
         "|observation|",
         "|START_TOOL_RESULT|",
         "start_function_response",
-        # a new turn after a call: only the caller may open one
+        # the model pretends that a new turn begins, which only the caller may do
         "|im_start|",
         "|start_header_id|",
         "|start_of_role|",
         "start_of_turn",
     }
 )
-#: Marks of the chat template without a meaning here.
+#: Chat template tokens that are dropped from the text.
 NOISE_TAGS = frozenset(
     {
         "|START_RESPONSE|",
@@ -135,7 +135,7 @@ NOISE_TAGS = frozenset(
         "|role_sep|",
     }
 )
-#: Tokens that end an answer. `<s>` begins one, but it is also strikethrough in HTML.
+#: Tokens that end an answer.
 LAST = frozenset(
     {
         "|im_end|",
@@ -150,17 +150,18 @@ LAST = frozenset(
         "end_of_turn",
     }
 )
+#: `<s>` begins an answer. Elsewhere it means strikethrough in HTML.
 FIRST = "s"
 COMMENT = "!--"
-#: Elements that contain examples.
+#: Elements that contain examples, in which calls do not count.
 EXAMPLES = frozenset({"example", "examples", "sample", "samples"})
 _OTHERS: dict[str, Role] = {**dict.fromkeys(NOISE_TAGS, "noise"), **dict.fromkeys(EXAMPLES, "example")}
-#: Parts of a call written in long tags. Outside a call they are text; other unknown long tags are dropped.
+#: Parts of a call in Kimi K3's format. Outside a call they are text.
 LONG_PARTS = frozenset({"|open|argument", "|close|argument", "|close|call", "|close|tools"})
 CLOSING_TAGS = frozenset({*OPENINGS, *CALL_TAGS, "tool_call|", "end_function_call"}) | BLOCK_CLOSERS
 
 _MISTRAL = Opening("mistral", stops=("[/TOOL_CALLS]",), ends=("[TOOL_CALLS]", "</s>"), open_ended=True)
-#: Literal marks.
+#: Marks that count anywhere in the text.
 LITERALS: dict[str, tuple[Role, Opening | None]] = {
     "[TOOL_CALLS]": ("open", _MISTRAL),
     "[TOOL_CALL]": ("open", Opening("bracket", stops=("[/TOOL_CALL]",))),
@@ -177,7 +178,7 @@ LITERALS: dict[str, tuple[Role, Opening | None]] = {
     "✿RESULT✿": ("result", None),
     NOISE: ("noise", None),
 }
-#: Marks that count only as the first word of a line.
+#: Marks that count only at the start of a line.
 LINES: dict[str, tuple[Role, Opening | None]] = {
     "functools[": ("open", Opening("phi")),
     "TOOL_CALL\n": ("open", Opening("bracket", stops=("/TOOL_CALL",))),
@@ -214,16 +215,16 @@ LINES: dict[str, tuple[Role, Opening | None]] = {
         ("result", None),
     ),
 }
-#: Length of marks that are longer in the table: the bracket of `functools[` belongs to the list of calls.
+#: Lengths of marks whose table entry includes the text after them, such as the bracket of the list in `functools[`.
 _MARK_LENGTHS = {"functools[": len("functools")}
-#: The mark directly before a recipient on its own line: a tool, or `all`. Before a space it is a shell prompt.
+#: The mark in `>>>name`, on a separate line: a message to a tool or to `all`. Before a space it is a Python prompt.
 _TO, _TO_TOOL = ">>>", Opening("functionary", one_call=True)
 _RECIPIENT = re.compile(r">>>([A-Za-z_][\w.-]{0,127}+)\n").match
 _RECIPIENT_PARTIAL = re.compile(r">{1,2}+|>>>(?:[A-Za-z_][\w.-]{0,127}+)?").fullmatch
-#: With a nonce, one or two words come between the mark and the name.
+#: The same with a nonce, possibly after a label, between the mark and the name.
 _SIGNED_RECIPIENT = re.compile(r">>>(?!>)(?:\S{1,48}+ ){0,2}+([A-Za-z_][\w.-]{0,127}+)\n").match
 _SIGNED_RECIPIENT_PARTIAL = re.compile(r">{1,2}+|>>>(?!>)(?:\S{1,48}+ ){0,2}+\S{0,128}+").fullmatch
-#: `Action` and the nonce, or a word in its place, up to the colon. `Action Input` is the next line of a call.
+#: `Action`, the nonce (possibly miscopied) and a colon. `Action Input` is the next line of a call.
 _SIGNED_ACTION = re.compile(
     r"(?:\*\*)?Action(?:\*\*)?[ \t](?!Input\b)(?:(?:mark|nonce)[ \t]?[:=])?+[^\n:]{1,40}+:"
 ).match
@@ -231,22 +232,24 @@ _SIGNED_ACTION_PARTIAL = re.compile(
     r"(?:\*{1,2}+)?(?:A|Ac|Act|Acti|Actio|Action(?:\*\*?)?(?:[ \t][^\n]{0,60}+)?)?"
 ).fullmatch
 _ALL_RECIPIENTS = "all"
-#: Info strings of fences that contain calls, results, or perhaps calls.
+#: Info strings of code fences that contain calls.
 ACTION_FENCES = frozenset({"json action", "action", "tool_call", "tool_calls", "tool_code", "json tool_call", "tool"})
+#: Info strings of code fences that contain tool results.
 RESULT_FENCES = frozenset(
     {"json result", "result", "tool_result", "tool_response", "tool_output", "tool_outputs", "output"}
 )
-#: Code around the calls of such a fence.
+#: Code before the calls in a fence, by info string.
 _CALL_PREFIXES = {"tool_code": "print("}
+#: Info strings of code fences that may contain calls.
 JSON_FENCES = frozenset({"", "json", "jsonc", "json5", "JSON"})
 _FENCE_NAME = re.compile(r"tool[ :]([A-Za-z_][\w.-]{0,127})").fullmatch
-#: What separates the words of an info string from a nonce, its labels, its punctuation, and its form.
+#: Patterns for the nonce in an info string: separators before it, labels, surrounding punctuation, and the word itself.
 _APART = re.compile(r"[\s:=]+").split
 _MARK_NAMES = frozenset({"mark", "nonce"})
 _AROUND_MARK = "\"'“”()[]{}#,.;*"
 _MARK = re.compile(r"[\w-]{1,32}").fullmatch
 
-#: Marks by their first three characters, and by fewer for the end of a text, so one lookup rejects most text.
+#: Marks are indexed by their first three characters (fewer at the end of the text), so one lookup rejects most text.
 _LOOK = 3
 _ByFirst = dict[str, list[tuple[str, Role, Opening | None]]]
 
@@ -273,26 +276,26 @@ _LIST_PARTIAL = re.compile(rf"\[\s{{0,64}}+(?:{_KEY_PARTIAL}|(?:[A-Za-z_][\w.-]{
 _AFTER_NAME = re.compile(r"[\t ]{0,8}(?:\(|\{|\[ARGS\]|:?\s{0,8}(?:\{|<(?=[^|])))").match
 _AFTER_NAME_PARTIAL = re.compile(r"[\t ]{0,8}(?:\[(?:A(?:R(?:GS?)?)?)?|:?\s{0,8}<?)?").fullmatch
 _WINDOW = 160
-#: Maximum number of cached tags; no real text contains this many distinct ones.
+#: Maximum number of cached tag meanings; real text contains fewer distinct tags.
 _MAX_MEANINGS = 1024
 
 
 @cache
 def _place(calls: bool) -> Callable[[str, int], re.Match[str] | None]:
-    """Compile the pattern on first use, because it takes time. `Action ` precedes a nonce."""
+    """Compile the pattern on first use, because compiling is slow. `Action ` without a colon may precede a nonce."""
     return place_finder(LITERALS, (*LINES, "call:", "Action ", "**Action") if calls else LINES, calls)
 
 
 @lru_cache(maxsize=256)
 def _tag_names(tools: frozenset[str]) -> list[str]:
-    """All names of marks, sorted. Cached, because the tools rarely change."""
+    """Return the names of all marks, sorted. Cached, because the tools rarely change."""
     names = {*OPENINGS, *THINKING, *THINKING_ENDS, *TURN_ENDS, *RESULTS, *NOISE_TAGS, *CLOSING_TAGS, *LAST, *tools}
     return sorted({*names, *LONG_PARTS, *EXAMPLES, *NAMESPACES, FIRST, COMMENT, "｜", "/"})
 
 
 @lru_cache(maxsize=256)
 def _line_words(tools: frozenset[str]) -> list[str]:
-    """All words that may be a mark at the start of a line, sorted."""
+    """Return all words that may be a mark at the start of a line, sorted."""
     return sorted({*LINES, *tools, "call:"})
 
 
@@ -301,9 +304,9 @@ _BARE_PYTHON = Opening("pythonic", "bare", at_mark=True, one_call=True)
 _BARE_NAME = Opening("name", "bare", at_mark=True, one_call=True)
 
 
-#: What may follow the first character of a mark. A bare object is `{`, a key and its colon; a bare list is `[` and such
-#: an object, or a Python call. Both count only after white space; directly after a call, the scanner itself looks.
-#: `>>>` is a mark only if a name, perhaps after a nonce, ends the line. In a longer row, the last three count.
+#: Patterns for the text after the first character of a mark. A bare object is `{`, a key and a colon. A bare list is
+#: `[` and a bare object or a Python call. Both count only after white space; the scanner itself checks for them after a
+#: call. `>>>` counts only if a name ends the line. Of more than three `>`, the last three count.
 _PLACE_KEY = r"\s{0,64}+(?:\Z|[\"'“”]?+(?:\Z|[A-Za-z_]{1,16}+[\"'“”]?+\s{0,16}+(?:\Z|[:=])))"
 _PLACE_RESTS = {
     "<": r"(?:[/A-Za-z_|｜]|\Z|!(?:--|-?\Z))",
@@ -312,16 +315,16 @@ _PLACE_RESTS = {
     "[": rf"(?:(?<=\s.)|(?<=\A.))\s{{0,64}}+(?:\Z|\{{{_PLACE_KEY}|[A-Za-z_][\w.-]{{0,127}}+(?:\Z|\())",
     ">": r"(?:>?\Z|>>(?!>)(?:\S{1,48}+ ){0,2}+\S{0,128}+(?:\n|\Z))",
 }
-#: Characters that begin only calls and literal marks.
+#: First characters of marks that open calls. They are ignored once calls are no longer expected.
 _ONLY_CALLS = frozenset("{[>")
 _TILDES = r"~(?:~~|~?\Z)"
-#: A word at the start of a line, followed by arguments. The table decides whether it names a tool.
+#: A word at the start of a line, followed by arguments. `Marks.line` checks whether it is a tool name.
 _PLACE_CALL = r"[A-Za-z_$][\w$.:-]{0,199}+[\t ]{0,8}+(?:\Z|\(|\{|\[(?:\Z|A)|:?\s{0,8}+(?:\Z|[{<]))"
 _INDENT = r"[ \t\r\u00a0]*+"
 
 
 def _split_first(marks: Iterable[str]) -> dict[str, set[str]]:
-    """The remainders of the marks, by first character."""
+    """Group the marks by their first character. Returns the rest of each mark."""
     rests: dict[str, set[str]] = {}
     for mark in marks:
         rests.setdefault(mark[0], set()).add(mark[1:])
@@ -329,7 +332,7 @@ def _split_first(marks: Iterable[str]) -> dict[str, set[str]]:
 
 
 def _rest_pattern(rests: set[str]) -> str:
-    """Pattern of one of these texts, or of its beginning at the end of the text."""
+    """Build a pattern that matches one of these texts, or a prefix of one at the end of the input."""
     if "" in rests:
         return ""
     branches = (re.escape(char) + _rest_pattern(tails) for char, tails in sorted(_split_first(rests).items()))
@@ -339,23 +342,23 @@ def _rest_pattern(rests: set[str]) -> str:
 def place_finder(
     literals: Iterable[str], words: Iterable[str], calls: bool = True
 ) -> Callable[[str, int], re.Match[str] | None]:
-    """Search for the next place where a mark may begin; without `calls`, only marks of other kinds.
+    """Create a search for the next position where a mark may begin. Without `calls`, ignore marks that open calls.
 
-    `literals` count anywhere, `words` only at the start of a line. A line break is such a place only if the
-    next line may begin with a mark. False positives are allowed (the table checks again), missed marks are not.
+    `literals` count anywhere, `words` only at the start of a line. A line break matches only if the next line may begin
+    with a mark. False positives are allowed, because `Marks` checks again; false negatives are not.
     """
     own = {char: rest for char, rest in _PLACE_RESTS.items() if calls or char not in _ONLY_CALLS}
     marks = [*own.items(), *((char, _rest_pattern(behind)) for char, behind in _split_first(literals).items())]
     calling = (_PLACE_CALL,) if calls else ()
     line = "|".join((*(re.escape(char) + rest for char, rest in marks), _TILDES, *calling, _rest_pattern(set(words))))
-    # The pattern begins with a set of characters, so the search is fast between them.
+    # The pattern begins with a character class, so the search skips all other characters quickly.
     firsts = "".join(re.escape(char) for char, _ in marks)
     each = "|".join(rf"(?<={re.escape(char)}){rest}" for char, rest in marks)
     return re.compile(rf"[\n{firsts}](?:(?<=\n)(?={_INDENT}(?:{line}))|{each})").search
 
 
 class Marks:
-    """The marks that count for one set of tools. `only` limits the table to one dialect."""
+    """Looks up marks for one set of tools. `only` restricts the openings to these dialects."""
 
     def __init__(self, context: ParseContext, only: frozenset[str] | None = None) -> None:
         self._context = context
@@ -364,11 +367,11 @@ class Marks:
         self._tools = context.names
         self._offered = context.tools is not None
         self._nonce = context.nonce
-        self._meanings: dict[str, tuple[Role, Opening | None] | None] = {}  # by tag head
+        self._meanings: dict[str, tuple[Role, Opening | None] | None] = {}  # cache, by the text from `<` to the name
 
     @property
     def idle_place(self) -> Callable[[str, int], re.Match[str] | None]:
-        """Like `place`, for use after the search for calls was given up: finds only marks of other kinds."""
+        """The search to use instead of `place` once calls are no longer expected."""
         return _place(calls=False)
 
     def _counts(self, opening: Opening | None) -> bool:
@@ -377,7 +380,7 @@ class Marks:
     # ---- tags
 
     def tag(self, name: str, closing: bool) -> tuple[Role, Opening | None] | None:
-        """The meaning of a tag with this folded name."""
+        """Return the meaning of a tag with this normalized name."""
         if name.startswith(COMMENT):
             return "comment", None
         if name in THINKING:
@@ -400,13 +403,13 @@ class Marks:
         return (_OTHERS[name], None) if name in _OTHERS else None
 
     def _closer(self, name: str) -> tuple[Role, None] | None:
-        """The meaning of a closing tag."""
+        """Return the meaning of a closing tag."""
         if name in CLOSING_TAGS or name in self._tools or name == FIRST:
             return "closer", None
         return ("example_end", None) if name in EXAMPLES else None
 
     def meaning(self, head: str) -> tuple[Role, Opening | None] | None:
-        """The meaning of a tag that begins with `head`, which ends with its name."""
+        """Return the meaning of a tag. `head` is its text from `<` to the name."""
         try:
             return self._meanings[head]
         except KeyError:
@@ -422,11 +425,11 @@ class Marks:
         return opening if self._counts(opening) else None
 
     def may_become_tag(self, name: str) -> bool:
-        """Whether a mark begins with this folded name."""
+        """Whether a mark begins with this partial name."""
         return _is_prefix(name, _tag_names(self._tools))
 
     def with_attributes(self, opening: Opening, tag: Tag) -> Opening:
-        """The opening of a tag with attributes. A tag that names the call belongs to the body."""
+        """Return the opening of a tag with attributes. If the tag contains the tool name, reading starts at the tag."""
         if not opening.stops or opening.at_mark or not call_name(tag):
             return opening
         return Opening(opening.dialect, stops=opening.stops, at_mark=True, one_call=True)
@@ -434,7 +437,7 @@ class Marks:
     # ---- literals
 
     def literal(self, buf: str, pos: int, final: bool) -> tuple[Role, Opening | None, int] | int:
-        """The literal mark at `pos`."""
+        """Look up the literal mark at `pos`. Returns its role, opening and length, or NONE or MORE."""
         if buf[pos] == _TO[0]:
             return self._recipient(buf, pos, final)
         if buf[pos : pos + _LOOK] not in _LITERALS_BY_FIRST:
@@ -442,7 +445,7 @@ class Marks:
         return self._find(_LITERALS_BY_FIRST, buf, pos, final)
 
     def _find(self, table: _ByFirst, buf: str, pos: int, final: bool) -> tuple[Role, Opening | None, int] | int:
-        """The mark of this table at `pos`."""
+        """Look up the mark at `pos` in a table."""
         rest = buf[pos : pos + 24]
         is_partial = False
         for mark, role, opening in table[rest[:_LOOK]]:
@@ -452,7 +455,7 @@ class Marks:
         return MORE if is_partial and not final else NONE
 
     def line(self, buf: str, pos: int, final: bool) -> tuple[Role, Opening | None, int] | int:
-        """The mark at the first word of a line: a fixed word, or the name of a tool followed by arguments."""
+        """Look up the mark at the start of a line: a fixed word, or a tool name followed by arguments."""
         match = NONE
         if buf[pos : pos + _LOOK] in _LINES_BY_FIRST:
             match = self._find(_LINES_BY_FIRST, buf, pos, final)
@@ -476,7 +479,7 @@ class Marks:
         return ("open", _BARE_NAME, 0) if self._counts(_BARE_NAME) else NONE
 
     def _signed_action(self, buf: str, pos: int, final: bool) -> tuple[Role, Opening | None, int] | int:
-        """Match `Action k7q2xm:` with any word; whether it is the nonce is evidence."""
+        """Match `Action k7q2xm:` with any word. The reader checks whether the word is the nonce."""
         window = buf[pos : pos + _WINDOW]
         action = _SIGNED_ACTION(window)
         if action is not None:
@@ -485,7 +488,7 @@ class Marks:
         return MORE if is_partial else NONE
 
     def _recipient(self, buf: str, pos: int, final: bool) -> tuple[Role, Opening | None, int] | int:
-        """Match `>>>name` and a line break: a tool call. For the recipient `all` it is text without the mark."""
+        """Match the line `>>>name`, which opens a call. `>>>all` introduces text for the user and is dropped."""
         has_nonce = self._nonce is not None
         recipient = (_SIGNED_RECIPIENT if has_nonce else _RECIPIENT)(buf, pos)
         if recipient is None:
@@ -504,26 +507,26 @@ class Marks:
         return _fold_info(self._unsigned(info)) in RESULT_FENCES
 
     def _unsigned(self, info: str) -> str:
-        """The info string without the nonce, or without a word in its place."""
+        """Remove the nonce, even if it was miscopied, from an info string."""
         nonce = self._context.nonce
         if nonce is None:
             return info
         words, mark = _signed(info)
         if mark == nonce:
             return words
-        # With a miscopied nonce it is a call without the nonce, as in a tag, not a block in another language.
+        # A fence with a miscopied nonce is still a call block, just without the nonce.
         miscopied = _MARK(mark) is not None and _fold_info(words) in ACTION_FENCES and _FENCE_NAME(info) is None
         return words if miscopied else info
 
     def fence(self, info: str, marks: str) -> Opening | None:
-        """The opening of a code fence with this info string."""
+        """Return the opening of a code fence with this info string."""
         opening = _fence_opening(self._unsigned(info), marks)
         return opening if self._counts(opening) else None
 
     # ---- bare calls
 
     def bare(self, buf: str, pos: int, final: bool) -> Opening | int:
-        """The opening of the bare call that may begin at `pos`."""
+        """Return the opening of a call without marks that may begin at `pos`, or NONE or MORE."""
         match = (self._bare_list if buf[pos] == "[" else self._bare_object)(buf, pos, final)
         return match if isinstance(match, int) or self._counts(match) else NONE
 
@@ -544,7 +547,7 @@ class Marks:
     # ---- readers
 
     def reader(self, opening: Opening, context: ParseContext, evidence: Evidence) -> Reader:
-        """Create the reader of the block."""
+        """Create a reader for the block after this opening."""
         if opening is CHANNEL:
             return ChannelReader(context, evidence)
         if opening is ACTION:
@@ -553,12 +556,12 @@ class Marks:
 
 
 def _fold_info(info: str) -> str:
-    """Fold an info string: `JSON  Action` is `json action`."""
+    """Normalize an info string: `JSON  Action` becomes `json action`."""
     return " ".join(info.lower().split())
 
 
 def _signed(info: str) -> tuple[str, str]:
-    """The words of an info string and the nonce after them: `k7`, `"k7"`, `:k7`, `mark=k7`."""
+    """Split an info string into its words and the nonce after them: `k7`, `"k7"`, `:k7` or `mark=k7`."""
     *words, last = _APART(info)
     if words and words[-1].lower() in _MARK_NAMES:
         words.pop()
@@ -577,6 +580,6 @@ def _fence_opening(info: str, marks: str) -> Opening | None:
 
 
 def _is_prefix(text: str, words: list[str]) -> bool:
-    """Whether a word begins with `text`; `words` is sorted."""
+    """Whether any of the sorted `words` begins with `text`."""
     at = bisect_left(words, text)
     return at < len(words) and words[at].startswith(text)

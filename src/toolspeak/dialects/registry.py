@@ -1,8 +1,4 @@
-"""Dialect registry: one row per dialect, with its openings and how to render calls and results.
-
-`accepts` lists names of `openings` that belong to the dialect; `style` is the function of `rendering` that writes a
-call.
-"""
+"""Dialect registry: one row per dialect, with the openings it accepts and how it renders calls and results."""
 
 from __future__ import annotations
 
@@ -17,17 +13,19 @@ from .rendering import Style
 
 
 class Dialect(msgspec.Struct, frozen=True):
-    """A dialect: how calls look in text."""
+    """A dialect: a text format for tool calls and results."""
 
     name: str
+    #: Names of the openings (see `openings`) that belong to the dialect.
     accepts: frozenset[str]
+    #: Renders the calls.
     style: Style
-    #: Around all calls of a turn.
+    #: Text before and after all calls of a turn.
     before: str = ""
     after: str = ""
-    #: Around one result.
+    #: Text before and after each tool result.
     result: tuple[str, str] = ("<tool_response>\n", "\n</tool_response>")
-    #: Model families that use it.
+    #: Model families that use the dialect.
     families: str = ""
 
 
@@ -45,7 +43,7 @@ def _row(
 _FENCE_RESULT = ("```json result\n", "\n```")
 _OBSERVATION = ("Observation: ", "")
 
-#: All dialects that can be selected. Many more variants are parsed; see `openings`.
+#: The selectable dialects. The parser accepts many more variants; see `openings`.
 DIALECTS: dict[str, Dialect] = {
     row.name: row
     for row in (
@@ -173,7 +171,7 @@ DIALECTS: dict[str, Dialect] = {
 
 
 def dialect(name: str) -> Dialect:
-    """The dialect of that name."""
+    """Return the dialect with this name."""
     row = DIALECTS.get(name)
     if row is None:
         raise UnknownDialectError(f"unknown dialect `{name}`", hint=f"use auto or one of {', '.join(DIALECTS)}")
@@ -181,18 +179,18 @@ def dialect(name: str) -> Dialect:
 
 
 def marks_of(name: str) -> frozenset[str] | None:
-    """The openings that count for this dialect; None for all."""
+    """Return the openings that a dialect accepts; None for `auto`, which accepts all of them."""
     return None if name == "auto" else dialect(name).accepts
 
 
 def render_calls(name: str, calls: Sequence[ToolCall], nonce: str | None = None) -> str:
-    """Calls as the model should write them."""
+    """Render calls in the form in which the model should write them."""
     row = dialect(name)
     body = row.style(calls, nonce)
     return styles.with_nonce(row.before, nonce) + body + row.after
 
 
 def render_result(name: str, result: ToolResult, nonce: str | None = None) -> str:
-    """A result as the model will read it. The nonce distinguishes it from an imitation in some text."""
+    """Render a tool result for the model. The nonce distinguishes real results from forged ones."""
     before, after = dialect(name).result
     return styles.with_nonce(before, nonce) + result.content + after

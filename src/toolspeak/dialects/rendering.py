@@ -1,7 +1,7 @@
-"""Render calls as text, one function per style; `registry` assigns a style to each dialect.
+"""Render calls as text, with one function per style. `registry` assigns a style to each dialect.
 
-A style takes the calls of a turn and the nonce, if there is one. Text that could be mistaken for markup is escaped, and
-a call whose keys do not fit the grammar gets JSON arguments, so parsing returns exactly what was rendered.
+A style takes the calls of a turn and an optional nonce. Parsing the result returns exactly the same calls: markup in
+values is escaped, and arguments whose keys cannot be written in the style are rendered as JSON.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ Style: TypeAlias = Callable[[Sequence[ToolCall], str | None], str]
 
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*").fullmatch
 _TAG_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*").fullmatch
-#: Tags with another meaning than a tool or a parameter of that name.
+#: Tags with a fixed meaning, which a tool with the same name cannot use.
 _MARKS = frozenset({*OPENINGS, *THINKING, *NAME_TAGS, *PARAMETER_TAGS})
 _PARTS = PARAMETER_TAGS | CONTAINER_TAGS | CALL_TAGS | {"arg_key", "arg_value"}
-#: Tags for all arguments together, the usual one first.
+#: Tags that may contain all arguments, in order of preference.
 _CONTAINERS = ("arguments", "parameters", "tool_input")
 _GEMMA_QUOTE = '<|"|>'
 
 
 def with_nonce(mark: str, nonce: str | None) -> str:
-    """The mark with the nonce: as an attribute of a tag or an info string, otherwise directly after it."""
+    """Add the nonce to a mark: inside a tag, at the end of a fence's info string, or otherwise after the mark."""
     if nonce is None or not mark:
         return mark
     head, newline, _ = mark.partition("\n")
@@ -49,45 +49,45 @@ def _signed(document: JSONObject, nonce: str | None) -> str:
 
 
 def _fence(body: str, info: str, nonce: str | None) -> str:
-    """A code fence. The body is one line, so no run of ticks inside can close it."""
+    """Render a code fence. The body is a single line, so backticks in it cannot close the fence."""
     info = f"{info} {nonce}" if nonce is not None else info
     return f"```{info}\n{body}\n```"
 
 
 def fenced(calls: Sequence[ToolCall], nonce: str | None) -> str:
-    """The default contract: a fenced block for each call."""
+    """Render each call as JSON in a code fence. This is toolspeak's default."""
     return "\n".join(_fence(_json(call, "tool", "parameters"), "json action", nonce) for call in calls)
 
 
 def line(calls: Sequence[ToolCall], nonce: str | None) -> str:
-    """A bare line for each call."""
+    """Render each call as a line of JSON."""
     return "\n".join(_signed({"tool": call.name, "args": call.arguments}, nonce) for call in calls)
 
 
 def xlam(calls: Sequence[ToolCall], nonce: str | None) -> str:
-    """A bare JSON array."""
+    """Render a JSON array without marks."""
     signature = {} if nonce is None else {"nonce": nonce}
     return to_json([{**signature, "name": call.name, "arguments": call.arguments} for call in calls])
 
 
 def decision(calls: Sequence[ToolCall], nonce: str | None) -> str:
-    """The document of the two-phase plan."""
+    """Render the JSON document of the `decision` plan."""
     return _signed({"tools": [{"name": call.name, "arguments": call.arguments} for call in calls]}, nonce)
 
 
 def envelope(calls: Sequence[ToolCall], nonce: str | None) -> str:
-    """The document of the constrained plan."""
+    """Render the JSON document of the `envelope` plan."""
     return _signed({"calls": [{"name": call.name, "arguments": call.arguments} for call in calls], "reply": ""}, nonce)
 
 
 def hermes(calls: Sequence[ToolCall], nonce: str | None) -> str:
-    """A tag around each JSON object."""
+    """Render each call as a JSON object inside `<tool_call>`."""
     opener = with_nonce("<tool_call>", nonce)
     return "\n".join(f"{opener}\n{_json(call)}\n</tool_call>" for call in calls)
 
 
 def json_list(calls: Sequence[ToolCall], nonce: str | None) -> str:
-    """A JSON array of calls."""
+    """Render a JSON array of calls."""
     return "[" + ", ".join(map(_json, calls)) + "]"
 
 
@@ -95,12 +95,12 @@ mistral = json_list
 
 
 def keyed_list(calls: Sequence[ToolCall], nonce: str | None) -> str:
-    """A JSON array of objects, each with the name of a tool as its only key."""
+    """Render a JSON array of objects whose only key is the tool name."""
     return to_json([{call.name: call.arguments} for call in calls])
 
 
 def command_r(calls: Sequence[ToolCall], nonce: str | None) -> str:
-    """A JSON array with ids and long key names."""
+    """Render a JSON array with Command R's key names and call ids."""
     rows = [
         {"tool_call_id": str(index), "tool_name": call.name, "parameters": call.arguments}
         for index, call in enumerate(calls)
@@ -109,13 +109,13 @@ def command_r(calls: Sequence[ToolCall], nonce: str | None) -> str:
 
 
 def llama(calls: Sequence[ToolCall], nonce: str | None) -> str:
-    """A mark before each JSON object."""
+    """Render `<|python_tag|>` before each JSON object."""
     mark = with_nonce("<|python_tag|>", nonce)
     return "".join(mark + _json(call, arguments="parameters") for call in calls)
 
 
 def gigachat(calls: Sequence[ToolCall], nonce: str | None) -> str:
-    """A mark before each JSON object."""
+    """Render `<|function_call|>` before each JSON object."""
     mark = with_nonce("<|function_call|>", nonce)
     return "".join(mark + _json(call) for call in calls)
 
@@ -123,7 +123,7 @@ def gigachat(calls: Sequence[ToolCall], nonce: str | None) -> str:
 def between(
     opener: str, closer: str, name: str = "name", arguments: str = "arguments", after_opener: str = ""
 ) -> Style:
-    """Marks around each JSON object; `after_opener` follows the opening mark and its nonce."""
+    """Create a style with marks around each JSON object. `after_opener` follows the opening mark and the nonce."""
 
     def style(calls: Sequence[ToolCall], nonce: str | None) -> str:
         mark = with_nonce(opener, nonce) + after_opener
@@ -133,29 +133,29 @@ def between(
 
 
 def phi(calls: Sequence[ToolCall], nonce: str | None) -> str:
-    """`functools[...]`; a nonce needs a fence, because the word cannot carry it."""
+    """Render `functools[...]`, or a code fence if there is a nonce."""
     body = json_list(calls, None)
     return f"functools{body}" if nonce is None else _fence(body, "tool_call", nonce)
 
 
-# ---- a name, then JSON
+# ---- names followed by JSON
 
 
 def devstral(calls: Sequence[ToolCall], nonce: str | None) -> str:
-    """`[TOOL_CALLS]name[ARGS]{...}`."""
+    """Render `[TOOL_CALLS]name[ARGS]{...}`."""
     mark = with_nonce("[TOOL_CALLS]", nonce)
     return "".join(f"{mark}{call.name}[ARGS]{to_json(call.arguments)}" for call in calls)
 
 
 def deepseek(calls: Sequence[ToolCall], nonce: str | None) -> str:
-    """Full-width tokens around name and JSON."""
+    """Render the name and JSON arguments between DeepSeek's full-width tokens."""
     return "".join(
         f"<｜tool▁call▁begin｜>{call.name}<｜tool▁sep｜>{to_json(call.arguments)}<｜tool▁call▁end｜>" for call in calls
     )
 
 
 def kimi_k2(calls: Sequence[ToolCall], nonce: str | None) -> str:
-    """Tokens around a numbered name and JSON."""
+    """Render `functions.name:index` and JSON arguments between Kimi K2's tokens."""
     return "".join(
         f"<|tool_call_begin|>functions.{call.name}:{index}<|tool_call_argument_begin|>"
         f"{to_json(call.arguments)}<|tool_call_end|>"
@@ -164,14 +164,14 @@ def kimi_k2(calls: Sequence[ToolCall], nonce: str | None) -> str:
 
 
 def functionary(calls: Sequence[ToolCall], nonce: str | None) -> str:
-    """A tag that names the function around its JSON."""
+    """Render `<function=name>{...}</function>`."""
     return "\n".join(
         f"{with_nonce(f'<function={call.name}>', nonce)}{to_json(call.arguments)}</function>" for call in calls
     )
 
 
 def harmony(calls: Sequence[ToolCall], nonce: str | None) -> str:
-    """A commentary message to the function."""
+    """Render a harmony message to the function, on the commentary channel."""
     mark = f" {nonce}" if nonce is not None else ""
     return "<|start|>assistant".join(
         f"<|channel|>commentary to=functions.{call.name}{mark} <|constrain|>json<|message|>"
@@ -181,13 +181,13 @@ def harmony(calls: Sequence[ToolCall], nonce: str | None) -> str:
 
 
 def recipients(calls: Sequence[ToolCall], nonce: str | None) -> str:
-    """`>>>name` on its own line, then its JSON. A nonce comes between the mark and the name."""
+    """Render `>>>name` on its own line, then JSON arguments. A nonce comes between `>>>` and the name."""
     mark = f">>>{nonce} " if nonce is not None else ">>>"
     return "".join(f"{mark}{call.name}\n{to_json(call.arguments)}" for call in calls)
 
 
 def react(calls: Sequence[ToolCall], nonce: str | None) -> str:
-    """Two lines for each call."""
+    """Render ReAct's `Action:` and `Action Input:` lines."""
     mark = f" {nonce}" if nonce is not None else ""
     return "\n".join(f"Action{mark}: {call.name}\nAction Input: {to_json(call.arguments)}" for call in calls)
 
@@ -196,7 +196,7 @@ def react(calls: Sequence[ToolCall], nonce: str | None) -> str:
 
 
 def _python(call: ToolCall) -> str:
-    """Named arguments; a dictionary when a key cannot be a name."""
+    """Render a Python call with keyword arguments, or with a dictionary if a key is not an identifier."""
     if not all(map(_IDENTIFIER, call.arguments)):
         return f"{call.name}({_literal(call.arguments)})"
     return f"{call.name}({', '.join(f'{key}={_literal(value)}' for key, value in call.arguments.items())})"
@@ -207,7 +207,7 @@ def _python_key(key: str) -> str:
 
 
 def _literal(value: JSONValue) -> str:
-    """The value as Python writes it."""
+    """Render a value as a Python literal."""
     if value is None or isinstance(value, bool):
         return str(value)
     if is_object(value):
@@ -218,17 +218,17 @@ def _literal(value: JSONValue) -> str:
 
 
 def python_list(calls: Sequence[ToolCall], nonce: str | None) -> str:
-    """`[name(key=value), ...]`."""
+    """Render `[name(key=value), ...]`."""
     return "[" + ", ".join(map(_python, calls)) + "]"
 
 
 def python_lines(calls: Sequence[ToolCall], nonce: str | None) -> str:
-    """`name(key=value)` on a line of its own."""
+    """Render each call as `name(key=value)` on a separate line."""
     return "\n".join(map(_python, calls))
 
 
 def pythonic(calls: Sequence[ToolCall], nonce: str | None) -> str:
-    """A bare list of calls; a nonce needs a fence, because there is no mark to carry it."""
+    """Render a Python list of calls, inside a code fence if there is a nonce."""
     body = python_list(calls, None)
     return body if nonce is None else _fence(body, "tool_code", nonce)
 
@@ -237,19 +237,19 @@ def pythonic(calls: Sequence[ToolCall], nonce: str | None) -> str:
 
 
 def gemma(calls: Sequence[ToolCall], nonce: str | None) -> str:
-    """`call:name{key:<|"|>text<|"|>}` between tokens."""
+    """Render `call:name{key:<|"|>text<|"|>}` between Gemma's tokens."""
     mark = with_nonce("<|tool_call>", nonce)
     return "".join(f"{mark}call:{call.name}{_raw_quoted(call, _GEMMA_QUOTE)}<tool_call|>" for call in calls)
 
 
 def functiongemma(calls: Sequence[ToolCall], nonce: str | None) -> str:
-    """`call:name{key:<escape>text<escape>}` between tags."""
+    """Render `call:name{key:<escape>text<escape>}` between FunctionGemma's tags."""
     mark = with_nonce("<start_function_call>", nonce)
     return "".join(f"{mark}call:{call.name}{_raw_quoted(call, '<escape>')}<end_function_call>" for call in calls)
 
 
 def _raw_quoted(call: ToolCall, quote: str) -> str:
-    """The arguments with raw quotes around strings; as JSON if a string contains the quote."""
+    """Render arguments with `quote` around unescaped strings, or as JSON if a string contains the quote."""
     return _quoted(call.arguments, quote) if _fits_quotes(call.arguments, quote) else to_json(call.arguments)
 
 
@@ -279,12 +279,12 @@ def _escaped(text: str) -> str:
 
 
 def _text(value: JSONValue) -> str:
-    """The content of a tag: text as it is, everything else as JSON."""
+    """Render the content of a tag: strings as escaped text, other values as escaped JSON."""
     return _escaped(value if isinstance(value, str) else to_json(value))
 
 
 def _inline(value: JSONValue) -> str:
-    """The same on the line of the tags; text that begins with a line break gets its own lines."""
+    """Render a value on the same line as its tags, or on separate lines if it begins with a line break."""
     text = _text(value)
     return f"\n{text}\n" if text.startswith("\n") else text
 
@@ -295,7 +295,7 @@ def _fits_tags(call: ToolCall) -> bool:
 
 
 def invoke(calls: Sequence[ToolCall], nonce: str | None) -> str:
-    """`<invoke name=...>` with named parameters."""
+    """Render `<invoke name="...">` with `<parameter name="...">` elements."""
 
     def parameter(key: str, value: JSONValue) -> str:
         return f'<parameter name="{key}">{_inline(value)}</parameter>'
@@ -304,7 +304,7 @@ def invoke(calls: Sequence[ToolCall], nonce: str | None) -> str:
 
 
 def dsml(calls: Sequence[ToolCall], nonce: str | None) -> str:
-    """The same with DeepSeek's prefix and types."""
+    """Render `<invoke>` elements with DeepSeek's DSML prefix and type attributes."""
 
     def parameter(key: str, value: JSONValue) -> str:
         kind = "true" if isinstance(value, str) else "false"
@@ -322,7 +322,7 @@ def _invoke(call: ToolCall, parameter: Callable[[str, JSONValue], str], prefix: 
 
 
 def qwen_xml(calls: Sequence[ToolCall], nonce: str | None) -> str:
-    """`<function=name>` with parameters on lines of their own."""
+    """Render `<function=name>` with `<parameter=key>` elements on separate lines."""
     opener = with_nonce("<tool_call>", nonce)
     return "\n".join(f"{opener}\n{_function(call)}\n</tool_call>" for call in calls)
 
@@ -335,7 +335,7 @@ def _function(call: ToolCall) -> str:
 
 
 def glm(calls: Sequence[ToolCall], nonce: str | None) -> str:
-    """A name, then keys and values in tags of their own."""
+    """Render the name, then `<arg_key>` and `<arg_value>` pairs."""
     opener = with_nonce("<tool_call>", nonce)
     return "\n".join(f"{opener}{call.name}\n{_pairs(call)}</tool_call>" for call in calls)
 
@@ -350,30 +350,30 @@ def _pairs(call: ToolCall) -> str:
 
 
 def _pair_value(value: JSONValue) -> str:
-    """Text that would be read as a quoted string is quoted itself."""
+    """Render a value. Text that begins with `"` becomes a JSON string, because the parser removes a pair of quotes."""
     return _escaped(to_json(value)) if isinstance(value, str) and value[:1] == '"' else _inline(value)
 
 
 def tool_use(calls: Sequence[ToolCall], nonce: str | None) -> str:
-    """Tags for the name and for the arguments, which are JSON."""
+    """Render the name and the JSON arguments in separate tags."""
     opener = with_nonce("<tool_use>", nonce)
     return "\n".join(f"{opener}\n<name>{call.name}</name>\n{_contained(call)}\n</tool_use>" for call in calls)
 
 
 def _contained(call: ToolCall) -> str:
-    """All arguments in a tag whose name differs from theirs; without a tag if all such names are taken."""
+    """Render JSON arguments in a container tag whose name is not an argument name, or without a tag if none is free."""
     tag = next((name for name in _CONTAINERS if name not in call.arguments), "")
     json = to_json(call.arguments)
     return f"<{tag}>{json}</{tag}>" if tag else json
 
 
 def tool_tag(calls: Sequence[ToolCall], nonce: str | None) -> str:
-    """A tag named like the tool around tags named like its parameters."""
+    """Render a tag named after the tool, with tags named after its parameters."""
     return "\n".join(_tool_element(call, nonce) for call in calls)
 
 
 def _tool_element(call: ToolCall, nonce: str | None) -> str:
-    """Name a tool by an attribute if its name is also a mark."""
+    """Render a tag named after the tool, or `<function=name>` if that tag has another meaning."""
     if call.name in _MARKS:
         return functionary([call], nonce)
     return f"{with_nonce(f'<{call.name}>', nonce)}\n{_children(call)}</{call.name}>"
@@ -387,7 +387,7 @@ def _children(call: ToolCall) -> str:
 
 
 def kimi_k3(calls: Sequence[ToolCall], nonce: str | None) -> str:
-    """Tags written with `<|open|>` and `<|close|>`."""
+    """Render Kimi K3's `<|open|>` and `<|close|>` tags."""
     return "".join(
         f'<|open|>call tool="{call.name}" index="{index}"<|sep|>{_long_arguments(call)}<|close|>call<|sep|>'
         for index, call in enumerate(calls, start=1)

@@ -1,7 +1,7 @@
-"""Calls written as tags: Qwen-Coder, invoke, DSML, GLM pairs, tags named like the tool.
+"""Calls written as tags: Qwen-Coder, `<invoke>`, DSML, GLM key-value pairs, tags named after the tool.
 
-Reads the tag that opens the call and its name, and decides whether this is a call or a mere mention of one. The
-parameters that follow are read by `TagParameters`.
+Reads the opening tag and the tool name, and decides whether the model calls the tool or only mentions it.
+`TagParameters` reads the parameters.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from .tag_names import (
 from .tag_parameters import TagParameters, call_name, skip_blank
 from .value_parsing import body_of, has_structure, value_of
 
-#: Longer text without structure after a tag named like a tool is prose.
+#: Maximum length of unstructured text in a tag named after a tool; longer text is prose.
 MAX_MENTION = 2048
 _SENTENCE_ENDS = (".", "!", "?", ":", "。")
 
 
 class TagCalls(Body):
-    """One call in tags. Starts at its opening tag, or after its name if a `builder` is passed."""
+    """Reads one call in tags. Starts at the opening tag, or after the tool name if a `builder` is passed."""
 
     def __init__(self, block: BlockContext, builder: CallBuilder | None = None, lone: bool = False) -> None:
         super().__init__(block)
@@ -42,9 +42,9 @@ class TagCalls(Body):
         self._parameters = TagParameters(block, self._builder, closes)
         self._place = self._parameters.place
         self._lone = lone  # no block surrounds the call
-        self._text: list[str] = []  # a body that is stored as a whole
+        self._text: list[str] = []  # the stored body
         self._text_size = 0
-        self._like_prose = False  # a space and a word follow the tag, as in a sentence that mentions it
+        self._like_prose = False  # a space and a word follow the tag, as in a sentence
         self._phase: Callable[[str, int, bool], int] = self._open
         if builder is not None:
             self._phase = self._read_parameters
@@ -54,10 +54,10 @@ class TagCalls(Body):
     def feed(self, buf: str, pos: int, final: bool) -> int:
         parameters = self._parameters
         room = MAX_SIZE + 1 - parameters.size
-        if len(buf) - pos > room:  # give up at the same place however the text is split
+        if len(buf) - pos > room:  # give up at the same position however the text is chunked
             buf, final = buf[: pos + room], False
         context = self.block.context
-        calls_before = context.calls_seen  # stop after the JSON of a call: its closers are read by the next `feed`
+        calls_before = context.calls_seen  # stop after JSON arguments: the next `feed` reads the closing tags
         while pos < len(buf) and self.state == "open" and context.calls_seen == calls_before and not self.block.vain:
             new = self._phase(buf, pos, final)
             if new == MORE:
@@ -104,7 +104,7 @@ class TagCalls(Body):
 
     def _open(self, buf: str, pos: int, final: bool) -> int:
         tag = lex_tag(buf, pos, final)
-        assert not isinstance(tag, int)  # the block has read it already
+        assert not isinstance(tag, int)  # the block reader has already checked this tag
         self._place.own = tag.name
         self._place.prefixed = "DSML" in buf[pos : tag.end]
         self._parameters.bracket_due = buf[tag.end - 1] != ">"
@@ -125,24 +125,24 @@ class TagCalls(Body):
         return tag.end
 
     def _take_attributes(self, tag: Tag, has_name: bool) -> None:
-        """Read the attributes of a self-closing tag as arguments, except the one that names the call."""
+        """Read the attributes of a self-closing tag as arguments, except the one with the tool name."""
         for key, text in tag.attributes.items():
             if not (has_name and key in NAME_ATTRIBUTES):
                 value = value_of(text, self._place.schema, key, "", True, self._place.allowance)
                 self._parameters.values[key] = value
 
     def _contains_name(self, tag: Tag) -> bool:
-        """Whether the tag must contain the name of the call: true in a block, even if a tool is named like the tag."""
+        """Whether the tool name is the text of this tag, even if a tool has the tag's name. False outside a block."""
         return tag.name in LONE_NAME_TAGS and tag.kind == "open" and not (self._lone or tag.attributes)
 
     @staticmethod
     def _is_reserved(tag: Tag) -> bool:
-        """Whether the tag is reserved: its name is that of a tool only if such a tool is offered."""
+        """Whether the tag has a fixed meaning. It then names a tool only if a tool with this name is offered."""
         reserved = tag.name in NAME_TAGS or tag.name in CALL_TAGS or tag.name in PARAMETER_TAGS
         return reserved or tag.kind == "close"
 
     def _take(self, name: str, hold: bool = False) -> None:
-        """Take the name. After an opening tag the call is held until its body shows that it is not a mention."""
+        """Set the tool name. With `hold`, emit nothing until the body proves that this is not a mere mention."""
         self._phase = self._proof if hold else self._read_parameters
         if not self._builder.take_name(name, hold=hold):
             self.state = "failed" if self._builder.stops_region else self.state
@@ -150,7 +150,7 @@ class TagCalls(Body):
         self._place.schema = self.block.context.schema(name)
 
     def _take_tag(self, tag: Tag) -> None:
-        """Take a tag named like the tool. Until its body shows structure it may be a mere mention."""
+        """Take the tag's name as the tool name. Emit nothing until the body proves that this is not a mere mention."""
         self._place.markup = True
         self._place.schema = self.block.context.schema(tag.name)
         self._phase = self._first
@@ -179,7 +179,7 @@ class TagCalls(Body):
         return tag.end if closed else end
 
     def _next_part(self, buf: str, pos: int, final: bool) -> int:
-        """After a name tag that no block surrounds: arguments in tags, or else this was an ordinary element."""
+        """Require argument tags after a name tag outside a block; without them it was an ordinary element."""
         at = skip_blank(buf, pos, final)
         if at == MORE or (at == len(buf) and at - pos < LOOKAHEAD):
             return MORE
@@ -197,7 +197,7 @@ class TagCalls(Body):
         return at
 
     def _proof(self, buf: str, pos: int, final: bool) -> int:
-        """Read on to the first visible character after the opening tag: a tag or JSON, or this was a mention."""
+        """Require a tag or JSON after the opening tag; anything else means that the tool was only mentioned."""
         at = skip_blank(buf, pos, final)
         if at - pos >= LOOKAHEAD:
             return self._fail(pos)
@@ -208,10 +208,10 @@ class TagCalls(Body):
             return MORE
         return self._go_live(at) if ahead else self._fail(pos)
 
-    # ---- a body that is stored as a whole
+    # ---- stored bodies
 
     def _first(self, buf: str, pos: int, final: bool) -> int:
-        """After a tag named like a tool: the body is JSON, known parameters, or text to store."""
+        """Decide how to read the body of a tag named after a tool: JSON, declared parameters, or text to store."""
         at = skip_blank(buf, pos, final)
         if at - pos >= LOOKAHEAD:
             self._phase = self._body
@@ -242,14 +242,14 @@ class TagCalls(Body):
         if end == len(buf) and not final:
             return MORE
         if not closing and name in BLOCK_TAGS:
-            return self._fail(at)  # a call of another kind begins: this was only a mention
+            return self._fail(at)  # a call block begins, so this tag was only a mention
         if not closing or name != self._place.own:
             return self._store(buf, pos, at + 1)
         tag = lex_tag(buf, at, final)
         if tag == MORE:
             return MORE
         if isinstance(tag, int):
-            # The closing tag is there; if the text ends right here, only its bracket is missing.
+            # If the text ends here, only the bracket of the closing tag is missing.
             return self._end_body(len(buf), missing=True) if final and not buf[end:].strip() else self._fail(at)
         return self._end_body(tag.end)
 
@@ -264,13 +264,13 @@ class TagCalls(Body):
             return self._fail(end, "no_arguments")
         self._builder.note(*repairs)
         if not arguments and body.strip():
-            self._builder.note(Note("stray_text", "the text in the tag is not an argument of the tool"))
+            self._builder.note(Note("stray_text", "the text inside the tag is not an argument of the tool"))
         self._parameters.values = arguments
         self._end(missing)
         return end
 
     def _store(self, buf: str, pos: int, end: int) -> int:
-        """Store text of the body. Text without structure is stored up to a limit: it may be prose."""
+        """Store a part of the body. Fail if it grows long without any structure, because it is then prose."""
         if self._text_size <= MAX_MENTION:
             end = min(end, pos + MAX_MENTION + 1 - self._text_size)
         self._text.append(buf[pos:end])

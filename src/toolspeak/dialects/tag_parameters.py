@@ -1,6 +1,6 @@
 """Parameters of a call written as tags.
 
-Wrong and missing closing tags are repaired with a note. JSON instead of parameters is accepted.
+Wrong and missing closing tags are repaired with a note. A JSON object instead of parameter tags is accepted.
 """
 
 from __future__ import annotations
@@ -36,23 +36,23 @@ from .value_parsing import plain_text
 _BLANK = re.compile(r"[\s,]*").match
 _FENCE = re.compile(r"```[a-z]{0,12}+").match
 _NO_LETTERS = re.compile(r"[^A-Za-z]").sub
-#: Kimi K3 spells out whether a tag opens or closes.
+#: Kimi K3 writes out whether a tag opens or closes.
 _LONG_HEADS = ("<|open|", "<|close|")
-#: The type of a value by its attribute `string`.
+#: Type of a value, by its `string` attribute.
 _STRING_ATTRIBUTE = {"true": "string", "false": "json"}
 
-#: A value between tags takes about as long as this many values in JSON.
+#: Parsing a value between tags takes about as long as parsing this many JSON values.
 _VALUE_COST = 2
 
 
 class TagParameters:
-    """Reads the parameters of a call in tags, step by step, from after its name to its end."""
+    """Reads the parameters of a call in tags, step by step, from the tool name to the end of the call."""
 
     def __init__(self, block: BlockContext, builder: CallBuilder, closes: bool) -> None:
         self.state: Progress = "open"
-        self.closes = closes  # a closing tag is due; a bare name in front of tags has none
-        self.bracket_due = False  # the opening tag lacks its bracket
-        self.name_is_separate = False  # the name had a tag of its own
+        self.closes = closes  # a closing tag is expected; a bare name before the tags has none
+        self.bracket_due = False  # the opening tag lacks its closing bracket
+        self.name_is_separate = False  # the name was in a separate tag
         self.size = 0
         self.values: dict[str, JSONValue] = {}
         self._block = block
@@ -62,39 +62,39 @@ class TagParameters:
         self.place = ValuePlace(builder, context.schema(builder.name), context.allowance, guarded=guarded)
         self.place.open_ended = context.tools is None
         self._phase: Callable[[str, int, bool], int] = self._between
-        self._container = ""  # the tag around all arguments, after a separate name
-        self._repairs = 0  # values whose closing tag is missing
+        self._container = ""  # the tag around all arguments, if the name was in a separate tag
+        self._repairs = 0  # number of values without a closing tag
         self._key = ""
         self._streamed: set[str] = set()
         self._started = False
         self._in_fence = False
         self._value: TagValue | None = None
         self._closer = ""
-        self._prefix = ""  # the namespace in the tag of the value
+        self._prefix = ""  # the namespace in the opening tag of the value
         self._arguments: ArgumentsBody | None = None
 
     def step(self, buf: str, pos: int, final: bool) -> int:
-        """Read one step from `pos`: the new position, or MORE."""
+        """Read one step from `pos`. Returns the new position, or MORE if more text is needed."""
         return self._phase(buf, pos, final)
 
     def fast_path(self) -> FastPath | None:
-        """The fast path for the current state, if there is one."""
+        """Return the fast path for the current state, if there is one."""
         if self._arguments is not None:
             return self._arguments.fast_path()
         return self._value.fast_path(MAX_SIZE - self.size, self._grow) if self._value is not None else None
 
     @property
     def has_json(self) -> bool:
-        """Whether the arguments are JSON instead of parameters."""
+        """Whether the arguments are JSON instead of parameter tags."""
         return self._arguments is not None
 
     @property
     def may_end(self) -> bool:
-        """Whether the call is complete if the text ends here."""
+        """Whether the call would be complete if the answer ended here."""
         return not self.closes and self._started and self._phase == self._between
 
     def finish_json(self) -> Progress:
-        """End the text in or after the JSON arguments."""
+        """Handle the end of the answer during or after JSON arguments."""
         assert self._arguments is not None
         if self._arguments.state == "done":
             return "done"
@@ -128,7 +128,7 @@ class TagParameters:
         return self._tag(tag, at)
 
     def _untagged(self, buf: str, pos: int, at: int, final: bool) -> int:
-        """Read JSON instead of parameters, or text where a tag was due."""
+        """Read JSON instead of parameter tags, or unexpected text between tags."""
         if self.bracket_due and buf.startswith("/>"[: len(buf) - at], at):
             return self._late_bracket(buf, at, final)
         ahead = not self._started and arguments_ahead(buf, at)
@@ -141,21 +141,21 @@ class TagParameters:
         return self._stray(buf, pos, at, final)
 
     def _late_bracket(self, buf: str, at: int, final: bool) -> int:
-        """Read `<name`, its children and a late `/>`: the tag was meant to close itself."""
+        """Read the `/>` of `<name <key>...</key> />`, a call whose opening tag lacks its bracket."""
         if len(buf) - at < 2:
             return len(buf) if final else MORE
         self.end(missing=True)
         return at + 2
 
     def _cdata(self, buf: str, pos: int, at: int, final: bool) -> int:
-        """Skip the start of CDATA around the arguments; anything else that begins like it is text."""
+        """Skip the start of a CDATA section around the arguments. Anything else after `<!` is stray text."""
         if buf.startswith(CDATA, at):
             return at + len(CDATA)
         is_partial = CDATA.startswith(buf[at : at + len(CDATA)]) and not final
         return MORE if is_partial else self._stray(buf, pos, at, final)
 
     def _stray(self, buf: str, before: int, pos: int, final: bool) -> int:
-        """Drop text where a tag was due, with a note, or end a call that no tag closes. Code fences are ignored."""
+        """Drop unexpected text with a note, or end a call that has no closing tag. Skip code fences."""
         if not self.closes:
             return self._end_here(before)
         fence = _FENCE(buf, pos)
@@ -174,7 +174,7 @@ class TagParameters:
         if tag.kind == "close":
             return self._close_tag(tag, at)
         if tag.name in BLOCK_TAGS and not call_name(tag) and not self.place.schema.declares(tag.name):
-            return self._fail(at, "missing_close_tag")  # the next block begins; this call never ended
+            return self._fail(at, "missing_close_tag")  # the next block begins before the end of this call
         if self._is_next(tag):
             self.end(missing=self.closes)
             return at
@@ -197,7 +197,7 @@ class TagParameters:
         return tag.end
 
     def _contained(self, buf: str, pos: int, final: bool) -> int:
-        """Read what follows the tag around all arguments: tags, JSON, or the only text parameter of the tool."""
+        """Decide how to read the content of the tag around all arguments: as tags, JSON, or the only text parameter."""
         at = skip_blank(buf, pos, final)
         if at == MORE or (at == len(buf) and at - pos < LOOKAHEAD):
             return MORE
@@ -211,13 +211,13 @@ class TagParameters:
         return self._begin(key, Tag("open", self._container, "", {}, pos)) if key else self._fail(at, "no_arguments")
 
     def _only_text_key(self) -> str:
-        """The only parameter that text without a key can be for, or an empty string."""
+        """Return the tool's only string parameter, to which text without a key belongs; empty if there is none."""
         schema = self.place.schema
         strings = [name for name in schema.names if schema.property_types(name) <= {"string"}]
         return "input" if schema.parameters is None else strings[0] if len(strings) == 1 else ""
 
     def _is_next(self, tag: Tag) -> bool:
-        """Whether a tag already belongs to what follows the call: another call, or a token."""
+        """Whether a tag begins something after the call: another call, or a special token."""
         if tag.name.startswith("|") or call_name(tag):
             return True
         other = bool(self._block.context.knows(tag.name)) and not self.place.schema.declares(tag.name)
@@ -229,7 +229,7 @@ class TagParameters:
             return tag.end
         if tag.name in CALL_ENDS or tag.name.startswith("|"):
             self.end()
-            return at  # the closer of the block
+            return at  # the block reader handles this tag
         return tag.end
 
     @staticmethod
@@ -239,7 +239,7 @@ class TagParameters:
         return tag.value or next((tag.attributes[key] for key in KEY_ATTRIBUTES if key in tag.attributes), "")
 
     def _key_text(self, buf: str, pos: int, final: bool) -> int:
-        """Read `<arg_key>KEY</arg_key>` or `<parameter>KEY</parameter>`, or all arguments as JSON instead of a key."""
+        """Read `<arg_key>KEY</arg_key>` or `<parameter>KEY</parameter>`. A JSON object here contains all arguments."""
         at = skip_blank(buf, pos, final)
         if not self._started and 0 <= at < len(buf) and buf[at] == "{":
             self._phase = self._between
@@ -256,7 +256,7 @@ class TagParameters:
             return tag.end
         return self._begin(self._key, Tag("open", "parameter", self._key, {}, tag.end))
 
-    # ---- JSON instead of parameters
+    # ---- JSON instead of parameter tags
 
     def _json(self, buf: str, pos: int, final: bool) -> int:
         arguments = self._arguments
@@ -304,7 +304,7 @@ class TagParameters:
     # ---- values
 
     def _begin(self, key: str, tag: Tag) -> int:
-        """Begin the value of `key` after `tag`."""
+        """Start reading the value of `key` after its opening `tag`."""
         if self.place.allowance.exhausted:
             return self._fail(tag.end, "too_many_values")
         self.place.allowance.remaining -= _VALUE_COST
@@ -346,7 +346,7 @@ class TagParameters:
         if key in self._streamed or (
             key in self.values and is_declared and "array" not in self.place.schema.property_types(key)
         ):
-            self._builder.note(Note("duplicate_key", f"`{key[:64]}` stands twice"))
+            self._builder.note(Note("duplicate_key", f"`{key[:64]}` occurs twice"))
         elif key not in self.values:
             self.values[key] = value
         else:
@@ -357,7 +357,7 @@ class TagParameters:
                 self.values[key] = [earlier, value]
 
     def _after_value(self, tag: Tag, at: int, prefix: str) -> int:
-        """Continue after a value that `tag` ended. Without its own closing tag the value may be incomplete."""
+        """Continue after a value. Add a note if the value was not ended by its own closing tag."""
         self._phase = self._between
         if tag.kind == "close" and (tag.name == self._closer or tag.name in PARAMETER_TAGS):
             if tag.name != self._closer or prefix != self._prefix:
@@ -372,14 +372,14 @@ class TagParameters:
     # ---- the end
 
     def _end_here(self, pos: int) -> int:
-        """End a call that has no closing tag, because something else follows its parameters."""
+        """End a call that has no closing tag, because other text follows its parameters."""
         if not self._started:
             return self._fail(pos)
         self.end()
         return pos
 
     def end(self, missing: bool = False) -> None:
-        """Complete the call; `missing`: its closing tag is."""
+        """Complete the call. `missing`: whether its closing tag is missing."""
         builder = self._builder
         if missing:
             builder.note(Note("missing_close_tag"))
@@ -395,15 +395,15 @@ class TagParameters:
 
 
 def call_name(tag: Tag) -> str:
-    """The name of the call that the tag itself gives, or an empty string."""
+    """Return the tool name given in the tag itself, such as `<invoke name="NAME">`; empty if there is none."""
     if tag.name not in CALL_ENDS or (tag.value and tag.name not in CALL_TAGS):
         return ""
     name = tag.value or next((tag.attributes[key] for key in NAME_ATTRIBUTES if key in tag.attributes), "")
-    return name.partition(" ")[0]  # a nonce may follow after a space
+    return name.partition(" ")[0]  # a nonce may follow the name
 
 
 def skip_blank(buf: str, pos: int, final: bool) -> int:
-    """After white space and noise."""
+    """Return the position after white space, commas and MiniMax's tag prefix; MORE if more text is needed."""
     while True:
         blank = _BLANK(buf, pos)
         assert blank is not None
@@ -417,6 +417,6 @@ def skip_blank(buf: str, pos: int, final: bool) -> int:
 
 
 def _prefix(buf: str, at: int, tag: Tag) -> str:
-    """The namespace letters before the name of the tag at `at`."""
+    """Return the letters of the namespace before the name of the tag at `at`."""
     head = lex_head(buf, at)
     return "" if head in _LONG_HEADS else _NO_LETTERS("", head.removesuffix(tag.name))

@@ -1,8 +1,8 @@
-"""Values between two tags.
+"""Reader of a value between two tags.
 
-A value that the schema declares as a string is streamed; every other value is held until its tag closes and then read
-as a whole. Wrong and missing closing tags end a value where another tag shows that it is complete. A call quoted in a
-value is part of it: its tags are counted, so its closing tags do not end the value.
+Values that the schema declares as strings are streamed. Other values are buffered and parsed at their closing tag. If
+that tag is wrong or missing, the next tag of the call ends the value. A value may contain a quoted call: the tags of
+quoted calls are counted, so their closing tags do not end the value.
 """
 
 from __future__ import annotations
@@ -29,27 +29,27 @@ from .body_grammars import Steps
 from .tag_names import CALL_ENDS, CALL_TAGS, CDATA, CDATA_END, NOISE, PARAMETER_TAGS
 from .value_parsing import value_of
 
-#: Result of a step: the value ends here.
+#: Returned by a step when the value ends.
 _ENDED = -2
 _ENTITY = Note("entity")
 
 
-#: Other tags have no meaning in a value, unless they close it.
+#: Tags that the reader must examine inside a value, besides the value's own closing tag.
 _MEANINGFUL = PARAMETER_TAGS | CALL_ENDS | {"arg_key"}
 _PREFIXES = frozenset(prefix for prefix in NAMESPACES if prefix[0] != "|")
-#: Prefixes of such names.
+#: All prefixes of meaningful names, to recognize a name that is cut off at the end of a chunk.
 _BEGINNINGS = frozenset(name[:size] for name in _MEANINGFUL | _PREFIXES for size in range(1, len(name) + 1))
 
-#: Characters that end a name. They are only looked at: a match at the end of the text needs more text.
+#: Characters that end a name, matched by look-ahead.
 _NO_NAME = r"\s<>=/\"'“”{}()\[\],"
 _NAME_END = f"(?=[{_NO_NAME}])"
-#: A call tag without a name is a mere mention.
+#: Excludes call tags without a name, which only mention the tag.
 _CALL_END = rf"(?!\s{{0,16}}+>){_NAME_END}"
 _SPELLINGS = {"_": "[_▁]"}
 
 
 def _name_pattern(follows: dict[str, str]) -> str:
-    """Pattern of these names, each with what must follow it, and of their prefixes at the end of the text."""
+    """Build a pattern from names and what must follow each. Also matches a prefix of a name at the end of the text."""
     if follows.get("") == "":
         return ""
     branches = [r"\Z", *([follows[""]] if "" in follows else [])]
@@ -59,65 +59,67 @@ def _name_pattern(follows: dict[str, str]) -> str:
     return f"(?:{'|'.join(branches)})"
 
 
-#: Names after any number of bars: Kimi K3's marks, and DeepSeek's prefix.
+#: Names after one or more bars: Kimi K3's tags and DeepSeek's prefix.
 _BARRED = rf"[|｜]{{1,64}}+{_name_pattern(dict.fromkeys(('open', 'close', 'DSML'), ''))}"
 _OPENERS = dict.fromkeys(_MEANINGFUL, _NAME_END) | dict.fromkeys(CALL_TAGS, _CALL_END)
 _ANYTHING_AFTER = dict.fromkeys((*_PREFIXES, CDATA[1:]), "")
-#: After the bracket of a tag: a meaningful name, CDATA, or a closing tag, whose name is captured.
+#: The text after `<`: a meaningful name, CDATA, or a closing tag, whose name is captured.
 _TAG = (
     rf"(?:{_BARRED}|{_name_pattern(_OPENERS | _ANYTHING_AFTER)}"
     rf"|/\s{{0,8}}+(?:\Z|{_BARRED}|([^|｜{_NO_NAME}][^{_NO_NAME}]*+)))"
 )
-#: The beginning of an entity, and MiniMax's noise.
+#: The beginning of an entity, or of MiniMax's tag prefix.
 _OTHERS = r"&#?\w{0,8}+\Z|\](?:\Z|<(?:\Z|\]))"
-#: Spaces at the start of a line, followed by a tag.
+#: A tag at the start of a line, with its indentation.
 _INDENTED = rf"[ \t]{{0,{LOOKAHEAD - 1}}}+(?:\Z|<{_TAG})"
-#: Alternatives begin with different characters, or the pattern with a set of them, for speed.
+#: For speed, each alternative begins with a different character, or the pattern with a character class.
 _PATTERNS = {
     "held": rf"[<\ud800-\udfff](?:(?<=<){_TAG}|(?<!<))",
     "inline": rf"<{_TAG}|{_OTHERS}",
     "lines": rf"<{_TAG}|{_OTHERS}|\n{_INDENTED}|\r(?:\Z|\n{_INDENTED})",
 }
-#: Cached names in one value; a text with more different ones is artificial.
+#: Maximum number of cached tag names per value; real text contains fewer.
 _MAX_CACHED = 1024
 
 
 @cache
 def _stop_pattern(kind: str) -> Search:
-    """Compile the pattern on first use, because it takes time."""
+    """Compile the pattern on first use, because compiling is slow."""
     return re.compile(_PATTERNS[kind]).search
 
 
 class ValueStops:
-    """Finds the places in a value that the reader must handle.
+    """Finds the positions in a value that the reader must examine.
 
-    A value may be a page of HTML, full of tags without a meaning here. The patterns contain the names of all meaningful
-    opening tags; the name of a closing tag is captured and looked up, because it may be that of the value itself.
+    A value may be a page of HTML, full of irrelevant tags. The patterns match only opening tags that calls contain.
+    They match every closing tag, because it may belong to the value itself; its name is then looked up.
 
-    Kinds: `held` is read as a whole, `inline` is streamed on the line of its tags, `lines` is streamed on lines of its
-    own, whose last line break is not part of it. `own`: names of the tags of the value and of its call. A match at the
-    end of the text needs more text.
+    Kinds: `held` values are buffered, `inline` values are streamed and share a line with their tags, and `lines` values
+    are streamed without the line break before the closing tag. `own` contains the tag names of the value and its call.
+    A match that reaches the end of the text needs more text.
     """
 
     def __init__(self, kind: Literal["held", "inline", "lines"], *own: str) -> None:
-        self.pattern = _stop_pattern(kind)  # also finds closing tags without a meaning
+        self.pattern = _stop_pattern(kind)  # also finds irrelevant closing tags
         self._own = tuple(filter(None, own))
-        self._ignored: set[str] = set()  # closing tags without a meaning here
-        self._ignored_prefixes: set[str] = set()  # and prefixes of no meaningful name
+        self._ignored: set[str] = set()  # names of irrelevant closing tags
+        self._ignored_prefixes: set[str] = set()  # the same for names cut off at the end of the text
 
     def search(self, text: str, pos: int = 0) -> re.Match[str] | None:
-        """The next place at or after `pos` that the reader must handle."""
+        """Return the next position at or after `pos` that the reader must examine."""
         match = self.pattern(text, pos)
         return match if match is None or match.lastindex is None else self.resolve(text, match)
 
     def resolve(self, text: str, match: re.Match[str] | None) -> re.Match[str] | None:
-        """The match, or the next one that counts: closing tags without a meaning here are skipped."""
+        """Return this match or the next relevant one. Irrelevant closing tags are skipped."""
         while match is not None and match.lastindex is not None:
             passed = self._ignored if match.end() < len(text) else self._ignored_prefixes
             name: str = match[match.lastindex]
             if name not in passed and self._means(name, passed):
                 return match
-            match = self.pattern(text, match.start(match.lastindex))  # the name may contain an entity
+            match = self.pattern(
+                text, match.start(match.lastindex)
+            )  # continue inside the name, which may contain an entity
         return match
 
     def _means(self, written: str, passed: set[str]) -> bool:
@@ -132,32 +134,32 @@ class ValueStops:
 
 
 class ValuePlace(msgspec.Struct):
-    """The call that a value belongs to."""
+    """Properties of the call that a value belongs to."""
 
     builder: CallBuilder
     schema: ArgumentSchema
-    #: Shared by all values of the answer.
+    #: Remaining number of values that the answer may contain.
     allowance: Allowance
-    #: The tag that opened the call.
+    #: Name of the tag that opened the call.
     own: str = ""
-    #: Every tag inside the call is a key.
+    #: Whether every tag inside the call is a key.
     markup: bool = False
-    #: Keys and values have tags of their own.
+    #: Whether keys and values are in separate tags.
     pairs: bool = False
-    #: The tags carry DeepSeek's prefix, so no tag in a value is mistaken for one.
+    #: Whether the tags have DeepSeek's prefix, which distinguishes them from tags inside a value.
     prefixed: bool = False
-    #: The argument object has been started, because a value is streamed.
+    #: Whether the argument object has been started for a streamed value.
     opened: bool = False
-    #: The tag of the value has its key after `=`, so a tag with attributes is not the next parameter.
+    #: Whether keys are written as `<parameter=KEY>`, so `<parameter name="KEY">` is not the next parameter.
     equals: bool = False
-    #: Opening tags do not end a value: a nonce is required, or the policy allows no guesses.
+    #: Whether opening tags never end a value, because a nonce is required or the policy is strict.
     guarded: bool = False
-    #: The tools are unknown, so nothing is executed: the opening tag of a call may end an unclosed value.
+    #: Whether the opening tag of a call may end an unclosed value. True only if the tools are unknown, so no call runs.
     open_ended: bool = False
 
 
 class TagValue(Steps):
-    """One value. When it is `done`, `ended_by` is the tag that ended it, at the position that `feed` returned."""
+    """Reads one value. When `done`, `ended_by` is the tag that ended it, at the position that `feed` returned."""
 
     def __init__(self, place: ValuePlace, key: str, closer: str, typed: str, flows: bool) -> None:
         super().__init__()
@@ -169,10 +171,10 @@ class TagValue(Steps):
         self._closer = closer
         self._typed = typed
         self._own_line = False
-        self._quoted: Counter[str] = Counter()  # open tags of quoted calls
-        self._quoted_calls = 0  # how many of them are call tags
+        self._quoted: Counter[str] = Counter()  # number of open tags in quoted calls, by name
+        self._quoted_calls = 0  # number of open call tags among them
         self._stops = ValueStops("held", closer, place.own)
-        self._entity_noted = False  # the value contained an entity
+        self._entity_noted = False  # a note about a decoded entity was added
         self._text: list[str] = []
         self._sink: list[str] | None = None  # collects the text while the fast path reads
         self._phase: Callable[[str, int, bool], int] = self._lead if flows else self._hold
@@ -181,7 +183,7 @@ class TagValue(Steps):
         return self._phase(buf, pos, final)
 
     def fast_path(self, room: int, grow: Callable[[int], None]) -> FastPath | None:
-        """The fast path through the value, for at most `room` characters."""
+        """Return the fast path for the value, for at most `room` characters."""
         if self._phase == self._hold:
             return FastPath(self._stops.search, self._text.append, self._read_held, room, grow, silent=True)
         builder = self._place.builder
@@ -190,7 +192,7 @@ class TagValue(Steps):
             return None
         live, index = builder.state == "live", builder.index
         keep = arguments.record if live else arguments.keep
-        assert keep is not None  # inside a string
+        assert keep is not None  # because a string argument is open
 
         def read(text: str, match: re.Match[str]) -> tuple[CallArgs | None, int, bool]:
             sink = self._sink = [self._decoded(text[: match.start()])]
@@ -205,7 +207,7 @@ class TagValue(Steps):
         return MarkupFastPath(stops.pattern, stops.resolve, keep, live_index, read, self._decoded, room, grow)
 
     def _read_streamed(self, text: str, pos: int) -> tuple[int, bool]:
-        """Emit what belongs to the value: how much of the chunk that is, and whether the rest needs more text."""
+        """Emit the part of `text` that belongs to the value. Returns its end, and whether to wait for more text."""
         while pos < len(text):
             char = text[pos]
             if char == "<":
@@ -223,7 +225,7 @@ class TagValue(Steps):
         return pos, False
 
     def _read_held(self, text: str, match: re.Match[str]) -> tuple[None, int, bool]:
-        """Store what belongs to the value: how much of the chunk that is, and whether the rest needs more text."""
+        """Buffer the part of `text` that belongs to the value. Returns its end, and whether to wait for more text."""
         pos, end, new = match.start(), len(text), 0
         while pos < end and new >= 0:
             new = self._pass_tag(text, pos)
@@ -232,7 +234,7 @@ class TagValue(Steps):
         return None, pos, new == MORE
 
     def _pass_tag(self, text: str, pos: int) -> int:
-        """After the bracket of a tag that is text; MORE, or _ENDED if the value ends or CDATA begins."""
+        """Skip the `<` of a tag that is text. Returns _ENDED if the value ends or CDATA begins, or MORE."""
         if self._may_begin_cdata(text, pos):
             return _ENDED if self._begins_cdata(text, pos) else MORE
         tag = self._ends(text, pos, False)
@@ -240,10 +242,10 @@ class TagValue(Steps):
             return self._text_tag(text, pos, False)
         return MORE if tag == MORE else _ENDED
 
-    # ---- what ends a value
+    # ---- the end of a value
 
     def _ends(self, buf: str, pos: int, final: bool) -> Tag | int | None:
-        """The tag at `pos` if it ends the value, None if it is text, or MORE."""
+        """Return the tag at `pos` if it ends the value, None if it is text, or MORE if more text is needed."""
         name, closing, end = lex_name(buf, pos)
         if end == len(buf) and not final and len(buf) - pos < LOOKAHEAD:
             return MORE
@@ -273,7 +275,7 @@ class TagValue(Steps):
         return self._quoted_calls > 0
 
     def _may_quote(self, name: str, closing: bool) -> bool:
-        """Whether a tag of this name belongs to a call quoted in the value."""
+        """Whether a tag with this name belongs to a call quoted in the value."""
         if self._place.markup:
             return False
         if closing:
@@ -281,7 +283,7 @@ class TagValue(Steps):
         return name in CALL_ENDS or (name in PARAMETER_TAGS and self._quotes_call)
 
     def _text_tag(self, buf: str, pos: int, final: bool) -> int:
-        """After the bracket of a tag that is text, counting tags of quoted calls; or MORE."""
+        """Skip the `<` of a tag that is text, and count it if it belongs to a quoted call."""
         name, closing, _ = lex_name(buf, pos)
         if not self._may_quote(name, closing):
             return pos + 1
@@ -300,10 +302,10 @@ class TagValue(Steps):
         self.state = "done"
         return pos
 
-    # ---- a value that is streamed
+    # ---- streamed values
 
     def _lead(self, buf: str, pos: int, final: bool) -> int:
-        """Decide by the first characters whether the value is streamed."""
+        """Decide from the first characters whether to stream the value."""
         at = pos
         if self._place.markup:
             while at < len(buf) and at < pos + LOOKAHEAD and buf[at] in " \t":
@@ -338,7 +340,7 @@ class TagValue(Steps):
         return pos
 
     def _decoded(self, text: str) -> str:
-        """The text with its entities decoded."""
+        """Decode entities, and note the first one."""
         decoded = unescape(text)
         if decoded != text and not self._entity_noted:
             self._entity_noted = True
@@ -352,7 +354,7 @@ class TagValue(Steps):
         return self._INTERRUPTS[buf[pos]](self, buf, pos, final)
 
     def _flow_newline(self, buf: str, pos: int, final: bool) -> int:
-        """Drop the line break before the closing tag."""
+        """Drop a line break before the closing tag; emit any other."""
         newline = "\r\n" if buf[pos] == "\r" else "\n"
         if not buf.startswith(newline, pos):
             return MORE if pos + 1 == len(buf) and not final else self._say("\r", pos + 1)
@@ -371,7 +373,7 @@ class TagValue(Steps):
         return self._say(newline, pos + len(newline))
 
     def _flow_entity(self, buf: str, pos: int, final: bool) -> int:
-        """Wait: the text ends with what may be the beginning of an entity."""
+        """Wait for more text, because an entity may be cut off."""
         return self._say("&", pos + 1) if final else MORE
 
     def _flow_noise(self, buf: str, pos: int, final: bool) -> int:
@@ -384,7 +386,7 @@ class TagValue(Steps):
         if tag is None and self._may_quote(*lex_name(buf, pos + len(NOISE))[:2]):
             return self._say(NOISE, pos + len(NOISE))
         if tag is None or isinstance(tag, int):
-            self.state = "failed"  # a tag must follow this mark, and this is a wrong one
+            self.state = "failed"  # the tag after this prefix does not belong to the call
             return pos
         return pos + len(NOISE)
 
@@ -419,7 +421,7 @@ class TagValue(Steps):
         "<": _flow_tag,
     }
 
-    # ---- a value that is held
+    # ---- buffered values
 
     def _hold(self, buf: str, pos: int, final: bool) -> int:
         end = match_start(self._stops.search, buf, pos)
@@ -472,6 +474,6 @@ class TagValue(Steps):
 
 
 def _before_cdata_end(buf: str, final: bool) -> int:
-    """The end of what is surely CDATA."""
+    """Return the end of the CDATA text, before a possible beginning of `]]>`."""
     partial = 0 if final else 2 if buf.endswith("]]") else 1 if buf.endswith("]") else 0
     return len(buf) - partial

@@ -1,7 +1,7 @@
-"""Values from the text between tags: plain text, JSON, nested elements, or simple YAML.
+"""Parse the text between tags into values: plain text, JSON, nested elements, or simple YAML.
 
-Markup carries no types: a value is text unless the schema, an attribute or its own form decides otherwise. Linear,
-bounded in depth.
+Markup carries no types, so a value is text unless the schema, a type attribute or its syntax says otherwise. Parsing
+takes linear time, and the nesting depth is limited.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from ..core.schema.argument_schema import ArgumentSchema
 from ..core.types import JSONObject, JSONValue, Note, is_object
 from .tag_names import CDATA, CDATA_END
 
-#: Elements nested deeper than this are text.
+#: Maximum nesting depth of elements; deeper markup is not parsed.
 _MAX_DEPTH = 64
 
 
 def plain_text(raw: str) -> str:
-    """Decode markup: entities once, CDATA sections unchanged."""
+    """Decode entities once. The content of CDATA sections stays unchanged."""
     if CDATA not in raw:
         return unescape(raw)
     pieces: list[str] = []
@@ -52,8 +52,8 @@ def trim(raw: str) -> str:
 def value_of(
     raw: str, schema: ArgumentSchema, key: str, typed: str, markup: bool, allowance: Allowance | None = None
 ) -> JSONValue:
-    """Convert `raw` to the value of `key`. `typed`: the type according to an attribute, if any. `markup`: every tag is
-    a key here, so nested tags are structure. JSON is charged to the `allowance`."""
+    """Convert `raw` to the value of `key`. `typed` is the type from an attribute, or empty. With `markup`, nested tags
+    are keys of an object. Each JSON value counts against the `allowance`, which limits the values of an answer."""
     wants = schema.property_types(key)
     text = plain_text(raw)
     if typed == "string":
@@ -76,7 +76,7 @@ def value_of(
 def _untyped(
     raw: str, text: str, schema: ArgumentSchema, key: str, markup: bool, allowance: Allowance | None
 ) -> JSONValue:
-    """Convert a value without a type. A declared property is text; otherwise the form decides."""
+    """Convert a value without a type: text if the schema declares the property, otherwise guessed from the syntax."""
     if schema.declares(key):
         return plain_text(trim(raw))
     bare = text.strip()
@@ -92,7 +92,7 @@ def _untyped(
 
 
 def _json_or(text: str, otherwise: str, allowance: Allowance | None) -> JSONValue:
-    """The JSON value if all of `text` is JSON, otherwise the alternative."""
+    """Parse `text` as JSON; return `otherwise` unless all of it is JSON."""
     bare = text.strip()
     if not bare:
         return otherwise
@@ -110,10 +110,10 @@ def body_of(
     allowance: Allowance | None = None,
     notes: list[Note] | None = None,
 ) -> JSONObject | None:
-    """The arguments in the body of a tag named like a tool: elements, YAML, or the text of its only string.
+    """Parse the body of a tag named after a tool: elements, YAML, or text for the tool's only string parameter.
 
     Text without structure counts only if the tag begins a line; elsewhere it is prose. Repairs that may have changed a
-    value are added to `notes`.
+    value are added to `notes`. Returns None if the body contains no arguments.
     """
     notes = [] if notes is None else notes
     if not raw.strip():
@@ -135,7 +135,7 @@ def body_of(
 
 
 def _keyed_lines(raw: str, schema: ArgumentSchema) -> JSONObject | None:
-    """Read lines with known keys that are not YAML: each text extends to the next known key."""
+    """Read `key: text` lines that are not valid YAML. Each text extends to the next declared key."""
     sections: dict[str, list[str]] = {}
     key = ""
     for line in raw.lstrip("\n").splitlines(keepends=True):
@@ -152,7 +152,7 @@ def _keyed_lines(raw: str, schema: ArgumentSchema) -> JSONObject | None:
 
 
 def has_structure(raw: str) -> bool:
-    """Whether a body begins like elements, a document or YAML rather than like prose."""
+    """Whether a body begins like elements, JSON or YAML rather than like prose."""
     begin = raw.lstrip()
     return begin.startswith(("<", "{")) or read_yaml(begin.partition("\n")[0]) is not None
 
@@ -164,7 +164,7 @@ def _has_text_outside(raw: str) -> bool:
 
 
 def _only_text(raw: str, schema: ArgumentSchema, notes: list[Note]) -> JSONObject | None:
-    """Text without keys can only be meant for the tool's only string parameter."""
+    """Assign text without keys to the tool's only string parameter; return None if there are several or none."""
     if schema.parameters is None:
         return {}
     strings = [name for name in schema.names if schema.property_types(name) <= {"string"}]
@@ -172,7 +172,7 @@ def _only_text(raw: str, schema: ArgumentSchema, notes: list[Note]) -> JSONObjec
         return None
     plain = _without_tags(raw)
     if plain != raw:
-        notes.append(Note("stray_text", "the text lost its tags"))
+        notes.append(Note("stray_text", "tags were removed from the text"))
     text = plain_text(plain).strip()
     return {strings[0]: text} if text else {}
 
@@ -192,9 +192,9 @@ def _without_tags(raw: str) -> str:
 
 
 def tree(raw: str, schema: ArgumentSchema | None = None, strip: bool = False) -> JSONObject | None:
-    """Nested elements as an object; None when the text is not made of well-formed elements.
+    """Parse nested elements into an object; return None unless the text consists of well-formed elements.
 
-    With a schema the elements are properties and their values are read by it; text around them is dropped.
+    With a schema, the elements are properties, converted to their declared types. Text between them is dropped.
     """
     if "<" not in raw:
         return None
@@ -212,7 +212,7 @@ class _Element:
 
 
 class _Tree:
-    """One pass with a stack."""
+    """Parses elements in one pass, with a stack of the open ones."""
 
     def __init__(
         self, raw: str, schema: ArgumentSchema | None, strip: bool, allowance: Allowance | None = None
@@ -223,7 +223,7 @@ class _Tree:
         self._schema = schema
         self._stack = [_Element("", 0)]
         self.too_deep = False
-        #: An argument may have ended too early: a closing tag has another name, or has nothing to close.
+        #: A closing tag did not match an open element, so an argument may have ended too early.
         self.wrongly_closed = False
 
     def read(self) -> JSONObject | None:
@@ -251,7 +251,7 @@ class _Tree:
         return root.children if whole and root.children else None
 
     def _adopt(self) -> None:
-        """Elements inside one that never closed belong to its parent."""
+        """Move the children of elements that were never closed to their parents."""
         while len(self._stack) > 1:
             for key, value in self._stack.pop().children.items():
                 _add(self._stack[-1].children, key, value)
@@ -263,7 +263,7 @@ class _Tree:
                 _add(top.children, tag.name, "")
         elif tag.kind == "open":
             if tag.attributes and self._schema is None and tag.name not in _ITEMS:
-                return -1  # HTML, not structure
+                return -1  # an attribute suggests HTML, not an argument
             if len(self._stack) >= _MAX_DEPTH:
                 self.too_deep = True
                 return -1
@@ -284,7 +284,7 @@ class _Tree:
                 self._stack.pop()
         elif len(names) == 2:
             self.wrongly_closed = True
-        element = self._stack.pop()  # a wrong closer closes what is open
+        element = self._stack.pop()  # a mismatched closing tag closes the innermost element
         raw = self._raw[element.start : at]
         _add(self._stack[-1].children, element.key, self._value(element, raw))
         return tag.end
@@ -300,7 +300,7 @@ _ITEMS = frozenset({"item", "element", "entry", "value"})
 
 
 def _add(children: JSONObject, key: str, value: JSONValue) -> None:
-    """Add an element; a repeated one becomes a list."""
+    """Add an element. The values of a repeated element become a list."""
     if key not in children:
         children[key] = value
     elif isinstance(children[key], list):
@@ -314,7 +314,7 @@ def _add(children: JSONObject, key: str, value: JSONValue) -> None:
 _MAX_YAML_LINES = 20_000
 _MAX_YAML_DEPTH = 32
 _YAML_KEY = re.compile(r"""(?:"([^"]{1,128})"|'([^']{1,128})'|([A-Za-z_][\w.-]{0,127}))[ \t]*:(?:[ \t]+(.*))?$""").match
-#: Words that are not text.
+#: Plain scalars that are not strings.
 _YAML_WORDS = frozenset({"true", "false", "null"})
 _YAML_BLOCKS = {"|": "\n", "|-": "\n", "|+": "\n", ">": " ", ">-": " ", ">+": " "}
 
@@ -322,7 +322,7 @@ _YAML_BLOCKS = {"|": "\n", "|-": "\n", "|+": "\n", ">": " ", ">-": " ", ">+": " 
 def read_yaml(text: str, allowance: Allowance | None = None) -> JSONObject | None:
     """Parse the subset of YAML that models use for arguments: nested mappings, lists, block text, plain scalars.
 
-    Anchors, tags and multiple documents are not supported. Returns None if the text is anything else.
+    Anchors, tags and multiple documents are not supported. Returns None if the text is not in this subset.
     """
     lines = text.strip("\n").rstrip().split("\n")
     if not lines or len(lines) > _MAX_YAML_LINES:
@@ -338,7 +338,7 @@ def read_yaml(text: str, allowance: Allowance | None = None) -> JSONObject | Non
 
 
 class _NotYamlError(Exception):
-    """The text is not in the YAML subset."""
+    """Raised when the text is not in the supported YAML subset."""
 
 
 class _YamlReader:
@@ -359,7 +359,7 @@ class _YamlReader:
         return len(line) - len(line.lstrip(" "))
 
     def block(self, indent: int, depth: int) -> JSONValue:
-        """A mapping or a list whose lines begin at `indent`."""
+        """Parse the mapping or list whose lines are indented by `indent` spaces."""
         if self.at_end() or depth > _MAX_YAML_DEPTH:
             raise _NotYamlError
         if self._lines[self._at].lstrip().startswith("- "):

@@ -1,9 +1,9 @@
 """The Berkeley Function-Calling Leaderboard (BFCL) as a suite, judged by its own checker.
 
 Functions are presented to the model as the leaderboard presents them to OpenAI-compatible APIs: its types become JSON
-schema types, and dots in names become underscores. The leaderboard's package has 32 dependencies, some of them
-gigabytes. Its data and its checker have none, so only those files are extracted from the wheel, verified by hash, and
-cached.
+Schema types, and dots in names become underscores. The leaderboard's package has 32 dependencies, some of them several
+gigabytes in size. Its data and checker need none of them, so only these files are extracted from the wheel, verified by
+hash, and cached.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from ..upstreams.embedded.package_index import FETCH_METHODS, FetchFailed, Fetch
 from .cases import EvalCase, Judgement, ModelAnswer
 
 DISTRIBUTION, PACKAGE, VERSION = "bfcl-eval", "bfcl_eval", "2026.3.23"
-#: Supported categories: one turn, judged without running code.
+#: Supported categories: those with a single turn that can be judged without running code.
 CATEGORIES = ("simple_python", "multiple", "parallel", "irrelevance", "live_simple", "live_multiple")
 #: Categories without expected calls.
 _UNANSWERED = frozenset({"irrelevance"})
@@ -51,10 +51,10 @@ _MEMBERS = (
     *(f"data/BFCL_v4_{name}.json" for name in CATEGORIES),
     *(f"data/possible_answer/BFCL_v4_{name}.json" for name in CATEGORIES if name not in _UNANSWERED),
 )
-#: Hash of the names and contents of these files; the checker is executed.
+#: Hash of the names and contents of the files. It must match, because the checker's code is executed.
 _SHA256 = "d2c7a4cbaa3beff2fab0843f2150d4b5cf4548de5d267749d99ec9a3590c2d33"
 _HINT = f"run `pip install --no-deps {DISTRIBUTION}=={VERSION}`, or use --suite builtin"
-#: Types of the leaderboard with another name in JSON schema.
+#: JSON Schema types for the leaderboard's own type names.
 _TYPES = {
     "dict": "object",
     "float": "number",
@@ -63,15 +63,15 @@ _TYPES = {
     "bool": "boolean",
     "any": "string",
 }
-#: Added to descriptions by the leaderboard.
+#: Sentences that the leaderboard adds to descriptions.
 _PYTHON_HINT = " Note that the provided function is in Python 3 syntax."
 _FLOAT_HINT = " This is a float type value."
-#: Model name under which the checker looks up whether dots became underscores.
+#: Model name that the checker looks up to find out whether dots in names became underscores.
 _NAME = "toolspeak"
-#: The leaderboard's schemas nest only a few levels.
+#: Maximum nesting depth of a schema. The leaderboard's schemas have only a few levels.
 _MAX_SCHEMA_DEPTH = 32
 
-#: The package's `ast_checker` for Python: (functions, calls, expected calls, category).
+#: The package's `ast_checker` for Python. Its arguments are functions, calls, expected calls and category.
 Checker: TypeAlias = Callable[[list[JSONObject], list[JSONObject], list[JSONObject], str], Mapping[str, JSONValue]]
 
 
@@ -84,7 +84,7 @@ class BfclFilesError(ToolspeakError):
 class BfclFiles(msgspec.Struct, frozen=True):
     """Location of the leaderboard's files."""
 
-    #: Parent of the package's folder.
+    #: The folder that contains the package.
     folder: Path
     version: str
 
@@ -96,10 +96,10 @@ class _BfclEntry(NamedTuple):
 
 
 class Bfcl:
-    """The leaderboard's cases.
+    """The leaderboard as a test suite.
 
     Raises:
-        UsageError: a category is unknown, or the files are not the leaderboard's.
+        UsageError: a category is unknown, or a file is not one of the leaderboard's.
     """
 
     name = "bfcl"
@@ -130,20 +130,20 @@ class Bfcl:
             yield EvalCase(entry["id"], category, messages, tuple(map(tool_of, functions)))
 
     def expected(self, case: EvalCase) -> list[JSONObject]:
-        """The expected calls in the leaderboard's format: accepted values by argument, by function name."""
+        """Return the expected calls in the leaderboard's format: function name -> argument -> accepted values."""
         return self._entries[case.id].expected
 
     def judge(self, case: EvalCase, round_: int, answer: ModelAnswer) -> Judgement:
         """Judge an answer with the leaderboard's checker."""
         entry = self._entries[case.id]
-        if entry.category == "irrelevance":  # the leaderboard's rule: anything but a call is correct
+        if entry.category == "irrelevance":  # by the leaderboard's rule, anything but a call is correct
             names = ", ".join(call.name for call in answer.calls)
             return Judgement(False, "irrelevance_error:decoder_success", names) if names else Judgement(True)
         calls: list[JSONObject] = [{call.name: call.arguments} for call in answer.calls]
         try:
             verdict = self._check(entry.functions, calls, entry.expected, entry.category)
         except (KeyError, TypeError, AttributeError, IndexError) as error:
-            # The checker fails on unforeseen values, such as a list instead of an object.
+            # The checker raises on values that it does not expect, such as a list instead of an object.
             return Judgement(False, "checker_failed", f"{type(error).__name__}: {error}")
         if verdict["valid"]:
             return Judgement(True)
@@ -161,22 +161,22 @@ def _lines(path: Path) -> Generator[JSONObject]:
             if line.strip():
                 yield msgspec.json.decode(line)
     except (OSError, msgspec.DecodeError) as error:
-        raise UsageError(f"`{path}` is not a file of the leaderboard: {error}") from error
+        raise UsageError(f"cannot read the leaderboard file `{path}`: {error}") from error
 
 
 # ---- functions
 
 
 def tool_of(function: JSONObject) -> Tool:
-    """Convert a function of the leaderboard to a tool."""
+    """Convert one of the leaderboard's functions to a tool."""
     description = f"{function.get('description', '')}{_PYTHON_HINT}"
     return Tool(function["name"].replace(".", "_"), description, _schema(function["parameters"]))
 
 
 def _schema(schema: JSONObject, depth: int = 0) -> JSONObject:
-    """Convert a schema of the leaderboard to JSON schema. Values such as defaults stay unchanged."""
+    """Convert one of the leaderboard's schemas to JSON Schema. Values such as defaults stay unchanged."""
     if depth > _MAX_SCHEMA_DEPTH:
-        raise UsageError("a schema of the leaderboard is nested too deeply")
+        raise UsageError("a schema in the leaderboard's files is nested too deeply")
     result = dict(schema)
     kind = schema.get("type", "object" if "properties" in schema else "string")
     result["type"] = _TYPES.get(kind, kind) if isinstance(kind, str) else kind
@@ -195,10 +195,10 @@ def _schema(schema: JSONObject, depth: int = 0) -> JSONObject:
 
 
 def load_checker(folder: Path) -> Checker:
-    """Import the package's checker.
+    """Import the leaderboard's checker.
 
-    It imports a table of all models, and with it the SDKs of all vendors, only to look up whether dots in names became
-    underscores. A stub with a single entry replaces that table.
+    The checker imports a table of all models, and with it the SDKs of all vendors, only to look up whether dots in
+    names became underscores. A stub with a single entry replaces that table.
     """
     table = ModuleType(f"{PACKAGE}.constants.model_config")
     table.MODEL_CONFIG_MAPPING = {_NAME: SimpleNamespace(underscore_to_dot=True)}  # type: ignore[attr-defined]
@@ -216,7 +216,7 @@ def load_checker(folder: Path) -> Checker:
 
 @contextmanager
 def _only(folder: Path, stub: ModuleType) -> Generator[None]:
-    """Import the package from `folder` with a stub for one module; restore `sys.modules` afterwards."""
+    """Import the package only from `folder`, with a stub for one module; restore `sys.modules` afterwards."""
     before = _loaded()
     for name in before:
         del sys.modules[name]
@@ -240,16 +240,16 @@ def _loaded() -> dict[str, ModuleType]:
 
 
 def find_files(cache: Path) -> BfclFiles | None:
-    """The files of the installed package, else of the cache."""
+    """Return the files of the installed package, else those in the cache, else None."""
     spec = importlib.util.find_spec(PACKAGE)
     if spec is not None and spec.origin is not None:
-        with suppress(importlib.metadata.PackageNotFoundError):  # an unrelated folder of that name
+        with suppress(importlib.metadata.PackageNotFoundError):  # a folder of that name, not the package
             return BfclFiles(Path(spec.origin).parent.parent, importlib.metadata.version(DISTRIBUTION))
     return find_cached(cache)
 
 
 def find_cached(cache: Path) -> BfclFiles | None:
-    """The files in the cache, if complete."""
+    """Return the files in the cache, or None if they are incomplete."""
     folder = cache / f"{DISTRIBUTION}-{VERSION}"
     return BfclFiles(folder, VERSION) if _digest(folder) == _SHA256 else None
 
@@ -257,10 +257,10 @@ def find_cached(cache: Path) -> BfclFiles | None:
 def obtain_files(
     cache: Path, environment: Mapping[str, str], methods: tuple[FetchMethod, ...] = FETCH_METHODS
 ) -> BfclFiles:
-    """The installed or cached files, else download them into the cache.
+    """Return the installed or cached files; if there are none, download them into the cache.
 
     Args:
-        environment: environment of the download programs, with the user's package index settings.
+        environment: environment variables for the download programs, including package index settings.
 
     Raises:
         BfclFilesError: the files cannot be downloaded or stored.
@@ -278,22 +278,22 @@ def obtain_files(
 
 
 def _silent(done: int) -> None:
-    """Show no progress for 2 MB."""
+    """Ignore progress, because the download is only 2 MB."""
 
 
 def _fetch(request: FetchRequest, methods: tuple[FetchMethod, ...]) -> Path:
-    """Download with the first method that works; return the wheel or a folder with its files."""
+    """Download the package with the first method that works; return the wheel or a folder with its files."""
     errors: list[str] = []
     for method in methods:
         try:
             return method(request)
         except FetchFailed as error:
             errors.append(str(error))
-    raise BfclFilesError(f"{DISTRIBUTION} could not be fetched: {'; '.join(errors)}", hint=_HINT)
+    raise BfclFilesError(f"cannot download {DISTRIBUTION}: {'; '.join(errors)}", hint=_HINT)
 
 
 def _extract(source: Path, work: Path, cache: Path) -> BfclFiles:
-    """Extract the files from the distribution, verify the hash, and move them into the cache."""
+    """Extract the files from the download, verify their hash, and move them into the cache."""
     if source.is_dir():
         for member in _MEMBERS:
             target = work / PACKAGE / member
@@ -304,17 +304,17 @@ def _extract(source: Path, work: Path, cache: Path) -> BfclFiles:
             wheel.extractall(work, [f"{PACKAGE}/{member}" for member in _MEMBERS])
     if _digest(work) != _SHA256:
         raise BfclFilesError(
-            f"the download of {DISTRIBUTION} {VERSION} has a wrong hash",
-            hint="nothing was stored; try again, or check your package index",
+            f"the download of {DISTRIBUTION} {VERSION} has the wrong hash and was discarded",
+            hint="try again, or check your package index",
         )
     target = cache / f"{DISTRIBUTION}-{VERSION}"
-    shutil.rmtree(target, ignore_errors=True)  # an incomplete earlier copy
+    shutil.rmtree(target, ignore_errors=True)  # remove an incomplete earlier copy
     work.replace(target)
     return BfclFiles(target, VERSION)
 
 
 def _digest(folder: Path) -> str:
-    """Hash of the files in a folder; empty if one is missing."""
+    """Return the hash of the files in a folder, or an empty string if one is missing."""
     whole = hashlib.sha256()
     try:
         for member in _MEMBERS:

@@ -1,7 +1,7 @@
 """The built-in suite: thirty small tasks in `builtin.json`, judged by exact rules.
 
-A round is correct if the calls match the expected ones in any order, with every argument equal to one of the accepted
-values. Where no call is expected, there must be text and no call. Tools are not executed: results are in the data.
+A round is correct if the calls match the expected ones in any order, with every argument equal to one of its accepted
+values. If no call is expected, the answer must be text without calls. Tools are not executed; the file has the results.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ from .cases import EvalCase, Judgement, ModelAnswer
 
 
 class ExpectedCall(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """An expected call."""
+    """A call that the model is expected to make."""
 
     name: str
-    #: Accepted values of each argument; null means that it may be omitted. Other arguments are wrong.
+    #: Accepted values of each argument; null means that it may be omitted. Other arguments are faults.
     arguments: dict[str, list[JSONValue]] = {}
     #: Result of the call, if the conversation continues.
     result: str = ""
 
 
 class ExpectedRound(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Expectations of one answer."""
+    """The calls or the text expected in one round."""
 
     calls: tuple[ExpectedCall, ...] = ()
-    #: The text must contain one of these (case-insensitive).
+    #: Strings of which the text must contain at least one, ignoring case.
     says: tuple[str, ...] = ()
 
 
@@ -56,7 +56,7 @@ class Builtin:
         text = files("toolspeak.evaluation").joinpath("builtin.json").read_bytes()
         file = msgspec.json.decode(text, type=_SuiteFile)
         tools = {name: Tool(name, each["description"], each["parameters"]) for name, each in file.tools.items()}
-        #: Changes whenever a task changes.
+        #: Version of the suite, which changes whenever a task changes.
         self.version = file.version
         self.cases: Sequence[EvalCase] = tuple(
             EvalCase(
@@ -71,7 +71,7 @@ class Builtin:
         self.rounds = {task.id: task.rounds for task in file.tasks}
 
     def judge(self, case: EvalCase, round_: int, answer: ModelAnswer) -> Judgement:
-        """Judge an answer."""
+        """Judge the answer to one round of a case."""
         rounds = self.rounds[case.id]
         judgement = judge_round(rounds[round_], answer)
         last = round_ == len(rounds) - 1
@@ -79,7 +79,7 @@ class Builtin:
 
 
 def judge_round(expected: ExpectedRound, answer: ModelAnswer) -> Judgement:
-    """Judge an answer against one expected round; a correct one gets the results of its calls."""
+    """Judge an answer by the expectations of one round. If it is correct, return the results of its calls as well."""
     if not expected.calls:
         return _judge_text(expected, answer)
     if not answer.calls:
@@ -107,7 +107,7 @@ def _judge_text(expected: ExpectedRound, answer: ModelAnswer) -> Judgement:
 
 
 def _match_calls(calls: Sequence[ToolCall], expected: Sequence[ExpectedCall]) -> list[ExpectedCall] | None:
-    """The expected calls in the order of the actual ones; None if they do not match one to one."""
+    """Return the expected calls in the order of the actual ones, or None unless they match one to one."""
     if not calls:
         return []
     for at, each in enumerate(expected):
@@ -119,7 +119,7 @@ def _match_calls(calls: Sequence[ToolCall], expected: Sequence[ExpectedCall]) ->
 
 
 def _difference(call: ToolCall, expected: ExpectedCall) -> str:
-    """Difference between a call and an expected call; empty if they match."""
+    """Describe the first difference between a call and an expected call; empty if they match."""
     if call.name != expected.name:
         return f"`{call.name}` is not `{expected.name}`"
     unknown = sorted(set(call.arguments) - set(expected.arguments))
@@ -135,7 +135,7 @@ def _difference(call: ToolCall, expected: ExpectedCall) -> str:
 
 
 def _differences(calls: Sequence[ToolCall], expected: Sequence[ExpectedCall]) -> str:
-    """Difference of the first call that matches no expected call."""
+    """Describe why the first call without a match does not match any expected call."""
     for call in calls:
         differences = [_difference(call, each) for each in expected if each.name == call.name]
         if all(differences):
@@ -144,7 +144,7 @@ def _differences(calls: Sequence[ToolCall], expected: Sequence[ExpectedCall]) ->
 
 
 def same_value(value: JSONValue, expected: JSONValue) -> bool:
-    """Whether two JSON values are equal: 1 equals 1.0, true is not 1; ignores case and surrounding spaces."""
+    """Whether two JSON values are equal: 1 equals 1.0 but not true; case and surrounding spaces are ignored."""
     if isinstance(value, str) and isinstance(expected, str):
         return value.strip().casefold() == expected.strip().casefold()
     if isinstance(value, bool) or isinstance(expected, bool):
@@ -161,5 +161,5 @@ def _names(expected: ExpectedRound) -> str:
 
 
 def _short(value: JSONValue) -> str:
-    """A value as short JSON text."""
+    """Return a value as JSON text, truncated."""
     return msgspec.json.encode(value).decode()[:80]

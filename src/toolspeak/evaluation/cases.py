@@ -1,6 +1,6 @@
-"""Test suites: cases with a conversation and tools, and a judge of the answers. No I/O.
+"""Test suites: cases, each with a conversation and tools, and a judge for the answers. No I/O.
 
-A case has one or more rounds: after a correct round the judge may return results of the calls, and the conversation
+A case has one or more rounds: after a correct round, the judge may return results for the calls, and the conversation
 continues. To add a suite, implement `Suite`.
 """
 
@@ -25,14 +25,14 @@ class EvalCase(msgspec.Struct, frozen=True):
 
 
 class ModelAnswer(msgspec.Struct, frozen=True):
-    """The answer of a model in one round."""
+    """A model's answer in one round."""
 
     calls: tuple[ToolCall, ...] = ()
     text: str = ""
 
 
 class Judgement(msgspec.Struct, frozen=True):
-    """Verdict on an answer."""
+    """The verdict on an answer."""
 
     correct: bool
     #: Fault code and explanation; both empty for a correct answer.
@@ -43,7 +43,7 @@ class Judgement(msgspec.Struct, frozen=True):
 
 
 class Suite(Protocol):
-    """Cases and the judge of their answers."""
+    """A collection of cases that can judge the answers to them."""
 
     @property
     def name(self) -> str:
@@ -52,12 +52,12 @@ class Suite(Protocol):
 
     @property
     def version(self) -> str:
-        """Version of the cases; results of different versions must not be mixed."""
+        """Version of the cases. Results of different versions must not be mixed."""
         ...
 
     @property
     def cases(self) -> Sequence[EvalCase]:
-        """All cases."""
+        """All cases of the suite."""
         ...
 
     def judge(self, case: EvalCase, round_: int, answer: ModelAnswer) -> Judgement:
@@ -66,7 +66,7 @@ class Suite(Protocol):
 
 
 def choose(cases: Iterable[EvalCase], limit: int | None, seed: int) -> list[EvalCase]:
-    """Select at most `limit` cases, from each category in turn; deterministic for a seed.
+    """Select at most `limit` cases, taking one from each category in turn. The selection depends only on the seed.
 
     A larger limit only adds cases, so a small run can be extended.
     """
@@ -85,5 +85,5 @@ def choose(cases: Iterable[EvalCase], limit: int | None, seed: int) -> list[Eval
 
 
 def _lot(seed: int, name: str) -> bytes:
-    """Pseudo-random sort key, the same in every version of Python."""
+    """Return a pseudo-random sort key that is the same in every version of Python."""
     return hashlib.sha256(f"{seed}\n{name}".encode()).digest()

@@ -19,12 +19,12 @@ class SettingScores(msgspec.Struct, frozen=True):
     setting: EvalSetting
     #: Number of selected cases.
     chosen: int
-    #: By category; `all` comes first.
+    #: Scores by category, starting with `all`.
     scores: dict[str, Score]
 
 
 class EvalReport(msgspec.Struct, frozen=True):
-    """Results of a run, complete or not."""
+    """The results of a complete or interrupted run."""
 
     suite: str
     suite_version: str
@@ -38,17 +38,17 @@ class EvalReport(msgspec.Struct, frozen=True):
 
     @property
     def complete(self) -> bool:
-        """Whether every case in every setting has an answer."""
+        """Whether every case has been answered in every setting."""
         return all(_complete(row) for row in self.rows)
 
 
 def rows_of(settings: Iterable[tuple[EvalSetting, Sequence[CaseResult], int]]) -> tuple[SettingScores, ...]:
-    """Statistics of (setting, results, number of selected cases)."""
+    """Compute the statistics of each setting from its results and its number of selected cases."""
     return tuple(SettingScores(setting, chosen, score_by_category(records)) for setting, records, chosen in settings)
 
 
 def plain(report: EvalReport) -> JSONObject:
-    """The report as JSON values."""
+    """Convert the report to JSON values."""
     rows = [{"label": row.setting.label, **msgspec.to_builtins(row)} for row in report.rows]
     return {**msgspec.to_builtins(report), "complete": report.complete, "rows": rows}
 
@@ -67,14 +67,14 @@ _HEAD = (
 
 
 def markdown(report: EvalReport) -> str:
-    """The report as Markdown."""
+    """Render the report as Markdown."""
     where = f" at {report.base_url}" if report.base_url else ""
     lines = [
         f"# {cell(report.model + where)}",
         "",
         f"Suite {report.suite} ({cell(report.suite_version)}), seed {report.seed}, toolspeak {report.toolspeak}, "
         f"{report.when}.",
-        "Intervals are Wilson's, for 95 %. Cases that ended in an error count as wrong.",
+        "The intervals are 95 % Wilson score intervals. Cases that ended in an error count as wrong.",
         "",
         line(_HEAD),
         line(("---", "---", "---:", "---", "---:", "---:", "---:", "---:", "---:")),
@@ -102,12 +102,12 @@ def _cells(row: SettingScores, category: str, score: Score) -> tuple[str, ...]:
 
 
 def line(cells: Sequence[str]) -> str:
-    """One table row."""
+    """Render one row of a Markdown table."""
     return f"| {' | '.join(map(cell, cells))} |"
 
 
 def cell(text: str) -> str:
-    """Escape a text for a table cell."""
+    """Escape text for a cell of a Markdown table."""
     return " ".join(text.split()).replace("|", "\\|")
 
 
@@ -118,15 +118,15 @@ def _complete(row: SettingScores) -> bool:
 
 def _done(row: SettingScores) -> str:
     score = row.scores[ALL]
-    return f"{score.cases - score.errors} of {row.chosen} cases have an answer"
+    return f"{score.cases - score.errors} of {row.chosen} cases answered"
 
 
 # ---- comparison of settings from several runs
 
 
 def comparison_table(settings: Iterable[tuple[EvalSetting, Sequence[CaseResult]]], categories: Sequence[str]) -> str:
-    """Markdown table of settings by category: correct cases and confidence intervals."""
-    head = ("way", *categories, "tokens out a case", "median s")
+    """Render a Markdown table with a row per setting: correct cases and confidence intervals by category."""
+    head = ("way", *categories, "output tokens per case", "median s")
     lines = [line(head), line(("---", *("---:" for _ in head[1:])))]
     for setting, records in settings:
         results = [record for record in records if record.category in categories]
@@ -156,17 +156,17 @@ def _costs(records: Sequence[CaseResult]) -> tuple[str, str]:
 
 # ---- chart (the colours suit light and dark pages)
 
-# Pixels.
+# Sizes in pixels.
 _WIDTH, _MARGIN, _RIGHT, _TOP, _BOTTOM = 760, 170, 130, 64, 34
 _BAR, _STEP, _HEADING, _GAP = 14, 22, 26, 10
 _PLOT = _WIDTH - _MARGIN - _RIGHT
 _INK, _GRID, _WHOLE, _PART, _WHISKER = "#222222", "#d5d5d5", "#2f6db5", "#8fb6de", "#b3541e"
-#: Characters that fit.
+#: Number of characters that fit in a label and in the title.
 _MAX_NAME_CHARS, _MAX_TITLE_CHARS = 24, 90
 
 
 def chart(report: EvalReport) -> str:
-    """The report as an SVG bar chart: one bar per category and setting."""
+    """Render the report as an SVG bar chart with one bar per category and setting."""
     height = _TOP + _BOTTOM + sum(_HEADING + _GAP + _STEP * len(row.scores) for row in report.rows)
     title = f"{report.model}, {report.suite} {report.suite_version}"
     parts = [
@@ -215,6 +215,6 @@ def _at(share: float) -> float:
 
 
 def _text(text: str, most: int) -> str:
-    """Truncate and escape a text for XML; control characters become spaces."""
+    """Truncate text and escape it for XML; control characters become spaces."""
     clean = printable(text, " ")
     return escape(clean if len(clean) <= most else f"{clean[: most - 1]}…")

@@ -1,7 +1,7 @@
-"""Journal of an evaluation: one JSON line per case, so a run can be interrupted and resumed.
+"""Results file of an evaluation: one JSON line per case, so a run can be interrupted and resumed.
 
-The last line of a case counts. A case that ended in an upstream error is recorded but not finished: the next run
-repeats it.
+If a case has several lines, the last one counts. A case that ended in an upstream error is recorded as unfinished, so
+the next run repeats it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ..errors import UsageError
 
 
 class EvalSetting(msgspec.Struct, frozen=True):
-    """Everything besides the case that answers depend on."""
+    """Everything except the case itself that may affect an answer."""
 
     suite: str
     version: str
@@ -34,20 +34,20 @@ class EvalSetting(msgspec.Struct, frozen=True):
     max_tokens: int | None = None
     #: Other non-default settings, as `name=value`.
     others: tuple[str, ...] = ()
-    #: Whether constrained output is requested, where the upstream supports it.
+    #: Whether to request constrained output if the upstream supports it.
     constrain: bool = True
-    #: Name and hash of the adapter of an embedded model.
+    #: Name and hash of the LoRA adapter of an embedded model.
     adapter: str = ""
 
     @property
     def label(self) -> str:
-        """Short name that is unique within a run."""
+        """A short name that is unique within a run."""
         form = "" if self.constrain else "unconstrained"
         return " ".join(part for part in (self.mode, self.plan, form, *self._manner) if part)
 
     @property
     def way(self) -> str:
-        """Short name in the syntax of `variants`, where possible."""
+        """A short name, in the syntax of `variants` if possible."""
         name = "native" if self.mode == "off" else self.plan if self.mode == "force" and self.plan else self.mode
         return " ".join((f"{name}+grammar" if name == self.plan and self.constrain else name, *self._manner))
 
@@ -68,9 +68,9 @@ class CaseResult(msgspec.Struct, frozen=True):
     #: Fault code and explanation; empty for a correct answer.
     fault: str = ""
     detail: str = ""
-    #: Error of the request; such a case counts as wrong and is repeated by the next run.
+    #: Error message of a failed request. The case counts as wrong, and the next run repeats it.
     error: str = ""
-    #: Plan and calls of each round.
+    #: The plan and the calls of each round.
     plans: list[str] = []
     calls: list[list[JSONObject]] = []
     text: str = ""
@@ -82,7 +82,7 @@ class CaseResult(msgspec.Struct, frozen=True):
 
 
 def _without_variant(setting: EvalSetting) -> EvalSetting:
-    """The setting without the fields that select a calling variant."""
+    """Return the setting with the fields that select a calling variant reset."""
     return msgspec.structs.replace(setting, mode="auto", plan="", dialect="", marks="auto", constrain=True, adapter="")
 
 
@@ -91,25 +91,25 @@ _DECODER = msgspec.json.Decoder(CaseResult)
 
 @contextmanager
 def file_errors(path: Path) -> Generator[None]:
-    """Translate file errors to `UsageError`."""
+    """Translate an `OSError` to a `UsageError`."""
     try:
         yield
     except OSError as error:
         message = f"cannot store results in `{path}`: {error.strerror or error}"
-        raise UsageError(message, hint="name another folder with --out, or free some space") from error
+        raise UsageError(message, hint="choose another folder with --out, or free some space") from error
 
 
-class EvalJournal:
-    """The results file; its folder is created.
+class ResultsFile:
+    """The results file. Its folder is created if necessary.
 
     Raises:
-        UsageError: the file is not a journal, or cannot be read or written.
+        UsageError: the file is not a results file, or cannot be read or written.
     """
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._records: dict[tuple[EvalSetting, str], CaseResult] = {}
-        #: Whether the last line is incomplete, for example after a power failure; its case is repeated.
+        #: Whether the last line is incomplete, for example after a power failure. Its case is repeated.
         self.cut_off = False
         with file_errors(path):
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -124,8 +124,8 @@ class EvalJournal:
             if last and not line.endswith(b"\n"):
                 self.cut_off = True
                 return
-            hint = "name another folder with --out, or remove the file"
-            raise UsageError(f"line {number} of `{self._path}` is not a journal entry", hint=hint) from None
+            hint = "choose another folder with --out, or remove the file"
+            raise UsageError(f"line {number} of `{self._path}` is not a valid result", hint=hint) from None
         self._records[record.setting, record.case] = record
 
     def add(self, record: CaseResult) -> None:
@@ -140,7 +140,7 @@ class EvalJournal:
             file.write(line)
 
     def _repair(self) -> None:
-        """Remove an incomplete last line, which would corrupt the next one."""
+        """Remove an incomplete last line, because the next line would be appended to it."""
         if self.cut_off:
             self.cut_off = False
             whole, end, _ = self._path.read_bytes().rpartition(b"\n")
@@ -152,15 +152,15 @@ class EvalJournal:
         return record is not None and not record.error
 
     def like(self, setting: EvalSetting) -> list[EvalSetting]:
-        """All stored settings that differ from this one only in the calling variant, in order."""
+        """Return the stored settings that differ from this one only in the calling variant, in order."""
         mine = _without_variant(setting)
         return list(dict.fromkeys(each for each, _ in self._records if _without_variant(each) == mine))
 
     def all(self, setting: EvalSetting) -> list[CaseResult]:
-        """All results of a setting."""
+        """Return all results of a setting."""
         return [record for (each, _), record in self._records.items() if each == setting]
 
     def of(self, setting: EvalSetting, cases: Iterable[str]) -> list[CaseResult]:
-        """Results of these cases, in their order, including errors."""
+        """Return the results of these cases, including errors, in the order of the cases."""
         results = (self._records.get((setting, case)) for case in cases)
         return [record for record in results if record is not None]

@@ -1,6 +1,6 @@
-"""Evaluation runner: runs all unfinished cases in all settings concurrently and stores the results.
+"""Evaluation runner: runs the unfinished cases of all settings concurrently and stores the results.
 
-A failing case is recorded and does not stop the run. The run gives up only if none of the first cases is answered.
+A case that fails is recorded and does not stop the run. The run gives up only if none of the first cases is answered.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ from ..core.types import JSONValue, Message, TextPart, ToolCall, ToolResult, Usa
 from ..engine.turn.trace import TracedReply
 from ..errors import ModelError, ToolspeakError, UpstreamError
 from .cases import EvalCase, Judgement, ModelAnswer, Suite
-from .results_file import CaseResult, EvalJournal, EvalSetting
+from .results_file import CaseResult, EvalSetting, ResultsFile
 
-#: Settings with their cases.
+#: Settings, each with its cases.
 Work: TypeAlias = Sequence[tuple[EvalSetting, Sequence[EvalCase]]]
 
-#: Number of errors without any answer after which the upstream counts as unavailable.
+#: Number of errors after which the upstream counts as unavailable, unless a case has been answered.
 GIVE_UP_AFTER = 10
-#: Limit of rounds of one case; the suites need two. Guards against a judge that never ends a case.
+#: Maximum number of rounds per case, in case a judge never ends it. The suites need two.
 _MAX_ROUNDS = 8
-#: Limit of stored answers and errors.
+#: Maximum length of stored answers and errors.
 _MAX_TEXT_CHARS = 2_000
 
 
 class _Tally:
-    """Totals of one case."""
+    """Running totals of one case."""
 
     def __init__(self) -> None:
         self.requests = self.retries = 0
@@ -44,7 +44,7 @@ class _Tally:
     def add(self, reply: TracedReply) -> None:
         attempts = reply.trace().attempts
         self.requests += reply.requests
-        # An attempt is a retry if the previous attempt of the same phase had a fault.
+        # An attempt is a retry if the previous attempt was in the same phase and had a fault.
         pairs = pairwise(attempts)
         self.retries += sum(first.fault is not None and first.phase == second.phase for first, second in pairs)
         self.usage += reply.usage
@@ -58,7 +58,7 @@ class EvalRun:
 
     Args:
         parallel: number of concurrent cases.
-        timeout: seconds for one answer.
+        timeout: maximum time for one answer, in seconds.
         on_result: called after every case.
     """
 
@@ -66,7 +66,7 @@ class EvalRun:
         self,
         client: AsyncClient,
         suite: Suite,
-        journal: EvalJournal,
+        journal: ResultsFile,
         *,
         parallel: int = 4,
         timeout: float | None = None,
@@ -101,17 +101,17 @@ class EvalRun:
                 for _ in range(self._parallel):
                     group.create_task(self._work(jobs))
         except ExceptionGroup as failed:
-            raise failed.exceptions[0] from None  # all workers fail for the same reason
+            raise failed.exceptions[0] from None  # all workers fail for the same reason, so report one error
 
     def missing(self, work: Work) -> Iterator[tuple[EvalSetting, EvalCase]]:
-        """Unfinished cases, alternating between settings, so an interrupted run can still compare them."""
+        """Yield unfinished cases, alternating between settings, so an interrupted run can still compare them."""
         for number in range(max((len(cases) for _, cases in work), default=0)):
             for setting, cases in work:
                 if number < len(cases) and not self._journal.finished(setting, cases[number].id):
                     yield setting, cases[number]
 
     async def _work(self, jobs: Iterator[tuple[EvalSetting, EvalCase]]) -> None:
-        for setting, case in jobs:  # the iterator is shared by all workers
+        for setting, case in jobs:  # all workers share this iterator
             if self.given_up:
                 return
             record = await self._ask(setting, case)
@@ -122,7 +122,7 @@ class EvalRun:
                 self._on_result(record)
 
     async def _ask(self, setting: EvalSetting, case: EvalCase) -> CaseResult:
-        """Run one case."""
+        """Run one case and return its result."""
         tally, start, error = _Tally(), self._clock(), ""
         try:
             judgement = await self._rounds(setting, case, tally)
@@ -134,7 +134,7 @@ class EvalRun:
         except ToolspeakError as failure:
             judgement, error = Judgement(False, "error"), str(failure)
         except Exception as failure:
-            # A bug in toolspeak or in a checker must not lose hours of other results.
+            # A bug in toolspeak or in a checker must not end a run that may take hours.
             judgement, error = Judgement(False, "error"), f"{type(failure).__name__}: {failure}"
         return CaseResult(
             setting=setting,
@@ -167,14 +167,14 @@ class EvalRun:
 
 
 def _options(setting: EvalSetting) -> dict[str, JSONValue]:
-    """The setting as options of `chat`. No background probe, which could change the plan during a run."""
+    """Convert a setting to options of `chat`. Probing is off, because it could change the plan during a run."""
     names = ("mode", "plan", "dialect", "marks", "constrain", "retries", "temperature", "max_tokens")
     fields = msgspec.structs.asdict(setting)
     return {"probe": "off", **{name: fields[name] for name in names if fields[name] is not None}}
 
 
 def _next_messages(text: str, calls: Sequence[ToolCall], results: Sequence[str]) -> Iterator[Message]:
-    """An answer and the results of its calls as messages."""
+    """Yield an answer and the results of its calls as messages."""
     yield Message("assistant", (TextPart(text),) if text else (), calls=tuple(calls))
     for call, result in zip(calls, results, strict=True):
         yield Message("tool", results=(ToolResult(call.id, result, call.name),))

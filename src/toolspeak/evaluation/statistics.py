@@ -9,21 +9,21 @@ import msgspec
 
 from .results_file import CaseResult
 
-#: Pseudo-category of all cases.
+#: Name of the pseudo-category that contains all cases.
 ALL = "all"
 #: 97.5 % quantile of the normal distribution, for 95 % intervals.
 _Z = 1.959963984540054
 
 
 def wilson(correct: int, total: int) -> tuple[float, float]:
-    """Wilson score interval (95 %) of a proportion: sound for few cases and near 0 and 1."""
+    """Return the 95 % Wilson score interval of a proportion, which is sound for few cases and near 0 and 1."""
     if total == 0:
         return 0.0, 1.0
     share = correct / total
     square = _Z * _Z
     middle = (share + square / (2 * total)) / (1 + square / total)
     half = _Z * sqrt(share * (1 - share) / total + square / (4 * total * total)) / (1 + square / total)
-    # At the ends the exact result is 0 or 1; floating point misses it slightly.
+    # At the extremes the exact bound is 0 or 1, which floating-point arithmetic misses slightly.
     return (0.0 if correct == 0 else middle - half), (1.0 if correct == total else middle + half)
 
 
@@ -38,11 +38,11 @@ class Score(msgspec.Struct, frozen=True):
     low: float
     high: float
     requests: int
-    #: Requests that repeated a faulty answer.
+    #: Number of requests that were retries after a faulty answer.
     retries: int
     input_tokens: int
     output_tokens: int
-    #: Total of all cases.
+    #: Total time of all cases.
     seconds: float
     median_seconds: float
     #: Number of cases by fault.
@@ -76,7 +76,7 @@ def compute_score(records: Sequence[CaseResult]) -> Score:
 
 
 def score_by_category(records: Iterable[CaseResult]) -> dict[str, Score]:
-    """Statistics of all cases, then of each category."""
+    """Compute the statistics of all cases and of each category."""
     records = list(records)
     scores = {ALL: compute_score(records)}
     for category in sorted({each.category for each in records}):

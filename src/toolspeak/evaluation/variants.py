@@ -1,7 +1,7 @@
 """Calling variants as written on the command line: `native,inline,inline+grammar,decision+grammar@100`.
 
-A variant is a mode, a plan, and whether the upstream constrains the output of calls. `@` gives the number of cases
-per category.
+A variant selects a mode, a plan, and whether to use constrained output for calls. The number after `@` is the number
+of cases per category.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from ..errors import UsageError
 
 Plan: TypeAlias = Literal["", "inline", "decision", "envelope"]
 
-#: Suffix of variants with constrained output.
+#: Suffix of the variants with constrained output.
 _ENFORCED = "+grammar"
 _MAX_CASES = 10_000
 
@@ -23,13 +23,13 @@ class CallVariant(NamedTuple):
 
     mode: Mode = "auto"
     plan: Plan = ""
-    #: Whether to request constrained output, where the upstream supports it.
+    #: Whether to request constrained output if the upstream supports it.
     constrain: bool = True
     #: Cases per category; None for the default.
     each: int | None = None
 
 
-#: Variants by name. `native` is the upstream's own tool calling; a plan without `+grammar` is unconstrained.
+#: Variants by name. `native` is the upstream's own tool calling. A plan without `+grammar` is not constrained.
 VARIANTS: dict[str, CallVariant] = {
     "auto": CallVariant(),
     "native": CallVariant("off"),
@@ -40,7 +40,7 @@ VARIANTS: dict[str, CallVariant] = {
 
 
 def parse_variants(text: str) -> tuple[CallVariant, ...]:
-    """Parse a comma-separated list of variants, without duplicates.
+    """Parse a comma-separated list of variants and remove duplicates.
 
     Raises:
         UsageError: a variant is unknown or its number of cases is invalid.
@@ -56,5 +56,5 @@ def _parse_variant(text: str) -> CallVariant:
     if not at:
         return variant
     if not (count.isascii() and count.isdigit() and 0 < int(count[:6]) <= _MAX_CASES):
-        raise UsageError(f"invalid number of cases in `{text:.80}`", hint=f"write, for example, {name}@40")
+        raise UsageError(f"invalid number of cases in `{text:.80}`", hint=f"use a number such as {name}@40")
     return variant._replace(each=int(count))

@@ -1,4 +1,4 @@
-"""Wire protocols of clients and upstreams: bytes to values and events, and back.
+"""Codecs for the wire protocols of clients and upstreams.
 
-Each codec decodes and encodes requests and replies. All are pure and do no I/O. Codecs do not import each other.
+Each codec decodes and encodes requests and replies. Codecs perform no I/O and do not import each other.
 """

@@ -1,7 +1,7 @@
-"""Turns an upstream's reply into the assistant message of the next request, including protocol-specific parts.
+"""Converts an upstream's reply to an assistant message for the next request, including protocol-specific parts.
 
-Signed thinking, encrypted reasoning and call signatures are useful only if they return unchanged, to the same
-upstream and in the same position. `_RULES` defines per protocol where each opaque part goes.
+Signed thinking, encrypted reasoning and call signatures must be sent back unchanged, to the same upstream and in the
+same position. `_RULES` defines for each protocol where opaque parts are placed.
 """
 
 from __future__ import annotations
@@ -28,21 +28,21 @@ from .openai_responses.parts import ANNOTATION, CONTENT, ITEM, PHASE, separates_
 from .openai_responses.parts import PROTOCOL as OPENAI_RESPONSES
 from .shared.fields import without
 
-#: Where an opaque part goes. `part`: its own position among the texts. `text`: the preceding text. `call`: a call.
-#: `field`: a field of the message. `pictures`: images by the model. Empty: dropped, it only describes the reply.
+#: Where to place an opaque part. `part`: as a separate part. `text`: in the preceding text. `call`: in a call. `field`:
+#: in a message field. `pictures`: as images. Empty: nowhere, because the part only describes the reply.
 Placement: TypeAlias = Literal["part", "text", "call", "field", "pictures", ""]
 
 
 class _ProtocolRules(msgspec.Struct, frozen=True):
     placement: Callable[[Opaque], Placement]
-    #: Keys in `Message.extra` for the order of parts and calls, and for extra fields of calls by position.
+    #: Keys in `Message.extra`: the order of parts and calls, and the extra fields of each call by position.
     order: str = ""
     calls: str = ""
-    #: The key in the `extra` of a text for its annotations.
+    #: Key in `TextPart.extra` that stores the annotations of a text.
     annotations: str = ""
-    #: Parts are separate items, so their order among texts must be recorded too.
+    #: Whether parts are separate items. If so, the order is always recorded.
     items: bool = False
-    #: The kind of parts that are thoughts, where unsigned thoughts keep their position too.
+    #: Kind of the opaque parts for thoughts. Empty if only signed thoughts keep their position.
     thought: str = ""
 
 
@@ -65,7 +65,7 @@ def _openai_responses(part: Opaque) -> Placement:
 def _openai_chat(part: Opaque) -> Placement:
     if part.kind in (CALL, "reasoning_details"):
         return "call" if part.kind == CALL else "field"
-    return "" if part.kind in (*OPAQUE_FIELDS, LOGPROBS, ANSWER) else "part"  # other metadata must not be sent back
+    return "" if part.kind in (*OPAQUE_FIELDS, LOGPROBS, ANSWER) else "part"  # other metadata is never sent back
 
 
 def _ollama(part: Opaque) -> Placement:
@@ -84,12 +84,12 @@ _RULES = {
 
 
 def assistant_message(reply: Reply, events: Sequence[Event], since: int, protocol: str) -> Message:
-    """Convert a reply to a message that can be sent back.
+    """Convert a reply to an assistant message that can be sent back to the upstream.
 
     Args:
-        reply: the folded events.
+        reply: the reply that the events form.
         events: all events of the turn.
-        since: index of the first event of the last attempt; opaque parts of earlier attempts are dropped.
+        since: index of the first event of the last attempt. Opaque parts of earlier attempts are dropped.
         protocol: the upstream's protocol.
     """
     rules = _RULES.get(protocol)
@@ -111,7 +111,7 @@ class _MessageBuilder:
         self._order = ""
         self._call_extras: list[JSONObject] = []
         self._fields: JSONObject = {}
-        #: Length of all text so far; the offset of the last text part; the offset that annotations count from.
+        #: Length of all text so far; offset of the last text part; offset from which annotations count.
         self._length = self._part_start = self._text_start = 0
 
     def add(self, event: Event, last_attempt: bool) -> None:
@@ -132,7 +132,7 @@ class _MessageBuilder:
             self._add_opaque(event.part)
 
     def _flush(self) -> None:
-        """End the current text. White space alone is dropped, because some services reject it."""
+        """End the current text. Text of only white space is dropped, because some services reject it."""
         self._end_thought()
         text = "".join(self._text)
         self._text = []
@@ -141,7 +141,7 @@ class _MessageBuilder:
             self._append(TextPart(text))
 
     def _end_thought(self, metadata: JSONObject | None = None) -> None:
-        """End the current thought; `metadata` is the part that carries its signature and the like."""
+        """End the current thought. `metadata` contains its signature and other fields."""
         thought, self._thoughts = "".join(self._thoughts), []
         if thought or metadata is not None:
             self._append(Opaque(self._rules.thought, {**(metadata or {"thought": True}), "text": thought}))
@@ -193,7 +193,7 @@ class _MessageBuilder:
         return Message("assistant", tuple(self._parts), reply.reasoning, reply.calls, extra=extra, protocol=protocol)
 
     def _extras_by_call(self, reply: Reply) -> JSONObject:
-        """Return the extra fields of each call by its position, matched by id or else by name, in order."""
+        """Return the extra fields of the calls by position. They are matched by call id or, without an id, by name."""
         extras: JSONObject = {}
         remaining = list(self._call_extras)
         for at, call in enumerate(reply.calls):

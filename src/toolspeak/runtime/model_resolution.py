@@ -15,9 +15,9 @@ from ..upstreams.base import Upstream, shorten
 from ..upstreams.function import FunctionUpstream, ModelFunction
 
 Model: TypeAlias = str | ModelFunction | Upstream
-#: The provider of local models.
+#: The provider of models that toolspeak runs itself.
 _EMBEDDED = "embedded"
-#: Codecs by the protocol names used in tables and settings.
+#: Codec modules, by the protocol names used in tables and settings.
 _CODECS = {
     "openai": "openai_chat",
     "openai_chat": "openai_chat",
@@ -29,7 +29,7 @@ _CODECS = {
 
 
 class ResolvedModel(msgspec.Struct, frozen=True):
-    """A model with the upstream that serves it."""
+    """A model and the upstream that serves it."""
 
     provider: str
     model: str
@@ -42,7 +42,7 @@ class ResolvedModel(msgspec.Struct, frozen=True):
 
 
 class _ConnectionOptions(msgspec.Struct, frozen=True):
-    """Connection options of the caller; empty ones come from the configuration."""
+    """The caller's connection options. Empty ones are taken from the configuration."""
 
     base_url: str
     api_key: str
@@ -53,10 +53,10 @@ class _ConnectionOptions(msgspec.Struct, frozen=True):
 def resolve_model(
     model: Model, base_url: str, api_key: str, config: Config, plugins: Plugins, protocol: str = "", transport: str = ""
 ) -> ResolvedModel:
-    """Find the upstream for `model`."""
+    """Find or create the upstream for `model`."""
     options = _ConnectionOptions(base_url, api_key, protocol, transport)
     for name, value in msgspec.structs.asdict(options).items():
-        require(value, str, f"`{name}`", "a text")
+        require(value, str, f"`{name}`", "a string")
     if isinstance(model, str):
         return _resolve_name(model, options, config, plugins)
     if any(msgspec.structs.astuple(options)):
@@ -67,12 +67,12 @@ def resolve_model(
     if not hasattr(model, "open"):
         raise UsageError(
             f"a model must be a name, a function or an upstream, not a `{type(model).__name__}`",
-            hint='write it as "provider:model", for example "openai:my-model"',
+            hint='pass the model as "provider:model", for example "openai:my-model"',
         )
     upstream = cast("Upstream", model)
     name = str(getattr(upstream, "model", upstream.provider))
     if not name:
-        raise UsageError("the upstream has no model", hint='set one: `model="..."`')
+        raise UsageError("the upstream has no model", hint='pass `model="..."` when you create it')
     protocol = str(getattr(upstream, "protocol", "") or "openai_chat")
     return ResolvedModel(upstream.provider, name, upstream.base_url, protocol, upstream)
 
@@ -91,7 +91,7 @@ def _resolve_name(model: str, options: _ConnectionOptions, config: Config, plugi
         return _embedded(end.model, config)
     if not end.base_url:
         hint = "write PROVIDER:MODEL, for example ollama:qwen3:8b, or pass `base_url`"
-        raise UsageError(f"unknown model `{model or 'the model'}`", hint=hint)
+        raise UsageError(f"unknown model `{model}`" if model else "the model name is missing", hint=hint)
     protocol = codec_of(options.protocol or end.protocol)
     upstream = open_service(
         config.route(end.base_url, options.transport), end.base_url, key, protocol, provider=end.provider
@@ -101,15 +101,15 @@ def _resolve_name(model: str, options: _ConnectionOptions, config: Config, plugi
 
 def _check(model: str, transport: str) -> None:
     if "://" in model:
-        hint = f'write "openai:MODEL", with base_url="{redacted_url(model)}"'
-        raise UsageError("a model name is required, not a URL", hint=hint)
+        hint = f'pass "openai:MODEL" and base_url="{redacted_url(model)}"'
+        raise UsageError("the model must be a name, not a URL", hint=hint)
     transports = get_args(Transport)
     if transport and transport not in transports:
         raise UsageError(f"unknown transport `{transport:.80}`", hint=f"use one of {', '.join(transports)}")
 
 
 def _embedded(model: str, config: Config) -> ResolvedModel:
-    """The embedded model; its weights are downloaded with the first request unless cached."""
+    """Resolve the embedded model. Its weights are downloaded on the first request, unless they are cached."""
     from ..upstreams.embedded.upstream import EmbeddedUpstream, obtain_weights, recipe_for
 
     recipe = recipe_for(model, config.adapter, config.context)
@@ -118,8 +118,8 @@ def _embedded(model: str, config: Config) -> ResolvedModel:
 
 
 def _from_plugin(factory: Callable[..., Upstream], provider: str, arguments: dict[str, str]) -> Upstream:
-    """Create the upstream of a plugin and check it."""
-    plugin, hint = f"the plugin for the provider `{provider}`", "fix it, or exclude it with `load_plugins`"
+    """Create a plugin's upstream and check it."""
+    plugin, hint = f"the plugin for provider `{provider}`", "fix the plugin, or exclude it with `load_plugins`"
     try:
         upstream = factory(**arguments)
     except ToolspeakError:
@@ -134,10 +134,10 @@ def _from_plugin(factory: Callable[..., Upstream], provider: str, arguments: dic
 
 
 def codec_of(protocol: str) -> str:
-    """The codec of a protocol, by the name used in tables and settings."""
+    """Return the name of the codec module for a protocol."""
     name = _CODECS.get(protocol)
     if name is None:
         names = ", ".join(_CODECS)
-        hint = f"use one of {names}; or the protocol `openai` if the service has an OpenAI-compatible `base_url`"
+        hint = f"use one of {names}; `openai` works with every OpenAI-compatible service"
         raise UsageError(f"unknown protocol `{protocol}`", hint=hint)
     return name

@@ -1,6 +1,6 @@
-"""Stored probe results, with an expiry, and their effect on the known capabilities.
+"""Stores probe results until they expire, and applies them to the capability table.
 
-Results are stored per base URL (or provider, without one) and model, and apply only there.
+A result applies only to the model and base URL that were probed (or to the provider, if there is no base URL).
 """
 
 from __future__ import annotations
@@ -25,23 +25,23 @@ from ..key_value import Clock, State
 from ..upstreams.http.address import parse_base_url
 from .model_resolution import ResolvedModel
 
-#: Seconds that a result is fresh. Servers get restarted with another model under the same name; a week is longer than
-#: most keep one, and probing once a week is cheap.
+#: Seconds after which to probe again. A server may be restarted with another model under the same name, and a weekly
+#: probe is cheap.
 FRESH_SECONDS = 7 * 24 * 3600.0
-#: Seconds that a result is stored. A stale one still applies until there is a new one.
+#: Seconds for which to store a result. A stale result applies until a new one replaces it.
 _RETENTION = 4 * FRESH_SECONDS
-#: Seconds that a learned contradiction applies without a measurement; then the upstream is trusted again.
+#: Seconds for which a learned limitation applies if the model was never probed.
 _LEARNED_RETENTION = 24 * 3600.0
-#: Limit for stored display names; the key covers the full name.
+#: Maximum length of stored names, which are only displayed. The storage key is a hash of the full names.
 MAX_NAME_CHARS = 256
-#: Lease on a probe in seconds: after that, another process may start one.
+#: Duration of the lease on a probe in seconds. When it expires, another process may probe.
 _LEASE_SECONDS = 1800.0
 
 #: Size of the cache of loopback checks.
 _CACHED_HOSTS = 256
 
 _PREFIX = "probe/"
-#: Prefixes of rules set by the user; measurements never override them.
+#: Prefixes of rules set by the user. Probe results never override them.
 _USER_RULES = ("override.", "config.", "env.")
 
 ProbePolicy = Literal["first-use", "startup", "off"]
@@ -56,9 +56,9 @@ class ProbeTarget(NamedTuple):
 
     @property
     def key(self) -> str:
-        """Storage key: a hash, because the names come from outside.
+        """Storage key. It is a hash, because requests can contain arbitrary names.
 
-        The provider only counts without a base URL: the service is the same whatever it is called here.
+        With a base URL the provider is ignored: several provider names may refer to the same service.
         """
         where = self.base_url.strip().rstrip("/").lower()
         text = "\0".join(("" if where else self.provider, where, self.model))
@@ -66,20 +66,20 @@ class ProbeTarget(NamedTuple):
 
 
 class StoredProbe(msgspec.Struct, frozen=True):
-    """A probe result as it is stored."""
+    """A stored probe result."""
 
     provider: str
     model: str
     base_url: str
     verdict: ProbeResult
-    #: Unix time of the measurement; 0 if there was none and everything was learned in use.
+    #: Unix time of the probe; 0 if the model was never probed and everything was learned from its use.
     measured: float = 0.0
-    #: Fields learned from the upstream's behaviour since then.
+    #: Fields learned from the upstream's behaviour since the probe.
     learned: JSONObject = {}
     learned_why: str = ""
 
     def is_fresh(self, now: float) -> bool:
-        """Whether no new measurement is needed: it is recent and not contradicted."""
+        """Whether the result is recent and was not contradicted, so no new probe is needed."""
         return self.measured <= now < self.measured + FRESH_SECONDS and "capability" not in self.learned
 
 
@@ -90,7 +90,7 @@ def probe_target(reached: ResolvedModel) -> ProbeTarget:
 @lru_cache(maxsize=_CACHED_HOSTS)
 def is_loopback(base_url: str) -> bool:
     """Whether the upstream is on this machine, so requests cost no money."""
-    import ipaddress  # only needed once
+    import ipaddress  # slow to import
 
     try:
         host = parse_base_url(base_url).host
@@ -100,12 +100,12 @@ def is_loopback(base_url: str) -> bool:
 
 
 def probe_policy(settings: Settings, base_url: str) -> ProbePolicy:
-    """When to probe a model at this base URL."""
+    """Return when to probe a model at this base URL."""
     return settings.probe or ("first-use" if is_loopback(base_url) else "off")
 
 
 def is_due(settings: Settings, lookup: ProfileMatch, target: ProbeTarget) -> bool:
-    """Whether a turn with this model should trigger a probe if there is no result yet."""
+    """Whether a turn with this model should trigger a probe if there is no fresh result."""
     enabled = settings.mode == "auto" and not settings.chat_only and probe_policy(settings, target.base_url) != "off"
     return enabled and not lookup.rule.startswith(_USER_RULES)
 
@@ -114,8 +114,8 @@ class ProbeStore:
     """Storage of probe results.
 
     Args:
-        state: where results are stored.
-        also: a second, read-only source.
+        state: where to store results.
+        also: a second source of results, which is never written.
     """
 
     def __init__(self, state: State, also: State | None = None, clock: Clock = time.time) -> None:
@@ -124,7 +124,7 @@ class ProbeStore:
         self.clock = clock
 
     def get(self, target: ProbeTarget) -> StoredProbe | None:
-        """The result for a model; None if there is none or it is unreadable."""
+        """Return the latest result for a model; None if it is missing or unreadable."""
         results = [_decode(state.get(target.key)) for state in (self._state, self._also) if state is not None]
         valid = [each for each in results if each is not None]
         return max(valid, key=lambda each: each.measured, default=None)
@@ -134,7 +134,7 @@ class ProbeStore:
         self._state.put(target.key, msgspec.to_builtins(stored), retention)
 
     def record_measurement(self, target: ProbeTarget, verdict: ProbeResult) -> StoredProbe:
-        """Store a new measurement; it replaces what was learned before."""
+        """Store a new probe result, which replaces everything learned before."""
         stored = _new_result(target, verdict, self.clock())
         self.put(target, stored)
         return stored
@@ -147,18 +147,18 @@ class ProbeStore:
         return stored
 
     def forget(self, target: ProbeTarget) -> bool:
-        """Delete a result; returns whether there was one."""
+        """Delete a result. Returns whether it existed."""
         existed = self.get(target) is not None
         self._state.delete(target.key)
         return existed
 
     def all(self) -> list[StoredProbe]:
-        """All results, by name."""
+        """Return all results, sorted by name."""
         results = (_decode(self._state.get(key)) for key in self._state.keys(_PREFIX))
         return sorted((each for each in results if each is not None), key=lambda each: (each.provider, each.model))
 
     def claim(self, target: ProbeTarget) -> Callable[[], None] | None:
-        """Take the lease on a probe, unless another process has it; returns the function that releases it."""
+        """Take the lease on a probe. Returns the function that releases it, or None if another process holds it."""
         key, token = f"probing/{target.key}", secrets.token_hex(8)
         if self._state.setdefault(key, token, _LEASE_SECONDS) != token:
             return None
@@ -171,7 +171,7 @@ def _new_result(target: ProbeTarget, verdict: ProbeResult, measured: float = 0.0
 
 
 def _decode(value: object) -> StoredProbe | None:
-    """Decode a stored result; None if it is invalid or from another version."""
+    """Decode a stored result. Returns None if it is invalid or from another version."""
     with suppress(msgspec.ValidationError):
         stored = msgspec.convert(value, StoredProbe)
         return stored if stored.verdict.version == VERSION else None
@@ -179,11 +179,11 @@ def _decode(value: object) -> StoredProbe | None:
 
 
 def apply_result(capabilities: Capabilities, target: ProbeTarget, stored: StoredProbe | None) -> None:
-    """Apply a result to the capabilities, or reset them if there is none."""
+    """Apply a result to the capability table, or reset the model's entry if there is none."""
     capabilities.forget(*target)
     if stored is None:
         return
-    with suppress(ToolspeakError):  # the file may contain unknown fields
+    with suppress(ToolspeakError):  # a stored result may contain unknown fields
         if stored.measured:
             day = time.strftime("%Y-%m-%d", time.gmtime(stored.measured))
             capabilities.learn(

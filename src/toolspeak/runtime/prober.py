@@ -35,35 +35,35 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("toolspeak.probe")
 
-#: Seconds after which stored results are read again: another process may have probed.
+#: Seconds between reads of the stored results, which other processes may update.
 _RELOAD_SECONDS = 60.0
-#: Seconds before an upstream that could not be probed, or contradicted a probe, is probed again. Doubled after each
-#: contradiction, so an upstream that accepts the probe's tool but not the user's is left alone.
+#: Seconds to wait after a probe failed or the upstream contradicted its result. Doubled after each contradiction,
+#: because an upstream may accept the probe's tool but never the user's.
 _PAUSE_SECONDS = 600.0
 _MAX_DOUBLINGS = 8
-#: Limit for remembered targets: their names come from requests.
+#: Maximum number of targets to remember. Requests can name any number of models.
 _MAX_TARGETS = 512
-#: Limit for queued probes; beyond it the model's next request will do.
+#: Maximum number of queued probes. Further models are queued with a later request.
 _MAX_QUEUED = 32
-#: Seconds for one answer: the model may have to be loaded first, and may reason on a slow machine.
+#: Timeout for one answer in seconds. The model may have to be loaded first, or reason slowly.
 _ANSWER_SECONDS = 300.0
-#: Seconds for a request outside the protocol.
+#: Timeout in seconds for a request outside the chat protocol, such as one for server metadata.
 _ASIDE_SECONDS = 3.0
-#: Limit for one answer, including reasoning, in characters. The request sets a lower one, but not every upstream
-#: respects it.
+#: Maximum length of one answer, including reasoning. The request sets a lower token limit, but some upstreams
+#: ignore it.
 _MAX_ANSWER_CHARS = 32_000
-#: Limit for plain text, in characters: a model without a call by then is rambling, which takes minutes on a slow
+#: Maximum length of plain text. A model that has not made a call by then is rambling, which takes minutes on a slow
 #: machine.
 _MAX_TEXT_CHARS = 1200
-#: Characters to search for leaked calls.
+#: Number of characters to search for calls leaked into text.
 _MAX_SEARCHED_CHARS = 65_536
-#: Leaked calls that prove that a model leaks: a single one may have been a quotation.
+#: Number of answers with leaked calls before a model is known to leak. A single one may be a quotation.
 _LEAKS = 2
 
 ProbeProgress: TypeAlias = "Callable[[ProbeQuestion, ProbeAnswer, int], None]"
 
 
-# ---- asking
+# ---- measurement
 
 
 class _AsideHost(Protocol):
@@ -73,8 +73,8 @@ class _AsideHost(Protocol):
 async def measure(
     resolved: ResolvedModel, profile: Profile, *, full: bool = False, progress: ProbeProgress | None = None
 ) -> ProbeResult:
-    """Run all probe questions, one after another."""
-    # Imported here: most turns do not trigger a probe.
+    """Send all probe questions, one after another, and return the result."""
+    # Imported here, because most turns do not trigger a probe.
     from ..engine.planning.probe_questions import ProbeRoute
     from ..engine.planning.probes import ProbeRun
 
@@ -89,12 +89,12 @@ async def measure(
 
 
 async def _signs(resolved: ResolvedModel) -> ServerHints | None:
-    """What the server reports about itself outside the protocol, if it does."""
+    """Return what the server reports about itself at endpoints outside the chat protocol, if anything."""
     if not callable(getattr(resolved.upstream, "aside", None)):
         return None
     host: _AsideHost = resolved.upstream  # type: ignore[assignment]
     base = parse_base_url(resolved.base_url)
-    # The base URL of the OpenAI protocol ends in a version; the paths in question are outside of it.
+    # These endpoints are outside the `/v1` path at the end of an OpenAI base URL.
     root = base.path.rpartition("/")[0] if ends_with_version(base) else base.path
     for aside in hint_requests(resolved.protocol, resolved.provider, resolved.model):
         with suppress(UpstreamError):
@@ -106,7 +106,7 @@ async def _signs(resolved: ResolvedModel) -> ServerHints | None:
 
 
 async def _answer(upstream: Upstream, request: Request) -> Sequence[Event]:
-    """The events of one answer; a failure is the last of them."""
+    """Return the events of one answer. If the request fails, the last event is a failure."""
     events: list[Event] = []
     text, size = "", 0
     try:
@@ -115,7 +115,7 @@ async def _answer(upstream: Upstream, request: Request) -> Sequence[Event]:
                 events += batch
                 text += "".join(event.text for event in batch if isinstance(event, TextDelta))
                 size += sum(map(_length, batch))
-                # Text that starts with a tag may be reasoning, or a call.
+                # Text that starts with a tag may be reasoning or a call.
                 if size > _MAX_ANSWER_CHARS or (len(text) > _MAX_TEXT_CHARS and not text.lstrip().startswith("<")):
                     return [*events, Finish("length")]
     except TimeoutError:
@@ -133,34 +133,33 @@ def _length(event: Event) -> int:
     return len(event.text) if isinstance(event, TextDelta | ReasoningDelta) else 0
 
 
-# ---- in use
+# ---- scheduling
 
 
 class _TargetState:
-    """What the scheduler remembers about a target."""
+    """State of the scheduler for one target."""
 
     def __init__(self) -> None:
         self.stored: StoredProbe | None = None
-        #: When to read the store again, and when to probe again.
-        self.until = 0.0
-        self.pause = 0.0
+        self.until = 0.0  # when to read the store again
+        self.pause = 0.0  # when to probe again at the earliest
         self.leaked = 0
         self.refused = 0
 
 
 class ProbeScheduler:
-    """Applies probe results and schedules probes, for all models of a client or server."""
+    """Applies probe results and schedules probes for all models of a client or server."""
 
     def __init__(self, capabilities: Capabilities, store: ProbeStore) -> None:
         self._capabilities = capabilities
         self._store = store
         self._states: OrderedDict[ProbeTarget, _TargetState] = OrderedDict()
         self._task: asyncio.Task[None] | None = None
-        #: Queued probes; the first one is running.
+        #: Queue of probes. The first one is running.
         self._waiting: dict[ProbeTarget, tuple[ResolvedModel, _TargetState]] = {}
 
     def load(self, resolved: ResolvedModel) -> None:
-        """Apply the stored result, before a turn."""
+        """Apply the stored result. Call this before each turn."""
         target = probe_target(resolved)
         state = self._states.get(target)
         now = self._store.clock()
@@ -191,7 +190,7 @@ class ProbeScheduler:
     def turn_ended(
         self, resolved: ResolvedModel, request: Request, plan: Plan, settings: Settings, outcome: TurnOutcome
     ) -> None:
-        """Learn from a turn, and start a probe if one is due."""
+        """Learn from the outcome of a turn, and start a probe if one is due."""
         if outcome.limitations or outcome.failure is not None or plan.kind == "native":
             self._learn_from(probe_target(resolved), request, plan, settings, outcome)
         if request.tools:
@@ -237,15 +236,15 @@ class ProbeScheduler:
         try:
             state.stored = self._store.record_learned(target, fields, why)
         except ToolspeakError as error:
-            _log.warning("cannot store what was learned; it applies to this process only: %s", error)
+            _log.warning("cannot store a learned capability, so it applies to this process only: %s", error)
         _log.warning("`%s`: %s", target.model[:MAX_NAME_CHARS], why)
         self._capabilities.learn(*target, fields, why)
 
     # ---- in the background
 
     def begin(self, resolved: ResolvedModel, settings: Settings) -> bool:
-        """Start a probe in the background if one is due; returns whether it is."""
-        if settings.mode != "auto" or settings.chat_only:  # a result would not be used
+        """Queue a background probe if one is due. Returns whether it was queued."""
+        if settings.mode != "auto" or settings.chat_only:  # these settings ignore probe results
             return False
         target = probe_target(resolved)
         state, now = self._remember(target), self._store.clock()
@@ -267,7 +266,7 @@ class ProbeScheduler:
         return self._task is not None and not self._task.done() and not self._task.get_loop().is_closed()
 
     async def _work(self) -> None:
-        """Run the queued probes one after another: a local server has only one machine."""
+        """Run the queued probes one after another, so a local server is not overloaded."""
         try:
             while self._waiting:
                 target, (resolved, state) = next(iter(self._waiting.items()))
@@ -275,7 +274,7 @@ class ProbeScheduler:
                 try:
                     await self._probe_with_lease(resolved, state)
                 except ToolspeakError as error:
-                    _log.warning("a probe of `%s` failed: %s", target.model[:MAX_NAME_CHARS], error)
+                    _log.warning("probe of `%s` failed: %s", target.model[:MAX_NAME_CHARS], error)
                 self._waiting.pop(target, None)
         finally:
             self._waiting.clear()
@@ -295,23 +294,23 @@ class ProbeScheduler:
         target = probe_target(resolved)
         verdict = await measure(resolved, self._capabilities.find(*target).profile, progress=progress)
         if verdict.unreachable:
-            _log.warning("`%s` could not be probed: %s", target.model[:MAX_NAME_CHARS], verdict.unreachable)
+            _log.warning("cannot probe `%s`: %s", target.model[:MAX_NAME_CHARS], verdict.unreachable)
             return
         state.stored = await asyncio.to_thread(self._store.record_measurement, target, verdict)
         state.until = self._store.clock() + _RELOAD_SECONDS
         state.leaked = 0
         apply_result(self._capabilities, target, state.stored)
-        _log.info("`%s` was probed with %d requests", target.model[:MAX_NAME_CHARS], verdict.requests)
+        _log.info("probed `%s` with %d requests", target.model[:MAX_NAME_CHARS], verdict.requests)
 
     def stored(self, resolved: ResolvedModel) -> StoredProbe | None:
-        """The stored result for a model, without probing it."""
+        """Return the stored result for a model, without probing it."""
         self.load(resolved)
         return self._remember(probe_target(resolved)).stored
 
     async def probe(
         self, resolved: ResolvedModel, *, refresh: bool = False, progress: ProbeProgress | None = None
     ) -> StoredProbe | None:
-        """The result of a probe: a fresh one, the one in progress, or a new one. None if the model is unreachable."""
+        """Return a fresh stored result, or wait for a running probe, or start one. None if the model is unreachable."""
         target = probe_target(resolved)
         while self._task is not None and self._busy():
             await asyncio.wait([self._task])

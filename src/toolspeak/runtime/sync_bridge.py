@@ -1,7 +1,7 @@
-"""A bridge from synchronous code to asyncio: one event loop in a thread of its own.
+"""Bridge from synchronous code to asyncio: an event loop in a background thread.
 
-All bridges of a process share one loop. It starts on first use and ends when the last bridge that used it is closed or
-garbage-collected, so a program may create many clients and close none.
+All bridges of a process share one loop. It starts on first use and stops when the last bridge that used it is closed or
+garbage-collected, so a program may create many clients without closing them.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ T = TypeVar("T")
 
 
 class LoopThread:
-    """An event loop in a thread, reference-counted."""
+    """A reference-counted event loop in a background thread."""
 
     def __init__(self) -> None:
-        # Reentrant: the garbage collector may close a bridge at any point.
+        # Reentrant, because the garbage collector may close a bridge at any point.
         self.lock = threading.RLock()
         self._users = 0
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -35,7 +35,7 @@ class LoopThread:
         return self._thread is threading.current_thread()
 
     def acquire(self) -> asyncio.AbstractEventLoop:
-        """Return the running loop and count one more user. Requires the lock."""
+        """Add a user and return the running loop. The caller must hold the lock."""
         if self._loop is None:
             self._loop = asyncio.new_event_loop()
             self._thread = threading.Thread(target=_run_loop_thread, args=(self._loop,), name="toolspeak", daemon=True)
@@ -44,7 +44,7 @@ class LoopThread:
         return self._loop
 
     def release(self) -> None:
-        """Count one user fewer; the last one stops the loop and everything in it."""
+        """Remove a user. When none is left, stop the loop and cancel its tasks."""
         with self.lock:
             self._users -= 1
             if self._users or self._loop is None or self._thread is None:
@@ -56,7 +56,7 @@ class LoopThread:
             thread.join()
 
     def reset_after_fork(self) -> None:
-        """Start over: a forked process has none of its parent's threads."""
+        """Forget the loop, because a forked process does not inherit its parent's threads."""
         self.__init__()
 
 
@@ -81,7 +81,7 @@ class SyncBridge:
 
     @property
     def inside(self) -> bool:
-        """Whether the caller runs in the loop's thread and so must not block on it."""
+        """Whether the caller runs in the loop's thread, where it must not wait for the loop."""
         return self._shared.inside
 
     def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
@@ -103,7 +103,7 @@ class SyncBridge:
             raise
 
     def spawn(self, coroutine: Coroutine[Any, Any, None]) -> None:
-        """Start a coroutine without waiting for it; does nothing if the bridge is closed."""
+        """Start a coroutine without waiting for it. Does nothing if the bridge is closed."""
         with self._shared.lock:
             if self._closed:
                 coroutine.close()
@@ -111,9 +111,9 @@ class SyncBridge:
                 self._submit(coroutine)
 
     def _submit(self, coroutine: Coroutine[Any, Any, T]) -> tuple[Future[T], Callable[[], None]]:
-        """Schedule a coroutine. Runs under the lock, so `close` is either noticed here or cancels the coroutine."""
+        """Schedule a coroutine. The caller must hold the lock, so a concurrent `close` cannot miss the coroutine."""
         if self._closed:
-            raise UsageError("the client is closed", hint="create a new one")
+            raise UsageError("the client is closed", hint="create a new client")
         if self._loop is None or self._process != os.getpid():
             self._process = os.getpid()
             self._tasks = set()
@@ -129,7 +129,7 @@ class SyncBridge:
             task.add_done_callback(self._tasks.discard)
 
         def cancel() -> None:
-            tasks[0].cancel()  # `begin` has run by then
+            tasks[0].cancel()  # `begin` was scheduled first, so it has run
 
         def stop() -> None:
             if not future.done():
@@ -139,21 +139,21 @@ class SyncBridge:
         return future, stop
 
     async def _run_into(self, coroutine: Coroutine[Any, Any, T], future: Future[T]) -> None:
-        """Pass every exception to the waiting thread: if it escaped the task, it would stop the loop or be lost."""
+        """Run a coroutine and pass its result or exception to `future`. An escaping exception might stop the loop."""
         try:
             result = await coroutine
         except asyncio.CancelledError:
             if self._closed:
                 future.set_exception(UsageError("the client was closed during a request"))
             else:
-                future.set_exception(UpstreamError("the turn was cancelled internally"))
+                future.set_exception(UpstreamError("the turn was cancelled internally, not by the caller"))
         except BaseException as error:
             future.set_exception(error)
         else:
             future.set_result(result)
 
     def close(self, last: Callable[[], Coroutine[Any, Any, None]] | None = None) -> None:
-        """Run `last`, then cancel everything that is still running. May be called twice."""
+        """Run `last`, then cancel all running coroutines. May be called more than once."""
         with self._shared.lock:
             loop, self._loop = self._loop, None
             closed, self._closed = self._closed, True
@@ -167,11 +167,11 @@ class SyncBridge:
         self._shared.release()
 
     def close_with(self, owner: object, last: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        """Close, without waiting, when `owner` is garbage-collected. `last` must not reference the owner."""
+        """Close the bridge when `owner` is garbage-collected. `last` must not reference the owner."""
         weakref.finalize(owner, self._close_without_waiting, last).atexit = False
 
     def _close_without_waiting(self, last: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        """Close from the garbage collector, in any thread and at any point: it must not block."""
+        """Close without blocking. The garbage collector may call this in any thread and at any point."""
         loop, self._loop = self._loop, None
         closed, self._closed = self._closed, True
         if closed or loop is None or self._process != os.getpid():
@@ -210,7 +210,7 @@ def _run_loop_thread(loop: asyncio.AbstractEventLoop) -> None:
 
 
 def _run_until_stopped(loop: asyncio.AbstractEventLoop) -> None:
-    """Run until the loop is stopped. Exits and interrupts in tasks are for the waiting threads, not for the loop."""
+    """Run until the loop is stopped. `SystemExit` and `KeyboardInterrupt` from a task go to the waiting thread only."""
     while True:
         try:
             loop.run_forever()

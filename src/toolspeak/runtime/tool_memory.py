@@ -1,7 +1,7 @@
-"""Builds requests from what callers pass, and remembers the tools and items of earlier turns.
+"""Builds requests from the caller's arguments, and remembers the tools and items of earlier turns.
 
-A later turn may contain a tool result without listing the tools again. They are then recalled, or reconstructed from
-the calls in the history.
+A client may send a tool result without listing the tools again. The tools are then recalled, or reconstructed from the
+calls in the history.
 """
 
 from __future__ import annotations
@@ -25,17 +25,18 @@ from ..protocols import openai_chat
 from ..protocols.shared.fields import ROUTING_FIELDS
 from ..protocols.shared.tools_cache import cached_tools
 
-#: Seconds to remember tools: a working day and the night after it.
+#: Seconds for which to remember tools: enough to continue a conversation the next morning.
 _RETENTION_SECONDS = 24 * 3600.0
-#: Placeholder for a message that is already decoded.
+#: Stands in for a message that is already decoded.
 _PLACEHOLDER: JSONObject = {"role": "user", "content": ""}
-#: Fields of chat completions that are passed on unchanged, and those that other protocols have too.
+#: Fields of OpenAI chat completions that are forwarded unchanged.
 _CHAT_FIELDS = frozenset(
     "audio frequency_penalty function_call functions legacy logit_bias logprobs max_completion_tokens metadata"
     " modalities moderation parallel_tool_calls prediction presence_penalty prompt_cache_key prompt_cache_retention"
     " reasoning_effort response_format safety_identifier service_tier store stream_options tool_choice top_logprobs"
     " user verbosity web_search_options".split()
 )
+#: Chat completions fields that other protocols also have, by protocol.
 _SHARED_FIELDS: dict[str, frozenset[str]] = {
     "anthropic": frozenset({"metadata", "service_tier"}),
     "gemini": frozenset(),
@@ -60,7 +61,7 @@ def build_request(
 ) -> Request:
     """Build a request from plain dicts in OpenAI's format, toolspeak values, or a mix of both.
 
-    `protocol` is that of the upstream: fields that chat completions do not have belong to it.
+    `protocol` is the upstream's protocol. Fields that are unknown in chat completions are assumed to belong to it.
     """
     if isinstance(messages, str):
         messages = (Message("user", (TextPart(messages),)),)
@@ -89,7 +90,7 @@ def build_request(
 
 
 def _with_own(options: Options, protocol: str) -> Options:
-    """Separate the fields that only the upstream's protocol has from the others."""
+    """Separate the fields of the upstream's protocol from those of chat completions."""
     shared = _SHARED_FIELDS.get(protocol)
     if shared is None or not options.extra:
         return options
@@ -103,7 +104,7 @@ def _with_own(options: Options, protocol: str) -> Options:
 def _declared(tools: JSONValue) -> tuple[Tool, ...]:
     try:
         msgspec.json.encode(tools)
-    except (TypeError, OverflowError):  # for example string enums or subclasses of str
+    except (TypeError, OverflowError):  # for example string enums or other subclasses of str
         with suppress(TypeError, ValueError, RecursionError):
             tools = json.loads(json.dumps(tools))
     return tools_from(tools) or ()
@@ -117,14 +118,14 @@ def _tools(tools: Iterable[Tool | Mapping[str, JSONValue] | type] | None) -> tup
 
 def _as_list(values: Iterable[T], what: str) -> list[T]:
     if isinstance(values, str | bytes | Mapping | Message | Tool):
-        raise UsageError(f"`{what}` must be a list of {what}", hint="put a single one into a list")
+        raise UsageError(f"`{what}` must be a list of {what}", hint="wrap a single value in a list")
     if not isinstance(values, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise UsageError(f"`{what}` must be a list, not a `{type(values).__name__}`")
     return list(values)
 
 
 class ToolMemory:
-    """Tools and items of earlier turns, separately for each tenant."""
+    """Remembers the tools and items of earlier turns, separately for each tenant."""
 
     def __init__(self, state: State) -> None:
         self._state = state
@@ -133,7 +134,7 @@ class ToolMemory:
 
     @property
     def is_shared(self) -> bool:
-        """Whether several processes share this memory, so entries must be fetched first."""
+        """Whether several processes share this memory. Entries must then be fetched with `warm` first."""
         return self._shared is not None
 
     async def warm(self, tenant: str, messages: Iterable[Message] = (), items: Iterable[str] = ()) -> None:
@@ -148,7 +149,7 @@ class ToolMemory:
             await self._shared.settle()
 
     def remember(self, tenant: str, request: Request, call_ids: Iterable[str]) -> None:
-        """Store the tools for the calls just made."""
+        """Store the request's tools for each call in the answer."""
         ids = tuple(call_ids)
         if not ids:
             return
@@ -159,17 +160,17 @@ class ToolMemory:
             self._state.put(digest.key(tenant, call_id), self._encode_tools(request.tools), _RETENTION_SECONDS)
 
     def _encode_tools(self, tools: tuple[Tool, ...]) -> str:
-        """Encode tools. Cached, because agents send the same ones again and again."""
+        """Encode tools as JSON. The last result is cached, because agents send the same tools repeatedly."""
         if self._last is None or tools is not self._last[0]:
             self._last = (tools, msgspec.json.encode(tools).decode())
         return self._last[1]
 
     def recall(self, tenant: str, request: Request, settings: Settings) -> tuple[Request, tuple[Note, ...]]:
-        """Add recalled tools to a request that does not list any, if the settings allow it."""
+        """Add the tools of an earlier turn to a request without tools, if the settings allow it."""
         if request.tools or not _should_recall(request, settings):
             return request, ()
         tools = self._recall_tools(tenant, request)
-        note = Note("tools_recalled", f"{len(tools)} tools of an earlier turn")
+        note = Note("tools_recalled", f"{len(tools)} tools recalled from an earlier turn")
         if not tools:
             tools = tools_of_history(request.messages)
             note = Note("tools_guessed", f"{len(tools)} tools reconstructed from the calls in the history")
@@ -183,16 +184,16 @@ class ToolMemory:
             key = _item_key(tenant, name)
             if self._shared is None:
                 self._state.delete(key)
-            else:  # blocks on a database
+            else:  # waits for a database
                 await asyncio.to_thread(self._state.delete, key)
 
     async def renew(self, tenant: str, items: Iterable[str]) -> None:
-        """Fetch items again, in case another process has deleted one."""
+        """Fetch items again, because another process may have deleted them."""
         if self._shared is not None:
             await self._shared.renew(_item_key(tenant, name) for name in items)
 
     def item(self, tenant: str, name: str) -> JSONObject | None:
-        """An item of an earlier answer, by its name."""
+        """Return an item of an earlier answer by name; None if it is unknown."""
         return self._state.get(_item_key(tenant, name))
 
     def _recall_tools(self, tenant: str, request: Request) -> tuple[Tool, ...]:
@@ -204,29 +205,29 @@ class ToolMemory:
 
 
 class _UserTextDigest:
-    """Digest of all user messages so far: distinguishes conversations whose calls have the same ids."""
+    """Digest of all user messages so far. Distinguishes conversations whose calls have the same ids."""
 
     def __init__(self) -> None:
         self._digest = blake2b(digest_size=16)
 
     def add(self, message: Message) -> None:
-        """Add a message; only user text counts, which clients write and repeat."""
+        """Add a message. Only user text counts, because clients repeat it unchanged."""
         if message.role == "user" and (text := message.text):
             data = text.encode("utf-8", "surrogatepass")
-            # Prefixed with its length, so different conversations never give the same digest.
+            # The length prefix keeps messages apart: "a", "bc" and "ab", "c" get different digests.
             self._digest.update(len(data).to_bytes(8, "big") + data)
 
     def key(self, tenant: str, call_id: str) -> str:
-        """The storage key for the tools of a call made now."""
+        """Return the storage key for the tools of a call made after the messages so far."""
         return f"tools/{tenant}/{self._digest.hexdigest()}/{call_id}"
 
 
 def _result_keys(tenant: str, messages: Iterable[Message]) -> list[str]:
-    """The storage keys for the tools of the calls whose results are in these messages."""
+    """Return the storage keys for the tools of all calls whose results are in these messages."""
     digest, call_keys, keys = _UserTextDigest(), dict[str, str](), list[str]()
     for message in messages:
         call_keys |= {call.id: digest.key(tenant, call.id) for call in message.calls}
-        # A client may omit the call: no user text lies between it and its result.
+        # If the client omitted the call, the digest is still right: no user text comes between a call and its result.
         keys += [call_keys.get(result.id) or digest.key(tenant, result.id) for result in message.results]
         digest.add(message)
     return keys
@@ -237,7 +238,7 @@ def _item_key(tenant: str, name: str) -> str:
 
 
 def _should_recall(request: Request, settings: Settings) -> bool:
-    """Whether to recall tools for a request that lists none."""
+    """Whether to recall tools for a request without tools."""
     if settings.chat_only or request.tool_choice.mode == "none" or not has_tool_history(request.messages):
         return False
     match settings.sticky_tools:

@@ -1,4 +1,4 @@
-"""Runs one turn: executes the actions of an engine against an upstream. Only here do the two meet."""
+"""Runs one turn: the engine decides what to do, and this module sends its requests to the upstream."""
 
 from __future__ import annotations
 
@@ -22,39 +22,41 @@ if TYPE_CHECKING:
     from ..engine.turn.engine import Engine
 
 _SEE = "`error.reply.trace()` shows every request"
-_CHOICE_HINT = f"offer the tool that is needed, or allow `auto`; {_SEE}"
-_FORMAT_HINT = f"loosen the schema, or ask a stronger model; {_SEE}"
+_CHOICE_HINT = f"offer a suitable tool, or set `tool_choice` to `auto`; {_SEE}"
+_FORMAT_HINT = f"relax the schema, or use a stronger model; {_SEE}"
 
 
 class AnyTurn(Protocol):
-    """The interface of a turn: a single one, or a series that looks like one."""
+    """Interface of a turn, or of a series of turns that looks like one."""
 
     provider: str
-    #: Requests sent so far; also the number of the last one.
+    #: Number of requests sent so far, which is also the number of the last request.
     requests_sent: int
     outcome: TurnOutcome | None
-    #: Seconds spent waiting for the upstream; of these, until its first token, and while its output was held back; and
-    #: seconds spent in tools.
+    #: Seconds spent waiting for the upstream.
     upstream_seconds: float
+    #: Seconds until the first output of the upstream.
     first_token_seconds: float
+    #: Seconds for which output was held back from the client.
     held_seconds: float
+    #: Seconds spent running tools.
     tool_seconds: float
 
     @property
     def answered(self) -> tuple[AttemptTrace, ...]:
-        """The requests with a complete answer, also of a turn without outcome."""
+        """The requests that were answered completely, even if the turn has not ended."""
         ...
 
     def batches(self, *, passthrough_bytes: bool = False) -> AsyncGenerator[list[Event], None]:
-        """The events as they become final; `outcome` is set with the last of them."""
+        """Yield events as they become final. `outcome` is set with the last batch."""
         ...
 
 
 class EngineTurn:
-    """One turn of an engine. Iterate over `batches()`; `outcome` is set with the last batch.
+    """Runs one turn. Iterate over `batches()`; `outcome` is set with the last batch.
 
-    Closing the iterator cancels the request in progress. `ended` is called with the outcome once the caller has taken
-    the last event.
+    Closing the iterator cancels the request in progress. `ended` is called with the outcome after the caller has
+    received the last event.
     """
 
     def __init__(
@@ -70,21 +72,20 @@ class EngineTurn:
         self._passthrough_bytes = False
         self.requests_sent = 0
         self.outcome: TurnOutcome | None = None
-        #: Set by `collect`: index of the first event of the last answer.
+        #: Index of the first event of the last answer. Set by `collect`.
         self.last_answer_start = 0
         self.upstream_seconds = 0.0
         self.first_token_seconds = 0.0
         self.held_seconds = 0.0
         self.tool_seconds = 0.0
-        #: `upstream_seconds` when the oldest held-back output arrived.
-        self._held_since = 0.0
+        self._held_since = 0.0  # `upstream_seconds` when the first held-back output arrived; 0 if none is held back
 
     @property
     def answered(self) -> tuple[AttemptTrace, ...]:
         return self._engine.completed_attempts
 
     async def batches(self, *, passthrough_bytes: bool = False) -> AsyncGenerator[list[Event], None]:
-        """The events, in batches: everything that one read made final."""
+        """Yield events in batches. A batch contains everything that became final with one read."""
         self._passthrough_bytes = passthrough_bytes
         self._actions.extend(self._engine.start())
         try:
@@ -97,7 +98,7 @@ class EngineTurn:
                 await self._close_exchange()
 
     async def collect(self) -> list[Event]:
-        """All events at once, for callers that do not stream."""
+        """Return all events at the end, for callers that do not stream."""
         events: list[Event] = []
         self._actions.extend(self._engine.start())
         try:
@@ -112,7 +113,7 @@ class EngineTurn:
                 await self._close_exchange()
 
     async def _act(self) -> list[Event]:
-        """Execute the next action of the engine; returns the events to pass on."""
+        """Execute the engine's next action. Returns the events for the caller."""
         action = self._actions.popleft()
         if isinstance(action, Emit):
             return self._with_following(action)
@@ -143,7 +144,7 @@ class EngineTurn:
             self._exchange = open_upstream(self._upstream, action.request, passthrough_bytes=passthrough)
 
     async def _read_upstream(self) -> list[Event]:
-        """Read one batch; returns the events to pass on at once if there is nothing else to do."""
+        """Read one batch and feed it to the engine. Returns its events, or queues its actions if it does more."""
         assert self._exchange is not None
         began = time.perf_counter()
         try:
@@ -156,8 +157,8 @@ class EngineTurn:
             task = asyncio.current_task()
             if task is None or task.cancelling():
                 raise
-            # The turn was not cancelled: something inside the upstream was, which ended the answer.
-            batch = [Failure("the upstream cancelled the answer")]
+            # The turn itself was not cancelled, but a task inside the upstream was.
+            batch = [Failure("the upstream cancelled the request")]
         finally:
             self.upstream_seconds += time.perf_counter() - began
         if batch is None:
@@ -169,7 +170,7 @@ class EngineTurn:
         if not actions or self._held_since or not self.first_token_seconds:
             self._track_timing(batch, actions)
         if len(actions) == 1 and type(only := actions[0]) is Emit:
-            # Nearly every read of a stream. Events that the engine leaves unchanged keep their original bytes.
+            # The common case. Events that the engine leaves unchanged keep their original bytes.
             return batch.after(only.events) if type(batch) is RawBatch else only.events
         if type(batch) is RawBatch and all(type(action) is Emit for action in actions):
             return batch.after([event for action in actions if type(action) is Emit for event in action.events])
@@ -177,7 +178,7 @@ class EngineTurn:
         return []
 
     def _track_timing(self, batch: Sequence[Event] | None, actions: list[Action]) -> None:
-        """Update the timings after the first read, after one without output, and after the read that follows it."""
+        """Update the time to the first token and the time for which output was held back."""
         if batch and not self.first_token_seconds:
             self.first_token_seconds = self.upstream_seconds
         if self._held_since:
@@ -194,27 +195,27 @@ class EngineTurn:
 
 
 def _reaches_client(action: Action) -> bool:
-    """Whether an action reaches the reader of the answer, or ends it. Notes do not count."""
+    """Whether an action sends the client something other than notes, or ends the answer."""
     if isinstance(action, Emit):
         return not all(isinstance(event, Noted) for event in action.events)
     return isinstance(action, Done)
 
 
 async def all_events(turn: AnyTurn) -> tuple[list[Event], int]:
-    """All events of a turn, and the index where its last answer begins; 0 for a series of turns."""
+    """Return all events of a turn, and the index where the last answer begins (0 for a series of turns)."""
     if isinstance(turn, EngineTurn):
         return await turn.collect(), turn.last_answer_start
     return [event async for batch in turn.batches() for event in batch], 0
 
 
 class ReplyCollector:
-    """Collects the events of a turn and builds its reply. `protocol` is that of the upstream."""
+    """Collects the events of a turn and builds its reply. `protocol` is the upstream's protocol."""
 
     def __init__(self, turn: AnyTurn, protocol: str) -> None:
         self._turn = turn
         self._protocol = protocol
-        self._request_number = 0  # the request being answered, and the index of its first event
-        self._since = 0
+        self._request_number = 0  # the request being answered
+        self._since = 0  # index of the first event of its answer
         self._events: list[Event] = []
 
     def add(self, batch: list[Event]) -> None:
@@ -223,11 +224,11 @@ class ReplyCollector:
         self._events += batch
 
     def reply(self) -> TracedReply:
-        """The reply so far. Opaque parts are in the form in which the upstream expects them back."""
+        """Build the reply so far. Opaque parts keep the format that the upstream expects in the next request."""
         reply = fold(self._events)
         fields = msgspec.structs.asdict(reply)
         if reply.opaque:
-            from ..protocols.assistant_message import assistant_message  # it knows all protocols
+            from ..protocols.assistant_message import assistant_message  # slow: it imports every protocol
 
             fields["own"] = assistant_message(reply, self._events, self._since, self._protocol)
         outcome = self._turn.outcome

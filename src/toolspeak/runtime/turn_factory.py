@@ -1,6 +1,6 @@
-"""Creates the turns of one model: from a request to a planned engine, ready to run.
+"""Creates turns for one model, for both client and server.
 
-Shared by client and server: recalled tools, known capabilities, the plan, and the nonces of the conversation.
+For each request, this recalls tools, looks up the model's capabilities, chooses a plan and derives the nonces.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 def checked_templates(templates: Mapping[str, str] | None) -> Mapping[str, str] | None:
-    """Check the caller's prompt templates."""
+    """Validate custom prompt templates."""
     if templates is None:
         return None
     if not isinstance(templates, Mapping) or not all(isinstance(text, str) for text in templates.values()):  # pyright: ignore[reportUnnecessaryIsInstance]
@@ -43,19 +43,19 @@ def checked_templates(templates: Mapping[str, str] | None) -> Mapping[str, str] 
 
 @cache
 def _engine() -> type[Engine]:
-    """Import the engine on first use: programs without tools start in half the time."""
+    """Import the engine on first use, because programs without tools then start in half the time."""
     from ..engine.turn.engine import Engine
 
     return Engine
 
 
 class PlannedTurn(NamedTuple):
-    """A turn that is ready to run, its request and its plan."""
+    """A turn that is ready to run, with its request and its plan."""
 
     turn: AnyTurn
     request: Request
     plan: Plan
-    #: Tools offered in addition to those of the request; they run on this side.
+    #: Server-side tools, offered in addition to those of the request.
     served: tuple[Tool, ...] = ()
 
 
@@ -74,7 +74,7 @@ class TurnFactory:
     ) -> None:
         self.resolved = resolved
         self._probes = probes
-        # A probe must not be answered by a fallback of the probed upstream.
+        # Probe the upstream itself: a fallback must not answer the probe.
         self._probed = (
             resolved if probed_upstream is None else msgspec.structs.replace(resolved, upstream=probed_upstream)
         )
@@ -91,10 +91,10 @@ class TurnFactory:
     def make(
         self, original: Request, settings: Settings, tenant: str = "", earlier_notes: tuple[Note, ...] = ()
     ) -> PlannedTurn:
-        """Create the turn for a request; `earlier_notes` are the notes about it so far."""
+        """Create the turn for a request. `earlier_notes` are notes already made about the request."""
         if original.options.n > 1:
-            # Only one answer is read and checked; the others would be paid for and lost.
-            raise UsageError("`n` above 1 is not supported: a turn has one answer", hint="send one request per answer")
+            # Only the first answer would be used, but all of them would cost money.
+            raise UsageError("`n` above 1 is not supported", hint="send one request per answer")
         resolved = self.resolved
         lookup = self.look_up()
         request, notes = self.tool_memory.recall(tenant, original, settings)

@@ -1,6 +1,6 @@
-"""The ASGI application: access checks, routes, startup and shutdown.
+"""The ASGI application: access checks, routing, startup and shutdown.
 
-Plain ASGI on the hot path: a model request goes straight to its `Exchange`.
+It uses plain ASGI without a framework: a model request goes straight to its `Exchange`.
 """
 
 from __future__ import annotations
@@ -35,18 +35,18 @@ if TYPE_CHECKING:
     from .web.api import PageApi
     from .web.pages import Pages
 
-#: The error format on paths that belong to no protocol.
+#: Error format for paths that belong to no protocol.
 _DEFAULT_ERROR_PROTOCOL = "openai_chat"
-#: A 426 response must name the protocol to upgrade to.
+#: Extra headers by status: a 426 response must name the protocol to upgrade to.
 _UPGRADES: dict[int, Headers] = {426: [(b"upgrade", b"HTTP/1.1"), (b"connection", b"upgrade")]}
 
 
-#: Metrics cover the names of all models.
+#: Caller for listing all model names, which the metrics need.
 _ADMIN = Caller(admin=True)
 
 
 class NoWebSocket(UsageError):
-    """A model request over WebSocket; clients then fall back to HTTP."""
+    """A model request came over WebSocket. This status makes clients fall back to HTTP."""
 
     status = 426
 
@@ -55,10 +55,10 @@ class App:
     """The proxy as an ASGI application.
 
     Args:
-        keep_alive: seconds after which a silent stream gets a keep-alive.
+        keep_alive: seconds of silence after which a stream gets a keep-alive.
         lifecycle: counts requests and cancels them at shutdown.
-        recorder: stores the latest requests; None: nothing is stored.
-        secrets: must be redacted in recorded requests.
+        recorder: stores the latest requests; None turns recording off.
+        secrets: returns the secrets to redact in recorded requests.
         store: URL of the store with the page's sessions.
     """
 
@@ -90,7 +90,7 @@ class App:
 
     @cached_property
     def _pages(self) -> Pages:
-        """The handler of all other routes. Imported on demand: many servers never need it."""
+        """The handler for all routes other than model requests. Imported on demand: many servers never need it."""
         from .web.pages import Pages
 
         return Pages(lambda: self._gateway, self._page_api(), self._guard.access)
@@ -105,7 +105,7 @@ class App:
         return self._api
 
     async def join_workers(self, folder: Path, place: int) -> None:
-        """Become one of several workers, which share recorded requests and metrics on demand."""
+        """Join the other workers, which query each other for recorded requests and metrics."""
 
         async def answers(what: str, about: JSONObject) -> JSONValue:
             return await self._page_api().answer_worker(what, about)
@@ -114,13 +114,13 @@ class App:
         await self._worker_rpc.listen()
 
     async def replace(self, gateway: Gateway) -> None:
-        """Route new requests through another gateway; running ones finish with the old one."""
+        """Route new requests through another gateway; running requests finish with the old one."""
         old, self._gateway = self._gateway, gateway
         self.lifecycle.metrics.forget_names()
         await old.retire()
 
     def _refresh_names(self) -> None:
-        """Update the list of model names in the background, for the next scrape of the metrics."""
+        """Update the list of model names in the background for the next metrics scrape."""
         if self._refreshing is None or self._refreshing.done():
             self._refreshing = asyncio.ensure_future(self._gateway.refresh())
 
@@ -134,7 +134,7 @@ class App:
         if self._api is not None:
             await self._api.close()
         await self._gateway.close()
-        if self._recorder is not None:  # in a thread: it may wait for a database
+        if self._recorder is not None:  # closed in a thread, because it may wait for a database
             await asyncio.to_thread(self._recorder.close)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -143,7 +143,7 @@ class App:
             await self._http(scope, receive, send)
         elif kind == "lifespan":
             await self._lifespan(receive, send)
-        else:  # clients that try a WebSocket first then fall back to HTTP
+        else:  # a WebSocket: after the rejection, clients fall back to HTTP
             await send({"type": "websocket.close", "code": 1008})
 
     async def _http(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -195,16 +195,16 @@ class App:
             if not self.lifecycle.was_broken_off():
                 raise
             await exchange.end(
-                ServerShuttingDown("the server is shutting down", hint="retry: another server may answer")
+                ServerShuttingDown("the server is shutting down", hint="retry: another server may respond")
             )
         finally:
             self._finish(exchange.result(), context, began)
 
     def _finish(self, result: ExchangeResult, context: RequestContext, began: float) -> None:
-        """Record and count an exchange that is over."""
-        if result.client_disconnected:  # whatever status was sent before
+        """Record and count a finished exchange."""
+        if result.client_disconnected:  # overrides the status that was sent
             context.status = CLIENT_CLOSED
-        # Time that the server's tools took does not count as overhead of the proxy.
+        # Time spent in server tools does not count as proxy overhead.
         times = context.times(result.upstream_seconds + result.tool_seconds)
         if self._recorder is not None:
             self._recorder.add(build_entry(result, context, times, began, self._recorder.number()))
@@ -215,7 +215,7 @@ class App:
         while True:
             try:
                 message = await receive()
-            except asyncio.CancelledError:  # an immediate stop is not an error to log
+            except asyncio.CancelledError:  # an immediate stop must not be logged as an error
                 return
             if message["type"] == "lifespan.startup":
                 self._gateway.start()
@@ -227,14 +227,14 @@ class App:
 
 
 def _refuse_websocket(scope: Scope) -> None:
-    """Reject a WebSocket upgrade on the path of a model request."""
+    """Reject a WebSocket upgrade at the path of a model request."""
     route = find_route("POST", scope["path"]) if header(scope, b"upgrade").lower() == "websocket" else None
     if route is not None and route.client_protocol:
         raise NoWebSocket("WebSocket is not supported here", hint="send the request with POST")
 
 
 def _without_body(send: Send) -> Send:
-    """Wrap `send` to drop the body, for HEAD."""
+    """Wrap `send` to drop the response body, for HEAD requests."""
 
     async def bodiless(message: MutableMapping[str, Any]) -> None:
         if message["type"] == "http.response.body":

@@ -1,4 +1,4 @@
-"""ASGI types and helpers: read a body, send a complete response, error headers."""
+"""ASGI types and helpers: request bodies, complete responses, error headers."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ Receive: TypeAlias = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send: TypeAlias = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 Headers: TypeAlias = list[tuple[bytes, bytes]]
 
-#: As large as the vendors allow: coding agents send 100 kB, and images are base64 text.
+#: Maximum request body, as large as the vendors allow. Coding agents send 100 kB, but images are base64 text.
 MAX_BODY = 32 * 1024 * 1024
 
-#: At most a day.
+#: Upper bound for `Retry-After`: one day.
 _MAX_RETRY_AFTER = 86_400.0
 
 
@@ -33,7 +33,7 @@ class BodyTooLarge(UsageError):
 
 
 def header(scope: Scope, name: bytes) -> str:
-    """A header of the request, or an empty string."""
+    """Return a request header, or an empty string."""
     for key, value in scope["headers"]:
         if key == name:
             return value.decode("latin-1")
@@ -41,13 +41,13 @@ def header(scope: Scope, name: bytes) -> str:
 
 
 def error_headers(error: ToolspeakError, *, final: bool = False) -> Headers:
-    """Headers of an error response. `final`: the request must not be retried."""
+    """Return the headers of an error response; `final` tells the client not to retry."""
     retry_after: float | None = getattr(error, "retry_after", None)
     headers: Headers = []
     if retry_after is not None:
         headers.append((b"retry-after", str(ceil(min(max(1.0, retry_after), _MAX_RETRY_AFTER))).encode()))
     if final or error.final:
-        # All retries are used up, or tools ran: SDKs that know this header do not retry.
+        # Retries are exhausted, or tools have already run. SDKs that know this header then do not retry.
         headers.append((b"x-should-retry", b"false"))
     return [*headers, (b"www-authenticate", b"Bearer")] if error.status == 401 else headers
 

@@ -1,8 +1,8 @@
 """The route table.
 
-Paths work with and without the `/v1` that users add or forget. Gemini's paths include the model and the action, so they
-are matched by pattern. Paths must match exactly: slashes are not added, merged or removed. Each route states the access
-level that it requires.
+Paths work with or without `/v1`, which users tend to add or forget. Gemini's paths include the model and the action, so
+they are matched by pattern. Paths must match exactly: slashes are not added, merged or removed. Each route has a
+required access level.
 """
 
 from __future__ import annotations
@@ -16,22 +16,22 @@ from .access.auth import Level
 
 
 class Route(msgspec.Struct, frozen=True):
-    """A model request of some protocol (`client_protocol`), or a page of the server (`page`)."""
+    """The handler of a path: a model request in a `client_protocol`, or a `page` of the server."""
 
     client_protocol: str = ""
     page: str = ""
-    #: Request fields that the path contains.
+    #: Request fields taken from the path.
     fields: Mapping[str, JSONValue] = {}
-    #: The required access level. A route added without one is for clients.
+    #: The required access level.
     level: Level = "client"
 
     @property
     def error_protocol(self) -> str:
-        """The protocol that errors are formatted in."""
+        """The protocol in which errors are formatted."""
         return self.client_protocol or _PAGE_ERROR_PROTOCOLS.get(self.page.partition("_")[0], _DEFAULT_ERROR_PROTOCOL)
 
 
-#: Page names begin with the protocol whose clients use them.
+#: Error protocols by the first part of a page name, which is the protocol whose clients use the page.
 _PAGE_ERROR_PROTOCOLS = {"anthropic": "anthropic", "gemini": "gemini", "ollama": "ollama"}
 _DEFAULT_ERROR_PROTOCOL = "openai_chat"
 
@@ -41,7 +41,7 @@ _MODEL_REQUESTS = {
     "/responses": "openai_responses",
     "/messages": "anthropic",
 }
-#: For monitoring; they reveal nothing else.
+#: Pages for monitoring, which reveal nothing but the server's health.
 _OPEN_PAGES = {
     "/health": "health",
     "/ready": "ready",
@@ -64,7 +64,7 @@ _POST_PAGES = {
     "/messages/count_tokens": "anthropic_count",
     "/v1/messages/count_tokens": "anthropic_count",
 }
-#: Data of the web page, for administrators.
+#: Data for the web page, restricted to administrators.
 _ADMIN_PAGES = {
     "about": "about",
     "evaluations": "evaluations",
@@ -90,7 +90,7 @@ _TABLE: dict[tuple[str, str], Route] = {
         for path, page in _OPEN_PAGES.items()
         for method in ("GET", "HEAD")
     },
-    # Open, since a session begins here: with a one-time code that the server printed.
+    # Open, because users sign in here with the one-time code that the server printed.
     ("GET", "/toolspeak/session"): Route(page="session", level="open"),
     ("POST", "/toolspeak/session"): Route(page="session_begin", level="open"),
     ("DELETE", "/toolspeak/session"): Route(page="session_end", level="admin"),
@@ -98,22 +98,22 @@ _TABLE: dict[tuple[str, str], Route] = {
     **{("GET", f"/toolspeak/{path}"): Route(page=page, level="admin") for path, page in _ADMIN_PAGES.items()},
     ("POST", "/toolspeak/probe"): Route(page="probe", level="admin"),
     ("POST", "/toolspeak/sessions"): Route(page="chat_kept", level="admin"),
-    # Metrics reveal which models are used and how much.
+    # For administrators, because metrics reveal which models are used and how much.
     **{(method, "/metrics"): Route(page="metrics", level="admin") for method in ("GET", "HEAD")},
 }
 
 _GEMINI_ACTIONS = {"generateContent": False, "streamGenerateContent": True}
-#: Paths of one model, by protocol.
+#: Path prefixes of a single model, and their pages.
 _MODEL_PATHS = {"/v1/models/": "model", "/models/": "model", "/v1beta/models/": "gemini_model"}
-#: Paths of stored responses and their input items.
+#: Path prefixes of a stored response, and the suffix for its input items.
 _RESPONSES, _INPUT_ITEMS = ("/v1/responses/", "/responses/"), "/input_items"
 _RECORDS, _REPLAY = "/toolspeak/requests/", "/replay"
 _SESSIONS = "/toolspeak/sessions/"
-#: Static files of the page; they contain no user data.
+#: Path prefix of the web page's static files, which contain no user data.
 _FILES = "/toolspeak/page/"
 
 
-#: One path for each pattern.
+#: An example path for each pattern.
 _PATH_TEMPLATES = (
     *(
         ("POST", f"{head}/models/NAME:{action}")
@@ -129,7 +129,7 @@ _PATH_TEMPLATES = (
 
 
 def all_routes() -> dict[tuple[str, str], Route]:
-    """All routes, with `NAME` where a path contains a name."""
+    """Return all routes, with `NAME` as a placeholder in paths that contain a name."""
     shaped = {
         (method, path): route for method, path in _PATH_TEMPLATES if (route := find_route(method, path)) is not None
     }
@@ -137,7 +137,7 @@ def all_routes() -> dict[tuple[str, str], Route]:
 
 
 def find_route(method: str, path: str) -> Route | None:
-    """The route of a request, or None."""
+    """Return the route of a request, or None."""
     route = _TABLE.get((method, path))
     if route is not None:
         return route
@@ -148,13 +148,13 @@ def find_route(method: str, path: str) -> Route | None:
     return _response(path, "openai_response_deleted") if method == "DELETE" else None
 
 
-#: Pages with the same path in two protocols, and the headers that identify Gemini's clients.
+#: Pages whose path OpenAI and Gemini share, and the headers that identify Gemini's clients.
 _FOR_GEMINI = {"models": "gemini_models", "model": "gemini_model"}
 _GEMINI_HEADERS = frozenset({b"x-goog-api-key", b"x-goog-api-client"})
 
 
 def route_for_headers(route: Route, headers: Iterable[tuple[bytes, bytes]]) -> Route:
-    """The route that a caller means where the path is ambiguous: Gemini also lists models at `/v1/models`."""
+    """Resolve an ambiguous path by the client's headers: Gemini also lists models at `/v1/models`."""
     page = _FOR_GEMINI.get(route.page)
     if page is None or not any(name in _GEMINI_HEADERS for name, _ in headers):
         return route
@@ -165,21 +165,21 @@ _METHODS = ("GET", "HEAD", "POST", "DELETE")
 
 
 def methods_of(path: str) -> tuple[str, ...]:
-    """The methods that are served at this path; empty if the path is unknown."""
+    """Return the methods supported at this path; empty if the path is unknown."""
     return tuple(method for method in _METHODS if find_route(method, path) is not None)
 
 
-#: Longer paths are shortened in errors and logs. Those of real clients are shorter.
+#: Maximum length of a path in errors and logs. Real clients use shorter paths.
 _MAX_DISPLAY_CHARS = 256
 
 
 def display_path(path: str) -> str:
-    """A path, shortened for errors and logs."""
+    """Shorten a path for errors and logs."""
     return path if len(path) <= _MAX_DISPLAY_CHARS else f"{path[:_MAX_DISPLAY_CHARS]}..."
 
 
 def _gemini(path: str) -> Route | None:
-    """`/v1beta/models/NAME:generateContent`, with any prefix that clients use."""
+    """Match `/v1beta/models/NAME:generateContent` and similar paths, with any prefix that clients use."""
     head, separator, name = path.partition("/models/")
     model, colon, action = name.rpartition(":")
     if not separator or not colon or head not in ("", "/v1", "/v1beta"):
@@ -209,7 +209,7 @@ def _item(path: str) -> Route | None:
 
 
 def _response(path: str, page: str) -> Route | None:
-    """A stored response; its id has no slash."""
+    """Match the path of a stored response, whose id contains no slash."""
     name = next((path[len(head) :] for head in _RESPONSES if path.startswith(head)), "")
     return Route(page=page, fields={"id": name}) if name and "/" not in name else None
 

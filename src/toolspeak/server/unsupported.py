@@ -1,7 +1,7 @@
-"""Errors for endpoints that clients request but the server does not have.
+"""Errors for endpoints that the server does not support.
 
-The error is in the client's protocol and lists what is served. SDKs retry on server errors, so the status is 404 for
-their protocols.
+The error is in the client's protocol and lists the supported endpoints. Its status is 404 for protocols whose SDKs
+retry on server errors.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from ..errors import ToolspeakError, UsageError
 from .routes import display_path, find_route, methods_of
 
-#: First segment after `/api/` of Ollama's endpoints that are not served -> reason.
+#: Unsupported Ollama endpoints: maps the first path segment after `/api/` to an error.
 _OLLAMA = {
     "pull": "models cannot be pulled here",
     "push": "models cannot be pushed here",
@@ -24,7 +24,7 @@ _OLLAMA = {
 }
 _OLLAMA_SERVED = "supported: /api/chat, /api/generate, /api/tags, /api/show, /api/ps and /api/version"
 
-#: First segment of OpenAI's endpoints, after `/v1` or not.
+#: Unsupported OpenAI endpoints: maps the first path segment, after an optional `/v1`, to an error.
 _OPENAI = {
     "completions": "plain text completions are not supported",
     "embeddings": "embeddings are not supported",
@@ -44,7 +44,7 @@ _OPENAI = {
     "containers": "containers are not supported",
     "evals": "evaluations are not supported",
     "rerank": "reranking is not supported",
-    # After the path of a request: a stored answer.
+    # Only paths below these are unsupported, such as those of stored answers.
     "responses": "background responses are not supported",
     "chat": "stored chat completions are not supported",
 }
@@ -57,17 +57,17 @@ _ANTHROPIC = {
 }
 _ANTHROPIC_SERVED = "supported: /v1/messages, /v1/messages/count_tokens and /v1/models"
 
-#: Gemini's actions contain this and a colon.
+#: Paths of Gemini's actions contain this segment and a colon.
 _ACTION = "/models/"
 _GEMINI_SERVED = "supported: generateContent, streamGenerateContent and countTokens of a model, and /v1beta/models"
 
-#: Segments that users put into a base URL.
+#: Version segments that users put into a base URL.
 _VERSIONS = ("v1", "v1beta")
 _GENERAL_HINT = "GET /openapi.json lists all endpoints"
 
 
 class NotFound(UsageError):
-    """Unknown path. `error_protocol` is the protocol that the error is formatted in."""
+    """The path is unknown. `error_protocol` is the protocol in which the error is formatted."""
 
     status = 404
     error_protocol = "openai_chat"
@@ -78,24 +78,26 @@ class NotFound(UsageError):
 
 
 class MethodNotAllowed(NotFound):
-    """The path exists, but not for this method."""
+    """The path exists but does not support this method."""
 
     status = 405
 
 
 class NotServed(ToolspeakError):
-    """An endpoint of the protocol that this server does not have."""
+    """The server does not support this endpoint of the protocol."""
 
     status = 501
     error_protocol = "ollama"
 
 
 def unsupported_error(method: str, path: str) -> NotFound | NotServed:
-    """The error for a method and path without a route."""
+    """Return the error for a method and path that have no route, or whose object does not exist."""
     route, methods = find_route(method, path), methods_of(path)
     if route is not None:
         return NotFound(
-            f"{display_path(path)} does not exist, or not for this caller", _GENERAL_HINT, route.error_protocol
+            f"{display_path(path)} does not exist or is not available to this caller",
+            _GENERAL_HINT,
+            route.error_protocol,
         )
     normalized = "/" + "/".join(filter(None, path.split("/")))
     if normalized != path and (match := find_route(method, normalized)) is not None:
@@ -106,7 +108,7 @@ def unsupported_error(method: str, path: str) -> NotFound | NotServed:
         )
     head, _, rest = path.strip("/").partition("/")
     if head in _VERSIONS and (match := find_route(method, f"/{rest}")) is not None:
-        # The client adds the version itself, and the base URL has it too.
+        # The base URL already contains the version, and the client adds it again.
         hint = f"/{display_path(rest)} exists: remove /{head} from the base URL"
         return NotFound(f"unknown path {display_path(path)}", hint, match.error_protocol)
     if method == "POST" and _ACTION in path and ":" in path:
@@ -119,7 +121,7 @@ def unsupported_error(method: str, path: str) -> NotFound | NotServed:
 
 
 def _by_protocol(method: str, path: str, head: str, rest: str) -> NotFound | NotServed:
-    """The error for a path that is known from a protocol, or unknown."""
+    """Return the error for an unsupported endpoint of a known protocol, or for an unknown path."""
     if head == "v1beta":
         return NotFound(f"{display_path(path)} is not supported", _GEMINI_SERVED, "gemini")
     if head == "api":

@@ -1,4 +1,4 @@
-"""Session store in a database: SQLite by default, PostgreSQL by URL. The only package that uses SQL.
+"""Session store in an SQL database: SQLite by default, or PostgreSQL. No other package uses SQL.
 
 `open_store` returns a `Store`; its `journal` opens a session for writing. Heavy packages are imported on first use.
 """
@@ -17,7 +17,7 @@ __all__ = ["open_recordings", "open_store"]
 
 
 def open_store(url: str, owner: str = "", *, existing: bool = False) -> Store:
-    """Open the sessions of one owner: `sqlite:///path`, `sqlite://` (in memory) or `postgresql://...`.
+    """Open the sessions of one owner at `sqlite:///path`, `sqlite://` (in memory) or `postgresql://...`.
 
     With `existing`, no new store is created.
 
@@ -29,8 +29,8 @@ def open_store(url: str, owner: str = "", *, existing: bool = False) -> Store:
     try:
         from .sessions import Store
     except ImportError as error:
-        hint = "pip install 'toolspeak[agent]'; for PostgreSQL 'toolspeak[postgres]'"
-        raise ConfigError(f"the store needs the package `{error.name}`", hint=hint) from None
+        hint = "run `pip install 'toolspeak[agent]'`, or for PostgreSQL `pip install 'toolspeak[postgres]'`"
+        raise ConfigError(f"the session store requires the package `{error.name}`", hint=hint) from None
     return Store(url, owner, existing=existing)
 
 
@@ -38,7 +38,7 @@ def open_recordings(url: str, owner: str = "", *, existing: bool = False) -> Rec
     """Open the recorded requests of one owner in the database at a URL.
 
     Raises:
-        NoStoreError, ConfigError, StoreError: as for `open_store`.
+        NoStoreError, ConfigError, StoreError: for the same reasons as `open_store`.
     """
     store = open_store(url, owner, existing=existing)
 

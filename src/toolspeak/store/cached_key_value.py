@@ -1,8 +1,8 @@
-"""Key-value stores in databases, one per URL and process.
+"""Key-value stores in databases. Each process opens one per URL.
 
-`sql_key_value` waits for the database. `cached_key_value` reads rarely changing values (keys, probe results) from a
-copy that is refreshed in the background. `write_behind_key_value` keeps recent values in memory and writes in the
-background; `warm` prefetches values and `settle` waits for pending writes.
+`sql_key_value` waits for the database. `cached_key_value` reads values that rarely change (API keys, probe results)
+from a copy that is refreshed in the background. `write_behind_key_value` keeps recent values in memory and writes them
+in the background; `warm` prefetches values and `settle` waits for pending writes.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ from .sql_key_value import SqlKeyValue
 _log = logging.getLogger("toolspeak.store")
 #: Lifetime of the cached copy, in seconds.
 CACHE_SECONDS = 1.0
-#: Key prefixes that are cached: few values, read on every request.
+#: Prefixes of the keys that are cached. They have few values, which are read on every request.
 _CACHED_PREFIXES = ("key:", "probe/", "secret")
 #: Seconds for which a missing key is remembered. Short, because another process may be writing it.
 _ABSENT_SECONDS = 5.0
-#: Limit of pending writes. Above it, `put` blocks until pending writes have finished (back-pressure).
+#: Maximum number of pending writes. At this limit, `put` waits for pending writes to finish (back-pressure).
 _MAX_PENDING_WRITES = 1024
-#: Seconds that a reply waits for its pending writes.
+#: Maximum time to wait for pending writes, in seconds.
 _FLUSH_TIMEOUT = 5.0
 
 
 class CachedKeyValue:
-    """Key-value store with a local read cache. Changes by other processes appear after about a second."""
+    """Key-value store with a local read cache. Changes by other processes become visible after about a second."""
 
     def __init__(self, database: SqlKeyValue, clock: Callable[[], float] = time.monotonic) -> None:
         self._database = database
@@ -49,12 +49,12 @@ class CachedKeyValue:
         self._fresh_until = clock() + CACHE_SECONDS
 
     def version(self) -> object:
-        """A value that changes whenever the stored values may have changed."""
+        """Return an object that changes whenever other processes have changed cached values."""
         self._refresh_if_stale()
         return self._version
 
     def get(self, key: str) -> Any:
-        """The value, up to about a second old."""
+        """Return the value. A cached one may be about a second old."""
         if not key.startswith(_CACHED_PREFIXES):
             return self._database.get(key)
         self._refresh_if_stale()
@@ -66,7 +66,7 @@ class CachedKeyValue:
         _in_background(partial(self._database.put, key, value, ttl))
 
     def setdefault(self, key: str, value: Any, ttl: float | None = None) -> Any:
-        """The existing value, or else this one. Waits for the database, which decides between concurrent writers."""
+        """Return the existing value, or store and return this one. Waits for the database, which resolves races."""
         stored = self._database.setdefault(key, value, ttl)
         if key.startswith(_CACHED_PREFIXES):
             self._values = {**self._values, key: stored}
@@ -78,7 +78,7 @@ class CachedKeyValue:
         _in_background(partial(self._database.delete, key))
 
     def keys(self, prefix: str = "") -> list[str]:
-        """The keys with a prefix, up to about a second old."""
+        """Return the keys with a prefix. A cached list may be about a second old."""
         if not prefix.startswith(_CACHED_PREFIXES):
             return self._database.keys(prefix)
         self._refresh_if_stale()
@@ -97,8 +97,8 @@ class CachedKeyValue:
             if values != self._values:
                 self._values = values
                 self._version += 1
-        except ToolspeakError as error:  # the old copy remains in use
-            _log.warning("cannot read the shared state: %s", error)
+        except ToolspeakError as error:  # continue with the old copy
+            _log.warning("cannot refresh the cached state from the database: %s", error)
         finally:
             self._fresh_until = self._clock() + CACHE_SECONDS
             self._refreshing = False
@@ -108,7 +108,7 @@ class CachedKeyValue:
 
 
 class WriteBehindKeyValue:
-    """Key-value store with write-behind: recent values in memory, written to the database in the background."""
+    """Key-value store with a write-behind cache: keeps recent values in memory and writes them in the background."""
 
     def __init__(self, database: SqlKeyValue) -> None:
         self._database = database
@@ -116,7 +116,7 @@ class WriteBehindKeyValue:
         self._pending: set[Future[None]] = set()
 
     def get(self, key: str) -> Any:
-        """The value; read from the database unless it is in memory or `warm` has just found it missing."""
+        """Return the value from memory, else from the database unless `warm` has just found it missing there."""
         value = self._local.get(key)
         if value is None and self._local.get(_absence_key(key)) is None:
             value = self._database.get(key)
@@ -134,10 +134,10 @@ class WriteBehindKeyValue:
     def _on_written(self, future: Future[None]) -> None:
         self._pending.discard(future)
         if (error := future.exception()) is not None:
-            _log.warning("cannot write to the database; the reply is remembered by this process only: %s", error)
+            _log.warning("cannot write to the database; only this process remembers the reply: %s", error)
 
     def setdefault(self, key: str, value: Any, ttl: float | None = None) -> Any:
-        """The existing value, or else this one. Waits for the database, which decides between concurrent writers."""
+        """Return the existing value, or store and return this one. Waits for the database, which resolves races."""
         return self._database.setdefault(key, value, ttl)
 
     def delete(self, key: str) -> None:
@@ -146,7 +146,7 @@ class WriteBehindKeyValue:
         self._database.delete(key)
 
     def keys(self, prefix: str = "") -> list[str]:
-        """The keys of unexpired values, sorted."""
+        """Return the keys of unexpired values with a prefix, sorted."""
         return self._database.keys(prefix)
 
     async def warm(self, keys: Iterable[str]) -> None:
@@ -158,7 +158,7 @@ class WriteBehindKeyValue:
         try:
             values = await asyncio.wrap_future(_in_background(partial(self._database.get_many, missing)))
         except ToolspeakError as error:
-            _log.warning("cannot read earlier turns: %s", error)
+            _log.warning("cannot read earlier turns from the database: %s", error)
         for key in missing:
             if key in values:
                 self._local.put(key, values[key], _ABSENT_SECONDS)
@@ -174,31 +174,31 @@ class WriteBehindKeyValue:
         await self.warm(keys)
 
     async def settle(self) -> None:
-        """Wait, for a bounded time, until pending writes are in the database and visible to every process."""
+        """Wait, for a limited time, until pending writes are committed and visible to other processes."""
         pending = [asyncio.wrap_future(future) for future in tuple(self._pending)]
         if pending and (await asyncio.wait(pending, timeout=_FLUSH_TIMEOUT))[1]:
             _log.warning("the database is slow: writes are still pending after %s seconds", _FLUSH_TIMEOUT)
         for future in pending:
             if future.done():
-                future.exception()  # marks it as retrieved; `_on_written` has logged it
+                future.exception()  # marks the exception as retrieved; `_on_written` has logged it
 
 
 def _absence_key(key: str) -> str:
     return f"absent/{key}"
 
 
-# ---- one per URL
+# ---- the instances of this process, by URL
 
 _lock = threading.Lock()
 _states: dict[str, SqlKeyValue] = {}
 _caches: dict[str, CachedKeyValue] = {}
 _write_behinds: dict[str, WriteBehindKeyValue] = {}
-#: Threads for background reads and writes of all URLs.
+#: Number of threads for background reads and writes, for all URLs together.
 _MAX_THREADS = 4
 
 
 class _Background:
-    """A lazily started thread pool, separate in each process."""
+    """A thread pool that is started on first use and never shared between processes."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -211,7 +211,7 @@ class _Background:
             return self._threads.submit(work)
 
     def forget(self) -> None:
-        """Start anew in a forked child, which does not inherit threads."""
+        """Reset the pool in a forked child, which does not inherit threads."""
         self.__init__()
 
 
@@ -220,7 +220,7 @@ _in_background = _background.submit
 
 
 def sql_key_value(url: str) -> SqlKeyValue:
-    """The key-value store in the database at a URL."""
+    """Return the key-value store in the database at a URL."""
     with _lock:
         if url not in _states:
             _states[url] = SqlKeyValue(Database(url))
@@ -228,7 +228,7 @@ def sql_key_value(url: str) -> SqlKeyValue:
 
 
 def cached_key_value(url: str) -> CachedKeyValue:
-    """The key-value store at a URL with a local read cache."""
+    """Return the key-value store at a URL, with a local read cache."""
     database = sql_key_value(url)
     with _lock:
         if url not in _caches:
@@ -237,7 +237,7 @@ def cached_key_value(url: str) -> CachedKeyValue:
 
 
 def write_behind_key_value(url: str) -> WriteBehindKeyValue:
-    """The key-value store at a URL with write-behind."""
+    """Return the key-value store at a URL, with a write-behind cache."""
     database = sql_key_value(url)
     with _lock:
         if url not in _write_behinds:

@@ -1,6 +1,6 @@
-"""Integrity check of a store: the database file, unreadable sessions and replies interrupted by a crash.
+"""Check the integrity of a store: find damage in the database file, unreadable sessions and interrupted answers.
 
-Read-only unless repair is requested; repair does what opening each session would do.
+The check is read-only unless repair is requested. Repair does what opening each session would do.
 """
 
 from __future__ import annotations
@@ -15,33 +15,33 @@ from .leases import SessionKey
 from .schema import HEAD, entries, sessions
 from .sessions import Store
 
-#: Limit of reported file problems; a damaged file can have thousands.
+#: Maximum number of reported file problems. A damaged file can have thousands.
 _MAX_FILE_PROBLEMS = 20
 
 
 class DamagedSession(msgspec.Struct, frozen=True):
-    """A session that cannot be read, and why."""
+    """A session that cannot be read, and the reason."""
 
     session: str
     what: str
 
 
 class StoreReport(msgspec.Struct, frozen=True):
-    """Result of a check."""
+    """The result of an integrity check."""
 
     where: str
     schema: str
     sessions: int
-    #: Problems of the file, as reported by the database.
+    #: Problems with the file, as reported by the database.
     file: tuple[str, ...] = ()
     damaged: tuple[DamagedSession, ...] = ()
-    #: Sessions with an interrupted answer; opening them repairs it.
+    #: Sessions with an interrupted answer. Opening a session repairs it.
     unfinished: tuple[str, ...] = ()
     repaired: int = 0
 
     @property
     def good(self) -> bool:
-        """Whether no data is lost."""
+        """Whether neither the file nor any session is damaged."""
         return not (self.file or self.damaged)
 
 
@@ -67,7 +67,7 @@ def _check_session(store: Store, session: str) -> DamagedSession | None:
 
 
 def _repair(store: Store, session: str) -> int:
-    """Repair a session; return the number of repaired answers, 0 if the session is in use."""
+    """Repair a session; return the number of repaired answers, or 0 if the session is in use."""
     lease = leases.new_lease(SessionKey(store.owner, session))
 
     def repaired(connection: sa.Connection) -> int:
@@ -83,7 +83,7 @@ def _repair(store: Store, session: str) -> int:
 
 
 def _file_problems(connection: sa.Connection) -> tuple[str, ...]:
-    """Problems that SQLite reports about its file; PostgreSQL checks its own files."""
+    """Return the problems that SQLite finds in its file. PostgreSQL checks its own files."""
     if connection.dialect.name != "sqlite":
         return ()
     problems = [str(row[0]) for row in connection.exec_driver_sql(f"PRAGMA integrity_check({_MAX_FILE_PROBLEMS})")]

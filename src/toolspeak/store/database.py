@@ -1,9 +1,9 @@
 """Database access: open by URL, migrate the schema, run atomic transactions, translate errors.
 
-`read` and `write` block; `reading` and `writing` run in a thread, for coroutines. Transient errors (a lock, a server
-restart) are retried for a bounded time, so transactions must be idempotent: a commit whose confirmation was lost may
-have happened. SQLite has one writer at a time, serialised here and by its own lock. Errors are classified by error
-codes, never by their texts.
+`read` and `write` block; `reading` and `writing` run them in a thread, for coroutines. Transient errors (a lock, a
+server restart) are retried for a limited time. Transactions must therefore be idempotent: if the confirmation of a
+commit is lost, a retry repeats it. SQLite allows one writer at a time, so writers take turns. Errors are classified by
+error codes, never by their texts.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ from ..errors import ConfigError, NoStoreError, StoreDamagedError, StoreError, S
 from .db_engines import MISSING_STORE_HINT, open_engine
 from .schema import HEAD, VERSION_TABLE
 
-#: Threads per database: more would only wait for SQLite's writer or for connections.
+#: Threads per database. More threads would only wait for SQLite's single writer or for connections.
 _THREADS = 4
-#: Seconds for which transient errors are retried. A PostgreSQL server restarts within that time.
+#: Seconds for which transient errors are retried: enough for a PostgreSQL server to restart.
 _PATIENCE = 15.0
-#: The same for opening an existing store, where a person waits for the output.
+#: Seconds for which opening an existing store is retried. Shorter, because a person is waiting for the output.
 _SHORT_PATIENCE = 3.0
-#: First and longest pause between two attempts, in seconds (exponential backoff).
+#: First and longest pause between attempts, in seconds (exponential backoff).
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.02, 0.5
-#: Errors that drivers raise directly for a value that no column can store.
+#: Errors that drivers raise for a value that no column can store, not wrapped by SQLAlchemy.
 REJECTED_VALUE_ERRORS = (OverflowError, UnicodeEncodeError)
 
 T = TypeVar("T")
@@ -54,8 +54,8 @@ class Database:
 
     Args:
         url: `sqlite:///path`, `sqlite://` (in memory), or `postgresql://...`.
-        patience: seconds for which an unavailable or busy database is retried.
-        existing: open an existing store only; create nothing and give up early.
+        patience: seconds for which operations are retried if the database is busy or unavailable.
+        existing: open only an existing store; create nothing and give up early.
 
     Raises:
         NoStoreError: `existing` is set and there is no store.
@@ -85,17 +85,17 @@ class Database:
         return self._with_retries(lambda: self._once(work, write=False))
 
     def write(self, work: Callable[[sa.Connection], T]) -> T:
-        """Run `work` in a transaction, commit, and return its result. `work` may be called several times."""
+        """Run `work` in a transaction, commit, and return its result. Retries may call `work` several times."""
         return self._with_retries(lambda: self._once(work, write=True))
 
     async def reading(self, work: Callable[[sa.Connection], T]) -> T:
-        """`read` in a thread, without blocking the event loop."""
+        """Run `read` in a thread, so the event loop is not blocked."""
         return await self._in_thread(self.read, work, _nothing)
 
     async def writing(self, work: Callable[[sa.Connection], T], then: Callable[[], None] = _nothing) -> T:
-        """`write` in a thread, without blocking the event loop; call `then` after the commit.
+        """Run `write` in a thread, so the event loop is not blocked; call `then` after the commit.
 
-        Cancellation is raised only after the transaction has ended; `then` is called if it was committed.
+        A cancellation takes effect only after the transaction has ended. `then` is called if it was committed.
         """
         return await self._in_thread(self.write, work, then)
 
@@ -107,7 +107,7 @@ class Database:
         self.engine.dispose()
 
     def before_fork(self) -> None:
-        """Close idle connections, because two processes must not share one; keep an in-memory database."""
+        """Close idle connections, because two processes must not share one. An in-memory database stays open."""
         if not self.in_memory:
             self.engine.dispose()
 
@@ -129,7 +129,7 @@ class Database:
         while not future.done():
             try:
                 await asyncio.wait([future])
-            except asyncio.CancelledError as error:  # the transaction ends soon, in either case
+            except asyncio.CancelledError as error:  # wait for the transaction, which ends soon
                 cancelled = error
         if future.exception() is None:
             then()
@@ -154,19 +154,19 @@ class Database:
     def _once(self, work: Callable[[sa.Connection], T], *, write: bool) -> T:
         options: dict[str, Any] = {"toolspeak_write": write}
         if not write and not self._is_sqlite:
-            # All queries of a transaction see the same snapshot, as they do in SQLite.
+            # All queries of a transaction must see the same snapshot, as they do in SQLite.
             options["isolation_level"] = "REPEATABLE READ"
         with self._exclusively(write), self.engine.execution_options(**options).begin() as connection:
             return work(connection)
 
     @contextmanager
     def _exclusively(self, write: bool) -> Generator[None]:
-        """Serialise SQLite's writers here, in order and without polling its lock."""
+        """Let one SQLite writer run at a time, which avoids polling SQLite's own lock."""
         if not (self._is_sqlite and (write or self.in_memory)):
             yield
             return
         if not self._writer.acquire(timeout=self._patience):
-            raise StoreError(f"the store at {self.where} is busy", hint="try again a little later")
+            raise StoreError(f"the store at {self.where} is busy", hint=_RETRY_HINT)
         try:
             yield
         finally:
@@ -189,7 +189,7 @@ if hasattr(os, "register_at_fork"):
 
 # ---- schema migration: forward only, in one transaction
 
-#: Advisory lock in PostgreSQL that serialises migrating processes. An arbitrary number.
+#: Arbitrary number of the PostgreSQL advisory lock that lets one process migrate at a time.
 _MIGRATION_LOCK = 0x746F6F6C
 _MIGRATIONS = Path(__file__).parent / "migrations"
 _VERSION = sa.table(VERSION_TABLE, sa.column("version_num", sa.Text))
@@ -205,7 +205,7 @@ def is_current(connection: sa.Connection) -> bool:
     if revision is not None and revision > HEAD:
         raise ConfigError(
             f"the store was written by a newer version of toolspeak (schema {revision}; this version supports {HEAD})",
-            hint="use that version, or name another database",
+            hint="upgrade toolspeak, or use another database",
         )
     return revision == HEAD
 
@@ -219,9 +219,9 @@ def migrate(connection: sa.Connection) -> None:
     """Bring the schema up to date. `connection` must be in an exclusive transaction."""
     if connection.dialect.name == "postgresql":
         connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_MIGRATION_LOCK)))
-    if is_current(connection):  # another process was quicker
+    if is_current(connection):  # another process has already migrated it
         return
-    # Imported only where there is something to do: Alembic is slow to import.
+    # Imported only if a migration is needed, because Alembic is slow to import.
     from alembic.config import Config
     from alembic.runtime.environment import EnvironmentContext
     from alembic.script import ScriptDirectory
@@ -239,7 +239,7 @@ def migrate(connection: sa.Connection) -> None:
 
 
 def _revision(connection: sa.Connection) -> str | None:
-    """The schema revision of the database; None if it has no store."""
+    """Return the schema revision of the database, or None if it contains no store."""
     if not sa.inspect(connection).has_table(VERSION_TABLE):
         return None
     return connection.execute(sa.select(_VERSION.c.version_num)).scalar()
@@ -249,58 +249,58 @@ def _revision(connection: sa.Connection) -> str | None:
 
 #: Suggested delay before the next request, in seconds.
 _RETRY_AFTER = 5.0
-_RETRY_HINT = "try again a little later"
-_UNREACHABLE_HINT = "check that the server runs, and that host, port, user, password and database name are right"
+_RETRY_HINT = "try again in a few seconds"
+_UNREACHABLE_HINT = "check that the server is running and that host, port, user, password and database name are correct"
 
 #: Primary result codes of SQLite (the low byte of its extended codes).
 _SQLITE_TRANSIENT = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
 _SQLITE_DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
 _SQLITE_FULL = {sqlite3.SQLITE_FULL}
 
-#: SQLSTATE codes or classes of PostgreSQL: connection lost, server shutdown or startup, too many connections,
-#: serialization failure, deadlock, lock not available, read-only transaction.
+#: PostgreSQL's SQLSTATE codes (or prefixes) for lost connection, server shutdown or startup, too many connections,
+#: serialization failure, deadlock, lock not available and read-only transaction.
 _POSTGRES_TRANSIENT = ("08", "57P01", "57P02", "57P03", "53300", "40001", "40P01", "55P03", "25006")
 _POSTGRES_FULL = ("53100",)
 _POSTGRES_DAMAGED = ("XX001", "XX002")
 
 
 def is_transient(error: exc.SQLAlchemyError) -> bool:
-    """Whether the same transaction may succeed a little later."""
+    """Whether the same transaction may succeed if it is retried."""
     if not isinstance(error, exc.DBAPIError):
         return False
     if isinstance(error.orig, sqlite3.Error):
         return _code(error.orig) in _SQLITE_TRANSIENT
     state = _state(error)
-    # A failed or broken connection has no SQLSTATE.
+    # Errors of a failed or broken connection have no SQLSTATE.
     return state.startswith(_POSTGRES_TRANSIENT) if state else isinstance(error, exc.OperationalError)
 
 
 def store_error(error: exc.SQLAlchemyError, where: str) -> StoreError:
-    """Translate a database error for the caller."""
+    """Translate a database error to a `StoreError`."""
     if isinstance(error, exc.TimeoutError):
         return _retryable(f"all connections to the store at {where} are in use")
     cause = error.orig if isinstance(error, exc.DBAPIError) else error
-    # Without the statement and its values, which may contain users' texts.
+    # Omit the SQL statement and its values, which may contain user text.
     detail = " ".join(str(cause).split())[:300]
     state = _state(error)
     code = _code(cause) if isinstance(cause, sqlite3.Error) else 0
     if code in _SQLITE_FULL or state.startswith(_POSTGRES_FULL):
         return StoreFullError(f"no space left in the store at {where}: {detail}", hint="free some space and try again")
     if code in _SQLITE_DAMAGED or state.startswith(_POSTGRES_DAMAGED):
-        hint = "check it with `toolspeak sessions doctor`; restore a backup, or name another store"
+        hint = "check it with `toolspeak sessions doctor`, then restore a backup or use another store"
         return StoreDamagedError(f"the store at {where} is damaged: {detail}", hint=hint)
     if isinstance(error, exc.DataError | exc.IntegrityError):
         return rejected_value_error(error.orig or error, where)
-    message = f"the store at {where} does not answer: {detail}"
+    message = f"the store at {where} is not responding: {detail}"
     if not is_transient(error):
         return StoreError(message)
-    # Without a code, a restarting server cannot be distinguished from a mistyped address.
+    # If the error has no code, the server may be restarting, or the address may be mistyped.
     return _retryable(message, _UNREACHABLE_HINT if not state and not code else _RETRY_HINT)
 
 
 def rejected_value_error(cause: BaseException, where: str) -> StoreError:
-    """The error for a value that the database rejects: a number out of range, or half a surrogate pair."""
-    # Only the reason of an encoding error: the rest contains the user's text.
+    """Return the error for a value that the database rejects: a number out of range, or a lone surrogate."""
+    # Use only the reason of an encoding error, because its message quotes the user's text.
     detail = cause.reason if isinstance(cause, UnicodeEncodeError) else " ".join(str(cause).split())[:300]
     return StoreError(f"the store at {where} cannot store this value: {detail}")
 
@@ -312,7 +312,7 @@ def _retryable(message: str, hint: str = _RETRY_HINT) -> StoreError:
 
 
 def _code(error: sqlite3.Error) -> int:
-    # Errors raised by the Python module itself have no code.
+    # Errors that the `sqlite3` module itself raises have no code.
     return getattr(error, "sqlite_errorcode", 0) & 0xFF
 
 

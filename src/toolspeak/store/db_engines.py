@@ -1,4 +1,4 @@
-"""Database engines by URL: private SQLite files, durable commits, bounded waits."""
+"""Create SQLAlchemy engines by URL, with private SQLite files, durable commits and timeouts."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from sqlalchemy.pool import ConnectionPoolEntry, QueuePool, StaticPool
 from ..config import redacted_url
 from ..errors import ConfigError, NoStoreError, StoreError
 
-#: Milliseconds that SQLite waits for another process's lock; `Database` then retries.
+#: Milliseconds that SQLite waits for a lock held by another process. `Database` then retries.
 _SQLITE_WAIT = 5_000
-#: PostgreSQL connections per process: one per thread, and some overflow for blocking callers.
+#: PostgreSQL connections per process: one per thread, and additional ones for blocking callers.
 _CONNECTIONS, _MORE_CONNECTIONS = 4, 8
-#: Seconds to wait for a free connection.
+#: Seconds to wait for a free connection in the pool.
 _POOL_WAIT = 10.0
-#: Seconds to connect; milliseconds for a statement, a lock and an idle transaction.
+#: Timeouts of PostgreSQL: in seconds for connecting; in milliseconds for a statement, a lock and an idle transaction.
 _CONNECT_WAIT = 5
 _STATEMENT_WAIT, _LOCK_WAIT, _IDLE_WAIT = 30_000, 10_000, 60_000
 
@@ -31,7 +31,7 @@ _URL_HINT = "use sqlite:///PATH, sqlite:// (in memory) or postgresql://USER@HOST
 
 MISSING_STORE_HINT = "check the path or URL; the first `toolspeak run` or `chat` creates a store"
 
-#: `synchronous=FULL`: in WAL mode, `NORMAL` may lose the last commits when the power fails.
+#: Settings for each SQLite connection. In WAL mode, `synchronous=NORMAL` could lose commits in a power failure.
 _PRAGMAS = (
     f"PRAGMA busy_timeout={_SQLITE_WAIT}",
     "PRAGMA synchronous=FULL",
@@ -39,7 +39,7 @@ _PRAGMAS = (
     "PRAGMA trusted_schema=OFF",
     "PRAGMA journal_mode=WAL",
 )
-#: Serialises file creation among threads.
+#: Held by the thread that is creating a file.
 _create_lock = threading.Lock()
 
 
@@ -53,7 +53,7 @@ class _ConnectionPool(QueuePool):
     _disposed = False
 
     def dispose(self) -> None:
-        # Set first, so a connection returned meanwhile is closed by this thread or by the returning one.
+        # Set first: a connection returned during `dispose` is then closed by this thread or by the returning one.
         self._disposed = True
         super().dispose()
 
@@ -64,7 +64,7 @@ class _ConnectionPool(QueuePool):
 
 
 def open_engine(url: str, *, existing: bool = False) -> tuple[sa.Engine, str, bool]:
-    """Create the engine for a URL; return it with a printable name and whether the database is in memory.
+    """Create the engine for a URL. Return it, a name for messages, and whether the database is in memory.
 
     With `existing`, no file is created.
     """
@@ -79,7 +79,7 @@ def open_engine(url: str, *, existing: bool = False) -> tuple[sa.Engine, str, bo
     if driver.startswith("postgresql"):
         return _postgresql_engine(parsed), f"`{redacted_url(url)}`", False
     if parsed.host:
-        raise ConfigError(f"SQLite URL `{redacted_url(url):.200}` must not name a host", hint=_URL_HINT)
+        raise ConfigError(f"SQLite URL `{redacted_url(url):.200}` must not contain a host", hint=_URL_HINT)
     return _sqlite_engine(parsed, existing)
 
 
@@ -91,7 +91,7 @@ def _postgresql_engine(url: sa.URL) -> sa.Engine:
     defaults |= {"keepalives_idle": 30, "tcp_user_timeout": _STATEMENT_WAIT}
     arguments: dict[str, Any] = {name: value for name, value in defaults.items() if name not in url.query}
     try:
-        # Pre-ping: a server restart breaks idle connections, so each is tested before use.
+        # A server restart breaks idle connections, so each one is tested before use (pre-ping).
         return sa.create_engine(
             url,
             connect_args=arguments,
@@ -123,18 +123,18 @@ def _sqlite_engine(url: sa.URL, existing: bool) -> tuple[sa.Engine, str, bool]:
 
 
 def _create_private_file(file: Path) -> None:
-    """Create the file readable by its owner only; SQLite gives its side files the same permissions.
+    """Create the file so that only its owner can read it. SQLite gives its auxiliary files the same permissions.
 
-    An existing file must be opened by SQLite only. Closing any descriptor of a file drops all POSIX locks that the
-    process has on it, including those of other connections. Another process would then consider the database unused
-    and remove the write-ahead log that this process still writes to.
+    Only SQLite may open an existing file. Closing any descriptor of a file drops all POSIX locks that the process has
+    on it, including those of other connections. Another process would then consider the database unused and remove the
+    write-ahead log that this process still writes to.
     """
     try:
         with _create_lock:
             file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             _create_file(Path(os.path.realpath(file)))
     except OSError as error:
-        hint = "check its permissions, or name another store with TOOLSPEAK_STORE"
+        hint = "check its permissions, or set TOOLSPEAK_STORE to another store"
         raise StoreError(f"cannot open the store `{file}`: {error.strerror or error}", hint=hint) from None
 
 
@@ -148,9 +148,9 @@ def _create_file(file: Path) -> None:
 
 
 def _set_up_connection(connection: sqlite3.Connection, _: object) -> None:
-    # Transactions are started explicitly, not by the sqlite3 module.
+    # The sqlite3 module must not start transactions; `_begin_transaction` does.
     connection.isolation_level = None
-    # SQLite's own `lower` handles ASCII only; this one matches PostgreSQL.
+    # SQLite's own `lower` handles only ASCII; this one behaves as in PostgreSQL.
     connection.create_function("lower", 1, _lower, deterministic=True)
     cursor = connection.cursor()
     for pragma in _PRAGMAS:
@@ -163,6 +163,6 @@ def _lower(text: str | None) -> str | None:
 
 
 def _begin_transaction(connection: sa.Connection) -> None:
-    # A write transaction that begins as a reader cannot wait for the lock: its snapshot may be outdated.
+    # A transaction that begins with a read cannot wait for the write lock later, because its snapshot may be outdated.
     write = connection.get_execution_options().get("toolspeak_write", False)
     connection.exec_driver_sql("BEGIN IMMEDIATE" if write else "BEGIN")

@@ -1,7 +1,7 @@
 """Journal of one session in a database: each step is committed before the agent continues.
 
-The journal keeps the session's lease alive and numbers its writes, so a commit whose confirmation was lost is not
-repeated. Streamed text is written every second or every 4 KB.
+The journal renews the session's lease. It numbers its writes, so a commit whose confirmation was lost is not repeated.
+Streamed text is written every second or every 4 KB.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from . import leases
 from . import session_rows as ledger
 from .database import Database
 
-#: Streamed text is written after this many bytes or seconds; a crash loses no more.
+#: Streamed text is written after this many bytes or seconds, so a crash loses no more than that.
 FLUSH_BYTES = 4096
 FLUSH_SECONDS = 1.0
 _RENEWALS_PER_LEASE = 3
@@ -31,23 +31,23 @@ def _nothing() -> None:
 
 
 class SqlJournal:
-    """One session with one writer. Opened by `Store.journal`."""
+    """A session opened for writing by `Store.journal`. It has no other writer."""
 
     def __init__(self, database: Database, lease: leases.SessionLease, next_entry: int) -> None:
         self._database = database
         self._lease = lease
         self._next_entry = next_entry
-        #: Number of the running answer's entry, and of its rounds and pieces of text.
+        #: Entry number of the running answer, and its number of rounds and of pieces of text.
         self._answer: int | None = None
         self._rounds = 0
         self._pieces = 0
         self._written = 0
-        #: Text not written yet.
+        #: Streamed text that has not been written yet.
         self._text: list[str] = []
         self._bytes = 0
-        #: One write at a time: several tasks call `start` and `finish`.
+        #: Allows one write at a time, because several tasks call `start` and `finish`.
         self._write_lock = asyncio.Lock()
-        #: Set when the lease is lost; every later write raises it.
+        #: The error that every later write raises, once the lease is lost.
         self._lost: SessionBusyError | None = None
         self._closed = False
         self._heartbeat = asyncio.create_task(self._renew_lease())
@@ -64,7 +64,7 @@ class SqlJournal:
         return self._lost is not None
 
     async def entries(self) -> tuple[Entry, ...]:
-        """The conversation so far, repaired so it can be continued."""
+        """Return the conversation so far, repaired so it can be continued."""
         stored = await self._database.reading(lambda connection: ledger.entries_of(connection, self._lease.key))
         return tuple(close_open_calls(entry) if isinstance(entry, Answer) else entry for entry in stored)
 
@@ -74,7 +74,7 @@ class SqlJournal:
             await self._write(partial(self._bind(ledger.say), self._next_entry, message), self._on_message)
 
     async def begin(self) -> None:
-        """Begin an answer; an unfinished earlier one becomes interrupted."""
+        """Begin an answer. An earlier unfinished one is marked as interrupted."""
         await self._flush()
         async with self._write_lock:
             await self._write(partial(self._bind(ledger.begin), self._next_entry), self._on_begin)
@@ -83,7 +83,7 @@ class SqlJournal:
         """Add streamed text."""
         self._running_answer()
         self._text.append(text)
-        self._bytes += len(text)  # mostly ASCII; the limit need not be exact
+        self._bytes += len(text)  # counts characters: most text is ASCII, and the limit need not be exact
         if self._bytes >= FLUSH_BYTES:
             await self._flush()
         elif self._timer is None or self._timer.done():
@@ -94,7 +94,7 @@ class SqlJournal:
         entry = self._running_answer()
         ids = [record.call.id for record in round_.calls]
         if len(set(ids)) != len(ids):
-            raise UsageError("two calls of a round have the same id", hint="use unique call ids")
+            raise UsageError("two calls in a round have the same id", hint="use unique call ids")
         async with self._write_lock:
             await self._write(partial(self._bind(ledger.add_round), entry, self._rounds, round_), self._on_plan)
 
@@ -131,13 +131,13 @@ class SqlJournal:
                 await asyncio.wait([task])
         try:
             await self._database.writing(lambda connection: leases.release(connection, self._lease))
-        except StoreError:  # for other processes the lease expires
+        except StoreError:  # other processes have to wait until the lease expires
             leases.abandon(self._lease)
 
     # ---- writing
 
     def _bind(self, step: Callable[..., None]) -> Callable[..., None]:
-        """Bind a step of `session_rows` to this session; the connection becomes the last argument."""
+        """Bind a function of `session_rows` to this session, with the connection as its last argument."""
 
         def bound(*arguments: object) -> None:
             *values, connection = arguments
@@ -146,7 +146,7 @@ class SqlJournal:
         return bound
 
     async def _write(self, step: Callable[[sa.Connection], None], then: Callable[[], None] = _nothing) -> None:
-        """Commit one step exactly once, if the lease is not lost, then call `then`. Needs `_write_lock`."""
+        """Commit one step exactly once, then call `then`. The caller must hold `_write_lock`."""
         if self._closed:
             raise UsageError("the journal is closed", hint="open the session again")
         if self._lost is not None:
@@ -202,7 +202,7 @@ class SqlJournal:
 
     async def _flush_later(self) -> None:
         await asyncio.sleep(FLUSH_SECONDS)
-        with suppress(StoreError):  # the next step raises it, or succeeds
+        with suppress(StoreError):  # the text is kept, and the next write tries again
             await self._flush()
 
     def _clear_text(self) -> None:
@@ -214,7 +214,7 @@ class SqlJournal:
         return self._answer
 
     async def _renew_lease(self) -> None:
-        """Renew the lease periodically, by the event loop's monotonic clock."""
+        """Renew the lease periodically, timed by the event loop's monotonic clock."""
         while True:
             await asyncio.sleep(self._lease.seconds / _RENEWALS_PER_LEASE)
             try:
@@ -223,4 +223,4 @@ class SqlJournal:
                 self._lost = error
                 return
             except StoreError:
-                continue  # the database is away; the next renewal shows whether the lease is lost
+                continue  # the database is unavailable; the next renewal shows whether the lease is lost

@@ -1,11 +1,11 @@
-"""Session leases: one writer per session at a time, renewed by everything that it writes.
+"""Session leases: each session has at most one writer at a time. Every write renews the writer's lease.
 
-Expiry follows the database's clock, so writers on several machines agree. Each write first advances the lease in the
-same transaction; a writer that has lost its lease cannot commit, whatever its own clock says. The write counter in
-the lease shows whether a commit happened although its confirmation was lost.
+Expiry is based on the database's clock, so writers on different machines agree. Each write first advances the lease in
+the same transaction, so a writer that has lost its lease cannot commit, whatever its own clock says. The lease counts
+the writes, which shows whether a commit whose confirmation was lost has happened.
 
-A token identifies the holding process. The lease of a process that was killed on this machine is free at once;
-elsewhere the lease has to expire.
+A token identifies the process that holds a lease. If that process was killed on this machine, the lease is free at
+once; on another machine, the lease has to expire.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ import sqlalchemy as sa
 from ..errors import NoSessionError, SessionBusyError
 from .schema import leases, now, sessions, upsert
 
-#: Seconds until the lease of a silent writer expires: long enough for a stall, short enough to wait for.
+#: Seconds until a lease expires if its writer is silent: long enough to survive a stall, short enough to wait for.
 LEASE_SECONDS = 30.0
-#: A lease that ends later than this many seconds from now is invalid.
+#: Maximum remaining time of a valid lease, in seconds.
 _MAX_LEASE_SECONDS = 4 * LEASE_SECONDS
 _PROC = Path("/proc")
 
-#: Tokens of leases that this process could not release because the database was away. Few, so never removed.
+#: Tokens of leases that this process could not release because the database was unavailable.
 _abandoned: set[str] = set()
 
 
@@ -42,7 +42,7 @@ class SessionKey(NamedTuple):
 
 
 class SessionLease(NamedTuple):
-    """The right to write into a session."""
+    """The exclusive right to write to a session."""
 
     key: SessionKey
     token: str
@@ -51,24 +51,24 @@ class SessionLease(NamedTuple):
 
 
 def new_lease(key: SessionKey, seconds: float = LEASE_SECONDS) -> SessionLease:
-    """A lease for this process, not yet taken."""
+    """Create a lease for this process. It must still be taken."""
     return SessionLease(key, new_token(), f"process {os.getpid()} on {socket.gethostname()}", seconds)
 
 
 def take(connection: sa.Connection, lease: SessionLease) -> None:
-    """Take a session that is free or whose lease is over.
+    """Take the lease of a session that has no writer or whose lease has expired.
 
     Raises:
         NoSessionError: there is no such session.
-        SessionBusyError: another writer holds it.
+        SessionBusyError: another writer holds the lease.
     """
     owner, session = lease.key
     exists = sa.select(sessions.c.id).where(sessions.c.owner == owner, sessions.c.id == session)
     if connection.execute(exists).scalar() is None:
-        raise NoSessionError(f"there is no session `{session:.80}`", hint="`toolspeak sessions list` shows them")
+        raise NoSessionError(f"there is no session `{session:.80}`", hint="see `toolspeak sessions list`")
     last = _current_holder(connection, lease.key)[0]
     values = {"token": lease.token, "holder": lease.holder, "expires": now() + lease.seconds, "written": 0}
-    # An expiry too far ahead was set by a clock that has been put back since.
+    # If a lease expires too far in the future, the database's clock has been set back since.
     free = sa.or_(
         leases.c.expires <= now(),
         leases.c.expires > now() + _MAX_LEASE_SECONDS,
@@ -81,7 +81,7 @@ def take(connection: sa.Connection, lease: SessionLease) -> None:
 
 
 def advance(connection: sa.Connection, lease: SessionLease, written: int) -> bool:
-    """Renew the lease before write number `written`; return False if that write was committed already.
+    """Renew the lease before write number `written`; return False if that write has already been committed.
 
     Raises:
         SessionBusyError: the lease is lost.
@@ -91,7 +91,7 @@ def advance(connection: sa.Connection, lease: SessionLease, written: int) -> boo
     if connection.execute(query.values(values)).rowcount == 1:
         return True
     if _current_holder(connection, lease.key)[:2] == (lease.token, written):
-        return False  # the confirmation of its commit was lost
+        return False  # the write was committed, but its confirmation was lost
     raise busy_error(connection, lease.key, lost=True)
 
 
@@ -107,12 +107,12 @@ def renew(connection: sa.Connection, lease: SessionLease) -> None:
 
 
 def release(connection: sa.Connection, lease: SessionLease) -> None:
-    """Give the session back, if the lease is not lost."""
+    """Release the lease, unless another writer has taken it."""
     connection.execute(sa.delete(leases).where(*_owned_rows(lease)))
 
 
 def abandon(lease: SessionLease) -> None:
-    """Mark a lease that could not be released, so this process need not wait until it expires."""
+    """Mark a lease that could not be released, so this process does not have to wait until it expires."""
     _abandoned.add(lease.token)
 
 
@@ -124,19 +124,17 @@ def has_writer(connection: sa.Connection, key: SessionKey) -> bool:
 
 
 def is_abandoned(token: str) -> bool:
-    """Whether the holder of this token no longer needs its session, although the lease has not expired."""
+    """Whether the lease with this token is no longer used, even if it has not expired."""
     return token in _abandoned or has_exited(token)
 
 
 def busy_error(connection: sa.Connection, key: SessionKey, *, lost: bool = False) -> SessionBusyError:
-    """The error that names the holder of a session and the end of its lease."""
+    """Return an error that names the holder of a session's lease and the time at which it expires."""
     _, _, holder, expires = _current_holder(connection, key)
-    name = holder or "no writer any more"
-    until = time.strftime("%H:%M:%S", time.gmtime(expires)) if expires else "now"
-    message = f"the session `{key.session:.80}` is held by {name} until {until} UTC"
-    if lost:
-        message = f"the session `{key.session:.80}` was taken over: it is held by {name} until {until} UTC"
-    hint = "end that process, or wait until then"
+    until = time.strftime("%H:%M:%S", time.gmtime(expires))
+    state = f"is held by {holder} until {until} UTC" if holder else "has been released or removed"
+    message = f"the session `{key.session:.80}` {'was taken over and ' if lost and holder else ''}{state}"
+    hint = "stop that process, or wait until then" if holder else "open the session again"
     return SessionBusyError(message, hint=hint, holder=holder, until=expires)
 
 
@@ -155,12 +153,12 @@ def _owned_rows(lease: SessionLease) -> tuple[sa.ColumnElement[bool], ...]:
 
 
 def new_token() -> str:
-    """A unique token that identifies this process: random.machine.pid.start-time."""
+    """Return a unique token that identifies this process: random.machine.pid.start-time."""
     return ".".join((secrets.token_hex(16), _machine_id(), str(os.getpid()), _start_time(os.getpid())))
 
 
 def has_exited(token: str) -> bool:
-    """Whether the process that created this token is known to have ended."""
+    """Whether the process that created this token is known to have exited."""
     _, *parts = token.split(".")
     if len(parts) != 3 or not parts[0] or parts[0] != _machine_id():
         return False
@@ -170,7 +168,7 @@ def has_exited(token: str) -> bool:
 
 @cache
 def _machine_id() -> str:
-    """Hash of the boot id and the PID namespace; empty if unknown."""
+    """Return a hash of the boot id and the PID namespace, or an empty string if they are unknown."""
     try:
         boot = (_PROC / "sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
         return hashlib.sha256(f"{boot} {(_PROC / 'self/ns/pid').readlink()}".encode()).hexdigest()[:16]
@@ -179,13 +177,13 @@ def _machine_id() -> str:
 
 
 def _start_time(process: int) -> str:
-    """Start time of a process in clock ticks since boot; empty if there is no such process or it is unknown."""
+    """Return the start time of a process in clock ticks since boot, or an empty string if it is not running."""
     try:
-        # The program name is in brackets and may contain anything.
+        # Skip the program name, which is in parentheses and may contain any character.
         fields = (
             (_PROC / str(process) / "stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
         )
     except OSError:
         return ""
-    # A zombie has ended, although its parent has not reaped it yet.
+    # A zombie process has exited, but its parent has not reaped it yet.
     return "" if fields[0] in "ZX" else fields[19]

@@ -1,4 +1,4 @@
-"""Recorded requests of a server in a database: one JSON text each, with a retention time.
+"""Recorded requests of a server in a database, each stored as JSON and deleted after a retention time.
 
 Recordings must be redacted before they are stored here.
 """
@@ -15,14 +15,14 @@ from .database import Database
 from .rows import dump, escape, parse_json
 from .schema import insert_new, now, recordings
 
-#: Long enough to look at last week's question.
+#: Retention time: long enough to look up a request from last week.
 RETENTION_SECONDS = 14 * 24 * 3600.0
-#: Recordings between two deletions of expired ones.
+#: Number of recordings added between two deletions of expired ones.
 _SWEEP_EVERY = 200
 
 
 class Recordings:
-    """The recordings of one owner."""
+    """The recorded requests of one owner."""
 
     def __init__(self, database: Database, owner: str = "", retention: float = RETENTION_SECONDS) -> None:
         self._database = database
@@ -35,7 +35,7 @@ class Recordings:
         self.add_all([(identifier, model, body)])
 
     def add_all(self, several: Iterable[tuple[str, str, JSONValue]]) -> None:
-        """Store several (id, model, body) in one transaction, which costs as much as storing one."""
+        """Store several recordings (id, model, body) in one transaction, which costs about as much as storing one."""
         rows = [
             {"owner": self._owner, "id": escape(identifier), "model": escape(model), "body": dump(body)}
             for identifier, model, body in several
@@ -47,7 +47,7 @@ class Recordings:
 
         def work(connection: sa.Connection) -> None:
             moment = float(connection.execute(sa.select(now())).scalar_one())
-            # One microsecond apart, to preserve the order within a batch.
+            # Times are one microsecond apart, to preserve the order within a batch.
             times = [
                 {"created": moment + number * 1e-6, "ends": moment + self._retention} for number in range(len(rows))
             ]
@@ -61,7 +61,7 @@ class Recordings:
         self._added = after
 
     def find(self, beginning: str) -> JSONValue:
-        """The recording whose id begins with `beginning`, or None.
+        """Return the recording whose id begins with `beginning`, or None.
 
         Raises:
             UsageError: several ids match.
@@ -71,11 +71,11 @@ class Recordings:
         query = query.where(sa.func.substr(recordings.c.id, 1, len(start)) == start).limit(2)
         matches = self._database.read(lambda connection: list(connection.execute(query).scalars()))
         if len(matches) > 1:
-            raise UsageError(f"several requests begin with `{beginning:.80}`", hint="write more of the id")
+            raise UsageError(f"several request ids begin with `{beginning:.80}`", hint="use more of the id")
         return parse_json(matches[0]) if matches else None
 
     def last(self) -> JSONValue:
-        """The newest recording, or None."""
+        """Return the newest recording, or None."""
         query = sa.select(recordings.c.body).where(recordings.c.owner == self._owner, recordings.c.ends >= now())
         query = query.order_by(recordings.c.created.desc()).limit(1)
         body = self._database.read(lambda connection: connection.execute(query).scalar())

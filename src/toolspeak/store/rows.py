@@ -1,6 +1,6 @@
-"""JSON text of a column: encoding and decoding of values.
+"""Encode values as JSON text for a column, and decode them.
 
-Characters that databases reject (NUL, half surrogate pairs) are JSON-escaped, so nothing is lost.
+Characters that databases reject (NUL, lone surrogates) are JSON-escaped, so nothing is lost.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 
 class UnreadableColumn(StoreDamagedError):
-    """A column with unexpected content."""
+    """A database column has unexpected content."""
 
 
 def dump(value: object) -> str:
@@ -31,7 +31,7 @@ def dump(value: object) -> str:
         text = json.dumps(plain, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     except (TypeError, ValueError, RecursionError) as error:
         raise UsageError(f"the value cannot be stored as JSON: {error}") from None
-    # Half a surrogate pair is not valid UTF-8; backslashreplace writes its JSON escape.
+    # A lone surrogate is not valid UTF-8; backslashreplace writes its JSON escape.
     return text.encode("utf-8", "backslashreplace").decode()
 
 
@@ -51,7 +51,7 @@ def load(text: str, kind: type[T]) -> T:
     """Decode JSON text as a value of type `kind`.
 
     Raises:
-        UnreadableColumn: the text is not such a value.
+        UnreadableColumn: the text is not a value of that type.
     """
     try:
         return msgspec.convert(parse_json(text), kind)
@@ -60,10 +60,10 @@ def load(text: str, kind: type[T]) -> T:
 
 
 def escape(text: str) -> str:
-    """JSON-escape a text, without quotes. Escaped pieces can be concatenated."""
+    """JSON-escape text, without adding quotes, so escaped pieces can be concatenated."""
     return dump(text)[1:-1]
 
 
 def unescape(text: str) -> str:
-    """Undo `escape`."""
+    """Reverse `escape`."""
     return load(f'"{text}"', str)

@@ -1,8 +1,8 @@
 """Tables of the store, the database's clock, and upsert statements.
 
-Every row that belongs to a tenant has its owner in its key, so no query can return another owner's rows. Values are
-plain JSON in text columns. The tables are created by `migrations`, which must not import this module: a migration
-never changes after its release.
+Every row that belongs to a tenant has the owner in its primary key, and queries always name the owner. Values are plain
+JSON in text columns. `migrations` creates the tables and must not import this module, because a migration never changes
+after its release.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ metadata = sa.MetaData()
 
 
 class now(FunctionElement[float]):
-    """Seconds since the epoch by the database's clock, shared by all writers."""
+    """SQL function for the time in seconds since the epoch, by the database's clock, which all writers share."""
 
     type: TypeEngine[float] = sa.Double()
     inherit_cache = True
@@ -44,13 +44,13 @@ def _now_postgresql(element: now, compiler: SQLCompiler, **_: object) -> str:  #
 
 
 def _owned(*names: str) -> list[sa.Column[str] | sa.Column[int]]:
-    """Key columns of a table whose rows belong to a session: owner, session id, and numbers."""
+    """Return the key columns of a table whose rows belong to a session: owner, session id, and numbers."""
     texts = [sa.Column("owner", sa.Text, primary_key=True), sa.Column("session", sa.Text, primary_key=True)]
     return [*texts, *(sa.Column(name, sa.Integer, primary_key=True, autoincrement=False) for name in names)]
 
 
 def _below(parent: str, *names: str) -> sa.ForeignKeyConstraint:
-    """Foreign key to the parent table; rows are deleted with their parent."""
+    """Return a foreign key to the parent table. Rows are deleted with their parent."""
     own = ["owner", "session", *names]
     theirs = ["owner", "id"] if parent == "sessions" else [*own[:-1], "number"]
     return sa.ForeignKeyConstraint(own, [f"{parent}.{name}" for name in theirs], ondelete="CASCADE")
@@ -68,7 +68,7 @@ sessions = sa.Table(
     sa.Index("sessions_by_age", "owner", "updated"),
 )
 
-#: Messages (`message`), and answers without their rounds (`answer`).
+#: The entries of a session: messages (kind `message`), and answers without their rounds (kind `answer`).
 entries = sa.Table(
     "entries",
     metadata,
@@ -82,7 +82,7 @@ entries = sa.Table(
     _below("sessions"),
 )
 
-#: Streamed text of a running answer that is not part of a round yet, in order.
+#: Pieces of streamed text of a running answer that are not yet part of a round, in order.
 pieces = sa.Table(
     "pieces",
     metadata,
@@ -127,7 +127,7 @@ leases = sa.Table(
     _below("sessions"),
 )
 
-#: The key-value store. Keys contain the tenant where there is one.
+#: The key-value store. The keys of values that belong to a tenant contain the tenant.
 state = sa.Table(
     "state",
     metadata,
@@ -151,7 +151,7 @@ recordings = sa.Table(
 )
 
 
-# ---- upsert, which each database writes differently
+# ---- upsert statements, whose syntax differs between databases
 
 
 def upsert(
@@ -160,7 +160,7 @@ def upsert(
     values: Mapping[str, Any],
     where: sa.ColumnElement[bool] | None = None,
 ) -> sa.Executable:
-    """Insert a row, or update the row with the same key if it matches `where`."""
+    """Return a statement that inserts a row, or updates the row with the same key if it matches `where`."""
     keys = [column.name for column in table.primary_key]
     updates = {name: value for name, value in values.items() if name not in keys}
     return (
@@ -169,7 +169,7 @@ def upsert(
 
 
 def insert_new(connection: sa.Connection, table: sa.Table, values: Mapping[str, Any] | None = None) -> sa.Executable:
-    """Insert a row (or the rows passed to `execute`), unless the key exists."""
+    """Return a statement that inserts a row (or the rows passed to `execute`) unless its key exists."""
     insert = _insert(connection, table)
     return (insert.values(values) if values is not None else insert).on_conflict_do_nothing()
 

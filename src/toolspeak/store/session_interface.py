@@ -1,7 +1,7 @@
 """Interface between an agent and its session store, with an in-memory implementation.
 
-The agent writes each step into a `SessionJournal` before and after it happens. Every method has committed its change
-when it returns, so the process may be killed between any two calls. A `SessionStore` opens journals.
+The agent writes each step to a `SessionJournal` before and after it happens. Except for streamed text, a change is
+committed when the method returns, so the process may be killed at any time. A `SessionStore` opens journals.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ..errors import NoSessionError, SessionBusyError
 
 
 class SessionJournal(Protocol):
-    """One session with one writer. Only `start` and `finish` may be called from several tasks."""
+    """A session with a single writer. Only `start` and `finish` may be called from several tasks."""
 
     @property
     def session(self) -> str:
@@ -26,15 +26,15 @@ class SessionJournal(Protocol):
         ...
 
     async def entries(self) -> tuple[Entry, ...]:
-        """The conversation so far, repaired: every call has a result, no answer is running."""
+        """Return the conversation so far, repaired: every call has a result, and no answer is running."""
         ...
 
     async def say(self, message: Message) -> None:
-        """Add a message of the user or the system."""
+        """Add a message from the user or the system."""
         ...
 
     async def begin(self) -> None:
-        """Begin an answer; its status is `running` until `end`."""
+        """Begin an answer. Its status is `running` until `end` is called."""
         ...
 
     async def stream(self, text: str) -> None:
@@ -42,22 +42,22 @@ class SessionJournal(Protocol):
         ...
 
     async def plan(self, round_: Round) -> None:
-        """Record the requested calls of a round, with the text streamed so far. One commit.
+        """Record the calls requested in a round and the text streamed so far, in one commit.
 
         Calls that must not run already have a result.
         """
         ...
 
     async def start(self, call_id: str) -> None:
-        """Record that a call is about to run, so it is never repeated automatically. One commit."""
+        """Record in one commit that a call is about to run, so it is never repeated automatically."""
         ...
 
     async def finish(self, result: ToolResult, seconds: float) -> None:
-        """Record the result of a call, also of one that was denied and never started. One commit."""
+        """Record the result of a call in one commit, even if the call was denied and never started."""
         ...
 
     async def end(self, answer: Answer) -> None:
-        """End the answer, complete or not. Its rounds are stored already. One commit."""
+        """End the answer in one commit, complete or not. Its rounds have already been stored."""
         ...
 
     async def close(self) -> None:
@@ -66,20 +66,20 @@ class SessionJournal(Protocol):
 
 
 class SessionStore(Protocol):
-    """Opens journals."""
+    """Opens sessions for writing."""
 
     async def journal(self, session: str = "") -> SessionJournal:
         """Open a session for writing; an empty id creates a new one.
 
         Raises:
             NoSessionError: there is no such session.
-            SessionBusyError: another writer holds it.
+            SessionBusyError: another writer holds the session.
         """
         ...
 
 
 class MemoryJournal:
-    """A session that ends with the process."""
+    """A session in memory, which is lost when the process ends."""
 
     def __init__(self, session: str = "") -> None:
         self._session = session
@@ -93,7 +93,7 @@ class MemoryJournal:
         return self._session
 
     async def entries(self) -> tuple[Entry, ...]:
-        """The conversation so far, repaired."""
+        """Return the conversation so far, repaired."""
         running = () if self._answer is None else (close_open_calls(self._answer),)
         return (*self._entries, *running)
 
@@ -147,7 +147,7 @@ class MemoryJournal:
 
 
 class MemorySessions:
-    """Sessions that end with the process."""
+    """Sessions in memory, which are lost when the process ends."""
 
     def __init__(self) -> None:
         self._journals: dict[str, MemoryJournal] = {}
@@ -160,11 +160,13 @@ class MemorySessions:
             self._journals[session] = MemoryJournal(session)
             return self._journals[session]
         if session not in self._journals:
-            raise NoSessionError(f"there is no session `{session:.80}`", hint="sessions in memory end with the agent")
+            raise NoSessionError(
+                f"there is no session `{session:.80}`", hint="sessions in memory are lost when the agent ends"
+            )
         journal = self._journals[session]
         if journal.in_use:
             raise SessionBusyError(
-                f"the session `{session}` is in use", hint="wait until it ends, or start another session"
+                f"the session `{session}` is in use", hint="wait until it is closed, or start another session"
             )
         journal.in_use = True
         return journal

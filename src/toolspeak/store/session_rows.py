@@ -1,6 +1,6 @@
-"""Rows of a session: write each step of an answer, read the whole conversation back.
+"""Write each step of a session to its rows, and read the whole conversation back.
 
-Every function takes a connection in a transaction and a session key; every query names the owner.
+Every function takes a session key and a connection with an open transaction. Every query names the owner.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from .leases import SessionKey
 from .rows import UnreadableColumn, dump, escape, load, unescape
 from .schema import calls, entries, now, pieces, rounds, sessions
 
-#: The title of a session is the beginning of its first user message.
+#: Maximum length of a session's title, which is the beginning of its first user message.
 _MAX_TITLE_CHARS = 80
 
 
@@ -32,19 +32,19 @@ def say(connection: sa.Connection, key: SessionKey, number: int, message: Messag
 
 
 def begin(connection: sa.Connection, key: SessionKey, number: int) -> None:
-    """Begin an answer; repair an unfinished earlier one."""
+    """Begin an answer, after repairing an earlier unfinished one."""
     repair(connection, key)
     _add(connection, key, number, "answer", "running", dump(Answer(status="running")), Usage())
 
 
 def add_piece(connection: sa.Connection, key: SessionKey, entry: int, number: int, text: str) -> None:
-    """Add streamed text of a running answer."""
+    """Add a piece of streamed text to a running answer."""
     columns = {"owner": key.owner, "session": key.session, "entry": entry, "number": number}
     connection.execute(sa.insert(pieces).values(**columns, text=escape(text)))
 
 
 def add_round(connection: sa.Connection, key: SessionKey, entry: int, number: int, round_: Round) -> None:
-    """Add a round of planned calls, which contains the text streamed so far."""
+    """Add a round with planned calls. It replaces the pieces of text streamed so far, which it contains."""
     _delete_pieces(connection, key, entry)
     columns = {"owner": key.owner, "session": key.session, "entry": entry}
     body = dump(msgspec.structs.replace(round_, calls=()))
@@ -57,7 +57,7 @@ def start(connection: sa.Connection, key: SessionKey, entry: int, number: int, c
     """Mark a call as started.
 
     Raises:
-        UsageError: it is not a planned call of this round.
+        UsageError: the call is not planned in this round or has already started.
     """
     planned = sa.update(calls).where(*_call(key, entry, number, call_id), calls.c.state == "planned")
     if connection.execute(planned.values(state="started", started=now())).rowcount != 1:
@@ -79,7 +79,7 @@ def finish(
 
 
 def end(connection: sa.Connection, key: SessionKey, entry: int, answer: Answer) -> None:
-    """End an answer; its rounds are stored already."""
+    """End an answer. Its rounds have already been stored."""
     _close_calls(connection, key, entry)
     _delete_pieces(connection, key, entry)
     _finish_entry(connection, key, entry, answer)
@@ -87,7 +87,7 @@ def end(connection: sa.Connection, key: SessionKey, entry: int, answer: Answer) 
 
 
 def repair(connection: sa.Connection, key: SessionKey) -> int:
-    """Repair after a crash: interrupt running answers, give open calls a result. Return the number of answers."""
+    """Repair a session after a crash: interrupt running answers and close their calls. Return how many there were."""
     running = sa.select(entries.c.number, entries.c.body).where(
         *_rows_of(entries, key), entries.c.status == "running", entries.c.kind == "answer"
     )
@@ -106,16 +106,16 @@ def repair(connection: sa.Connection, key: SessionKey) -> int:
 
 
 def next_entry(connection: sa.Connection, key: SessionKey) -> int:
-    """The number of the next entry."""
+    """Return the number of the next entry."""
     last = connection.execute(sa.select(sa.func.max(entries.c.number)).where(*_rows_of(entries, key))).scalar()
     return 0 if last is None else last + 1
 
 
 def entries_of(connection: sa.Connection, key: SessionKey) -> tuple[Entry, ...]:
-    """The whole conversation.
+    """Return the whole conversation.
 
     Raises:
-        StoreDamagedError: a part of it is unreadable.
+        StoreDamagedError: part of it is unreadable.
     """
     rounds_by_entry = _rounds_of(connection, key)
     listed = sa.select(entries.c.number, entries.c.kind, entries.c.status, entries.c.body)
@@ -123,7 +123,7 @@ def entries_of(connection: sa.Connection, key: SessionKey) -> tuple[Entry, ...]:
     try:
         by_number = {number: _entry(kind, body, rounds_by_entry[number]) for number, kind, _, body in rows}
         for number in (row.number for row in rows if row.status == "running"):
-            # Still being written: return the text so far.
+            # The answer is still being written, so return the text so far.
             text = "".join(_pieces(connection, key, number))
             by_number[number] = msgspec.structs.replace(by_number[number], content=text)  # type: ignore[type-var]
     except UnreadableColumn as error:
@@ -157,7 +157,7 @@ def _finish_entry(connection: sa.Connection, key: SessionKey, number: int, answe
 
 
 def _close_calls(connection: sa.Connection, key: SessionKey, entry: int) -> None:
-    """Give calls without a result a result that says so; their state stays as it was."""
+    """Give each call without a result an error result. The state of the call stays unchanged."""
     without = (*_rows_of(calls, key), calls.c.entry == entry, calls.c.result.is_(None))
     listed = sa.select(calls.c.round, calls.c.number, calls.c.state, calls.c.call).where(*without)
     for number, index, state, text in connection.execute(listed).all():
@@ -197,7 +197,7 @@ def _call_columns(record: CallRecord) -> dict[str, object]:
 
 
 def _rounds_of(connection: sa.Connection, key: SessionKey) -> dict[int, list[Round]]:
-    """The rounds of each entry, in order."""
+    """Return the rounds of each entry, in order."""
     order = (calls.c.entry, calls.c.round, calls.c.number)
     listed = sa.select(
         calls.c.entry, calls.c.round, calls.c.call, calls.c.state, calls.c.side_effects, calls.c.result, calls.c.seconds

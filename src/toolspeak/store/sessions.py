@@ -26,12 +26,12 @@ from .schema import calls, entries, insert_new, now, pieces, rounds, sessions
 from .schema import leases as lease_table
 
 _DEFAULT_LIMIT = 100
-#: One day before the end of the year 9999: the latest time that can be shown in every time zone.
+#: One day before the end of the year 9999, the latest time that can be displayed in every time zone.
 LAST_TIME: Final = 253402300799.0 - 86_400.0
 
 
 def new_id() -> str:
-    """A random id of 128 bits, which cannot be guessed."""
+    """Return a random 128-bit id, which cannot be guessed."""
     return secrets.token_hex(16)
 
 
@@ -46,9 +46,9 @@ class SessionInfo(msgspec.Struct, frozen=True):
     entries: int = 0
     input_tokens: int = 0
     output_tokens: int = 0
-    #: The current writer; empty if there is none.
+    #: Name of the current writer; empty if there is none.
     holder: str = ""
-    #: Metadata from the creator of the session.
+    #: Metadata set by the creator of the session.
     about: JSONObject = {}
 
 
@@ -58,7 +58,7 @@ class Store:
     Args:
         url: `sqlite:///path`, `sqlite://` (in memory), `postgresql://...`, or an open database.
         owner: the tenant; empty for a store without tenants.
-        existing: open an existing store only; create nothing.
+        existing: open only an existing store; create nothing.
 
     Raises:
         NoStoreError: `existing` is set and there is no store.
@@ -71,11 +71,11 @@ class Store:
         self.owner = escape(owner)
 
     def of(self, owner: str) -> Store:
-        """The store of another owner in the same database."""
+        """Return the store of another owner in the same database."""
         return Store(self.database, owner)
 
     def close(self) -> None:
-        """Close the database, also for the stores of other owners that share it."""
+        """Close the database, including for the stores of other owners that share it."""
         self.database.close()
 
     def __enter__(self) -> Self:
@@ -95,7 +95,7 @@ class Store:
 
         Raises:
             NoSessionError: this owner has no such session.
-            SessionBusyError: another writer holds it.
+            SessionBusyError: another writer holds the session.
             StoreDamagedError: the session is unreadable.
         """
         key = SessionKey(self.owner, checked_id(session) if session else new_id())
@@ -115,7 +115,7 @@ class Store:
     # ---- reading
 
     def entries(self, session: str) -> tuple[Entry, ...]:
-        """The conversation as stored, without repair.
+        """Return the conversation as stored, without repair.
 
         Raises:
             NoSessionError: this owner has no such session.
@@ -130,7 +130,7 @@ class Store:
         return self.database.read(read_entries)
 
     def info(self, session: str) -> SessionInfo:
-        """Summary of a session.
+        """Return a summary of a session.
 
         Raises:
             NoSessionError: this owner has no such session.
@@ -139,14 +139,14 @@ class Store:
         return self.database.read(lambda connection: _info(connection, key))
 
     def sessions(self, text: str = "", *, limit: int = _DEFAULT_LIMIT, offset: int = 0) -> list[SessionInfo]:
-        """The sessions, newest first; with `text`, only those that contain it."""
+        """Return the sessions, most recently updated first; with `text`, only those that contain it."""
         query = _listing(self.owner).order_by(sessions.c.updated.desc(), sessions.c.id)
         if text:
             query = query.where(_mentions(text))
         return self.database.read(lambda connection: _infos(connection.execute(query.limit(limit).offset(offset))))
 
     def find(self, beginning: str) -> str:
-        """The id of the session that begins with `beginning`.
+        """Return the session id that begins with `beginning`.
 
         Raises:
             NoSessionError: no id matches.
@@ -157,9 +157,9 @@ class Store:
         query = query.where(sa.func.substr(sessions.c.id, 1, len(start)) == start).limit(2)
         matches = self.database.read(lambda connection: list(connection.execute(query).scalars()))
         if not matches:
-            raise NoSessionError(f"there is no session `{beginning:.80}`", hint="`toolspeak sessions list` shows them")
+            raise NoSessionError(f"there is no session `{beginning:.80}`", hint="see `toolspeak sessions list`")
         if len(matches) > 1:
-            raise UsageError(f"several sessions begin with `{beginning:.80}`", hint="write more of the id")
+            raise UsageError(f"several session ids begin with `{beginning:.80}`", hint="use more of the id")
         return matches[0]
 
     # ---- removing
@@ -169,7 +169,7 @@ class Store:
 
         Raises:
             NoSessionError: this owner has no such session.
-            SessionBusyError: a writer holds it and `force` is not set.
+            SessionBusyError: a writer holds the session and `force` is not set.
         """
         key = SessionKey(self.owner, checked_id(session))
 
@@ -184,9 +184,9 @@ class Store:
 
 
 def checked_id(session: str) -> str:
-    """Check the syntax of an id; no session has an invalid id."""
+    """Return the id if its syntax is valid; otherwise raise `NoSessionError`, because no session can have it."""
     if not session.isascii() or not session.isalnum() or len(session) > 64:
-        raise NoSessionError(f"there is no session `{session:.80}`", hint="`toolspeak sessions list` shows them")
+        raise NoSessionError(f"there is no session `{session:.80}`", hint="see `toolspeak sessions list`")
     return session
 
 
@@ -209,7 +209,7 @@ def _listing(owner: str) -> sa.Select[*tuple[Any, ...]]:
         sessions.c.created,
         sessions.c.updated,
         summed(sa.func.count(entries.c.number)),
-        # As floats: they do not overflow and are exact for every realistic sum.
+        # Sum as floats, which do not overflow and are exact for every realistic sum.
         summed(sa.func.sum(sa.cast(entries.c.input_tokens, sa.Double))),
         summed(sa.func.sum(sa.cast(entries.c.output_tokens, sa.Double))),
         lease_table.c.holder,
@@ -222,7 +222,7 @@ def _listing(owner: str) -> sa.Select[*tuple[Any, ...]]:
 
 
 def _infos(rows: Iterable[Any]) -> list[SessionInfo]:
-    """Summaries from rows with the columns of `_listing`."""
+    """Convert rows with the columns of `_listing` to summaries."""
     infos: list[SessionInfo] = []
     for id, title, created, updated, count, input_tokens, output_tokens, holder, token, about in rows:
         numbers = (int(count), int(input_tokens), int(output_tokens))
@@ -232,12 +232,12 @@ def _infos(rows: Iterable[Any]) -> list[SessionInfo]:
 
 
 def _time(value: object) -> float:
-    """A valid time, else 0: a list must not fail because of one row."""
+    """Return the value if it is a valid time, else 0, so one bad row does not make a list fail."""
     return value if isinstance(value, float) and 0.0 <= value <= LAST_TIME else 0.0
 
 
 def _about(text: str) -> JSONObject:
-    """The metadata, or {} if unreadable: a list must not fail because of one row."""
+    """Return the metadata, or {} if it is unreadable, so one bad row does not make a list fail."""
     try:
         value = parse_json(text)
     except UnreadableColumn:
@@ -248,12 +248,12 @@ def _about(text: str) -> JSONObject:
 def _info(connection: sa.Connection, key: SessionKey) -> SessionInfo:
     rows = _infos(connection.execute(_listing(key.owner).where(sessions.c.id == key.session)))
     if not rows:
-        raise NoSessionError(f"there is no session `{key.session}`", hint="`toolspeak sessions list` shows them")
+        raise NoSessionError(f"there is no session `{key.session}`", hint="see `toolspeak sessions list`")
     return rows[0]
 
 
 def _mentions(text: str) -> sa.ColumnElement[bool]:
-    """Case-insensitive search in messages, answers, calls and results."""
+    """Return a condition that searches messages, answers, calls and results for a text, ignoring case."""
     part = escape(text).lower()
 
     def contains(table: sa.Table, column: sa.Column[str]) -> sa.ColumnElement[bool]:

@@ -1,7 +1,7 @@
 """Key-value store in a database, shared by proxies on many machines.
 
-Expiry follows the database's clock. Keys contain untrusted input, so they are escaped and limited in length. Expired
-values are deleted from time to time; above the size limit, those that expire soonest are deleted first.
+Expiry is based on the database's clock. Keys contain untrusted input, so they are escaped and limited in length.
+Expired values are deleted periodically. Above the size limit, the values that expire soonest are deleted as well.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from .database import Database
 from .rows import UnreadableColumn, dump, escape, parse_json, unescape
 from .schema import now, state, upsert
 
-#: The same limit as in the other key-value stores.
+#: Maximum size of a value, as in the other key-value stores.
 _MAX_VALUE_CHARS = 4 * 1024 * 1024
-#: PostgreSQL indexes no key above 2.7 kB; longer keys are replaced by a hash.
+#: Longer keys are replaced by a hash, because PostgreSQL cannot index keys above 2.7 kB.
 _MAX_KEY_CHARS = 512
-#: Writes of this process between two deletions of expired values.
+#: Number of writes by this process between two deletions of expired values.
 _SWEEP_EVERY = 256
-#: Size limit of all values with a TTL together: any client of a proxy can add some.
+#: Maximum total size of the values with a TTL, because any client of a proxy can add some.
 _MAX_TOTAL_CHARS = 1024 * 1024 * 1024
 
 
@@ -37,12 +37,12 @@ class SqlKeyValue:
         self._writes = itertools.count(1)
 
     def get(self, key: str) -> Any:
-        """The value, or None if it is missing or expired."""
+        """Return the value, or None if it is missing or expired."""
         query = sa.select(state.c.value).where(state.c.key == _row_key(key), _is_live())
         return _value(key, self._database.read(lambda connection: connection.execute(query).scalar()))
 
     def get_many(self, keys: Iterable[str]) -> dict[str, Any]:
-        """The unexpired values of these keys."""
+        """Return the unexpired values of these keys."""
         places = {_row_key(key): key for key in keys}
         listed = list(places)
 
@@ -63,7 +63,7 @@ class SqlKeyValue:
         self._sweep_periodically()
 
     def setdefault(self, key: str, value: Any, ttl: float | None = None) -> Any:
-        """The existing value, or else this one, stored. All concurrent writers see the same winner."""
+        """Return the existing value, or store and return this one. Concurrent writers all get the same value."""
         row = _row(key, value, ttl)
         query = sa.select(state.c.value).where(state.c.key == row["key"], _is_live())
 
@@ -73,7 +73,7 @@ class SqlKeyValue:
 
         self._sweep_periodically()
         stored = self._database.write(insert_or_read)
-        # A value with a tiny TTL may have expired before it is read.
+        # A value with a very short TTL may expire before it is read back.
         return _value(key, row["value"] if stored is None else stored)
 
     def delete(self, key: str) -> None:
@@ -82,7 +82,7 @@ class SqlKeyValue:
         self._database.write(lambda connection: connection.execute(query))
 
     def keys(self, prefix: str = "") -> list[str]:
-        """The keys of unexpired values, sorted."""
+        """Return the keys of unexpired values with a prefix, sorted."""
         start = escape(prefix)
         begins = sa.func.substr(state.c.key, 1, len(start)) == start
         listed = sa.select(state.c.key).where(begins, _is_live())
@@ -90,7 +90,7 @@ class SqlKeyValue:
         return sorted(map(unescape, rows))
 
     def close(self) -> None:
-        """Close the connections."""
+        """Close the database connections."""
         self._database.close()
 
     def sweep(self) -> None:
@@ -127,7 +127,7 @@ def _row(key: str, value: Any, ttl: float | None) -> dict[str, Any]:
     text = dump(value)
     if len(text) > _MAX_VALUE_CHARS:
         raise UsageError(f"the value for `{key:.80}` is too large: {len(text)} characters")
-    # Values come back as JSON represents them: tuples as lists, keys as strings.
+    # Values are read back as JSON: tuples become lists, and keys become strings.
     return {"key": _row_key(key), "value": text, "ends": None if ttl is None else now() + ttl}
 
 
@@ -136,7 +136,7 @@ def _row_key(key: str) -> str:
     if len(text) <= _MAX_KEY_CHARS:
         return text
     digest = hashlib.sha256(text.encode()).hexdigest()
-    # Truncated before escaping, so no escape sequence is cut.
+    # Truncate before escaping, so no escape sequence is cut in two.
     return f"{escape(key[: _MAX_KEY_CHARS // 16])}#{digest}"
 
 

@@ -1,6 +1,6 @@
-"""Export and import of sessions as JSON Lines.
+"""Export and import sessions as JSON Lines.
 
-The first line has the format and its version. Each session follows as one line of metadata and one line per entry.
+The first line contains the format and its version. Each session follows as one line of metadata and one line per entry.
 Owners are not exported: imported sessions belong to the importing owner.
 """
 
@@ -27,23 +27,23 @@ from .sessions import LAST_TIME, SessionInfo, Store, checked_id
 FORMAT = "toolspeak sessions"
 VERSION = 1
 _MAX_LINE_CHARS = 256 * 1024 * 1024
-#: Sessions per query.
+#: Number of sessions per query.
 _PAGE = 200
 _MAX_TITLE_CHARS = 1000
-#: Limit of a value's path in error messages.
+#: Maximum length of a value's path in an error message.
 _MAX_PATH_CHARS = 200
 
 
 class ImportResult(NamedTuple):
-    """Result of an import."""
+    """The result of an import."""
 
     sessions: int
-    #: Sessions that existed already and were not changed.
+    #: Number of sessions that already existed and were not changed.
     skipped: int
 
 
 def export(store: Store, ids: Sequence[str] = ()) -> Iterator[str]:
-    """Yield the lines of these sessions, or of all.
+    """Yield the lines of an export of these sessions, or of all sessions.
 
     Raises:
         NoSessionError: a session does not exist.
@@ -58,7 +58,7 @@ def export(store: Store, ids: Sequence[str] = ()) -> Iterator[str]:
 
 
 def _all(store: Store) -> Iterator[SessionInfo]:
-    """All sessions in order of id, so concurrent writes neither skip nor repeat one."""
+    """Yield all sessions in order of id, so concurrent writes do not cause any to be skipped or repeated."""
     last = ""
     while True:
         query = sa.select(sessions.c.id).where(sessions.c.owner == store.owner, sessions.c.id > last)
@@ -80,7 +80,7 @@ class _SessionHeader(msgspec.Struct, frozen=True):
 
 
 def import_lines(store: Store, lines: Iterable[str]) -> ImportResult:
-    """Import the sessions of an export; each session is imported completely or not at all.
+    """Import the sessions in an export. Each session is imported completely or not at all.
 
     Raises:
         UsageError: a line is invalid; the sessions before it have been imported.
@@ -106,7 +106,7 @@ def _sessions_in(lines: Iterable[str]) -> Iterator[tuple[_SessionHeader, list[En
                 yield about, entries
             about, entries = _about(record["session"], number), []
         elif about is None:
-            raise UsageError(f"line {number} comes before the first session")
+            raise UsageError(f"line {number} is an entry, but comes before the first session")
         else:
             entries.append(_entry(record, number))
     if about is not None:
@@ -129,7 +129,7 @@ def _about(value: JSONValue, number: int) -> _SessionHeader:
 
 
 def _put(store: Store, about: _SessionHeader, entries: Sequence[Entry]) -> bool:
-    """Write a session; return False if it exists already."""
+    """Write a session; return False if it already exists."""
     key = SessionKey(store.owner, about.id)
     fields = {"title": about.title, "about": dump(about.about), "created": about.created, "updated": about.updated}
 
@@ -140,7 +140,7 @@ def _put(store: Store, about: _SessionHeader, entries: Sequence[Entry]) -> bool:
         connection.execute(sa.insert(sessions).values(owner=key.owner, id=key.session, **fields))
         for number, entry in enumerate(entries):
             _put_entry(connection, key, number, entry)
-        # Restore title and time, which adding entries has changed.
+        # Restore the title and the time, which were changed when the entries were added.
         connection.execute(sa.update(sessions).where(*same).values(title=about.title, updated=about.updated))
         return True
 
@@ -154,28 +154,28 @@ def _put_entry(connection: sa.Connection, key: SessionKey, number: int, entry: E
     ledger.begin(connection, key, number)
     for index, round_ in enumerate(entry.rounds):
         ledger.add_round(connection, key, number, index, round_)
-    # An answer that was running during the export does not run here.
+    # An answer that was running when it was exported is no longer running.
     status = "interrupted" if entry.status == "running" else entry.status
     ledger.end(connection, key, number, msgspec.structs.replace(entry, status=status))
 
 
 def _read(line: str, number: int) -> JSONObject:
     if len(line) > _MAX_LINE_CHARS:
-        raise UsageError(f"line {number} is too long for an entry")
+        raise UsageError(f"line {number} is too long (limit: {_MAX_LINE_CHARS} characters)")
     try:
         value: JSONValue = json.loads(line)
     except (ValueError, RecursionError) as error:
-        raise UsageError(f"line {number} is not JSON: {error}") from None
+        raise UsageError(f"line {number} is not valid JSON: {error}") from None
     if not is_object(value):
-        raise UsageError(f"line {number} is not an object")
+        raise UsageError(f"line {number} is not a JSON object")
     if path := _non_finite_path(value):
         raise UsageError(f"line {number}: `{path}` is not a finite number")
     return value
 
 
 def _non_finite_path(value: JSONObject) -> str:
-    """Path of the first number that is not finite, such as `NaN` or `1e999`; empty if there is none."""
-    # Each value is linked to its parent, so a path is built only when needed.
+    """Return the path of a number that is not finite, such as `NaN` or `1e999`; empty if there is none."""
+    # Each value is linked to its parent, so a path is built only if needed.
     waiting: list[tuple[JSONValue, Any]] = [(value, None)]
     while waiting:
         each, above = waiting.pop()
@@ -203,12 +203,12 @@ def _check_range(number: int, path: str, value: float, most: float) -> None:
 
 def _check_header(header: JSONObject) -> None:
     if header.get("format") != FORMAT:
-        raise UsageError("this is not an export of sessions", hint="create one with `toolspeak sessions export`")
+        raise UsageError("this file is not an export of sessions", hint="create one with `toolspeak sessions export`")
     version = header.get("version")
     if not isinstance(version, int) or isinstance(version, bool) or version < 1:
         raise UsageError(f"line 1: `version` must be an integer of at least 1, not {version!r:.20}")
     if version > VERSION:
-        raise UsageError(f"the export has a newer format ({version!r:.20})", hint="use a newer version of toolspeak")
+        raise UsageError(f"the export has a newer format ({version!r:.20})", hint="upgrade toolspeak")
 
 
 def _entry(line_value: JSONObject, number: int) -> Entry:
@@ -224,7 +224,7 @@ def _entry(line_value: JSONObject, number: int) -> Entry:
                 path = f"answer.rounds[{at}].calls[{index}].seconds"
                 _check_range(number, path, record.seconds, LAST_TIME)
         return answer
-    raise UsageError(f"line {number} is neither a session nor a message nor an answer")
+    raise UsageError(f"line {number} is not a session, a message or an answer")
 
 
 def _convert(value: JSONValue, kind: type[Any], number: int) -> Any:

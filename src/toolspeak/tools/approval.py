@@ -1,8 +1,8 @@
 """Approval of tool calls: by rules, by earlier consent in the same session, or by asking the user.
 
-A call of a tool with side effects that was made while untrusted content was in the model's context is always put to the
-user: no rule and no earlier consent covers it. `yes` answers in the user's place, but only for sandboxed calls. Consent
-counts only in the session in which it was given.
+A call is tainted if untrusted content was in the model's context when the model made it. Allow rules and earlier
+consent never cover a tainted call to a tool with side effects: the user is always asked. The `yes` option answers in
+the user's place, but only for sandboxed calls. Consent is valid only in the session in which it was given.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from .approval_patterns import ApprovalPattern, parse_patterns
 from .base import CallContext
 from .threads import in_thread
 
-#: Allow this call; allow identical calls in this session; allow every call of this tool in this session; deny.
+#: `once`: allow this call; `call`: also identical calls in this session; `tool`: also every call to this tool in it.
 ApprovalAnswer: TypeAlias = Literal["once", "call", "tool", "deny"]
 _MAX_DECISIONS = 1000
-#: Sessions whose consent is remembered; in a forgotten one the user is asked again.
+#: Maximum number of sessions whose consent is kept. The oldest is dropped first; there, the user is asked again.
 _MAX_SESSIONS = 1000
 
 
 class Question(msgspec.Struct, frozen=True):
-    """A request for approval, put to the user."""
+    """A request to the user to approve a tool call."""
 
     tool: Tool
     arguments: JSONObject
@@ -37,7 +37,7 @@ class Question(msgspec.Struct, frozen=True):
     call_id: str = ""
     tainted: bool = False
     sandboxed: bool = False
-    #: The session of the call; the answer counts only there.
+    #: The session of the call. The answer is valid only there.
     session: str = ""
 
 
@@ -46,12 +46,12 @@ class ApprovalDecision(msgspec.Struct, frozen=True):
 
     allowed: bool
     reason: str
-    #: What decided: no side effects, a rule, earlier consent, `yes`, the user; `nobody`: there was no user to ask.
+    #: What decided: no side effects, a rule, earlier consent, the `yes` option, the user, or the absence of a user.
     by: Literal["harmless", "rule", "memory", "yes", "person", "nobody"]
     name: str = ""
     call_id: str = ""
     tainted: bool = False
-    #: Whether only the user could allow it, regardless of rules and earlier consent.
+    #: Whether only the user could allow the call, regardless of rules and earlier consent.
     firm: bool = False
 
 
@@ -61,7 +61,7 @@ Ask: TypeAlias = Callable[[Question], ApprovalAnswer | Awaitable[ApprovalAnswer]
 
 
 class _Consent:
-    """Consent for later calls of one session."""
+    """The user's consent to later calls in one session."""
 
     def __init__(self) -> None:
         self.tools: set[str] = set()
@@ -69,7 +69,7 @@ class _Consent:
 
 
 class Approval:
-    """Decides whether calls may run. Asks one question at a time, across all sessions."""
+    """Decides whether tool calls may run. Asks the user one question at a time, across all sessions."""
 
     def __init__(
         self,
@@ -83,7 +83,7 @@ class Approval:
         self._allow = parse_patterns(allow)
         self._deny = parse_patterns(deny)
         self._yes = yes
-        self._consents: OrderedDict[str, _Consent] = OrderedDict()  # by session, the latest last
+        self._consents: OrderedDict[str, _Consent] = OrderedDict()  # by session, most recent last
         self._lock: tuple[asyncio.AbstractEventLoop, asyncio.Lock] | None = None
         #: Past decisions, oldest first.
         self.decisions: deque[ApprovalDecision] = deque(maxlen=_MAX_DECISIONS)
@@ -100,8 +100,8 @@ class Approval:
     ) -> ApprovalDecision:
         """Decide whether a call may run.
 
-        `sandboxed`: the call can do no harm outside its sandbox. `why`: the reason why the user must be asked
-        regardless of rules and earlier consent; with `yes_counts`, `yes` still answers for sandboxed calls.
+        `sandboxed`: the call cannot do harm outside its sandbox. `why`: if not empty, the user must be asked for this
+        reason, regardless of rules and earlier consent. `yes_counts`: even then, `yes` approves sandboxed calls.
         """
         decision = self._decide_by_rules(tool, arguments, context, sandboxed, why, yes_counts)
         if decision is None:
@@ -117,13 +117,13 @@ class Approval:
         return decision
 
     def forget(self) -> None:
-        """Drop all consent, in every session."""
+        """Drop all consent, in all sessions."""
         self._consents.clear()
 
     def _decide_by_rules(
         self, tool: Tool, arguments: JSONObject, context: CallContext, sandboxed: bool, why: str, yes_counts: bool
     ) -> ApprovalDecision | None:
-        """Decide without asking; None if the user must be asked."""
+        """Decide without asking the user. Returns None if the user must be asked."""
         for rule in self._deny:
             if rule.touches(tool, arguments):
                 return ApprovalDecision(False, f"the rule `{rule}` forbids it", "rule")
@@ -146,7 +146,7 @@ class Approval:
     ) -> ApprovalDecision:
         reason = why or _question_reason(context, sandboxed, self._yes)
         if self._ask is None:
-            return ApprovalDecision(False, f"{reason}, and nobody can be asked here", "nobody")
+            return ApprovalDecision(False, f"{reason}, and no one is available to approve it", "nobody")
         question = Question(tool, arguments, reason, context.call_id, context.tainted, sandboxed, context.session)
         answer = await _ask_person(self._ask, question)
         if answer == "tool":
@@ -163,7 +163,7 @@ class Approval:
         return consent is not None and (tool.name in consent.tools or _key(tool, arguments) in consent.calls)
 
     def _consent_in(self, session: str) -> _Consent:
-        """Return the consent of a session, and mark the session as the most recent."""
+        """Return the consent given in a session, and mark the session as most recently used."""
         consent = self._consents.pop(session, None) or _Consent()
         self._consents[session] = consent
         if len(self._consents) > _MAX_SESSIONS:
@@ -171,7 +171,7 @@ class Approval:
         return consent
 
     def _loop_lock(self) -> asyncio.Lock:
-        """Return the lock for the running event loop; an approval may be used in several loops, one after another."""
+        """Return the lock for the running event loop. One `Approval` may serve several event loops in turn."""
         loop = asyncio.get_running_loop()
         if self._lock is None or self._lock[0] is not loop:
             self._lock = loop, asyncio.Lock()
@@ -180,7 +180,7 @@ class Approval:
 
 def _question_reason(context: CallContext, sandboxed: bool, yes: bool) -> str:
     if context.tainted:
-        return "the call was made with content before the model that nobody vouches for, so no rule counts"
+        return "untrusted content was in the model's context when it made the call, so no rule applies"
     if yes and not sandboxed:
         return "the call runs outside a sandbox, where `yes` does not count"
     return "the tool has side effects"
@@ -191,7 +191,7 @@ def _key(tool: Tool, arguments: JSONObject) -> tuple[str, bytes]:
 
 
 async def _ask_person(ask: Ask, question: Question) -> ApprovalAnswer:
-    """Ask the user; a blocking function runs in a thread, to keep the event loop free."""
+    """Ask the user. A blocking `ask` function runs in a thread, so it does not block the event loop."""
     if inspect.iscoroutinefunction(ask) or inspect.iscoroutinefunction(getattr(ask, "__call__", None)):  # noqa: B004
         return await cast("Awaitable[ApprovalAnswer]", ask(question))
 

@@ -1,9 +1,9 @@
-"""Patterns of allow and deny rules for calls: `shell(git status*)`, `read_file`, `github__*`.
+"""Patterns in allow and deny rules for tool calls: `shell(git status*)`, `read_file`, `github__*`.
 
-`*` matches any text and is the only wildcard, so matching takes time linear in the text. In an allow rule, it never
-matches text that could change the nature of the call: a second command, a path out of a folder. A deny rule errs on the
-other side: it applies if any reading of the call matches. For a shell, deny rules are a convenience and not a security
-boundary: a command can be written in more ways than are checked here.
+`*` matches any text and is the only wildcard, so matching takes linear time. In an allow rule, it never matches text
+that could change the nature of the call, such as a second command or a path out of a folder. Deny rules err on the side
+of caution: a deny rule applies if any interpretation of the call matches. For a shell, deny rules are a convenience and
+not a security boundary: the same command can be written in more ways than this module checks.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from ..errors import UsageError
 _MAX_CHARS = 1000
 #: Characters that separate or substitute commands, or can disguise a path out of a folder: quotes and shell wildcards.
 _SHELL_SPECIAL = frozenset(";|&$`<>\n\r(){}\\!\x00\"'*?[]~")
-#: Every pair of adjacent dots, overlapping ones included.
+#: Every pair of adjacent dots, including overlapping pairs.
 _DOUBLE_DOT = re.compile(r"\.(?=\.)")
 _BLANK = re.compile(r"\s")
-#: Where a deny rule assumes that a command begins: after another command, or also nested in one.
+#: Characters after which a deny rule assumes that a command begins: separators, and also nested commands.
 _SEPARATORS = re.compile(r"[;|&\n\r]")
 _NESTING = re.compile(r"([;|&\n\r`(){}<>])")
-#: Characters that open a substitution: the command before them continues.
+#: Characters that open a substitution or redirection, after which the outer command continues.
 _OPENERS = frozenset("`({<>")
-#: Quoting characters, which do not change the word.
+#: Deletes quotes and backslashes, which do not change what a shell word means.
 _QUOTES = str.maketrans("", "", "\"'\\")
-#: Words that may precede a command.
+#: Shell keywords and programs that run the command after them.
 _LAUNCHERS = frozenset(
     "! bash builtin busybox command dash do doas elif else env eval exec if nice nohup setsid sh sudo then time until "
     "while xargs zsh".split()
@@ -39,13 +39,13 @@ _LAUNCHERS = frozenset(
 
 
 class ApprovalPattern(msgspec.Struct, frozen=True):
-    """A glob for the tool name, and one for its first argument; None: any arguments."""
+    """A glob for the tool name and one for the first argument. An `argument` of None matches any arguments."""
 
     name: str
     argument: str | None = None
 
     def covers(self, tool: Tool, arguments: JSONObject) -> bool:
-        """Return whether the pattern certainly covers a call; for allow rules."""
+        """Return whether the pattern certainly covers a call. Used for allow rules."""
         if not matches(self.name, tool.name):
             return False
         if self.argument is None:
@@ -56,7 +56,7 @@ class ApprovalPattern(msgspec.Struct, frozen=True):
         return value == self.argument or (matches(self.argument, value) and _stars_are_harmless(self.argument, value))
 
     def touches(self, tool: Tool, arguments: JSONObject) -> bool:
-        """Return whether any reading of a call matches the pattern; for deny rules."""
+        """Return whether any interpretation of a call matches the pattern. Used for deny rules."""
         if not matches(self.name, tool.name):
             return False
         if self.argument is None:
@@ -83,14 +83,14 @@ def parse_pattern(text: str) -> ApprovalPattern:
 
 
 def parse_patterns(texts: Iterable[str | ApprovalPattern]) -> tuple[ApprovalPattern, ...]:
-    """Parse patterns."""
+    """Parse a list of patterns."""
     if isinstance(texts, str):
         raise UsageError("patterns must be a list of strings", hint="wrap a single pattern in a list")
     return tuple(each if isinstance(each, ApprovalPattern) else parse_pattern(each) for each in texts)
 
 
 def matches(glob: str, text: str) -> bool:
-    """Return whether a text matches a glob. Each piece between stars is searched once, from the end of the last."""
+    """Return whether a text matches a glob. Each piece between stars is searched for once, after the previous piece."""
     head, *rest = glob.split("*")
     if not rest:
         return glob == text
@@ -107,17 +107,17 @@ def matches(glob: str, text: str) -> bool:
 
 
 def _first_argument(tool: Tool, arguments: JSONObject) -> JSONValue:
-    """Return the first argument, in the order of the schema."""
+    """Return the argument for the first parameter in the schema."""
     properties = tool.parameters.get("properties") if is_object(tool.parameters) else None
     names = list(properties) if is_object(properties) else list(arguments)
     return arguments.get(names[0]) if names else None
 
 
 def _stars_are_harmless(glob: str, value: str) -> bool:
-    """Return whether the text that the stars match contains no second command, no way out of a folder, no other file.
+    """Return whether the stars match no second command, no path out of a folder and no additional file.
 
-    The value must match the pattern. A special character in it is then either literal in the pattern, or the value has
-    more of them than the pattern.
+    The value must already match the glob. Special characters are compared by count: if the value has more of them than
+    the glob, a star has matched one.
     """
     pieces = glob.split("*")
     written = Counter(char for piece in pieces for char in piece if char in _SHELL_SPECIAL)
@@ -129,7 +129,7 @@ def _stars_are_harmless(glob: str, value: str) -> bool:
 
 
 def _is_path(piece: str) -> bool:
-    """Return whether a star after this piece matches the rest of a path, which ends with the word."""
+    """Return whether a star after this piece continues a path. A path ends at the next blank."""
     return "/" in _BLANK.split(piece)[-1]
 
 
@@ -144,9 +144,9 @@ def _stars(pieces: list[str], text: str) -> Iterator[tuple[str, str]]:
 
 
 def _readings(value: JSONValue) -> Iterator[str]:
-    """Yield every reading of a first argument: as it is, as a path, and each command that a shell may see in it.
+    """Yield every interpretation of a first argument: the text itself, a normalized path, and each command inside it.
 
-    The total length is at most a constant factor of the value's length.
+    The total length of all interpretations grows only linearly with the length of the value.
     """
     if is_array(value):
         value = " ".join(each if isinstance(each, str) else _as_text(each) for each in value)
@@ -163,7 +163,7 @@ def _readings(value: JSONValue) -> Iterator[str]:
 
 
 def _parts(text: str) -> Iterator[str]:
-    """Yield the commands of a text: with their substitutions, and the commands nested in others."""
+    """Yield the commands in a text, both with their substitutions and split at each nested command."""
     yield from _SEPARATORS.split(text)
     pieces = _NESTING.split(text)
     for part, sign in zip(pieces[::2], [*pieces[1::2], ""], strict=True):
@@ -173,7 +173,7 @@ def _parts(text: str) -> Iterator[str]:
 
 
 def _without_launchers(words: list[str]) -> list[str]:
-    """Drop the words that only say how a command is run: `A=b sudo -n rm x` becomes `rm x`."""
+    """Drop leading words that only say how a command is run: `A=b sudo -n rm x` becomes `rm x`."""
     for at, word in enumerate(words):
         if not (word.startswith("-") or "=" in word or posixpath.basename(word) in _LAUNCHERS):
             return words[at:]
@@ -181,7 +181,7 @@ def _without_launchers(words: list[str]) -> list[str]:
 
 
 def _matches_reading(glob: str, text: str) -> bool:
-    """Return whether a reading matches; an absolute path also matches by its end."""
+    """Return whether an interpretation matches a glob. An absolute path also matches by its last components alone."""
     return matches(glob, text) or (text.startswith("/") and matches(f"*/{glob}", text))
 
 

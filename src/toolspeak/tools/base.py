@@ -16,35 +16,35 @@ from ..core.types import JSONObject, Media, Opaque, Tool
 
 
 def _discard(_: str) -> None:
-    """Drop live output: the default of `CallContext.emit`."""
+    """Discard live output. The default for `CallContext.emit`."""
 
 
 class CallContext(msgspec.Struct, frozen=True):
     """What a tool may know about the call it runs."""
 
     call_id: str = ""
-    #: Idempotency key: unique to the call, and unchanged when the same call is run again (see `call_key`).
+    #: Idempotency key: unique to the call, and the same if that call is run again (see `call_key`).
     key: str = ""
     #: Whether untrusted content was in the model's context when it made this call.
     tainted: bool = False
-    #: Receives live output. The result is what `run` returns.
+    #: Receives live output while the tool runs. The result is what `run` returns.
     emit: Callable[[str], None] = _discard
-    #: The session of the call; consent counts only in the session in which it was given.
+    #: The session of the call. The user's consent is valid only in the session in which it was given.
     session: str = ""
 
 
 def call_key(*parts: str) -> str:
-    """Derive an idempotency key from what identifies a call. Call ids may contain anything; a key is plain hex."""
+    """Derive an idempotency key, as plain hex, from the strings that identify a call. They may contain anything."""
     return hashlib.sha256(msgspec.json.encode(parts)).hexdigest()[:32]
 
 
 class ToolOutput(msgspec.Struct, frozen=True):
-    """The result of a tool, for the model."""
+    """The result of a tool call, for the model."""
 
     content: str
     error: bool = False
     parts: tuple[Media | Opaque, ...] = ()
-    #: The agent stops after this round, and `content` is its answer (`final_output`).
+    #: Whether the agent stops after this round and returns `content` as its answer (see `final_output`).
     final: bool = False
 
 
@@ -57,5 +57,5 @@ class Executable(Protocol):
         ...
 
     async def run(self, arguments: JSONObject, context: CallContext) -> ToolOutput:
-        """Run the tool. An exception becomes an error result: its text if it is a `ToolspeakError`, else its type."""
+        """Run the tool. An exception becomes an error result: the text of a `ToolspeakError`, else the type name."""
         ...

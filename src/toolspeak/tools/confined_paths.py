@@ -1,7 +1,7 @@
 """Path confinement: file access that cannot leave the work directory, even through symbolic links.
 
-Checking a path and opening it afterwards would be a race: a link could be swapped in between. Here every step is opened
-relative to a folder that is already open, and links are resolved step by step.
+Checking a path and opening it afterwards would be a race: a link could be swapped in between. Instead, each component
+is opened relative to a folder that is already open, and links are resolved one component at a time.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from typing import NamedTuple
 from ..core.text import printable
 from ..errors import ToolError, UsageError
 
-#: The same limit as in Linux.
+#: Maximum number of symbolic links in one path; the same limit as in Linux.
 _MAX_LINKS = 40
 _MAX_STEPS = 512
 _MAX_PATH_CHARS = 4096
 _FOLDER_FLAGS = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
-#: Non-blocking: opening a pipe without a writer would otherwise wait for ever.
+#: Non-blocking, because opening a pipe without a writer would otherwise hang.
 _FILE_FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
 
 
 class OpenedEntry(NamedTuple):
-    """An open folder and a name in it. An empty name is the folder itself."""
+    """An open folder and a name in it. An empty name means the folder itself."""
 
     folder: int
     name: str
@@ -36,22 +36,22 @@ class ConfinedRoot:
     """A work directory that no path can leave.
 
     Raises:
-        UsageError: the system cannot open files relative to folders.
+        UsageError: the operating system cannot open files relative to a folder.
     """
 
     def __init__(self, root: str, protected: Iterable[str] = ()) -> None:
         if os.open not in os.supports_dir_fd or not hasattr(os, "O_NOFOLLOW"):
             raise UsageError("file tools need a system with `openat`", hint="use Linux or macOS")
         self.root = root
-        #: Folders that are never written to, by device and inode: a folder may have several names.
+        #: Write-protected folders. Identified by device and inode, because a folder may be reachable by several paths.
         self._protected = frozenset(_identity(os.stat(path)) for path in protected)
 
     @contextmanager
     def resolve(self, path: str, *, create: bool = False) -> Generator[OpenedEntry]:
-        """Resolve a path. With `create`, missing folders are created after the whole path was checked.
+        """Resolve a path. With `create`, missing folders are created after the whole path has been checked.
 
         Raises:
-            ToolError: the path leads outside, or cannot be reached.
+            ToolError: the path leads out of the work directory, or cannot be reached.
         """
         walk = _Walk(self.root, path, create, self._protected)
         try:
@@ -77,13 +77,13 @@ class ConfinedRoot:
                 if stat.S_ISDIR(status.st_mode):
                     raise ToolError(f"`{display_path(path)}` is a folder, not a file")
                 if not stat.S_ISREG(status.st_mode):
-                    raise ToolError(f"`{display_path(path)}` is no ordinary file")
+                    raise ToolError(f"`{display_path(path)}` is not a regular file")
                 yield descriptor, status
             finally:
                 os.close(descriptor)
 
     def write(self, path: str, data: bytes) -> bool:
-        """Write a file atomically, and keep the permissions of an existing one. Returns whether the file is new.
+        """Write a file atomically; an existing file keeps its permissions. Returns whether the file is new.
 
         Raises:
             ToolError: the file cannot be written.
@@ -95,7 +95,7 @@ class ConfinedRoot:
             with suppress(FileNotFoundError):
                 old = os.stat(name, dir_fd=folder, follow_symlinks=False)
             if old is not None and not stat.S_ISREG(old.st_mode):
-                raise ToolError(f"`{display_path(path)}` is no ordinary file")
+                raise ToolError(f"`{display_path(path)}` is not a regular file")
             temporary = f".{token_hex(8)}.tmp"
             flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
             descriptor = os.open(temporary, flags, 0o666, dir_fd=folder)
@@ -115,7 +115,7 @@ class ConfinedRoot:
 
 
 class _Walk:
-    """Resolves a path step by step from the work directory. All folders on the way stay open."""
+    """Resolves a path component by component from the work directory. All folders on the way stay open."""
 
     def __init__(self, root: str, path: str, create: bool, protected: frozenset[tuple[int, int]]) -> None:
         if not path or "\0" in path or len(path) > _MAX_PATH_CHARS:
@@ -126,9 +126,9 @@ class _Walk:
         self._protected = protected
         self._links = 0
         self._steps = 0
-        #: The open folders, for `..`; the first is the work directory.
+        #: Descriptors of the open folders, which `..` returns to. The first is the work directory.
         self._folders: list[int] = []
-        #: Folders to create below these. None is created before the whole path was checked.
+        #: Names of the folders to create inside the last open folder, once the whole path has been checked.
         self._missing: list[str] = []
         self._pending: list[str] = self._from_root(path)
 
@@ -162,7 +162,7 @@ class _Walk:
             os.close(descriptor)
 
     def _from_root(self, path: str) -> list[str]:
-        """Return the steps of a path, last one first. An absolute path must begin with the work directory."""
+        """Return the components of a path in reverse order. An absolute path must begin with the work directory."""
         if path.startswith("/"):
             inner = path.removeprefix(self._root)
             if inner == path or (inner and not inner.startswith("/")):
@@ -179,13 +179,13 @@ class _Walk:
         os.close(self._folders.pop())
 
     def _follow(self, name: str) -> bool:
-        """If the name is a link, put the steps of its target first and return True."""
+        """If the name is a link, queue the components of its target as the next ones and return True."""
         if self._missing:
             return False
         try:
             target = os.readlink(name, dir_fd=self._folders[-1])
         except (FileNotFoundError, OSError):
-            return False  # missing, or not a link: opening it reports any error
+            return False  # missing, or not a link; opening it later reports any error
         self._links += 1
         if self._links > _MAX_LINKS:
             raise ToolError(f"`{display_path(self._path)}` leads through too many links")
@@ -218,7 +218,7 @@ class _Walk:
             self._missing.append(name)
 
     def _create_missing(self) -> None:
-        """Create the missing folders. A folder that another call has just created is entered, unless it is a link."""
+        """Create the missing folders. One that another process has just created is used, unless it is a link."""
         for name in self._missing:
             with suppress(FileExistsError):
                 os.mkdir(name, 0o777, dir_fd=self._folders[-1])

@@ -1,6 +1,6 @@
 """File tools: read, write, edit, list and search, confined to a work directory.
 
-Docstrings of the tools and error texts are written for the model.
+The docstrings of the tools and the error texts are read by the model.
 """
 
 from __future__ import annotations
@@ -21,32 +21,32 @@ from .confined_paths import ConfinedRoot, OpenedEntry, display_path
 from .functions import tool
 from .sandbox import own_folders, work_folder
 
-#: Bytes of one file that are read, written or searched.
+#: Maximum size of a file that is read, written or searched.
 _MAX_FILE_BYTES = 8 * 1024 * 1024
-#: Characters that one call of `read_file` returns; longer files are read in parts.
+#: Maximum characters that one call to `read_file` returns; longer files are read in parts.
 _MAX_READ_CHARS = 256 * 1024
 _MAX_ENTRIES = 1000
 _MAX_MATCHES = 200
 _MAX_LINE_CHARS = 300
-#: Limits of one search, and of the depth of a recursive listing.
+#: Limits for one search, and for the depth of a recursive listing.
 _MAX_SEARCH_FILES = 20_000
 _MAX_SEARCH_BYTES = 256 * 1024 * 1024
 _MAX_DEPTH = 64
-#: A file with a NUL in its first bytes is taken for binary.
+#: A file with a NUL byte among its first bytes is treated as binary.
 _SNIFF_BYTES = 8192
 #: Folders that a recursive walk skips: dependencies and version control.
 _SKIPPED_FOLDERS = frozenset({".git", ".hg", ".svn", "node_modules", "__pycache__", ".venv", ".tox"})
-#: Locks of the files being written in this process. The key is the folder (device and inode) and the name in it,
-#: because the inode of a file changes with each write. Unused locks are garbage-collected.
+#: Locks for the files being written by this process. The key is the folder (device and inode) and the file name,
+#: because a file's own inode changes with each write. Unused locks are garbage-collected.
 _LOCKS: WeakValueDictionary[tuple[int, int, str], threading.Lock] = WeakValueDictionary()
 _LOCKS_GUARD = threading.Lock()
 
 
 def file_tools(work: str | os.PathLike[str], *, write: bool = True) -> list[Executable]:
-    """Return the file tools of a work directory; without `write`, only the read-only ones.
+    """Return the file tools for a work directory. If `write` is False, only the read-only ones.
 
     Raises:
-        UsageError: the folder cannot be a work directory.
+        UsageError: the folder cannot be used as a work directory.
     """
     folder = work_folder(work)
     files = _Files(ConfinedRoot(folder, own_folders(folder)))
@@ -75,7 +75,7 @@ class _Files:
         text = self._text(path)
         if first_line == 1 and lines is None and len(text) <= _MAX_READ_CHARS:
             return text or "[the file is empty]"
-        # Not `splitlines`: it splits at characters that editors do not treat as line ends.
+        # `splitlines` is not used, because it also splits at characters that editors do not treat as line ends.
         parts = text.split("\n")
         total = len(parts) - (not parts[-1])
         if first_line > total:
@@ -160,16 +160,16 @@ class _Files:
 
     @contextmanager
     def _locked(self, path: str, *, create: bool = False) -> Generator[None]:
-        """Hold the lock of a file: only one thread of this process writes it at a time.
+        """Hold the lock for a file, so only one thread of this process writes it at a time.
 
         Other processes are not locked out. With `create`, missing folders are created.
 
         Raises:
-            ToolError: the path leads outside, or cannot be reached.
+            ToolError: the path leads out of the work directory, or cannot be reached.
         """
         with self._root.resolve(path, create=create) as place:
             folder = os.fstat(place.folder)
-        # Some file systems ignore case and Unicode composition. Sharing a lock between two files is harmless.
+        # Fold the name, because some file systems ignore case and Unicode form. Two files may safely share a lock.
         key = (folder.st_dev, folder.st_ino, unicodedata.normalize("NFC", place.name).casefold())
         with _LOCKS_GUARD:
             lock = _LOCKS.setdefault(key, threading.Lock())
@@ -191,7 +191,7 @@ def _edited(text: str, path: str, old: str, new: str) -> str:
     """Replace the only occurrence of `old` in the text of a file.
 
     Raises:
-        ToolError: it occurs never, or more than once.
+        ToolError: `old` does not occur, or occurs more than once.
     """
     count = text.count(old)
     if count == 0:
@@ -199,7 +199,7 @@ def _edited(text: str, path: str, old: str, new: str) -> str:
         raise ToolError(f"`{display_path(path)}` does not hold that piece", hint=hint)
     if count > 1 or text.find(old, text.find(old) + 1) >= 0:
         raise ToolError(
-            f"`{display_path(path)}` holds that piece more than once", hint="add more of what stands around it"
+            f"`{display_path(path)}` contains that text more than once", hint="add more of the surrounding text"
         )
     return text.replace(old, new)
 
@@ -212,7 +212,7 @@ class _FolderEntry(NamedTuple):
 
     folder: int
     name: str
-    #: Relative to the start of the listing.
+    #: Path relative to the folder where the listing starts.
     path: str
     mode: int
     size: int
@@ -241,14 +241,14 @@ def _folder_at(place: OpenedEntry, path: str) -> int:
 
 
 def _walk_folder(start: int, recursive: bool) -> Iterator[_FolderEntry]:
-    """Yield the sorted entries of a folder and its subfolders. No link is followed; one folder is open at a time."""
+    """Yield the sorted entries of a folder, and of its subfolders if `recursive`. Links are not followed."""
     waiting: list[tuple[str, ...]] = [()]
     while waiting:
         steps = waiting.pop()
         try:
             folder = _open_folder(start, steps)
         except OSError:
-            continue  # deleted, or not readable
+            continue  # deleted meanwhile, or not readable
         inner: list[tuple[str, ...]] = []
         try:
             for name in sorted(os.listdir(folder)):
@@ -266,7 +266,7 @@ def _walk_folder(start: int, recursive: bool) -> Iterator[_FolderEntry]:
 
 
 def _open_folder(start: int, steps: tuple[str, ...]) -> int:
-    """Open a subfolder step by step, without following links."""
+    """Open a subfolder one component at a time, without following links."""
     at = os.dup(start)
     for name in steps:
         try:
@@ -289,7 +289,7 @@ def _entry_line(entry: _FolderEntry) -> str:
 def _matching_lines(
     entry: _FolderEntry, needle: str, ignore_case: bool, budget: _SearchBudget, limit: int
 ) -> list[str]:
-    """Search one file."""
+    """Return the lines of one file that contain `needle`, at most `limit`."""
     budget.files -= 1
     if entry.size > _MAX_FILE_BYTES:
         return []
@@ -319,7 +319,7 @@ def _matching_lines(
 
 
 def _read_bytes(descriptor: int, limit: int) -> bytes:
-    """Read an open file, up to a limit even if it grows."""
+    """Read at most `limit` bytes of an open file, even if it grows meanwhile."""
     pieces: list[bytes] = []
     remaining = limit
     while remaining > 0:
@@ -332,7 +332,7 @@ def _read_bytes(descriptor: int, limit: int) -> bytes:
 
 
 def _decoded(data: bytes) -> str | None:
-    """Decode a text file; None if it is binary."""
+    """Decode the contents of a text file. Returns None if the file is binary."""
     if b"\0" in data[:_SNIFF_BYTES]:
         return None
     try:

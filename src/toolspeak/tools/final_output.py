@@ -15,7 +15,7 @@ _PARAMETERS: JSONValue = {
 
 
 class FinalOutput:
-    """Ends the agent's run; its summary becomes the answer."""
+    """A tool that ends the agent's run. Its summary becomes the answer."""
 
     tool = Tool("final_output", "Call this once the task is done, with the answer for the user.", _PARAMETERS)
 

@@ -1,7 +1,7 @@
-"""Signatures of Python functions: type annotations as JSON schema, and docstrings as descriptions.
+"""Tool definitions from Python functions: type annotations become JSON schema, docstrings become descriptions.
 
 msgspec covers plain types, literals, enums, collections, unions, dataclasses, typed dicts and structs. Pydantic models
-describe themselves; this module never imports pydantic. Docstrings may have Google, NumPy or reST sections.
+provide their own schema; this module never imports pydantic. Docstrings may have Google, NumPy or reST sections.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def _type_schema(kind: Any, where: str) -> tuple[JSONObject, JSONObject]:
 
 
 def convert_argument(value: JSONValue, kind: Any) -> Any:
-    """Convert a JSON value to a type. Raises msgspec.ValidationError if it does not fit."""
+    """Convert a JSON value to a type. Raises msgspec.ValidationError if the value does not fit the type."""
     return msgspec.convert(value, kind, dec_hook=_decode_model)
 
 
@@ -103,7 +103,7 @@ def annotation_text(kind: Any) -> str:
 
 # ---- docstrings
 
-#: Sections of Google and NumPy style: those that describe parameters, and those that are dropped.
+#: Headings of Google and NumPy sections: those that describe parameters, and those that are dropped.
 _PARAMETERS = frozenset({"args", "arguments", "parameters", "params", "other parameters", "keyword args"})
 _OTHERS = frozenset(
     "returns return yields yield raises raise examples example note notes warnings warning attributes "
@@ -122,7 +122,7 @@ class ParsedDocstring(msgspec.Struct, frozen=True):
 
 
 def parse_docstring(text: str | None) -> ParsedDocstring:
-    """Parse a docstring."""
+    """Split a docstring into its description and the descriptions of its parameters."""
     reader = _DocstringReader()
     lines = cleandoc(text or "").splitlines()
     skip = False
@@ -139,18 +139,18 @@ def parse_docstring(text: str | None) -> ParsedDocstring:
 
 
 class _DocstringReader:
-    """A line-by-line parser; one pass."""
+    """A docstring parser that reads line by line, in one pass."""
 
     def __init__(self) -> None:
         self.description: list[str] = []
         self.parameters: dict[str, list[str]] = {}
-        #: The section of the current line: text, google, numpy, rest, other.
+        #: Kind of the current section: text, google, numpy, rest or other.
         self._section = "text"
         self._names: list[str] = []
         self._indent: int | None = None
 
     def read(self, line: str, underlined: bool) -> bool:
-        """Read one line. Returns whether the next line only underlines it."""
+        """Read one line. Returns True if the next line only underlines this one, as under a NumPy heading."""
         bare = line.strip()
         if self._heading(line, bare, underlined):
             return underlined
@@ -168,7 +168,7 @@ class _DocstringReader:
         return False
 
     def _heading(self, line: str, bare: str, underlined: bool) -> bool:
-        """Return whether an unindented line opens a section."""
+        """Return whether a line is a section heading, and enter that section."""
         if line[:1].isspace() or not bare:
             return False
         word = (bare if underlined else bare.removesuffix(":")).lower()
@@ -184,7 +184,7 @@ class _DocstringReader:
         return True
 
     def _field(self, line: str, bare: str) -> bool:
-        """Return whether a line is a reST field: `:param int x: what it is`."""
+        """Return whether a line is a reST field such as `:param int x: text`, and read it."""
         if line[:1].isspace() or not bare.startswith(":"):
             return False
         field = _REST.match(bare)

@@ -48,10 +48,10 @@ def tool(
     side_effects: bool = False,
     timeout: float | None = None,
 ) -> Any:
-    """Turn a function into a tool; it can still be called as before.
+    """Turn a function into a tool. The function can still be called directly.
 
-    `side_effects`: the function changes something. Guessed arguments are then never used, and approval is needed where
-    an `Approval` is in place. `timeout` is in seconds.
+    `side_effects`: the function changes something. It is then never called with guessed arguments, and its calls need
+    approval if the agent has an `Approval`. `timeout` is in seconds.
 
     Raises:
         UsageError: the function cannot be described to a model.
@@ -172,17 +172,15 @@ class _Parameter(msgspec.Struct, frozen=True):
 def _check_function(function: Any, name: str) -> str:
     """Check that a function can become a tool, and return its name for error messages."""
     if isinstance(function, functools.partial):
-        raise UsageError("a `partial` has no name and no docstring of its own", hint="write a function around it")
+        raise UsageError("a `partial` has no name or docstring", hint="wrap it in a function")
     if isinstance(function, FunctionTool):
-        raise UsageError(f"`{function.tool.name}` is a tool already")
+        raise UsageError(f"`{function.tool.name}` is already a tool")
     if isinstance(function, staticmethod | classmethod):
         raise UsageError("a static or class method cannot be decorated", hint="pass `Class.method` to `tool` instead")
     if isinstance(function, type) or not callable(function):
         raise UsageError(f"`tool` needs a function, not `{type(function).__name__}`")
     if not hasattr(function, "__name__") or not (inspect.isroutine(function)):
-        raise UsageError(
-            f"an instance of `{type(function).__name__}` has no signature of its own", hint="pass its method"
-        )
+        raise UsageError(f"an instance of `{type(function).__name__}` has no signature", hint="pass one of its methods")
     if function.__name__ == "<lambda>" and not name:
         raise UsageError("a lambda has no name", hint="pass `name`, or write a function")
     return f"`{name or function.__name__}`"
@@ -205,7 +203,7 @@ def _parameters(function: Callable[..., Any], where: str) -> list[_Parameter]:
             raise UsageError(f"{where} takes `{stars}{each.name}`", hint="name each parameter, or take a list or dict")
         if at == 0 and each.name in ("self", "cls"):
             hint = "make the tool from the bound method: `tool(instance.method)`"
-            raise UsageError(f"{where} is a method without its object", hint=hint)
+            raise UsageError(f"{where} is an unbound method", hint=hint)
         required = each.default is _Kind.empty
         kind = hints.get(each.name, Any)
         parameters.append(_Parameter(each.name, kind, required, each.default, each.kind is _Kind.POSITIONAL_ONLY))
@@ -213,14 +211,14 @@ def _parameters(function: Callable[..., Any], where: str) -> list[_Parameter]:
 
 
 def _schema(parameters: list[_Parameter], texts: dict[str, str], where: str) -> JSONObject:
-    """Build the JSON schema of the arguments."""
+    """Build the JSON schema for a function's arguments."""
     schemas, definitions = type_schemas({each.name: each.kind for each in parameters}, where)
     properties: JSONObject = {}
     for each in parameters:
         schema = dict(schemas[each.name])
         text = annotation_text(each.kind) or texts.get(each.name, "")
         if text:
-            # Older drafts of JSON schema ignore the siblings of `$ref`.
+            # Older drafts of JSON Schema ignore the keywords next to `$ref`.
             schema = {"allOf": [schema], "description": text} if "$ref" in schema else {**schema, "description": text}
         if not each.required and each.default is not None:
             schema |= _default(each, where)
@@ -235,7 +233,7 @@ def _default(parameter: _Parameter, where: str) -> JSONObject:
     try:
         return {"default": to_json(parameter.default)}
     except (TypeError, ValueError, RecursionError):
-        raise UsageError(f"the default of `{parameter.name}` in {where} is not JSON") from None
+        raise UsageError(f"the default of `{parameter.name}` in {where} cannot be converted to JSON") from None
 
 
 async def _collect_async(pieces: AsyncIterator[Any], emit: Callable[[str], None]) -> str:
@@ -252,7 +250,7 @@ async def _collect_async(pieces: AsyncIterator[Any], emit: Callable[[str], None]
 
 
 def _collect(pieces: Iterator[Any], emit: Callable[[str], None], stop: threading.Event) -> str:
-    """Collect what a generator yields, until `stop` is set."""
+    """Join the output of a generator, and emit each item live. Ends early if `stop` is set."""
     texts: list[str] = []
     for piece in pieces:
         if stop.is_set():

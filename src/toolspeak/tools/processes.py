@@ -1,6 +1,6 @@
-"""Running one command to its end: resource limits, bounded output, deadline, and termination of all its processes.
+"""Run one command to completion, with resource limits, bounded output, a deadline, and cleanup of all its processes.
 
-Everything happens in the calling thread and is independent of the event loop.
+Everything happens in the calling thread and does not depend on an event loop.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ import msgspec
 
 from .orphan_killer import WAIT_FOR_RELEASE, OrphanKiller, delayed_command, release
 
-#: Why a command was terminated early; empty: it was not.
+#: Why a command was terminated early; empty if it was not.
 EndReason: TypeAlias = Literal["", "timeout", "cancelled", "processes", "memory", "output"]
 
 #: Seconds between two checks of resource usage. A fork bomb creates hundreds of processes in this time.
 _POLL_INTERVAL = 0.05
 #: Seconds between SIGTERM and SIGKILL.
 _GRACE = 0.5
-#: Seconds to wait for killed processes; only the kernel can delay them.
+#: Seconds to wait for killed processes to end. Only the kernel can delay their end.
 _KILL_TIMEOUT = 10.0
 _READ_BYTES = 64 * 1024
 
 
 class ProcessLimits(msgspec.Struct, frozen=True):
-    """Resource limits of one command."""
+    """Resource limits for one command."""
 
     #: Seconds of wall-clock time.
     seconds: float = 120.0
@@ -45,11 +45,11 @@ class ProcessLimits(msgspec.Struct, frozen=True):
     memory: int = 4 * 1024 * 1024 * 1024
     processes: int = 256
     open_files: int = 1024
-    #: Maximum bytes per file.
+    #: Maximum bytes in each file that is written.
     file_size: int = 1024 * 1024 * 1024
-    #: Bytes of output that are kept.
+    #: Maximum bytes of output that are kept.
     output: int = 256 * 1024
-    #: Bytes of output after which a command is terminated.
+    #: A command that writes more bytes of output than this is terminated.
     flood: int = 64 * 1024 * 1024
 
 
@@ -58,15 +58,15 @@ class ProcessResult(msgspec.Struct, frozen=True):
 
     #: Standard output and standard error, interleaved.
     output: str
-    #: The exit code; negative: terminated by this signal.
+    #: The exit code. A negative value is the number of the signal that ended the command.
     code: int
     ended: EndReason = ""
-    #: Bytes in the middle of the output that were not kept.
+    #: Number of bytes dropped from the middle of the output.
     lost: int = 0
 
 
 class StopSignal:
-    """A request from another thread to stop a command. A pipe, so a selector can wait for it."""
+    """A request from another thread to stop a command. Implemented as a pipe, so a selector can wait for it."""
 
     def __init__(self) -> None:
         self.reader, self._writer = os.pipe()
@@ -77,13 +77,13 @@ class StopSignal:
             os.write(self._writer, b"x")
 
     def close(self) -> None:
-        """Close the pipe; `set` must not be called afterwards."""
+        """Close the pipe. `set` must not be called afterwards."""
         os.close(self.reader)
         os.close(self._writer)
 
 
-#: Every shell has the first options; the process limit is `-u` in some and `-p` in others. Lower limits are kept.
-#: `nice`, so that the watching thread gets its turn even beside a fork bomb.
+#: The process limit is `ulimit -u` in some shells and `-p` in others; a lower limit that is already set stays in force.
+#: `nice` ensures that the thread that watches the command gets CPU time even during a fork bomb.
 _PROLOGUE = WAIT_FOR_RELEASE + (
     '{ ulimit -c 0; ulimit -t "$1"; ulimit -d "$2"; ulimit -f "$3"; ulimit -n "$4"; '
     'ulimit -u "$5" || ulimit -p "$5"; } >/dev/null 2>&1; shift 5; '
@@ -92,7 +92,7 @@ _PROLOGUE = WAIT_FOR_RELEASE + (
 
 
 def limit_command(command: Sequence[str], limits: ProcessLimits, *, alone: bool) -> list[str]:
-    """Wrap a command in a shell that sets the limits the system enforces, and starts it when `run_process` releases it.
+    """Wrap a command in a shell that sets its resource limits, and starts it once `run_process` releases it.
 
     `alone`: the kernel counts the command's processes separately from the user's other processes.
     """
@@ -112,11 +112,11 @@ def run_process(
     pass_fds: Sequence[int] = (),
     info_fd: int = -1,
 ) -> ProcessResult:
-    """Run a command made by `limit_command`. Raises OSError if it cannot start.
+    """Run a command made by `limit_command`. Raises OSError if the command cannot start.
 
     On return, the command and its whole process group have ended. They also end if this program is killed.
-    `info_fd` is a file descriptor that reports the first process of a sandbox as `{"child-pid": NUMBER}`; on
-    return, the whole sandbox has ended as well.
+    For a sandboxed command, `info_fd` is a file descriptor that reports the sandbox's first process as
+    `{"child-pid": NUMBER}`, and all processes in the sandbox have ended on return.
     """
     orphan_killer = OrphanKiller()
     try:
@@ -161,7 +161,7 @@ class _ProcessRun:
         self._stop = stop
         self._info_fd = info_fd
         self._info = b""
-        #: A file descriptor that is ready once the last process of a sandbox has ended.
+        #: A pidfd that becomes readable once the last process of the sandbox has ended; -1 if there is none.
         self._pidfd = -1
         self._output = _OutputBuffer(limits.output, emit)
         self._deadline = time.monotonic() + limits.seconds
@@ -186,19 +186,19 @@ class _ProcessRun:
             finally:
                 self._end(selector)
         text, lost = self._output.text()
-        # None: a killed process has not ended yet, because the kernel delays it.
+        # The code is None if the kernel delays the end of a killed process.
         code = self._process.returncode
         return ProcessResult(text, -signal.SIGKILL if code is None else code, self._ended, lost)
 
     def _begin(self) -> None:
-        """Register the command for cleanup, then release it. In a sandbox, it is held until the first pid is known."""
+        """Register the command for cleanup, then release it. A sandboxed command waits until its first pid is known."""
         self._orphan_killer.watch(-self._process.pid)
         release(self._stdin)
         if self._info_fd < 0:
             release(self._stdin)
 
     def _poll(self, selector: selectors.BaseSelector) -> bool:
-        """Wait briefly and read. Returns whether the command is still running, regardless of open output pipes."""
+        """Wait briefly and read output. Returns whether the command is still running, even if its pipes stay open."""
         for key, _ in selector.select(_POLL_INTERVAL):
             if key.fd == self._pipe and not self._read():
                 selector.unregister(self._pipe)
@@ -211,7 +211,7 @@ class _ProcessRun:
         return self._process.poll() is None
 
     def _read_first_pid(self) -> bool:
-        """Read the pid of the sandbox's first process. Returns whether it is complete."""
+        """Read the pid of the sandbox's first process. Returns whether the number has arrived completely."""
         with suppress(OSError):
             self._info += os.read(self._info_fd, _READ_BYTES)
         number = _CHILD_PID.search(self._info)
@@ -243,7 +243,7 @@ class _ProcessRun:
         count, memory = _usage(self._process.pid, self._limits.processes)
         if self._info_fd < 0:
             count = max(count, _in_session(self._process.pid))
-        # The check is slow with many processes; limit its share of the time.
+        # The check is slow if there are many processes, so it may take at most a tenth of the time.
         self._next_look = time.monotonic() + max(_POLL_INTERVAL, 10 * (time.monotonic() - now))
         if count > self._limits.processes:
             return "processes"
@@ -252,7 +252,7 @@ class _ProcessRun:
     def _end(self, selector: selectors.BaseSelector) -> None:
         """Terminate everything that is still running, and read the rest of the output."""
         if self._info_fd >= 0 and self._pidfd < 0:
-            self._read_first_pid()  # the command may have ended before it was read
+            self._read_first_pid()  # the command may have ended before its pid was read
         if self._process.poll() is None:
             # A command over its resource limits gets no grace period.
             polite = self._ended in ("timeout", "cancelled")
@@ -265,7 +265,7 @@ class _ProcessRun:
         with suppress(subprocess.TimeoutExpired):
             self._process.wait(_KILL_TIMEOUT)
         if self._pidfd >= 0:
-            # The process started here may end a moment before the rest of the sandbox.
+            # The bubblewrap process may end a moment before the other processes in the sandbox.
             with selectors.DefaultSelector() as last:
                 last.register(self._pidfd, selectors.EVENT_READ)
                 last.select(_KILL_TIMEOUT)
@@ -273,7 +273,7 @@ class _ProcessRun:
         self._drain()
 
     def _drain(self) -> None:
-        """Read what is available, up to a fixed number of chunks."""
+        """Read the output that is available, up to a fixed number of chunks."""
         for _ in range(64):
             try:
                 data = os.read(self._pipe, _READ_BYTES)
@@ -284,24 +284,24 @@ class _ProcessRun:
             self._output.take(data)
 
     def _signal(self, number: signal.Signals) -> None:
-        """Signal the process group. Its id stays valid until all members have ended and the command has been reaped."""
+        """Signal the process group. Its id stays valid until all its processes have ended and been reaped."""
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(self._process.pid, number)
 
 
-#: The message may arrive in parts: the number is complete once a non-digit follows.
+#: The message may arrive in parts, so the number is complete only when a non-digit follows.
 _CHILD_PID = re.compile(rb'"child-pid":\s*(\d{1,10})\D')
 
 
 def _pidfd_of(first: int) -> int:
-    """Open a pidfd of a sandbox's first process, which the kernel ends last. -1 if it has ended."""
+    """Open a pidfd for a sandbox's first process, which is the last one to end. Returns -1 if it has ended."""
     with suppress(OSError, AttributeError):
         return os.pidfd_open(first)
     return -1
 
 
 class _OutputBuffer:
-    """Keeps the head and the tail of an output; the bytes between them are only counted."""
+    """Keeps the head and the tail of a command's output. The bytes between them are only counted."""
 
     def __init__(self, most: int, emit: Callable[[str], None]) -> None:
         self.total = 0
@@ -313,7 +313,7 @@ class _OutputBuffer:
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
 
     def take(self, data: bytes) -> None:
-        """Add a chunk. The head is also emitted live."""
+        """Add a chunk of output. The head is also emitted live."""
         self.total += len(data)
         room = self._half - len(self._head)
         if room > 0:
@@ -328,7 +328,7 @@ class _OutputBuffer:
                 self._tail_size -= len(self._tail.popleft())
 
     def text(self) -> tuple[str, int]:
-        """Return the output, and the number of bytes missing from it."""
+        """Return the output, and the number of bytes dropped from its middle."""
         tail = b"".join(self._tail)[-self._half :]
         lost = self.total - len(self._head) - len(tail)
         if not lost:
@@ -338,9 +338,9 @@ class _OutputBuffer:
 
 
 def _usage(root: int, most: int) -> tuple[int, int]:
-    """Return the number of processes in a process tree and their unshared bytes of memory; (0, 0) if unknown.
+    """Return the number of processes in a process tree, and their unshared memory in bytes. (0, 0) means unknown.
 
-    An orphan inside a sandbox is adopted by the sandbox's first process, so none is missed there.
+    Inside a sandbox, orphans stay in the tree: the sandbox's first process adopts them.
     """
     waiting, count, pages = [str(root)], 0, 0
     while waiting and count <= most:
@@ -357,13 +357,13 @@ def _usage(root: int, most: int) -> tuple[int, int]:
 
 
 def _in_session(leader: int) -> int:
-    """Count the processes of a command's session: outside a sandbox, orphans leave the process tree."""
+    """Count the processes in a command's session. Outside a sandbox, orphans leave the process tree but not this."""
     count = 0
     with suppress(OSError):
         for pid in os.listdir("/proc"):
             if pid.isdigit():
                 with suppress(OSError, IndexError):
-                    # After the name, which may contain anything: state, parent, group, session.
+                    # The fields after the name, which may contain any character: state, parent, group, session.
                     fields = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
                     count += fields[3] == b"%d" % leader
     return count

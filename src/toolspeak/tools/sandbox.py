@@ -1,6 +1,7 @@
-"""The bubblewrap sandbox: what a command inside can see and reach, and whether it works here.
+"""The bubblewrap sandbox: what a sandboxed command can access, and whether sandboxing works on this machine.
 
-Inside: the system read-only, one writable folder, an empty /tmp, its own processes, no network, no home, no secrets.
+A command sees the system read-only, one writable folder, an empty /tmp and its own processes. By default it has no
+network. It does not see the home directory or secrets.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ import msgspec
 from ..errors import UsageError
 from .seccomp import filter_for
 
-#: System folders, read-only; a link stays a link.
+#: System folders, visible read-only. A folder that is a symbolic link becomes the same link in the sandbox.
 _SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store")
 #: The parts of /etc that programs need: libraries, certificates (not their keys), time zone, user names.
 _ETC = tuple(
@@ -32,19 +33,19 @@ _ETC = tuple(
         "protocols services shells ssl/certs ssl/openssl.cnf terminfo timezone"
     ).split()
 )
-#: Settings in system folders, which may contain secrets.
+#: Folders with settings that may contain secrets; empty in the sandbox.
 _HIDDEN = ("/usr/local/etc",)
-#: Visible only with network access.
+#: Files that are visible only with network access.
 _NETWORK = ("/etc/resolv.conf", "/etc/gai.conf", "/etc/host.conf")
 _HOME = "/home/user"
-#: Bytes of /tmp and of shared memory, both backed by memory.
+#: Maximum bytes in /tmp (also in the home directory) and in shared memory. All are kept in memory.
 _TMP_SIZE = 512 * 1024 * 1024
 _SHM_SIZE = 64 * 1024 * 1024
-#: Folders that must never be a work directory.
+#: Folders that must never be a work directory, and folders that must not contain one.
 _NEVER = ("/", "/bin", "/boot", "/dev", "/etc", "/home", "/lib", "/lib64", "/proc", "/root", "/run", "/sbin", "/sys")
 _NEVER_WITHIN = ("/boot", "/dev", "/etc", "/proc", "/sys", "/usr", "/bin", "/sbin", "/lib", "/lib64", "/run")
 
-#: Environment variables that are passed on. An allow list: no other variable is.
+#: Allow list of environment variables that are passed on to a command.
 _PASSED_VARIABLES = frozenset({"LANG", "LANGUAGE", "TZ", "TERM", "COLORTERM", "LOGNAME", "USER"})
 _PATHS = ("/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin")
 _PROBE_TIMEOUT = 20
@@ -54,14 +55,14 @@ class SandboxedCommand(NamedTuple):
     """A command line that runs inside a sandbox."""
 
     command: list[str]
-    #: File descriptors that it must inherit.
+    #: File descriptors that the command must inherit.
     pass_fds: tuple[int, ...]
     #: A file descriptor that reports the pid of the sandbox's first process, as JSON.
     info_fd: int
 
 
 class Sandbox(msgspec.Struct, frozen=True):
-    """The reach of a sandboxed command."""
+    """The files and the network access of a sandboxed command."""
 
     #: The only writable folder.
     work: str
@@ -70,7 +71,7 @@ class Sandbox(msgspec.Struct, frozen=True):
     readable: tuple[str, ...] = ()
 
     def problem(self) -> str:
-        """Return why a sandbox cannot be used here; empty if it can."""
+        """Return why this sandbox cannot be used on this machine, or an empty string."""
         if not _features():
             return "bubblewrap (`bwrap`) is not installed"
         if _is_within(_program() or "/", (self.work,)):
@@ -79,7 +80,7 @@ class Sandbox(msgspec.Struct, frozen=True):
 
     @contextmanager
     def wrap(self, command: Iterable[str]) -> Generator[SandboxedCommand]:
-        """Wrap a command in the sandbox, with the file descriptors it needs."""
+        """Wrap a command in the sandbox. The file descriptors that it needs stay open inside the `with` block."""
         info_reader, info_writer = os.pipe()
         files = [info_writer]
         extra = ["--info-fd", str(info_writer)]
@@ -95,7 +96,7 @@ class Sandbox(msgspec.Struct, frozen=True):
                 os.close(descriptor)
 
     def environment(self, variables: Mapping[str, str]) -> dict[str, str]:
-        """Return the environment of a sandboxed command."""
+        """Return the environment variables for a sandboxed command."""
         visible = (*_SYSTEM, *self.readable, self.work)
         search_path = [path for path in variables.get("PATH", "").split(os.pathsep) if _is_within(path, visible)]
         paths = os.pathsep.join(dict.fromkeys([*search_path, *_PATHS]))
@@ -103,7 +104,7 @@ class Sandbox(msgspec.Struct, frozen=True):
 
     def _arguments(self) -> list[str]:
         features = _features()
-        # An absolute path: PATH may contain the work directory.
+        # Use an absolute path, because PATH may contain the work directory.
         arguments = [_program() or "bwrap", "--unshare-all", "--unshare-user", "--die-with-parent", "--new-session"]
         arguments += ["--cap-drop", "ALL", "--hostname", "sandbox"]
         if "--disable-userns" in features:
@@ -112,7 +113,7 @@ class Sandbox(msgspec.Struct, frozen=True):
             arguments.append("--share-net")
         for path in _SYSTEM:
             arguments += _system_bind(path)
-        # Before the readable paths, which may be in /tmp.
+        # Mounted before the readable paths, because those may be in /tmp.
         arguments += [
             *_size_option(features, _TMP_SIZE),
             "--tmpfs",
@@ -130,13 +131,13 @@ class Sandbox(msgspec.Struct, frozen=True):
         arguments += ["--bind", self.work, self.work, "--chdir", self.work]
         for option, path in _own_folder_binds(self.work):
             arguments += [option, path, path]
-        # Bubblewrap protects only parts of /proc, and none if the caller is root: kernel settings could then be written
-        # from inside (`core_pattern` names a program that the kernel starts as root).
+        # Bubblewrap protects only parts of /proc, and nothing if the caller is root. A command could then change kernel
+        # settings, such as `core_pattern`, which names a program that the kernel starts as root.
         return [*arguments, "--remount-ro", "/proc", "--remount-ro", "/"]
 
 
 def counts_processes_apart() -> bool:
-    """Return whether the kernel counts a sandbox's processes apart from the user's others (Linux 5.14 and later)."""
+    """Return whether the kernel counts a sandbox's processes separately from the user's other ones (Linux 5.14+)."""
     major, _, rest = platform.release().partition(".")
     minor = rest.partition(".")[0].partition("-")[0]
     return major.isdigit() and minor.isdigit() and (int(major), int(minor)) >= (5, 14)
@@ -150,7 +151,7 @@ def harmless_environment(variables: Mapping[str, str]) -> dict[str, str]:
 def work_folder(path: str | os.PathLike[str]) -> str:
     """Check a work directory and return its real path.
 
-    A folder that contains the home directory is rejected: the user's keys would be readable.
+    A folder that contains the home directory is rejected, because the user's keys would be readable.
 
     Raises:
         UsageError: the folder does not exist, or must not be exposed.
@@ -159,13 +160,11 @@ def work_folder(path: str | os.PathLike[str]) -> str:
     try:
         real = str(folder.resolve(strict=True))
     except (OSError, RuntimeError, ValueError):
-        raise UsageError(f"there is no work directory `{path}`", hint="create it first") from None
+        raise UsageError(f"the work directory `{path}` does not exist", hint="create it first") from None
     if not Path(real).is_dir():
         raise UsageError(f"the work directory `{path}` is not a directory")
     if real in _NEVER or _is_within(real, _NEVER_WITHIN):
-        raise UsageError(
-            f"`{real}` belongs to the system and cannot be a work directory", hint="use a project's folder"
-        )
+        raise UsageError(f"`{real}` is a system folder and cannot be a work directory", hint="use a project folder")
     # `expanduser` returns `~` if there is no home directory.
     home = os.path.expanduser("~")
     if home != "~" and _is_within(os.path.realpath(home), (real,)):
@@ -178,24 +177,24 @@ def _is_within(path: str, folders: Iterable[str]) -> bool:
 
 
 def _system_bind(path: str) -> list[str]:
-    """Return the options that expose a system folder read-only, or as the same link."""
+    """Return the bubblewrap options that expose a system folder read-only, or as the same link if it is a link."""
     if os.path.islink(path):
         return ["--symlink", os.readlink(path), path]
     return ["--ro-bind-try", path, path]
 
 
 def own_folders(work: str) -> tuple[str, ...]:
-    """Return the folders in a work directory that contain this program: changes there would run outside the sandbox."""
+    """Return the folders in a work directory that contain this program, whose code runs outside the sandbox."""
     package = Path(__file__).resolve().parent.parent
     own = {os.path.realpath(path) for path in (sys.prefix, sys.exec_prefix, sys.base_prefix, package)}
     return tuple(sorted(path for path in own if path != work and _is_within(path, (work,))))
 
 
 def _own_folder_binds(work: str) -> list[tuple[str, str]]:
-    """Return the binds that protect the program's own folders, outermost first.
+    """Return the mounts that protect this program's own folders, outermost first.
 
-    They are bound read-only. The folders above them, up to the work directory, are bound onto themselves: a mount point
-    cannot be renamed, so no other folder can take the place of the program.
+    These folders are mounted read-only. The folders above them, up to the work directory, are mounted onto themselves.
+    A mount point cannot be renamed, so a command cannot put another folder in the program's place.
     """
     own = own_folders(work)
     above = {str(folder) for path in own for folder in Path(path).parents if _is_within(str(folder), (work,))}
@@ -209,14 +208,14 @@ def _size_option(features: frozenset[str], size: int) -> list[str]:
 
 
 def _program() -> str | None:
-    """Find bubblewrap; system folders first."""
+    """Find the bubblewrap program. System folders take precedence over PATH."""
     path = shutil.which("bwrap", path=os.pathsep.join(_PATHS)) or shutil.which("bwrap")
     return os.path.realpath(path) if path else None
 
 
 @lru_cache(maxsize=1)
 def _features() -> frozenset[str]:
-    """Return the options that the installed bubblewrap supports; empty if it is missing."""
+    """Return the options that the installed bubblewrap supports; none if it is not installed."""
     program = _program()
     if program is None:
         return frozenset()
@@ -231,7 +230,7 @@ def _features() -> frozenset[str]:
 
 @lru_cache(maxsize=64)
 def _trial_error(sandbox: Sandbox) -> str:
-    """Try the sandbox. Returns why bubblewrap cannot create it; empty if it can."""
+    """Try to run a command in the sandbox. Returns the reason if that fails, or an empty string."""
     try:
         with sandbox.wrap(["/bin/sh", "-c", "exit 0"]) as inside:
             done = subprocess.run(
@@ -250,4 +249,4 @@ def _trial_error(sandbox: Sandbox) -> str:
     if done.returncode == 0:
         return ""
     lines = done.stderr.strip().splitlines() or ["no reason was given"]
-    return f"bubblewrap may not make a sandbox here: {lines[-1][:200]}"
+    return f"bubblewrap cannot create a sandbox here: {lines[-1][:200]}"

@@ -1,9 +1,9 @@
 """The seccomp filter of the sandbox: system calls that a sandboxed command may not make.
 
-The filter refuses calls that reach what namespaces do not isolate (keys, kernel programs, modules, the clock), calls
+The filter refuses calls to facilities that namespaces do not isolate (keys, kernel programs, modules, the clock), calls
 that create namespaces, mounts or set-user-ID files, and socket families that a network namespace does not isolate
-(including sockets to the host of a virtual machine). Ordinary programs are not affected. Machine types not listed here
-have no filter.
+(including sockets to the host of a virtual machine). Ordinary programs are not affected. Machine types that are not
+listed here have no filter.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import NamedTuple
 _ERRNO = 0x0005_0000
 _ALLOW = 0x7FFF_0000
 _EPERM, _ENOSYS, _EAFNOSUPPORT = 1, 38, 97
-#: BPF instructions: load a word, compare, test bits, return.
+#: BPF instructions: load a word, compare (equal, at least), test bits, return.
 _LOAD, _EQUAL, _AT_LEAST, _BITS, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
 #: Offsets of the call number, the machine and the arguments in `struct seccomp_data`.
 _NUMBER, _MACHINE, _ARGUMENTS = 0, 4, 16
@@ -24,7 +24,7 @@ _RUNS_AS_OWNER = 0o6000  # set-user-ID, set-group-ID
 _NEW_USERS = 0x1000_0000  # CLONE_NEWUSER
 #: Socket families that namespaces isolate: AF_UNIX, AF_INET, AF_INET6, AF_NETLINK. All others are refused.
 _FAMILIES = (1, 2, 10, 16)
-#: Requests that inject keystrokes into a terminal.
+#: ioctl requests that inject keystrokes into a terminal.
 _TERMINAL_INPUT = (0x5412, 0x541C)  # TIOCSTI, TIOCLINUX
 
 
@@ -32,23 +32,23 @@ class _Syscalls(NamedTuple):
     """The system call numbers of one machine type."""
 
     audit: int
-    #: Refused with any arguments.
+    #: Calls that are refused whatever their arguments are.
     refused: tuple[int, ...]
-    #: (call, index of the mode argument)
+    #: Calls that set a file mode: (call, index of the mode argument).
     modes: tuple[tuple[int, int], ...]
-    #: (call, index of the flags argument, index of the mode argument)
+    #: Calls that open a file: (call, index of the flags argument, index of the mode argument).
     opens: tuple[tuple[int, int, int], ...]
     clone: int
     ioctl: int
-    #: socket, socketpair: the first argument is the family.
+    #: `socket` and `socketpair`; their first argument is the socket family.
     sockets: tuple[int, ...]
-    #: Numbers from here on are aliases of another calling convention.
+    #: Call numbers from this one on belong to another calling convention.
     number_limit: int
 
 
-#: On every machine: io_uring (three), the newer mount calls (six), mount_setattr, pidfd_getfd.
+#: Calls with the same number on every machine: io_uring (3), the newer mount calls (6), mount_setattr, pidfd_getfd.
 _COMMON = (425, 426, 427, 428, 429, 430, 431, 432, 433, 442, 438)
-#: clone3 and openat2: a filter cannot see their arguments. Programs fall back to the older calls.
+#: clone3 and openat2, whose arguments a filter cannot see. Refused as unknown, so programs use the older calls.
 _UNSEEN = (435, 437)
 
 _MACHINES = {
@@ -92,7 +92,7 @@ _MACHINES = {
 
 
 def filter_for(machine: str) -> bytes:
-    """Return the compiled filter for a machine type; empty if there is none."""
+    """Return the compiled filter for a machine type, or empty bytes if there is none."""
     syscalls = _MACHINES.get({"amd64": "x86_64", "arm64": "aarch64"}.get(machine.lower(), machine.lower()))
     return b"".join(struct.pack("<HBBI", *each) for each in _program(syscalls)) if syscalls else b""
 
@@ -124,18 +124,18 @@ def _program(machine: _Syscalls) -> list[_Instruction]:
 
 
 def _refused_bits(argument: int, bits: int) -> list[_Instruction]:
-    """Refuse if one of these bits is set; three instructions."""
+    """Return three instructions that refuse the call if one of these bits is set in an argument."""
     return [_argument(argument), (_BITS, 0, 1, bits), _refuse(_EPERM)]
 
 
 def _only(argument: int, values: tuple[int, ...], error: int) -> list[_Instruction]:
-    """Refuse unless an argument is one of these values; each comparison jumps past the refusal."""
+    """Return instructions that refuse the call unless an argument has one of these values."""
     compared = [(_EQUAL, len(values) - at, 0, value) for at, value in enumerate(values)]
     return [_argument(argument), *compared, _refuse(error)]
 
 
 def _argument(at: int) -> _Instruction:
-    """Load the lower half of an argument; all machines here are little-endian."""
+    """Return an instruction that loads the lower half of an argument. All supported machines are little-endian."""
     return _LOAD, 0, 0, _ARGUMENTS + 8 * at
 
 

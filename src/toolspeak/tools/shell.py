@@ -1,7 +1,7 @@
 """The `shell` tool: runs commands in a sandbox, after approval, within resource limits.
 
-Without a sandbox, every command needs approval by the user or by a rule, and runs as a plain process with the limits
-that the system can enforce.
+Without a sandbox, every command needs approval by the user or by a rule. It then runs as an ordinary process, with the
+limits that the operating system can enforce.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from .processes import EndReason, ProcessLimits, ProcessResult, StopSignal, limi
 from .sandbox import Sandbox, SandboxedCommand, counts_processes_apart, harmless_environment, work_folder
 from .threads import in_thread, threadsafe
 
-#: Variables that an unsandboxed process gets in addition; a sandbox sets its own.
+#: Environment variables that are also passed on without a sandbox. A sandbox sets its own values.
 _UNSANDBOXED_VARIABLES = ("HOME", "PATH", "SHELL", "TMPDIR")
 
 _END_TEXTS: dict[EndReason, str] = {
@@ -54,7 +54,7 @@ class Shell:
         limits: ProcessLimits | None = None,
         env: Mapping[str, str] | None = None,
     ) -> None:
-        # Passed on in part; no setting is read from it.
+        # Only some variables are passed on to commands, and no settings are read from the environment.
         self._variables = dict(os.environ)  # noqa: TID251
         self.work = work_folder(work)
         self._approval = approval
@@ -71,7 +71,7 @@ class Shell:
 
     @property
     def sandboxed(self) -> bool:
-        """Whether commands can do no harm outside the work directory; False with network access."""
+        """Whether commands cannot do harm outside the work directory. False if they have network access."""
         return self._sandbox is not None and not self._sandbox.network
 
     def _definition(self) -> Tool:
@@ -160,7 +160,7 @@ class Shell:
 
 
 async def _wait_until_done(running: asyncio.Future[ProcessResult]) -> None:
-    """Wait for the end despite repeated cancellation: no process must be left running."""
+    """Wait for the command to end, even if cancelled repeatedly: no process may be left running."""
     while not running.done():
         try:
             await asyncio.wait([running])

@@ -1,6 +1,6 @@
-"""Awaiting blocking work in a thread of its own.
+"""Await blocking work that runs in a separate thread.
 
-The event loop's thread pool is not used: tools that hang would fill it, and a closing loop waits for its pool.
+The event loop's thread pool is not used: tools that hang would fill it, and a loop that closes waits for its pool.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 
 async def in_thread(work: Callable[[], T]) -> T:
-    """Run `work` in a new thread and await it. After a cancellation the thread runs on: it cannot be killed."""
+    """Run `work` in a new thread and await its result. A cancelled thread cannot be killed and runs to its end."""
     loop = asyncio.get_running_loop()
     future: asyncio.Future[T] = loop.create_future()
 
@@ -34,7 +34,7 @@ async def in_thread(work: Callable[[], T]) -> T:
         try:
             result = work()
         except StopIteration as stop:
-            # A future rejects StopIteration: it would end a generator that awaits it.
+            # A future cannot carry StopIteration, which would end a generator that awaits it.
             error = RuntimeError(f"the function raised StopIteration: {stop}")
         except BaseException as raised:  # re-raised in the awaiting task
             error = raised
@@ -46,7 +46,7 @@ async def in_thread(work: Callable[[], T]) -> T:
 
 
 def threadsafe(emit: Callable[[str], None]) -> Callable[[str], None]:
-    """Wrap `emit` for use in another thread: it is called in the loop, in order, and before the thread's result."""
+    """Wrap `emit` for another thread. The event loop calls it in order, and before it delivers the thread's result."""
     loop = asyncio.get_running_loop()
 
     def forward(piece: str) -> None:

@@ -15,14 +15,14 @@ from .approval import Approval
 from .approval_patterns import matches
 from .base import CallContext, Executable, ToolOutput
 
-#: Characters of a result that reach the model at once.
+#: Maximum characters of a result that are shown to the model at once.
 MAX_OUTPUT_CHARS = 4096
-#: Characters that are stored for `read_more`: of one result, and in total.
+#: Maximum characters stored for `read_more`, for one result and in total.
 _MAX_CHARS_PER_OUTPUT = 8 * 1024 * 1024
 _MAX_STORED_CHARS = 32 * 1024 * 1024
-#: The share of the head in a truncated output; errors are usually at the end.
+#: The head's share of a truncated output. The rest is the tail, where errors usually are.
 _HEAD_SHARE = 2 / 3
-#: Call ids that need no escaping in a text.
+#: Call ids that can be quoted in a text without escaping.
 _PLAIN_ID = re.compile(r"[\w.:-]{1,100}")
 
 
@@ -56,7 +56,7 @@ def is_untrusted(tool: Executable) -> bool:
 
 
 class _Wrapper:
-    """Delegates everything to the wrapped tool."""
+    """Base class for wrappers. Delegates everything to the wrapped tool."""
 
     def __init__(self, inner: Executable) -> None:
         self._inner = inner
@@ -126,7 +126,7 @@ class TimeLimited(_Wrapper):
         """Run the tool.
 
         Raises:
-            ToolTimeout: it took too long.
+            ToolTimeout: the tool took too long.
         """
         limit = asyncio.timeout(self._seconds)
         try:
@@ -142,7 +142,7 @@ class TimeLimited(_Wrapper):
 
 
 class Remainders:
-    """A bounded store of truncated outputs, by call id; the oldest are dropped first."""
+    """A bounded store for the full text of truncated outputs, by call id. The oldest are dropped first."""
 
     def __init__(self, max_chars: int = _MAX_STORED_CHARS) -> None:
         self._max_chars = max_chars
@@ -167,7 +167,7 @@ class Remainders:
 
 
 class Truncated(_Wrapper):
-    """A tool with truncated output: head and tail; `read_more` returns the rest."""
+    """A tool whose long output is cut to its head and tail. The `read_more` tool returns the rest."""
 
     def __init__(self, inner: Executable, remainders: Remainders | None = None, limit: int = MAX_OUTPUT_CHARS) -> None:
         super().__init__(inner)
@@ -180,7 +180,7 @@ class Truncated(_Wrapper):
         """Run the tool and truncate its output."""
         output = await super().run(arguments, context)
         if not isinstance(output, ToolOutput):  # pyright: ignore[reportUnnecessaryIsInstance]
-            return output  # the caller reports it
+            return output  # the caller reports the wrong type
         text = output.content
         # A final output is for the user, not for the model.
         if len(text) <= self._limit or output.final:
@@ -219,7 +219,7 @@ class ReadMore:
         """Return a part of an output.
 
         Raises:
-            ToolError: there is no such output, or it is shorter than `offset`.
+            ToolError: the output is not stored, or is shorter than `offset`.
         """
         name, offset = arguments.get("id"), arguments.get("offset")
         if not isinstance(name, str) or not isinstance(offset, int) or offset < 0:
@@ -236,7 +236,7 @@ class ReadMore:
 
 
 def cut_short(tools: Iterable[Executable], limit: int = MAX_OUTPUT_CHARS) -> list[Executable]:
-    """Truncate the output of tools, and add `read_more` for the rest. Truncated tools stay as they are."""
+    """Wrap tools so their output is truncated, and add `read_more`. Tools already wrapped stay as they are."""
     originals = list(tools)
     has_read_more = any(each.tool.name == ReadMore.tool.name for each in originals)
     remainders = None if has_read_more else Remainders()

@@ -1,7 +1,7 @@
 """The interface between the engine and model services: `Upstream`, its failure contract and its helpers.
 
-An upstream turns one request into events and makes no decision about tools. It may retry on its own only before the
-first event, and records each retry as a note. Closing it frees everything it uses.
+An upstream turns one request into events and makes no decisions about tools. It may retry only before the first event,
+and records each retry as a note. Closing it frees all its resources.
 """
 
 from __future__ import annotations
@@ -19,26 +19,26 @@ from ..core.text import printable
 from ..core.types import Request, Usage
 from ..errors import UpstreamError, UpstreamTimeout
 
-#: When the caller stops waiting for the turn, as event loop time; infinity means never.
+#: The event loop time at which the caller stops waiting for the turn; infinity means never.
 DEADLINE: ContextVar[float] = ContextVar("toolspeak_deadline", default=math.inf)
 
-#: The events of one read.
+#: The events decoded from one read.
 Batch: TypeAlias = Sequence[Event]
 Batches: TypeAlias = AsyncGenerator[list[Event], None]
 
-#: Limit for quoted upstream error text: long enough to understand, short enough for a log.
+#: Maximum length of quoted upstream error text: long enough to understand, short enough for a log.
 MAX_ERROR_CHARS = 500
 
-#: Events that are not part of the answer: a failure after only these still counts as a failure before the first event.
+#: Events that are not part of the answer. A failure after only these still counts as one before the first event.
 _METADATA_EVENTS = (Noted, UsageSeen)
 
 
 class Upstream(Protocol):
-    """The interface every upstream implements: it answers requests."""
+    """The interface that every upstream implements."""
 
     @property
     def provider(self) -> str:
-        """Name of the provider: `openai`, `ollama`, `scripted`, `callable`."""
+        """Name of the provider, such as `openai`, `ollama`, `scripted` or `callable`."""
         ...
 
     @property
@@ -51,38 +51,38 @@ class Upstream(Protocol):
 
         Nothing is sent before the first batch is requested. An answer contains one `Finish` or ends with a `Failure`.
         `UsageSeen` may come before or after `Finish`; only the end of the iterator ends the answer. Closing the
-        iterator (`aclose`) or cancelling the task that awaits it cancels the exchange; afterwards everything is freed.
+        iterator (`aclose`) or cancelling the task that awaits it cancels the request and frees its resources.
 
         Raises:
             UpstreamError: the request failed before the first batch. Later failures are a final `Failure` event.
-            UsageError: this upstream cannot send such a request.
+            UsageError: this upstream cannot send a request of this kind.
         """
         ...
 
     async def close(self) -> None:
-        """Free everything, including exchanges in progress."""
+        """Free all resources. Requests in progress fail."""
 
 
 @runtime_checkable
 class PassthroughUpstream(Protocol):
-    """An upstream that can hand out the bytes of its reply along with the events."""
+    """An upstream that can return the raw bytes of its reply along with the events."""
 
     def open_passthrough(self, request: Request) -> Batches:
-        """Do what `open` does; batches carry their bytes if the reply is streamed in the protocol of the request."""
+        """Like `open`, but events carry their raw bytes if the reply is streamed in the client's protocol."""
         ...
 
 
 def open_upstream(upstream: Upstream, request: Request, *, passthrough_bytes: bool) -> Batches:
-    """Open a request. With `passthrough_bytes`, batches carry the bytes of the reply if the upstream supports it."""
+    """Open a request. With `passthrough_bytes`, events carry the raw bytes of the reply if the upstream supports it."""
     if passthrough_bytes and isinstance(upstream, PassthroughUpstream):
         return upstream.open_passthrough(request)
     return upstream.open(request)
 
 
 async def normalize_failures(batches: Batches, clean: Callable[[str], str] = str) -> Batches:
-    """Enforce the failure contract of `Upstream.open`, however the source of `batches` reports failures.
+    """Enforce the failure contract of `Upstream.open`, no matter how the source of `batches` reports failures.
 
-    `clean` redacts the texts of failures.
+    `clean` redacts secrets in the failures.
     """
     started = False
     async with aclosing(batches):
@@ -129,7 +129,7 @@ class ReplyCompleter:
 
 
 def _split_at_failure(batch: Batch) -> tuple[Batch, Failure] | None:
-    """Split a batch at its first failure; everything after the failure is dropped."""
+    """Split a batch at its first failure. Everything after the failure is dropped."""
     for at, event in enumerate(batch):
         if isinstance(event, Failure):
             return batch[:at], event
@@ -137,7 +137,7 @@ def _split_at_failure(batch: Batch) -> tuple[Batch, Failure] | None:
 
 
 def redact_failure(failure: Failure, clean: Callable[[str], str]) -> Failure:
-    """Apply the redaction `clean` to every text of a failure."""
+    """Apply the redaction function `clean` to every text field of a failure."""
     fields = ("message", "body", "code", "error_type", "param")
     return replace(failure, **{field: clean(getattr(failure, field)) for field in fields})
 
@@ -183,6 +183,6 @@ def error_of(failure: Failure) -> UpstreamError:
 
 def shorten(text: str, limit: int = MAX_ERROR_CHARS) -> str:
     """Return the start of `text` on one line, with invisible characters made printable."""
-    # Cut first, so that dropped text costs nothing.
+    # Cut first, so no time is spent on text that is dropped.
     line = " ".join(text[: limit * 2].split())
     return printable(line) if len(line) <= limit and len(text) <= limit * 2 else f"{printable(line[:limit])}…"

@@ -19,35 +19,33 @@ class Decoder(Protocol):
 
     @property
     def finished(self) -> bool:
-        """Whether the finish reason has arrived: from then on a broken connection loses nothing."""
+        """Whether the finish reason has arrived. After that, a broken connection loses no part of the answer."""
         ...
 
     def feed(self, data: bytes, /) -> list[Event]:
-        """Decode more bytes."""
+        """Decode more bytes and return the events they complete."""
         ...
 
     def close(self) -> list[Event]:
-        """Decode the end of the body."""
+        """Return the final events, at the end of the body."""
         ...
 
     def capture_raw(self, secrets: tuple[bytes, ...] = ()) -> None:
-        """Return events with their raw bytes, except bytes that contain one of `secrets`
-        (see `protocols.shared.passthrough_bytes`).
-        """
+        """From now on, attach raw bytes to the events, except bytes that contain one of `secrets`."""
 
 
 class Codec(msgspec.Struct, frozen=True):
-    """What a transport needs to know about a protocol."""
+    """Everything that a transport needs to know about a protocol."""
 
     #: Default provider name.
     provider: str
-    #: Path to post a request to, relative to the base URL.
+    #: Returns the path to post a request to, relative to the base URL.
     path: Callable[[Request], str]
     encode: Callable[[Request], bytes]
-    #: Notes about everything that `encode` drops or rewrites.
+    #: Returns notes about everything that `encode` drops or rewrites.
     notes: Callable[[Request], tuple[Note, ...]]
     decoder: Callable[[bool], Decoder]
-    #: Decodes an error response: status (400 or more), body, headers by lower-case name.
+    #: Decodes an error response from its status (400 or more), body, and headers by lower-case name.
     error: Callable[[int, bytes, Mapping[str, str]], Failure]
     #: The header for the API key, and the prefix of its value.
     key_header: str = "Authorization"
@@ -55,7 +53,7 @@ class Codec(msgspec.Struct, frozen=True):
     headers: Mapping[str, str] = {}
     #: Path prefix, used unless the base URL already ends with a version.
     version: str = ""
-    #: Path endings to strip from the base URL: users often copy the full URL of a method.
+    #: Path endings to strip from the base URL, because users often copy the full URL of an API method.
     endings: tuple[str, ...] = ()
 
 
@@ -132,7 +130,7 @@ def _ollama() -> Codec:
         notes=ollama.request_notes,
         decoder=ollama.ReplyDecoder,
         error=ollama.decode_error,
-        # Below `/v1` Ollama uses OpenAI's protocol; a base URL copied from there still means this server.
+        # Under `/v1`, Ollama speaks OpenAI's protocol. Users may have copied that base URL for the same server.
         endings=("/api/chat", "/api", "/v1"),
     )
 
@@ -146,7 +144,7 @@ _CODECS: dict[str, Callable[[], Codec]] = {
 }
 
 
-#: Path endings of single API methods, and their protocols.
+#: Path endings of API methods, and the protocol each belongs to.
 _METHODS = {
     "/chat/completions": "openai_chat",
     "/responses": "openai_responses",
@@ -158,14 +156,14 @@ _METHODS = {
 
 
 def resolve_endpoint(base_url: str, protocol: str) -> tuple[BaseUrl, str]:
-    """The base URL for a protocol, and the version prefix for its paths."""
+    """Return the parsed base URL for a protocol, and the version prefix for its paths."""
     row = codec(protocol)
     base = without_ending(parse_base_url(base_url), row.endings)
     method_protocol = next((name for ending, name in _METHODS.items() if base.path.endswith(ending)), "")
     if method_protocol:
-        hint = "give the URL up to the version, such as `/v1`"
+        hint = "give the URL only up to the version, such as `/v1`"
         raise ConfigError(
-            f"the base URL is the URL of one API method of `{method_protocol}`",
+            f"the base URL ends with an API method of `{method_protocol}`",
             hint=hint
             if method_protocol == protocol
             else f"{hint}, and set the protocol to `{method_protocol}` if the service uses it",
@@ -175,7 +173,7 @@ def resolve_endpoint(base_url: str, protocol: str) -> tuple[BaseUrl, str]:
 
 @cache
 def codec(protocol: str) -> Codec:
-    """The codec of a protocol."""
+    """Return the codec of a protocol."""
     make = _CODECS.get(protocol)
     if make is None:
         raise ConfigError(f"unknown protocol `{protocol}`", hint=f"use one of {', '.join(sorted(_CODECS))}")

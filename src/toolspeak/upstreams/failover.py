@@ -1,6 +1,6 @@
-"""Fallback: several upstreams for one model. The next one is tried if one fails before its first event.
+"""Failover between several upstreams for one model. If one fails before its first event, the next one is tried.
 
-After the first event there is no fallback: output that was passed on cannot be taken back.
+After the first event the upstream is not changed, because output that was passed on cannot be taken back.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from ..core.types import Note, Request
 from ..errors import UpstreamError, UsageError
 from .base import Batches, Upstream, open_upstream, shorten
 
-#: Statuses that blame the request itself: another upstream would reject it too, and the caller needs the error.
+#: Statuses for an invalid request. Another upstream would reject it too, so the error is raised at once.
 _REQUEST_ERRORS = frozenset({400, 413, 422})
 
 
-class Fallback:
-    """An upstream that tries others in order. Its provider and base URL are those of the first."""
+class Failover:
+    """An upstream that tries several others in order. Its provider and base URL are those of the first one."""
 
     def __init__(self, upstreams: Sequence[Upstream]) -> None:
         if not upstreams:
@@ -28,19 +28,19 @@ class Fallback:
         self.upstreams = tuple(upstreams)
         self.provider = self.upstreams[0].provider
         self.base_url = self.upstreams[0].base_url
-        #: The model and protocol that a client uses; each upstream may replace the model by its own.
+        #: The model and protocol that clients see. Each upstream may replace the model with its own.
         self.model = str(getattr(self.upstreams[0], "model", self.provider))
         self.protocol = str(getattr(self.upstreams[0], "protocol", "openai_chat"))
 
     def __repr__(self) -> str:
-        return f"Fallback({list(self.upstreams)!r})"
+        return f"Failover({list(self.upstreams)!r})"
 
     def open(self, request: Request) -> Batches:
-        """Try one upstream after another until one yields an event."""
+        """Try the upstreams in order until one yields an event."""
         return self._batches(request, passthrough_bytes=False)
 
     def open_passthrough(self, request: Request) -> Batches:
-        """Do the same; batches carry the bytes of the reply."""
+        """Like `open`, but events carry the raw bytes of the reply."""
         return self._batches(request, passthrough_bytes=True)
 
     async def close(self) -> None:

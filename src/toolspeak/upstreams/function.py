@@ -1,7 +1,7 @@
 """A Python function as a model: `messages -> text`.
 
 The function may be plain, `async`, a generator or an asynchronous generator of text. Functions that may block run in a
-thread of their own. An exception of the function becomes the cause of an `UpstreamError`.
+separate thread. If the function raises an exception, it becomes the cause of an `UpstreamError`.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ from ..errors import UpstreamError, UpstreamTimeout, UsageError
 from .base import Batches, ReplyCompleter, normalize_failures, shorten
 from .codecs import codec
 
-#: What a function may return: text, or events if it knows more than text (tool calls, reasoning, usage).
+#: A piece of output: text, or an event if there is more than text (tool calls, reasoning, usage).
 Piece: TypeAlias = str | Event
 ModelOutput: TypeAlias = Piece | Iterator[Piece] | AsyncIterator[Piece] | Awaitable[Piece | AsyncIterator[Piece]]
-#: Called with `messages`, `request` or both, depending on its parameter names.
+#: A model function. Its parameter names decide whether it is called with `messages`, `request` or both.
 ModelFunction: TypeAlias = Callable[..., ModelOutput]
 
 
 class FunctionUpstream:
-    """An upstream that calls `function`.
+    """An upstream that calls a Python function.
 
-    Closing an answer cancels an `async` function where it waits and a generator at its next item. A plain function
-    cannot be interrupted: its thread is abandoned and its result dropped.
+    Closing an answer cancels an `async` function at its current `await`, and a generator at its next item. A plain
+    function cannot be interrupted, so its thread is abandoned and its result dropped.
     """
 
     provider = "callable"
@@ -76,7 +76,7 @@ class FunctionUpstream:
         yield completer.missing()
 
     def _call(self, request: Request) -> Callable[[], ModelOutput]:
-        """Bind the arguments: by name if the function has a parameter `request`, else the messages alone."""
+        """Bind the arguments by name if the function has a parameter `request`, else pass only the messages."""
         if "request" not in self._parameters:
             return partial(self._function, openai_messages(request))
         positional: list[JSONValue] = []
@@ -92,13 +92,13 @@ class FunctionUpstream:
 
 
 def openai_messages(request: Request) -> list[JSONObject]:
-    """The messages of a request as plain dicts in OpenAI's format."""
+    """Return the messages of a request as plain dicts in OpenAI's format."""
     body = msgspec.json.decode(codec("openai_chat").encode(request))
     return body["messages"]
 
 
 async def _pieces(call: Callable[[], ModelOutput], is_async: bool) -> AsyncGenerator[list[ModelOutput], None]:
-    """The output of a function of any kind, in batches."""
+    """Yield the output of a model function of any kind, in batches."""
     if is_async:
         answer = call()
     else:
@@ -125,12 +125,12 @@ async def _pieces(call: Callable[[], ModelOutput], is_async: bool) -> AsyncGener
 def _iterate_blocking(
     call: Callable[[], ModelOutput], deferred: list[ModelOutput]
 ) -> Generator[ModelOutput, None, None]:
-    """Iterate over the output of a function that may block, in a thread; awaitables go to `deferred`."""
+    """Yield the output of a function that may block. Runs in a thread, so an awaitable result goes to `deferred`."""
     answer = call()
     if isinstance(answer, Iterator):
         yield from answer
     elif isinstance(answer, Awaitable | AsyncIterator):
-        # A plain function can return an awaitable: a `lambda`, or a decorated method.
+        # A plain function, such as a `lambda` or a decorated method, may return an awaitable.
         deferred.append(answer)
     else:
         yield answer
@@ -153,7 +153,7 @@ def _parameters(function: ModelFunction) -> Mapping[str, inspect.Parameter]:
 
 
 def _is_async(function: ModelFunction) -> bool:
-    """Whether a call returns an awaitable or asynchronous iterator at once, without blocking."""
+    """Whether calling the function only returns an awaitable or asynchronous iterator, without blocking."""
     while isinstance(function, partial):
         function = function.func
     candidates = (function, type(function).__call__)
@@ -162,19 +162,18 @@ def _is_async(function: ModelFunction) -> bool:
     )
 
 
-#: Back-pressure: the thread waits when this many items are queued, so a fast source does not fill memory.
+#: Back-pressure: the thread waits while this many items are queued, so a fast source does not fill the memory.
 MAX_QUEUED_ITEMS = 64
 
 Item = TypeVar("Item")
 
 
 async def iterate_in_thread(source: Callable[[], Generator[Item, None, None]]) -> AsyncGenerator[list[Item], None]:
-    """Run the generator `source` in a thread of its own and yield its items in batches.
+    """Run the generator `source` in a new thread and yield its items in batches.
 
-    Its exceptions are raised here. Closing this iterator abandons the thread: it ends at its next item, or with the
-    process.
-    The event loop's thread pool is not used: a model may take minutes, a few would block everything else in the pool,
-    and a closing loop waits for its pool.
+    Exceptions of the generator are raised here. Closing this iterator abandons the thread, which then ends at its next
+    item or with the process. The event loop's thread pool is not used, because a few slow models would block
+    everything else in the pool, and a loop that closes waits for its pool.
     """
     queue = _ThreadQueue[Item](asyncio.get_running_loop())
     work = copy_context().run
@@ -193,7 +192,7 @@ async def iterate_in_thread(source: Callable[[], Generator[Item, None, None]]) -
 
 
 class _ThreadQueue(Generic[Item]):
-    """A bounded queue from the thread to the event loop."""
+    """A bounded queue from a thread to the event loop."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.error: BaseException | None = None
@@ -205,10 +204,10 @@ class _ThreadQueue(Generic[Item]):
         self._stopped = False
 
     async def take(self) -> tuple[list[Item], bool]:
-        """All queued items, and whether the source has ended."""
+        """Wait for items. Returns all queued items, and whether the source has ended."""
         await self._wakeup.wait()
         self._wakeup.clear()
-        # The order matters: an item that arrives after `_ended` is read sets the event again.
+        # Read `_ended` before the items: whatever arrives later sets the event again.
         ended = self._ended
         items = [self._items.popleft() for _ in range(len(self._items))]
         if items:
@@ -225,7 +224,7 @@ class _ThreadQueue(Generic[Item]):
         try:
             self._put_all(source())
         except BaseException as error:
-            # Even SystemExit: here it would only end the thread and leave its reader waiting.
+            # Catch even SystemExit, which would only end the thread and leave its reader waiting.
             self.error = error
         self._ended = True
         self._notify()
@@ -245,5 +244,5 @@ class _ThreadQueue(Generic[Item]):
         try:
             self._loop.call_soon_threadsafe(self._wakeup.set)
         except RuntimeError:
-            # The loop is closed: the items have no reader.
+            # The loop is closed, so the items have no reader.
             self._stopped = True

@@ -1,7 +1,7 @@
-"""`Scripted`: an upstream that plays prepared turns, as a test double.
+"""`Scripted`: a test double for upstreams, which plays prepared turns.
 
-Deterministic, without network or clock: the same script gives the same batches. Part of the public API, so applications
-can test against it too.
+It is deterministic and uses neither network nor clock: the same script always gives the same batches. It is part of the
+public API, so applications can use it in their own tests.
 """
 
 from __future__ import annotations
@@ -20,39 +20,39 @@ from ..errors import UsageError
 from .base import Batches, ReplyCompleter, normalize_failures
 from .codecs import codec
 
-#: Default usage of a turn: round numbers that are easy to spot in a sum.
+#: Default token usage of a turn. Round numbers are easy to spot in a sum.
 USAGE = Usage(input_tokens=10, output_tokens=5)
 
-#: Limit for functions that return functions.
+#: How deeply functions that return functions may be nested.
 _MAX_NESTED_FUNCTIONS = 8
 
 
 class Randomly(msgspec.Struct, frozen=True):
-    """Pieces of random size up to `most`; the same seed gives the same sizes."""
+    """Cuts a turn into pieces of random size, up to `most`. The same seed gives the same sizes."""
 
     seed: int
     most: int = 16
 
 
-#: How to cut a turn: not at all, into pieces of one size, into pieces of these sizes plus the rest, at random.
+#: How to cut a turn into pieces: None for no cuts, one size for all pieces, a list of sizes (plus the rest), or random.
 Chunk: TypeAlias = int | Sequence[int] | Randomly | None
 
 
 class Turn(msgspec.Struct, frozen=True):
-    """A scripted turn with settings besides its content."""
+    """A scripted turn: its content, and optional settings."""
 
     content: Script
     finish: FinishReason | None = None
     usage: Usage | None = None
-    #: How to cut this turn; None: as the `Scripted` upstream does.
+    #: How to cut this turn. None means as set for the `Scripted` upstream.
     chunk: Chunk = None
-    #: For captured bytes: their protocol, and whether they are a stream (None: detect it).
+    #: For captured bytes: their protocol, and whether they are a stream. None means detect it.
     protocol: str = "openai_chat"
     stream: bool | None = None
 
 
-#: What a turn may be: text, events, captured bytes of a reply, an exception to raise, an asynchronous source of batches
-#: (for tests that control timing), or a function, plain or `async`, from the request to one of these.
+#: The content of a turn: text, events, the captured bytes of a reply, an exception to raise, an asynchronous source of
+#: batches (for tests that control timing), or a plain or `async` function of the request that returns one of these.
 Script: TypeAlias = (
     str
     | bytes
@@ -65,9 +65,9 @@ Script: TypeAlias = (
 
 
 class Scripted:
-    """Plays one of `turns` per request; with `again`, repeats the last one forever.
+    """An upstream that plays one of `turns` per request. With `again`, the last turn is repeated forever.
 
-    `requests` lists the received requests, `cancelled` the indexes of turns that were closed early.
+    `requests` lists the received requests. `cancelled` lists the indexes of turns that were closed early.
     """
 
     def __init__(
@@ -117,7 +117,7 @@ class Scripted:
 
 
 def calls(*tool_calls: ToolCall) -> list[Event]:
-    """The events of native tool calls. A call without an id gets `call_0`, `call_1` ..."""
+    """Return the events of native tool calls. Calls without an id get `call_0`, `call_1` and so on."""
     events: list[Event] = []
     for index, call in enumerate(tool_calls):
         arguments = msgspec.json.encode(call.arguments).decode()
@@ -126,7 +126,7 @@ def calls(*tool_calls: ToolCall) -> list[Event]:
 
 
 async def _resolve(script: Script, request: Request) -> Turn:
-    """Resolve a script to a `Turn`; raises a scripted exception."""
+    """Resolve a script to a `Turn`. If the script is an exception, raise it."""
     outer = Turn("")
     for _ in range(_MAX_NESTED_FUNCTIONS):
         if isinstance(script, Turn):
@@ -138,13 +138,13 @@ async def _resolve(script: Script, request: Request) -> Turn:
             script = await result if inspect.isawaitable(result) else result
         else:
             return msgspec.structs.replace(outer, content=script)
-    raise UsageError("the functions of a turn are nested too deeply: one must return a value")
+    raise UsageError("a scripted function returns functions too many times", hint="return the content of the turn")
 
 
 async def _batches(turn: Turn, chunk: Chunk) -> Batches:
     match turn.content:
         case bytes() as capture:
-            # A capture is replayed as it is: nothing is added.
+            # A capture is replayed unchanged, and no events are added.
             for batch in _decoded(capture, turn, chunk):
                 yield batch
         case str() as text:
@@ -170,7 +170,7 @@ def _decoded(capture: bytes, turn: Turn, chunk: Chunk) -> Iterator[list[Event]]:
 
 
 async def _complete_async(turn: Turn, source: AsyncIterable[Sequence[Event]]) -> Batches:
-    """Pass batches on as they arrive, and add missing events at the end."""
+    """Yield batches as they arrive, then a missing `Finish` or `UsageSeen`."""
     completer = ReplyCompleter(turn.finish, turn.usage or USAGE)
     try:
         async for batch in source:
@@ -183,7 +183,7 @@ async def _complete_async(turn: Turn, source: AsyncIterable[Sequence[Event]]) ->
 
 
 def _complete(turn: Turn, batches: list[list[Event]]) -> Iterator[list[Event]]:
-    """Yield prepared batches, and add missing events at the end."""
+    """Yield prepared batches, then a missing `Finish` or `UsageSeen`."""
     completer = ReplyCompleter(turn.finish, turn.usage or USAGE)
     for batch in batches:
         completer.see(batch)
@@ -192,7 +192,7 @@ def _complete(turn: Turn, batches: list[list[Event]]) -> Iterator[list[Event]]:
 
 
 def _cut_event(event: Event, chunk: Chunk) -> list[Event]:
-    """Cut an event into the pieces that a stream would bring."""
+    """Cut an event into smaller events, as they would arrive in a stream."""
     match event:
         case TextDelta(text):
             return [TextDelta(piece) for piece in _cut(text, chunk)]
@@ -217,7 +217,7 @@ def _cut(whole: _Cuttable, chunk: Chunk) -> list[_Cuttable]:
 
 
 def _sizes(chunk: Chunk, length: int) -> Iterator[int]:
-    """The sizes of the pieces; the remainder becomes the last piece."""
+    """Yield the sizes of the pieces. The remainder becomes the last piece."""
     match chunk:
         case None:
             return

@@ -1,8 +1,8 @@
 """SSRF guard: checks URLs that came with a request, so they cannot reach internal networks.
 
-The URL of an image or a tool server is chosen by a third party. It is parsed strictly and its host resolved once. Every
-resolved address must be public, and the caller must connect to those addresses, so DNS rebinding has no effect. Base
-URLs from the configuration are not checked here: local models are common.
+Third parties choose the URLs of images and tool servers. A URL is parsed strictly and its host is resolved once. Every
+resolved address must be public, and the caller must connect to one of these addresses, so DNS rebinding has no effect.
+Base URLs from the configuration are not checked, because local models are common.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from ..errors import UsageError
 
 IP = IPv4Address | IPv6Address
 Network = IPv4Network | IPv6Network
-#: Resolves host and port to addresses.
+#: Resolves a host and a port to IP addresses.
 Resolver = Callable[[str, int], Awaitable[Iterable[str]]]
 
 _PORTS = {"http": 80, "https": 443}
-#: No backslash, whitespace, control or non-ASCII character: URL parsers disagree about all of them.
+#: Excludes backslashes, whitespace, control and non-ASCII characters, because URL parsers disagree about them.
 _URL = re.compile(r"[!-\[\]-~]+")
 _HOST = re.compile(r"[a-z0-9_](?:[a-z0-9_-]*[a-z0-9_])?(?:\.[a-z0-9_](?:[a-z0-9_-]*[a-z0-9_])?)*")
 #: Some parsers read a host whose last label looks like this as a number (127.1, 0x7f000001, 017700000001, 2130706433).
@@ -32,9 +32,9 @@ _NUMERIC_LABEL = re.compile(r"[0-9]+|0x[0-9a-f]*")
 #: Maximum length of a host name (RFC 1035).
 _MAX_HOST_CHARS = 253
 
-#: Suffixes of internal names, whatever they resolve to.
+#: Suffixes of internal host names. They are rejected whatever they resolve to.
 _INTERNAL_SUFFIXES = (".internal", ".intranet", ".lan", ".local", ".localdomain", ".localhost", ".home.arpa")
-#: Not public, but treated as public by the standard library of some supported Python versions; and Azure's metadata
+#: Networks that are not public, although some supported Python versions treat them as public. Also Azure's metadata
 #: service, whose address is formally public.
 _NOT_PUBLIC = tuple(
     map(
@@ -48,7 +48,7 @@ _TRANSLATED = (ip_network("64:ff9b::/96"), ip_network("::ffff:0:0:0/96"))
 
 
 class PinnedUrl(msgspec.Struct, frozen=True):
-    """A checked URL and the addresses to connect to; the host must not be resolved again."""
+    """A checked URL and the addresses to connect to. The host must not be resolved again."""
 
     url: str
     secure: bool
@@ -60,8 +60,8 @@ class PinnedUrl(msgspec.Struct, frozen=True):
 async def check_address(url: str, *, allow: Iterable[str] = (), resolver: Resolver | None = None) -> PinnedUrl:
     """Check a URL that came with a request. `allow` lists hosts and networks (`10.1.0.0/16`) to accept anyway.
 
-    The caller must connect to one of `addresses`, send `host` as the name (also in TLS) and check the target of any
-    redirect the same way.
+    The caller must connect to one of `addresses`, send `host` as the host name (also in TLS), and check the target of
+    each redirect in the same way.
 
     Raises:
         UsageError: the URL leads to an internal network or is ambiguous.
@@ -72,7 +72,7 @@ async def check_address(url: str, *, allow: Iterable[str] = (), resolver: Resolv
     trusted = host in hosts
     if literal is None and not trusted and _is_internal_name(host):
         raise UsageError(
-            "the URL names a host of an internal network", hint="if this is intended, add the host to the allowed hosts"
+            "the URL names an internal host", hint="if this is intended, add the host to the allowed hosts"
         )
     addresses = [str(literal)] if literal is not None else await _look_up(resolver or resolve, host, port)
     for address in addresses:
@@ -84,7 +84,7 @@ async def check_address(url: str, *, allow: Iterable[str] = (), resolver: Resolv
 
 
 def is_public(address: IP) -> bool:
-    """Whether an address is public, also if it is embedded in an IPv6 address."""
+    """Whether an address is public. For an IPv4 address embedded in an IPv6 address, the IPv4 address counts."""
     inner = _embedded_ipv4(address)
     if inner is not None:
         return is_public(inner)
@@ -111,7 +111,7 @@ def _parse_url(url: str) -> tuple[bool, str, int]:
     if "@" in parts.netloc:
         raise UsageError("the URL must not contain a user name or password")
     if port == 0:
-        raise UsageError("the URL names port 0, which is not usable")
+        raise UsageError("the URL contains port 0, which cannot be used")
     host = (parts.hostname or "").removesuffix(".")
     if not _is_host(host):
         raise UsageError("the URL has no host, or its host is ambiguous")
@@ -127,7 +127,7 @@ def _is_host(host: str) -> bool:
 
 
 def _literal(host: str) -> IP | None:
-    """The IP address that `host` spells out in plain form; scoped addresses (`%eth0`) are excluded."""
+    """Return the IP address if `host` is one, or None. Scoped addresses (`%eth0`) are not accepted."""
     try:
         return ip_address(host) if "%" not in host else None
     except ValueError:
@@ -135,7 +135,7 @@ def _literal(host: str) -> IP | None:
 
 
 def _is_internal_name(host: str) -> bool:
-    """A name without a dot is resolved in the local network."""
+    """Whether a host name is internal. A name without a dot is resolved in the local network."""
     return "." not in host or host.endswith(_INTERNAL_SUFFIXES)
 
 
@@ -152,7 +152,7 @@ async def _look_up(resolver: Resolver, host: str, port: int) -> list[str]:
 
 
 def _is_address(text: str) -> bool:
-    """Whether it is an IP address to connect to without a lookup; it may have a scope."""
+    """Whether a text is an IP address, with or without a scope."""
     try:
         ip_address(text)
     except ValueError:
@@ -178,7 +178,7 @@ def _is_allowed(address: IP, networks: list[Network]) -> bool:
 
 
 def _embedded_ipv4(address: IP) -> IPv4Address | None:
-    """The IPv4 address embedded in an IPv6 address."""
+    """Return the IPv4 address embedded in an IPv6 address, if any."""
     if not isinstance(address, IPv6Address):
         return None
     if any(address in network for network in _TRANSLATED):

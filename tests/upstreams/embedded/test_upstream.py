@@ -194,7 +194,7 @@ def test_the_adapter_that_comes_along_is_one_and_small():
 
 
 def test_an_adapter_that_is_not_there_is_told():
-    with pytest.raises(ConfigError, match="no file with an adapter"):
+    with pytest.raises(ConfigError, match="cannot find the adapter"):
         recipe_for("", adapter="none.gguf")
 
 
@@ -360,13 +360,13 @@ def test_a_file_that_is_no_whole_adapter_is_named_as_a_reason(content: bytes, we
     broken = tmp_path / "broken.gguf"
     broken.write_bytes(content)
     hint = asyncio.run(refused(broken, weights))
-    assert "the adapter `broken.gguf` may be the reason" in hint
+    assert "the adapter `broken.gguf` may be the cause" in hint
     assert "`--adapter none`" in hint
     assert str(tmp_path) not in hint
 
 
 def test_a_whole_model_given_as_an_adapter_is_named_as_a_reason(weights: Path):
-    assert f"the adapter `{weights.name}` may be the reason" in asyncio.run(refused(weights, weights))
+    assert f"the adapter `{weights.name}` may be the cause" in asyncio.run(refused(weights, weights))
 
 
 def test_the_adapter_that_comes_along_is_never_named_as_a_reason(tmp_path: Path):

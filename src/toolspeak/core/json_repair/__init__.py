@@ -1,1 +1,1 @@
-"""Incremental, tolerant JSON parser; every repair becomes a note."""
+"""Incremental, tolerant JSON parser that reports every repair as a note."""

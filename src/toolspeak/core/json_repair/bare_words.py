@@ -1,4 +1,4 @@
-"""Text outside quotes: bare words (numbers, literals, strings without quotes) and comments."""
+"""Readers for text outside quotes: bare words (numbers, literals, unquoted strings) and comments."""
 
 from __future__ import annotations
 
@@ -27,25 +27,25 @@ from .lookahead import (
 from .tokens import END_STRING, PART, SCALAR, STRING
 
 ELLIPSES = ("...", "…")
-#: Quotes that end a bare word. An apostrophe does not: `don't`.
+#: Quotes that end a bare word. An apostrophe does not, because words such as `don't` contain one.
 _WORD_QUOTES = '"“'
 _WORD_END = ",，;；{}[]()｛｝［］（）\n" + _WORD_QUOTES
 _COMMENT_END = "\n{}[]"
-#: A comment may follow a word and a space.
+#: A space that may end a word because a comment follows.
 _SPACE_AND_COMMENT = r"\s(?=//|/\*|#|/?\Z)"
-#: A longer word is always text.
+#: A word longer than this is text, not a number or literal.
 _MAX_LITERAL = 64
 
 
 @lru_cache(maxsize=64)
 def _searches(stop_starts: str) -> tuple[Search, Search]:
-    """Searches for what may end a bare word and what may end a comment; stop marks end both."""
+    """Return the searches for the possible end of a bare word and of a comment. Stop marks end both."""
     word = re.compile(f"[{re.escape(_WORD_END + stop_starts)}]|{_SPACE_AND_COMMENT}").search
     return word, re.compile(f"[{re.escape(_COMMENT_END + stop_starts)}]").search
 
 
 class WordReader:
-    """Reads bare words: the state `word`."""
+    """Reader for bare words, used in the parser state `word`."""
 
     def __init__(self, output: Output, containers: Containers, stops: StopMarks) -> None:
         self._output = output
@@ -55,10 +55,10 @@ class WordReader:
         self._search = _searches(stops.starts)[0]
         self._parts: list[str] = []
         self._size = 0
-        self._depth = 0  # brackets open inside the word
+        self._depth = 0  # number of brackets open inside the word
 
     def read(self, buf: str, pos: int, final: bool) -> int:
-        """Read up to the next delimiter outside the word's own brackets."""
+        """Read up to the next delimiter that is not enclosed in brackets of the word itself."""
         end = match_start(self._search, buf, pos)
         if end > pos:
             return self._add(buf, pos, end)
@@ -84,7 +84,7 @@ class WordReader:
         return end
 
     def _is_own_bracket(self, char: str) -> bool:
-        """Whether a delimiter belongs to the word: text may contain brackets, and anything inside them on one line."""
+        """Whether a delimiter is part of the word: unquoted text may contain a bracketed part on a single line."""
         if not self._depth:
             own = char in OPENERS and bool(self._containers.closers) and self._is_text()
             self._depth += own
@@ -98,7 +98,7 @@ class WordReader:
         return self._size > _MAX_LITERAL or read_word("".join(self._parts).strip())[0] is None
 
     def _read_comma(self, buf: str, pos: int, final: bool) -> int:
-        """Text such as `Paris, France` continues after the comma unless a key follows."""
+        """Continue text such as `Paris, France` after the comma, unless a key follows."""
         text = look_ahead(_text_after_comma, buf, pos, final)
         if text is None:
             return MORE
@@ -108,7 +108,7 @@ class WordReader:
         return pos
 
     def _read_quote(self, buf: str, pos: int, final: bool) -> int:
-        """A closing quote whose opening quote is missing ends the word and is dropped."""
+        """End the word at a quote. A closing quote whose opening quote is missing is dropped."""
         unpaired = look_ahead(delimiter_after_quote, buf, pos, final)
         if unpaired is None:
             return MORE
@@ -141,7 +141,7 @@ class WordReader:
             self._containers.end_value(SCALAR)
 
     def emit(self, word: str) -> None:
-        """Emit the tokens of a word without quotes."""
+        """Emit the tokens of an unquoted word."""
         text, code = read_word(word)
         emit = self._output.emit
         if text is not None:
@@ -157,7 +157,7 @@ class WordReader:
 
 
 class CommentReader:
-    """Skips comments: the states `line_comment` and `block_comment`."""
+    """Reader that skips comments, used in the parser states `line_comment` and `block_comment`."""
 
     def __init__(self, output: Output, containers: Containers, stops: StopMarks) -> None:
         self.return_state: State = "value"  # the state before the comment
@@ -165,7 +165,7 @@ class CommentReader:
         self._containers = containers
         self._stops = stops
         self._search = _searches(stops.starts)[1]
-        self._depth = 0  # brackets open inside the comment
+        self._depth = 0  # number of brackets open inside the comment
 
     def enter(self, state: Literal["line_comment", "block_comment"]) -> None:
         self._output.note("comment")
@@ -174,7 +174,7 @@ class CommentReader:
         self._depth = 0
 
     def read_line(self, buf: str, pos: int, final: bool) -> int:
-        """Skip to the end of the line, or to a closer that is due when the whole value is on one line."""
+        """Skip to the end of the line, or to an expected closing bracket if the whole value is on one line."""
         at = match_start(self._search, buf, pos)
         if at == len(buf):
             return at
@@ -206,13 +206,13 @@ class CommentReader:
 
 
 def _items(word: str) -> list[str]:
-    """Split numbers and literals with only spaces between them into elements; any other word is one element."""
+    """Split numbers and literals that are separated only by spaces. Any other text is a single element."""
     items = word.split()
     return items if all(read_word(item)[0] is not None for item in items) else [word]
 
 
 def _text_after_comma(text: str, at: int) -> Tristate:
-    """Whether words that are not a key follow the comma at `at`."""
+    """Whether the comma at `at` is followed by words that are not a key."""
     after = skip_spaces(text, at + 1)
     if after == len(text):
         return None

@@ -1,8 +1,8 @@
-"""Open containers, tokens, notes and limits of the tolerant JSON parser. Nothing here reads text.
+"""Open containers, tokens, notes and limits of the tolerant JSON parser. This module reads no text.
 
-What a bracket means is sometimes decided later: a brace may open an object or a Python set, a parenthesis a tuple or
-one grouped value. So a brace is emitted together with its first key, and the tokens inside parentheses are deferred
-until the first comma or the closing parenthesis.
+The meaning of a bracket may become clear later: a brace opens an object or a Python set, a parenthesis opens a tuple or
+encloses one value. So a brace is emitted together with its first key, and tokens inside parentheses are deferred until
+the first comma or the closing parenthesis.
 """
 
 from __future__ import annotations
@@ -12,21 +12,21 @@ from typing import Literal
 from ..types import Note
 from .tokens import ARRAY, END_ARRAY, END_OBJECT, END_STRING, KEY, OBJECT, POSITIONAL, SCALAR, Status, Token
 
-#: The limit of llama.cpp and most JSON parsers; real arguments are never nested deeper.
+#: Nesting limit, as in llama.cpp and most JSON parsers. Real arguments are never nested deeper.
 MAX_DEPTH = 64
-#: Arguments larger than a mebibyte are rejected.
+#: Arguments larger than one mebibyte are rejected.
 MAX_SIZE = 1 << 20
-#: A text that needs more repairs than this is not JSON. A page of HTML with unescaped quotes needs fewer.
+#: Text that needs more repairs than this is not JSON. Even a page of HTML with unescaped quotes needs fewer.
 MAX_REPAIRS = 10_000
-#: Values and repairs of one answer, all its JSON together. Each is a parser step of its own, so a text that consists
-#: of nothing else is several times as expensive. Numbers alone would take some 65,000 tokens to reach the limit.
+#: Limit on values and repairs in all JSON of one answer. Each takes a parser step, so a text that consists of nothing
+#: else is several times as expensive. An answer made of numbers reaches the limit after about 65,000 tokens.
 MAX_VALUES = 1 << 15
 
-#: Repairs that cost nothing and that a long string may need on every line.
+#: Repairs that are not counted: they are cheap, and a long string may need them on every line.
 _UNCOUNTED = frozenset({"raw_control", "bad_escape"})
 
-#: Kinds of open containers. A `brace` is an object or a set, not yet decided; a `group` is a tuple or one value in
-#: parentheses; a `wrap` is a brace around another brace and means nothing.
+#: Kinds of open containers. A `brace` may still become an object or a set; a `group` may become a tuple or one value in
+#: parentheses; a `wrap` is a redundant brace around another brace.
 Kind = Literal["object", "array", "call", "brace", "group", "wrap", "root"]
 
 State = Literal[
@@ -35,7 +35,7 @@ State = Literal[
 
 
 class Allowance:
-    """How many more values and repairs may be parsed; shared by all values of one answer."""
+    """Number of values and repairs that may still be parsed; shared by all JSON of one answer."""
 
     __slots__ = ("remaining",)
 
@@ -44,17 +44,17 @@ class Allowance:
 
     @property
     def exhausted(self) -> bool:
-        """Whether no further value may be parsed."""
+        """Whether no more values may be parsed."""
         return self.remaining <= 0
 
     @property
     def exceeded(self) -> bool:
-        """Whether something was not parsed because it went over the limit."""
+        """Whether parsing stopped because the limit was exceeded."""
         return self.remaining < 0
 
 
 class Output:
-    """Tokens, notes and status of one value; gives up when a limit is exceeded."""
+    """Tokens, notes and status of one value. Parsing gives up when a limit is exceeded."""
 
     def __init__(self, allowance: Allowance) -> None:
         self.tokens: list[Token] = []
@@ -62,8 +62,8 @@ class Output:
         self._allowance = allowance
         self._notes: dict[str, str] = {}
         self._repairs = 0
-        self._deferred: list[Token | None] = []  # tokens inside parentheses that are still ambiguous
-        self._groups: list[int] = []  # where in `_deferred` the open parentheses begin
+        self._deferred: list[Token | None] = []  # tokens inside parentheses whose meaning is undecided
+        self._groups: list[int] = []  # index in `_deferred` of each open parenthesis
 
     @property
     def notes(self) -> tuple[Note, ...]:
@@ -76,7 +76,7 @@ class Output:
 
     @property
     def defers(self) -> bool:
-        """Whether tokens are deferred because a parenthesis is still ambiguous."""
+        """Whether tokens are deferred because the meaning of a parenthesis is undecided."""
         return bool(self._groups)
 
     def emit(self, kind: int, text: str = "") -> None:
@@ -95,7 +95,7 @@ class Output:
             self.spend()
 
     def spend(self) -> None:
-        """Deduct one value, or a comparable amount of work, from the allowance."""
+        """Deduct one value, or work of a similar cost, from the allowance."""
         self._allowance.remaining -= 1
         if self._allowance.remaining < 0:
             self.give_up("too_many_values")
@@ -105,12 +105,12 @@ class Output:
         self.status = "hopeless"
 
     def open_group(self) -> None:
-        """Start to defer tokens: an opening parenthesis may begin a tuple or one grouped value."""
+        """Start deferring tokens: an opening parenthesis may begin a tuple or enclose one value."""
         self._groups.append(len(self._deferred))
         self._deferred.append((ARRAY, ""))
 
     def resolve_group(self, is_tuple: bool) -> None:
-        """Decide what the innermost parentheses are; emit the deferred tokens if they are also the outermost."""
+        """Resolve the innermost parentheses. Emit the deferred tokens if no other parentheses are open."""
         start = self._groups.pop()
         if not is_tuple:
             self._deferred[start] = None
@@ -120,22 +120,22 @@ class Output:
 
 
 class Containers:
-    """The stack of open containers, and the parser state that follows from it."""
+    """The stack of open containers, and the parser state that results from it."""
 
     def __init__(self, output: Output, missing: str) -> None:
         self.state: State = "value"
-        self.closers = ""  # the closing brackets of the open containers, innermost last
+        self.closers = ""  # the expected closing brackets, innermost last
         self.kinds: list[Kind] = ["root"]
         self.missing = missing  # JSON text that replaces a missing value
         self.is_positional = False  # the next value is an argument without a name
-        self.last_comma = False  # a comma was the last thing before the current position
-        self.previous = ARRAY  # the token that ended the last value, or ARRAY when the container is empty
+        self.last_comma = False  # the last token read was a comma
+        self.previous = ARRAY  # the token that ended the last value; ARRAY if the container is empty
         self._output = output
         self._keys: list[set[str]] = []
         self._positional = 0
 
     def push(self, kind: Kind, closer: str) -> None:
-        """Open a container, and emit its token unless its kind is ambiguous."""
+        """Open a container. Emit its token unless its kind is still undecided."""
         if len(self.closers) >= MAX_DEPTH:
             self._output.give_up("too_deep")
             return
@@ -152,13 +152,13 @@ class Containers:
         self._output.spend()
 
     def resolve(self, kind: Kind) -> None:
-        """Decide what the innermost, ambiguous brace is."""
+        """Set the kind of the innermost brace, which was undecided so far."""
         self.kinds[-1] = kind
         if kind != "wrap":
             self._output.emit(ARRAY if kind == "array" else OBJECT)
 
     def resolve_group(self, is_tuple: bool) -> None:
-        """Decide whether the innermost parentheses are a tuple or enclose one value."""
+        """Set whether the innermost parentheses are a tuple or enclose one value."""
         if is_tuple:
             self.kinds[-1] = "array"
             self._output.note("python_literal")
@@ -179,7 +179,7 @@ class Containers:
         self.end_value(end)
 
     def end_value(self, kind: int) -> None:
-        """Continue after a value whose last token is of this kind."""
+        """Update the state after a value that ended with a token of this kind."""
         self.previous = kind
         if self.closers:
             self.state = "after"
@@ -193,8 +193,8 @@ class Containers:
             self.resolve("object")
         keys = self._keys[-1]
         if key in keys:
-            # This text is part of the prompt when the model is asked to correct its call.
-            self._output.note("duplicate_key", f"`{key[:64]}` stands twice")
+            # The model reads this text when it is asked to correct its call.
+            self._output.note("duplicate_key", f"`{key[:64]}` occurs twice")
         keys.add(key)
         if self.kinds[-1] == "call":
             self._output.spend()  # the fast path does not cover argument lists
@@ -202,7 +202,7 @@ class Containers:
         self._begin_member(KEY, key)
 
     def emit_positional(self) -> None:
-        """Emit a placeholder for the key of an argument without a name."""
+        """Emit a placeholder key for an argument without a name."""
         self.is_positional = True
         self._begin_member(POSITIONAL, f"#{self._positional}")
         self._positional += 1

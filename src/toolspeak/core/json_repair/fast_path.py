@@ -1,7 +1,7 @@
-"""Fast path of the tolerant JSON parser: a key, a simple value or the end of an object in one regular expression.
+"""Fast path of the tolerant JSON parser: one regular expression reads a key, a simple value or the end of an object.
 
-Each pattern matches only where the parser's states would produce the same tokens without a note, wherever the text is
-cut into chunks: what must follow a closing quote is part of the pattern. Where no pattern matches, the states decide.
+A pattern matches only if the state machine would emit the same tokens without a note, however the text is chunked. So
+it includes the text that must follow a closing quote. If no pattern matches, the state machine takes over.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ from collections.abc import Callable
 from .containers import Containers, Output, State
 from .tokens import END_STRING, PART, SCALAR, STRING
 
-#: Building blocks of patterns for plain JSON: optional white space, one character of a string, a literal or number.
+#: Building blocks of patterns for plain JSON: optional white space, and one character of a string.
 SPACES = r"[ \t\r\n]*+"
 TEXT_CHAR = r"[^\"\\\x00-\x1f\ud800-\udfff]"
-#: An ordinary key is short; longer ones are left to the states.
+#: Ordinary keys are short; longer ones are left to the state machine.
 _KEY = rf'"({TEXT_CHAR}{{1,64}}+)"{SPACES}:'
 _CHARS = r"[^\"\\\x00-\x1f\ud800-\udfff,]*+"
-#: A comma before a quote may mean that the closing quote is missing.
+#: Excludes a comma before a quote, because the closing quote may be missing there.
 _STRING = rf'"(?!"){_CHARS}(?:,(?!{SPACES}"){_CHARS})*+"'
-#: After a string: a comma and the next key, or a closer that is not followed by text.
+#: What must follow a string: a comma and the next key, or a closing brace that no text follows.
 _AFTER_STRING = rf'(?={SPACES}(?:,{SPACES}{_KEY}|\}}(?!")[\s\ufeff]*+[^\s\ufeff\w]))'
 WORD = r"(?:true|false|null|-?(?:0|[1-9][0-9]{0,14}+)(?:\.[0-9]{1,15}+)?+)"
 _AFTER_WORD = rf'(?={SPACES}(?:,{SPACES}"|\}}))'
@@ -28,15 +28,15 @@ _AFTER_WORD = rf'(?={SPACES}(?:,{SPACES}"|\}}))'
 _FIRST_KEY = re.compile(SPACES + _KEY).match
 _NEXT = re.compile(rf"{SPACES}(?:,{SPACES}{_KEY}|\}})").match
 _VALUE = re.compile(rf"{SPACES}(?:({_STRING}){_AFTER_STRING}|({WORD}){_AFTER_WORD}|\{{)").match
-#: A stop mark that begins with one of these could be mistaken for JSON by the patterns.
+#: The patterns could mistake a stop mark that begins with one of these characters for JSON.
 _JSON_STARTS = frozenset('"{},:-0123456789tfn')
 
-#: Returns the new position; the old one when the text needs the states.
+#: Function that returns the new position, or the old one if the text needs the state machine.
 FastPath = Callable[[Output, Containers, str, int], int]
 
 
 def _read_key(output: Output, containers: Containers, buf: str, pos: int) -> int:
-    """The next key and its colon."""
+    """Read the next key and its colon."""
     key = _FIRST_KEY(buf, pos) if containers.kinds[-1] in ("object", "brace") else None
     if key is None:
         return pos
@@ -45,7 +45,7 @@ def _read_key(output: Output, containers: Containers, buf: str, pos: int) -> int
 
 
 def _read_next(output: Output, containers: Containers, buf: str, pos: int) -> int:
-    """A comma and the next key, or the end of the object."""
+    """Read a comma and the next key, or the end of the object."""
     match = _NEXT(buf, pos) if containers.kinds[-1] == "object" else None
     if match is None:
         return pos
@@ -59,7 +59,7 @@ def _read_next(output: Output, containers: Containers, buf: str, pos: int) -> in
 
 
 def _read_value(output: Output, containers: Containers, buf: str, pos: int) -> int:
-    """A string, a literal, a number or an opening brace as the value of a key."""
+    """Read the value of a key: a string, a literal, a number or an opening brace."""
     match = _VALUE(buf, pos) if containers.kinds[-1] == "object" else None
     if match is None:
         return pos
@@ -81,5 +81,5 @@ _FAST_PATHS: dict[State, FastPath] = {"key": _read_key, "after": _read_next, "va
 
 
 def fast_paths(stop_starts: str) -> dict[State, FastPath]:
-    """The fast path of each state that has one; none if a stop mark could be mistaken for JSON."""
+    """Return the fast paths by state; there are none if a stop mark could be mistaken for JSON."""
     return _FAST_PATHS if _JSON_STARTS.isdisjoint(stop_starts) else {}

@@ -1,4 +1,4 @@
-"""Bare words and escapes of tolerant JSON, as pure functions."""
+"""Pure functions that convert bare words and escapes of tolerant JSON to strict JSON."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ import msgspec
 
 _LITERALS = {"true": "true", "false": "false", "null": "null", "none": "null", "undefined": "null"}
 _NOT_NUMBERS = frozenset({"nan", "infinity", "inf"})
-#: Longer digit strings are text: strict parsers reject them, and conversion takes more than linear time.
+#: A longer word is text, not a number: strict parsers reject it, and conversion takes more than linear time.
 _MAX_NUMBER = 1000
 _STRICT_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?").fullmatch
 _LOOSE_NUMBER = re.compile(r"([+-]?)([0-9_]*)(?:\.([0-9_]*))?(?:[eE]([+-]?[0-9]*))?").fullmatch
 
 _ESCAPES = frozenset('"\\/bfnrt')
-#: Characters that need no escape: the backslash is dropped. Before other characters it stays, as in `\d`.
+#: Characters that need no escape: a backslash before them is dropped. Before others it is kept, as in `\d`.
 _NEEDLESS = frozenset("'`$\n\r\t ")
 _HEX = frozenset("0123456789abcdefABCDEF")
 _NEEDS_ESCAPE = re.compile('["\\\\\x00-\x1f\ud800-\udfff]').search
 _encode = msgspec.json.Encoder().encode
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
-#: Strict JSON text, how much was read (0: more text is needed), and the code of a note or an empty string.
+#: Strict JSON text, the number of characters read (0: more text is needed), and the code of a note or an empty string.
 Escape = tuple[str, int, str]
 _WAIT: Escape = ("", 0, "")
 _KEEP: Escape = ("\\\\", 1, "bad_escape")
@@ -29,7 +29,7 @@ _KEEP: Escape = ("\\\\", 1, "bad_escape")
 
 def escape_text(text: str) -> str:
     """Escape text for use between the quotes of a strict JSON string."""
-    if text.isprintable() and '"' not in text and "\\" not in text:  # true of most text, and faster than the search
+    if text.isprintable() and '"' not in text and "\\" not in text:  # a fast check, true of most text
         return text
     if text.isascii():
         return _encode(text).decode()[1:-1]
@@ -49,7 +49,7 @@ def has_surrogate(text: str) -> bool:
 
 
 def read_word(word: str) -> tuple[str | None, str]:
-    """A bare word as strict JSON, or `None` if it is text; and the code of a note, or an empty string."""
+    """Return a bare word as strict JSON (`None` if it is text), and the code of a note or an empty string."""
     if len(word) > _MAX_NUMBER:
         return None, "unquoted_value"
     lowered = word.lower()
@@ -66,7 +66,7 @@ def read_word(word: str) -> tuple[str | None, str]:
 
 
 def _tidy(sign: str, whole: str, fraction: str | None, exponent: str | None) -> str | None:
-    """Normalise a number with underscores, leading zeros, or no digits on one side of the point."""
+    """Normalise a number with underscores, leading zeros, or no digits on one side of the decimal point."""
     digits = whole.replace("_", "")
     decimals = (fraction or "").replace("_", "")
     if not digits and not decimals:
@@ -80,7 +80,7 @@ def _tidy(sign: str, whole: str, fraction: str | None, exponent: str | None) -> 
 
 
 def _finite(number: str, code: str) -> tuple[str, str]:
-    """Replace a number that is too large for a double by null: JSON has no infinity."""
+    """Replace a number that is too large for a double with null, because JSON has no infinity."""
     whole = number.isdigit() or number[1:].isdigit()
     if not whole and float(number) in (float("inf"), float("-inf")):
         return "null", "nan"
@@ -88,7 +88,7 @@ def _finite(number: str, code: str) -> tuple[str, str]:
 
 
 def read_escape(buf: str, at: int, final: bool) -> Escape:
-    """Decode the escape at `at`. One that is cut off by the end of the text is dropped."""
+    """Convert the escape at `at` to strict JSON. An escape that the end of the text cuts off is dropped."""
     escape = _read(buf, at)
     return ("", len(buf) - at, "") if escape is _WAIT and final else escape
 

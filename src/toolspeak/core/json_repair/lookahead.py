@@ -9,16 +9,16 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-#: How far a decision may look ahead. A key, its colon and the spaces around them fit; 256 keeps rescanning cheap.
+#: How many characters a decision may look ahead: enough for a key, its colon and spaces, and cheap to rescan.
 LOOKAHEAD = 256
 #: Returned by a parser state instead of a position when it needs more text.
 MORE = -1
 
-#: Yes, no, or more text is needed.
+#: Yes, no, or `None` if more text is needed.
 Tristate = bool | None
 Search = Callable[..., re.Match[str] | None]
 
-#: Every character that may open a string, with the characters that may close what it opens.
+#: Every character that may open a string, with the characters that may close that string.
 QUOTES = {
     '"': '"',
     "'": "'",
@@ -36,28 +36,28 @@ CLOSERS = {"}": "}", "]": "]", ")": ")", "｝": "}", "］": "]", "）": ")"}
 COMMAS = ",，;；"
 COLONS = ":=：＝"
 COMMENTS = ("//", "/*", "#")
-#: The prefix of a key that is a flag: `--key "value"`.
+#: The prefix of a key written as a command-line flag: `--key "value"`.
 FLAG = ("--",)
 
 _LITERALS = ("true", "false", "null", "True", "False", "None")
 _SPACES = re.compile(r"[\s\ufeff]*").match
 _WORD = re.compile(r"[\w$.@-]+").match
-#: Stray words before a key; a longer run of words is prose.
+#: Stray words before a key. A longer run of words is prose.
 _STRAY_WORDS = re.compile(r"[\w$.@-][\w$.@ \t-]{0,62}").match
 _UNCLOSED_KEY = re.compile(r"\w+\s*[:：]").fullmatch
-#: Quoted text up to its closing quote; an escaped quote does not close it.
+#: The content of a quoted string up to its closing quote; an escaped quote does not close it.
 _QUOTED = {quote: re.compile(rf"(?:[^\\{ends}]|\\.)*", re.DOTALL).match for quote, ends in QUOTES.items()}
 
 
 def skip_spaces(text: str, at: int) -> int:
-    """The position of the first character from `at` on that is not a space."""
+    """Return the position of the first character at or after `at` that is not white space."""
     spaces = _SPACES(text, at)
     assert spaces is not None  # the pattern also matches the empty string
     return spaces.end()
 
 
 def begins(text: str, at: int, marks: tuple[str, ...]) -> Tristate:
-    """Whether one of `marks` is at `at`."""
+    """Whether one of `marks` begins at `at`."""
     if text.startswith(marks, at):
         return True
     size = len(text) - at
@@ -77,19 +77,19 @@ class StopMarks:
         self.starts = "".join(mark[0] for mark in marks)
 
     def at(self, buf: str, pos: int) -> Tristate:
-        """Whether a stop mark is at `pos`."""
+        """Whether a stop mark begins at `pos`."""
         return buf[pos] in self.starts and begins(buf, pos, self.marks)
 
 
 def look_ahead(question: Callable[[str, int], Tristate], buf: str, pos: int, final: bool) -> Tristate:
-    """Ask a question about the text at `pos`. `None`: more text is needed. What can never be decided is a no."""
+    """Ask a question about the text at `pos`. `None` means that more text is needed and can still come."""
     window = buf[pos : pos + LOOKAHEAD]
     answer = question(window, 0)
     return False if answer is None and (final or len(window) == LOOKAHEAD) else answer
 
 
 def match_start(search: Search, buf: str, pos: int) -> int:
-    """The position of the first match from `pos` on, or the end of the buffer."""
+    """Return the position of the first match at or after `pos`, or the end of the buffer."""
     match = search(buf, pos)
     return len(buf) if match is None else match.start()
 
@@ -105,7 +105,7 @@ def begins_value(text: str, at: int) -> Tristate:
 
 
 def quoted_key_at(text: str, at: int) -> Tristate:
-    """Whether the quote at `at` begins a quoted text with a colon after it. The quotes may be doubled."""
+    """Whether the quote at `at` begins a quoted key that a colon follows. Its quotes may be doubled."""
     quote = text[at]
     if text.startswith(quote, at + 1) and text[at + 2 : at + 3].isalnum():
         at += 1
@@ -114,7 +114,7 @@ def quoted_key_at(text: str, at: int) -> Tristate:
 
 
 def quoted_end(text: str, at: int) -> int:
-    """The position after the quoted text at `at`; `len(text) + 1` when it is not closed."""
+    """Return the position after the quoted string at `at`, or `len(text) + 1` if the string is not closed."""
     quoted = _QUOTED[text[at]](text, at + 1)
     assert quoted is not None  # the pattern also matches the empty string
     end = quoted.end()
@@ -132,7 +132,7 @@ def _colon_at(text: str, at: int) -> Tristate:
 
 
 def _bare_key_at(text: str, at: int) -> Tristate:
-    """Whether a word and a colon begin at `at`, possibly with a closing quote only; or stray words and a quoted key."""
+    """Whether a bare key (possibly with just a closing quote), or stray words before a quoted key, begin at `at`."""
     word = _WORD(text, at)
     words = _STRAY_WORDS(text, at)
     if word is None or words is None:
@@ -185,7 +185,7 @@ def number_after_comma(text: str, at: int) -> Tristate:
 
 
 def array_after_comma(text: str, at: int) -> Tristate:
-    """Whether a comma and another array follow the closer at `at`."""
+    """Whether a comma and another array follow the closing bracket at `at`."""
     after = skip_spaces(text, at + 1)
     if after == len(text):
         return None
@@ -196,6 +196,6 @@ def array_after_comma(text: str, at: int) -> Tristate:
 
 
 def delimiter_after_quote(text: str, at: int) -> Tristate:
-    """Whether a comma or a closer follows the quote at `at`."""
+    """Whether a comma or a closing bracket follows the quote at `at`."""
     after = skip_spaces(text, at + 1)
     return None if after == len(text) else text[after] in COMMAS or text[after] in CLOSERS

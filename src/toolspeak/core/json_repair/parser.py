@@ -1,12 +1,12 @@
 """Tolerant JSON parser: broken JSON in, tokens of strict JSON out, chunk by chunk.
 
-`JSONParser` accepts what models write for JSON: trailing commas, single or typographic quotes, comments, Python
-literals, bare keys, missing quotes and closers, full-width punctuation. It emits tokens as early as they are certain;
-`Writer` turns them into strict JSON text. Every repair is recorded as a note. It also parses the argument list of a
-Python-like call, `(city="Paris", days=2)`, as the object it means.
+`JSONParser` accepts the JSON that models write: trailing commas, single or typographic quotes, comments, Python
+literals, bare keys, missing quotes and brackets, full-width punctuation. It emits each token as soon as it is certain;
+`Writer` turns tokens into strict JSON text. Every repair is recorded as a note. The parser also turns the argument list
+of a Python-like call, `(city="Paris", days=2)`, into an object.
 
-The caller passes a buffer and a position and gets back how far the parser read. Undecided text stays in the buffer,
-never more than `LOOKAHEAD` characters or one key, so time is linear and chunk boundaries cannot change the result.
+The caller passes a buffer and a position; the parser returns how far it read. Undecided text stays in the buffer: at
+most `LOOKAHEAD` characters or one key. So time is linear, and chunk boundaries cannot change the result.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ from .lookahead import (
 from .strings import StringReader
 from .tokens import ARRAY, END_OBJECT, END_STRING, SCALAR, Status, Token
 
-#: Notes on values that must never be used.
+#: Codes of notes on values that must never be used.
 UNSAFE_NOTES = frozenset({"duplicate_key", "nan", "lone_surrogate"})
-#: Notes on repairs that may have changed a value.
+#: Codes of notes on repairs that may have changed a value.
 VALUE_CHANGING_NOTES = frozenset(
     {
         "ellipsis",
@@ -65,10 +65,10 @@ _ESCAPED_SPACES = ("\\n", "\\r", "\\t")
 _NOT_SPACE = re.compile(r"[^ \t\r\n]").search
 _BARE_KEY = re.compile(r"[^:=：＝\s,，;；{}\[\]()\"'“”<>|*]+").match
 _FULLWIDTH = frozenset("｛｝［］（），：＝；")
-#: What may begin the next key or value when the comma is missing, besides letters and digits.
+#: Punctuation other than quotes and brackets that may begin a key or value after a missing comma.
 _STARTERS = "-_.\\$<"
 
-#: There is no stop mark here.
+#: Returned instead of a position if there is no stop mark.
 _NO_STOP = -2
 
 #: The states between tokens, in which spaces and comments are skipped.
@@ -86,12 +86,12 @@ _COMMENT_STATES: dict[State, Callable[..., int]] = {
 
 
 class JSONParser:
-    """Parses one value. Feed it buffers until `status` is not `open`; take `tokens` after each feed.
+    """Parser for one value. Call `feed` until `status` is no longer `open`; take the `tokens` after each call.
 
     Args:
         stops: Marks that end the value wherever they occur outside a string.
         call: Parse an argument list in parentheses.
-        allowance: The limit on values and repairs, if it is shared with other values.
+        allowance: Limit on values and repairs that is shared with other parsers.
         missing: JSON text that replaces a missing value.
     """
 
@@ -117,7 +117,7 @@ class JSONParser:
 
     @property
     def tokens(self) -> list[Token]:
-        """The tokens so far; the caller may take them and set an empty list."""
+        """The tokens emitted so far. The caller may take them and assign an empty list."""
         return self._output.tokens
 
     @tokens.setter
@@ -145,48 +145,48 @@ class JSONParser:
 
     @property
     def in_quotes(self) -> bool:
-        """Whether a quote is open."""
+        """Whether the parser is inside a quoted string."""
         return self._containers.state in _STRING_STATES
 
     @property
     def in_string(self) -> bool:
-        """Whether the next character belongs to a string value that is being emitted, not to a possible key."""
+        """Whether the parser is inside a string that is emitted as it arrives, not inside a possible key."""
         return self._containers.state in _STRING_STATES and not self._strings.maybe_key
 
     @property
     def in_plain_string(self) -> bool:
-        """Whether the next character belongs to an emitted string that strict JSON would write the same way."""
+        """Whether the parser is inside an emitted string that strict JSON would spell the same way."""
         return self._strings.in_plain_string
 
     @property
     def remaining_chars(self) -> int:
-        """How many more characters may be read."""
+        """Number of characters that may still be read."""
         return MAX_SIZE - self._size
 
     def count_chars(self, count: int) -> None:
-        """Count characters that the caller handled without `feed`."""
+        """Count characters that the caller processed without `feed`."""
         self._size += count
         if self._size > MAX_SIZE:
             self._output.give_up("too_large")
 
     def note_control(self) -> None:
-        """Note a raw control character in a string that the caller handled without `feed`."""
+        """Record a raw control character in a string that the caller processed without `feed`."""
         self._strings.note_control()
 
     def text_run(self) -> tuple[Search, Callable[[str], tuple[str, int, bool]]] | None:
-        """A shortcut for the current string; see `StringReader.text_run`."""
+        """Return a shortcut for reading the current string; see `StringReader.text_run`."""
         return self._strings.text_run()
 
     def feed(self, buf: str, pos: int = 0, final: bool = False, pause: int = -1) -> int:
         """Read from `pos` and return the position of the first unread character.
 
-        Stops early when there are tokens and at most `pause` containers are open, for callers that may not need
+        Stops early once there are tokens and at most `pause` containers are open, because the caller may not need
         the rest.
         """
         output, containers, step = self._output, self._containers, self._step
         room = MAX_SIZE + 1 - self._size
         clipped = len(buf) - pos > room
-        if clipped:  # give up at the same place in any chunking
+        if clipped:  # give up at the same position however the text is chunked
             buf, final = buf[: pos + room], False
         end = len(buf)
         while pos < end and output.status == "open":
@@ -204,7 +204,7 @@ class JSONParser:
         return pos
 
     def finish(self) -> None:
-        """End of text: close what is open, so the tokens form one strict value."""
+        """End the text: close all open containers, so that the tokens form one strict value."""
         if self._output.status != "open":
             return
         containers = self._containers
@@ -219,7 +219,7 @@ class JSONParser:
             self._output.status = "truncated"
 
     def close_all(self) -> None:
-        """The surrounding mark ended before the value did: close what is open, as a repair."""
+        """Close all open containers as a repair, because the surrounding block ended before the value did."""
         self.finish()
         if self._output.status == "truncated":
             self._output.status = "complete"
@@ -240,8 +240,8 @@ class JSONParser:
     def _close_pending(self) -> None:
         """Close a cut-off string that might be a key.
 
-        It is a value where one is possible; or `key: value` without the quotes in between; or a key without a value,
-        which is dropped.
+        Where a value is possible, the string is a value. Otherwise it is `key: value` without the quotes in between,
+        or a key without a value, which is dropped.
         """
         strings = self._strings
         ended = self._containers.state == "colon"
@@ -262,7 +262,7 @@ class JSONParser:
     # ---- all states
 
     def _step(self, buf: str, pos: int, final: bool) -> int:
-        """Let the current state read from `pos`; return the new position or MORE."""
+        """Let the current state read from `pos`. Return the new position or MORE."""
         containers = self._containers
         state = containers.state
         if state in _STRUCTURE:
@@ -282,7 +282,7 @@ class JSONParser:
         return _COMMENT_STATES[self._containers.state](self._comments, buf, pos, final)
 
     def _blank(self, buf: str, pos: int, final: bool) -> int:
-        """Skip spaces; enter a comment; close everything at a stop mark."""
+        """Skip spaces. Enter a comment if one begins, and close everything at a stop mark."""
         while (match := _NOT_SPACE(buf, pos)) is not None:
             if self._stops_at_line_break and (line := self._line_stop(buf, pos, match.start(), final)) != _NO_STOP:
                 return line
@@ -305,7 +305,7 @@ class JSONParser:
         return len(buf)
 
     def _line_stop(self, buf: str, pos: int, end: int, final: bool) -> int:
-        """Where a stop mark begins with the last line break of the spaces from `pos` to `end`; MORE or _NO_STOP."""
+        """Return the position of a stop mark at the last line break between `pos` and `end`, or MORE, or _NO_STOP."""
         at = buf.rfind("\n", pos, end)
         stop = at >= 0 and begins(buf, at, self._stops.marks)
         if stop is None and not final:
@@ -316,7 +316,7 @@ class JSONParser:
         return at
 
     def _odd_space(self, buf: str, pos: int) -> int:
-        """The width of an unusual or escaped space at `pos`, which is noted; 0 if there is none."""
+        """Note an unusual or escaped space at `pos` and return its width; return 0 if there is none."""
         char = buf[pos]
         if char.isspace() or char == "\ufeff":
             self._output.note("odd_space")
@@ -377,7 +377,7 @@ class JSONParser:
         return pos
 
     def _no_value(self, buf: str, pos: int, final: bool) -> int:
-        """Handle a closer or a comma in place of a value."""
+        """Handle a closing bracket or a comma in place of a value."""
         kind = self._kinds[-1]
         if kind == "root":
             self._output.give_up("no_value")
@@ -421,7 +421,7 @@ class JSONParser:
         return pos + (3 if buf[pos] == "." else 1)
 
     def _argument_word(self, buf: str, pos: int, final: bool) -> int:
-        """Read the name of an argument, or announce a value without a name."""
+        """Read the name of an argument, or emit a placeholder for a missing name."""
         has_name = look_ahead(named_argument_ahead, buf, pos, final)
         if has_name is None:
             return MORE
@@ -431,7 +431,7 @@ class JSONParser:
         return pos
 
     def _opener_for_key(self, char: str, pos: int) -> int:
-        """Handle an opening brace in place of a key: doubled by a template, or the previous object was not closed."""
+        """Handle an opening brace in place of a key: a template doubled it, or the previous object was not closed."""
         if char == "{" and self._kinds[-1] == "brace":
             self._output.note("doubled_braces")
             self._containers.resolve("wrap")
@@ -461,7 +461,7 @@ class JSONParser:
         self._strings.set_bare_key(word, is_flag=len(word) < end - pos)
         return end
 
-    # ---- state `colon`: after a key, or after a string that may be one
+    # ---- state `colon`: a key, or a string that may be a key, has ended
 
     def _colon(self, buf: str, pos: int, final: bool) -> int:
         char = buf[pos]
@@ -506,7 +506,7 @@ class JSONParser:
         return pos + (2 if arrow else 1)
 
     def _object_in_array(self) -> None:
-        """Handle a key in an array: the array was not closed, or an object in it was not opened."""
+        """Handle a key in an array: the array's closing bracket or an object's opening brace is missing."""
         if self._kinds[-2] == "object" and self._containers.previous not in (ARRAY, END_OBJECT):
             self._output.note("missing_closer")
             self._containers.pop()
@@ -521,7 +521,7 @@ class JSONParser:
         self._containers.end_value(END_STRING)
 
     def _lone_key(self) -> None:
-        """Handle a key without a value: an element of a set if it is the first one, otherwise dropped."""
+        """Handle a key without a value: the first one is an element of a set, any other is dropped."""
         if self._kinds[-1] != "brace":
             self._drop_key("after")
             return
@@ -544,7 +544,7 @@ class JSONParser:
         self._containers.state = state
 
     def _quote_after_key(self, buf: str, pos: int, final: bool) -> int:
-        """`key "value"` lacks a colon; `key": value` lacks a quote; `word "key": value` has a word too many."""
+        """Handle `key "value"` (missing colon), `key": value` (missing quote) and `word "key": value` (stray word)."""
         extra = look_ahead(quoted_colon, buf, pos, final)
         word = look_ahead(quoted_key_at, buf, pos, final)
         if extra is None or word is None:
@@ -560,7 +560,7 @@ class JSONParser:
         return pos
 
     def _comma_after_key(self, buf: str, pos: int, final: bool) -> int:
-        """Handle a comma instead of a colon, the next element of a set, or a key without a value."""
+        """Handle a comma after a key: it replaces a colon, separates elements of a set, or follows a lone key."""
         number = look_ahead(number_after_comma, buf, pos, final)
         key = look_ahead(key_after_comma, buf, pos, final)
         if number is None or key is None:
@@ -575,7 +575,7 @@ class JSONParser:
             self._lone_key()
         return pos
 
-    # ---- state `after`: after a value, a comma or a closer is expected
+    # ---- state `after`: a value has ended, a comma or a closing bracket is expected
 
     def _after(self, buf: str, pos: int, final: bool) -> int:
         char = buf[pos]
@@ -605,7 +605,7 @@ class JSONParser:
         self._containers.state = "value" if kind in ("array", "group") else "key"
 
     def _close(self, buf: str, pos: int, final: bool) -> int:
-        """Handle the closer at `pos`: it may close several containers, one, or none."""
+        """Handle the closing bracket at `pos`, which may close several containers, one, or none."""
         char = buf[pos]
         closer = CLOSERS[char]
         closers = self._containers.closers
@@ -632,7 +632,7 @@ class JSONParser:
         self._containers.pop()
 
     def _close_outer(self, buf: str, pos: int, final: bool) -> int:
-        """Handle the closer of an outer container: the inner ones are unclosed, or it is the wrong closer for them."""
+        """Handle the closing bracket of an outer container: inner brackets are missing, or it is the wrong one."""
         containers = self._containers
         depth = containers.closers.rindex(CLOSERS[buf[pos]])
         continues = look_ahead(key_after_comma, buf, pos + 1, final)

@@ -1,8 +1,8 @@
-"""Ambiguous quotes: whether a quote closes its string or is an unescaped part of it.
+"""Pure functions that decide whether an ambiguous quote closes its string or is an unescaped part of it.
 
-In valid JSON only few things may follow a closing quote; if anything else follows, the quote belongs to the text. Valid
-JSON is never changed: every continuation that the grammar allows counts as a close. Models mostly forget to escape
-quotes in pairs, so an inner quote that looks like an opening one makes the next one its partner. Pure functions.
+In valid JSON, few characters may follow a closing quote. If anything else follows, the quote is part of the text. Valid
+JSON is never changed. Models that forget to escape a quote usually forget it for both quotes of a pair. So after an
+inner quote that looks like an opening one, the next quote is taken as its partner.
 """
 
 from __future__ import annotations
@@ -30,40 +30,40 @@ from .lookahead import (
     skip_spaces,
 )
 
-#: The place of the string. An `element` of an array or an `argument` may still turn out to be a key.
+#: Where a string occurs. An `element` of an array or an `argument` of a call may still turn out to be a key.
 Place = Literal["key", "object", "array", "element", "call", "argument", "root"]
 
 _ITEMS = frozenset({"array", "element", "argument"})
 _FENCE = ("```",)
-#: Stray words between a value and what follows it; longer ones are text.
+#: Stray words between a value and the next delimiter. A longer run of words is text.
 _STRAY = re.compile(r"\w[\w \t-]{0,62}").match
-#: The same in an array, where such words are an element without quotes.
+#: Stray words in an array, where they form an unquoted element.
 _STRAY_ITEM = re.compile(r"\w[^\"“”,{}\[\]()\n]{0,62}").match
 _WORD = re.compile(r"\w+").match
 _BRACKETS = re.compile(r"[{\[(]|[}\])][}\])\s]*").finditer
 _ELLIPSIS = ("...",)
-#: Quoted texts with commas between them.
+#: Quoted strings separated by commas.
 _QUOTED_ITEMS = re.compile(r'(?:"[^"]*"\s*,\s*)*"[^"]*"\s*').match
 
 
 class QuoteContext(NamedTuple):
-    """What the decision depends on besides the text ahead."""
+    """The context that decides, along with the text that follows, whether a quote closes its string."""
 
     place: Place
-    #: The closers of the open containers, innermost last.
+    #: The closing brackets of the open containers, innermost last.
     closers: str = ""
-    #: Marks that end the whole value anywhere.
+    #: Stop marks, which end the whole value wherever they occur.
     stops: tuple[str, ...] = ()
     #: The characters that may close this string.
     ends: str = '"'
-    #: An inner quote was opened and waits for its partner.
+    #: Whether an unescaped inner quote is open, so that its partner is expected.
     inner: bool = False
-    #: The keys of the object are flags, `--key "value"`, without commas between them.
+    #: Whether the keys of the object are flags without commas between them, as in `--key "value"`.
     flags: bool = False
 
 
 def closes(buf: str, pos: int, final: bool, around: QuoteContext) -> Tristate:
-    """Whether the quote just before `pos` closes its string; `None` when more text is needed to tell."""
+    """Whether the quote just before `pos` closes its string; `None` if more text is needed."""
     if around.place == "root":
         return True
     window = buf[pos : pos + LOOKAHEAD]
@@ -76,7 +76,7 @@ def closes(buf: str, pos: int, final: bool, around: QuoteContext) -> Tristate:
 
 
 def opens_inner(buf: str, pos: int) -> bool:
-    """Whether the inner quote just before `pos` looks like an opening one."""
+    """Whether the inner quote just before `pos` looks like an opening quote."""
     char = buf[pos : pos + 1]
     return not char.isspace() and char not in ".,;:!?)-"
 
@@ -104,12 +104,12 @@ def _decide(window: str, around: QuoteContext) -> Tristate:
 
 @lru_cache(maxsize=64)
 def _visible(stops: tuple[str, ...]) -> tuple[str, ...]:
-    """The marks that end the value, without leading spaces, and a fence."""
+    """Return the stop marks without leading spaces, and the code fence."""
     return (*(stop.lstrip() for stop in stops), *_FENCE)
 
 
 def _after_key(window: str, at: int) -> Tristate:
-    """A key may be followed by a colon; by a comma or a closer in a set; by a value that lost its colon."""
+    """Whether a key may end here: before a colon, before a comma or bracket in a set, or before a value."""
     char = window[at]
     if char in QUOTES:
         return True if at > 0 else quoted_colon(window, at)
@@ -119,14 +119,14 @@ def _after_key(window: str, at: int) -> Tristate:
 
 
 def _before_closer(window: str, at: int, around: QuoteContext) -> Tristate:
-    """Real when some open container waits for that closer and no text follows it."""
+    """Whether a quote before a closing bracket closes its string: the bracket is expected, and no text follows."""
     after = at + 1
     if CLOSERS[window[at]] not in around.closers:
         return False if around.inner else _before_wrong_closer(window, after, around)
     if after == len(window):
         return None
     if window[after] in around.ends:
-        # `"}" there"`, unless nothing follows: then the whole value was quoted.
+        # The string continues, as in `"}" there"`. If nothing follows, the whole value was quoted.
         return None if skip_spaces(window, after + 1) == len(window) else False
     if around.inner:
         return _leaves_inner(window, at, around)
@@ -137,7 +137,7 @@ def _before_closer(window: str, at: int, around: QuoteContext) -> Tristate:
 
 
 def _before_wrong_closer(window: str, at: int, around: QuoteContext) -> Tristate:
-    """Whether the right closer is at `at`; one superfluous closer may precede it."""
+    """Whether the expected closing bracket is at `at`, right after a superfluous one."""
     if at == len(window):
         return None
     right = window[at] in CLOSERS and CLOSERS[window[at]] in around.closers
@@ -145,8 +145,8 @@ def _before_wrong_closer(window: str, at: int, around: QuoteContext) -> Tristate
 
 
 def _leaves_inner(window: str, at: int, around: QuoteContext) -> Tristate:
-    """Whether a quote before structure is real although an inner quote is open. A quote directly after closers means a
-    document inside the string, such as `{"a": "x", "b": "y"}`; if everything closes first, it is real."""
+    """Whether a quote closes its string although an inner quote is open: all containers must close next. A quote right
+    after a closing bracket means that the string contains a document, such as `{"a": "x", "b": "y"}`."""
     depth = len(around.closers)
     for brackets in _BRACKETS(window, at):
         if brackets.end() == len(window):
@@ -160,7 +160,7 @@ def _leaves_inner(window: str, at: int, around: QuoteContext) -> Tristate:
 
 
 def _before_comma(window: str, at: int, around: QuoteContext) -> Tristate:
-    """Real when a key (or, in an array, a value) follows. `at` is after the comma and the spaces."""
+    """Whether a quote before a comma closes its string: a key (in an array, a value) begins after the comma."""
     if at == len(window):
         return None
     if around.inner:
@@ -168,7 +168,7 @@ def _before_comma(window: str, at: int, around: QuoteContext) -> Tristate:
     char = window[at]
     if char in CLOSERS or char in COMMAS or char in "/#":
         return True
-    if char == "{" and around.closers[-2:-1] == "]":  # the next object of an array; this one was not closed
+    if char == "{" and around.closers[-2:-1] == "]":  # the next object of an array; the current one was not closed
         return True
     ellipsis = begins(window, at, _ELLIPSIS)
     if ellipsis is not False:
@@ -185,21 +185,21 @@ def _key_leaves_inner(window: str, at: int, around: QuoteContext) -> Tristate:
 
 
 def _items_leave_inner(window: str, at: int, around: QuoteContext) -> Tristate:
-    """Real when nothing but quoted texts follow up to the end of the array."""
+    """Whether a quote before a comma closes its string: only quoted strings follow, up to the end of the array."""
     if window[at] != '"':
         return False
     items = _QUOTED_ITEMS(window, at)
     if items is None or items.end() == len(window):
         return None
     after = items.end()
-    if window[after] in COMMAS:  # what follows is not quoted text, or not yet
+    if window[after] in COMMAS:  # the next element is incomplete or not quoted
         after = skip_spaces(window, after + 1)
         return None if after == len(window) or window[after] == '"' else False
     return window[after] in CLOSERS and _before_closer(window, after, around._replace(inner=False))
 
 
 def _item_ahead(window: str, at: int, around: QuoteContext) -> Tristate:
-    """Whether an array (or an argument list) goes on at `at`."""
+    """Whether another element of an array or argument list begins at `at`."""
     value = begins_value(window, at)
     if value is not False or around.place == "argument":
         return True if value is False else value
@@ -213,12 +213,12 @@ def _item_ahead(window: str, at: int, around: QuoteContext) -> Tristate:
 
 
 def _stray_ahead(window: str, at: int, around: QuoteContext) -> Tristate:
-    """Whether a last word without a value, or a key without its colon, precedes the end of the object."""
-    after = _word_for_nonce(window, at)
+    """Whether a word without a value, or a key without a colon, precedes the end of the object."""
+    after = _after_word(window, at)
     if after == at:
         return False
-    if window[at] in QUOTES and window[after] in QUOTES:  # not empty, otherwise a key would be possible
-        after = _word_for_nonce(window, after)
+    if window[at] in QUOTES and window[after] in QUOTES:  # in range, because `key_ahead` did not return None
+        after = _after_word(window, after)
         if after == len(window):
             return None
     if window[after] in COMMAS:
@@ -226,8 +226,8 @@ def _stray_ahead(window: str, at: int, around: QuoteContext) -> Tristate:
     return window[after] in CLOSERS and _before_closer(window, after, around)
 
 
-def _word_for_nonce(window: str, at: int) -> int:
-    """The position after the word or the quoted text at `at` and its spaces; `at` when there is neither."""
+def _after_word(window: str, at: int) -> int:
+    """Return the position after the word or quoted string at `at` and its spaces; `at` if there is neither."""
     if window[at] in QUOTES:
         return skip_spaces(window, quoted_end(window, at))
     word = _WORD(window, at)
@@ -235,7 +235,7 @@ def _word_for_nonce(window: str, at: int) -> int:
 
 
 def _before_other(window: str, at: int, around: QuoteContext) -> Tristate:
-    """Neither closer nor comma: a comma was forgotten, a word strays, or the quote is an inner one."""
+    """Whether a quote before other text closes its string: a comma is missing, or a stray word follows."""
     char = window[at]
     items = around.place in _ITEMS
     if char in QUOTES:
@@ -250,15 +250,15 @@ def _before_other(window: str, at: int, around: QuoteContext) -> Tristate:
 
 
 def _is_word_key(window: str, at: int) -> Tristate:
-    """A quoted key that begins with a letter: after a closing quote valid JSON never has one without a comma."""
+    """Whether a quoted key begins at `at`. In valid JSON, a key never follows a closing quote without a comma."""
     if at + 1 == len(window):
         return None
     return window[at + 1].isalnum() and quoted_key_at(window, at)
 
 
 def lost_quote(buf: str, at: int, final: bool) -> Tristate:
-    """Whether the string ended before the comma at `at`, because a key follows whose opening quote would otherwise
-    have to be the closing one. `None` when more text is needed to tell."""
+    """Whether the closing quote before the comma at `at` is missing: a key follows, and its opening quote would
+    otherwise close the string. `None` if more text is needed."""
     window = buf[at + 1 : at + 1 + LOOKAHEAD]
     after = skip_spaces(window, 0)
     answer = None if after == len(window) else window[after] == '"' and _is_word_key(window, after)
@@ -266,7 +266,7 @@ def lost_quote(buf: str, at: int, final: bool) -> Tristate:
 
 
 def _stray_words(window: str, at: int, around: QuoteContext) -> Tristate:
-    """In an object: words before the closer, before the comma and a key, or before a key that lost its comma."""
+    """Whether stray words in an object precede a closing bracket, a comma and a key, or a key without a comma."""
     words = _STRAY(window, at)
     if words is None:
         return False
@@ -284,7 +284,7 @@ def _stray_words(window: str, at: int, around: QuoteContext) -> Tristate:
 
 
 def _stray_item(window: str, at: int, around: QuoteContext) -> Tristate:
-    """In an array: words before a comma or a closer, perhaps with a quote at their end only."""
+    """Whether stray words in an array, possibly with a closing quote only, precede a comma or a closing bracket."""
     words = _STRAY_ITEM(window, at)
     if words is None:
         return False

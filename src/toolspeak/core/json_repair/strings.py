@@ -1,6 +1,6 @@
-"""Strings of tolerant JSON: opening quotes, content and escapes, closing quotes.
+"""Reader for strings in tolerant JSON: opening quotes, content and escapes, closing quotes.
 
-A string that may be a key is pending until that is decided; every other string is emitted as it arrives.
+A string that may be a key is buffered until that is decided. Every other string is emitted as it arrives.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from .lookahead import (
 from .quotes import Place, QuoteContext, closes, lost_quote, opens_inner
 from .tokens import END_STRING, PART, STRING
 
-#: A key is buffered until it ends, so its size is limited.
+#: Size limit of a key, which is buffered until it ends.
 _MAX_KEY = 1024
-#: The limit for a string in an array or argument list that may turn out to be a key; a longer one is a value.
+#: A string in an array or argument list may turn out to be a key. If it is longer than this, it is a value.
 _MAX_MAYBE_KEY = 64
-#: Raw quotes: the text between them has no escapes.
+#: Special tokens that some models write as quotes. The text between them has no escapes.
 _RAW_QUOTES = ('<|"|>', "<escape>")
 _UNUSUAL = (*_RAW_QUOTES, '\\"')
 _PREFIX = re.compile(r"[bBfFrRuU]{1,2}").match
@@ -41,24 +41,24 @@ _PREFIX = re.compile(r"[bBfFrRuU]{1,2}").match
 _PLACES: dict[Kind, Place] = {"object": "object", "array": "array", "group": "array", "call": "call", "root": "root"}
 _NOTES = {"'": "single_quotes", "`": "single_quotes", "＂": "fullwidth", "＇": "fullwidth"}
 
-#: What may interrupt a run of string characters, per quote: its closing quotes, and what strict JSON must escape.
+#: Characters that interrupt plain string content, by opening quote: closing quotes, and what strict JSON must escape.
 _SPECIAL: dict[str, Search] = {
     quote: re.compile(rf"[\\\x00-\x1f\ud800-\udfff\"{ends}]").search for quote, ends in QUOTES.items()
 }
-#: The same where the closing quote may be missing: a comma before a quote counts, too.
+#: Special characters, and a comma before a quote, because the closing quote may be missing there.
 _SPECIAL_OR_COMMA: Search = re.compile(r'[\\\x00-\x1f\ud800-\udfff"]|,(?=[ \t\r\n]{0,64}(?:"|\Z))').search
-#: A run of escapes that strict JSON has, too.
+#: A run of escapes that are valid in strict JSON as well.
 _ESCAPES = re.compile(r'(?:\\["\\/bfnrt])++').match
 _TRIPLE: dict[str, Search] = {quote: re.compile(rf"[\\{quote}]").search for quote in "\"'"}
 _ESCAPED_SPACE = re.compile(r"\\[nrt]").sub
 _MARKED: Search = re.compile("<").search
-#: What keeps a chunk of such a string from passing through unchanged: the closing quote or its beginning.
+#: What keeps a chunk of a raw-quoted string from passing through unchanged: the closing quote, or its beginning.
 _MARKED_STOPS: dict[str, Search] = {
     quote: re.compile(rf"[<\ud800-\udfff](?:(?<=<)(?:\Z|{first}(?:\Z|{second}))|(?<!<))").search
     for quote, first, second in zip(_RAW_QUOTES, (r"\|", "e"), ('"', "s"), strict=True)
 }
 _TRIPLE_STOPS: dict[str, Search] = {quote: re.compile(rf"[\\{quote}\ud800-\udfff]").search for quote in "\"'"}
-#: The content of a string in other quotes, as far as strict JSON only needs its double quotes escaped.
+#: Content of a string in quotes other than `"`. Escaping its double quotes makes it strict JSON.
 _OTHER = {
     quote: re.compile(rf"(?:[^\\\x00-\x1f\ud800-\udfff{ends}]++|\\[\\/bfnrt])*+").match
     for quote, ends in QUOTES.items()
@@ -66,20 +66,20 @@ _OTHER = {
 
 
 class StringReader:
-    """Reads strings: the states `string`, `triple`, `marked` and `escaped`, and the text of a pending key."""
+    """Reader for strings and pending keys (parser states `string`, `triple`, `marked` and `escaped`)."""
 
     def __init__(self, output: Output, containers: Containers, stop_marks: tuple[str, ...]) -> None:
-        self.maybe_key = False  # this string is pending, it may be a key
+        self.maybe_key = False  # the string may be a key, so it is buffered
         self.quoted = False  # the pending key was in quotes
-        self.flags = False  # keys are flags: `--key "value"`
+        self.flags = False  # keys are written as flags: `--key "value"`
         self._output = output
         self._containers = containers
         self._kinds = containers.kinds
         self._stop_marks = stop_marks
         self._quote = ""
         self._search = _SPECIAL['"']
-        self._doubled = False  # the opening quote was doubled, so the closing one may be, too
-        self._raw = False  # a Python raw string: no escapes
+        self._doubled = False  # the opening quote was doubled, so the closing one may be doubled as well
+        self._raw = False  # a Python raw string, which has no escapes
         self._inner = False  # an unescaped inner quote is open
         self._multiline = False  # the string contains a raw line break
         self._pending: list[str] = []  # the text of the pending key, as strict JSON
@@ -87,27 +87,27 @@ class StringReader:
 
     @property
     def has_pending(self) -> bool:
-        """Whether text of a pending key has been read."""
+        """Whether text of a pending key is buffered."""
         return bool(self._pending)
 
     @property
     def in_plain_string(self) -> bool:
-        """Whether the next character belongs to an emitted string that strict JSON would write the same way."""
+        """Whether the parser is inside an emitted string that strict JSON would spell the same way."""
         plain = self._containers.state == "string" and self._quote == '"'
         return plain and not (self.maybe_key or self._raw or self._output.defers)
 
     def note_control(self) -> None:
-        """Note a raw control character in the string, most likely a line break."""
+        """Record a raw control character in the string, most likely a line break."""
         self._output.note("raw_control")
         self._multiline = True
 
-    # ---- reading without states, for long strings
+    # ---- shortcuts for long strings
 
     def text_run(self) -> tuple[Search, Callable[[str], tuple[str, int, bool]]] | None:
-        """A shortcut for a string that is not strict JSON as it is: a search and a function, or None.
+        """Return a shortcut for a string that is not strict JSON already: a search and a function. None: no shortcut.
 
-        A chunk in which the search matches nothing is plain text. The function reads a chunk with a match; it returns
-        strict JSON text, how much it read, and whether the rest only needs more text.
+        A chunk without a match is plain text. The function reads a chunk with a match. It returns strict JSON text, the
+        number of characters read, and whether the rest must wait for more text.
         """
         if self.maybe_key or self._raw or self._output.defers:
             return None
@@ -138,7 +138,7 @@ class StringReader:
     # ---- opening quotes
 
     def open(self, buf: str, pos: int, final: bool, maybe_key: bool) -> int:
-        """Open a string: a quote, a backslash or a raw quote is at `pos`."""
+        """Open the string at `pos`, which begins with a quote, a backslash or a raw quote."""
         self.maybe_key = maybe_key
         self._doubled = False
         if maybe_key:
@@ -164,7 +164,7 @@ class StringReader:
         return pos + width
 
     def _open_unusual(self, buf: str, pos: int, final: bool) -> int:
-        """Open a string that was escaped once too often (`\\"`) or is between special tokens of the model."""
+        """Open a string that was escaped once too often (`\\"`) or is quoted by special tokens of the model."""
         mark = begins(buf, pos, _UNUSUAL)
         if mark is None and not final:
             return MORE
@@ -182,7 +182,7 @@ class StringReader:
         return self._begin("marked", quote, pos + len(quote))
 
     def open_prefixed(self, buf: str, pos: int, final: bool) -> int | None:
-        """The position after the prefix of a Python string; `None` if there is none, MORE if it is unclear."""
+        """Return the position after the prefix of a Python string; `None` if there is none, or MORE."""
         prefix = _PREFIX(buf, pos)
         if prefix is None:
             return None
@@ -210,23 +210,23 @@ class StringReader:
     # ---- pending keys
 
     def set_bare_key(self, word: str, is_flag: bool) -> None:
-        """Make a word without quotes the pending key."""
+        """Make an unquoted word the pending key."""
         self.flags = is_flag
         self._pending = [escape_text(word)]
         self.quoted = False
         self._containers.state = "colon"
 
     def take_key(self) -> str:
-        """The pending key, decoded; nothing is pending afterwards."""
+        """Return the pending key, decoded, and clear it."""
         text = "".join(self._pending)
         key = msgspec.json.decode(f'"{text}"', type=str) if "\\" in text else text
-        if self._multiline:  # a wrapped line is not part of the name
+        if self._multiline:  # line breaks around a key are not part of it
             key = key.strip("\n")
         self._clear_pending()
         return key
 
     def release(self) -> None:
-        """Emit the pending text as the beginning of a value: it is not a key."""
+        """Emit the pending text as the beginning of a value, because it is not a key."""
         if self._kinds[-1] == "call":
             state = self._containers.state
             self._containers.emit_positional()
@@ -243,7 +243,7 @@ class StringReader:
     # ---- content
 
     def _part(self, text: str) -> None:
-        """Add strict JSON text to the string."""
+        """Append text that is already strict JSON to the string."""
         if not self.maybe_key:
             self._output.emit(PART, text)
             return
@@ -256,7 +256,7 @@ class StringReader:
             self._output.give_up("key_too_long")
 
     def _text(self, text: str) -> None:
-        """Add decoded text to the string."""
+        """Append decoded text to the string."""
         if has_surrogate(text):
             self._output.note("lone_surrogate")
         self._part(escape_text(text))
@@ -274,7 +274,7 @@ class StringReader:
         match = self._search(buf, pos)
         at = len(buf) if match is None else match.start()
         if self.maybe_key:
-            at = min(at, pos + _MAX_KEY + 1 - self._pending_size)  # give up at the same place in any chunking
+            at = min(at, pos + _MAX_KEY + 1 - self._pending_size)  # the same limit however the text is chunked
         if at > pos:
             self._part(buf[pos:at])
             return at
@@ -291,7 +291,7 @@ class StringReader:
         return at + 1
 
     def _escape(self, buf: str, at: int, final: bool) -> int:
-        # Not in a string that is escaped twice: there `\\"` closes it.
+        # Skip this in a string that was escaped twice, where `\\"` is the closing quote.
         run = None if self.maybe_key or self._containers.state == "escaped" else _ESCAPES(buf, at)
         if run is not None:
             self._part(run.group())
@@ -305,7 +305,7 @@ class StringReader:
         return at + length
 
     def _raw_backslash(self, buf: str, at: int, final: bool) -> int:
-        """A backslash in a raw string is text; a quote after it is text, too."""
+        """Read a backslash in a raw string: it is text, and so is a quote or backslash that follows."""
         if at + 1 == len(buf) and not final:
             return MORE
         following = buf[at + 1 : at + 2]
@@ -315,7 +315,7 @@ class StringReader:
         return at + 1 + len(following)
 
     def _read_comma(self, buf: str, at: int, final: bool) -> int:
-        """A comma before a quote: if the closing quote is missing, the next key follows."""
+        """Read a comma before a quote. If a key follows, the closing quote of this string is missing."""
         answer = lost_quote(buf, at, final)
         if answer is None:
             return MORE
@@ -364,18 +364,18 @@ class StringReader:
     def _inner_quote(self, buf: str, at: int) -> None:
         self._output.note("inner_quotes")
         self._text(buf[at])
-        # An apostrophe looks like an opening quote and has no partner.
+        # An apostrophe looks like an opening quote but has no partner.
         self._inner = "'" not in QUOTES[self._quote] and not self._inner and opens_inner(buf, at + 1)
-        # Between complete pairs, a comma and a key may well be a document inside the string.
+        # After a complete pair of inner quotes, a comma and a key may belong to a document inside the string.
         self._search = self._content_search(self._inner)
 
     def _content_search(self, may_lack_quote: bool) -> Search:
-        """The search for what may interrupt this string."""
+        """Return the search for characters that may interrupt this string."""
         lacks = may_lack_quote and self._quote == '"' and self._place() == "object"
         return _SPECIAL_OR_COMMA if lacks else _SPECIAL[self._quote]
 
     def _unclosed_key(self, buf: str, at: int, final: bool) -> Tristate:
-        """Emit the key in `{"key:"value"}`: it ends with a colon, and this quote opens its value."""
+        """Whether this quote opens the value in `{"key:"value"}`, where a quote is missing. If so, emit the key."""
         key = "".join(self._pending).rstrip() if self._place() == "key" else ""
         if not key.endswith(":"):
             return False
@@ -391,7 +391,7 @@ class StringReader:
         return True
 
     def read_triple(self, buf: str, pos: int, final: bool) -> int:
-        """Read text between tripled quotes, with Python's escapes."""
+        """Read text between triple quotes, with Python's escapes."""
         quote = self._quote[0]
         at = match_start(_TRIPLE[quote], buf, pos)
         if at > pos:
@@ -409,7 +409,7 @@ class StringReader:
         return at + 1
 
     def read_marked(self, buf: str, pos: int, final: bool) -> int:
-        """Read text between raw quotes; it has no escapes."""
+        """Read text between raw quotes, which has no escapes."""
         at = match_start(_MARKED, buf, pos)
         if at > pos:
             self._text(buf[pos:at])
@@ -442,7 +442,7 @@ class StringReader:
         return self._double_backslash(buf, at, final)
 
     def _double_backslash(self, buf: str, at: int, final: bool) -> int:
-        """Drop the superfluous one of two backslashes."""
+        """Read two backslashes and drop the superfluous one."""
         rest = buf[at + 2 : at + 4]
         if not final and rest in ("", "\\"):
             return MORE
@@ -453,7 +453,7 @@ class StringReader:
 
 
 def _opening(buf: str, pos: int, final: bool, key: bool) -> tuple[int, bool]:
-    """The width of the opening quote at `pos` (MORE: too early to tell), and whether it is doubled."""
+    """Return the width of the opening quote at `pos` (MORE: more text is needed), and whether it is doubled."""
     quote = buf[pos]
     mark = begins(buf, pos, (quote * 3,))
     if mark:
@@ -470,7 +470,7 @@ def _opening(buf: str, pos: int, final: bool, key: bool) -> tuple[int, bool]:
 
 
 def _doubled_before(text: str, quote: str, key: bool) -> Tristate:
-    """Whether two quotes before `text` are a doubled opening quote, not an empty string.
+    """Whether two quotes before `text` are a doubled opening quote rather than an empty string.
 
     They are if a letter or digit follows and the next quote, doubled or not, could close the string.
     """
@@ -487,7 +487,7 @@ def _doubled_before(text: str, quote: str, key: bool) -> Tristate:
 
 
 def _unescaped(buf: str, pos: int, final: bool) -> tuple[str, int, bool]:
-    """The lookahead at `pos` with one level of escapes removed, as arguments of `closes`."""
+    """Return the arguments of `closes` for the lookahead at `pos`, with one level of escapes removed."""
     window = buf[pos : pos + LOOKAHEAD]
     text = _ESCAPED_SPACE(" ", window[: len(window) - window.endswith("\\")].replace('\\"', '"'))
     return text, 0, final or len(window) == LOOKAHEAD

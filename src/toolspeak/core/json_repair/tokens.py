@@ -1,7 +1,7 @@
-"""Tokens, the output of the tolerant JSON parser, and the strict JSON text they represent.
+"""Tokens that the tolerant JSON parser emits, and a writer that turns them into strict JSON text.
 
-A token is a kind and a text. `KEY` has the decoded key, `POSITIONAL` a placeholder for the key of an argument without a
-name. `PART` (a piece of a string) and `SCALAR` have strict JSON text.
+A token is a pair of kind and text. The text of `KEY` is the decoded key; the text of `POSITIONAL` is a placeholder key
+for an argument without a name. The text of `PART` (a piece of a string) and `SCALAR` is strict JSON.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ _START = {OBJECT: "{", ARRAY: "[", STRING: '"', SCALAR: ""}
 
 
 class Writer:
-    """Turns tokens into strict JSON text."""
+    """Writer that turns tokens into strict JSON text."""
 
     def __init__(self) -> None:
         self._first = True  # the next key or value needs no comma before it
 
     def write(self, token: Token) -> str:
-        """The JSON text of the next token."""
+        """Return the JSON text of the next token."""
         kind, text = token
         if kind == PART:
             return text

@@ -1,7 +1,7 @@
-"""Tolerant JSON in complete texts: the simple interface to the parser.
+"""Simple interface to the tolerant JSON parser, for texts that are complete.
 
-`parse_value` parses one value at a position. `loads` also finds JSON in prose and code fences and collects several
-documents, as users expect from a repair tool.
+`parse_value` parses one value at a position. `loads` also finds JSON in prose and code fences, and collects several
+documents into a list.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from .tokens import Status, Writer
 #: Maximum number of documents in one text; limits how often the text is rescanned.
 _MAX_DOCUMENTS = 64
 _FENCE = ("```",)
-#: Replaces a missing value in a document: no call depends on it.
+#: JSON text that replaces a missing value in a document.
 _EMPTY = '""'
-#: Where a document may begin. A parenthesis is a tuple at the beginning of a fence, but not in prose.
+#: Where a document may begin. A parenthesis opens a tuple at the start of a code fence, but not in prose.
 _START = re.compile(r"[{\[]|```\w{0,16}\s{0,64}(?=\()").search
 _COMMA = re.compile(r"\s*,\s*").match
 _TWO_TEXTS = re.compile(r'"[^"]*"\s*"').match
 
 
 class ParseResult(msgspec.Struct, frozen=True):
-    """A parsed value, its status, the repairs, and where the rest of the text begins."""
+    """A parsed value, its status, notes on the repairs, and the position after the value."""
 
     value: JSONValue
     status: Status
@@ -38,14 +38,14 @@ class ParseResult(msgspec.Struct, frozen=True):
 
     @property
     def strict(self) -> bool:
-        """Whether nothing had to be repaired."""
+        """Whether the value was complete and needed no repair."""
         return self.status == "complete" and not self.notes
 
 
 def parse_value(text: str, start: int = 0, allowance: Allowance | None = None) -> ParseResult:
-    """Parse one value at `start`; text after it is ignored. A cut value is closed and has the status `truncated`.
+    """Parse one value at `start` and ignore the text after it. A value that is cut off has the status `truncated`.
 
-    `allowance` is the limit that it shares with other values.
+    `allowance` limits the number of values and repairs; several calls may share it.
     """
     parser = JSONParser(allowance=allowance)
     end = parser.feed(text, start, final=True)
@@ -61,7 +61,7 @@ def _result(parser: JSONParser, end: int) -> ParseResult:
 
 
 def loads(text: str) -> JSONValue:
-    """Repair and parse the JSON in `text`. Several documents give a list; raises ValueError if there is none."""
+    """Repair and parse the JSON in `text`; several documents become a list. Raises ValueError if there is no JSON."""
     text = text.strip()
     parser = JSONParser(missing=_EMPTY)
     first = _result(parser, parser.feed(text, 0, final=True))
@@ -73,12 +73,12 @@ def loads(text: str) -> JSONValue:
         return cut
     documents = _documents(text)
     if not documents:
-        raise ValueError("no JSON value in the text")
+        raise ValueError("the text contains no JSON value")
     return documents[0] if len(documents) == 1 else documents
 
 
 def _documents(text: str) -> list[JSONValue]:
-    """The objects and arrays in a text, in order."""
+    """Return the objects and arrays in a text, in order."""
     documents: list[JSONValue] = []
     pos = 0
     if text.endswith("}") and _is_pair(text, 0):  # the opening brace is missing
@@ -99,9 +99,9 @@ def _documents(text: str) -> list[JSONValue]:
 
 
 def _parse_document(text: str, start: int, opening: str = "") -> ParseResult:
-    """Parse a document at `start`, with `opening` before it if that is missing in the text.
+    """Parse the document at `start`; `opening` is an opening bracket that is missing in the text.
 
-    A string without its closing quote has swallowed the closers at the end: parse again without them.
+    If a closing quote is missing, the string has swallowed the closing brackets: remove them and parse again.
     """
     parser = JSONParser(stops=_FENCE, missing=_EMPTY)
     parser.feed(opening)
@@ -115,7 +115,7 @@ def _parse_document(text: str, start: int, opening: str = "") -> ParseResult:
 
 
 def _without_closers(text: str, closers: str) -> str:
-    """The text without the closers at its end, if they are the expected ones, innermost first."""
+    """Remove the expected closing brackets (`closers`, innermost first) from the end of the text."""
     for size in range(len(closers), 0, -1):
         rest = text.rstrip("` \n")
         for closer in reversed(closers[:size]):
@@ -128,7 +128,7 @@ def _without_closers(text: str, closers: str) -> str:
 
 
 def _with_more(value: JSONObject, text: str, pos: int) -> tuple[JSONObject, int]:
-    """Add the pairs that follow an object, as in `{"a": 1}, "b": 2}`."""
+    """Merge the key-value pairs that follow an object into it, as in `{"a": 1}, "b": 2}`."""
     for _ in range(_MAX_DOCUMENTS):
         comma = _COMMA(text, pos)
         if comma is None or not _is_pair(text, comma.end()):
@@ -143,7 +143,7 @@ def _with_more(value: JSONObject, text: str, pos: int) -> tuple[JSONObject, int]
 
 
 def _is_pair(text: str, at: int) -> bool:
-    """Whether a quoted key and a colon, or two quoted texts, begin at `at`."""
+    """Whether a quoted key with a colon, or two quoted strings in a row, begin at `at`."""
     window = text[at : at + LOOKAHEAD]
     if not window.startswith('"'):
         return False
@@ -151,8 +151,8 @@ def _is_pair(text: str, at: int) -> bool:
 
 
 def _collect(documents: list[JSONValue], value: JSONValue, after_comma: bool) -> None:
-    """Add a document. Empty ones are ignored; one of the same shape as the previous one replaces it as a correction,
-    unless a comma between them makes them a list."""
+    """Add a document unless it is empty. A document of the same shape as the previous one is a correction and replaces
+    it, unless a comma between them makes them a list."""
     if documents and not value:
         return
     if documents and (not documents[-1] or (not after_comma and _same_shape(documents[-1], value))):

@@ -1,1 +1,1 @@
-"""From model text to events: scanner, call builder, acceptance rules."""
+"""Parsing of model text into events: scanner, call builder, acceptance rules."""

@@ -1,7 +1,7 @@
-"""Acceptance rules: whether a candidate is a call, as a table.
+"""Table of acceptance rules, which decide whether a candidate is a call.
 
-A candidate carries its evidence; a policy decides which evidence is enough. The first rule that matches decides, and
-its name is the reason shown to users.
+A candidate carries its evidence; a policy decides how much evidence is enough. The first matching rule decides, and its
+name is the reason shown to users.
 """
 
 from __future__ import annotations
@@ -13,40 +13,40 @@ from typing import Literal
 import msgspec
 
 Policy = Literal["strict", "standard", "eager"]
-#: `strong`: marks that exist only for calls. `weak`: marks with other uses, such as a JSON code block. `bare`: none.
+#: `strong`: marks used only for calls. `weak`: marks with other uses, such as a JSON code block. `bare`: no marks.
 Wrapper = Literal["strong", "weak", "bare"]
-#: Places where texts show examples of calls: after an opening quote, in a line that begins with `>`, in a table row, in
-#: an HTML comment, in an example element, in an indented code paragraph (after a blank line).
+#: Places where a call is only an example: after an opening quote, in a line that begins with `>`, in a table row, in an
+#: HTML comment, in an example element, in an indented code block (after a blank line).
 Example = Literal["quotes", "quoted_line", "table", "comment", "element", "indented"]
 
 
 class Evidence(msgspec.Struct, frozen=True):
-    """Evidence for and against a candidate."""
+    """Evidence for and against a candidate call."""
 
     dialect: str
     wrapper: Wrapper
-    #: Whether the name is one of the tools; None when the tools are unknown.
+    #: Whether a tool has this name; None if the tools are unknown.
     known: bool | None = None
-    #: Whether the arguments fit the tool's schema; None until they are complete.
+    #: Whether the arguments match the tool's schema; None until they are complete.
     fits: bool | None = None
-    #: Only white space or calls precede the opening on its line.
+    #: Whether only white space or calls precede the candidate on its line.
     line_start: bool = True
-    #: Only white space, reasoning or other calls precede it in the answer.
+    #: Whether only white space, reasoning or other calls precede the candidate in the answer.
     answer_start: bool = True
-    #: Only white space, closing punctuation or other calls follow it; None until that is known.
+    #: Whether only white space, closing punctuation or other calls follow the candidate; None until that is known.
     answer_end: bool | None = None
     in_fence: bool = False
     in_code: bool = False
     in_reasoning: bool = False
-    #: The kind of example it is part of, if any.
+    #: The kind of example that contains the candidate, if any.
     example: Example | None = None
-    #: Whether the opening carries the nonce; None when none is required.
+    #: Whether the opening mark carries the nonce; None if no nonce is required.
     nonce: bool | None = None
-    #: An untrusted text contains the same call.
+    #: Whether an untrusted text contains the same call.
     echo: bool = False
 
     def to_dict(self) -> dict[str, bool | str]:
-        """The evidence that is not None, as shown to users."""
+        """Return the evidence that is not None, as shown to users."""
         return _to_dict(self).copy()
 
 
@@ -56,7 +56,7 @@ def _to_dict(evidence: Evidence) -> dict[str, bool | str]:
 
 
 class Acceptance(msgspec.Struct, frozen=True):
-    """`live`: stream the call. `hold`: wait until it is complete. `reject`: not a call, for this reason."""
+    """A decision: stream the call (`live`), wait until it is complete (`hold`) or treat it as text (`reject`)."""
 
     action: Literal["live", "hold", "reject"]
     reason: str
@@ -64,7 +64,7 @@ class Acceptance(msgspec.Struct, frozen=True):
 
 _Rule = tuple[str, Callable[[Evidence, Policy], bool]]
 
-#: Reasons that apply to the whole block, so reading on is useless.
+#: Reasons that apply to the whole block, so the rest of the block need not be read.
 REGION_REASONS = frozenset({"reasoning", "in_fence", "in_code", "example", "no_nonce", "inline"})
 
 _REJECT_AT_NAME: tuple[_Rule, ...] = (
@@ -88,12 +88,12 @@ _REJECT_AT_END: tuple[_Rule, ...] = (
 
 
 def _may_end(evidence: Evidence) -> bool:
-    """Whether an example may be a call if the answer ends with it: some models indent everything."""
+    """Whether an example counts as a call if the answer ends with it: some models indent everything."""
     return evidence.example == "indented"
 
 
 def _needs_tail(evidence: Evidence, policy: Policy) -> bool:
-    """Whether the call counts only if the answer ends with it, where the model waits for a result."""
+    """Whether the call counts only at the end of the answer, where the model waits for a result."""
     if policy == "eager":
         return False
     bare = evidence.wrapper == "bare"
@@ -102,13 +102,13 @@ def _needs_tail(evidence: Evidence, policy: Policy) -> bool:
 
 
 def needs_line(evidence: Evidence) -> bool:
-    """Whether the call counts only if it is alone on its line: sentences may begin with a Python call."""
+    """Whether the call counts only if it is alone on its line, because a sentence may begin like a Python call."""
     return evidence.wrapper == "bare" and evidence.dialect in ("name", "pythonic")
 
 
 @lru_cache(maxsize=1024)
 def judge_name(evidence: Evidence, policy: Policy) -> Acceptance:
-    """Decide once the name is known: stream the call, hold it, or leave it in the text."""
+    """Decide once the name is known: stream the call, hold it, or treat it as text."""
     for reason, applies in _REJECT_AT_NAME:
         if applies(evidence, policy):
             return Acceptance("reject", reason)
@@ -118,7 +118,7 @@ def judge_name(evidence: Evidence, policy: Policy) -> Acceptance:
 
 @lru_cache(maxsize=1024)
 def judge_end(evidence: Evidence, policy: Policy) -> Acceptance:
-    """Decide once the call is complete. `hold`: what follows it matters."""
+    """Decide once the call is complete. `hold`: the decision depends on the text that follows."""
     for reason, applies in _REJECT_AT_END:
         if applies(evidence, policy):
             return Acceptance("reject", reason)

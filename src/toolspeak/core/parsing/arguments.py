@@ -1,8 +1,8 @@
-"""Arguments of one call: tokens in, strict JSON fragments out.
+"""Arguments of one call: turns tokens into fragments of strict JSON.
 
-What has been streamed cannot be taken back. So only strings that the schema clearly declares as strings are streamed.
-Every other value is held until it is complete, coerced to its schema, then emitted. Properties that the schema forbids
-or cannot place wait for the end of the object. If the schema applies to the object as a whole, all of it is held.
+Streamed text cannot be taken back. So only strings that the schema clearly declares as strings are streamed. Every
+other value is held until it is complete, then coerced to its schema and emitted. Properties that the schema forbids or
+cannot place wait for the end of the object. If the schema constrains the object as a whole, the whole object is held.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ _decode = msgspec.json.decode
 
 
 def to_json(value: JSONValue) -> str:
-    """Strict JSON text of a value."""
+    """Return a value as strict JSON text."""
     return _encode(value).decode()
 
 
 def fits_as_it_is(schema: ArgumentSchema, value: JSONObject) -> bool:
-    """Whether these arguments are valid without any change."""
+    """Whether the arguments are valid without any coercion."""
     if schema.parameters is not None:
         for key, each in value.items():
             if each is None or not schema.declares(key):
@@ -53,7 +53,7 @@ def fits_as_it_is(schema: ArgumentSchema, value: JSONObject) -> bool:
 
 
 class FinalArguments(msgspec.Struct, frozen=True):
-    """Complete arguments: the object, the changes made to it, and the remaining problems."""
+    """Complete arguments: the value, notes on the changes made to it, and the remaining problems."""
 
     value: JSONValue
     notes: tuple[Note, ...]
@@ -61,30 +61,30 @@ class FinalArguments(msgspec.Struct, frozen=True):
 
 
 class Arguments:
-    """Collects the tokens of one argument value; `take()` returns the fragments that are ready."""
+    """Collector for the argument tokens of one call. `take()` returns the fragments that are ready."""
 
     def __init__(self, schema: ArgumentSchema, allowance: Allowance | None = None) -> None:
         self._schema = schema
         self._allowance = allowance
-        self._ready: list[str] = []  # fragments that have not been taken yet
-        self._all: list[str] = []  # fragments that have been taken
-        self._in_object = False  # the root is an object, read property by property
+        self._ready: list[str] = []  # fragments that the caller has not taken yet
+        self._all: list[str] = []  # fragments that the caller has taken
+        self._in_object = False  # the arguments are an object, which is read property by property
         self._key = ""
-        self._unnamed = False  # the next value has a position instead of a key
-        self._live = False  # inside a string that is streamed
-        self._pieces: list[str] | None = None  # the value that is being held, as pieces of strict JSON
+        self._unnamed = False  # the next value is positional
+        self._live = False  # inside a string that is being streamed
+        self._pieces: list[str] | None = None  # the value being held, as pieces of strict JSON
         self._held_depth = 0
         self._writer = Writer()
         self._sent: set[str] = set()
         self._later: JSONObject = {}
-        self._places: JSONObject = {}  # positional values
+        self._places: JSONObject = {}  # positional values by placeholder key
         self._notes: list[Note] = []
-        self._root = ""  # JSON text of a root that is not an object
-        self._whole: JSONObject | None = None  # all arguments, if they arrived at once
+        self._root = ""  # JSON text of arguments that are not an object
+        self._whole: JSONObject | None = None  # all arguments, if they arrived in one piece
 
     @property
     def live(self) -> bool:
-        """Whether text is streamed into the fragments now."""
+        """Whether a string is being streamed at the moment."""
         return self._live
 
     @property
@@ -94,18 +94,18 @@ class Arguments:
 
     @property
     def record(self) -> Callable[[str], None]:
-        """Record a piece of the live string, in strict form, that the caller has emitted itself."""
+        """Function that records a piece of the streamed string, as strict JSON, that the caller itself has emitted."""
         return self._all.append
 
     @property
     def keep(self) -> Callable[[str], None] | None:
-        """Store a piece of the current string, in strict form; None where no string is stored."""
+        """Function that stores a piece of the current string, as strict JSON; None if no string is being read."""
         if self._live:
             return self._ready.append
         return None if self._pieces is None else self._pieces.append
 
     def take(self) -> str:
-        """Take what became certain since the last call."""
+        """Return the text that became certain since the last call."""
         if not self._ready:
             return ""
         ready = "".join(self._ready)
@@ -114,12 +114,12 @@ class Arguments:
         return ready
 
     def take_whole(self, value: JSONObject, text: str) -> None:
-        """Take the whole value at once, with its strict JSON. It is valid, and there are no tokens."""
+        """Set the whole value at once, with its strict JSON text. It must be valid, and no tokens may be added."""
         self._ready.append(text)
         self._whole = value
 
     def token(self, token: Token) -> None:
-        """Add one token of the value."""
+        """Add one token of the arguments."""
         kind, text = token
         if self._live:
             self._ready.append(text if kind == PART else '"')
@@ -148,7 +148,7 @@ class Arguments:
             self._ready.append('"')
             self._live = True
         elif token[0] == SCALAR:
-            self._end_value(token[1])  # complete as it is
+            self._end_value(token[1])  # a scalar is complete at once
         else:
             self._begin_hold(token)
 
@@ -164,7 +164,7 @@ class Arguments:
         self._hold(self._pieces, token)
 
     def _hold(self, pieces: list[str], token: Token) -> None:
-        """Hold a value until it is complete."""
+        """Add a token to the held value, and end the value once it is complete."""
         kind = token[0]
         pieces.append(self._writer.write(token))
         self._held_depth += _NESTING.get(kind, 0)
@@ -189,18 +189,18 @@ class Arguments:
         self._ready.append(to_json(coerced.value))
 
     def _waits(self) -> bool:
-        """Whether a property must wait for the whole object."""
+        """Whether the current property must wait for the end of the object."""
         schema = self._schema
         return self._unnamed or not schema.piecewise or self._key in self._sent or schema.forbids(self._key)
 
     def abandon(self) -> None:
-        """Give up the value: close what has been emitted, so the fragments are still one object."""
+        """Give up on the arguments. Close what has been emitted, so that the fragments still form one object."""
         if self._live:
             self._ready.append('"')
         self._ready.append("}" if self._sent else "{}")
 
     def settle(self) -> FinalArguments:
-        """Complete the value: coerce what was held and validate the whole."""
+        """Complete the arguments: coerce what was held and validate the result."""
         if self._whole is not None:
             return FinalArguments(self._whole, (), ())
         if not self._in_object:
@@ -214,7 +214,7 @@ class Arguments:
         return FinalArguments(sent, tuple(self._notes), problems)
 
     def _send_rest(self, sent: JSONObject, later: JSONObject) -> tuple[str, ...]:
-        """Coerce the whole and add to `sent` what has not been emitted; the problems of the result."""
+        """Coerce all arguments, emit the remaining ones, add them to `sent`, and return the problems of the result."""
         coerced = self._schema.coerce({**sent, **later})
         self._notes.extend(coerced.notes)
         whole = coerced.value if is_object(coerced.value) else {}
@@ -226,11 +226,11 @@ class Arguments:
             comma = "," if sent else ""
             sent[key] = value
             self._ready.append(f'{comma}"{escape_text(key)}":{to_json(value)}')
-        is_final = not self._sent and whole is coerced.value  # then the coerced value is what is emitted
+        is_final = not self._sent and whole is coerced.value  # exactly the coerced value is emitted
         return coerced.problems if is_final else self._schema.problems(sent)
 
     def _resolve_positions(self) -> JSONObject:
-        """The properties that waited, with positional values under the names of the schema."""
+        """Return the properties that had to wait, with positional values under their names in the schema."""
         only = self._places.get("#0")
         if is_object(only) and len(self._places) == 1 and not self._later:
             return only
@@ -256,7 +256,7 @@ class Arguments:
         return self._settle_whole(value)
 
     def _settle_whole(self, value: JSONValue) -> FinalArguments:
-        """Coerce and emit the value as a whole: nothing has been emitted yet."""
+        """Coerce and emit a value of which nothing has been emitted yet."""
         coerced = self._schema.coerce(value)
         self._notes.extend(coerced.notes)
         problems = coerced.problems

@@ -1,7 +1,7 @@
 """Builder of one candidate call, from its opening to `CallEnd` or its rejection.
 
-The reader of a dialect supplies the name, the argument tokens and the end. The builder applies the acceptance rules,
-streams what may be streamed and decides the rest.
+The reader of a dialect supplies the name, the argument tokens and the end. The builder applies the acceptance rules. It
+streams a call that is certain, and decides about any other call at its end.
 """
 
 from __future__ import annotations
@@ -21,32 +21,32 @@ from .arguments import Arguments, FinalArguments, fits_as_it_is
 from .context import ParseContext
 from .fast_paths import WholeObject
 
-#: A quote was taken for an inner one, and then a key followed that the schema does not allow. The text may have
-#: continued there, so where it ends is unknown.
+#: Notes that together mean that the end of a string is uncertain: an unescaped quote was taken as part of the string,
+#: and the schema does not allow the key that follows.
 _TORN = frozenset({"inner_quotes", "unknown_dropped"})
 
-#: `new`: no name yet. `live`: streamed. `held`: waiting for its end. `tail`: complete, but what follows matters.
-#: `done`, `rejected`: decided.
+#: `new`: the name is not known yet. `live`: being streamed. `held`: waiting for the end of the call. `tail`: complete,
+#: but the text that follows decides. `done`, `rejected`: decided.
 State = Literal["new", "live", "held", "tail", "done", "rejected"]
 
 
 class CallBuilder:
-    """A candidate call."""
+    """Builder of one candidate call."""
 
     def __init__(
         self, context: ParseContext, evidence: Evidence, waits: bool = False, block: Sequence[CallBuilder] = ()
     ) -> None:
         self._context = context
-        self._block = block  # the candidates of its block, possibly including itself
-        self._further = False  # another call precedes it in the block
-        self._waits = waits  # whether its block must be complete first
+        self._block = block  # the candidates of the same block, possibly including this one
+        self._further = False  # another call precedes this one in the block
+        self._waits = waits  # the call is decided only when its block is complete
         self.evidence = evidence
         self.state: State = "new"
         self.name = ""
         self._index = -1
         self._streamed = False  # some of the arguments have been emitted
         self._arguments: Arguments | None = None
-        self._early: list[Token] = []  # argument tokens that came before the name
+        self._early: list[Token] = []  # argument tokens that arrived before the name
         self._notes: list[Note] = []
         self._settled = FinalArguments(None, (), ())
         self._problems: tuple[str, ...] = ()
@@ -54,22 +54,22 @@ class CallBuilder:
 
     @property
     def arguments(self) -> Arguments | None:
-        """The arguments, once the name is known."""
+        """The arguments; None until the name is known."""
         return self._arguments
 
     @property
     def stops_region(self) -> bool:
-        """Whether it was rejected for a reason that applies to the whole block."""
+        """Whether the candidate was rejected for a reason that applies to its whole block."""
         return self.state == "rejected" and self.reason in REGION_REASONS
 
     def note(self, *notes: Note) -> None:
-        """Note repairs of the reader."""
+        """Record repairs made by the reader."""
         for note in notes:
             if note not in self._notes:
                 self._notes.append(note)
 
     def take_name(self, name: str, *, hold: bool = False) -> bool:
-        """Set the name; False when this is not a call. `hold`: hold the call although its marks are strong."""
+        """Set the name. Return False if this is not a call. `hold`: hold the call even if its marks are strong."""
         self.name = name
         self.evidence = msgspec.structs.replace(self.evidence, known=self._context.knows(name))
         decision = judge_name(self.evidence, self._context.policy)
@@ -83,9 +83,9 @@ class CallBuilder:
         return True
 
     def _accept(self, decision: Acceptance, schema: ArgumentSchema, hold: bool = False) -> None:
-        """Accept the call, as far as its name goes."""
+        """Accept the call on the basis of its name: stream it or hold it."""
         self._arguments = Arguments(schema, self._context.allowance)
-        # A candidate without a name is the document around the calls.
+        # A candidate without a name is the document that contains the calls.
         self._further = any(other.name for other in self._block if other is not self)
         live = decision.action == "live" and not hold and not self._context.may_echo(self.name, self._further)
         self.state = "live" if live else "held"
@@ -93,7 +93,7 @@ class CallBuilder:
             self._start()
 
     def take_call(self, name: str, arguments: WholeObject) -> bool:
-        """Take a whole call at once. False, without any effect, unless it is a call and valid as it is."""
+        """Take a complete call at once. Return False and change nothing unless it is accepted and valid as it is."""
         evidence = msgspec.structs.replace(self.evidence, known=self._context.knows(name))
         decision = judge_name(evidence, self._context.policy)
         if decision.action == "reject" or not fits_as_it_is(schema := self._context.schema(name), arguments.value):
@@ -105,7 +105,7 @@ class CallBuilder:
         return True
 
     def take_arguments(self, arguments: WholeObject) -> bool:
-        """Take all arguments at once. False, without any effect, unless the name is set and they are valid."""
+        """Take all arguments at once. Return False and change nothing unless the name is set and they are valid."""
         if self._arguments is None or not fits_as_it_is(self._context.schema(self.name), arguments.value):
             return False
         self._end_whole(arguments)
@@ -117,7 +117,7 @@ class CallBuilder:
         self.end()
 
     def go_live(self) -> None:
-        """Stream a call that was held until its body showed some structure."""
+        """Start streaming a call that was held until the structure of its body was clear."""
         live = judge_name(self.evidence, self._context.policy).action == "live"
         if self.state == "held" and live and not self._context.may_echo(self.name, self._further):
             self.state = "live"
@@ -130,7 +130,7 @@ class CallBuilder:
         self._context.emit(CallStart(self._index, self.name))
 
     def token(self, token: Token) -> None:
-        """Add one token of the argument value."""
+        """Add one token of the arguments."""
         if self._arguments is None:
             if self.state == "new":
                 self._early.append(token)
@@ -138,7 +138,7 @@ class CallBuilder:
         self._arguments.token(token)
 
     def tokens(self, tokens: Iterable[Token]) -> None:
-        """Add tokens and emit what became certain."""
+        """Add tokens and emit the fragments that became certain."""
         for token in tokens:
             self.token(token)
         self._flow()
@@ -153,13 +153,13 @@ class CallBuilder:
 
     @property
     def index(self) -> int:
-        """The number of the call, once it has been emitted."""
+        """The index of the call; -1 until its start has been emitted."""
         return self._index
 
-    # ---- the end
+    # ---- end of the call
 
     def end(self) -> None:
-        """Complete the call, as far as its syntax goes."""
+        """Complete the arguments and decide about the call, once its syntax is complete."""
         if self.state not in ("live", "held") or self._arguments is None:
             self.fail("no_name")
             return
@@ -172,8 +172,8 @@ class CallBuilder:
             self._end_held(settled, problems)
 
     def _unsafe(self) -> tuple[str, ...]:
-        """Reasons to refuse arguments that match their schema."""
-        if self._context.allowance.exceeded:  # what was not parsed would pass for text
+        """Return reasons to reject arguments even though they match their schema."""
+        if self._context.allowance.exceeded:  # unparsed JSON would pass for plain text
             self._notes.append(Note("too_many_values"))
             return ("too_many_values",)
         if not self._notes:
@@ -183,19 +183,19 @@ class CallBuilder:
         if refused:
             return (f"refused: {', '.join(sorted(refused))}",)
         if codes >= _TORN:
-            return ("a text with quotes in it seems to have been torn apart",)
+            return ("a string that contains quotes may have been split",)
         if codes & VALUE_CHANGING_NOTES and self._context.side_effects(self.name):
-            self._notes.append(Note("unsafe_repair", f"`{self.name}` changes the world; its arguments were guessed"))
+            self._notes.append(Note("unsafe_repair", f"`{self.name}` has side effects; its arguments were repaired"))
             return ("a repair may have changed a value",)
         return ()
 
     def _end_live(self, settled: FinalArguments, problems: tuple[str, ...]) -> None:
-        if self._streamed or not problems:  # if nothing has been emitted, the model may repeat the call
+        if self._streamed or not problems:  # if nothing was emitted, the call can still be retried
             self._flow()
         self._close(settled, problems)
 
     def _close(self, settled: FinalArguments, problems: tuple[str, ...]) -> None:
-        """Emit the end of the call."""
+        """Emit the end of the call and the verdict."""
         if problems:
             self._notes.append(Note("arguments_invalid", f"`{self.name}`: {'; '.join(problems)}"[:500]))
         self.state = "done"
@@ -220,13 +220,13 @@ class CallBuilder:
         return self.evidence.line_start and needs_line(self.evidence)
 
     def resolve_tail(self, answer_end: bool) -> bool:
-        """Decide by what follows the call; True when it is a call."""
+        """Decide about the call, given whether it ended the answer. Return whether it is a call."""
         self.evidence = msgspec.structs.replace(self.evidence, answer_end=answer_end)
         self.decide()
         return self.state == "done"
 
     def decide(self) -> None:
-        """Decide the complete call of a complete block."""
+        """Accept or reject the complete call, or wait for the text that follows."""
         decision = judge_end(self.evidence, self._context.policy)
         if decision.action == "reject":
             self._reject(decision.reason, "text", self._settled)
@@ -240,24 +240,24 @@ class CallBuilder:
             self._close(self._settled, self._problems)
 
     def cut(self) -> None:
-        """End the text inside the call."""
+        """Handle the end of the text inside the call."""
         if self.state == "live":
             self._flow()
             self.state = "done"
             self._context.calls_seen += 1
-            self._context.note("truncated_call", f"the text ended inside a call of `{self.name}`")
+            self._context.note("truncated_call", f"the text ended inside a call to `{self.name}`")
             self._judge("truncated", "truncated", None)
         elif self.state in ("new", "held"):
             if self.evidence.wrapper == "strong" or self._is_surely_call():
-                self._context.note("truncated_call", f"the text ended inside a call of `{self.name or '?'}`")
+                self._context.note("truncated_call", f"the text ended inside a call to `{self.name or '?'}`")
             self._reject("truncated", "truncated")
 
     def _is_surely_call(self) -> bool:
-        """Whether a candidate without marks is surely a call: of a known tool, or with arguments."""
+        """Whether a weakly marked candidate is surely a call: its tool is known, or its arguments have begun."""
         return bool(self.evidence.known) or (self._arguments is not None and self._arguments.started)
 
     def fail(self, reason: str) -> None:
-        """Reject the candidate: the text is not a call."""
+        """Reject the candidate, because the text is not a call."""
         if self.state == "live":
             assert self._arguments is not None
             self._arguments.abandon()

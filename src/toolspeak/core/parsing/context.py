@@ -1,6 +1,6 @@
-"""Parse context of one answer: the tools on offer, the policy, and the events to emit.
+"""Parse context of one answer: the available tools, the policy, and the events to emit.
 
-Shared by the scanner and the readers of all dialects; independent of any dialect.
+The scanner and the readers of all dialects share it. It does not depend on any dialect.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ from ..types import JSONValue, Note, Tool
 from .acceptance import Policy
 from .tool_index import toolkit
 
-#: Tools with irreversible effects, however they are declared.
+#: Tools that always count as having side effects, however they are declared.
 ALWAYS_SIDE_EFFECTS = frozenset({"shell"})
 _ANY_OBJECT = ArgumentSchema.of(None)
-#: No model intends more calls in one answer, and each costs time.
+#: Limit on calls in one answer. No model intends more, and each call costs time.
 MAX_CALLS = 2048
-#: Rejected and pending candidates cost time as well.
+#: Limit on candidates in one answer, because rejected and pending ones cost time as well.
 MAX_CANDIDATES = 2 * MAX_CALLS
-#: Similar names are searched only for short names, because the search is not linear.
+#: Longest name for which a similar name is suggested: the search takes more than linear time.
 _MAX_NEAR_MISS = 64
 
-#: Finds the arguments of all calls of a tool in an untrusted text; None when there are too many places to check.
+#: Finds the arguments of all calls to a tool in an untrusted text. Returns None if there are too many places to check.
 EchoFinder = Callable[[str, str], Sequence[JSONValue] | None]
-#: Collects texts that the model may have copied into an argument, only when they are needed.
+#: Returns texts that the model may have copied into an argument. Called only when they are needed.
 Texts = Callable[[], tuple[str, ...]]
 
 
@@ -47,15 +47,15 @@ class ParseContext:
         self.nonce = nonce
         self._kit = None if tools is None else toolkit(tools)
         self.tools = None if self._kit is None else self._kit.by_name
-        self.commits = 0  # calls whose start has been emitted
+        self.commits = 0  # number of calls whose start has been emitted
         self.final_answer = False  # the model has announced its final answer (ReAct)
         self.calls_valid = 0
-        self.candidates = 0  # candidates that readers of text have begun
-        self.allowance = Allowance()  # shared by all values of the answer
-        self.calls_seen = 0  # calls that are complete, or were refused after their start
+        self.candidates = 0  # number of candidates found in text so far
+        self.allowance = Allowance()  # shared by all JSON of the answer
+        self.calls_seen = 0  # number of calls that were started and have ended
         self._untrusted = untrusted
         self._copied = copied
-        self._compared_further: tuple[str, ...] | None = None  # texts to compare calls after the first of a block with
+        self._compared_further: tuple[str, ...] | None = None  # untrusted and copied texts, collected on demand
         self._find_calls = find_calls
         self._echoes: dict[tuple[str, str], Sequence[JSONValue] | None] = {}
         self._next_index = 0
@@ -67,44 +67,44 @@ class ParseContext:
 
     @property
     def names(self) -> frozenset[str]:
-        """The names on offer; empty when the tools are unknown."""
+        """The names of the available tools; empty if the tools are unknown."""
         return frozenset() if self._kit is None else self._kit.names
 
     def knows(self, name: str) -> bool | None:
-        """Whether `name` is on offer; None when the tools are unknown."""
+        """Whether a tool named `name` is available; None if the tools are unknown."""
         return None if self.tools is None else name in self.tools
 
     def schema(self, name: str) -> ArgumentSchema:
-        """The schema of a tool's arguments; any object when it has none."""
+        """Return the schema of a tool's arguments; it accepts any object if the tool has none."""
         if self._kit is None or name not in self._kit.by_name:
             return _ANY_OBJECT
         return self._kit.schema(name)
 
     def side_effects(self, name: str) -> bool:
-        """Whether a call of this tool has side effects."""
+        """Whether a call to this tool has side effects."""
         tool = (self.tools or {}).get(name)
         return name in ALWAYS_SIDE_EFFECTS or (tool is not None and tool.side_effects)
 
     def near_miss(self, name: str) -> str:
-        """The tool with the most similar name, or an empty string."""
+        """Return the most similar tool name, or an empty string."""
         if not self.tools or len(name) > _MAX_NEAR_MISS:
             return ""
         folded = {tool.lower().replace("-", "_"): tool for tool in self.tools}
         matches = get_close_matches(name.lower().replace("-", "_"), list(folded)[:512], n=1, cutoff=0.6)
         return folded[matches[0]] if matches else ""
 
-    # ---- echoes
+    # ---- echoes: calls copied from untrusted texts
 
     def may_echo(self, name: str, further: bool = False) -> bool:
-        """Whether an untrusted text mentions this tool, so its calls must be compared.
+        """Whether an untrusted text mentions this tool, so that `is_echo` must check its calls.
 
-        `further`: another call precedes it in the same block. A text that the model copied into an argument of that
-        call may have closed it and opened this one, so copied texts are compared as well.
+        `further`: another call precedes this one in the same block. Text that the model copied into an argument of
+        that call may have closed it and opened this one, so copied texts are searched as well.
         """
         return any(name in text for text in self._compared(further))
 
     def is_echo(self, name: str, arguments: JSONValue, further: bool = False) -> bool:
-        """Whether an untrusted text contains this call, or too many similar places to be sure."""
+        """Whether an untrusted text contains this call, or too many possible calls to check."""
         echoes = [self._calls_in(text, name) for text in self._compared(further) if name in text]
         return any(calls is None or arguments in calls for calls in echoes)
 
@@ -124,11 +124,11 @@ class ParseContext:
 
     @property
     def full(self) -> bool:
-        """Whether a limit on calls, candidates or values is reached."""
+        """Whether a limit on calls, candidates or values has been reached."""
         return self.calls_seen >= MAX_CALLS or self.candidates >= MAX_CANDIDATES or self.allowance.exhausted
 
     def note_full(self) -> None:
-        """Note which limit ended the search for calls."""
+        """Emit a note that says which limit ended the search for calls."""
         limit = f"{MAX_CANDIDATES} candidates"
         if self.calls_seen >= MAX_CALLS:
             limit = f"{MAX_CALLS} calls"
@@ -137,12 +137,12 @@ class ParseContext:
         self.note("too_many_calls", f"gave up looking for calls after {limit}")
 
     def next_index(self) -> int:
-        """Number the next call."""
+        """Return the index of the next call."""
         self._next_index += 1
         return self._next_index - 1
 
     def say(self, text: str, reasoning: bool = False) -> None:
-        """Emit text of the answer or of the reasoning."""
+        """Emit text as part of the answer or of the reasoning."""
         if not text:
             return
         if reasoning is not self._text_is_reasoning:
@@ -160,7 +160,7 @@ class ParseContext:
         self.emit(Noted(Note(code, detail)))
 
     def collect(self) -> list[Event]:
-        """Take the events since the last call."""
+        """Return the events emitted since the last call."""
         self._flush_text()
         events, self._events = self._events, []
         return events

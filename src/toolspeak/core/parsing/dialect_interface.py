@@ -1,6 +1,6 @@
-"""Interface between the scanner and the dialects: a table of marks, and readers for what follows them.
+"""Interface between the scanner and the dialects: a table of marks, and readers for the text after a mark.
 
-The scanner knows no dialect, and the dialects know nothing about streams.
+The scanner knows no dialect, and the dialects know nothing about streaming.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from .context import ParseContext
 from .fast_paths import FastPath
 from .tags import Tag
 
-#: Result of a lookup: there is no mark here.
+#: Lookup result: there is no mark at this position.
 NONE = -2
 
 #: What a mark means to the scanner.
 #: `first` begins an answer and `last` ends one; elsewhere they are text. `turn_end` ends one of several messages.
-#: `comment` begins a comment; `example` and `example_end` surround an element. Both contain examples, not calls.
+#: `comment` begins a comment; `example` and `example_end` enclose an element. Calls inside them are only examples.
 Role = Literal[
     "open",
     "think",
@@ -43,102 +43,102 @@ Progress = Literal["open", "done", "failed"]
 
 
 class Opening(msgspec.Struct, frozen=True):
-    """Opening of a call block: one row of a table."""
+    """Opening mark of a call block, as one row of the mark table."""
 
     dialect: str
     wrapper: Wrapper = "strong"
     #: Literal texts that close the block.
     stops: tuple[str, ...] = ()
-    #: The mark belongs to the body: the reader starts at it, not after it.
+    #: Whether the mark is part of the body, so that the reader starts at the mark instead of after it.
     at_mark: bool = False
-    #: The name of the call, if the mark gives it, such as the info string of a fence.
+    #: The name of the call if the mark contains it, for example in the info string of a code fence.
     name: str = ""
-    #: The block contains exactly one call and nothing else.
+    #: Whether the block contains exactly one call and nothing else.
     single: bool = False
-    #: The block ends with its call.
+    #: Whether the block ends when its call ends.
     one_call: bool = False
     #: Words that may come between the mark and the call.
     preamble: str = ""
-    #: Marks that end any argument: what is still open there lacks its closers.
+    #: Marks that end any argument. Quotes and brackets that are still open there were not closed by the model.
     ends: tuple[str, ...] = ()
-    #: Most models never close this block, so a missing closer is not noted.
+    #: Whether a missing closing mark is normal and needs no note, because most models never close this block.
     open_ended: bool = False
-    #: Code around each call, up to its bracket: `print(`.
+    #: Code that wraps each call, up to its opening bracket, such as `print(`.
     call_prefix: str = ""
-    #: The calls are JSON objects whose keys are the names of tools.
+    #: Whether the calls are JSON objects whose keys are tool names.
     keyed: bool = False
 
 
 class Reader(Protocol):
-    """Reads one candidate block after a mark."""
+    """Reader for one candidate block, which begins with a mark."""
 
     state: Progress
-    #: The block was closed by its own mark.
+    #: Whether the model closed the block with its closing mark.
     closed: bool
-    #: The closer of the block, if it may still come after the text that ended the block.
+    #: The closing mark of the block, if it may still follow the text that ended the block.
     due_closer: str
-    #: What ends the text after a block that was given up; until then nothing is taken for a call. Empty otherwise.
+    #: After an abandoned block: the mark up to which no calls are recognised. Empty otherwise.
     fence: str
-    #: What the text after a header is: `analysis` (reasoning) or `final` (the answer); empty for calls.
+    #: The channel that a header announces: `analysis` (reasoning) or `final` (the answer). Empty for calls.
     channel: str
 
     @property
     def builders(self) -> list[CallBuilder]:
-        """All candidates so far."""
+        """The candidates found so far."""
         ...
 
     def feed(self, buf: str, pos: int, final: bool) -> int:
-        """Read on from `pos`; the position of the first character not read."""
+        """Read from `pos` and return the position of the first unread character."""
         ...
 
     def finish(self) -> None:
-        """End the text."""
+        """Handle the end of the text."""
         ...
 
     def fast_path(self) -> FastPath | None:
-        """The fast path for the current state, if there is one."""
+        """Return the fast path for the current state, or None."""
         ...
 
 
 class MarkTable(Protocol):
-    """Marks of the dialects in use."""
+    """Lookup table for the marks of the dialects in use."""
 
     @property
     def place(self) -> Callable[[str, int], re.Match[str] | None]:
-        """Search for the next place where a mark may begin."""
+        """Function that searches for the next place where a mark may begin."""
         ...
 
     @property
     def idle_place(self) -> Callable[[str, int], re.Match[str] | None]:
-        """Like `place`, for use after the search for calls was given up: finds only marks of other kinds."""
+        """Like `place`, but without marks of calls; used once the search for calls has been given up."""
         ...
 
     def tag(self, name: str, closing: bool) -> tuple[Role, Opening | None] | None:
-        """The meaning of a tag with this folded name."""
+        """Return the meaning of a tag with this normalised name."""
         ...
 
     def meaning(self, head: str) -> tuple[Role, Opening | None] | None:
-        """The meaning of a tag that begins with `head`, which ends with its name."""
+        """Return the meaning of a tag; `head` is its text up to the end of the name."""
         ...
 
     def may_become_tag(self, name: str) -> bool:
-        """Whether a mark begins with this folded name."""
+        """Whether any mark begins with this normalised name."""
         ...
 
     def with_attributes(self, opening: Opening, tag: Tag) -> Opening:
-        """The opening of a tag with attributes, where `opening` is that of the tag without them."""
+        """Return the opening for a tag with attributes; `opening` is the one for the tag without them."""
         ...
 
     def literal(self, buf: str, pos: int, final: bool) -> tuple[Role, Opening | None, int] | int:
-        """The literal mark at `pos` with its length, or NONE, or MORE."""
+        """Return the literal mark at `pos` with its length, or NONE, or MORE."""
         ...
 
     def line(self, buf: str, pos: int, final: bool) -> tuple[Role, Opening | None, int] | int:
-        """The mark at `pos`, the first word of a line, or NONE, or MORE."""
+        """Return the mark that begins at `pos`, at the first word of a line, or NONE, or MORE."""
         ...
 
     def fence(self, info: str, marks: str) -> Opening | None:
-        """The opening of a code fence with this info string, if it opens a block."""
+        """Return the opening for a code fence with this info string, or None if it opens no call block."""
         ...
 
     def is_result(self, info: str) -> bool:
@@ -146,9 +146,9 @@ class MarkTable(Protocol):
         ...
 
     def bare(self, buf: str, pos: int, final: bool) -> Opening | int:
-        """The opening of the bare call that may begin at `pos`, or NONE, or MORE."""
+        """Return the opening of the unmarked call that may begin at `pos`, or NONE, or MORE."""
         ...
 
     def reader(self, opening: Opening, context: ParseContext, evidence: Evidence) -> Reader:
-        """Create the reader of the block."""
+        """Create the reader for a block."""
         ...

@@ -1,7 +1,7 @@
-"""Fast paths: pass on chunks without special characters, and parse plain arguments that arrive whole.
+"""Fast paths that pass on chunks without special characters, and parse plain arguments that arrive in one piece.
 
-A text may have hundreds of thousands of chunks between two marks. A fast path takes them one by one until one contains
-something that only the reader can handle; only text that may still become such a thing waits for the next chunk. The
+A text may have hundreds of thousands of chunks between two marks. A fast path handles them one by one until a chunk
+contains something that only the reader can handle. Text whose meaning is still undecided waits for the next chunk. The
 result is always the same as without the fast path.
 """
 
@@ -22,12 +22,12 @@ from ..json_repair.literals import escape_text, has_surrogate
 from ..types import JSONObject, JSONValue
 
 Search: TypeAlias = Callable[..., re.Match[str] | None]
-#: Reads a text that contains a match: its event, how much was read, and whether the rest only needs more text.
+#: Reads a text with a match. Returns an event, the number of characters read, and whether the rest waits for more text.
 Read: TypeAlias = Callable[[str, re.Match[str]], tuple[Event | None, int, bool]]
 
 
 class FastPath:
-    """A fast path. `feed` it chunks until it is `over`; `rest` is then what has not been read."""
+    """Fast path for chunks of text. Call `feed` until `over` is true; `rest` is then the unread text."""
 
     __slots__ = ("_grow", "_read", "_room", "over", "raw", "remaining", "rest", "silent", "stops", "take")
 
@@ -40,19 +40,19 @@ class FastPath:
         grow: Callable[[int], None] | None = None,
         silent: bool = False,
     ) -> None:
-        self.stops = stops  # finds what only the reader can handle
-        self.take = take  # turns any other chunk into its event, or stores it
-        self.remaining = room  # how many characters may still come
+        self.stops = stops  # finds text that only the reader can handle
+        self.take = take  # turns any other chunk into an event, or stores it
+        self.remaining = room  # number of characters that may still be read
         self.rest = ""  # text that waits for the next chunk
         self.over = False
-        self.silent = silent  # nothing is emitted yet: `take` returns no event
-        self.raw: list[str] = []  # text without an event: it may still turn out to be plain text
+        self.silent = silent  # `take` returns no event, because nothing is emitted yet
+        self.raw: list[str] = []  # text that gave no event and may still turn out to be plain text
         self._read = read
         self._room = room
-        self._grow = grow  # called at the end with the number of characters
+        self._grow = grow  # called at the end with the number of characters read
 
     def feed(self, chunk: str) -> list[Event]:
-        """Read a chunk; its events."""
+        """Read a chunk and return its events."""
         text = self.rest + chunk
         size = len(text)
         match = self.stops(text)
@@ -64,7 +64,7 @@ class FastPath:
         return self._look(text, match) if text else []
 
     def _look(self, text: str, match: re.Match[str] | None) -> list[Event]:
-        """Read a text with a match, or one that is too long."""
+        """Read a text that contains a match or is too long."""
         if match is None or self._read is None or len(text) > self.remaining or has_surrogate(text):
             return self._stop(text)
         event, end, waits = self._read(text, match)
@@ -83,7 +83,7 @@ class FastPath:
         return []
 
     def end(self) -> str:
-        """End the fast path; what it has not read."""
+        """End the fast path and return the unread text."""
         if self._grow is not None:
             self._grow(self._room - self.remaining)
         return self.rest
@@ -92,7 +92,7 @@ class FastPath:
 class ArgumentFastPath(FastPath):
     """Fast path through a string argument.
 
-    `keep` stores its pieces as converted by `write`; with an `index` they are emitted as arguments of that call.
+    `write` converts each piece, and `keep` stores it. If `index` is set, the piece is also emitted for that call.
     """
 
     __slots__ = ("_index", "_keep_piece")
@@ -117,15 +117,15 @@ class ArgumentFastPath(FastPath):
         self._index = index
 
 
-#: Characters that may have a meaning between tags.
+#: Characters that may have a special meaning between tags.
 _MARKUP: Search = re.compile(r"[<&\]\r\n\ud800-\udfff]").search
 
 
 class MarkupFastPath(ArgumentFastPath):
-    """Fast path through text between tags, which is decoded and escaped.
+    """Fast path through text between tags, which is decoded and then escaped for JSON.
 
-    `find` finds what the reader must handle. If the match has a group, `resolve` decides whether it counts, or returns
-    the next match that does. A match at the very end of a text waits for more text.
+    `find` finds text that the reader must handle. If a match has a group, `resolve` returns the first match that
+    counts: this one, a later one, or None. A match at the very end of a text waits for more text.
     """
 
     __slots__ = ("_decode", "_find", "_resolve")
@@ -180,18 +180,18 @@ _SPACE = r"[ \t\r\n]"
 _HEX = "[0-9a-fA-F]"
 _PAIR = rf"\\u[dD][89abAB]{_HEX}{{2}}\\u[dD][c-fC-F]{_HEX}{{2}}"
 _CHARS = r"[^\"\\\x00-\x1f\ud800-\udfff,]*+"
-#: Content of a strict string: all escapes, and commas, unless a key may follow because the closing quote is missing.
+#: Content of a strict string, including escapes. A comma before a quote is excluded: the closing quote may be missing.
 _ESCAPE = rf"\\(?:[\"\\/bfnrt]|u(?![dD][89a-fA-F]){_HEX}{{4}})|{_PAIR}"
 _STRICT = rf"{_CHARS}(?:(?:{_ESCAPE}|,(?={_SPACE}{{0,64}}[^ \t\r\n\"])){_CHARS})*+"
-#: The longest such prefix of a text; it may be empty.
+#: Matches the longest prefix of a text that is content of a strict string; it may be empty.
 _strict = cast("Callable[..., re.Match[str]]", re.compile(_STRICT).match)
-#: Text that may still become such content.
+#: Text at the end of a chunk that may still become content of a strict string.
 _HALF = rf"\\u[dD][89abAB]{_HEX}{{2}}(?:\\(?:u(?:[dD](?:[c-fC-F]{_HEX}?)?)?)?)?"
 _PARTIAL = re.compile(rf",{_SPACE}{{0,64}}|\\(?:u{_HEX}{{0,3}})?|{_HALF}").fullmatch
-#: The most frequent of these.
+#: The most frequent texts that `_PARTIAL` matches.
 _OFTEN_PARTIAL = frozenset({"\\", ",", ", "})
-#: Anything else: a quote, a comma that may precede one, an escape that is invalid or hides a quote or a backslash, and
-#: what must be escaped. The pattern begins with a set of characters, for speed.
+#: Characters that end the fast path: a quote, a comma that may precede one, an escape other than a simple one, and
+#: characters that must be escaped. The pattern begins with a character set, for speed.
 _STOPS: Search = re.compile(
     r'["\\\x00-\x1f\ud800-\udfff,](?:(?<![,\\])|(?<=,)(?![ \t\r\n]{0,64}[^ \t\r\n"])|(?<=\\)(?![/bfnrt]))'
 ).search
@@ -200,7 +200,7 @@ _STOPS: Search = re.compile(
 class StrictFastPath(ArgumentFastPath):
     """Fast path through a double-quoted string that is mostly strict JSON already.
 
-    Raw control characters are escaped, and `mend` is called for each.
+    Raw control characters are escaped, and `mend` is called for each of them.
     """
 
     __slots__ = ("_mend",)
@@ -235,7 +235,7 @@ class StrictFastPath(ArgumentFastPath):
         return self._keep(text) if index is None else [CallArgs(index, text)]
 
     def _escape_controls(self, text: str, end: int) -> list[Event]:
-        """Escape control characters at `end`; leave anything else to the reader."""
+        """Escape raw control characters from `end` on; leave anything else to the reader."""
         if len(text) > self.remaining or text[end] >= " ":
             return self._stop(text)
         start, pieces = 0, [""]
@@ -251,18 +251,18 @@ class StrictFastPath(ArgumentFastPath):
         return [event] if event is not None else self._keep(text[:end])
 
 
-# ---- arguments that arrive whole
+# ---- arguments that arrive in one piece
 
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.decode
 
 _PLAIN_CHARS = r"[^\"\\\x00-\x1f\ud800-\udfff,]*+"
-#: Escapes with a single spelling. An escaped slash would come back unescaped.
+#: Escapes that are the same after decoding and encoding. An escaped slash would come back unescaped.
 _PLAIN_ESCAPE = r'\\["\\bfnrt]'
 _KEY = rf'"{TEXT_CHAR}{{1,64}}+"{SPACES}:'
-#: No text after a closer, and no quote directly after it: the quote before it would be ambiguous.
+#: What follows a closing bracket: neither text nor a quote, either of which would make the quote before it ambiguous.
 _ENDS = r'(?!")[\s\ufeff]*+[^\s\ufeff\w]'
-#: A string as the value of a key. A comma before a quote may mean that the closing quote is missing.
+#: A string as the value of a key. It excludes a comma before a quote, because the closing quote may be missing.
 _STRING = (
     rf'"{_PLAIN_CHARS}(?:(?:{_PLAIN_ESCAPE}|,(?!{SPACES}")){_PLAIN_CHARS})*+"'
     rf"(?={SPACES}(?:,{SPACES}{_KEY}|\}}{_ENDS}))"
@@ -280,7 +280,7 @@ def _array(item: str) -> str:
 
 
 def _plain_object() -> str:
-    """Pattern of a plain object with plain objects and arrays in it. Deeper nesting is rare."""
+    """Return the pattern of a plain object that may contain plain objects and arrays. Deeper nesting is rare."""
     simple = rf"{_STRING}|{WORD}(?={SPACES}[,\}}])"
     item = rf"{_ELEMENT}|{WORD}(?={SPACES}[,\]])"
     inner = _object(rf"(?>{simple}|{_array(rf'(?>{item})')})")
@@ -288,12 +288,12 @@ def _plain_object() -> str:
 
 
 _OBJECT = re.compile(_plain_object()).match
-#: Closing marks that cannot be confused with JSON.
+#: Closing marks that cannot be mistaken for JSON.
 _HARMLESS = re.compile(r'\s*(?:[^\s"{}\[\]:,\-0-9tfn]|\[[/A-Z])').match
 
 
 class WholeObject(NamedTuple):
-    """Arguments that arrived whole: the object, its strict JSON, its end in the text, and its number of values."""
+    """Arguments that arrived in one piece: the object, its strict JSON text, its end position and its value count."""
 
     value: JSONObject
     text: str
@@ -304,10 +304,10 @@ class WholeObject(NamedTuple):
 def whole_object(
     buf: str, pos: int, stops: tuple[str, ...], allowance: Allowance | None = None, besides: int = 0
 ) -> WholeObject | None:
-    """The plain object at `pos`; None if it is missing, incomplete or not plain, or if the allowance does not cover it
-    and `besides` other values. The caller deducts its values.
+    """Return the plain object at `pos`; None if it is missing, incomplete or not plain, or if the allowance does not
+    cover its values and `besides` more. The caller deducts the values.
 
-    Plain is what the tolerant parser takes without a note: the pattern excludes every ambiguous quote.
+    An object is plain if the tolerant parser accepts it without a note. The pattern excludes every ambiguous quote.
     """
     match = _OBJECT(buf, pos)
     if match is None or match.end() - pos > MAX_SIZE or not _are_harmless(stops):
@@ -316,7 +316,7 @@ def whole_object(
     value: JSONObject = _decode(raw)
     text = _encode(value).decode()
     if raw.count(":") != text.count(":"):
-        return None  # a duplicate key: it is decoded once, so at least its colon is lost
+        return None  # a duplicate key: decoding keeps one of the two, so a colon is lost
     values = _count(value)
     return (
         WholeObject(value, text, match.end(), values)
@@ -326,7 +326,7 @@ def whole_object(
 
 
 def _count(value: JSONValue) -> int:
-    """Number of values in a value, itself included."""
+    """Return the number of values in a value, including the value itself."""
     if isinstance(value, dict):
         return 1 + sum(map(_count, cast("JSONObject", value).values()))
     return 1 + sum(map(_count, cast("list[JSONValue]", value))) if isinstance(value, list) else 1

@@ -1,7 +1,7 @@
 """Search for the next place in a text where a mark may begin.
 
-Hostile texts are full of tags and brackets that mean nothing, so each is skipped in one step and the text between two
-marks is passed on in one piece. Only what the scanner would pass on as text is ever skipped.
+Hostile texts are full of meaningless tags and brackets. Each is skipped in one step, so the text between two marks is
+passed on in one piece. The search skips only what the scanner would pass on as text.
 """
 
 from __future__ import annotations
@@ -13,24 +13,24 @@ from .dialect_interface import NONE, MarkTable, Role
 from .tags import lex_head
 from .text_position import PendingCalls, TextPosition
 
-#: Roles that are plain text once the search for calls has been given up.
+#: Roles of marks that are plain text once the search for calls has been given up.
 _IDLE_ROLES = frozenset({"open", "noise", "closer", "comment", "example", "example_end"})
-#: After this many rejected candidates, the text evidently contains no calls, and further attempts waste time.
+#: After this many rejected candidates the text evidently contains no calls, and the search for calls is given up.
 MAX_REJECTED = 2000
-#: The same limit for comments and example elements.
+#: After this many comments and example elements, the search for calls is given up as well.
 MAX_EXAMPLES = 4096
 
-#: White space between marks.
+#: White space that may separate marks.
 BLANKS = " \t\r\n\u00a0"
 SPACES = frozenset(BLANKS)
-#: Line starts that the scanner itself looks at.
+#: Characters at the start of a line that the scanner itself must handle.
 _LINE_MARKS = frozenset("`~]✿")
 _BRACKETS = frozenset("{[")
 _NOT_BLANK = re.compile(f"[^{BLANKS}]").search
 
 
 class MarkSearch:
-    """Finds the next mark, and decides when the search for calls is given up (`idle`)."""
+    """Search for the next mark. It becomes `idle` when the search for calls is given up."""
 
     __slots__ = ("_context", "_find_place", "_meaning", "_pending", "_position", "_rejected", "_table")
 
@@ -45,22 +45,22 @@ class MarkSearch:
 
     @property
     def idle(self) -> bool:
-        """Whether calls are no longer looked for."""
+        """Whether the search for calls has been given up."""
         return self._rejected >= MAX_REJECTED or self._position.example_count >= MAX_EXAMPLES
 
     def count_rejected(self) -> None:
-        """Count a candidate that gave no call."""
+        """Count a candidate that turned out not to be a call."""
         self._rejected += 1
         if self._rejected == MAX_REJECTED:
             self._context.note("too_many_calls", f"gave up looking for calls after {MAX_REJECTED} rejected candidates")
 
     def give_up(self) -> None:
-        """Stop looking for calls because a limit of the answer is reached."""
+        """Stop looking for calls, because the answer has reached a limit."""
         self._rejected = MAX_REJECTED
         self._context.note_full()
 
     def next_mark(self, buf: str, pos: int, final: bool) -> int:
-        """The next position that may begin a mark; tags and brackets that mean nothing are skipped."""
+        """Return the next position where a mark may begin. Meaningless tags and brackets are skipped."""
         at = pos
         find_place = self._table.idle_place if self.idle else self._find_place
         while True:
@@ -80,7 +80,7 @@ class MarkSearch:
             at = after
 
     def _skip_line_start(self, buf: str, at: int, final: bool) -> int:
-        """After the first visible character of the line that follows `at`; `at` itself when that may begin a mark."""
+        """Skip the first visible character of the line after `at`; return `at` if that character may begin a mark."""
         first = at + 1
         char = buf[first : first + 1]
         if char in SPACES or not char:
@@ -101,7 +101,7 @@ class MarkSearch:
         return first + 1 if char not in _BRACKETS or self.is_plain_bracket(buf, first, final) else at
 
     def is_plain_bracket(self, buf: str, at: int, final: bool) -> bool:
-        """Whether the bracket at `at` begins neither a mark nor a bare call."""
+        """Whether the bracket at `at` begins neither a mark nor an unmarked call."""
         if buf[at] == ">":
             return self.idle or self._table.literal(buf, at, final) == NONE
         if buf[at] == "[" and self._table.literal(buf, at, final) != NONE:
@@ -111,7 +111,7 @@ class MarkSearch:
         return barred or self._table.bare(buf, at, final) == NONE
 
     def _is_plain_tag(self, buf: str, at: int) -> bool:
-        """Whether the tag that begins at `at` is plain text here."""
+        """Whether the tag that begins at `at` is plain text in the current context."""
         head = lex_head(buf, at)
         if at + len(head) == len(buf):
             return False
@@ -119,10 +119,10 @@ class MarkSearch:
         return meaning is None or self.is_plain_role(meaning[0])
 
     def is_plain_role(self, role: Role) -> bool:
-        """Whether a mark with this role is plain text here."""
+        """Whether a mark with this role is plain text in the current context."""
         position = self._position
         if role == "closer" and not (self._context.calls_seen or self._pending or position.fence):
-            return True  # nothing is open that it could close
+            return True  # there is nothing that the mark could close
         if role == "first":
             return bool(position.last_char) or position.answer_started
         return (role == "think" and position.reasoning) or (role in _IDLE_ROLES and self.idle)

@@ -1,8 +1,8 @@
-"""Streaming scanner: text in, events out (text, reasoning, tool calls) in one pass.
+"""Streaming scanner: turns text into events (text, reasoning, tool calls) in one pass.
 
-The scanner looks for the marks of a table and hands what follows a mark to the reader of that dialect. It stores only
-what may still become a mark, or the raw text of a candidate whose name is not known yet, and never reads stored text
-again. So time is linear, and how the text is split into chunks never changes the result.
+The scanner looks for the marks in a table and hands the text after a mark to the reader of that dialect. It stores only
+text that may still become a mark, and the raw text of a candidate whose name is not known yet. It never reads stored
+text again. So time is linear, and the result never depends on how the text is split into chunks.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from .mark_search import BLANKS, SPACES, MarkSearch
 from .tags import MORE, has_word, lex_head, lex_tag, read_head
 from .text_position import MAX_TAIL, TextOutput, TextPosition
 
-#: A longer line does not open or close a code fence.
+#: A line longer than this does not open or close a code fence.
 MAX_FENCE_LINE = 120
 
 _NOT_PLAIN = re.compile(r"[<>`{\[\]✿\n\ud800-\udfff]").search
@@ -38,12 +38,12 @@ _TICKS = re.compile(r"`+").match
 _LONG_TAGS = frozenset({"|open|", "|close|"})
 
 #: Called after each candidate block with its start, its end (None: the end of the text) and its candidates. The
-#: offsets are relative to the scanner's buffer; only with `read_all` is that the whole text.
+#: offsets are relative to the scanner's buffer, which contains the whole text only with `read_all`.
 BlockCallback = Callable[[int, int | None, Sequence[CallBuilder]], None]
 
 
 class TextScanner:
-    """Scans one answer: `feed` it chunks, then `close` it.
+    """Scanner for one answer. Call `feed` for each chunk, then `close`.
 
     Args:
         context: the tools, the policy and the events of this answer.
@@ -59,33 +59,33 @@ class TextScanner:
         self._pending = self._output.pending
         self._search = MarkSearch(context, table, self._position, self._pending)
         self._on_block = on_block
-        # Bound once, because every piece of text needs them.
+        # Looked up once for speed, because they are called for every piece of text.
         self._say = self._output.say
         self._plain = self._output.say_plain
         self._state: Callable[[str, int, bool], int] = self._text
         self._unread = ""
         self._fast_path: FastPath | None = None
-        self._text_path: FastPath | None = None  # the fast path through plain text and reasoning, once needed
+        self._text_path: FastPath | None = None  # fast path for plain text and reasoning, created on demand
         self._closed = False
-        self._has_surrogates = False  # lone surrogates cannot be encoded
-        self._unopened_noted = False  # reasoning was closed without having been opened
-        self._ending = ""  # tokens that end the answer unless text follows
-        self._due_closer = ""  # the closer of the last block, if text followed its call
+        self._has_surrogates = False  # lone surrogates were replaced
+        self._unopened_noted = False  # a closing reasoning mark without an opening one was noted
+        self._ending = ""  # end tokens, which are dropped unless text follows
+        self._due_closer = ""  # the expected closing mark of the last block, if text followed its call
         self._label = ""  # a word that may come between the mark and the reasoning
-        # The candidate that is being read.
+        # State of the candidate that is being read.
         self._reader: Reader | None = None
         self._block_start = 0
         self._raw: list[str] = []
-        self._moved = False  # some of it has been read, if only its mark
-        self._has_calls = False  # it has yielded at least one call
-        self._fence_is_soft = False  # the surrounding fence contained a call and was not closed after it
-        self._block_fence = ""  # what closes the block if it turns out to contain no call
+        self._moved = False  # part of the candidate has been read, at least its mark
+        self._has_calls = False  # the candidate has yielded at least one call
+        self._fence_is_soft = False  # the surrounding code fence contained a call and is still open
+        self._block_fence = ""  # the mark that closes the block if it contains no call
         self._commits = 0
         self._calls_seen = 0
         self._calls_valid = 0
 
     def feed(self, chunk: str) -> list[Event]:
-        """Read a chunk and return the events that it makes certain."""
+        """Read a chunk and return the events that have become certain."""
         if chunk.__class__ is not str:
             require(chunk, str, "a chunk", "a text")
         path = self._fast_path
@@ -95,9 +95,9 @@ class TextScanner:
         return events + self._feed(self._leave(path)) if path.over else events
 
     def pass_through(self, event: TextDelta) -> Event | None:
-        """The single event that a plain piece of text or of a string argument becomes; None: call `feed`.
+        """Return the single event for a plain piece of text or of a string argument; None if `feed` must be called.
 
-        What `feed` tries first, without building lists. Text of the answer is passed on as the event itself.
+        A shortcut for the most frequent cases of `feed`; it builds no lists. For text of the answer, returns `event`.
         """
         path = self._fast_path
         if path is None or path.rest:
@@ -105,7 +105,7 @@ class TextScanner:
         text = event.text
         if not text or path.stops(text) is not None:
             return None
-        if path is self._text_path:  # it has room for any amount
+        if path is self._text_path:  # this fast path has no size limit
             position = self._position
             position.previous_char = text[-2:-1] or position.last_char
             position.last_char = text[-1]
@@ -117,12 +117,12 @@ class TextScanner:
         return path.take(text)
 
     def read_all(self, text: str) -> list[Event]:
-        """Read a whole text at once, so that block offsets are relative to its start."""
+        """Read a whole text at once. Block offsets are then relative to its start."""
         self._unread = text
         return self.close()
 
     def close(self) -> list[Event]:
-        """End the text and return the last events."""
+        """End the answer and return the remaining events."""
         if self._closed:
             return []
         if self._fast_path is not None:
@@ -133,13 +133,13 @@ class TextScanner:
             self._finish_reader(self._reader)
         self._say(self._unread)
         if self._ending:
-            self.context.note("end_token", "a token that ends the turn was removed from the end of the text")
+            self.context.note("end_token", "an end-of-turn token was removed from the end of the text")
         self._output.resolve(True)
         self._note_missing_closer()
         if self._position.reasoning:
             self.context.note("reasoning_unclosed")
         if self._has_surrogates:
-            self.context.note("invalid_unicode", "lone surrogates were replaced by U+FFFD")
+            self.context.note("invalid_unicode", "lone surrogates were replaced with U+FFFD")
         self._fast_path = None
         return self.context.collect()
 
@@ -155,14 +155,14 @@ class TextScanner:
         return replace_surrogates(text)
 
     def _leave(self, path: FastPath) -> str:
-        """End the fast path; return what it has not read. What it read without an event may still become text."""
+        """End the fast path and return its unread text. Text that gave no event is stored as raw text."""
         self._fast_path = None
         if self.context.commits == self._commits:
             self._raw += path.raw
         return path.end()
 
     def _finish_reader(self, reader: Reader) -> None:
-        """End the text inside a block: what its reader has not read is part of the candidate, or follows it."""
+        """Handle the end of the text inside a block. Unread text is part of the candidate or follows it."""
         live = self.context.commits > self._commits
         reader.finish()
         if not live and (reader.state == "failed" or not self._has_calls):
@@ -229,7 +229,7 @@ class TextScanner:
         return self._HANDLERS[buf[pos]](self, buf, pos, final)
 
     def _at_line_start(self, buf: str, pos: int, final: bool) -> int:
-        """Read what counts only at the start of a line or after calls; NONE if there is nothing like that."""
+        """Read a mark that counts only at the start of a line or after calls; return NONE if there is none."""
         char = buf[pos]
         if char == "<":
             return self._angle(buf, pos, final) if buf[pos + 1 : pos + 2] in _TAG_FIRSTS else NONE
@@ -247,7 +247,7 @@ class TextScanner:
         return blank.end()
 
     def _line_start(self, buf: str, pos: int, final: bool) -> int:
-        """Read the first visible character of a line: a fence, or a word that is a mark only there."""
+        """Read a code fence, or a word that is a mark only at the start of a line; return NONE if there is none."""
         if buf[pos] in "`~" and not self._position.fence.startswith("<"):
             return self._fence_line(buf, pos, final)
         if self._position.fence or self._position.reasoning:
@@ -264,14 +264,14 @@ class TextScanner:
     # ---- code
 
     def _tick(self, buf: str, pos: int, final: bool) -> int:
-        """Read ticks in the middle of a line: inline code, or a fence that contains a call."""
+        """Read backticks in the middle of a line: inline code, or a code fence that contains a call."""
         ticks = _TICKS(buf, pos)
         assert ticks is not None
         end = ticks.end()
         if end == len(buf) and not final and end - pos < MAX_FENCE_LINE:
             return MORE
         position = self._position
-        before = self._pending.last_char if self._pending else position.last_char  # the ticks may have been split
+        before = self._pending.last_char if self._pending else position.last_char  # a run of backticks may be split
         if 3 <= end - pos < MAX_FENCE_LINE and before != "`" and not position.fence and not position.in_code:
             new = self._action_fence(buf, pos, end, final)
             if new != NONE:
@@ -279,7 +279,7 @@ class TextScanner:
         return self._plain(buf, pos, end - pos)
 
     def _fence_line(self, buf: str, pos: int, final: bool) -> int:
-        """Open or close a fence: three or more ticks or tildes at the start of a line."""
+        """Open or close a code fence: three or more backticks or tildes at the start of a line."""
         line = _FENCE_LINE(buf, pos)
         if line is None or (line.end() == len(buf) and buf[-1] != "\n" and not final):
             return MORE if not final and _FENCE_START(buf, pos) is not None else NONE
@@ -291,7 +291,7 @@ class TextScanner:
         if position.fence:
             closes = not info and marks.startswith(position.fence)
             if not closes and "<" in info:
-                return self._plain(buf, pos, len(marks))  # a mark may end the reasoning
+                return self._plain(buf, pos, len(marks))  # the line may contain a mark that ends the reasoning
             position.fence = "" if closes else position.fence
             return self._output.say_line(buf, pos, end)
         if marks[0] in info or "<" in info:
@@ -308,7 +308,7 @@ class TextScanner:
             return self._output.say_line(buf, pos, end)
         if opening.wrapper == "weak":
             if end == len(buf) and not final:
-                return MORE  # the first character inside decides
+                return MORE  # the first character inside the fence decides
             if self._search.idle or buf[end : end + 1] not in _MAY_BEGIN_JSON:
                 eol = len(buf)
         if eol == len(buf):
@@ -317,7 +317,7 @@ class TextScanner:
         return self._open(opening, buf, pos, eol, marks)
 
     def _action_fence(self, buf: str, pos: int, end: int, final: bool) -> int:
-        """Open a fence in the middle of a line, which counts only if its info string names a call."""
+        """Open a code fence in the middle of a line. It counts only if its info string announces a call."""
         eol = buf.find("\n", end, end + MAX_FENCE_LINE)
         if eol < 0:
             return MORE if not final and len(buf) - end < MAX_FENCE_LINE else NONE
@@ -347,7 +347,7 @@ class TextScanner:
         return self._long_tag(name, *meaning, buf, pos, final)
 
     def _long_tag(self, name: str, role: Role, opening: Opening | None, buf: str, pos: int, final: bool) -> int:
-        """Read a tag with attributes, or one whose name is only a part of the mark."""
+        """Read a tag with attributes, or a tag whose name is only part of the mark."""
         tag = lex_tag(buf, pos, final)
         if tag == MORE:
             return MORE
@@ -382,7 +382,7 @@ class TextScanner:
         return self._open(opening, buf, pos, pos)
 
     def _act(self, role: Role, opening: Opening | None, buf: str, pos: int, end: int) -> int:
-        """Do what the mark between `pos` and `end` means here."""
+        """Handle the mark between `pos` and `end` according to its role and the current context."""
         position = self._position
         if role == "open" and opening is not None:
             return self._open(opening, buf, pos, end)
@@ -400,15 +400,15 @@ class TextScanner:
         if role in ("closer", "last") and not (position.at_line_start and self.context.calls_seen):
             return self._lone_closer(role, buf, pos, end)
         if role == "first":
-            position.last_char = " "  # a second one is text
+            position.last_char = " "  # a second such mark is text
         elif role == "think":
             self._begin_reasoning(opening)
-        # The mark disappears, so what precedes it decides.
+        # The mark is dropped, so the text before it decides whether this is the start of a line.
         position.at_line_start = position.at_line_start or position.last_char.isspace()
         return end
 
     def _lone_closer(self, role: Role, buf: str, pos: int, end: int) -> int:
-        """Read a mark that does not directly follow what it closes: text, unless it ends the answer or is due."""
+        """Read a closing mark that does not follow its block. It is text unless it ends the answer or is expected."""
         if role == "last" and not self._position.reasoning:
             self._ending = buf[pos:end]
             self._state = self._after_ending
@@ -434,14 +434,14 @@ class TextScanner:
         return pos
 
     def _begin_reasoning(self, opening: Opening | None) -> None:
-        self._output.resolve(False)  # the model went on
+        self._output.resolve(False)  # the answer goes on, so pending calls do not end it
         self._position.reasoning = True
         if opening is not None:
             self._label = opening.preamble
             self._state = self._skip_label
 
     def _skip_label(self, buf: str, pos: int, final: bool) -> int:
-        """Skip the word that some model families put between the mark and the reasoning."""
+        """Skip the word that some model families write between the mark and the reasoning."""
         rest = buf[pos : pos + len(self._label)]
         if self._label.startswith(rest) and rest != self._label and not final:
             return MORE
@@ -456,7 +456,7 @@ class TextScanner:
         return end
 
     def _result(self, buf: str, pos: int, end: int) -> int:
-        """Cut off a result that the model invents after its own call, with everything that follows."""
+        """Cut off a tool result that the model invents after its own call, and everything that follows."""
         if not self.context.calls_seen or self._position.reasoning:
             return self._plain(buf, pos)
         self.context.note("invented_result", "the model wrote a tool result itself; it was cut off")
@@ -477,7 +477,7 @@ class TextScanner:
         return self._plain(buf, pos, len("<!--"))
 
     def _begin_example(self, buf: str, pos: int, end: int) -> int:
-        """Read `<example>` or the like: an element at the start of a line, a mere mention elsewhere."""
+        """Read a tag such as `<example>`. It opens an element only at the start of a line; elsewhere it is text."""
         if self._position.at_line_start and not self._position.reasoning and buf[end - 2] != "/":
             self._position.begin_example("element")
         return self._plain(buf, pos, end - pos)
@@ -529,7 +529,7 @@ class TextScanner:
         return new if self._moved else self._plain(buf, pos)
 
     def _checkpoint(self) -> None:
-        """Note the end of a call: what was read so far cannot become text again, what follows can."""
+        """Record the end of a call. The text read so far can no longer become plain text; later text can."""
         self._calls_seen = self.context.calls_seen
         self._commits = self.context.commits
         self._raw = []
@@ -571,30 +571,30 @@ class TextScanner:
         self._due_closer = ""
 
     def _keep_fence_open(self, reader: Reader) -> None:
-        """Continue a fence that contains a call until it is closed or the next one opens."""
+        """Keep a code fence that contains a call open until it is closed or the next one opens."""
         if not reader.closed and self._block_fence[:1] in ("`", "~"):
             self._position.fence = self._block_fence
             self._fence_is_soft = True
 
     def _reject(self, raw: str, failed: bool) -> None:
-        """Pass on what was read as text. An unclosed block may be an ordinary fence or declaration."""
+        """Pass on a rejected block as text. If it is unclosed, it may be an ordinary code fence or declaration."""
         if failed and not self._has_calls:
             self._position.fence = self._position.fence or self._block_fence
-        text = raw.rstrip(BLANKS)  # how much white space a reader consumes depends on where a chunk ended
+        text = raw.rstrip(BLANKS)  # how much white space a reader consumes depends on chunk boundaries
         if text:
             self._say(text, True)
             self._position.begin_line(False)
         blank = raw[len(text) :]
         (self._output.say_blank if "\n" in blank else self._say)(blank)
 
-    #: Handlers of marks outside code that are read as a whole.
+    #: Handlers for complete marks outside code, by role.
     _ELEMENTS: ClassVar[dict[str, Callable[..., int]]] = {
         "result": _result,
         "example": _begin_example,
         "example_end": _end_example,
         "final": _final_answer,
     }
-    #: Handlers by the first character of a mark.
+    #: Handlers for marks, by first character.
     _HANDLERS: ClassVar[dict[str, Callable[..., int]]] = {
         "<": _angle,
         "`": _tick,
@@ -608,7 +608,7 @@ class TextScanner:
 
 
 def _skip_ending(buf: str, pos: int, final: bool, table: MarkTable) -> int:
-    """The position after white space or a token that ends an answer; `pos` if there is neither, or MORE."""
+    """Return the position after white space or an end token at `pos`; `pos` if there is neither, or MORE."""
     blank = _BLANK(buf, pos)
     if blank is not None:
         return blank.end()

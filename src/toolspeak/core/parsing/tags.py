@@ -1,7 +1,7 @@
-"""Tags as models write them: `<invoke name="x">`, `<function=x>`, `<｜DSML｜parameter name=“k”>`, `<|open|>x<|sep|>`.
+"""Lexer for tags as models write them, such as `<invoke name="x">`, `<function=x>` or `<|open|>x<|sep|>`.
 
-One lexer for all of them. Full-width and doubled bars, typographic quotes, odd spaces and namespace prefixes are
-folded, so tables need one spelling only. The length of a tag is bounded, so a lone `<` is cheap. Pure functions.
+It normalises full-width and doubled bars, typographic quotes, odd spaces and namespace prefixes, so tables need only
+one spelling. The length of a tag is limited, so a lone `<` is cheap. Pure functions.
 """
 
 from __future__ import annotations
@@ -12,45 +12,45 @@ from typing import TypeAlias
 
 import msgspec
 
-#: Far longer than the opening tags of all known model families.
+#: Maximum length of a tag; far longer than the opening tags of all known model families.
 MAX_TAG = 4096
 MAX_LONG_TAG = 256
 MORE = -1
 NO_TAG = -2
 
-#: A tag up to the end of its name, for patterns.
+#: Pattern of a tag up to the end of its name.
 TAG_HEAD = r"</?\s{0,8}[^\s<>=/\"'“”{}()\[\],]{0,4096}"
 _HEAD = re.compile(TAG_HEAD).match
 _ATTRIBUTE = re.compile(r"""([\w.:-]{1,64})\s{0,8}=\s{0,8}("[^"]*"|'[^']*'|[“”][^“”]*[“”]|[^\s>]*)""").finditer
 _QUOTES = "\"'“”‘’"
-#: A tag from `<` to `>`, and the beginning of one. A `>` in quotes does not end it. The patterns are
+#: Patterns of a whole tag and of the beginning of a tag. A `>` in quotes does not end the tag. The patterns are
 #: unambiguous, which avoids catastrophic backtracking.
 _WHOLE = re.compile(r'<[^<>"“]*(?:(?:"[^"]*"|“[^”]*”)[^<>"“]*)*>').match
 _PARTIAL = re.compile(r'<[^<>"“]*(?:(?:"[^"]*"|“[^”]*”)[^<>"“]*)*(?:"[^"]*|“[^”]*)?').match
-#: A tag without its bracket: its line ends after the name, and the next line begins with a tag.
+#: A tag whose `>` is missing: its line ends after the name, and the next line begins with a tag.
 _OPEN_LINE = re.compile(r"<[\w.:-]{1,128}+[ \t\r]{0,16}+\n[ \t\r\n]{0,64}+(?=<(?:[\w/]|\Z))").match
-#: Prefixes of tag names without a meaning.
+#: Prefixes of tag names that carry no meaning.
 NAMESPACES = ("antml:", "minimax:", "mm:", "seed:", "steptml:", "tool:", "|DSML|", "DSML")
 _NAMESPACE = re.compile(f"(?:{'|'.join(map(re.escape, NAMESPACES))})(?=[\\w|])").match
 _FOLD = str.maketrans({"｜": "|", "▁": "_", "＜": "<", "＞": ">"})
 _ENTITIES = {"lt": "<", "gt": ">", "amp": "&", "quot": '"', "apos": "'"}
 _ENTITY = re.compile(r"&(?:(lt|gt|amp|quot|apos)|#(\d{1,7})|#[xX]([0-9a-fA-F]{1,6}));").sub
 
-#: Kimi K3 writes `<|open|>name attributes<|sep|>` for a tag.
+#: Kimi K3 writes a tag as `<|open|>name attributes<|sep|>`.
 _LONG_OPEN, _LONG_CLOSE, _LONG_END = "<|open|>", "<|close|>", "<|sep|>"
 _LONG = (_LONG_OPEN, _LONG_CLOSE)
-#: Longer tags are not cached.
+#: Tags longer than this are not cached.
 _MAX_CACHED = 256
 
 _Parts: TypeAlias = tuple[str, str, str, dict[str, str]]
 
 
 class Tag(msgspec.Struct, frozen=True):
-    """A folded tag. Its attributes are shared with other tags of the same text, so they must not be changed."""
+    """A normalised tag. Its attributes are shared with other tags of the same text, so they must not be changed."""
 
     kind: str  # "open", "close" or "self"
     name: str
-    #: The text after `=` right after the name: `<function=NAME>`.
+    #: The text after an `=` that directly follows the name, as in `<function=NAME>`.
     value: str
     attributes: dict[str, str]
     end: int
@@ -58,7 +58,7 @@ class Tag(msgspec.Struct, frozen=True):
 
 @lru_cache(maxsize=1024)
 def fold_name(raw: str) -> str:
-    """The name of a tag with bars, word separators and prefixes in one spelling."""
+    """Normalise the bars, word separators and namespace prefix in the name of a tag."""
     name = raw.translate(_FOLD) if not raw.isascii() else raw
     while "||" in name:
         name = name.replace("||", "|")
@@ -70,25 +70,25 @@ def fold_name(raw: str) -> str:
 
 @lru_cache(maxsize=1024)
 def read_head(head: str) -> tuple[str, bool]:
-    """The folded name at the beginning of a tag, and whether it is a closing tag."""
+    """Return the normalised name at the beginning of a tag, and whether it is a closing tag."""
     closing = head.startswith("/", 1)
     return fold_name(head[1 + closing :].lstrip()), closing
 
 
 def lex_head(buf: str, pos: int) -> str:
-    """The raw tag that begins at `pos`, up to the end of its name; empty when there is none."""
+    """Return the raw text of the tag at `pos` up to the end of its name; empty if there is no tag."""
     head = _HEAD(buf, pos)
     return "" if head is None else head.group()
 
 
 def lex_name(buf: str, pos: int) -> tuple[str, bool, int]:
-    """The folded name of the tag that begins at `pos`, whether it is a closing tag, and where the name ends."""
+    """Return the normalised name of the tag at `pos`, whether it is a closing tag, and where the name ends."""
     head = lex_head(buf, pos)
     return *read_head(head), pos + len(head)
 
 
 def lex_tag(buf: str, pos: int, final: bool) -> Tag | int:
-    """The tag at `pos`, NO_TAG, or MORE when the buffer ends inside it."""
+    """Return the tag at `pos`, NO_TAG, or MORE if the buffer ends inside the tag."""
     if buf.startswith(_LONG, pos):
         return _lex_long(buf, pos, _LONG_OPEN if buf.startswith(_LONG_OPEN, pos) else _LONG_CLOSE, final)
     end = _tag_end(buf, pos)
@@ -100,7 +100,7 @@ def lex_tag(buf: str, pos: int, final: bool) -> Tag | int:
 
 
 def _read(raw: str) -> _Parts:
-    """The parts of a whole tag: its kind, its name, the value after the name, and the attributes."""
+    """Split a whole tag into its kind, its name, the value after the name, and the attributes."""
     name, closing, after = lex_name(raw, 0)
     inner = raw[after : -1 if raw[-1] == ">" else None].strip()
     kind = "close" if closing else "open"
@@ -123,7 +123,7 @@ def _lex_long(buf: str, pos: int, opener: str, final: bool) -> Tag | int:
 
 
 def _inside(inner: str) -> tuple[str, dict[str, str]]:
-    """The value after the name, and the attributes."""
+    """Split the text after a tag's name into the value after `=` and the attributes."""
     value = ""
     if inner.startswith("="):
         value = inner[1:].strip().strip(_QUOTES).strip()
@@ -133,7 +133,7 @@ def _inside(inner: str) -> tuple[str, dict[str, str]]:
 
 
 def _tag_end(buf: str, pos: int) -> int:
-    """After the `>` that ends the tag at `pos`; MORE when it has not come yet, NO_TAG when it cannot."""
+    """Return the position after the tag at `pos`; MORE if the tag is incomplete, NO_TAG if it is not a tag."""
     limit = pos + MAX_TAG
     whole = _WHOLE(buf, pos, limit)
     if whole is not None:
@@ -158,12 +158,12 @@ def has_word(text: str, word: str) -> bool:
 
 
 def unescape(text: str) -> str:
-    """Decode the five XML entities and numeric references, once."""
+    """Decode the five XML entities and numeric character references, once."""
     if "&" not in text:
         return text
     if "&#" in text:
         return _ENTITY(_entity, text)
-    # The ampersand comes last, so its result is not decoded again.
+    # `&amp;` comes last, so that its result is not decoded again.
     text = text.replace("&lt;", "<").replace("&gt;", ">").replace("&quot;", '"').replace("&apos;", "'")
     return text.replace("&amp;", "&")
 

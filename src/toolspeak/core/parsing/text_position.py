@@ -1,7 +1,7 @@
 """Position in the text: line start, code fence, inline code, reasoning, places where examples are shown.
 
-`TextPosition` turns these into evidence for a candidate. `TextOutput` passes text on and updates the position; while
-calls are pending (`PendingCalls`) it holds text back. Only a few characters and flags are stored, never the text.
+`TextPosition` turns the position into evidence for a candidate. `TextOutput` passes text on and updates the position;
+while calls are pending (`PendingCalls`), it holds text back. A position is a few characters and flags, never the text.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from .call_builder import CallBuilder
 from .context import ParseContext
 from .dialect_interface import Opening
 
-#: A longer comment or example element was never closed, so it stops hiding calls.
+#: A comment or example element longer than this was never closed, so calls after that count again.
 MAX_COMMENT = 4096
-#: White space and punctuation that may follow a call that must end the answer.
+#: Maximum length of the white space and punctuation after a call that must end the answer.
 MAX_TAIL = 4096
-#: Columns of indentation that make a paragraph a code block in Markdown.
+#: Columns of indentation that turn a Markdown paragraph into a code block.
 _CODE_INDENT = 4
 #: Straight quotes open a quotation only after a space or a bracket.
 _OPENING_QUOTES = frozenset("“‘„«")
@@ -33,7 +33,7 @@ _TAIL = re.compile(r"[\s.,;:!?)\]}*_`~\"']*").fullmatch
 
 
 class TextPosition:
-    """Where in the text the scanner is, as far as it matters for what comes next."""
+    """The scanner's position in the text, as far as it matters for the text that follows."""
 
     __slots__ = (
         "answer_started",
@@ -57,26 +57,26 @@ class TextPosition:
         self.at_line_start = True  # only white space or calls on this line so far
         self.line_is_blank = True  # only white space on this line so far
         self.answer_started = False  # text other than white space has been passed on
-        self.fence = ""  # the ticks, tildes or tag that opened the surrounding code fence
-        self.tick_runs = 0  # runs of ticks on this line: an odd number means inline code
+        self.fence = ""  # the backticks, tildes or tag that opened the surrounding code fence
+        self.tick_runs = 0  # runs of backticks on this line; an odd number means inline code
         self.last_char = ""
-        self.previous_char = ""  # the one before `last_char`
+        self.previous_char = ""  # the character before `last_char`
         self.line_head = ""  # the first visible character of this line
         self.blank_line_above = False
         self.indent = 0  # columns of white space at the start of this line
-        self.example_left = 0  # how many characters the surrounding comment or example element may still have
-        self.example_count = 0  # comments and example elements so far
+        self.example_left = 0  # maximum remaining length of the surrounding comment or example element
+        self.example_count = 0  # number of comments and example elements so far
         self.example_kind: Example = "comment"
         self.reasoning = False
-        self.in_aside = False  # after a reasoning tag in the middle of a line: text, but calls do not count
+        self.in_aside = False  # after a reasoning tag in the middle of a line, where calls do not count
 
     @property
     def in_code(self) -> bool:
-        """Whether this is inline code."""
+        """Whether the position is inside inline code."""
         return self.tick_runs % 2 == 1
 
     def evidence(self, opening: Opening, nonce: bool | None) -> Evidence:
-        """The evidence for or against a candidate that opens here."""
+        """Return the evidence for and against a candidate that opens at this position."""
         return Evidence(
             dialect=opening.dialect,
             wrapper=opening.wrapper,
@@ -100,16 +100,16 @@ class TextPosition:
         return "indented" if is_code and self.at_line_start and self.answer_started else None
 
     def _is_quoted(self) -> bool:
-        """Whether an opening quote comes right before. At the very start of an answer it means nothing."""
+        """Whether an opening quote comes directly before. At the very start of an answer, a quote means nothing."""
         if not self.previous_char:
             return False
         last = self.last_char
         return last in _OPENING_QUOTES or (last in _STRAIGHT_QUOTES and self.previous_char in _BEFORE_QUOTE)
 
     def advance(self, text: str, candidate: bool, pending: bool) -> None:
-        """Move past `text`. The ticks of a rejected `candidate` do not count as inline code.
+        """Move past `text`. Backticks in a rejected `candidate` do not count as inline code.
 
-        While calls are `pending`, the text may be read again, so it does not use up the surrounding example.
+        While calls are `pending`, the text may be read again, so it does not reduce `example_left`.
         """
         line = text.rfind("\n") + 1
         if line:
@@ -130,13 +130,13 @@ class TextPosition:
             self.tick_runs += len(_TICK_RUNS(text, line)) - joined
 
     def begin_line(self, fresh: bool, blank_above: bool = False) -> None:
-        """Start a new line, or go on after a candidate in the middle of one (not `fresh`)."""
+        """Start a new line, or continue a line after a candidate (if not `fresh`)."""
         self.at_line_start = self.line_is_blank = fresh
         self.blank_line_above = blank_above
         self.indent = 0
 
     def begin_last_line(self, buf: str, pos: int, newline: int) -> None:
-        """Note the start of the line after `newline`, the last line break of the text from `pos` on."""
+        """Record how the line after `newline` begins: its indentation, and whether a blank line precedes it."""
         above = buf.rfind("\n", pos, newline)
         is_blank = not buf[max(pos, above + 1) : newline].strip()
         self.blank_line_above = is_blank and (above >= 0 or not self.line_head)
@@ -144,13 +144,13 @@ class TextPosition:
         self.indent = 0 if blank is None else len(blank.group().expandtabs(_CODE_INDENT))
 
     def begin_example(self, kind: Example) -> None:
-        """Enter a comment or an example element. One inside the other is part of it."""
+        """Enter a comment or an example element. If one is inside the other, the outer one counts."""
         self.example_count += 1
         if not self.example_left or self.example_kind == kind:
             self.example_left, self.example_kind = MAX_COMMENT, kind
 
     def end_reasoning(self) -> None:
-        """Leave the reasoning. Fences and ticks inside it have no effect after it."""
+        """Leave the reasoning. Code fences and backticks inside it have no effect afterwards."""
         self.reasoning = False
         self.fence = ""
         self.tick_runs = 0
@@ -164,9 +164,9 @@ class _PendingText(msgspec.Struct):
 
 
 class PendingCalls(list[_PendingText]):
-    """Calls that count only if nothing but calls follows them, with the text held back until that is known.
+    """Weakly marked calls that count only if they end the answer, and the text held back until that is known.
 
-    Weak evidence, such as a JSON code block, is a call only where the model stopped to wait for the result.
+    A JSON code block, for example, is a call only if the model stopped there to wait for the result.
     """
 
     def __init__(self) -> None:
@@ -175,36 +175,36 @@ class PendingCalls(list[_PendingText]):
 
     @property
     def last_char(self) -> str:
-        """The last character held back."""
+        """The last character of the text held back."""
         return self[-1].raw[-1:]
 
     def add(self, builders: list[CallBuilder], raw: str) -> None:
-        """Hold calls back, with the text that contains them."""
+        """Hold back calls together with the text that contains them."""
         self.append(_PendingText(builders, raw))
 
     def end_with_line(self, text: str) -> bool:
-        """Whether `text` ends the line after calls that need no more than that."""
+        """Whether `text` ends the line, and all pending calls count as soon as their line ends."""
         if "\n" not in text or not all(builder.line_is_enough for entry in self for builder in entry.builders):
             return False
         before, _, _ = text.partition("\n")
         return _TAIL(before) is not None and self._size + len(before) <= MAX_TAIL
 
     def hold(self, text: str) -> bool:
-        """Hold back text that may follow the calls; False when it may not."""
+        """Hold back white space and punctuation after pending calls. Return False for other or too much text."""
         self._size += len(text)
         if _TAIL(text) is None or self._size > MAX_TAIL:
             return False
         if self[-1].builders:
             self.add([], "")
-        self[-1].raw += text  # one piece, however it was split into chunks
+        self[-1].raw += text  # always one piece, however the text is chunked
         return True
 
     def take_back(self) -> str:
-        """Remove and return the text held after the last call: it is part of a longer one."""
+        """Remove and return the text held after the last call, so that it can be joined with new text."""
         return "" if self[-1].builders else self.pop().raw
 
     def resolve(self, answer_end: bool) -> Iterator[tuple[str, bool]]:
-        """Decide all pending calls: the texts that are not calls, each with whether it contains a candidate."""
+        """Decide all pending calls. Yield each text that is not a call, and whether it contains a candidate."""
         entries = self[:]
         self.clear()
         self._size = 0
@@ -215,7 +215,7 @@ class PendingCalls(list[_PendingText]):
 
 
 class TextOutput:
-    """Passes text on to the events and moves the position. Holds text back while calls are pending."""
+    """Text output of the scanner: emits events and moves the position. Holds text back while calls are pending."""
 
     __slots__ = ("_before_pending", "_context", "_position", "pending")
 
@@ -226,14 +226,14 @@ class TextOutput:
         self._before_pending = (0, "", "", "")  # the position before the first pending call
 
     def say(self, text: str, candidate: bool = False) -> None:
-        """Pass on text that is not a mark; `candidate`: it was read as one and rejected."""
+        """Pass on text that is not a mark. `candidate`: the text was read as a candidate call and rejected."""
         if not text:
             return
         pending = self.pending
         if pending:
             enough = pending.end_with_line(text)
             if enough:
-                text = pending.take_back() + text  # one piece, however it was split into chunks
+                text = pending.take_back() + text  # always one piece, however the text is chunked
             if enough or not pending.hold(text):
                 self.resolve(enough)
         position = self._position
@@ -245,13 +245,13 @@ class TextOutput:
             position.answer_started = not (position.reasoning or text.isspace())
 
     def say_line(self, buf: str, pos: int, end: int) -> int:
-        """Pass on a whole line with its line break."""
+        """Pass on a whole line, including its line break."""
         position = self._position
         if self.pending or position.example_left or buf[end - 1] != "\n":
             self.say(buf[pos:end])
             position.begin_line(buf[end - 1] == "\n")
             return end
-        # Texts with thousands of fence lines are common enough for a shortcut.
+        # Texts with thousands of code fence lines are common enough for a shortcut.
         self._context.say(buf[pos:end], position.reasoning)
         position.tick_runs = 0
         position.previous_char, position.last_char, position.line_head = "", "\n", ""
@@ -269,7 +269,7 @@ class TextOutput:
         self.say(text)
 
     def say_plain(self, buf: str, pos: int, length: int = 1) -> int:
-        """Pass on characters that looked like a mark but are text."""
+        """Pass on characters that looked like a mark but are plain text."""
         position = self._position
         position.at_line_start = position.line_is_blank = False
         self.say(buf[pos : pos + length])
@@ -281,7 +281,7 @@ class TextOutput:
         blank_above = not position.line_head
         if self.pending:
             self.say("\n")
-        else:  # the most frequent text of all, so it has a shortcut
+        else:  # a shortcut, because line breaks are so frequent
             self._context.say("\n", position.reasoning)
             position.example_left -= position.example_left > 0
             position.tick_runs = 0
@@ -290,7 +290,7 @@ class TextOutput:
         return pos + 1
 
     def hold_calls(self, builders: list[CallBuilder], raw: str) -> None:
-        """Hold back calls that depend on what follows them, with the text that contains them."""
+        """Hold back calls that depend on the text after them, together with the text that contains them."""
         position = self._position
         if not self.pending:
             self._before_pending = (
@@ -302,13 +302,13 @@ class TextOutput:
         self.pending.add(builders, raw)
 
     def resolve(self, answer_end: bool) -> None:
-        """Decide the pending calls and pass on those that are text, from the position before the first of them."""
+        """Decide the pending calls. Pass on rejected ones as text, from the position before the first pending call."""
         if not self.pending:
             return
         position = self._position
         position.tick_runs, position.line_head, position.previous_char, position.last_char = self._before_pending
         for text, candidate in self.pending.resolve(answer_end):
             if answer_end and text.isspace():
-                position.advance(text, candidate, bool(self.pending))  # it only separated calls, or followed them
+                position.advance(text, candidate, bool(self.pending))  # the text only separated or followed calls
             else:
                 self.say(text, candidate)

@@ -1,4 +1,4 @@
-"""Index of a set of tools, cached: names, teachable tools, compiled schemas.
+"""Cached index of a set of tools: names, tools that a prompt can describe, compiled schemas.
 
 Agents send the same tools with every request, and codecs return the same tuple for the same declarations. So sets are
 cached by identity. Tools must not be changed after they have been passed in.
@@ -6,27 +6,32 @@ cached by identity. Tools must not be changed after they have been passed in.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any, TypeVar
+
 import msgspec
 
 from ...errors import SchemaError, UsageError
 from ..schema.argument_schema import ArgumentSchema
 from ..types import Tool
 
-#: Kinds of tools that a prompt can teach.
+T = TypeVar("T")
+
+#: Kinds of tools that a prompt can describe to a model.
 TEACHABLE = frozenset({"function", "custom"})
-#: Cache limits in bytes of JSON (a fifth of the memory used): the largest set, and all sets together. Coding agents
-#: send up to 75 kB. Any client can send tools, so a limit on the number of sets would not bound the memory.
+#: Cache limits for one set and for all sets together, in bytes of JSON; a set uses five times as much memory. Coding
+#: agents send up to 75 kB. Any client can send tools, so a limit on the number of sets would not bound the memory.
 MAX_CACHED_BYTES, MAX_CACHED_TOTAL = 256 * 1024, 2 * 1024 * 1024
 
 
 class Toolkit:
-    """One set of tools."""
+    """Index of one set of tools."""
 
-    __slots__ = ("_checked", "_schemas", "by_name", "dropped", "names", "readable", "tools")
+    __slots__ = ("_checked", "_derived", "_schemas", "by_name", "dropped", "names", "readable", "tools")
 
     def __init__(self, tools: tuple[Tool, ...]) -> None:
         self.tools = tools
-        #: The last of several tools with the same name.
+        #: Tools by name; if several have the same name, the last one.
         self.by_name = {tool.name: tool for tool in tools}
         self.names = frozenset(self.by_name)
         first: dict[str, Tool] = {}
@@ -34,17 +39,24 @@ class Toolkit:
             if tool.kind in TEACHABLE:
                 first.setdefault(tool.name, tool)
         readable = tuple(first.values())
-        #: All tools whose calls can be parsed; the first of several with the same name.
+        #: All tools whose calls can be parsed; if several have the same name, the first one.
         self.readable = tools if len(readable) == len(tools) else readable
         self.dropped = tuple(tool for tool in tools if tool.kind not in TEACHABLE)
         self._schemas: dict[str, ArgumentSchema] = {}
         self._checked = False
+        self._derived: dict[object, Any] = {}
+
+    def derive(self, function: Callable[[tuple[Tool, ...]], T]) -> T:
+        """Return `function(readable)`, which is computed only once per set of tools."""
+        if function not in self._derived:
+            self._derived[function] = function(self.readable)
+        return self._derived[function]
 
     def check(self) -> None:
-        """Compile every schema, to report a bad one before the model is asked.
+        """Compile every schema, so that an invalid one is reported before the model is called.
 
         Raises:
-            SchemaError: a schema is invalid; names the tool and the place.
+            SchemaError: a schema is invalid; the message names the tool and the location.
             UsageError: two different tools have the same name.
         """
         if self._checked:
@@ -60,7 +72,7 @@ class Toolkit:
         self._checked = True
 
     def schema(self, name: str) -> ArgumentSchema:
-        """The argument schema of a tool in `by_name`."""
+        """Return the argument schema of a tool in `by_name`."""
         schema = self._schemas.get(name)
         if schema is None:
             schema = self._schemas[name] = ArgumentSchema.of(self.by_name[name].parameters)
@@ -68,14 +80,14 @@ class Toolkit:
 
 
 class Toolkits:
-    """Cache of recent sets by identity. Each set keeps its tools alive, so an identity is never reused."""
+    """Cache of recent tool sets by identity. Each set keeps its tools alive, so an identity is never reused."""
 
     def __init__(self) -> None:
         self._cache: dict[int, Toolkit] = {}
         self._bytes = 0
 
     def of(self, tools: tuple[Tool, ...]) -> Toolkit:
-        """The index of these tools."""
+        """Return the index of these tools."""
         return self._cache.get(id(tools)) or self._new(tools)
 
     def _new(self, tools: tuple[Tool, ...]) -> Toolkit:
@@ -90,7 +102,7 @@ class Toolkits:
 
 
 def _size(tools: tuple[Tool, ...]) -> int:
-    """Size of the tools as JSON; over the limit if they cannot be encoded."""
+    """Return the size of the tools as JSON; a size over the limit if they cannot be encoded."""
     try:
         return len(msgspec.json.encode(tools))
     except (TypeError, ValueError, OverflowError, RecursionError):

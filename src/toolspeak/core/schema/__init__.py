@@ -1,1 +1,1 @@
-"""Tool parameter schemas: validate, coerce, explain."""
+"""Schemas of tool arguments: validation, coercion, error messages."""

@@ -1,6 +1,6 @@
-"""The JSON schema of a tool's arguments, compiled once: validation, coercion, and what may be streamed early.
+"""Compiled JSON schema of a tool's arguments: validation, coercion, and which values may be streamed early.
 
-Schemas come from clients and are not trusted: their size is limited here, everything else in `subschema`. Valid
+Schemas come from clients and are not trusted. Their size is limited here, everything else in `subschema`. Valid
 arguments are never changed.
 """
 
@@ -18,20 +18,20 @@ from .json_values import ParseText, fold_key, strict_json, unusable_reason
 from .subschema import ANY, OBJECT, SchemaDocument, Subschema, join_all, meet_all, shorten
 from .validation_errors import explain
 
-#: Cached compiled schemas: some twenty agents with twenty-five tools each. Few large ones are cached, so all cached
-#: sources together stay below 20 MiB.
+#: Number of compiled schemas to cache: enough for twenty agents with twenty-five tools each. Only a few
+#: large schemas are cached, so that the sources of all cached schemas stay below 20 MiB.
 CACHED_SCHEMAS = 512
 CACHED_LARGE_SCHEMAS = 16
 LARGE_SCHEMA_BYTES = 32 * 1024
-#: How many problems are reported at most.
+#: Maximum number of problems to report.
 MAX_PROBLEMS = 5
 
-#: Keywords other than `properties` by which a root schema can constrain a property.
+#: Keywords other than `properties` with which a root schema can constrain a property.
 _CONSTRAINS_PROPERTIES = frozenset(
     "$ref $dynamicRef $recursiveRef allOf anyOf oneOf not if then else const enum patternProperties propertyNames "
     "dependencies dependentRequired dependentSchemas extends disallow".split()
 )
-#: Keywords other than `type` by which a schema can constrain a string.
+#: Keywords other than `type` with which a schema can constrain a string.
 _CONSTRAINS_TEXT = frozenset(
     "$dynamicRef $recursiveRef allOf anyOf oneOf not if then else const enum pattern format minLength maxLength "
     "contentEncoding contentMediaType contentSchema extends disallow".split()
@@ -40,7 +40,7 @@ _TEXT = frozenset({"string"})
 
 
 class CoercionResult(msgspec.Struct, frozen=True):
-    """Coerced arguments, the notes on what was changed, and the remaining problems (none: they are valid)."""
+    """Coerced arguments, notes on the changes, and the remaining problems. No problems: the arguments are valid."""
 
     value: JSONValue
     notes: tuple[Note, ...] = ()
@@ -48,61 +48,61 @@ class CoercionResult(msgspec.Struct, frozen=True):
 
 
 class ArgumentSchema:
-    """The compiled schema of one tool's arguments. Shared between callers, so read-only."""
+    """The compiled schema of one tool's arguments. It is shared between callers and must not be changed."""
 
     def __init__(self, parameters: JSONValue) -> None:
-        """Use `ArgumentSchema.of`, which caches."""
+        """Compile a schema. Prefer `ArgumentSchema.of`, which uses a cache."""
         self.parameters = parameters
         document = SchemaDocument({"type": "object"} if parameters is None else parameters)
         plain = document.at("", document.body)
         #: Arguments are an object unless the schema clearly says otherwise.
         self._root = Subschema(document, "", document.body, object_only=plain.allowed_types <= OBJECT)
-        #: Whether each property is validated separately, so one may be streamed before the others are known.
+        #: Whether each property is validated on its own, so that it can be streamed before the others are known.
         self.piecewise = self._root.object_only and _CONSTRAINS_PROPERTIES.isdisjoint(plain.body)
-        #: Properties whose string value may be streamed as it arrives; `None`: no schema, so every value may.
+        #: Properties whose string value may be streamed as it arrives. `None` (no schema): all strings may be streamed.
         self.streamable_strings = None if parameters is None else _streamable_strings(plain) if self.piecewise else ANY
         #: The top-level properties in declaration order.
         self.names = tuple(self._root.names)
-        self._property_types: dict[str, frozenset[str]] = {}  # cache
+        self._property_types: dict[str, frozenset[str]] = {}  # filled on demand
         self._required = frozenset(fold_key(name) for node in self._root.in_place for name in node.required)
 
     @staticmethod
     def of(parameters: JSONValue) -> ArgumentSchema:
-        """Compile `parameters`, with a cache; `None` accepts any object.
+        """Return the compiled schema of `parameters` from a cache. `None` accepts any object.
 
         Raises:
-            SchemaError: not a JSON schema, too large, too deep, or it refers to another document.
+            SchemaError: the schema is invalid, too large or too deeply nested, or refers to another document.
         """
         if parameters is not None and not isinstance(parameters, bool | dict):
             raise SchemaError(f"`parameters` must be a JSON schema, not `{type(parameters).__name__}`")
         try:
-            # The keys keep their order: positional arguments follow the order of the properties.
+            # Keep the order of the keys: positional arguments follow the order of the properties.
             source = msgspec.json.encode(parameters)
         except (TypeError, ValueError, OverflowError, RecursionError) as error:
-            raise SchemaError(f"`parameters` must be JSON: {shorten(str(error))}") from error
+            raise SchemaError(f"`parameters` cannot be encoded as JSON: {shorten(str(error))}") from error
         if len(source) > MAX_SCHEMA_BYTES:
             raise SchemaError(
-                f"`parameters` are too large: {len(source)} bytes, limit {MAX_SCHEMA_BYTES}",
-                hint="shorten the descriptions or split the tool",
+                f"`parameters` are too large: {len(source)} bytes (limit: {MAX_SCHEMA_BYTES})",
+                hint="shorten the descriptions or split the tool into several",
             )
         return _compiled_large(source) if len(source) > LARGE_SCHEMA_BYTES else _compiled(source)
 
     def declares(self, name: str) -> bool:
-        """Whether the schema declares a top-level property of this name."""
+        """Whether the schema declares a top-level property with this name."""
         return name in self._root.names
 
     def forbids(self, name: str) -> bool:
-        """Whether a top-level property must be held back: it is not allowed, or may be a misspelt required one."""
+        """Whether a top-level property is not allowed, or may be a misspelling of a required one."""
         if self._root.declares(name):
             return self._root.forbids(name)
         return fold_key(name) in self._required or any(node.forbids(name) for node in self._root.in_place)
 
     def drops_null(self, name: str) -> bool:
-        """Whether null for this top-level property is dropped: it is optional and not nullable."""
+        """Whether null is dropped for this top-level property, because it is optional and not nullable."""
         return self._root.bars_null(name) and not self._root.requires(name)
 
     def property_types(self, name: str) -> frozenset[str]:
-        """The JSON types a top-level property may have; empty: unknown or any."""
+        """Return the JSON types that a top-level property may have. Empty: unknown or any."""
         if not self.declares(name):
             return ANY
         types = self._property_types.get(name)
@@ -116,22 +116,22 @@ class ArgumentSchema:
         return meet_all(certain) if certain else join_all(possible)
 
     def accepts(self, arguments: JSONValue) -> bool:
-        """Whether the arguments are valid; faster than `problems`."""
+        """Whether the arguments are valid. Faster than `problems`."""
         return not unusable_reason(arguments) and self._root.accepts(arguments)
 
     def problems(self, arguments: JSONValue, limit: int = MAX_PROBLEMS) -> tuple[str, ...]:
-        """What is wrong with the arguments, in at most `limit` short sentences; empty: valid."""
+        """Return what is wrong with the arguments, as at most `limit` short sentences. Empty: they are valid."""
         return _problems((self._root,), arguments, (), limit)
 
     def coerce(self, arguments: JSONValue, parse_text: ParseText = strict_json) -> CoercionResult:
-        """Change the arguments as little as possible to make them valid. Valid ones are returned unchanged.
+        """Change the arguments as little as possible to make them valid. Valid arguments are returned unchanged.
 
         `parse_text` parses JSON inside a string; it returns a value or raises `ValueError`.
         """
         return _coerce((self._root,), arguments, parse_text, ())
 
     def coerce_property(self, name: str, value: JSONValue, parse_text: ParseText = strict_json) -> CoercionResult:
-        """Coerce and validate the value of one top-level property by itself."""
+        """Coerce and validate the value of one top-level property on its own."""
         return _coerce(self._root.slots(name), value, parse_text, (name,))
 
 
@@ -146,7 +146,7 @@ def _coerce(nodes: Sequence[Subschema], value: JSONValue, parse: ParseText, path
 
 
 def _accept(nodes: Sequence[Subschema], value: JSONValue) -> bool:
-    """Whether all schemas accept the value. A plain loop is fastest: most values are valid and have one schema."""
+    """Whether all schemas accept the value. A plain loop is fastest, because most values have only one schema."""
     for node in nodes:  # noqa: SIM110
         if not node.accepts(value):
             return False
@@ -182,7 +182,7 @@ def _streamable_strings(root: Subschema) -> frozenset[str]:
 
 
 def _is_plain_text(node: Subschema) -> bool:
-    """Whether the schema asks for a string without further constraints."""
+    """Whether the schema requires a string and has no further constraints."""
     chain = node.conjuncts
     return (
         all(_CONSTRAINS_TEXT.isdisjoint(each.body) for each in chain) and meet_all(n.own_types for n in chain) == _TEXT

@@ -1,8 +1,7 @@
-"""Coercion: change arguments that are almost right as little as possible, so that they fit their schema.
+"""Coercion: the smallest changes that make almost valid arguments match their schema.
 
-Every change is one row of `RULES`, or a key that is renamed or dropped, and leaves a note. A valid value is never
-changed; coercing twice changes nothing more; nothing raises; the work is bounded. JSON schema keywords are not read
-here.
+Every change applies one row of `RULES`, renames a key or drops one, and leaves a note. A valid value is never changed.
+A second coercion changes nothing more. Nothing raises, and the work is bounded. JSON schema keywords are not read here.
 """
 
 from __future__ import annotations
@@ -16,41 +15,41 @@ from ..types import JSONObject, JSONValue, Note, is_array, is_object
 from .json_values import ParseText, Path, fold, fold_key, has_type, json_text, path_text, unusable_reason, weight
 from .subschema import Subschema, ValuePosition
 
-#: Schemas that one pass may try, in total and per value. A try takes about 30 microseconds. Only nested alternatives
-#: that all fail come near the limit.
+#: Number of schemas that one pass may try: `MAX_TRIES`, plus `MAX_TRIES_PER_VALUE` for each value. A try takes about 30
+#: microseconds. Only nested alternatives that all fail come near the limit.
 MAX_TRIES = 5_000
 MAX_TRIES_PER_VALUE = 32
-#: Looking at this many values costs as much as one try.
+#: Number of values whose inspection costs as much as one try.
 VALUES_PER_TRY = 64
-#: Passes until nothing changes any more. Two usually suffice; arguments that need more are not almost right.
+#: Maximum number of passes until nothing changes. Two usually suffice; arguments that need more are not almost valid.
 MAX_PASSES = 4
 
-#: Longest text read as a number; a double needs at most 24 characters, a UUID as an integer 39.
+#: Longest text that is read as a number. A double needs at most 24 characters, a UUID as an integer 39.
 MAX_NUMBER_CHARS = 64
-#: Largest integer that a double holds exactly (RFC 8259, section 6).
+#: Limit up to which a double represents every integer exactly (RFC 8259, section 6).
 MAX_EXACT = 2**53
 
 _NUMERIC = frozenset({"integer", "number"})
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _BOOLEANS = {"true": True, "false": False}
-#: Names by which XML and its imitations wrap a single item.
+#: Names of XML-style elements that wrap a single item.
 _WRAPPERS = frozenset({"item", "element", "value", "entry"})
 _NULL = frozenset({"null"})
 
 
 class Mismatch(NamedTuple):
-    """A value that does not fit its schema."""
+    """A value that does not match its schema."""
 
     value: JSONValue
     node: Subschema
-    #: The JSON types that the schema allows, at least one.
+    #: The JSON types that the schema allows; never empty.
     types: frozenset[str]
     root: bool
     parse: ParseText
 
     @property
     def text(self) -> str | None:
-        """The value if it is a string and the schema allows none."""
+        """The value, if it is a string although the schema allows no string."""
         return self.value if isinstance(self.value, str) and "string" not in self.types else None
 
 
@@ -163,7 +162,7 @@ def _single_to_array(case: Mismatch) -> Iterator[JSONValue]:
 
 
 class CoercionRule(NamedTuple):
-    """One way to coerce a value. A `sure` one is used even if the result still violates another keyword."""
+    """One way to coerce a value. A `sure` rule is used even if the result still violates another keyword."""
 
     code: str
     what: str
@@ -171,27 +170,27 @@ class CoercionRule(NamedTuple):
     sure: bool = False
 
 
-#: In the order in which they are tried: the first proposal that makes the value valid wins.
+#: Rules in the order in which they are tried. The first proposal that makes the value valid wins.
 RULES = (
-    CoercionRule("null_arguments", "null or an empty string was read as no arguments", _null_arguments),
-    CoercionRule("string_to_null", "a string was read as null", _string_to_null, sure=True),
-    CoercionRule("string_to_boolean", "a string was read as a boolean", _string_to_boolean, sure=True),
-    CoercionRule("string_to_number", "a string was read as a number", _string_to_number, sure=True),
-    CoercionRule("integral_float", "a float without a fraction was read as an integer", _integral_float, sure=True),
-    CoercionRule("json_in_string", "JSON in a string was read", _json_in_string, sure=True),
+    CoercionRule("null_arguments", "null or an empty string was treated as empty arguments", _null_arguments),
+    CoercionRule("string_to_null", "a string was converted to null", _string_to_null, sure=True),
+    CoercionRule("string_to_boolean", "a string was converted to a boolean", _string_to_boolean, sure=True),
+    CoercionRule("string_to_number", "a string was converted to a number", _string_to_number, sure=True),
+    CoercionRule("integral_float", "a whole-number float was converted to an integer", _integral_float, sure=True),
+    CoercionRule("json_in_string", "JSON inside a string was parsed", _json_in_string, sure=True),
     CoercionRule("enum_case", "the spelling of an option was corrected", _enum_case),
-    CoercionRule("number_to_string", "a number or boolean was read as a string", _number_to_string, sure=True),
-    CoercionRule("array_of_one", "an array of one item was read as the item", _array_of_one),
-    CoercionRule("indexed_object", "an object around items was read as the items", _indexed_object),
-    CoercionRule("text_to_array", "a text was read as an array", _text_to_array),
-    CoercionRule("single_to_array", "a single value was put into an array", _single_to_array),
+    CoercionRule("number_to_string", "a number or boolean was converted to a string", _number_to_string, sure=True),
+    CoercionRule("array_of_one", "an array with one item was replaced by the item", _array_of_one),
+    CoercionRule("indexed_object", "an object around items was replaced by the items", _indexed_object),
+    CoercionRule("text_to_array", "a text was converted to an array", _text_to_array),
+    CoercionRule("single_to_array", "a single value was wrapped in an array", _single_to_array),
 )
 
 
 def coerce(
     nodes: Sequence[Subschema], value: JSONValue, parse: ParseText, path: Path
 ) -> tuple[JSONValue, tuple[Note, ...]]:
-    """Coerce a value to all schemas; return it with the notes. If the passes do not converge, it is unchanged."""
+    """Coerce a value to all schemas and return it with notes. It stays unchanged if the passes do not converge."""
     current, notes = value, list[Note]()
     for _ in range(MAX_PASSES):
         if unusable_reason(current):
@@ -209,11 +208,11 @@ def coerce(
 
 
 class _TooMuchWork(Exception):
-    """Too many nested alternatives: the arguments stay unchanged."""
+    """Raised when nested alternatives take too many tries. The arguments then stay unchanged."""
 
 
 class _Coercer:
-    """One pass over the arguments."""
+    """One coercion pass over the arguments."""
 
     def __init__(self, value: JSONValue, parse: ParseText) -> None:
         self.notes: list[Note] = []
@@ -244,7 +243,7 @@ class _Coercer:
         return value
 
     def _rewrite(self, node: Subschema, value: JSONValue, at: ValuePosition) -> JSONValue:
-        """The first valid proposal, else the first sure one, else the value."""
+        """Return the first valid proposal, otherwise the first proposal of a sure rule, otherwise the value."""
         if not node.own_types:
             return value
         case = Mismatch(value, node, node.own_types, not at.path, self._parse)
@@ -266,7 +265,7 @@ class _Coercer:
         """Coerce the value to the first alternative that makes it valid.
 
         Keys that another alternative declares are dropped only if that leaves exactly one alternative. If nothing
-        makes the value valid, it is coerced in part when there is only one alternative besides null.
+        makes the value valid, it is partially coerced, provided that there is only one alternative other than null.
         """
         mark = len(self.notes)
         for branch in node.branches:
@@ -298,10 +297,10 @@ class _Coercer:
         result: JSONObject = {}
         for key, item in value.items():
             if name := names.get(key):
-                self._note("key_spelling", (*at.path, key), f"the key was read as {path_text((name,))}")
+                self._note("key_spelling", (*at.path, key), f"the key was renamed to {path_text((name,))}")
                 key = name
             elif key not in names and node.forbids(key) and not at.entry.declares(key):
-                self._note("unknown_dropped", (*at.path, key), "the schema does not allow this key, it was dropped")
+                self._note("unknown_dropped", (*at.path, key), "dropped, because the schema does not allow this key")
                 continue
             if item is None and node.bars_null(key) and not at.entry.requires(key):
                 self.notes.append(null_dropped((*at.path, key)))
@@ -313,12 +312,12 @@ class _Coercer:
 
 
 def null_dropped(path: Path) -> Note:
-    """The note that null was dropped for an optional property."""
-    return Note("null_dropped", f"{path_text(path)}: null is not allowed, the optional key was dropped")
+    """Return the note for an optional property that was dropped because it was null."""
+    return Note("null_dropped", f"{path_text(path)}: the optional key was dropped because it must not be null")
 
 
 def _intended_names(node: Subschema, value: JSONObject, entry: Subschema) -> dict[str, str]:
-    """Unknown keys, each with the missing property it means; an empty string if that is ambiguous."""
+    """Map unknown keys to the missing properties that they probably mean; to an empty string if that is ambiguous."""
     missing: dict[str, list[str]] = {}
     for name in node.table("properties"):
         if name not in value and name in node.names:

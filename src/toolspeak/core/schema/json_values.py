@@ -1,4 +1,4 @@
-"""JSON values: their type, size and spelling, and whether they can be validated at all."""
+"""Properties of JSON values: type, size, spelling, and whether they can be validated at all."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ Path: TypeAlias = tuple[str | int, ...]
 
 #: Maximum nesting of arguments and schemas; keeps recursion far from Python's own limit.
 MAX_DEPTH = 64
-#: Maximum number of values in one set of arguments: what 1 MiB of JSON can hold.
+#: Maximum number of values in the arguments of one call: as many as 1 MiB of JSON can hold.
 MAX_VALUES = 600_000
-#: Largest integer in bits: about the range of a double, and far below what makes decimal conversion slow.
+#: Maximum size of an integer in bits: about the range of a double, and small enough for fast decimal conversion.
 MAX_INTEGER_BITS = 1024
-#: This many characters of text count as one more value.
+#: Number of characters of text that take as much work as one value.
 CHARS_PER_VALUE = 1024
-#: Longest path in a message.
+#: Maximum length of a path in a message.
 MAX_PATH_CHARS = 120
 
 _KINDS: tuple[tuple[type, str], ...] = (
@@ -40,12 +40,12 @@ _IGNORED_IN_KEYS = str.maketrans("", "", "_-")
 
 
 def type_name(value: JSONValue) -> str:
-    """The JSON type of a value without an `unusable_reason`."""
+    """Return the JSON type of a value that has no `unusable_reason`."""
     return next(name for kind, name in _KINDS if isinstance(value, kind))
 
 
 def fold(text: str) -> str:
-    """Normalise the spelling of an option: case, spaces, dashes, underscores. A leading sign counts."""
+    """Normalise the spelling of an option: case, spaces, dashes, underscores. A leading sign is kept."""
     text = text.strip().casefold()
     return text[:1] + text[1:].translate(_IGNORED_IN_OPTIONS)
 
@@ -60,17 +60,17 @@ def json_text(value: JSONValue) -> str:
 
 
 def strict_json(text: str) -> JSONValue:
-    """Parse strict JSON; raises `ValueError`."""
+    """Parse strict JSON. Raises `ValueError` if the text is invalid."""
     try:
         return msgspec.json.decode(text)
     except RecursionError as error:
-        raise ValueError("nested too deep") from error
+        raise ValueError("nested too deeply") from error
 
 
 def unusable_reason(value: JSONValue) -> str:
-    """Why a value cannot be validated at all: not JSON, too deep, too large. Empty: it can.
+    """Return why a value cannot be validated at all: not JSON, too deep, too large. Empty: it can be validated.
 
-    The text is part of the prompt when the model is asked to correct its call.
+    The model reads this text when it is asked to correct its call.
     """
     stack: list[tuple[JSONValue, int]] = [(value, 1)]
     count = 0
@@ -117,7 +117,7 @@ def _is_unicode(text: str) -> bool:
 
 
 def weight(value: JSONValue) -> int:
-    """How much work it is to visit the whole value, in values."""
+    """Return how much work it is to visit the whole value, measured in values."""
     total = 0
     stack = [value]
     while stack:
@@ -138,7 +138,7 @@ def has_type(value: JSONValue, types: frozenset[str]) -> bool:
 
 
 def path_text(path: Path) -> str:
-    """A path in backticks, such as `a.b[0]`."""
+    """Format a path in backticks, such as `a.b[0]`."""
     text = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path).removeprefix(".")
     text = text.replace("`", "'") or "arguments"
     return f"`{text}`" if len(text) <= MAX_PATH_CHARS else f"`{text[:MAX_PATH_CHARS]}…`"

@@ -1,4 +1,4 @@
-"""One schema inside a JSON schema document, and how documents are compiled. Only this module reads schema keywords.
+"""Compilation of JSON schema documents, and access to the schemas inside them. Only this module reads schema keywords.
 
 Schemas come from clients and are not trusted: their depth is limited, nothing is ever fetched, and patterns run only
 inside jsonschema-rs, whose regular expressions take linear time.
@@ -17,29 +17,29 @@ from ...errors import SchemaError
 from ..types import JSONObject, JSONValue, is_array, is_object
 from .json_values import MAX_DEPTH, Path, fold, json_text, type_name
 
-#: Cached compiled patterns of `patternProperties`.
+#: Number of compiled `patternProperties` patterns to cache.
 CACHED_PATTERNS = 1024
-#: How many checks one value may need, at worst, in a schema that fans out through shared references. The validator
-#: repeats such work, at thirty checks a microsecond; an ordinary tool needs about ten.
+#: Maximum number of checks that one value may need in a schema that fans out through shared references. The validator
+#: repeats such checks, at about thirty per microsecond. The schema of an ordinary tool needs about ten.
 MAX_EFFORT = 1_000_000
-#: Maximum schemas on the path to one value: a reference, an alternative and its target on each level.
+#: Maximum number of schemas on the path to one value: a reference, an alternative and its target on each level.
 MAX_STEPS = 4 * MAX_DEPTH
-#: Maximum nested schemas tried on the same value. A reference to an alternative takes three.
+#: Maximum number of nested schemas tried on the same value. A reference to an alternative takes three.
 MAX_CHAIN = 32
-#: Longest excerpt of a compiler message.
+#: Maximum length of an excerpt in an error message.
 MAX_MESSAGE_CHARS = 200
 
 #: Base URI of local references. The `.invalid` domain (RFC 2606) never resolves.
 _BASE = "https://parameters.invalid/"
 _REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
 _ANCHORS = ("$anchor", "$dynamicAnchor")
-#: Keywords whose value is data, not a schema: a `$ref` inside is plain text.
+#: Keywords whose value is data, not a schema. A `$ref` inside them is plain data.
 _DATA = frozenset({"const", "default", "enum", "example", "examples"})
 #: Keywords that map names to schemas.
 _TABLES = frozenset({"properties", "patternProperties", "dependentSchemas", "dependencies"})
-#: Keywords whose schemas apply to the same value under some condition.
+#: Keywords whose schemas apply to the same value under a condition.
 _CONDITIONS = ("if", "then", "else", "dependentSchemas")
-#: Keywords whose schemas apply to what is inside the value.
+#: Keywords whose schemas apply to properties or items of the value.
 _INSIDE = (
     "properties patternProperties additionalProperties unevaluatedProperties propertyNames "
     "items prefixItems additionalItems unevaluatedItems contains"
@@ -50,7 +50,7 @@ _ASSERTIONS = (
     "minItems maxItems uniqueItems minProperties maxProperties"
 ).split()
 
-#: No type is specified: any is allowed.
+#: The empty set of types, which means that any type is allowed.
 ANY: frozenset[str] = frozenset()
 OBJECT = frozenset({"object"})
 _SLASH = ord("/")
@@ -58,7 +58,7 @@ _PERCENT = re.compile(rb"%([0-9A-Fa-f]{2})")
 
 
 class Subschema:
-    """One schema inside a document."""
+    """One schema inside a schema document."""
 
     def __init__(self, document: SchemaDocument, pointer: str, schema: JSONValue, *, object_only: bool = False) -> None:
         self.pointer = pointer
@@ -77,22 +77,22 @@ class Subschema:
     def _validator(self) -> jsonschema_rs.Validator | None:
         try:
             return self._document.validator(self.pointer)
-        except ValueError:  # under a keyword that this draft does not have, so the validator never compiled it
+        except ValueError:  # this draft does not know the surrounding keyword, so the schema was not compiled
             return None
 
     def violations(self, value: JSONValue) -> Iterator[str]:
-        """The simple keywords of this schema that the value violates, each with its operand."""
+        """Yield the simple keywords of this schema that the value violates, each with its operand."""
         for keyword in _ASSERTIONS:
             if keyword in self.body and not self._document.satisfies(keyword, self.body[keyword], value):
                 yield f"`{keyword}` {shorten(json_text(self.body[keyword]))}"
 
     def table(self, keyword: str) -> JSONObject:
-        """The value of a keyword that maps names to schemas."""
+        """Return the value of a keyword that maps names to schemas; empty if the keyword is missing."""
         value: JSONValue = self.body.get(keyword)
         return value if is_object(value) else {}
 
     def listed(self, keyword: str) -> list[JSONValue]:
-        """The value of a keyword whose value is a list."""
+        """Return the value of a keyword that is a list; empty if the keyword is missing."""
         value: JSONValue = self.body.get(keyword)
         return value if is_array(value) else []
 
@@ -106,7 +106,7 @@ class Subschema:
         return self._document.at(self.pointer + "".join(f"/{_escape(str(token))}" for token in tokens), schema)
 
     def parts(self, *keywords: str) -> list[Subschema]:
-        """The schemas under these keywords: each has one, a list, or a table of them."""
+        """Return the schemas under these keywords. A keyword contains one schema, a list or a table of schemas."""
         schemas: list[Subschema] = []
         for keyword in keywords:
             value: JSONValue = self.body.get(keyword)
@@ -126,7 +126,7 @@ class Subschema:
 
     @cached_property
     def branches(self) -> tuple[Subschema, ...]:
-        """Alternatives for the same value."""
+        """Alternative schemas for the same value: `anyOf` and `oneOf`."""
         return tuple(self.parts("anyOf", "oneOf"))
 
     @cached_property
@@ -141,7 +141,7 @@ class Subschema:
 
     @cached_property
     def names(self) -> dict[str, None]:
-        """Property names declared here or by any schema for the same value, in order."""
+        """Property names declared by this schema or by any other schema for the same value, in order."""
         tables = (node.table("properties") for node in self.in_place)
         return {name: None for table in tables for name, schema in table.items() if schema is not False}
 
@@ -151,12 +151,12 @@ class Subschema:
 
     @cached_property
     def options(self) -> tuple[JSONValue, ...]:
-        """The values of `enum` or `const`; empty: no such keyword."""
+        """The values of `enum` or `const`; empty if the schema has neither."""
         return (self.body["const"],) if "const" in self.body else tuple(self.listed("enum"))
 
     @cached_property
     def choices(self) -> dict[str, list[JSONValue]]:
-        """The options by their normalised text."""
+        """The options, grouped by their normalised text."""
         options: dict[str, list[JSONValue]] = {}
         for option in self.options:
             options.setdefault(fold(option if isinstance(option, str) else json_text(option)), []).append(option)
@@ -164,7 +164,7 @@ class Subschema:
 
     @cached_property
     def own_types(self) -> frozenset[str]:
-        """The JSON types that this schema's own keywords allow; empty: any."""
+        """The JSON types that this schema's own keywords allow; empty means any."""
         type_keyword = self.body.get("type")
         own = frozenset([type_keyword]) if isinstance(type_keyword, str) else frozenset(map(str, self.listed("type")))
         kinds = frozenset(type_name(option) for option in self.options)
@@ -172,11 +172,11 @@ class Subschema:
 
     @cached_property
     def allowed_types(self) -> frozenset[str]:
-        """The JSON types allowed, including references and alternatives; empty: any or unknown."""
+        """The JSON types that this schema, its references and its alternatives allow; empty means any or unknown."""
         return _allowed_types(self, {}, 0)
 
     def declares(self, name: str) -> bool:
-        """Whether this or any schema for the same value declares this property."""
+        """Whether this schema, or any other schema for the same value, declares this property."""
         return name in self.names or any(
             schema is not False and _matches(pattern, name)
             for node in self.in_place
@@ -184,14 +184,14 @@ class Subschema:
         )
 
     def slots(self, name: str) -> list[Subschema]:
-        """The schemas of a property's value by this schema's own keywords."""
+        """Return the schemas that this schema's own keywords assign to a property."""
         schemas = [self.prop(name)] if name in self.table("properties") else []
         patterns = (pattern for pattern in self.table("patternProperties") if _matches(pattern, name))
         schemas += [self._child("patternProperties", pattern) for pattern in patterns]
         return schemas or ([self._child("additionalProperties")] if self.table("additionalProperties") else [])
 
     def requires(self, name: str) -> bool:
-        """Whether this or any schema for the same value may require this property."""
+        """Whether this schema, or any other schema for the same value, may require this property."""
         return any(name in node.required for node in self.in_place)
 
     def bars_null(self, name: str) -> bool:
@@ -209,7 +209,7 @@ class Subschema:
         return self.body.get("unevaluatedProperties") is False and not self.declares(name)
 
     def item(self, index: int) -> Subschema | None:
-        """The schema of an array's item, or `None` if anything is allowed."""
+        """Return the schema of the array item at `index`, or `None` if any value is allowed."""
         for keyword in ("prefixItems", "items"):
             if index < len(self.listed(keyword)):
                 return self._child(keyword, index)
@@ -218,13 +218,13 @@ class Subschema:
 
 
 class ValuePosition(NamedTuple):
-    """Where a value is in the arguments, and which schemas are being tried on it."""
+    """Position of a value in the arguments, and the schemas that are being tried on it."""
 
     path: Path
-    #: The first schema for this value: a key that it declares is not dropped by one of its parts.
+    #: The first schema for this value. Its parts must not drop a key that it declares.
     entry: Subschema
     steps: int
-    #: Pointers of the schemas being tried on this value, to end cycles of references.
+    #: JSON pointers of the schemas being tried on this value, to break reference cycles.
     trying: frozenset[str]
 
     def blocks(self, node: Subschema) -> bool:
@@ -238,10 +238,10 @@ class ValuePosition(NamedTuple):
 
 
 class SchemaDocument:
-    """A whole schema document: finds and compiles its parts."""
+    """A whole schema document, with lookup and compilation of its parts."""
 
     def __init__(self, schema: JSONValue) -> None:
-        # Without `$id` every local reference has the same base; remote references are rejected anyway.
+        # Without `$id`, all local references have the same base. Remote references are rejected anyway.
         self.body = {k: v for k, v in schema.items() if k not in ("$id", "id")} if is_object(schema) else schema
         self._anchors = dict(_survey(self.body))
         self._nodes: dict[str, Subschema] = {}
@@ -264,14 +264,14 @@ class SchemaDocument:
     def satisfies(self, keyword: str, operand: JSONValue, value: JSONValue) -> bool:
         try:
             return self._class({keyword: operand}, retriever=_refuse).is_valid(value)
-        except ValueError:  # meaningless without its sibling keywords
+        except ValueError:  # the keyword is meaningless without its siblings
             return True
 
     def at(self, pointer: str, schema: JSONValue) -> Subschema:
         return self._nodes.setdefault(pointer, Subschema(self, pointer, schema))
 
     def resolve(self, reference: JSONValue) -> Subschema | None:
-        """The target of a local reference, or `None` if it cannot be resolved."""
+        """Return the target of a local reference, or `None` if it cannot be resolved."""
         fragment = _PERCENT.sub(lambda match: bytes.fromhex(match[1].decode()), str(reference)[1:].encode()).decode()
         pointer = self._anchors.get(fragment, fragment)
         if pointer[:1] not in ("", "/"):
@@ -287,13 +287,13 @@ class SchemaDocument:
 
 
 def _located(error: jsonschema_rs.ValidationError) -> str:
-    """The message of a schema error, with its location."""
+    """Return the message of a schema error with its location."""
     place = ".".join(map(str, error.instance_path))
     return f"`{place}`: {error.message}" if place else error.message
 
 
 def _refuse(uri: str, /) -> NoReturn:
-    """Retriever for jsonschema-rs that never fetches: tool schemas come from clients (SSRF)."""
+    """Retriever for jsonschema-rs that never fetches anything, because schemas from clients could cause SSRF."""
     raise ValueError(f"reference to another document: `{shorten(uri)}`")
 
 
@@ -327,7 +327,7 @@ def _refuse_remote(schema: JSONObject) -> None:
 def _pattern(pattern: str) -> jsonschema_rs.Validator | None:
     try:
         return jsonschema_rs.validator_for({"pattern": pattern}, retriever=_refuse)
-    except ValueError:  # in a place that the validator ignores
+    except ValueError:  # an invalid pattern in a place that the validator ignores
         return None
 
 
@@ -337,7 +337,7 @@ def _matches(pattern: str, name: str) -> bool:
 
 
 def _reach(start: Subschema, step: Callable[[Subschema], Iterable[Subschema]]) -> tuple[Subschema, ...]:
-    """All schemas reachable by repeated steps, each once, breadth first."""
+    """Return all schemas that are reachable from `start`, each once, breadth first."""
     pointers = {start.pointer}
     queue = [start]
     for node in queue:
@@ -352,9 +352,9 @@ _Groups: TypeAlias = tuple[Sequence[Subschema], ...]
 
 
 def _effort(root: Subschema) -> int:
-    """How many checks one value may need: alternatives add up, of the properties only the most expensive counts.
+    """Return how many checks one value may need: alternatives add up, but only the most expensive property counts.
 
-    Circular references do not count: the validator caches their results.
+    Circular references do not count, because the validator caches their results.
     """
     efforts: dict[str, int] = {}
     stack: list[tuple[Subschema, _Groups | None]] = [(root, None)]
@@ -373,7 +373,7 @@ def _effort(root: Subschema) -> int:
 
 
 def _allowed_types(node: Subschema, cache: dict[str, frozenset[str]], depth: int) -> frozenset[str]:
-    """The types allowed by own keywords, references, `allOf` and alternatives. A cycle or a long chain allows any."""
+    """Return the types that keywords, references, `allOf` and alternatives allow. A cycle or long chain allows any."""
     if node.pointer in cache or depth > MAX_DEPTH:
         return cache.get(node.pointer, ANY)
     cache[node.pointer] = ANY
@@ -384,7 +384,7 @@ def _allowed_types(node: Subschema, cache: dict[str, frozenset[str]], depth: int
 
 
 def meet_all(parts: Iterable[frozenset[str]]) -> frozenset[str]:
-    """The types that all parts allow; an empty part means any."""
+    """Return the types that all parts allow. An empty part means any type."""
     result = ANY
     for part in parts:
         result = _meet(result, part) if result and part else result or part
@@ -401,7 +401,7 @@ def _widened(kinds: frozenset[str]) -> frozenset[str]:
 
 
 def join_all(parts: list[frozenset[str]]) -> frozenset[str]:
-    """The types that at least one part allows; an empty part, or no part, means any."""
+    """Return the types that at least one part allows. An empty part means any type, and so does an empty list."""
     return ANY.union(*parts) if all(parts) else ANY
 
 

@@ -1,6 +1,6 @@
-"""Validation errors: short sentences on what is wrong with arguments, written for the model that made the call.
+"""Validation errors: short sentences about what is wrong with arguments, written for the model that made the call.
 
-The sentences are part of the prompt when the model is asked to correct its call, so their wording matters.
+The model reads these sentences when it is asked to correct its call, so their wording matters.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from ..types import JSONObject, JSONValue, is_array, is_object
 from .json_values import Path, has_type, json_text, path_text, type_name
 from .subschema import Subschema, ValuePosition
 
-#: Longest list of options in a sentence.
+#: Maximum length of a list of options in a sentence.
 MAX_OPTIONS_CHARS = 200
 
 
@@ -26,7 +26,7 @@ def explain(nodes: Sequence[Subschema], value: JSONValue, path: Path) -> Iterato
 
 
 class _Explainer:
-    """Descends to the parts of a value that do not fit. Checks no value twice against a schema, so it is linear."""
+    """Search for the invalid parts of a value. It checks no value twice against the same schema, so time is linear."""
 
     def __init__(self) -> None:
         self._visited: set[tuple[str, Path]] = set()
@@ -46,7 +46,7 @@ class _Explainer:
         inner = self._object(node, value, at) if is_object(value) else self._array(node, value, at)
         reasons = chain(_own_reasons(node, value, at.path), self._in_place(node, value, at), inner)
         first = next(reasons, None)
-        if first is not None or self._repeats == repeats:  # otherwise it is already reported elsewhere
+        if first is not None or self._repeats == repeats:  # otherwise the problem is already reported
             yield first or _no_fit(at.path)
         yield from reasons
 
@@ -80,7 +80,7 @@ class _Explainer:
 
 
 def _own_reasons(node: Subschema, value: JSONValue, path: Path) -> Iterator[str]:
-    """The violations of the schema's own simple keywords."""
+    """Yield the violations of the schema's own simple keywords."""
     if node.options:
         options = ", ".join(json_text(option) for option in node.options[:MAX_OPTIONS_CHARS])
         options = options if len(options) <= MAX_OPTIONS_CHARS else f"{options[:MAX_OPTIONS_CHARS]}…"

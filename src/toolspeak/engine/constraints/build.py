@@ -1,8 +1,8 @@
 """Build constraints for constrained decoding: a JSON schema or a grammar for the whole answer.
 
-There are three documents: the decision, the envelope, and a reply in a response format. Each is a shape, written in the
-flavour that the upstream supports. The inline constraint is a grammar for prose and dialect calls. What a flavour
-cannot express is loosened with a note; answers are always validated afterwards.
+A constraint describes a JSON document (a decision, an envelope or a reply in a response format) or, for inline calls,
+prose with calls in a dialect. It is written in the flavour that the upstream supports. A schema keyword that the
+flavour cannot express is dropped with a note, because answers are always validated afterwards.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from .shapes import MAX_STRING, NULL, TEXT, AnyValue, Array, Fixed, Ledger, Memb
 
 Flavour = Literal["openai_strict", "json_schema", "gbnf", "lark"]
 
-#: Calls per turn. Parallel calls are two to eight in practice; the limit stops endless repetition.
+#: Maximum calls per turn. Models make two to eight parallel calls in practice; the limit stops endless repetition.
 MAX_CALLS = 16
-#: Characters of text next to calls, where the flavour can tell it from a reply.
+#: Maximum length of the text that accompanies calls, in flavours that can limit it separately from a reply.
 MAX_TEXT_WITH_CALLS = 240
-#: Cached constraints, and the maximum size of a cached specification. The cache stays below 32 MiB.
+#: Number of cached constraints, and maximum size of a cached specification. The cache stays below 32 MiB.
 CACHED_CONSTRAINTS = 32
 CACHED_SOURCE_BYTES = 128 * 1024
 
@@ -35,14 +35,14 @@ _NO_TEXT, _SOME_TEXT = Fixed(("",)), Text(low=1)
 
 
 class Constraint(msgspec.Struct, frozen=True):
-    """A constraint that the upstream enforces."""
+    """A constraint on the model's answer, enforced by the upstream."""
 
     flavour: Flavour
-    #: For the two schema flavours.
+    #: Set for the flavours `openai_strict` and `json_schema`.
     schema: JSONValue = None
-    #: For the two grammars.
+    #: Set for the flavours `gbnf` and `lark`.
     grammar: str = ""
-    #: Loosened keywords.
+    #: Notes on schema keywords that are not enforced.
     notes: tuple[Note, ...] = ()
     #: `decision`, `envelope`, `inline` or `response`.
     name: str = "response"
@@ -57,7 +57,7 @@ class _ConstraintSpec(msgspec.Struct, frozen=True):
     low: int = 0
     high: int = 0
     nonce: str | None = None
-    #: The reply schema, if any, in a tuple: None is a valid schema.
+    #: A tuple with the reply schema, or an empty one; `(None,)` means any object.
     reply: tuple[JSONValue, ...] = ()
     #: The dialect of inline calls.
     dialect: str = ""
@@ -66,9 +66,9 @@ class _ConstraintSpec(msgspec.Struct, frozen=True):
 def decision_constraint(
     tools: Iterable[Tool | Mapping[str, JSONValue]], choice: ToolChoice, flavour: Flavour, nonce: str | None = None
 ) -> Constraint:
-    """`{"tools": [{"name": N, "arguments": {...}}]}`, with the calls that `choice` allows.
+    """Build a constraint for `{"tools": [{"name": N, "arguments": {...}}]}` with the calls that `choice` allows.
 
-    Raises `UsageError` if it demands a call that no tool can make, `SchemaError` for an unusable schema.
+    Raises `UsageError` if `choice` demands a call that no tool can make, `SchemaError` for an unusable schema.
     """
     schemas, low, high = _callable_tools(tools, choice)
     return _compile_cached(_ConstraintSpec("decision", flavour, schemas, low, high, nonce))
@@ -81,9 +81,9 @@ def envelope_constraint(
     reply_schema: JSONValue = None,
     nonce: str | None = None,
 ) -> Constraint:
-    """`{"calls": [{"name": N, "arguments": {...}}], "reply": "..."}`, in this order of keys.
+    """Build a constraint for `{"calls": [{"name": N, "arguments": {...}}], "reply": "..."}`, with keys in this order.
 
-    With a `reply_schema`, `reply` is a value of that schema if there are no calls, and null if there are some.
+    With a `reply_schema`, `reply` matches that schema if there are no calls, and is null otherwise.
     Raises `UsageError` if `choice` demands a call that no tool can make, `SchemaError` for an unusable schema.
     """
     schemas, low, high = _callable_tools(tools, choice)
@@ -98,11 +98,11 @@ def inline_constraint(
     dialect: str,
     nonce: str | None = None,
 ) -> Constraint | None:
-    """Prose, then calls in the dialect, or either alone; no prose if `choice` demands a call.
+    """Build a constraint for prose, calls in the dialect, or both; no prose is allowed if `choice` demands a call.
 
-    None if that cannot be enforced: only GBNF can separate prose from a mark, and only for dialects with JSON between
-    distinctive marks. Raises `UsageError` if `choice` demands a call that no tool can make, `SchemaError` for an
-    unusable schema.
+    Returns None if the dialect cannot be enforced: this requires GBNF and a dialect that writes JSON after a
+    distinctive opening mark. Raises `UsageError` if `choice` demands a call that no tool can make, `SchemaError` for
+    an unusable schema.
     """
     schemas, low, high = _callable_tools(tools, choice)
     if flavour != "gbnf" or not high:
@@ -112,12 +112,12 @@ def inline_constraint(
 
 
 def response_constraint(schema: JSONValue, flavour: Flavour) -> Constraint:
-    """A document of this schema; `None` asks for any object."""
+    """Build a constraint for a JSON document that matches the schema; `None` allows any object."""
     return _compile_cached(_ConstraintSpec("response", flavour, reply=(schema,)))
 
 
 def has_maximal_string(value: JSONValue) -> bool:
-    """Whether a string in the value reaches the length limit of grammars: then it was probably cut off."""
+    """Whether a string in the value has the maximum length that grammars allow, so it was probably truncated."""
     stack: list[JSONValue] = [value]
     while stack:
         part = stack.pop()
@@ -133,12 +133,12 @@ def has_maximal_string(value: JSONValue) -> bool:
 def _callable_tools(
     tools: Iterable[Tool | Mapping[str, JSONValue]], choice: ToolChoice
 ) -> tuple[tuple[tuple[str, JSONValue], ...], int, int]:
-    """The schemas of the allowed tools, and the minimum and maximum number of calls."""
+    """Return the schemas of the allowed tools, and the minimum and maximum number of calls."""
     tool_list = tools_from(tools) or ()
     schemas = {tool.name: tool.parameters for tool in tool_list if choice.permits(tool.name)}
     if choice.demands and not schemas:
         demanded_names = ", ".join(f"`{name}`" for name in choice.allowed) or "a call"
-        raise UsageError(f"`tool_choice` demands {demanded_names}, but no such tool is given")
+        raise UsageError(f"`tool_choice` demands {demanded_names}, but the request has no such tool")
     high = 0 if not schemas else 1 if choice.single else MAX_CALLS
     return tuple(schemas.items()), int(choice.demands), high
 
@@ -150,7 +150,7 @@ def _compile_cached(spec: _ConstraintSpec) -> Constraint:
     try:
         source = msgspec.json.encode(spec)
     except (TypeError, ValueError, OverflowError, RecursionError):
-        return _compile(spec)  # not JSON: compiling reports the schema
+        return _compile(spec)  # the schema is not valid JSON; compiling it raises the error
     return _compile_encoded(source) if len(source) <= CACHED_SOURCE_BYTES else _compile(spec)
 
 
@@ -199,11 +199,11 @@ def _decision(spec: _ConstraintSpec, ledger: Ledger) -> Shape:
 
 
 def _envelope(spec: _ConstraintSpec, ledger: Ledger) -> Shape:
-    """Calls and a reply or, where alternatives are possible, either calls with short text or a reply."""
+    """Return the shape of an envelope: calls and a reply or, if the flavour allows alternatives, one or the other."""
     if spec.reply:
         reply, text_with_calls = _shape(spec, spec.reply[0], "reply", ledger), NULL
     else:
-        # No text next to a required call, and little next to an optional one: small models would not stop.
+        # Limit the text beside calls, because small models would not stop. A required call gets no text at all.
         reply, text_with_calls = TEXT, _NO_TEXT if spec.low else Text(high=MAX_TEXT_WITH_CALLS)
 
     def document(low: int, high: int, reply_shape: Shape) -> Shape:
@@ -215,7 +215,7 @@ def _envelope(spec: _ConstraintSpec, ledger: Ledger) -> Shape:
     if spec.flavour == "openai_strict" or (spec.flavour == "json_schema" and not spec.reply):
         # Strict mode does not allow alternatives at the root, so calls and reply are independent.
         return document(0, spec.high, Union((NULL, reply)) if spec.reply else TEXT)
-    # Without calls the reply must not be empty.
+    # If there are no calls, the reply must not be empty.
     return Union((document(1, spec.high, text_with_calls), document(0, 0, reply if spec.reply else _SOME_TEXT)))
 
 
@@ -232,7 +232,7 @@ def _response(spec: _ConstraintSpec, ledger: Ledger) -> Shape:
 
 
 _GRAMMARS: dict[str, Callable[[Shape, Ledger], str]] = {"gbnf": gbnf, "lark": lark}
-#: Levels of objects that belong to the document itself: the root, and each call.
+#: Levels of nested objects that belong to the document itself, not to a tool's arguments: the root and the calls.
 _FRAME_LEVELS = {"decision": 2, "envelope": 2, "response": 1}
 _DOCUMENTS: dict[str, Callable[[_ConstraintSpec, Ledger], Shape]] = {
     "decision": _decision,
@@ -248,7 +248,7 @@ _LARK_MARK = "%llguidance {}\n"
 
 
 def _json_schema(constraint: Constraint) -> JSONObject:
-    """The schema in OpenAI's format."""
+    """Return the schema in OpenAI's format."""
     return {"name": constraint.name, "schema": constraint.schema, "strict": constraint.flavour == "openai_strict"}
 
 
@@ -278,8 +278,8 @@ def _generation_config(constraint: Constraint) -> JSONObject:
 
 
 _Write = Callable[[Constraint], JSONObject]
-#: By protocol or server: how to send a schema, and a grammar if supported. OpenAI itself has no grammars; in its
-#: protocol they are meant for servers like llama.cpp.
+#: By protocol or server: how to send a schema, and how to send a grammar if grammars are supported. OpenAI itself does
+#: not support grammars, but OpenAI-compatible servers such as llama.cpp do.
 _WIRE: dict[str, tuple[_Write, _Write | None]] = {
     "openai": (_response_format, _grammar_as("grammar")),
     "openai_chat": (_response_format, _grammar_as("grammar")),
@@ -298,7 +298,7 @@ _BOUNDS = frozenset(
 
 
 def _without_bounds(schema: JSONValue) -> JSONValue:
-    """Remove bounds from a schema written by this package. Property names are not keywords."""
+    """Remove numeric and length bounds from a schema written by this package. Property names are never removed."""
     if not is_object(schema):
         return schema
     result: JSONObject = {}
@@ -320,7 +320,7 @@ def _without_bounds(schema: JSONValue) -> JSONValue:
 
 
 def wire_options(constraint: Constraint, protocol: str) -> JSONObject:
-    """The request fields that make this protocol or server enforce the constraint.
+    """Return the request fields that make this protocol or server enforce the constraint.
 
     Raises `UsageError` if the protocol is unknown or does not support grammars.
     """
@@ -329,5 +329,5 @@ def wire_options(constraint: Constraint, protocol: str) -> JSONObject:
     schema, grammar = _WIRE[protocol]
     write = grammar if constraint.grammar else schema
     if write is None:
-        raise UsageError(f"`{protocol}` takes no grammar", hint="use the flavour `json_schema` or `openai_strict`")
+        raise UsageError(f"`{protocol}` does not accept grammars", hint="use `json_schema` or `openai_strict`")
     return write(constraint)

@@ -1,7 +1,7 @@
-"""Grammar for prose with dialect calls: free text, but after a call's opening mark only a complete call.
+"""Build a grammar for prose with calls in a dialect: any text, but an opening mark must be followed by a complete call.
 
-The syntax of a dialect is derived from sample calls that it renders. A dialect can be enforced if its calls begin with
-a mark that prose does not need, and contain their arguments as one JSON object.
+The syntax is derived from sample calls rendered in the dialect. A dialect can be enforced if its calls begin with a
+mark that does not occur in prose, and contain their arguments as one JSON object.
 """
 
 from __future__ import annotations
@@ -17,32 +17,32 @@ from .expressions import Alt, Chars, Expr, GrammarRule, Literally, Ref, Repeat, 
 from .grammars import GrammarBuilder, gbnf_text
 from .shapes import Ledger, Shape
 
-#: Placeholder arguments. The key is a plain word, because some dialects write other keys differently.
+#: Placeholder arguments. The key is a plain identifier, because some dialects quote or escape other keys.
 _ANY_ARGUMENTS: JSONObject = {"toolspeak_arguments": 0}
 _PLACEHOLDER = to_json(_ANY_ARGUMENTS)
 #: Two tool names without a common prefix, and a sample nonce.
 _NAMES = ("a", "b")
 _NONCE = "k7q2xm"
-#: The end of reasoning. A call inside the reasoning must not end the answer.
+#: The tag that ends reasoning. After a call inside the reasoning, the answer may continue with this tag.
 _THOUGHT = "</think>"
-#: A shorter mark, such as the brace of bare JSON, may occur in prose.
+#: Minimum length of a mark. A shorter one, such as the opening brace of bare JSON, may occur in prose.
 _SHORTEST_MARK = 6
 
 
 class CallTemplate(msgspec.Struct, frozen=True):
-    """The parts of a turn's calls: `lead`, head, arguments; `again`, head, arguments for each further call; `end`."""
+    """Fixed text around calls: `lead`, head, arguments, then `again`, head, arguments for each further call, `end`."""
 
     #: The opening mark, a prefix of `lead`.
     mark: str
     lead: str
     again: str
     end: str
-    #: The part with the tool name, for each tool.
+    #: For each tool, the text that contains its name.
     heads: tuple[str, ...]
 
 
 def call_template(dialect: str, names: Sequence[str], nonce: str | None = None) -> CallTemplate | None:
-    """The call template of a dialect for these tools; None if it cannot be enforced."""
+    """Return the call template of a dialect for these tools, or None if the dialect cannot be enforced."""
     all_names = (*_NAMES, *names)
     single_calls = [_pieces(dialect, (name,), nonce) for name in all_names]
     pairs = [_pieces(dialect, (_NAMES[0], name), nonce) for name in _NAMES]
@@ -60,7 +60,7 @@ def call_template(dialect: str, names: Sequence[str], nonce: str | None = None) 
 
 
 def _pieces(dialect: str, names: Sequence[str], nonce: str | None) -> list[str]:
-    """Rendered calls of these tools, split at their arguments."""
+    """Render calls of these tools and split the text at the arguments."""
     return render_calls(dialect, [ToolCall(name, _ANY_ARGUMENTS) for name in names], nonce).split(_PLACEHOLDER)
 
 
@@ -70,7 +70,7 @@ def _common(first: str, second: str) -> str:
 
 
 def _reproduces(template: CallTemplate, dialect: str, names: Sequence[str], nonce: str | None) -> bool:
-    """Whether calls assembled from the template equal rendered calls. Not so if a dialect numbers its calls."""
+    """Whether the template reproduces the rendered calls exactly. It does not if the dialect numbers its calls."""
     text = template.lead + f"{_PLACEHOLDER}{template.again}".join(template.heads) + _PLACEHOLDER + template.end
     return text == render_calls(dialect, [ToolCall(name, _ANY_ARGUMENTS) for name in names], nonce)
 
@@ -81,7 +81,7 @@ def _reproduces(template: CallTemplate, dialect: str, names: Sequence[str], nonc
 def marked_gbnf(
     template: CallTemplate, shapes: Sequence[tuple[str, Shape]], low: int, high: int, ledger: Ledger
 ) -> str:
-    """The grammar of an answer: calls of the tools, and prose unless a call is required."""
+    """Return the grammar of an answer: prose and calls, or only calls if a call is required."""
     builder = GrammarBuilder(ledger)
     options: list[Expr] = [
         Seq((Literally(head), builder.value(shape, name)))
@@ -100,9 +100,9 @@ def marked_gbnf(
 
 
 def _prose(mark: str, after_mark: Expr, builder: GrammarBuilder) -> Expr:
-    """Any text without the mark; after the mark follows `after_mark`.
+    """Add rules for text in which the mark, if it occurs, is followed by `after_mark`; return the start rule.
 
-    Each prefix of the mark has a rule for the continuation of a text that ends with this prefix.
+    There is one rule for each prefix of the mark: it describes how text that ends with this prefix may continue.
     """
     for at in range(len(mark)):
         reached = {char: _matched_length(mark, mark[:at] + char) for char in sorted(set(mark))}
@@ -122,5 +122,5 @@ def _state(at: int) -> Ref:
 
 
 def _matched_length(mark: str, text: str) -> int:
-    """The length of the longest prefix of the mark that the text ends with."""
+    """Return the length of the longest prefix of the mark that the text ends with."""
     return next(length for length in range(len(text), -1, -1) if mark.startswith(text[len(text) - length :]))

@@ -1,4 +1,4 @@
-"""Grammar expressions and rules, independent of a grammar language."""
+"""Grammar expressions and rules, independent of any grammar language."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Literally(msgspec.Struct, frozen=True, tag=True):
 
 
 class Chars(msgspec.Struct, frozen=True, tag=True):
-    """One character inside or outside a class. Each range is a pair of bounds."""
+    """A character class, negated if `outside` is set. Each range is a string of two characters: first and last."""
 
     ranges: tuple[str, ...]
     outside: bool = False
@@ -29,19 +29,19 @@ class Ref(msgspec.Struct, frozen=True, tag=True):
 
 
 class Seq(msgspec.Struct, frozen=True, tag=True):
-    """A sequence."""
+    """Expressions that follow one another."""
 
     parts: tuple[Expr, ...]
 
 
 class Alt(msgspec.Struct, frozen=True, tag=True):
-    """Alternatives."""
+    """A choice between alternative expressions."""
 
     options: tuple[Expr, ...]
 
 
 class Repeat(msgspec.Struct, frozen=True, tag=True):
-    """A repetition, only of single characters and rules: llama.cpp copies the repeated part and limits the copies."""
+    """A bounded repetition. Unless it is just optional, the part must be a character or a rule: llama.cpp copies it."""
 
     part: Expr
     low: int

@@ -1,8 +1,8 @@
 """Grammars for shapes: GBNF for llama.cpp and compatible servers, Lark for llguidance.
 
-A shape becomes grammar rules, which two printers write as text. Documents are JSON with at most one space after commas
-and colons and with members in schema order. Strings, numbers and lists are bounded, so a model that repeats itself
-still terminates.
+A shape is converted to grammar rules, which are then printed in GBNF or Lark syntax. The grammars accept JSON with at
+most one space after commas and colons, and with object members in schema order. Strings, numbers and lists are bounded,
+so even a model that repeats itself eventually stops.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from ...core.schema.json_values import json_text
 from .expressions import Alt, Chars, Expr, GrammarRule, Literally, Ref, Repeat, Seq, alt, maybe, seq, token
 from .shapes import MAX_ITEMS, MAX_STRING, AnyValue, Array, Fixed, Ledger, Member, Number, Object, Shape, Text, Union
 
-#: The longest single repetition; longer ones are split into blocks.
+#: The longest single repetition, in characters. Longer ones are split into blocks.
 _MAX_REPEAT = 1024
-#: Maximum nesting depth of a value without a schema.
+#: Maximum nesting depth of a value that has no schema.
 ANY_DEPTH = 3
 
 # ---- rules of JSON
 
-#: llama.cpp rejects repetitions of more than 1,999, or treats them as unbounded.
+#: Characters per block. llama.cpp rejects repetitions above 1,999 or treats them as unbounded.
 BLOCK = 256
-#: Maximum decimal places of a number: more than a double can represent.
+#: Maximum number of decimal places, which exceeds the precision of a double.
 _MAX_FRACTION = 20
 
 _HEX, _DIGIT = Chars(("09", "af", "AF")), Chars(("09",))
@@ -37,7 +37,7 @@ def _some(chars: str) -> Chars:
     return Chars(tuple(each * 2 for each in chars))
 
 
-#: Shared rules, included only if used. Escapes of surrogates are not allowed.
+#: Rules that grammars share; a grammar includes only those it uses. Escaped surrogates are not allowed.
 BASICS: dict[str, GrammarRule] = {
     rule.name.name: rule
     for rule in (
@@ -89,7 +89,7 @@ BASICS: dict[str, GrammarRule] = {
                 )
             ),
         ),
-        # Every fourth year is a leap year, but only every fourth of the years that end a century.
+        # Every fourth year is a leap year, but of the years divisible by 100 only every fourth one is.
         GrammarRule(token("leap-day"), Seq((Alt((token("leap-year"), token("leap-century"))), Literally("-02-29")))),
         GrammarRule(token("leap-year"), Seq((_DIGIT, _DIGIT, token("fourth")))),
         GrammarRule(token("leap-century"), Seq((Alt((Literally("00"), token("fourth"))), Literally("00")))),
@@ -120,13 +120,13 @@ BASICS: dict[str, GrammarRule] = {
         GrammarRule(token("uuid-part"), Seq((Literally("-"), Repeat(_HEX, 4, 4)))),
     )
 }
-#: Formats with a rule, and their minimum and maximum length. Other formats are not enforced.
+#: String formats that have a grammar rule, with their minimum and maximum length. Other formats are not enforced.
 FORMATS = {"date": (10, 10), "time": (9, 35), "date-time": (20, 46), "uuid": (36, 36)}
 
 
 # ---- digits of integers
 
-#: Maximum digits of an integer: a 64-bit identifier has nineteen.
+#: Maximum number of digits in an integer. A 64-bit identifier has 19.
 MAX_DIGITS = 19
 
 #: Literal digits, or a digit range with its minimum and maximum count.
@@ -134,9 +134,9 @@ DigitPattern: TypeAlias = tuple["str | tuple[str, int, int]", ...]
 
 
 def digit_patterns(low: int | None, high: int | None) -> list[DigitPattern]:
-    """Patterns for the integers from `low` to `high`, inclusive, with at most `MAX_DIGITS` digits.
+    """Return patterns that match the integers from `low` to `high`, inclusive, with at most `MAX_DIGITS` digits.
 
-    12 to 345 is `1[2-9]`, `[2-9][0-9]`, `[1-2][0-9][0-9]`, `3[0-3][0-9]`, `34[0-5]`: a few patterns per digit.
+    For 12 to 345 these are `1[2-9]`, `[2-9][0-9]`, `[1-2][0-9][0-9]`, `3[0-3][0-9]` and `34[0-5]`.
     """
     most = 10**MAX_DIGITS - 1
     low = -most if low is None else max(low, -most)
@@ -163,7 +163,7 @@ def _natural(low: int, high: int) -> Iterator[DigitPattern]:
 
 
 def _same_length(first: str, last: str) -> Iterator[DigitPattern]:
-    """Patterns for numbers of the same length, split at the first digit in which the bounds differ."""
+    """Yield patterns for bounds with the same number of digits, split at the first digit in which they differ."""
     common = 0
     while common < len(first) and first[common] == last[common]:
         common += 1
@@ -189,21 +189,21 @@ def _same_length(first: str, last: str) -> Iterator[DigitPattern]:
 
 # ---- undeclared keys
 
-#: Total characters of an object's property names: each becomes a rule. The largest tools have about forty properties.
+#: Maximum total length of an object's property names. Each character adds a rule; large tools have about 40 properties.
 MAX_KEY_CHARS = 2048
-#: Short escapes, except for the slash, which needs none.
+#: JSON's two-character escapes, without the one for the slash, which need not be escaped.
 _ESCAPES = '"\\bfnrt'
 _NOT_PLAIN = ('""', "\\\\", "\x00\x1f")
 
 
 def string_other_than(names: Sequence[str], rest: Expr, rule: Callable[[Expr], Ref]) -> Expr:
-    """The inside of a string that equals none of the names: an undeclared key of an object.
+    """Return an expression for the contents of a string that equals none of the names: an object's undeclared key.
 
-    There is one rule for each prefix of a name. Until a key differs from all names, each character has only one
-    spelling, so no escape can spell a declared name.
+    There is one rule for each prefix of a name. Until a key differs from all names, each character can be written in
+    only one way, so escapes cannot be used to write a declared name.
 
     Args:
-        rest: the remainder of the string once it differs from all names.
+        rest: expression for the remainder of the string once it differs from all names.
         rule: creates a rule from an expression.
     """
     spellable = [name for name in names if all(map(_is_spellable, name))]
@@ -226,13 +226,13 @@ def _json_spelling(char: str) -> str:
 
 
 def _is_spellable(char: str) -> bool:
-    """Whether a name with this character can be excluded: control characters have no short escape."""
+    """Whether names with this character can be excluded: it must not need a Unicode escape in JSON."""
     spelt = _json_spelling(char)
     return len(spelt) == 1 or spelt[1] in _ESCAPES
 
 
 def _differs(chars: dict[str, None], rest: Expr) -> list[Expr]:
-    """One character other than these, then the rest."""
+    """Return expressions for one character other than these, followed by `rest`."""
     spelt = [_json_spelling(char) for char in chars]
     plain = Chars((*_NOT_PLAIN, *(each * 2 for each in spelt if len(each) == 1)), True)
     escapes = [escape for escape in _ESCAPES if f"\\{escape}" not in spelt]
@@ -261,7 +261,7 @@ class GrammarBuilder:
         return ref
 
     def value(self, shape: Shape, where: str) -> Expr:
-        """The expression for a value of this shape; `where` locates it in notes."""
+        """Return the expression for a value of this shape. `where` names the value in notes."""
         match shape:
             case AnyValue():
                 return self._any(ANY_DEPTH)
@@ -312,7 +312,7 @@ class GrammarBuilder:
         return Seq((*sign, whole, Repeat(token("fraction"), 0, 1), Repeat(token("exponent"), 0, 1)))
 
     def _integer(self, shape: Number, where: str) -> Expr:
-        # Bounds of integers are whole; `shapes` has rounded them.
+        # `shapes` has already rounded the bounds to integers.
         patterns = digit_patterns(shape.low, shape.high)  # type: ignore[arg-type]
         if not patterns:
             self._ledger.loosen("minimum and maximum", where)
@@ -330,7 +330,7 @@ class GrammarBuilder:
         return self.rule("any", alt([*scalars, items, self.rule("object", self._map(inner))]))
 
     def _more(self, item: Expr, low: int, high: int) -> tuple[Expr, ...]:
-        """Further items, each after a comma."""
+        """Return an expression for further items, each preceded by a comma."""
         return (Repeat(self.rule("more", Seq((COMMA, item))), low, high),) if high else ()
 
     def _list(self, item: Expr, low: int, high: int) -> Expr:
@@ -344,7 +344,7 @@ class GrammarBuilder:
         item = self.value(shape.items, f"{where}[]") if shape.high > count else Literally("")
         if not count:
             return self._list(item, shape.low, shape.high)
-        # From the last item to the first: the rest after an item is either required or optional.
+        # Build from the last item to the first, because each item includes what may follow it.
         rest = self._more(item, max(shape.low - count, 0), shape.high - count)
         for index in range(count - 1, -1, -1):
             lead = (COMMA,) if index else ()
@@ -363,7 +363,7 @@ class GrammarBuilder:
     def _further_key(self, shape: Object, where: str) -> Expr:
         names = [member.name for member in shape.members]
         if sum(map(len, names)) > MAX_KEY_CHARS:
-            self._ledger.add("constraint_loosened", f"a further key of `{where}` may repeat a declared one")
+            self._ledger.add("constraint_loosened", f"an additional key of `{where}` may repeat a declared one")
             return self.value(Text(), "")
         rest = self.rule("rest", seq(*_times(0, MAX_STRING)), True)
         inside = string_other_than(names, rest, lambda body: self.rule("key", body, True))
@@ -393,7 +393,7 @@ class GrammarBuilder:
         return Seq((Literally("{"), *parts, *more, Literally("}")))
 
     def _optional(self, members: Sequence[Expr], pair: Expr | None) -> Expr:
-        """Any of the members in their order, with commas only between two. One rule for each position."""
+        """Return an expression for any selection of the members, in order and separated by commas."""
         tail: tuple[Expr, ...] = () if pair is None else self._more(pair, 0, MAX_ITEMS)
         head: Expr | None = None if pair is None else Seq((pair, *tail))
         for member in reversed(members):
@@ -416,7 +416,7 @@ def _digits(pattern: DigitPattern) -> Expr:
 
 
 def _times(low: int, high: int) -> tuple[Expr, ...]:
-    """Between `low` and `high` characters. Long runs are split into blocks, unambiguously."""
+    """Return expressions for `low` to `high` characters. Long runs are split into blocks without ambiguity."""
     if high <= _MAX_REPEAT:
         return (Repeat(CHAR, low, high),) if high else ()
     start = _exactly(low)
@@ -443,7 +443,7 @@ def _root_and_rules(shape: Shape, ledger: Ledger) -> tuple[Expr, list[GrammarRul
 
 
 def _rules(builder: GrammarBuilder) -> list[GrammarRule]:
-    """The builder's rules and the shared rules that they use."""
+    """Return the builder's rules and the shared rules that they refer to."""
     used = dict.fromkeys(name for rule in builder.rules for name in _names(rule.body) if name in BASICS)
     queue = list(used)
     for name in queue:
@@ -474,7 +474,7 @@ class _GrammarSyntax(msgspec.Struct, frozen=True):
 
     root: str
     rule: str
-    #: A character class, then the suffixes for an exact count and for a range of counts.
+    #: Format of a character class, and suffixes for an exact count and for a range of counts.
     chars: str
     exactly: str
     between: str
@@ -485,7 +485,7 @@ class _GrammarSyntax(msgspec.Struct, frozen=True):
         return "".join(self.rule.format(self.name(rule.name), self._render(rule.body)) + "\n" for rule in everything)
 
     def _render(self, expr: Expr, loose: bool = True) -> str:
-        """The text of an expression, in parentheses if it has several parts and is not `loose`."""
+        """Render an expression. Unless `loose`, an expression of several parts gets parentheses."""
         match expr:
             case Literally(text):
                 return '"' + text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"'
@@ -527,15 +527,15 @@ _LARK = _GrammarSyntax("start", "{}: {}", "/[{}]/", "~{}", "~{}..{}", _lark_name
 
 
 def gbnf(shape: Shape, ledger: Ledger) -> str:
-    """The GBNF grammar of a shape."""
+    """Return the GBNF grammar of a shape."""
     return _GBNF.text(*_root_and_rules(shape, ledger))
 
 
 def gbnf_text(root: Expr, builder: GrammarBuilder) -> str:
-    """The GBNF grammar for an expression, with the builder's rules."""
+    """Return the GBNF grammar of an expression, including the builder's rules."""
     return _GBNF.text(root, _rules(builder))
 
 
 def lark(shape: Shape, ledger: Ledger) -> str:
-    """The Lark grammar of a shape."""
+    """Return the Lark grammar of a shape."""
     return _LARK.text(*_root_and_rules(shape, ledger))

@@ -1,7 +1,7 @@
-"""Transform schemas of native tools for hosts that support less than their protocol.
+"""Transform the schemas of native tools for hosts that do not support all of JSON Schema.
 
-The profile names the transform; plugins can add more. A schema that the host supports stays unchanged. Unsupported
-keywords are removed with a note and validated when the call is read.
+The model's profile names the transform; plugins can add others. A schema that the host supports stays unchanged.
+Unsupported keywords are removed with a note; toolspeak checks them itself when it validates a call.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from ...errors import SchemaError
 from .schema_writer import PlainSchemaWriter, strict_schema
 from .shapes import MAX_ITEMS, Array, Fixed, Ledger, Shape, shape_of
 
-#: A transformed schema, and notes on what was lost.
+#: A transformed schema, with notes on keywords that were lost.
 Transformed: TypeAlias = tuple[JSONValue, tuple[Note, ...]]
 Transform: TypeAlias = Callable[[JSONValue], Transformed]
 
-#: Cached schemas, and the maximum size of a cached source.
+#: Number of cached schemas, and maximum size of a schema that is cached.
 _CACHED, _CACHED_BYTES = 256, 64 * 1024
-#: Keywords that contain a schema, a list of schemas, or a table of schemas.
+#: Keywords whose value is a schema, a list of schemas, or an object with schemas as values.
 _ONE = frozenset({"items", "additionalProperties"})
 _LISTS = frozenset({"anyOf", "oneOf", "prefixItems"})
 _TABLES = frozenset({"properties", "$defs"})
-#: JSON Schema keywords that Gemini documents. Its `enum` only supports strings and numbers.
+#: JSON Schema keywords that Gemini's documentation lists. Its `enum` supports only strings and numbers.
 _GEMINI = (
     frozenset("$id $anchor $ref type format title description enum required minItems maxItems minimum maximum".split())
     | {"propertyOrdering"}
@@ -36,12 +36,12 @@ _GEMINI = (
     | _LISTS
     | _TABLES
 )
-#: Keywords for hosts without support for references.
+#: Keywords that a schema must not contain if the host does not support references.
 _NO_REFERENCES = frozenset({"$ref", "$dynamicRef", "$recursiveRef"})
 
 
 class _NativeSchemaWriter(PlainSchemaWriter):
-    """Writer without the bounds that only grammars need."""
+    """Schema writer that omits the bounds that only constrained decoding needs."""
 
     def anything(self, where: str, level: int) -> JSONObject:
         return {}
@@ -54,14 +54,14 @@ class _NativeSchemaWriter(PlainSchemaWriter):
 
 
 class _GeminiSchemaWriter(_NativeSchemaWriter):
-    """Writer for the keywords that Gemini supports."""
+    """Schema writer that uses only the keywords that Gemini supports."""
 
     def _write(self, shape: Shape, where: str, level: int) -> JSONObject:
         schema = super()._write(shape, where, level)
         for word in schema.keys() - _GEMINI:
             self.ledger.loosen(word, where)
         if isinstance(shape, Fixed) and len({value for value in shape.values if isinstance(value, bool)}) == 1:
-            self.ledger.loosen("enum", where)  # only one of the two values is allowed
+            self.ledger.loosen("enum", where)  # allows true or false, but not both; Gemini cannot express that
         return {word: value for word, value in schema.items() if word in _GEMINI}
 
     def fixed(self, shape: Fixed) -> JSONObject:
@@ -76,7 +76,7 @@ class _GeminiSchemaWriter(_NativeSchemaWriter):
         return {"anyOf": options} if len(options) > 1 else options[0]
 
 
-#: Types whose values Gemini cannot enumerate.
+#: Types whose values Gemini does not allow in an `enum`.
 _NOT_ENUMERABLE = (("boolean", bool), ("null", type(None)))
 
 
@@ -104,7 +104,7 @@ def _plain(schema: JSONValue) -> Transformed:
 
 
 def _keywords(schema: JSONValue) -> Iterable[tuple[str, JSONValue]]:
-    """All keywords of a schema and its subschemas, with values. Property names are not keywords."""
+    """Yield the keywords of a schema and its subschemas, with their values, but not the names of properties."""
     stack = [schema]
     while stack:
         part = stack.pop()
@@ -129,9 +129,9 @@ TRANSFORMS: Mapping[str, Transform] = MappingProxyType(
 def transform_tools(
     tools: Iterable[Tool], name: str, more: Mapping[str, Transform] = MappingProxyType({})
 ) -> tuple[tuple[Tool, ...], tuple[Note, ...]]:
-    """Transform the schemas of tools; returns the tools and notes. Without a name, the tools stay unchanged.
+    """Apply the named transform to the tools' schemas; return the tools and notes. An empty name changes nothing.
 
-    `more`: transforms from plugins, which take precedence.
+    `more` contains transforms from plugins, which take precedence.
     """
     tools = tuple(tools)
     if not name:
@@ -145,7 +145,7 @@ def transform_tools(
 
 
 def _tool(tool: Tool, name: str, transform: Transform, notes: dict[Note, None]) -> Tool:
-    """The transformed tool; a tool without a usable schema stays unchanged."""
+    """Return the tool with a transformed schema, or the same tool if it has no usable schema."""
     if tool.kind != "function" or tool.parameters is None:
         return tool
     try:
@@ -156,7 +156,7 @@ def _tool(tool: Tool, name: str, transform: Transform, notes: dict[Note, None]) 
     notes.update(dict.fromkeys(Note(note.code, f"`{tool.name}`: {note.detail}") for note in lost))
     extra = tool.extra
     if name == "openai_strict" and not any(note.code == "not_strict" for note in lost):
-        extra = {**extra, "strict": True}  # the same field in all OpenAI protocols
+        extra = {**extra, "strict": True}  # this field has the same name in all OpenAI protocols
     if parameters == tool.parameters and extra is tool.extra:
         return tool
     return msgspec.structs.replace(tool, parameters=parameters, extra=extra)
@@ -166,7 +166,7 @@ def _transform_cached(schema: JSONValue, transform: Transform) -> Transformed:
     try:
         source = msgspec.json.encode(schema)
     except (TypeError, ValueError, OverflowError, RecursionError):
-        return transform(schema)  # not JSON: the transform reports the error
+        return transform(schema)  # the schema is not valid JSON; the transform raises the error
     return _transform_encoded(source, transform) if len(source) <= _CACHED_BYTES else transform(schema)
 
 

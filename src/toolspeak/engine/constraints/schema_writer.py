@@ -1,7 +1,7 @@
 """Write shapes as JSON schemas: plain ones for local servers, strict ones for OpenAI.
 
-Only keywords that every engine documents are used: others cause errors or are ignored. In strict schemas optional
-properties become nullable, and objects with free keys become JSON in a string. Argument coercion reverses both.
+Only keywords that every inference engine documents are used. In strict schemas, optional properties become nullable,
+and objects with arbitrary keys become strings that contain JSON. Argument coercion reverses both changes.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from ...core.types import JSONObject, JSONValue, Note
 from .grammars import ANY_DEPTH
 from .shapes import NULL, AnyValue, Array, Fixed, Ledger, Member, Number, Object, Shape, Text, Union, shape_of
 
-#: Some releases of llama.cpp reject a schema with larger bounds, later ones ignore them. Strings get no bound of our
-#: own: it would truncate files that tools write, and make one engine hundreds of times slower. Arrays are always
-#: bounded. Endless output is stopped by the token limit and treated as truncated.
+#: Largest length bound in a schema: some releases of llama.cpp reject larger ones, others ignore them. Strings without
+#: a bound stay unbounded, because a limit would truncate files that tools write and make one engine hundreds of times
+#: slower. The token limit stops endless output. Arrays are always bounded.
 MAX_LENGTH_BOUND = 1_999
-#: Formats supported by every engine, and by strict mode.
+#: String formats that every engine supports, and those that OpenAI's strict mode supports.
 _FORMATS = frozenset({"date", "date-time", "time", "uuid"})
 _STRICT_FORMATS = _FORMATS | {"duration", "email", "hostname", "ipv4", "ipv6"}
-#: Documented limits of strict mode: object levels, properties, enum values, characters of all names and enum values.
+#: Documented limits of strict mode: nesting levels, properties, enum values, total length of names and enum values.
 MAX_LEVELS, MAX_PROPERTIES, MAX_ENUM_VALUES, MAX_NAME_CHARS = 10, 5_000, 1_000, 120_000
-#: Pattern characters with the same meaning in all engines. Anchors are required at both ends.
+#: Characters that mean the same in every engine's patterns. Portable patterns also have an anchor at each end.
 _PATTERN_CHARS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789 _-:/@,[]{}+*?.")
 _LIMITS = (
     ("low", "minimum"),
@@ -45,7 +45,7 @@ class PlainSchemaWriter:
         self.ledger = ledger
 
     def write(self, shape: Shape, where: str, level: int = 0) -> JSONObject:
-        """The schema of a shape. `level`: the number of enclosing objects."""
+        """Return the schema of a shape. `level` is the number of enclosing objects."""
         schema = self._write(shape, where, level)
         return {**schema, "description": shape.about} if shape.about else schema
 
@@ -71,14 +71,14 @@ class PlainSchemaWriter:
                 assert_never(shape)
 
     def anything(self, where: str, level: int) -> JSONObject:
-        """Any value, nested a few levels: `true` would allow endless nesting."""
+        """Return a schema for any value with limited nesting; the schema `true` would allow endless nesting."""
         shape: Shape = _SCALARS
         for _ in range(ANY_DEPTH):
             shape = Union((*_SCALARS.options, Array(shape), Object(extra=shape)))
         return self.write(shape, where, level)
 
     def fixed(self, shape: Fixed) -> JSONObject:
-        # Strict mode rejects duplicates. In Python, unlike JSON, True equals 1.
+        # Remove duplicates, which strict mode rejects. In Python, unlike in JSON, True equals 1.
         values = list({(isinstance(value, bool), value): value for value in shape.values}.values())
         kinds = {_KINDS[type(value)] for value in values}
         if kinds == {"boolean"} and len(values) == 2:
@@ -111,7 +111,7 @@ class PlainSchemaWriter:
 
     def _array(self, shape: Array, where: str, level: int) -> JSONObject:
         if shape.prefix:
-            # Few engines support `prefixItems`, so every item may have any of their shapes.
+            # Few engines support `prefixItems`, so every item may have the shape of any of these items.
             options = (*shape.prefix, *((shape.items,) if shape.high > len(shape.prefix) else ()))
             items: Shape = Union(tuple(dict.fromkeys(options))) if len(set(options)) > 1 else options[0]
             self.ledger.loosen("prefixItems", where)
@@ -143,7 +143,7 @@ class _StrictSchemaWriter(PlainSchemaWriter):
 
     def __init__(self, ledger: Ledger, levels: int) -> None:
         super().__init__(ledger)
-        #: Outer objects that belong to the document itself and must stay objects.
+        #: Number of outer object levels that must stay objects, because they belong to the document itself.
         self._levels = levels
         self._used = (0, 0, 0)
 
@@ -179,7 +179,7 @@ class _StrictSchemaWriter(PlainSchemaWriter):
         return {**closed, "required": [each.name for each in shape.members]}
 
     def _as_text(self, where: str) -> JSONObject:
-        self.ledger.add("object_as_text", f"`{where}` is written as JSON in a string")
+        self.ledger.add("object_as_text", f"`{where}` is sent as a string that contains JSON")
         return {"type": "string", "description": _AS_TEXT}
 
     def member(self, member: Member, where: str, level: int) -> JSONObject:
@@ -212,17 +212,17 @@ def _takes_null(shape: Shape) -> bool:
 
 
 def plain(shape: Shape, where: str, ledger: Ledger) -> JSONObject:
-    """The plain schema of a shape, for servers that compile it to a grammar."""
+    """Return the plain schema of a shape, for servers that compile schemas to grammars."""
     return PlainSchemaWriter(ledger).write(shape, where)
 
 
 def strict(shape: Shape, where: str, ledger: Ledger, levels: int = 1) -> JSONObject | None:
-    """The strict schema of a shape, or None with a note if there is none.
+    """Return the strict schema of a shape, or None, with a note, if strict mode cannot express it.
 
-    The outermost `levels` of objects stay objects; inner ones may become JSON in a string.
+    The outermost `levels` of objects stay objects; deeper ones may become strings that contain JSON.
     """
     if not isinstance(shape, Object) or (shape.extra is not None and not shape.members):
-        ledger.add("not_strict", f"`{where}` is not strict: that needs an object with known properties")
+        ledger.add("not_strict", f"`{where}` is not strict: strict mode requires an object with declared properties")
         return None
     try:
         return _StrictSchemaWriter(ledger, levels).write(shape, where)
@@ -232,10 +232,10 @@ def strict(shape: Shape, where: str, ledger: Ledger, levels: int = 1) -> JSONObj
 
 
 def strict_schema(schema: JSONValue) -> tuple[JSONValue, tuple[Note, ...]]:
-    """A tool's parameters for OpenAI's strict mode, with notes on what it cannot express.
+    """Convert a tool's parameters for OpenAI's strict mode; return them with notes on what it cannot express.
 
-    Optional properties become nullable; coercion removes the nulls. With the note `not_strict` the schema is unchanged
-    and must not be sent as strict.
+    Optional properties become nullable; coercion later removes the nulls. If there is a note `not_strict`, the schema
+    is unchanged and must not be sent as strict.
     """
     ledger = Ledger()
     result = strict(shape_of(schema, "arguments", ledger), "arguments", ledger)

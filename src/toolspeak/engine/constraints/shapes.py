@@ -1,7 +1,7 @@
 """Reduce a JSON schema to shapes, from which constraints are built.
 
-References are resolved, `allOf` is merged and alternatives are expanded, bounded in depth, recursion and size. A
-keyword that shapes cannot express is loosened with a note; arguments are validated against the real schema afterwards.
+References are resolved, `allOf` is merged and alternatives are expanded, within limits on depth, recursion and size. A
+keyword that shapes cannot express is dropped with a note; arguments are later validated against the original schema.
 """
 
 from __future__ import annotations
@@ -17,48 +17,48 @@ from ...core.schema.argument_schema import ArgumentSchema
 from ...core.schema.json_values import json_text, type_name
 from ...core.types import JSONObject, JSONValue, Note, is_array, is_object
 
-#: Longest string in a grammar: more than models write in one answer (about 16,000 tokens), so it only stops endless
-#: repetition. 256 blocks of 256 characters, less one: see `gbnf`.
+#: Longest string that a grammar allows. Models do not write that much in one answer (about 16,000 tokens), so the limit
+#: only stops endless repetition. One less than 256 blocks of 256 characters; see `grammars.BLOCK`.
 MAX_STRING = 65_535
-#: Maximum items of an array and keys of a free object. Each costs the engine memory; lists in real calls stay below a
-#: hundred.
+#: Maximum number of array items, and of keys in an object without declared properties. Each one costs memory in the
+#: inference engine. Lists in real calls have fewer than a hundred items.
 MAX_ITEMS = 256
-#: How often a recursive reference is expanded. Less in a schema, which models read and where deeper levels may be any
-#: value. More in a grammar, where deeper levels must be left out, because small models nest endlessly; a grammar that
-#: grows too large is tried again with less.
+#: How often a recursive reference is expanded, in a schema and in a grammar. In a schema, deeper levels accept any
+#: value. A grammar must leave them out, because small models nest endlessly, so it expands more levels. If the grammar
+#: grows too large, it is built again with the lower limit.
 MAX_RECURSION = 3
 MAX_EXACT_RECURSION = 6
-#: Nesting depth of shapes. Tools nest five or six levels; each uses a level of the engine's stack.
+#: Maximum nesting depth of shapes. Real tools have five or six levels; each adds a stack frame in the engine.
 MAX_NESTING = 24
-#: Maximum size of one expanded schema, in characters. The largest tools of coding agents need 20,000.
+#: Maximum size of one expanded schema, in characters. The largest tools of coding agents need about 20,000.
 MAX_SCHEMA_CHARS = 128 * 1024
-#: Maximum size of all schemas of one constraint. Further tools accept any object.
+#: Maximum total size of the schemas in one constraint. Tools beyond this limit accept any object as arguments.
 MAX_TOTAL_CHARS = 512 * 1024
-#: Cost of a shape besides its names and literals. A value without a schema expands to nested shapes.
+#: Size of a shape in addition to its names and literals, and of a value without a schema, which expands to many shapes.
 _SHAPE_CHARS = 40
 _ANY_CHARS = 1_600
-#: Notes per constraint.
+#: Maximum number of notes per constraint.
 MAX_NOTES = 32
 
 ANNOTATIONS = frozenset("$schema $id $comment $defs definitions title description default examples".split())
-#: Keywords that no flavour can express.
+#: Keywords that no constraint flavour can express.
 _LOOSENED = (
     "not if then else dependentRequired dependentSchemas dependencies uniqueItems contains minContains maxContains "
     "patternProperties propertyNames unevaluatedProperties unevaluatedItems $dynamicRef $recursiveRef"
 ).split()
-#: Keywords that suggest the type of an untyped schema.
+#: Keywords that imply the type of a schema without `type`.
 _HINTS = (
     ("object", ("properties", "required", "additionalProperties", "patternProperties", "minProperties")),
     ("array", ("items", "prefixItems", "minItems", "maxItems")),
     ("string", ("pattern", "minLength", "maxLength")),
     ("number", ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf")),
 )
-#: Keywords next to an enumeration that can be checked without the surrounding document.
+#: Keywords that enumerated values are checked against, because they never refer to other parts of the schema.
 _CHECKED_KEYWORDS = frozenset(
     "minimum maximum exclusiveMinimum exclusiveMaximum multipleOf minLength maxLength pattern "
     "minItems maxItems minProperties maxProperties required".split()
 )
-#: Keywords that may contain references.
+#: Keywords that may contain references, so enumerated values are not checked against them.
 _UNCHECKED_KEYWORDS = "anyOf oneOf properties additionalProperties items prefixItems".split()
 _FIXED_TYPES: dict[str, tuple[JSONValue, ...]] = {"boolean": (True, False), "null": (None,)}
 
@@ -77,7 +77,7 @@ class Fixed(msgspec.Struct, frozen=True, tag=True):
 
 
 class Text(msgspec.Struct, frozen=True, tag=True):
-    """A string; the bounds are its length."""
+    """A string whose length is from `low` to `high`."""
 
     low: int = 0
     high: int | None = None
@@ -87,7 +87,7 @@ class Text(msgspec.Struct, frozen=True, tag=True):
 
 
 class Number(msgspec.Struct, frozen=True, tag=True):
-    """A number. The bounds of an integer are inclusive."""
+    """A number. `low` and `high` are inclusive bounds, `above` and `below` exclusive ones."""
 
     integer: bool = False
     low: int | float | None = None
@@ -114,12 +114,12 @@ class Member(msgspec.Struct, frozen=True):
     name: str
     shape: Shape
     required: bool = True
-    #: Its name in notes; empty: the path.
+    #: Name of the value in notes; if empty, its path is used.
     label: str = ""
 
 
 class Object(msgspec.Struct, frozen=True, tag=True):
-    """An object: the members in order, then other keys if `extra` is set."""
+    """An object: the members in order, then other keys with values of shape `extra`, unless that is None."""
 
     members: tuple[Member, ...] = ()
     extra: Shape | None = None
@@ -141,7 +141,7 @@ NULL = Fixed((None,))
 
 
 class Ledger:
-    """The remaining size budget of a constraint, and its notes without duplicates, at most `MAX_NOTES`."""
+    """The remaining size budget of a constraint, and up to `MAX_NOTES` distinct notes."""
 
     def __init__(self) -> None:
         self.remaining_chars = MAX_TOTAL_CHARS
@@ -152,8 +152,8 @@ class Ledger:
             self._notes[Note(code, detail)] = None
 
     def loosen(self, what: str, where: str) -> None:
-        """Note that a keyword is not enforced and left to validation."""
-        self.add("constraint_loosened", f"`{what}` of `{where}` is checked afterwards")
+        """Add a note that a keyword is not enforced by the constraint, only by validation."""
+        self.add("constraint_loosened", f"`{what}` of `{where}` is only validated afterwards")
 
     def all(self) -> tuple[Note, ...]:
         return tuple(self._notes)
@@ -164,15 +164,15 @@ class Ledger:
         return clone
 
     def adopt(self, other: Ledger) -> None:
-        """Take over the state of another ledger."""
+        """Copy the state of another ledger."""
         self.remaining_chars, self._notes = other.remaining_chars, dict(other._notes)
 
 
 def shape_of(schema: JSONValue, where: str, ledger: Ledger, exact: bool = False) -> Shape:
-    """The shape of a schema; `None` means any object. `where` locates it in notes.
+    """Return the shape of a schema; the schema `None` means any object. `where` names the value in notes.
 
-    Recursive references are expanded a few times. Deeper levels accept any value or, with `exact`, are left out where
-    possible. A schema that grows too large is loosened to any object. Raises `SchemaError` for an unusable schema.
+    Recursive references are expanded a few times. Deeper levels accept any value or, with `exact`, are left out if
+    possible. A schema that grows too large becomes any object. Raises `SchemaError` for an unusable schema.
     """
     ArgumentSchema.of(schema)
     free = Object(extra=AnyValue())
@@ -187,12 +187,12 @@ def shape_of(schema: JSONValue, where: str, ledger: Ledger, exact: bool = False)
         ledger.adopt(attempt)
         return shape
     ledger.remaining_chars -= min(ledger.remaining_chars, MAX_SCHEMA_CHARS)
-    ledger.add("schema_too_large", f"`{where}` is taken as any object: its schema grows too large")
+    ledger.add("schema_too_large", f"`{where}` accepts any object, because its schema is too large")
     return free
 
 
 def fixed(values: Iterable[JSONValue], about: str = "") -> Shape:
-    """The shape of an enumeration, whose values may include objects and arrays."""
+    """Return the shape of an enumeration, whose values may include objects and arrays."""
     scalars: list[str | int | float | bool | None] = []
     options: list[Shape] = []
     for value in values:
@@ -213,7 +213,7 @@ class _TooLarge(Exception):
 
 
 class _SchemaReader:
-    """Converts one schema document."""
+    """Converts one JSON schema to a shape."""
 
     def __init__(self, document: JSONValue, ledger: Ledger, levels: int, exact: bool) -> None:
         self._document = document
@@ -223,16 +223,16 @@ class _SchemaReader:
         self._floor = max(ledger.remaining_chars - MAX_SCHEMA_CHARS, 0)
 
     def read(self, schema: JSONValue, where: str, trail: tuple[str, ...], depth: int = 0) -> Shape:
-        """The shape of a required value. `trail`: the references on the path to it."""
+        """Return the shape of a required value. `trail` contains the references followed on the way to it."""
         shape = self._shape(schema, _SchemaPosition(where, trail, depth, firm=True))
         if shape is None:
             self._spend(_ANY_CHARS)
-            self._ledger.add("impossible", f"nothing fits `{where}`; it is taken as anything")
+            self._ledger.add("impossible", f"no value is valid for `{where}`, so any value is accepted")
             return AnyValue()
         return shape
 
     def _fitting(self, schema: JSONValue, where: str, trail: tuple[str, ...], depth: int) -> Shape | None:
-        """The shape of an optional value. None: no value is valid."""
+        """Return the shape of an optional value, or None if no value is valid."""
         return self._shape(schema, _SchemaPosition(where, trail, depth))
 
     def _shape(self, schema: JSONValue, place: _SchemaPosition) -> Shape | None:
@@ -249,20 +249,20 @@ class _SchemaReader:
         again = max(map(trail.count, trail), default=0)
         deep = again > self._levels or place.depth > MAX_NESTING
         if deep and self._exact and again > 1:
-            self._ledger.add("recursion_narrowed", f"`{place.where}` is nested too deep; it is left out")
+            self._ledger.add("recursion_narrowed", f"`{place.where}` is nested too deeply and is left out")
             return None
         if deep:
-            self._ledger.add("recursion_loosened", f"`{place.where}` is nested too deep; it is taken as anything")
+            self._ledger.add("recursion_loosened", f"`{place.where}` is nested too deeply and accepts any value")
             return AnyValue(place.about)
         return self._plain(body, place)
 
     def _plain(self, body: JSONObject, place: _SchemaPosition) -> Shape | None:
-        """The shape of a schema without references and `allOf`."""
+        """Return the shape of a schema that contains no references or `allOf` at its top level."""
         self._spend(len(place.about))
         for keyword in _LOOSENED:
             if keyword in body:
                 self._ledger.loosen(keyword, place.where)
-        if body.get("type") == []:  # merged from schemas with different types
+        if body.get("type") == []:  # the result of merging schemas without a common type
             return None
         if "const" in body or "enum" in body:
             return self._enumeration(body, place)
@@ -279,7 +279,7 @@ class _SchemaReader:
     # ---- references and conjunctions
 
     def _flat(self, schema: JSONObject, where: str, trail: tuple[str, ...]) -> tuple[JSONObject, tuple[str, ...]]:
-        """The schema with its references and `allOf` merged into it."""
+        """Merge a schema's references and `allOf` into it; return it with the extended trail."""
         body: JSONObject = {}
         followed: dict[str, None] = {}
         stack: list[JSONValue] = [schema]
@@ -287,7 +287,7 @@ class _SchemaReader:
             part = stack.pop()
             self._spend(_SHAPE_CHARS)
             if not is_object(part):
-                continue  # `true` adds nothing; `false` is left to validation
+                continue  # `true` has no effect; `false` is left to validation
             own = {key: value for key, value in part.items() if key not in ("$ref", "allOf")}
             body = self._merge(body, own, where)
             stack += reversed(part.get("allOf", ()))
@@ -308,7 +308,7 @@ class _SchemaReader:
             else:
                 target = None
         if target is None or (len(reference) > 1 and reference[1] != "/"):
-            self._ledger.add("reference_loosened", f"`{reference}` in `{where}` is checked afterwards")
+            self._ledger.add("reference_loosened", f"`{reference}` in `{where}` is only validated afterwards")
             return True
         return target
 
@@ -329,7 +329,7 @@ class _SchemaReader:
         return fixed(values, place.about) if values else None
 
     def _accepted(self, body: JSONObject, values: list[JSONValue]) -> list[JSONValue]:
-        """The values that satisfy the keywords next to the enumeration."""
+        """Return the enumerated values that satisfy the schema's other keywords."""
         rules = {keyword: value for keyword, value in body.items() if keyword in _CHECKED_KEYWORDS}
         if not rules:
             return values
@@ -347,7 +347,7 @@ class _SchemaReader:
         return _one_of(options, place.about)
 
     def _both(self, base: JSONObject, branch: JSONValue, place: _SchemaPosition) -> tuple[JSONValue, tuple[str, ...]]:
-        """A branch merged with the keywords next to the alternatives, and the references on the path to it."""
+        """Merge a branch of `anyOf` or `oneOf` with the keywords beside it; return it with its trail of references."""
         rest = {key: value for key, value in base.items() if key not in ANNOTATIONS}
         if not rest or not is_object(branch):
             return rest if rest and branch is True else branch, place.trail
@@ -389,7 +389,7 @@ class _SchemaReader:
                 members.append(Member(name, shape, name in required))
             elif name in required:
                 return None
-        # Unless stated otherwise, only declared keys are allowed: that is how models and servers read a schema.
+        # By default only declared keys are allowed, because that is how models and servers interpret a schema.
         more = body.get("additionalProperties", "patternProperties" in body or not (members or "properties" in body))
         extra = self._fitting(more, f"{place.where}.*", place.trail, place.depth + 1)
         for keyword in ("minProperties", "maxProperties"):
@@ -420,19 +420,19 @@ class _SchemaReader:
 
     def _at_least(self, low: int, high: int, place: _SchemaPosition) -> int:
         if high < low:
-            self._ledger.add("impossible", f"the bounds of `{place.where}` exclude everything; the lower one counts")
+            self._ledger.add("impossible", f"`{place.where}`: the upper bound is below the lower and is ignored")
         return max(low, high)
 
 
 class _SchemaPosition(msgspec.Struct, frozen=True):
-    """The position of a subschema."""
+    """The position of a subschema in its document."""
 
     where: str
-    #: The references on the path to it.
+    #: The references followed on the way to the subschema.
     trail: tuple[str, ...]
     depth: int
     about: str = ""
-    #: Whether the value is required: then an impossible part accepts any value.
+    #: Whether the value is required. If so, a part for which no value is valid accepts any value.
     firm: bool = False
 
 
@@ -451,7 +451,7 @@ def _is_of(value: JSONValue, kinds: Sequence[str]) -> bool:
 
 def _number(integer: bool, body: JSONObject, about: str) -> Number:
     low, high, above, below, step = (
-        None if isinstance(body.get(key), bool) else body.get(key)  # draft 4 has booleans here
+        None if isinstance(body.get(key), bool) else body.get(key)  # in draft 4, exclusive bounds are booleans
         for key in ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf")
     )
     if not integer:
@@ -464,7 +464,7 @@ def _number(integer: bool, body: JSONObject, about: str) -> Number:
 
 
 def _disjoint(options: Sequence[Shape]) -> bool:
-    """Whether the shapes are clearly disjoint: different types, or different fixed values."""
+    """Whether no value can match two of the shapes, because their types or fixed values differ."""
     return any(
         all(sets) and sum(map(len, sets)) == len(frozenset[str]().union(*sets))
         for sets in ([_kinds(option) for option in options], [_discriminators(option) for option in options])
@@ -472,7 +472,7 @@ def _disjoint(options: Sequence[Shape]) -> bool:
 
 
 def _kinds(shape: Shape) -> frozenset[str]:
-    """The JSON types of a shape's values; empty: unknown."""
+    """Return the JSON types of a shape's values, or an empty set if they are unknown."""
     match shape:
         case Fixed(values):
             return frozenset("number" if type_name(value) == "integer" else type_name(value) for value in values)
@@ -483,7 +483,7 @@ def _kinds(shape: Shape) -> frozenset[str]:
 
 
 def _discriminators(shape: Shape) -> frozenset[str]:
-    """Fixed values that distinguish this shape from others; empty: none."""
+    """Return the fixed values that distinguish this shape from others; the set is empty if there are none."""
     match shape:
         case Fixed(values):
             return frozenset(map(json_text, values))
@@ -499,14 +499,14 @@ def _discriminators(shape: Shape) -> frozenset[str]:
 
 
 def types_of(body: JSONObject) -> list[str]:
-    """The declared types of a schema."""
+    """Return the declared types of a schema."""
     declared = body.get("type", [])
     return [declared] if isinstance(declared, str) else list(declared)
 
 
 def merged(one: JSONObject, other: JSONObject, loosen: Callable[[str], None]) -> JSONObject:
-    """Merge two schemas into one that requires both. A keyword that cannot be merged keeps its first value and is
-    reported to `loosen`.
+    """Merge two schemas into one that requires both. A keyword that cannot be merged keeps the value from `one` and is
+    passed to `loosen`.
     """
     if not one:
         return other
@@ -525,7 +525,7 @@ def merged(one: JSONObject, other: JSONObject, loosen: Callable[[str], None]) ->
 
 
 def _restricted_by(one: JSONObject, other: JSONObject) -> JSONObject:
-    """Properties and prefix items of `one`, restricted by `additionalProperties` and `items` of `other`."""
+    """Restrict the properties and prefix items of `one` by `additionalProperties` and `items` of `other`."""
     changes: JSONObject = {}
     rest = other.get("additionalProperties", True)
     if "properties" in one and rest is not True and "patternProperties" not in other:
@@ -546,7 +546,7 @@ def _common(one: list[JSONValue], other: list[JSONValue]) -> list[JSONValue]:
 
 
 def _both_types(one: JSONValue, other: JSONValue) -> list[str]:
-    """The common types; empty, which no real schema has, if there are none."""
+    """Return the common types. The list is empty if there are none; no valid schema declares that."""
     first, second = types_of({"type": one}), types_of({"type": other})
     wide = [kind for kind in first if kind in second or (kind == "integer" and "number" in second)]
     wide += [kind for kind in second if kind == "integer" and "number" in first and kind not in wide]
@@ -567,7 +567,7 @@ def _both_lists(one: list[JSONValue], other: list[JSONValue]) -> JSONValue:
 
 
 _Merge: TypeAlias = Callable[[JSONValue, JSONValue], JSONValue]
-#: Merge functions by keyword. Other keywords keep their first value, with a note.
+#: Merge functions by keyword. Any other keyword keeps its first value, with a note.
 _MERGES: dict[str, _Merge] = {
     "type": _both_types,
     "enum": _common,

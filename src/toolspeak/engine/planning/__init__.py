@@ -1,1 +1,1 @@
-"""Planning: what a model can do, which plan follows from it, and how to probe it."""
+"""Planning: model capabilities, the choice of a plan for each request, and probes that measure a model."""

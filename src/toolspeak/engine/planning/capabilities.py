@@ -1,7 +1,7 @@
-"""Model profiles: the built-in table, overrides, and the rule that decided.
+"""Look up a model's profile: its capabilities, and which rule determined them.
 
-The table is data (`profiles.toml`); overrides come from the API and the configuration. Lookups send no requests and
-never fail: an unknown model is assumed to have no native tool calling.
+Profiles come from a built-in table (`profiles.toml`), from probes, and from overrides in the API and the configuration.
+Lookups send no requests and never fail: an unknown model is assumed to have no native tool calling.
 """
 
 from __future__ import annotations
@@ -21,48 +21,47 @@ Capability: TypeAlias = Literal["none", "openai", "advanced"]
 Constraint: TypeAlias = Literal["", "openai_strict", "json_schema", "gbnf", "lark"]
 MediaKind: TypeAlias = Literal["image", "audio", "video", "file"]
 
-#: Cached lookups. A process uses few models; more names than this come from untrusted requests.
+#: Maximum number of cached lookups. A process uses few models, but requests may contain arbitrary names.
 _MAX_CACHED = 1024
 
 
 class Profile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Capabilities of a model on a host. The defaults are safe for unknown models."""
 
-    #: Native tool calling. `none`: calls are written as text. `openai`: `tools` in OpenAI's format. `advanced`: tools
-    #: in another format. Default `none`, because a host that ignores tools would silently lose every call.
+    #: Native tool calling: `none` (calls are written as text), `openai` (`tools` in OpenAI's format) or `advanced`
+    #: (tools in another format). Default `none`, because a host that ignores tools would silently lose every call.
     capability: Capability = "none"
-    #: Whether native answers may contain calls as text, which are then parsed. Default true, because many servers fail
-    #: to parse their model's output. False keeps quoted markup as text.
+    #: Whether to parse calls in the text of native answers. Default true, because many servers fail to parse their
+    #: model's output. If false, call markup that an answer quotes stays text.
     leaks: bool = True
-    #: The dialect for calls in text. Default: the `json action` fence, which needs no training; some families are
-    #: trained on another plain-text format.
+    #: The dialect for calls in text. The default, a `json action` code fence, works without training; some model
+    #: families are trained on another format.
     dialect: str = "action"
-    #: The emulation plan. Default: as the mode determines.
+    #: The emulation plan. If empty, the mode determines it.
     plan: Literal["", "inline", "decision", "envelope"] = ""
-    #: Whether there is a system role. False if the template rejects or drops it: the tool prompt then goes into the
-    #: first user message.
+    #: Whether the model supports a system role. If its chat template rejects or drops system messages, the tool prompt
+    #: goes into the first user message.
     system_role: bool = True
-    #: Supported media. Default all; unsupported media become placeholders, because the upstream would reject them.
+    #: Supported media. Others are replaced by placeholders, because the upstream would reject them.
     media: tuple[MediaKind, ...] = ("image", "audio", "video", "file")
-    #: Constrained decoding. Default none; the envelope plan needs it.
+    #: Supported flavour of constrained decoding, which the envelope plan needs. Empty if there is none.
     constraint: Constraint = ""
-    #: Whether one turn may have several calls. False for models that garble the second one.
+    #: Whether one turn may contain several calls. False for models that garble the second one.
     parallel: bool = True
     #: Whether the upstream enforces a `tool_choice` that demands a call. If not, such requests are emulated.
     required: bool = True
-    #: Whether answers are streamed. False if `stream` is rejected, or the answer arrives in one chunk.
+    #: Whether the upstream streams answers. False if it rejects `stream` or sends the answer in one chunk.
     streams: bool = True
-    #: Maximum number of stop sequences. Default 4, which all usual hosts accept; 0 for reasoning models, which reject
-    #: them.
+    #: Maximum number of stop sequences. All common hosts accept 4; reasoning models accept none, so use 0.
     max_stop: Annotated[int, msgspec.Meta(ge=0)] = 4
-    #: Whether calls carry a nonce. `auto`: if the dialect supports it; `fixed` for models too small to copy an unknown
-    #: word.
+    #: Whether calls carry a nonce. `auto` means that they do if the dialect supports it. `fixed` means no nonce, for
+    #: models that are too small to copy an unknown word.
     marks: Literal["nonce", "fixed", "auto"] = "auto"
-    #: Schema transform for native tools, for hosts that support less than their protocol. Default: none.
+    #: Name of a schema transform for native tools, for hosts that do not support all of JSON Schema.
     transform: str = ""
-    #: Whether identical calls in one answer are intentional. If false, duplicates are dropped with a note.
+    #: Whether identical calls in one answer are intentional. If not, duplicates are dropped with a note.
     repeats: bool = True
-    #: Measured accuracy in percent, by test. For display only.
+    #: Measured accuracy in percent, by benchmark. For display only.
     measured: dict[str, Annotated[float, msgspec.Meta(ge=0, le=100)]] = {}
 
 
@@ -70,9 +69,9 @@ class ProfileMatch(msgspec.Struct, frozen=True):
     """The result of a profile lookup."""
 
     profile: Profile
-    #: The rule that decided the capability: `override.model`, `table.provider`, `foreign_host` ...
+    #: The rule that determined the capability, such as `override.model`, `table.provider` or `foreign_host`.
     rule: str
-    #: The rule as a sentence.
+    #: The reason, in words.
     why: str
 
 
@@ -82,18 +81,18 @@ class Provider(msgspec.Struct, frozen=True):
     name: str
     #: Differences from the default profile.
     fields: JSONObject = {}
-    #: Its hosts: a name (https, default port), a name with a port, `*.name` for all subdomains, or `*` for any host.
+    #: Hosts of the provider: a name (https, default port), a name with a port, `*.name` for subdomains, `*` for any.
     hosts: tuple[str, ...] = ()
     aliases: tuple[str, ...] = ()
     #: Default base URL.
     url: str = ""
     protocol: str = "openai"
-    #: Environment variables for the key and the base URL; the first that is set wins.
+    #: Environment variables with the API key, and with the base URL. The first one that is set wins.
     keys: tuple[str, ...] = ()
     urls: tuple[str, ...] = ()
 
     def owns(self, base_url: str) -> bool:
-        """Whether this URL is one of the provider's hosts."""
+        """Whether the URL is on one of the provider's hosts."""
         if not base_url or "*" in self.hosts:
             return True
         scheme, host = _origin(base_url)
@@ -104,7 +103,7 @@ class Provider(msgspec.Struct, frozen=True):
 
 
 class Family(msgspec.Struct, frozen=True):
-    """Models with the same output format, identified by a word in the name."""
+    """Models with the same output format, identified by words in their names."""
 
     name: str
     words: tuple[str, ...]
@@ -134,7 +133,7 @@ class Overrides(msgspec.Struct, frozen=True):
 
 
 class _ProfileLayer(NamedTuple):
-    """Profile fields from one source; a later layer wins."""
+    """Profile fields from one source. Later layers take precedence."""
 
     rule: str
     fields: JSONObject
@@ -145,16 +144,16 @@ class _ProfileLayer(NamedTuple):
 
 
 def split_model(name: str) -> tuple[str, str]:
-    """Split `provider:model`; the provider may be empty.
+    """Split `provider:model`. The provider is empty if the name has none.
 
     >>> split_model("deepinfra:deepseek-ai/DeepSeek-V3:free")
     ('deepinfra', 'deepseek-ai/DeepSeek-V3:free')
     >>> split_model("llama3.1:latest")
     ('', 'llama3.1:latest')
     """
-    require(name, str, "a model", "a text like `provider:model`")
+    require(name, str, "a model", "a string like `provider:model`")
     head, colon, rest = name.partition(":")
-    # A name with a slash or a dot before the colon is a model with a tag.
+    # If a slash or a dot precedes the colon, the name is a model with a tag.
     if not colon or "/" in head or "." in head:
         return "", name
     return head.strip().lower(), rest
@@ -163,7 +162,7 @@ def split_model(name: str) -> tuple[str, str]:
 def check_fields(
     kind: type[msgspec.Struct], fields: Mapping[str, JSONValue], where: str, *, dialects: bool = True
 ) -> JSONObject:
-    """Validate fields and convert them to the types of `kind`. With `dialects`, dialect names must exist.
+    """Validate fields and convert them to the types of `kind`. `dialects` also checks that the dialect exists.
 
     Raises:
         ConfigError: a field is unknown or invalid.
@@ -178,14 +177,14 @@ def check_fields(
         except msgspec.ValidationError:
             hint = f"use {describe_type(hints[name])}"
             raise ConfigError(f"`{name}` in {where} cannot be `{value!s:.80}`", hint=hint) from None
-    # Only settings may leave the dialect to the profile.
+    # In settings, an empty dialect or `auto` means the dialect of the profile.
     if dialects and "dialect" in values and (kind is Profile or values["dialect"] not in ("", "auto")):
         _check_dialect(values["dialect"], where)
     return values
 
 
 def _check_dialect(name: str, where: str) -> None:
-    # Imported late: the registry loads all dialects, which a turn without tools does not need.
+    # Imported here because the registry loads all dialects, and a turn without tools needs none.
     from ...dialects.registry import DIALECTS
 
     if name not in DIALECTS:
@@ -194,17 +193,17 @@ def _check_dialect(name: str, where: str) -> None:
 
 @cache
 def field_types(kind: type[msgspec.Struct]) -> dict[str, JSONValue]:
-    """The field types of a struct."""
+    """Return the types of a struct's fields, by name."""
     return get_type_hints(kind, include_extras=True)
 
 
 def without_bounds(hint: JSONValue) -> JSONValue:
-    """The type without its bounds."""
+    """Return the type without its `Annotated` bounds."""
     return get_args(hint)[0] if get_origin(hint) is Annotated else hint
 
 
 def describe_type(hint: JSONValue) -> str:
-    """Describe the values of a type.
+    """Describe the allowed values of a type, for error messages.
 
     >>> allowed(Annotated[int, msgspec.Meta(ge=0, le=10)])
     'a whole number from 0 to 10'
@@ -214,12 +213,12 @@ def describe_type(hint: JSONValue) -> str:
     if get_origin(hint) is Literal:
         return "one of " + ", ".join(choice or '""' for choice in get_args(hint))
     if get_origin(hint) is tuple:
-        return f"a list; each item: {describe_type(get_args(hint)[0])}"
-    return {bool: "true or false", int: f"a whole number{bounds}", str: "a text"}.get(hint, "a table")
+        return f"a list; each item must be {describe_type(get_args(hint)[0])}"
+    return {bool: "true or false", int: f"a whole number{bounds}", str: "a string"}.get(hint, "a table")
 
 
 def _bounds(hint: JSONValue) -> str:
-    """Describe numeric bounds; empty without bounds."""
+    """Describe the numeric bounds of a type; return an empty string if it has none."""
     meta = next((each for each in getattr(hint, "__metadata__", ()) if isinstance(each, msgspec.Meta)), None)
     if meta is None or meta.ge is None:
         return ""
@@ -245,7 +244,7 @@ class _FamilyRow(msgspec.Struct, frozen=True):
 
 
 def read_table(source: str | Mapping[str, JSONValue], where: str, *, dialects: bool = True) -> Table:
-    """Parse a table from TOML text or plain values. With `dialects`, dialect names must exist.
+    """Parse a table from TOML text or parsed values. `dialects` also checks that the dialects exist.
 
     Raises:
         ConfigError: the table is invalid.
@@ -303,12 +302,12 @@ def _split_fields(row: JSONObject, kind: type[msgspec.Struct]) -> tuple[JSONObje
 
 @cache
 def builtin_table() -> Table:
-    """The built-in table."""
-    # Imported late: it takes longer than importing this module.
+    """Load the built-in profile table."""
+    # Imported here because this import takes longer than the rest of the module.
     from importlib.resources import files
 
     text = files("toolspeak.engine.planning").joinpath("profiles.toml").read_text(encoding="utf-8")
-    return read_table(text, "profiles.toml", dialects=False)  # checked by a test instead
+    return read_table(text, "profiles.toml", dialects=False)  # a test checks the dialects
 
 
 # ---- names and hosts
@@ -318,7 +317,7 @@ _USUAL_PORTS = {"https": "443", "http": "80"}
 
 
 def _origin(url: str) -> tuple[str, str]:
-    """Scheme and host, with a non-default port; empty if the URL is not plain enough to be sure."""
+    """Return scheme and host, with the port unless it is the default; both are empty for an unusual URL."""
     match = _URL.match(url.strip().lower())
     if match is None:
         return "", ""
@@ -328,7 +327,7 @@ def _origin(url: str) -> tuple[str, str]:
 
 
 def _parents(host: str) -> Iterator[str]:
-    """The parent domains of a host."""
+    """Yield the parent domains of a host."""
     _, dot, rest = host.partition(".")
     while dot:
         yield rest
@@ -337,12 +336,12 @@ def _parents(host: str) -> Iterator[str]:
 
 def _normalised_url(base_url: str) -> str:
     """Normalise a base URL for lookups."""
-    require(base_url, str, "a base URL", "a text")
+    require(base_url, str, "a base URL", "a string")
     return base_url.strip().rstrip("/").lower()
 
 
 def best_pattern(patterns: Iterable[str], name: str) -> str | None:
-    """The most specific pattern for a name: an exact match, else the longest; `*` matches any text."""
+    """Return the pattern equal to the name, else the longest one that matches; `*` matches any text."""
     best: str | None = None
     for pattern in patterns:
         if pattern == name:
@@ -367,7 +366,7 @@ def _matches(pattern: str, name: str) -> bool:
 
 
 def _has_word(name: str, word: str) -> bool:
-    """Whether the name contains the word, not preceded by a letter."""
+    """Whether the word occurs in the name without a letter directly before it."""
     at = name.find(word)
     while at > 0 and name[at - 1].isalpha():
         at = name.find(word, at + 1)
@@ -378,39 +377,39 @@ def _has_word(name: str, word: str) -> bool:
 
 
 class Capabilities:
-    """Profile lookup in the table, the learned fields and the overrides.
+    """Looks up profiles in overrides, learned fields and the profile table, in this order of precedence.
 
-    Overrides beat learned fields, which beat the table. Among overrides the source decides first (API over environment
-    over files), then the narrower scope (model over upstream over provider).
+    Among overrides, the source decides first (API over environment over files), then the narrower scope (model over
+    upstream over provider).
     """
 
     def __init__(self, table: Table | None = None) -> None:
         self._table = table if table is not None else builtin_table()
         self._aliases = {alias: row.name for row in self._table.providers.values() for alias in row.aliases}
-        #: Learned fields of a model, by rule.
+        #: By provider, model and base URL: the learned profile fields, by rule.
         self._learned: dict[tuple[str, str, str], dict[str, _ProfileLayer]] = {}
         self._configured: tuple[tuple[str, Overrides], ...] = ()
         self._api = Overrides()
         self._cache: dict[tuple[str, str, str], ProfileMatch] = {}
 
     def canonical(self, provider: str) -> str:
-        """The provider's name in the table."""
-        require(provider, str, "a provider", "a text")
+        """Resolve an alias to the provider's name in the table."""
+        require(provider, str, "a provider", "a string")
         name = provider.strip().lower()
         return self._aliases.get(name, name)
 
     def model_key(self, model: str) -> str:
-        """Normalise `provider:model` for lookups; without a provider it matches any."""
-        require(model, str, "a model", "a text like `provider:model`")
+        """Normalise `provider:model` for lookups. A model without a provider matches every provider."""
+        require(model, str, "a model", "a string like `provider:model`")
         provider, rest = split_model(model.strip())
         return f"{self.canonical(provider) or '*'}:{rest}".lower()
 
     def provider(self, name: str) -> Provider | None:
-        """The provider's row; None if it is not in the table."""
+        """Return the provider's row, or None if it is not in the table."""
         return self._table.providers.get(self.canonical(name))
 
     def find(self, provider: str, model: str, base_url: str = "") -> ProfileMatch:
-        """Look up the profile of a model. Unknown models have no native tool calling."""
+        """Look up the profile of a model. An unknown model is assumed to have no native tool calling."""
         key = (provider, model, base_url)
         match = self._cache.get(key)
         if match is None:
@@ -426,16 +425,16 @@ class Capabilities:
         self._update_overrides(providers={**self._api.providers, self.canonical(provider): fields})
 
     def override_model(self, model: str, what: Capability | Profile | Mapping[str, JSONValue]) -> None:
-        """Override the profile of one `provider:model`; without a provider, of that model anywhere."""
+        """Override the profile of one `provider:model`, or of a model at every provider if none is named."""
         fields = _fields(what, f"the override of `{model}`")
         self._update_overrides(models={**self._api.models, self.model_key(model): fields})
 
     def clear_overrides(self) -> None:
-        """Remove all overrides set by the methods above."""
+        """Remove the overrides set by `override_provider` and `override_model`."""
         self._update_overrides(providers={}, upstreams={}, models={})
 
     def configure(self, *sources: tuple[str, Overrides]) -> None:
-        """Replace the configured overrides; the strongest source comes last."""
+        """Replace the overrides from the configuration. Later sources take precedence."""
         self._configured = tuple(
             (
                 source,
@@ -458,11 +457,11 @@ class Capabilities:
         why: str,
         rule: Literal["probe", "learned"] = "learned",
     ) -> None:
-        """Store observed profile fields until `forget`. Rule `learned` (real use) beats `probe`."""
-        layer = _ProfileLayer(rule, _fields(what, f"what was learned of `{model}`"), why)
+        """Store observed profile fields until `forget`. The rule `learned` (real use) overrides `probe`."""
+        layer = _ProfileLayer(rule, _fields(what, f"the learned profile of `{model}`"), why)
         key = (self.canonical(provider), model, _normalised_url(base_url))
         if key not in self._learned and len(self._learned) >= _MAX_CACHED:
-            del self._learned[next(iter(self._learned))]  # names are untrusted input: drop the oldest
+            del self._learned[next(iter(self._learned))]  # drop the oldest, because requests may contain any name
         self._learned.setdefault(key, {})[rule] = layer
         self._cache.clear()
 
@@ -491,7 +490,7 @@ class Capabilities:
         return ProfileMatch(Profile(**values), decided.rule, decided.why)
 
     def _layers(self, provider: str, model: str, base_url: str) -> Iterator[_ProfileLayer]:
-        """All profile layers of a model, the weakest first."""
+        """Yield all profile layers of a model, in increasing order of precedence."""
         row = self._table.providers.get(provider)
         name = f"{provider}:{model}".lower()
         yield from self._family(model.lower() if row else name)
@@ -509,31 +508,31 @@ class Capabilities:
 
     def _from_table(self, row: Provider | None, provider: str, name: str, base_url: str) -> Iterator[_ProfileLayer]:
         if row is None:
-            reason = f"provider `{provider}` is not in the table" if provider else "no provider is named"
+            reason = f"provider `{provider}` is not in the profile table" if provider else "the model has no provider"
             yield _ProfileLayer("unknown", {}, f"{reason}, so native calling is not assumed")
             return
         if not row.owns(base_url):
             why = f"this base URL is not a host of `{row.name}`"
             yield _ProfileLayer("foreign_host", {}, why)
             return
-        yield _ProfileLayer("table.provider", row.fields, f"the table says so for provider `{row.name}`")
+        yield _ProfileLayer("table.provider", row.fields, f"set by the table for provider `{row.name}`")
         if pattern := best_pattern(self._table.models, name):
-            yield _ProfileLayer("table.model", self._table.models[pattern], f"the table says so for model `{pattern}`")
+            yield _ProfileLayer("table.model", self._table.models[pattern], f"set by the table for model `{pattern}`")
 
 
 def _override_layers(
     source: str, overrides: Overrides, provider: str, name: str, base_url: str
 ) -> Iterator[_ProfileLayer]:
-    """The overrides of one source, the widest scope first."""
+    """Yield the overrides from one source, in increasing order of precedence."""
     origin = {"override": "an override", "env": "the environment"}.get(source, "the configuration")
     if provider in overrides.providers:
         yield _ProfileLayer(
-            f"{source}.provider", overrides.providers[provider], f"{origin} says so for provider `{provider}`"
+            f"{source}.provider", overrides.providers[provider], f"set by {origin} for provider `{provider}`"
         )
     if base_url and (url := _normalised_url(base_url)) in overrides.upstreams:
-        yield _ProfileLayer(f"{source}.upstream", overrides.upstreams[url], f"{origin} says so for this base URL")
+        yield _ProfileLayer(f"{source}.upstream", overrides.upstreams[url], f"set by {origin} for this base URL")
     if pattern := best_pattern(overrides.models, name):
-        yield _ProfileLayer(f"{source}.model", overrides.models[pattern], f"{origin} says so for model `{pattern}`")
+        yield _ProfileLayer(f"{source}.model", overrides.models[pattern], f"set by {origin} for model `{pattern}`")
 
 
 def _fields(what: Capability | Profile | Mapping[str, JSONValue], where: str) -> JSONObject:
@@ -551,15 +550,15 @@ def _rekey(tables: dict[str, JSONObject], key: Callable[[str], str]) -> dict[str
 
 @cache
 def capabilities() -> Capabilities:
-    """The capabilities shared by this process."""
+    """Return the `Capabilities` object that this process shares."""
     return Capabilities()
 
 
 def override_provider(provider: str, what: Capability | Profile | Mapping[str, JSONValue]) -> None:
-    """Override the capability, profile or some profile fields of a provider's models, for this process."""
+    """Override the capability, the whole profile or single fields for a provider's models, in this process."""
     capabilities().override_provider(provider, what)
 
 
 def override_model(model: str, what: Capability | Profile | Mapping[str, JSONValue]) -> None:
-    """Override the capability, profile or some profile fields of one `provider:model`, for this process."""
+    """Override the capability, the whole profile or single fields for one `provider:model`, in this process."""
     capabilities().override_model(model, what)

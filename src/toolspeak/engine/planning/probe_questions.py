@@ -1,7 +1,7 @@
-"""The questions of a probe and the evaluation of single answers.
+"""The questions that a probe asks, and the evaluation of each answer.
 
-Questions are small: one tool, one short sentence. Repeated questions are worded differently, because the same wording
-may always get the same answer. Requests are built by the same code as real turns, so the probe measures real behaviour.
+A question is one short sentence with at most one tool. Repetitions are worded differently, because the same wording may
+always get the same answer. Requests are built by the same code as real turns, so the probe measures real behaviour.
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ from .strategy import Settings, plan
 Trait: TypeAlias = Literal[
     "reach", "system_role", "streams", "native", "required", "parallel", "dialects", "constraint", "envelope"
 ]
-#: `answered`: the model replied. `rejected`: the upstream does not support such a request. `denied`: no access.
-#: `failed`: a failure unrelated to the question.
+#: The outcome of a request: the model replied (`answered`), the upstream does not support the request (`rejected`) or
+#: refuses access (`denied`), or something unrelated to the question went wrong (`failed`).
 AnswerKind: TypeAlias = Literal["answered", "rejected", "denied", "failed"]
 
-#: Enough for a call after some reasoning.
+#: Token limit of an answer: enough for some reasoning and a call.
 MAX_TOKENS = 1024
-#: Token budget of the tool prompt, which describes one small tool.
+#: Token budget for the tool prompt, which describes one small tool.
 _BUDGET = 2000
-#: Characters of an upstream's error message.
+#: Maximum length of an upstream's error message, in characters.
 _MAX_DETAIL = 160
 
 TOOL = Tool(
@@ -58,7 +58,7 @@ TOOL = Tool(
 
 
 class LookupTask(msgspec.Struct, frozen=True):
-    """A question that requires calls, and the items that these must name."""
+    """A question, and the items for which the model must make a call."""
 
     text: str
     items: tuple[str, ...]
@@ -73,7 +73,7 @@ DOUBLE_LOOKUPS = (
     LookupTask("Look up two codes in one go: that of the lamp and that of the chair.", ("lamp", "chair")),
     LookupTask("I need the stock codes of the kettle and of the pillow. Look up both at once.", ("kettle", "pillow")),
 )
-#: Messages that need no tool.
+#: Messages that do not require a tool.
 GREETINGS = (LookupTask("Good morning!", ()), LookupTask("Thank you, that was all for today.", ()))
 #: A word that no model writes by chance.
 CONTROL_WORD = "zanthor"
@@ -91,7 +91,7 @@ _GREETING = "Say hello to me in plain words, without any JSON."
 
 
 class ProbeRoute(msgspec.Struct, frozen=True):
-    """The probed model and the request features that it accepts."""
+    """The probed model, and the request features that its upstream accepts."""
 
     model: str
     protocol: str
@@ -101,7 +101,7 @@ class ProbeRoute(msgspec.Struct, frozen=True):
 
 
 class ProbeQuestion(msgspec.Struct, frozen=True):
-    """One request of a probe, and how to read the answer."""
+    """One request of a probe, with the information needed to evaluate the answer."""
 
     trait: Trait
     request: Request
@@ -110,7 +110,7 @@ class ProbeQuestion(msgspec.Struct, frozen=True):
     dialect: str = ""
     nonce: str | None = None
     untrusted: tuple[str, ...] = ()
-    #: Whether the answer is an envelope document.
+    #: Whether the answer must be an envelope document.
     document: bool = False
 
 
@@ -119,7 +119,7 @@ class ProbeAnswer(msgspec.Struct, frozen=True):
 
     kind: AnswerKind
     text: str = ""
-    #: Whether calls cover all items: native calls, calls in the text, or calls in the text with or without the nonce.
+    #: Whether the calls cover all items. Counted are native calls, calls in text with the nonce, or all calls in text.
     native_call: bool = False
     text_call: bool = False
     unmarked_call: bool = False
@@ -127,7 +127,7 @@ class ProbeAnswer(msgspec.Struct, frozen=True):
     dialect: str = ""
     as_requested: bool = False
     any_call: bool = False
-    #: Number of stream chunks, and characters in total.
+    #: Number of stream chunks, and total number of characters.
     pieces: int = 0
     length: int = 0
     #: The upstream's error message.
@@ -148,7 +148,7 @@ def _user(text: str) -> Message:
 
 
 def plain_question(route: ProbeRoute, trait: Trait, text: str, system: str = "") -> ProbeQuestion:
-    """A question without tools."""
+    """Build a question without tools."""
     before = (Message("system", (TextPart(system),)),) if system else ()
     return ProbeQuestion(trait, _request(route, (*before, _user(text))))
 
@@ -156,13 +156,13 @@ def plain_question(route: ProbeRoute, trait: Trait, text: str, system: str = "")
 def native_question(
     route: ProbeRoute, trait: Trait, task: LookupTask, choice: ToolChoice | None = None
 ) -> ProbeQuestion:
-    """A question with a native tool."""
+    """Build a question with a native tool."""
     request = _request(route, (_user(task.text),), tools=(TOOL,), tool_choice=choice or ToolChoice())
     return ProbeQuestion(trait, request, task.items)
 
 
 def inline_question(route: ProbeRoute, trait: Trait, task: LookupTask, dialect: str, nonce: str) -> ProbeQuestion:
-    """A question with the tool in the prompt, for calls in a dialect."""
+    """Build a question that describes the tool in the prompt and asks for calls in a dialect."""
     request = _request(route, (_user(task.text),), tools=(TOOL,))
     settings = Settings(mode="force", plan="inline", dialect=dialect, contract_budget=_BUDGET)
     builder = _request_builder(route, request, settings, nonce)
@@ -171,7 +171,7 @@ def inline_question(route: ProbeRoute, trait: Trait, task: LookupTask, dialect: 
 
 
 def envelope_question(route: ProbeRoute, task: LookupTask, flavour: Flavour, nonce: str) -> ProbeQuestion:
-    """A question whose answer is constrained to the envelope document."""
+    """Build a question whose answer is constrained to an envelope document."""
     request = _request(route, (_user(task.text),), tools=(TOOL,))
     settings = Settings(mode="force", plan="envelope", contract_budget=_BUDGET)
     builder = _request_builder(route, request, settings, nonce, flavour)
@@ -183,14 +183,14 @@ def envelope_question(route: ProbeRoute, task: LookupTask, flavour: Flavour, non
 def _request_builder(
     route: ProbeRoute, request: Request, settings: Settings, nonce: str, flavour: Flavour | Literal[""] = ""
 ) -> RequestBuilder:
-    """The request builder of real turns, for a probe."""
+    """Create the request builder that real turns use, for a probe."""
     match = ProfileMatch(Profile(system_role=route.system_role, constraint=flavour), "probe", "")
     planned = plan(request, match, settings)
     return RequestBuilder(request, planned, settings, nonces=lambda counter: nonce, protocol=route.protocol)
 
 
 def constrained_question(route: ProbeRoute, flavour: Flavour) -> ProbeQuestion:
-    """A question whose only allowed answer is `EXPECTED_CODE`, which the model does not know."""
+    """Build a question whose constraint allows only `EXPECTED_CODE`, which the prompt does not mention."""
     request = _request(route, (_user(_GREETING),))
     grammar = wire_options(response_constraint(_ONLY_CODE, flavour), route.protocol)
     options = msgspec.structs.replace(request.options, grammar=grammar)
@@ -200,9 +200,9 @@ def constrained_question(route: ProbeRoute, flavour: Flavour) -> ProbeQuestion:
 # ---- answers
 
 _DENIED = frozenset({401, 402, 403})
-#: Temporary failures, unrelated to the request.
+#: Status codes of temporary failures that are unrelated to the request.
 _TRANSIENT = frozenset({408, 409, 425, 429})
-#: Some servers answer 500 to unsupported features. Such a failure counts as a rejection if it mentions the feature.
+#: Words for each feature. Some servers answer 500 for an unsupported feature; an error with its word is a rejection.
 _TOPICS: dict[Trait, tuple[str, ...]] = {
     "native": ("tool", "function"),
     "required": ("tool", "function"),
@@ -217,7 +217,7 @@ _PIECES = (TextDelta, ReasoningDelta, CallArgs)
 
 
 def read_answer(question: ProbeQuestion, events: Sequence[Event]) -> ProbeAnswer:
-    """Evaluate an answer. A failure is its last event."""
+    """Evaluate an answer. If the request failed, the last event is a `Failure`."""
     failure = next((event for event in events if isinstance(event, Failure)), None)
     if failure is not None:
         detail = f"{failure.status or ''} {failure.message}"[: 2 * _MAX_DETAIL]
@@ -268,7 +268,7 @@ def _parse_reply(question: ProbeQuestion, events: Sequence[Event], cut: bool) ->
 
 
 def _covers(calls: Sequence[Candidate], items: tuple[str, ...], raw: str = "") -> bool:
-    """Whether there is a call for each item. Arguments of calls without the nonce appear only in the `raw` text."""
+    """Whether there is a call for each item. `raw` contains the arguments of calls without the nonce."""
     if len(calls) < max(len(items), 1):
         return False
     text = " ".join(str(call.arguments) for call in calls) + raw
@@ -280,5 +280,5 @@ def _belongs(call: Candidate, dialect: str) -> bool:
 
 
 def _dialect_of(opening: str) -> str:
-    """The dialect with this kind of opening; empty if there is none."""
+    """Return the dialect that uses this kind of opening, or an empty string."""
     return next((name for name, row in DIALECTS.items() if opening in row.accepts), "")

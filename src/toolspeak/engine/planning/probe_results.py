@@ -6,12 +6,12 @@ import msgspec
 
 from ...core.types import JSONObject, Usage
 
-#: Increased when the probe changes so much that stored results become invalid.
+#: Version of stored results. Increase it when a change to the probe makes them invalid.
 VERSION = 1
 
 
 class ProbeFinding(msgspec.Struct, frozen=True):
-    """One finding, for display."""
+    """One finding of a probe, for display."""
 
     trait: str
     value: str
@@ -24,7 +24,7 @@ class DialectScore(msgspec.Struct, frozen=True):
     dialect: str
     won: int
     tried: int
-    #: Answers whose calls carried the nonce, and answers whose calls were in the requested dialect.
+    #: Number of answers whose calls carried the nonce, and whose calls were in the requested dialect.
     marked: int = 0
     own: int = 0
 
@@ -35,10 +35,10 @@ class ProbeResult(msgspec.Struct, frozen=True):
     #: Profile fields that were measured.
     fields: JSONObject = {}
     findings: tuple[ProbeFinding, ...] = ()
-    #: Best first.
+    #: Scores of the dialects, best first.
     dialects: tuple[DialectScore, ...] = ()
     requests: int = 0
     usage: Usage = Usage()
-    #: Why the model could not be probed; empty on success.
+    #: The reason why the model could not be probed; empty on success.
     unreachable: str = ""
     version: int = VERSION

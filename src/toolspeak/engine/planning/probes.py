@@ -1,4 +1,4 @@
-"""Probe a model's capabilities with a series of requests. Pure: no I/O, no clock.
+"""Probe a model's capabilities with a series of requests. The module itself performs no I/O and reads no clock.
 
     probe = ProbeRun(ProbeRoute(model, protocol), profile, nonce)
     while (question := probe.pending) is not None:
@@ -6,7 +6,7 @@
     result = probe.result()
 
 Later questions depend on earlier answers: dialects, for example, are only tried if the model has no native tool
-calling. No single answer decides; see the thresholds below.
+calling. Most findings need more than one answer; see the thresholds below.
 """
 
 from __future__ import annotations
@@ -42,25 +42,25 @@ from .probe_questions import (
 from .probe_results import DialectScore, ProbeFinding, ProbeResult
 from .server_hints import ServerHints
 
-#: Attempts per question. If an upstream fails half of the time, one question in eight is lost.
+#: Attempts per question. If an upstream fails half of the time, one question in eight stays unanswered.
 _ATTEMPTS = 3
-#: Attempts for the first question: without an answer to it there is no probe.
+#: Attempts for the first question. The probe ends if it stays unanswered.
 _FIRST_ATTEMPTS = 5
-#: Limit per probe, because requests cost money and time.
+#: Maximum number of requests per probe, because requests cost money and time.
 MAX_REQUESTS = 64
-#: Required successes of three attempts, native or per dialect. A model that calls nine times in ten passes with 97 %, a
-#: model that calls once in ten with 3 %.
+#: Required successes out of three, for native calls and for each dialect. A model that calls the tool 90 % of the time
+#: passes with a probability of 97 %, one that calls it 10 % of the time with 3 %.
 _MAJORITY = 2
-#: With fewer answers the trait stays unknown and the profile unchanged.
+#: Minimum number of answers. With fewer, the trait stays unknown and the profile unchanged.
 _MIN_ANSWERS = 2
-#: One dialect of each kind: a fence, a tag around JSON, XML, a bare line, code, lines of text.
+#: One dialect of each kind: code fence, tag around JSON, XML, single line, Python code, lines of text.
 _DIALECT_SAMPLES = ("action", "hermes", "invoke", "tool_line", "pythonic", "react")
-#: Dialects in the second round, with two more questions each.
+#: Number of dialects that are tested with further questions.
 _FINALISTS = 3
-#: Characters: an upstream that streams sends a longer answer in several chunks.
+#: Minimum length, in characters, of an answer that a streaming upstream sends in several chunks.
 _MIN_STREAMED_LENGTH = 40
-#: Constraint flavours of each protocol, the most general first. Servers that support Lark also support GBNF or a
-#: schema.
+#: Constraint flavours to try for each protocol, most widely supported first. Lark is not tried, because servers that
+#: support it also support GBNF or a schema.
 _FLAVOURS: dict[str, tuple[Flavour, ...]] = {
     "openai_chat": ("json_schema", "openai_strict", "gbnf"),
     "openai_responses": ("json_schema", "openai_strict"),
@@ -82,7 +82,7 @@ class ProbeRun:
     Args:
         route: the model and its protocol.
         profile: the current profile; its dialect is tried first.
-        nonce: the nonce that calls in text must carry.
+        nonce: the nonce that emulated calls must carry.
         hints: metadata from the server.
         full: try dialects even if the model has native tool calling.
     """
@@ -107,7 +107,7 @@ class ProbeRun:
         self.pending: ProbeQuestion | None = next(self._script, None)
 
     def submit(self, events: Sequence[Event]) -> ProbeAnswer:
-        """Submit the answer to `pending`; a failure is its last event."""
+        """Submit the answer to `pending`. If the request failed, the last event is a `Failure`."""
         assert self.pending is not None
         answer = read_answer(self.pending, events)
         self.requests += 1
@@ -119,12 +119,12 @@ class ProbeRun:
         return answer
 
     def result(self) -> ProbeResult:
-        """The findings so far."""
+        """Return the findings so far."""
         return ProbeResult(
             self._fields, tuple(self._findings), self._ranked(), self.requests, self.usage, self.unreachable
         )
 
-    # ---- the battery
+    # ---- the series of questions
 
     def _battery(self) -> _Script:
         yield from self._reach()
@@ -147,8 +147,8 @@ class ProbeRun:
     def _ask(
         self, question: ProbeQuestion, times: int = _ATTEMPTS
     ) -> Generator[ProbeQuestion, ProbeAnswer, ProbeAnswer]:
-        """Ask a question, again if the upstream fails."""
-        answer = ProbeAnswer("failed", detail="skipped: request limit of the probe reached")
+        """Ask a question; retry if the upstream fails."""
+        answer = ProbeAnswer("failed", detail="skipped: the probe reached its request limit")
         for _ in range(times):
             if self.requests >= MAX_REQUESTS:
                 break
@@ -163,7 +163,7 @@ class ProbeRun:
         self._fields |= fields
 
     def _reach(self) -> _Script:
-        """Find a request form that the upstream accepts: with or without streaming and `max_tokens`."""
+        """Find out whether the upstream accepts streaming and `max_tokens`."""
         answer = ProbeAnswer("failed")
         for stream, capped in ((True, True), (True, False), (False, True), (False, False)):
             self._route = msgspec.structs.replace(self._route, stream=stream, capped=capped)
@@ -177,7 +177,7 @@ class ProbeRun:
         hints = self._hints
         if hints.media is not None:
             media = ", ".join(hints.media) or "text only"
-            self._record("media", media, f"{hints.server} says so", media=list(hints.media))
+            self._record("media", media, f"reported by {hints.server}", media=list(hints.media))
 
     def _system_role(self) -> _Script:
         answers: list[ProbeAnswer] = []
@@ -198,7 +198,7 @@ class ProbeRun:
             yield from self._dropped_system()
 
     def _dropped_system(self) -> _Script:
-        """The system message was ignored: check whether the same user message is followed."""
+        """Check whether a model that ignored a system message obeys the same text in a user message."""
         yield from self._ask(plain_question(self._route, "reach", f"{OBEY_PROMPT}\n\n{GREETINGS[0].text}"))
         control = [each for each in self._answers["reach"] if each.kind == "answered"]
         if len(control) >= _MIN_ANSWERS and all(map(_obeys, control)):
@@ -209,7 +209,7 @@ class ProbeRun:
 
     def _native(self) -> _Script:
         if self._hints.refuses_tools:
-            self._record("native", "no", f"{self._hints.server} lists no tools for it", capability="none")
+            self._record("native", "no", f"{self._hints.server} reports no tool support", capability="none")
             return
         answers: list[ProbeAnswer] = []
         for task in LOOKUPS:
@@ -222,7 +222,7 @@ class ProbeRun:
         answered = [each for each in answers if each.kind == "answered"]
         rejected = [each for each in answers if each.kind == "rejected"]
         called, leaked = (sum(flags) for flags in zip(*[(h.native_call, h.text_call) for h in answers], strict=True))
-        evidence = f"{called} of {len(answered)} called"
+        evidence = f"{called} of {len(answered)} answers called the tool"
         if leaked:
             evidence += f", {leaked} wrote the call as text"
             self._fields["leaks"] = True
@@ -232,7 +232,7 @@ class ProbeRun:
         elif len(answered) < _MIN_ANSWERS:
             self._record("native", "unknown", _failure_summary(answers))
         elif called and called + leaked >= _MAJORITY:
-            # A model that only writes calls as text is prompted for text calls, whose nonce can be checked.
+            # A model that writes calls only as text gets emulation instead, where the nonce can be checked.
             self._record("native", "yes, but leaks" if leaked else "yes", evidence, capability=own)
         else:
             self._record(
@@ -253,9 +253,10 @@ class ProbeRun:
         if len(usable) < _MIN_ANSWERS:
             self._record("required", "unknown", _failure_summary(answers))
         else:
-            # The upstream enforces it, not the model: a single answer without a call disproves it.
+            # The upstream must enforce this, so a single answer without a call means that it does not.
             value = "yes" if obeyed == len(usable) else "no"
-            evidence = f"{obeyed} of {len(usable)} called{''.join({f'; {h.detail}' for h in usable if h.detail})}"
+            details = "".join({f"; {each.detail}" for each in usable if each.detail})
+            evidence = f"{obeyed} of {len(usable)} answers called the tool{details}"
             self._record("required", value, evidence, required=obeyed == len(usable))
 
     def _parallel(self, calls: bool) -> _Script:
@@ -271,13 +272,13 @@ class ProbeRun:
             answers.append((yield from self._ask(question)))
         answered = [each for each in answers if each.kind == "answered"]
         successes = sum(each.native_call or each.text_call or each.unmarked_call for each in answered)
-        evidence = f"{successes} of {len(answered)} made two calls"
+        evidence = f"{successes} of {len(answered)} answers made two calls"
         if len(answered) < _MIN_ANSWERS:
             self._record("parallel", "unknown", _failure_summary(answers))
-        elif successes:  # once is enough: two calls do not happen by chance
+        elif successes:  # one success is enough, because two calls do not happen by chance
             self._record("parallel", "yes", evidence, parallel=True)
         elif calls and all(each.any_call for each in answered):
-            # Nothing is garbled, so parallel calls need not be disabled; some upstreams reject the field for that.
+            # The calls are intact, so parallel calls stay enabled; some upstreams reject the field that disables them.
             self._record("parallel", "one at a time", evidence)
         else:
             self._record("parallel", "no", evidence, parallel=False)
@@ -303,7 +304,7 @@ class ProbeRun:
         self._dialect_answers.setdefault(dialect, []).append(answer)
 
     def _ranked(self) -> tuple[DialectScore, ...]:
-        """Dialects by score; ties keep the order in which they were tried."""
+        """Return the dialects, best first; ties keep the order in which they were tried."""
         scores = [
             DialectScore(
                 dialect,
@@ -329,7 +330,7 @@ class ProbeRun:
         if best.marked < _MAJORITY:
             self._record("marks", "fixed", f"{best.marked} of {best.won} calls carried the nonce", marks="fixed")
 
-    # ---- the rest
+    # ---- constraints and streaming
 
     def _constraint(self) -> _Script:
         evidence: list[str] = []
@@ -353,7 +354,7 @@ class ProbeRun:
             self._record("constraint", "none", "; ".join(evidence), constraint="")
 
     def _envelope(self, flavour: Flavour) -> _Script:
-        """Check whether a model that writes no dialect fills in an enforced envelope."""
+        """Check whether a model that cannot write any dialect makes calls in a constrained envelope."""
         answers: list[ProbeAnswer] = []
         for task in LOOKUPS:
             answers.append((yield from self._ask(envelope_question(self._route, task, flavour, self._nonce))))
@@ -365,7 +366,7 @@ class ProbeRun:
             self._record("plan", "none", evidence)
 
     def _streams(self) -> _Script:
-        """Judge streaming by the answers so far; ask for a long answer if there are too few."""
+        """Determine from earlier answers whether the upstream streams; ask for long ones if there are too few."""
         if not self._route.stream:
             self._record("streams", "no", "requests with `stream` are rejected", streams=False)
             return
@@ -374,11 +375,11 @@ class ProbeRun:
         answers = self._long_answers()
         flowing = sum(each.pieces > 1 for each in answers)
         if flowing:
-            self._record("streams", "yes", f"{flowing} of {len(answers)} longer answers came in pieces", streams=True)
+            self._record("streams", "yes", f"{flowing} of {len(answers)} longer answers were streamed", streams=True)
         elif len(answers) >= _MIN_ANSWERS:
-            self._record("streams", "no", f"each of {len(answers)} longer answers came in one piece", streams=False)
+            self._record("streams", "no", f"all {len(answers)} longer answers came in one chunk", streams=False)
         else:
-            self._record("streams", "unknown", "no answer was long enough")
+            self._record("streams", "unknown", "no answer was long enough to tell")
 
     def _long_answers(self) -> list[ProbeAnswer]:
         return [each for answers in self._answers.values() for each in answers if each.length >= _MIN_STREAMED_LENGTH]
@@ -400,5 +401,5 @@ def _is_code(answer: ProbeAnswer) -> bool:
 
 
 def _failure_summary(answers: Iterable[ProbeAnswer]) -> str:
-    """Why the trait stays unknown."""
+    """Summarise why a trait stays unknown."""
     return "; ".join(dict.fromkeys(each.detail or each.kind for each in answers))

@@ -1,4 +1,4 @@
-"""Model metadata from server endpoints outside the chat protocol, which cost no tokens.
+"""Read model metadata from server endpoints outside the chat protocol, which cost no tokens.
 
 Ollama's `POST /api/show` lists `capabilities` such as `tools` and `vision`. llama.cpp's `GET /props` has
 `chat_template_caps` (`supports_tools`, `supports_system_role` ...) and `modalities`. The data is untrusted: a field of
@@ -11,14 +11,14 @@ import msgspec
 
 from ...core.types import JSONValue, is_array, is_object
 
-#: Limit of the response body. Ollama's contains the licence and the template of the model, about 40 kB.
+#: Maximum size of a response. Ollama's contains the model's licence and template, about 40 kB.
 MAX_HINT_BYTES = 1024 * 1024
 
 
 class ServerHints(msgspec.Struct, frozen=True):
-    """Model metadata from a server. None: unknown."""
+    """Model metadata from a server. None means unknown."""
 
-    #: `ollama`, `llama.cpp`, or empty without metadata.
+    #: `ollama`, `llama.cpp`, or empty if no metadata is available.
     server: str = ""
     tools: bool | None = None
     system_role: bool | None = None
@@ -26,25 +26,25 @@ class ServerHints(msgspec.Struct, frozen=True):
 
     @property
     def refuses_tools(self) -> bool:
-        """Whether requests with tools certainly fail: Ollama answers 400 for models without `tools`.
+        """Whether requests with tools are certain to fail: Ollama answers 400 for models without `tools`.
 
-        For llama.cpp the flag is only a hint: it can also call tools with templates that do not support them.
+        llama.cpp also handles tools if the chat template does not support them, so its flag is only a hint.
         """
         return self.server == "ollama" and self.tools is False
 
 
 class HintRequest(msgspec.Struct, frozen=True):
-    """A metadata request."""
+    """A request for model metadata."""
 
     server: str
-    #: From the root of the host.
+    #: Absolute path on the host.
     path: str
-    #: Empty for GET.
+    #: Body of a POST request; empty for GET.
     payload: bytes = b""
 
 
 def hint_requests(protocol: str, provider: str, model: str) -> tuple[HintRequest, ...]:
-    """Metadata requests to try, the most likely first. Only self-hosted servers have such endpoints."""
+    """Return the metadata requests to try, the most promising first. Only self-hosted servers support them."""
     show = HintRequest("ollama", "/api/show", msgspec.json.encode({"model": model}))
     props = HintRequest("llama.cpp", "/props")
     if protocol == "ollama":
@@ -55,7 +55,7 @@ def hint_requests(protocol: str, provider: str, model: str) -> tuple[HintRequest
 
 
 def parse_server_hints(server: str, body: bytes) -> ServerHints | None:
-    """Parse a metadata response; None if it is not from this server."""
+    """Parse a metadata response; return None if it does not come from this kind of server."""
     try:
         document = msgspec.json.decode(body)
     except (msgspec.DecodeError, RecursionError):
@@ -72,7 +72,7 @@ def _ollama(listed: JSONValue) -> ServerHints | None:
 
 
 def _llama_cpp(document: dict[str, JSONValue]) -> ServerHints | None:
-    # Other servers have `/props` too; only llama.cpp has these two fields.
+    # Other servers also have `/props`, but only llama.cpp has these two fields.
     if "default_generation_settings" not in document and "chat_template_caps" not in document:
         return None
     caps, modalities = document.get("chat_template_caps"), document.get("modalities")

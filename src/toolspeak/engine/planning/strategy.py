@@ -1,6 +1,6 @@
 """Choose the plan for a request from its tools, the model's profile and the settings.
 
-Pure and total: no requests are sent, and an unknown model gets its tools in the prompt.
+This module performs no I/O, and there is a plan for every request: an unknown model gets its tools in the prompt.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from ...core.types import Request, Tool, ToolCall, require
 from ..prompting.tool_history import has_tool_history
 from .capabilities import Capabilities, Capability, Profile, ProfileMatch, capabilities, check_fields, split_model
 
-#: Token budget of the tools in a prompt. The tools of today's coding agents (25 tools, 75 kB of schemas) fit in compact
-#: form, and half of a 16 k context is left for the conversation.
+#: Token budget for the tools in a prompt. The 25 tools of a typical coding agent (75 kB of schemas) fit in compact
+#: form, and half of a 16k context is left for the conversation.
 DEFAULT_CONTRACT_BUDGET = 8_000
-#: Retries after a wrong answer. A model that was wrong three times stays wrong.
+#: Retries after an invalid answer. A model that fails three times in a row rarely succeeds later.
 DEFAULT_RETRIES = 2
-#: More retries than this are a costly configuration error.
+#: Maximum for the setting `retries`; more would be a costly mistake.
 MAX_RETRIES = 10
 
 Mode: TypeAlias = Literal["off", "fallback", "force", "auto"]
@@ -31,36 +31,36 @@ PlanKind: TypeAlias = Literal["pass", "plain", "native", "inline", "decision", "
 class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """User settings for a client, an upstream, a model or one request."""
 
-    #: `off`: pass tools through unchanged. `fallback`: native first, emulation if there is no call. `force`: always
-    #: emulation. `auto`: the model's profile decides.
+    #: `off` passes tools through unchanged, `force` always emulates tool calling, and `fallback` emulates it if a
+    #: native answer contains no call. With `auto`, the model's profile decides.
     mode: Mode = "auto"
-    #: Emulation plan. Empty: inline, or decision in fallback mode.
+    #: Emulation plan. If empty, the profile's plan, else `inline` (`decision` in fallback mode).
     plan: Literal["", "inline", "decision", "envelope"] = ""
-    #: Dialect of emulated calls. Empty or `auto`: as in the profile.
+    #: Dialect of emulated calls. Empty or `auto` means the profile's dialect.
     dialect: str = ""
     #: How strictly calls in text are accepted.
     policy: Policy = "standard"
-    #: Whether calls carry a nonce. `auto`: if the dialect supports it and the profile allows it.
+    #: Whether calls carry a nonce. `auto` means that they do if the dialect and the profile allow it.
     marks: Literal["nonce", "fixed", "auto"] = "auto"
-    #: Remove all tools.
+    #: Whether to remove all tools from requests.
     chat_only: bool = False
-    #: `live`: stream arguments as they arrive. `checked`: send a call once it is complete and valid. Empty: live for
-    #: streaming requests that do not demand a call.
+    #: `live` streams arguments as they arrive; `checked` sends a call once it is complete and valid. If empty,
+    #: streaming requests that do not demand a call use `live`, others `checked`.
     stream_calls: Literal["", "live", "checked"] = ""
-    #: Retries after a wrong answer.
+    #: Maximum number of retries after an invalid answer.
     retries: Annotated[int, msgspec.Meta(ge=0, le=MAX_RETRIES)] = DEFAULT_RETRIES
-    #: When to restore tools that a later turn no longer lists: after a tool result, always, or never.
+    #: When to restore tools that a later request no longer lists: after a tool result, always, or never.
     sticky_tools: Literal["results", "always", "never"] = "results"
-    #: Tools in the prompt as short signatures, or as full schemas.
+    #: Whether the prompt describes tools by short signatures or by full schemas.
     contract: Literal["compact", "schema"] = "compact"
-    #: Token budget of the tools in the prompt.
+    #: Token budget for the tools in the prompt.
     contract_budget: Annotated[int, msgspec.Meta(ge=1)] = DEFAULT_CONTRACT_BUDGET
-    #: Parse calls in the text of native answers.
+    #: Whether to parse calls in the text of native answers.
     rescue: bool = True
-    #: Use constrained decoding if the upstream supports it.
+    #: Whether to use constrained decoding if the upstream supports it.
     constrain: bool = True
-    #: When to probe a model: in the background at first use, at server start, or never. Empty: at first use if the
-    #: upstream is on this machine; otherwise never, because it may cost money.
+    #: When to probe a model: in the background at first use, at server start, or never. If empty, upstreams on this
+    #: machine are probed at first use, and others never, because that may cost money.
     probe: Literal["", "first-use", "startup", "off"] = ""
 
     def __post_init__(self) -> None:
@@ -70,10 +70,10 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Plan(msgspec.Struct, frozen=True):
     """How one request is handled."""
 
-    #: `pass`: unchanged. `plain`: no tools, tool history as text. `native`: native tool calling. `inline`, `decision`,
-    #: `envelope`: emulation. `fallback`: native, then `second`.
+    #: `pass` (request unchanged), `plain` (no tools, tool history as text), `native` tool calling, emulation (`inline`,
+    #: `decision` or `envelope`), or `fallback` (native, then `second`).
     kind: PlanKind
-    #: The emulation after a native answer without calls.
+    #: The emulation plan to use if a native answer contains no call.
     second: Literal["", "inline", "decision", "envelope"]
     #: The dialect of inline calls and of the tool history.
     dialect: str
@@ -82,21 +82,21 @@ class Plan(msgspec.Struct, frozen=True):
     stream_calls: Literal["live", "checked"]
     retries: int
     profile: Profile
-    #: Parse calls in the text of native answers.
+    #: Whether to parse calls in the text of native answers.
     rescue: bool
-    #: The rule that decided.
+    #: The rule that determined the plan.
     rule: str
-    #: The rule as a sentence.
+    #: The reason, in words.
     why: str
 
     @property
     def native(self) -> bool:
-        """Whether the upstream sees the tools."""
+        """Whether the tools are sent to the upstream natively."""
         return self.kind in ("pass", "native", "fallback")
 
     @property
     def emulation(self) -> Literal["", "inline", "decision", "envelope"]:
-        """The emulation plan, at once or after a fallback; empty without emulation."""
+        """The emulation plan, whether used at once or as a fallback; empty if there is none."""
         match self.kind:
             case "inline" | "decision" | "envelope":
                 return self.kind
@@ -121,7 +121,7 @@ _FUNCTIONS = ("function", "custom")
 
 
 class _Decision(NamedTuple):
-    """The core of a plan; the rest follows from settings and profile."""
+    """The essential parts of a plan. The rest follows from the settings and the profile."""
 
     kind: PlanKind
     rule: str
@@ -134,22 +134,22 @@ class _Situation(NamedTuple):
     """The properties of a request that determine the plan."""
 
     tools: bool
-    #: At least one tool can be emulated.
+    #: Whether at least one tool can be emulated.
     functions: bool
-    #: The conversation contains calls or results.
+    #: Whether the conversation contains tool calls or results.
     history: bool
     choice: str
     demands: bool
     stream: bool
 
 
-#: Plans by their inputs. Profile and settings are keyed by identity; the value references both, so ids stay valid.
+#: Cached plans. Keys contain the ids of profile match and settings; values hold both objects, so the ids stay valid.
 _plan_cache: dict[tuple[int, int, _Situation], tuple[ProfileMatch, Settings, Plan]] = {}
 _MAX_CACHED_PLANS = 1024
 
 
 def plan(request: Request, match: ProfileMatch, settings: Settings) -> Plan:
-    """Choose the plan for a request, whose tools include those restored from earlier turns."""
+    """Choose the plan for a request. Tools from earlier turns must have been restored already."""
     situation = _situation(request)
     key = (id(match), id(settings), situation)
     cached = _plan_cache.get(key)
@@ -172,7 +172,7 @@ def _functions(tools: tuple[Tool, ...]) -> bool:
 
 
 def _has_plain_name(tool: Tool) -> bool:
-    # Imported late: requests without tools need no prompts.
+    # Imported here because requests without tools need no prompts.
     from ..prompting.escaping import is_plain_name
 
     return is_plain_name(tool.name)
@@ -182,9 +182,9 @@ def _plan(situation: _Situation, match: ProfileMatch, settings: Settings) -> Pla
     profile = match.profile
     decision = _decide(situation, match, settings)
     dialect = settings.dialect if settings.dialect not in ("", "auto") else profile.dialect
-    # Without tools there are no calls to mark, and the dialect need not be loaded.
+    # Without tools no call needs a nonce, so the dialect is not loaded.
     marks = "fixed" if decision.rule == _NO_TOOLS else _marks(dialect, settings, profile)
-    unmarked = "" if settings.marks in ("auto", marks) else "; the dialect cannot carry the requested nonce"
+    unmarked = "" if settings.marks in ("auto", marks) else "; the dialect does not support the requested nonce"
     alone = "; one call at a time, because the model garbles a second one"
     single = "" if profile.parallel or decision.kind in ("pass", "plain") else alone
     demanding = not situation.stream or situation.demands
@@ -218,7 +218,7 @@ def _decide(situation: _Situation, match: ProfileMatch, settings: Settings) -> _
         case "auto" if match.profile.capability == "none":
             return _emulated(situation, match, settings, match.rule, f"no native calling: {match.why}")
         case "auto" if situation.demands and not match.profile.required and situation.functions:
-            why = "a call is required, and the upstream does not enforce that"
+            why = "the request demands a call, and the upstream does not enforce that"
             return _emulated(situation, match, settings, "required", why)
         case _:
             why = f"native calling ({match.profile.capability}): {match.why}"
@@ -226,15 +226,15 @@ def _decide(situation: _Situation, match: ProfileMatch, settings: Settings) -> _
 
 
 def _fallback(situation: _Situation, match: ProfileMatch, settings: Settings) -> _Decision:
-    """Native first, then emulation if a call is possible at all."""
+    """Decide for native tool calling, with emulation as a fallback if the request allows a call."""
     if not situation.tools:
-        return _Decision("native", "history_only", "mode is fallback, but the request carries no tools")
+        return _Decision("native", "history_only", "mode is fallback, but the request has no tools")
     if situation.choice == "none":
         return _Decision("native", "choice.none", "mode is fallback, but no call is allowed")
     if not situation.functions:
         return _Decision("native", "no_functions", "mode is fallback, but no tool is a function with a usable name")
     kind, note = _emulation(settings, match.profile, "decision")
-    why = f"mode is fallback: native first, then {kind} when no call comes{note}"
+    why = f"mode is fallback: native first, then {kind} if the answer has no call{note}"
     return _Decision("fallback", _UNCONSTRAINED if note else "mode.fallback", why, second=kind, rescue=True)
 
 
@@ -245,7 +245,7 @@ def _emulated(situation: _Situation, match: ProfileMatch, settings: Settings, ru
         return _Decision("plain", "choice.none", "no call is allowed, so tools are removed")
     if not situation.functions:
         return _Decision(
-            "plain", "no_functions", "only functions with usable names can be emulated, and there are none"
+            "plain", "no_functions", "no tool can be emulated: that requires a function with a usable name"
         )
     kind, note = _emulation(settings, match.profile, "inline")
     return _Decision(kind, _UNCONSTRAINED if note else rule, f"{why}{note}")
@@ -255,10 +255,10 @@ _UNCONSTRAINED = "envelope.unconstrained"
 
 
 def _emulation(settings: Settings, profile: Profile, default: Emulation) -> tuple[Emulation, str]:
-    """The emulation plan, and a remark if it differs from the requested one."""
+    """Return the emulation plan, and a remark if it differs from the requested one."""
     emulation = settings.plan or profile.plan or default
     if emulation == "envelope" and not settings.plan and not settings.constrain:
-        return default, ""  # the profile's envelope relies on constraints; an explicit setting does not
+        return default, ""  # the profile chose the envelope because of constraints, which are off
     if emulation == "envelope" and not profile.constraint:
         return "inline", "; inline instead of the requested envelope, because the upstream is not known to enforce one"
     return emulation, ""
@@ -272,7 +272,7 @@ def _marks(dialect: str, settings: Settings, profile: Profile) -> Literal["nonce
 @cache
 def _carries_nonce(name: str) -> bool:
     """Whether calls in this dialect can carry a nonce."""
-    # Imported late: requests without tools need no dialect.
+    # Imported here because requests without tools need no dialect.
     from ...dialects.registry import render_calls
 
     calls = [ToolCall("f", {})]
@@ -282,13 +282,13 @@ def _carries_nonce(name: str) -> bool:
 def strategy(
     model: str, base_url: str = "", *, settings: Settings | None = None, known: Capabilities | None = None
 ) -> Strategy:
-    """How requests with tools are handled for `provider:model`, and which rule decided.
+    """Explain how requests with tools are handled for `provider:model`, and which rule determines that.
 
     >>> strategy("deepinfra:deepseek-ai/DeepSeek-V3-0324").plan
     'native'
     """
     provider, name = split_model(model)
-    require(base_url, str, "`base_url`", "a text")
+    require(base_url, str, "`base_url`", "a string")
     require(settings, Settings | None, "`settings`", "a `Settings`")
     match = (known or capabilities()).find(provider, name, base_url)
     planned = plan(Request(name, (), (Tool("example"),)), match, settings or Settings())

@@ -1,1 +1,1 @@
-"""Prompts: tools, history and rules as text for a model without native tool calling."""
+"""Prompts that describe tools, history and rules as text to a model without native tool calling."""

@@ -1,7 +1,7 @@
-"""Pairing of tool calls and results in a conversation: one id and one result for each call.
+"""Repairs a conversation history so that each tool call has a unique id and exactly one result.
 
-Clients truncate histories, lose ids, restart numbering in each turn, or crash between a call and its result, and
-every upstream rejects such a history in its own way. Each repair is noted; a correct history is returned unchanged.
+Clients truncate histories, lose ids, restart numbering in each turn, or crash between a call and its result. Upstreams
+reject such histories. Each repair is noted; a correct history is returned unchanged.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from ...core.types import Message, Note, Part, TextPart, ToolCall, ToolResult
 from .escaping import code_fence, display_name, neutralise
 from .history import Projection, results_of
 
-#: The result of a call whose result is missing. Models read this text.
+#: Placeholder for a missing result. Models read this text.
 MISSING_RESULT = "No result was recorded: the call was interrupted. It may or may not have been carried out."
 
 
 class _Slot:
-    """A call and its results, each with the position of its message."""
+    """A call and its results. Each result has the position of the message that contains it."""
 
     __slots__ = ("call", "original_id", "results")
 
@@ -31,11 +31,11 @@ class _Slot:
 
 
 class _CallTurn:
-    """The calls of one message."""
+    """The calls of one assistant message."""
 
     def __init__(self, slots: list[_Slot], reach: int) -> None:
         self.slots = slots
-        #: The last message in which a result of this turn is in place.
+        #: Position of the last message that may contain results of these calls. Later results must be moved.
         self.reach = reach
         self._waiting = deque(slots)
         self._without_id = deque(slot for slot in slots if not slot.original_id)
@@ -45,14 +45,14 @@ class _CallTurn:
             self._by_name.setdefault(slot.call.name, deque()).append(slot)
 
     def waiting(self, name: str) -> _Slot | None:
-        """The first call without a result; only calls of this tool, if a name is given."""
+        """Return the first call without a result. If `name` is given, consider only calls of that tool."""
         queue = self._by_name.get(name, deque()) if name else self._waiting
         while queue and queue[0].results:
             queue.popleft()
         return queue[0] if queue else None
 
     def without_id(self, id: str) -> _Slot | None:
-        """The first call without id and result, if this id is ambiguous because several calls share it."""
+        """If several calls share `id`, return the first call that has neither an id nor a result."""
         if self._id_counts[id] < 2:
             return None
         while self._without_id and self._without_id[0].results:
@@ -60,11 +60,11 @@ class _CallTurn:
         return self._without_id[0] if self._without_id else None
 
     def settled(self, slot: _Slot) -> bool:
-        """Whether the call has exactly one result, and that is in place."""
+        """Whether the call has exactly one result, in the right position."""
         return len(slot.results) == 1 and slot.results[0][0] <= self.reach
 
     def in_place(self) -> dict[int, list[ToolResult]]:
-        """The results that need not be moved or merged, by the position of their message."""
+        """Return the results that need not be moved or merged, by the position of their message."""
         by_message: dict[int, list[ToolResult]] = {}
         for slot in self.slots:
             if self.settled(slot):
@@ -75,14 +75,14 @@ class _CallTurn:
 def pair(messages: tuple[Message, ...]) -> Projection:
     """Pair the calls and results of a conversation.
 
-    Missing and duplicate ids are replaced; results are moved after their calls, and several results of one call are
-    merged; a call without a result gets one that says so; a result without a call becomes user text.
+    Missing and duplicate ids are replaced. Results are moved after their calls, and several results of one call are
+    merged. A call without a result gets a placeholder. A result without a call becomes user text.
     """
     return Projection(messages) if _is_right(messages) else _HistoryRepair(messages).repaired()
 
 
 def _is_right(messages: tuple[Message, ...]) -> bool:
-    """Whether each call has a unique id and exactly one result, right after it."""
+    """Whether each call has a unique id and exactly one result, which directly follows the call."""
     used: set[str] = set()
     open_: set[str] = set()
     for message in messages:
@@ -106,7 +106,7 @@ def _is_right(messages: tuple[Message, ...]) -> bool:
 
 
 class _HistoryRepair:
-    """Repairs one conversation."""
+    """Repairs the calls and results of one conversation."""
 
     def __init__(self, messages: tuple[Message, ...]) -> None:
         self._messages = messages
@@ -114,11 +114,11 @@ class _HistoryRepair:
         self._original_ids = {call.id for message in messages for call in message.calls}
         self._numbers: dict[str, int] = {}
         self._used: set[str] = set()
-        self._turns: dict[int, _CallTurn] = {}  # by the message of the calls
+        self._turns: dict[int, _CallTurn] = {}  # by the position of the message with the calls
         self._latest: _CallTurn | None = None
-        self._waiting: dict[str, list[_Slot]] = {}  # calls without a result by id, the next one last
+        self._waiting: dict[str, list[_Slot]] = {}  # unanswered calls by id; the next one to match is last
         self._answered: dict[str, _Slot] = {}
-        self._orphans: dict[int, list[ToolResult]] = {}  # by the message of the results
+        self._orphans: dict[int, list[ToolResult]] = {}  # results without a call, by the position of their message
 
     def repaired(self) -> Projection:
         for at, message in enumerate(self._messages):
@@ -135,7 +135,7 @@ class _HistoryRepair:
 
     def _take_calls(self, at: int, message: Message) -> None:
         if message.role != "assistant":
-            self._note("call_misplaced", f"a call in a {message.role} message is left out")
+            self._note("call_misplaced", f"a call in a {message.role} message was dropped")
             return
         slots = [_Slot(self._with_unique_id(call), call.id) for call in message.calls]
         for slot in reversed(slots):
@@ -159,7 +159,7 @@ class _HistoryRepair:
         return msgspec.structs.replace(call, id=new)
 
     def _reach(self, at: int) -> int:
-        """The last message of the results after a turn; the first one in which the user says something ends them."""
+        """Return the position of the last message that may contain results: the last one before other content."""
         for after in range(at + 1, len(self._messages)):
             message = self._messages[after]
             if message.role != "tool" and not (message.role == "user" and message.results):
@@ -174,15 +174,15 @@ class _HistoryRepair:
         slot = self._slot_for(result)
         if slot is None:
             name = display_name(result.name or result.id)
-            self._note("result_orphaned", f"a result of `{name}` has no call; it becomes text")
+            self._note("result_orphaned", f"a result of `{name}` has no call and was turned into text")
             self._orphans.setdefault(at, []).append(result)
             return
         if result.id != slot.original_id or not result.id:
-            self._note("result_id_repaired", f"a result of `{display_name(slot.call.name)}` had no id, or a wrong one")
+            self._note("result_id_repaired", f"a result of `{display_name(slot.call.name)}` had a missing or wrong id")
         slot.results.append((at, msgspec.structs.replace(result, id=slot.call.id)))
 
     def _slot_for(self, result: ToolResult) -> _Slot | None:
-        """The latest call that may have produced this result, preferably without a result so far."""
+        """Find the latest call that may have produced this result. Prefer calls that have no result yet."""
         if result.id:
             waiting = self._waiting.get(result.id, [])
             while waiting and waiting[-1].results:
@@ -199,7 +199,7 @@ class _HistoryRepair:
     # ---- the repaired conversation
 
     def _rebuilt(self) -> Iterator[Message]:
-        orphans: list[ToolResult] = []  # written after the results that are in place
+        orphans: list[ToolResult] = []  # added after the correctly placed results
         in_place: dict[int, list[ToolResult]] = {}
         for at, message in enumerate(self._messages):
             if not message.results and message.role != "tool":
@@ -218,7 +218,7 @@ class _HistoryRepair:
         yield from _as_user_message(orphans)
 
     def _cleaned(self, at: int, message: Message, in_place: dict[int, list[ToolResult]]) -> Message | None:
-        """The message with its own calls and the results that are in place; None if nothing remains."""
+        """Return the message with its calls and correctly placed results, or None if nothing remains."""
         calls = tuple(slot.call for slot in self._turns[at].slots) if at in self._turns else ()
         results = tuple(in_place.get(at, ()))
         parts = message.parts if message.role != "tool" or (results and message.results) else ()
@@ -229,7 +229,7 @@ class _HistoryRepair:
         return msgspec.structs.replace(message, calls=calls, results=results, parts=parts)
 
     def _moved_results(self, turn: _CallTurn) -> Iterator[Message]:
-        """The results of a turn that are missing or not in place."""
+        """Yield messages for results that were missing, duplicated or misplaced."""
         for slot in turn.slots:
             name = display_name(slot.call.name)
             results = [result for _, result in slot.results]
@@ -245,7 +245,7 @@ class _HistoryRepair:
 
 
 def _speaks(message: Message) -> bool:
-    """Whether the user says something, apart from results."""
+    """Whether the message is from the user and contains more than tool results."""
     return message.role == "user" and bool(message.parts)
 
 

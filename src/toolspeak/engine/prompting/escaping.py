@@ -1,8 +1,8 @@
-"""Escaping of untrusted text in prompts: control tokens and call markers are neutralised.
+"""Escaping of untrusted text in prompts: neutralises control tokens and call markers.
 
-Chat templates write control tokens as plain text (`<|im_start|>`, `[INST]`, `</s>`), and many servers turn such text
-back into the token wherever it occurs. A space after the first character prevents that. Only the model's view is
-changed, never the stored conversation. Pure functions, linear in the text.
+Chat templates write control tokens as plain text (`<|im_start|>`, `[INST]`, `</s>`), and many servers convert such text
+back into the token wherever it occurs. A space after the first character prevents this. Only the prompt is changed,
+never the stored conversation. All functions are pure and take linear time.
 """
 
 from __future__ import annotations
@@ -22,24 +22,24 @@ from ...dialects.registry import dialect as dialect_row
 from ...dialects.registry import render_calls
 from ...dialects.rendering import with_nonce
 
-#: Which tokens are neutralised. `turns`: those that open or close a role, for text of the user. `foreign`: also those
-#: around calls, results and reasoning, for tool results and declarations. `own`: `turns` and every marker of a call or
-#: a result, but not of reasoning, for past answers of the model.
+#: Which tokens to neutralise. `turns`, for user text: tokens that open or close a role. `foreign`, for tool results and
+#: tool definitions: also tokens around calls, results and reasoning. `own`, for the model's past answers: `turns` and
+#: all call and result markers, but not reasoning.
 Level = Literal["turns", "foreign", "own"]
 
-#: Longer names are cut for display.
+#: Maximum length of a tool name. Longer names are truncated for display.
 MAX_NAME = 200
-#: Size of the cache of checked names: those of some forty agents.
+#: Number of checked names to cache: enough for the tools of about forty agents.
 _NAME_CACHE_SIZE = 1024
 
 # ---- the tables
 
-#: Tags that are control tokens of some tokeniser. Those with bars (`<|...|>`) need no list.
+#: Tags that some tokenisers treat as control tokens. Tags with bars (`<|...|>`) are matched by `_SHAPES`.
 _TURN_TAGS = (
     "s bos eos unk pad sop eop BOS_TOKEN EOS_TOKEN PAD start_of_turn end_of_turn start_of_image end_of_image "
     "start_of_audio end_of_audio seed:bos seed:eos longcat_s longcat_system longcat_user longcat_assistant"
 ).split()
-#: Prefixes of numbered tags.
+#: Tag prefixes that are followed by a number, such as `extra_id_0`.
 _NUMBERED_TAGS = "reserved_ SPECIAL_ extra_id_ unused".split()
 _CALL_TAGS = (
     "tool_call tool_calls tool_response tool_responses toolcall function_call function_calls function_response "
@@ -55,7 +55,7 @@ _CALL_WORDS = "TOOL_CALLS TOOL_RESULTS TOOL_CONTENT TOOL_CALL TOOL_REQUEST ARGS 
 _THINKING_WORDS = ["THINK"]
 
 _PREFIX = f"(?:[a-z]{{1,16}}:|{'|'.join(map(re.escape, NAMESPACES))})?"
-#: Tokens that need no list: bars in angle or square brackets, Llama's and GLM's brackets, MiniMax's tildes.
+#: Control tokens recognised by shape: bars in angle or square brackets, Llama's and GLM's brackets, MiniMax's tildes.
 _SHAPES = (
     r"<(?=[|｜]{1,4}[\w\"/\\])",
     r"<(?=/?[\w:▁]{1,40}[|｜]>)",
@@ -67,7 +67,7 @@ _SHAPES = (
 
 
 def _tags(names: Sequence[str]) -> str:
-    """A pattern for tags of these names, with any prefix; separators are folded as in `core.parsing.tags`."""
+    """Build a pattern for tags with these names and any namespace prefix. `_` also matches `▁`."""
     spellings = "|".join(re.escape(name).replace("_", "[_▁]") for name in sorted(names))
     return rf"<(?=/?{_PREFIX}(?:{spellings})(?![\w:.▁-]))"
 
@@ -78,7 +78,7 @@ def _words(names: Sequence[str]) -> str:
 
 _TURNS = [*_SHAPES, rf"<(?=(?:{'|'.join(_NUMBERED_TAGS)})\d)", _tags(_TURN_TAGS), _words(_TURN_WORDS)]
 _FOREIGN = [*_TURNS, _tags([*_CALL_TAGS, *_THINKING_TAGS]), _words([*_CALL_WORDS, *_THINKING_WORDS])]
-#: In addition, the markers of all dialects.
+#: Call and result markers of all dialects.
 _MARK_TAGS = [name for name in {*OPENINGS, *RESULTS} if name.isidentifier() or "-" in name]
 _MARK_WORDS = [mark.strip("[]/") for mark in LITERALS if mark.startswith("[TOOL")]
 _OWN = [*_TURNS, _tags([*_MARK_TAGS, *_CALL_TAGS]), _words([*_CALL_WORDS, *_MARK_WORDS])]
@@ -88,7 +88,7 @@ _PATTERNS: dict[Level, re.Pattern[str]] = {
     "foreign": re.compile("|".join(_FOREIGN)),
     "own": re.compile("|".join(_OWN)),
 }
-#: Markers that count at the start of a line; a space goes before their last character.
+#: Markers that only count at the start of a line. They are neutralised by a space before their last character.
 _LINE_MARK = re.compile(
     rf"(?:^|(?<=>))([ \t\r\u00a0]*+(?:{'|'.join(re.escape(mark[:-1]) for mark in LINES if len(mark) > 3)}))",
     re.MULTILINE,
@@ -102,7 +102,7 @@ _TICKS = re.compile(r"`+")
 
 
 def neutralise(text: str, level: Level = "foreign", nonce: str | None = None) -> str:
-    """Neutralise the nonce and every control token and marker of this level, so they are only text."""
+    """Neutralise the nonce and all control tokens and markers of this level, so that they are ordinary text."""
     if "<" in text or "[" in text or "]" in text:
         text = _PATTERNS[level].sub(r"\g<0> ", text)
     if level == "own":
@@ -114,30 +114,30 @@ def neutralise(text: str, level: Level = "foreign", nonce: str | None = None) ->
 
 
 def one_line(text: str, limit: int) -> str:
-    """Put the text on one line, cut after `limit` characters, with control tokens neutralised."""
+    """Put the text on one line, truncate it to `limit` characters, and neutralise its control tokens."""
     flat = " ".join(text.split())
     return neutralise(flat if len(flat) <= limit else f"{flat[: limit - 1]}…")
 
 
 def is_plain_name(name: str) -> bool:
-    """Whether a name can appear unchanged in a prompt: printable, not too long, no control token or marker."""
+    """Whether a name can be used unchanged in a prompt: printable, not too long, no control tokens or markers."""
     return 0 < len(name) <= MAX_NAME and _has_no_mark(name)
 
 
-@lru_cache(maxsize=_NAME_CACHE_SIZE)  # every request checks the names of its tools
+@lru_cache(maxsize=_NAME_CACHE_SIZE)  # called for every tool in every request
 def _has_no_mark(name: str) -> bool:
     return name.isprintable() and neutralise(name, "own") == name
 
 
 def display_name(name: str, nonce: str | None = None) -> str:
-    """Make a name plain, for prompts and messages."""
+    """Make a name safe to show in prompts and messages."""
     if nonce is not None and nonce in name:
         name = neutralise(name, "own", nonce)
     return name if is_plain_name(name) else one_line(neutralise(name, "own"), MAX_NAME) or "unnamed"
 
 
 def shorten(text: str, limit: int) -> str:
-    """Cut the middle out of a long text and say how much is missing."""
+    """Remove the middle of a long text and state how many characters are missing."""
     if len(text) <= limit:
         return text
     head = limit * 2 // 3
@@ -153,7 +153,7 @@ def code_fence(text: str, info: str = "") -> str:
 
 
 def join_text_parts(parts: Iterable[Part]) -> tuple[Part, ...]:
-    """Merge adjacent plain text parts: many servers accept only one text per message."""
+    """Merge adjacent text parts, because many servers accept only one text part per message."""
     merged: list[Part] = []
     for part in parts:
         last = merged[-1] if merged else None
@@ -168,18 +168,18 @@ def join_text_parts(parts: Iterable[Part]) -> tuple[Part, ...]:
 
 
 def json_text(value: JSONValue, level: Level = "foreign") -> str:
-    """Encode as strict JSON with control tokens escaped, which preserves the value.
+    """Encode a value as strict JSON with control tokens escaped.
 
-    In strict JSON, the start of a control token can only occur inside a string, where an escape is allowed.
+    The value is preserved: in strict JSON, a control token can only start inside a string, where escapes are allowed.
     """
     return _PATTERNS[level].sub(lambda match: f"\\u{ord(match.group()):04x}", to_json(value))
 
 
 # ---- calls
 
-#: Placeholders (noncharacters) for the first characters of control tokens while a call is rendered.
+#: Unicode noncharacters that replace the first characters of control tokens while a call is rendered.
 _STAND_INS = {"<": "\ufdd0", "[": "\ufdd1", "]": "\ufdd2"}
-#: How such a character is escaped in JSON or Python, in markup, and in raw text.
+#: How each replaced character is escaped in JSON or Python, in markup, and in raw text.
 _JSON = {mark: f"\\u{ord(char):04x}" for char, mark in _STAND_INS.items()}
 _ENTITIES = {mark: f"&#{ord(char)};" for char, mark in _STAND_INS.items()}
 _RAW = {mark: f"{char} " for char, mark in _STAND_INS.items()}
@@ -194,9 +194,9 @@ def calls_text(dialect: str, calls: tuple[ToolCall, ...], nonce: str | None) -> 
     return text
 
 
-@lru_cache(maxsize=128)  # more than there are dialects
+@lru_cache(maxsize=128)  # larger than the number of dialects
 def _escapes(dialect: str) -> dict[str, str]:
-    """How this dialect escapes characters, found out from a sample call."""
+    """Render a sample call to find out how this dialect escapes characters."""
     sample = render_calls(dialect, [ToolCall("f", {"a": "<"})])
     if "&lt;" in sample:
         return _ENTITIES
@@ -204,7 +204,7 @@ def _escapes(dialect: str) -> dict[str, str]:
 
 
 def _with_stand_ins(call: ToolCall, nonce: str | None) -> ToolCall:
-    """Replace the first characters of control tokens by stand-ins, in keys as well as in values."""
+    """Replace the first characters of control tokens, in keys and values, with placeholders."""
     source = to_json(call.arguments)
     safe = _PATTERNS["foreign"].sub(lambda match: _STAND_INS[match.group()], source)
     arguments = call.arguments if safe is source else msgspec.json.decode(safe, type=dict[str, JSONValue])
@@ -215,7 +215,7 @@ def _with_stand_ins(call: ToolCall, nonce: str | None) -> ToolCall:
 
 
 def result_text(dialect: str, content: str, nonce: str | None) -> str:
-    """Put a result in the markers of the dialect; its content cannot close them."""
+    """Wrap a result in the dialect's markers so that its content cannot close them."""
     before, after = dialect_row(dialect).result
     if before.startswith("```"):
         info = with_nonce(before, nonce).removeprefix("```").removesuffix("\n")

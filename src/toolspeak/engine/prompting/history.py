@@ -1,10 +1,10 @@
-"""History projection: render past calls and results as plain text.
+"""History projection: renders past calls and results as plain text.
 
-`project` renders them in the dialect that the model is to write, so its own past serves as an example; `plain`
-renders them as prose, for requests in which no call may be made. Results are untrusted: they are put in markers that
-they cannot close, their control tokens are neutralised, and long ones are shortened in the model's view.
+`project` renders them in the dialect that the model should write, so past calls serve as examples. `plain` renders
+them as prose, for requests in which the model must not make calls. Results are untrusted: they are wrapped in markers
+that they cannot close, their control tokens are neutralised, and long results are shortened in the prompt.
 
-Each message is rendered independently of later ones, so a growing conversation keeps its prefix.
+Rendering a message never depends on later messages, so a growing conversation keeps its cached prefix.
 """
 
 from __future__ import annotations
@@ -33,29 +33,29 @@ from .escaping import (
 from .templates import template_text
 from .tool_history import has_tool_history
 
-#: Every kind of media: by default a model gets all of them.
+#: All kinds of media. By default, a model is assumed to accept all of them.
 MEDIA_KINDS = frozenset({"image", "audio", "video", "file"})
-#: How much of one result a model sees. Coding agents read files of up to some 25,000 tokens at a time.
+#: Maximum length of one result in the prompt. Coding agents read files of up to about 25,000 tokens at a time.
 MAX_RESULT_CHARS = 100_000
-#: Precedes each of several results, and each failed one. The parsers of all dialects know this line and cut off
-#: results that a model invents.
+#: Label before a result, used if there are several results or the call failed. The parsers of all dialects recognise
+#: it, and discard results that the model itself writes.
 _LABEL = "Tool result:"
-#: How much of a call's arguments the label contains if names alone are ambiguous.
+#: Maximum length of the arguments in a label, which are added if several results have the same tool name.
 _MAX_LABEL = 160
-#: Roles whose text does not come from the model or the caller.
+#: Roles whose text may come from third parties.
 _UNTRUSTED_ROLES = ("user", "tool")
-#: The note of a past call whose arguments are truncated or not an object; it is rendered without arguments.
+#: Note code for a past call whose arguments are truncated or not an object. The call is rendered without arguments.
 _INVALID = "arguments_invalid"
-#: The escaping level of each role; system text is the caller's own.
+#: The escaping level of each role. System text is trusted because the caller wrote it.
 _LEVELS: dict[Role, Literal["turns", "own"]] = {"user": "turns", "assistant": "own", "tool": "turns"}
 _DECIDE = "Which tools, if any, are called next? Reply with the JSON document only."
-#: The key of cache marks in `extra`, the same for every protocol.
+#: The key in `extra` that marks a prompt prefix to cache, the same for every protocol.
 _CACHE = "cache_control"
 _ANSWER = "These are results of earlier steps. Answer with what is known."
 
 
 class Projection(msgspec.Struct, frozen=True):
-    """Rendered or repaired messages, and notes on the changes."""
+    """Rendered or repaired messages, and notes about the changes."""
 
     messages: tuple[Message, ...]
     notes: tuple[Note, ...] = ()
@@ -73,17 +73,17 @@ def project(
     templates: Mapping[str, str] | None = None,
     max_result: int = MAX_RESULT_CHARS,
 ) -> Projection:
-    """Render the conversation in a dialect, without structured calls, results and tool messages.
+    """Render the structured calls and results of a conversation as text in a dialect.
 
-    Results become a user message that asks for the next action, unless the user says something right after them.
+    Results become a user message that asks for the next action, unless text from the user follows directly.
 
     Args:
-        messages: the conversation, best after `call_result_pairing.pair`.
-        dialect: how calls and results are written.
-        nonce: the word that the markers of both carry.
-        media: the kinds of media that the model accepts; others become a line of text.
-        templates: replacements of `templates.TEMPLATES`.
-        max_result: how many characters of one result the model sees.
+        messages: the conversation, normally already repaired by `call_result_pairing.pair`.
+        dialect: the format of calls and results.
+        nonce: the word that call and result markers must carry.
+        media: the kinds of media that the model accepts. Others are replaced with a line of text.
+        templates: custom templates that override `templates.TEMPLATES`.
+        max_result: the maximum number of characters to show of one result.
     """
     dialect_row(dialect)
     if _is_plain_text(messages, nonce):
@@ -101,14 +101,14 @@ def project(
 def plain(
     messages: tuple[Message, ...], *, media: Container[str] = MEDIA_KINDS, max_result: int = MAX_RESULT_CHARS
 ) -> Projection:
-    """Render the conversation as prose: calls and results in a form that does not invite more calls."""
+    """Render past calls and results as prose, which does not encourage the model to make more calls."""
     if _is_plain_text(messages, None):
         return Projection(messages)
     return _HistoryRenderer(_in_prose, code_fence, _ANSWER, None, media, max_result).render(messages)
 
 
 def _is_plain_text(messages: tuple[Message, ...], nonce: str | None) -> bool:
-    """Whether the conversation needs no rendering: only text, and nothing in it to neutralise."""
+    """Whether the conversation can be sent unchanged: it has only text, and nothing to neutralise."""
     if has_tool_history(messages):
         return False
     for message in messages:
@@ -126,7 +126,7 @@ def _in_prose(calls: tuple[ToolCall, ...]) -> str:
 
 
 def _media_note(part: Media) -> Note:
-    return Note("media_replaced", f"the model does not accept {part.kind}; a line of text replaces it")
+    return Note("media_replaced", f"the model does not accept {part.kind}; it was replaced with a line of text")
 
 
 def _media_text(part: Media) -> str:
@@ -134,7 +134,7 @@ def _media_text(part: Media) -> str:
 
 
 class _HistoryRenderer:
-    """Renders one conversation."""
+    """Renders the calls and results of one conversation as text."""
 
     def __init__(
         self,
@@ -151,10 +151,10 @@ class _HistoryRenderer:
         self._nonce = nonce
         self._media = media
         self._max_result = max_result
-        self._past_calls: dict[str, tuple[int, ToolCall]] = {}  # by id, with their positions in their messages
-        self._results: list[ToolResult] = []  # not rendered yet, perhaps out of order
+        self._past_calls: dict[str, tuple[int, ToolCall]] = {}  # by id; the number is the position in the message
+        self._results: list[ToolResult] = []  # not yet rendered, possibly out of order
         self._messages: list[Message] = []
-        self._open = False  # the last message contains results, and user text may still follow
+        self._open = False  # whether the last message has results and user text may follow
         self._notes: dict[Note, None] = {}
 
     def render(self, messages: tuple[Message, ...]) -> Projection:
@@ -188,7 +188,7 @@ class _HistoryRenderer:
             text = self._calls(self._writable(message.calls))
             parts = join_text_parts((*parts, TextPart(f"\n\n{text}" if parts else text)))
         elif message.calls:
-            self._note("call_misplaced", f"a call in a {message.role} message is left out")
+            self._note("call_misplaced", f"a call in a {message.role} message was dropped")
         elif parts is message.parts:
             return message
         return msgspec.structs.replace(message, parts=parts, calls=())
@@ -196,17 +196,15 @@ class _HistoryRenderer:
     def _writable(self, calls: tuple[ToolCall, ...]) -> tuple[ToolCall, ...]:
         for call in calls:
             if any(note.code == _INVALID for note in call.notes):
-                self._note(_INVALID, f"the arguments of a past call of `{display_name(call.name)}` were no JSON object")
+                self._note(_INVALID, f"past arguments of `{display_name(call.name)}` are not a JSON object")
         return tuple(call if _is_json(call.arguments) else self._without_arguments(call) for call in calls)
 
     def _without_arguments(self, call: ToolCall) -> ToolCall:
-        self._note(
-            "arguments_not_json", f"the arguments of a past call of `{display_name(call.name)}` cannot be written"
-        )
+        self._note("arguments_not_json", f"past arguments of `{display_name(call.name)}` cannot be encoded as JSON")
         return ToolCall(call.name, {}, call.id)
 
     def _parts(self, message: Message, level: Literal["turns", "own"]) -> tuple[Part, ...]:
-        """The parts in the model's view; the same object if nothing changed."""
+        """Return the parts as the model sees them, or the original tuple if nothing changed."""
         parts = [self._part(part, level) for part in message.parts]
         if all(map(is_, parts, message.parts)):
             return message.parts
@@ -217,13 +215,13 @@ class _HistoryRenderer:
             text = neutralise(part.text, level, self._nonce)
             if text == part.text:
                 return part
-            self._note("specials_neutralised", "control tokens or marks in a message are shown as text")
+            self._note("specials_neutralised", "control tokens or call markers in a message were escaped")
             return msgspec.structs.replace(part, text=text)
         if isinstance(part, Media):
             return self._media_part(part)
         if level == "turns":
             return part
-        self._note("opaque_dropped", f"a part of kind `{display_name(part.kind)}` is left out of a past answer")
+        self._note("opaque_dropped", f"a part of kind `{display_name(part.kind)}` was dropped from a past answer")
         return None
 
     def _media_part(self, part: Media) -> Part:
@@ -235,7 +233,7 @@ class _HistoryRenderer:
     # ---- results
 
     def _add_results(self, message: Message) -> None:
-        """Collect results. Those of adjacent messages become one message: templates require alternating roles."""
+        """Collect results. Adjacent messages are merged into one, because chat templates require alternating roles."""
         if not self._open:
             self._messages.append(Message("user"))
             self._open = True
@@ -251,7 +249,7 @@ class _HistoryRenderer:
             self._past_calls.update({call.id: (at, call) for at, call in enumerate(message.calls)})
 
     def _flush(self) -> None:
-        """Render the collected results in the order of their calls: parallel tools finish in any order."""
+        """Render the collected results in the order of their calls, because parallel tools finish in any order."""
         results, self._results = self._results, []
         results.sort(key=self._position)
         labels = self._labels(results)
@@ -259,12 +257,12 @@ class _HistoryRenderer:
             self._add(tuple(self._result_parts(result, label)))
 
     def _position(self, result: ToolResult) -> int:
-        """The position of the result's call in its message; a result without a call comes last."""
+        """Return the position of the result's call in its message. A result without a call sorts last."""
         entry = self._past_calls.get(result.id)
         return entry[0] if entry else len(self._past_calls)
 
     def _labels(self, results: list[ToolResult]) -> list[str]:
-        """Label each result by its tool; repeated tools also by arguments; repeated calls also by number.
+        """Label each result with its tool name, plus arguments and a number where needed to tell results apart.
 
         A single result needs no label, unless its call failed.
         """
@@ -284,7 +282,7 @@ class _HistoryRenderer:
         return display_name(result.name or (entry[1].name if entry else ""), self._nonce)
 
     def _arguments(self, result: ToolResult) -> str:
-        """The arguments of a result's call, on one line and shortened."""
+        """Return the arguments of the call that produced this result, shortened to one line."""
         entry = self._past_calls.get(result.id)
         if entry is None or not _is_json(entry[1].arguments):
             return ""
@@ -294,9 +292,9 @@ class _HistoryRenderer:
     def _result_parts(self, result: ToolResult, label: str) -> Iterable[Part]:
         content = neutralise(result.content, "foreign", self._nonce)
         if content != result.content:
-            self._note("specials_neutralised", "control tokens or marks in a result are shown as text")
+            self._note("specials_neutralised", "control tokens or call markers in a result were escaped")
         if len(content) > self._max_result:
-            self._note("result_cut", f"a result of {len(content)} characters is shown in part")
+            self._note("result_cut", f"a result of {len(content)} characters was shortened")
             content = shorten(content, self._max_result)
         line = f"{_LABEL} {label}{' (it failed)' if result.error else ''}\n" if label else ""
         yield TextPart(line + self._result(content))
@@ -304,16 +302,16 @@ class _HistoryRenderer:
             if isinstance(part, Media):
                 yield self._media_part(part)
             else:
-                self._note("opaque_dropped", f"a part of kind `{display_name(part.kind)}` is left out of a result")
+                self._note("opaque_dropped", f"a part of kind `{display_name(part.kind)}` was dropped from a result")
 
     def _add(self, parts: tuple[Part, ...]) -> None:
-        """Add parts to the message with the results."""
+        """Add parts to the last message, which contains the results."""
         last = self._messages[-1]
         gap = (TextPart("\n\n"),) if last.parts and parts else ()
         self._messages[-1] = msgspec.structs.replace(last, parts=join_text_parts((*last.parts, *gap, *parts)))
 
     def _close(self) -> None:
-        """End the message with the results. No user text followed, so ask for the next action."""
+        """Complete an open message of results: no user text followed, so ask for the next action."""
         if self._open:
             self._flush()
             self._add((TextPart(self._ask),))
@@ -321,7 +319,7 @@ class _HistoryRenderer:
 
 
 def results_of(message: Message) -> tuple[ToolResult, ...]:
-    """The results of a message. The text of a tool message without structured results counts as one."""
+    """Return the results of a message. The text of a tool message without structured results counts as a result."""
     if message.role != "tool" or message.results:
         return message.results
     parts = tuple(part for part in message.parts if not isinstance(part, TextPart))
@@ -342,10 +340,10 @@ def _is_json(arguments: JSONObject) -> bool:
 def decision_messages(
     messages: tuple[Message, ...], prompt: str, *, media: Container[str] = MEDIA_KINDS
 ) -> tuple[Message, ...]:
-    """The messages of a decision request: the prompt, the user's text, the latest answer without calls.
+    """Build the messages of a decision request: the prompt, the user's text, and the text of the latest answer.
 
-    Empty messages are left out. A final assistant message is followed by a line of the user, since some servers would
-    continue it.
+    Empty messages are left out. A user line is appended after a final assistant message, because some servers would
+    otherwise continue that message.
     """
     latest = max((at for at, message in enumerate(messages) if message.role == "assistant"), default=-1)
     relevant = [
@@ -359,7 +357,7 @@ def decision_messages(
 
 
 def without_media(messages: tuple[Message, ...], media: Container[str]) -> Projection:
-    """Replace media that the model does not accept by a line of text."""
+    """Replace media that the model does not accept with a line of text."""
     if not any(map(_has_media, messages)):
         return Projection(messages)
     notes: dict[Note, None] = {}
@@ -394,7 +392,7 @@ def _has_media(message: Message) -> bool:
 
 
 def mark_cache_prefix(messages: tuple[Message, ...], stable: str) -> tuple[Message, ...]:
-    """Mark the end of the stable text, so the upstream caches the prompt up to there."""
+    """Mark the end of the stable text so that the upstream caches the prompt up to that point."""
     for at, message in enumerate(messages):
         for place, part in enumerate(message.parts):
             if isinstance(part, TextPart) and stable in part.text:
@@ -428,17 +426,17 @@ def without_system(messages: tuple[Message, ...]) -> tuple[Message, ...]:
 
 
 def since_last_user(messages: tuple[Message, ...]) -> tuple[Message, ...]:
-    """The messages after the user's last one. A user message with only results does not count."""
+    """Return the messages after the user's last message. A user message with only results does not count."""
     for at in range(len(messages) - 1, -1, -1):
         message = messages[at]
         if message.role == "user" and (message.parts or not message.results):
-            # Results in the same message as user text precede that text.
+            # Results in this message come before the user's text, so they are not included.
             return messages[at + 1 :]
     return messages
 
 
 def is_answered(messages: tuple[Message, ...]) -> bool:
-    """Whether the user replies to a text answer; such a message may not request anything."""
+    """Whether the user is replying to a text answer. Such a reply does not necessarily request anything."""
     user_replied = False
     for message in reversed(messages):
         if message.role == "assistant":
@@ -450,9 +448,9 @@ def is_answered(messages: tuple[Message, ...]) -> bool:
 
 
 def untrusted_texts(messages: tuple[Message, ...]) -> tuple[str, ...]:
-    """Texts that a model may repeat and that are not its own: tool results and user text.
+    """Return the texts from which a model may copy a call: tool results and user text.
 
-    User text counts, since people paste text of others. System text is the caller's, past answers are the model's.
+    User text counts because people paste text from others. System text and the model's past answers are trusted.
     """
     texts: dict[str, None] = {}
     for message in messages:
@@ -465,8 +463,8 @@ def untrusted_texts(messages: tuple[Message, ...]) -> tuple[str, ...]:
 
 
 def nonce_is_free(nonce: str, messages: tuple[Message, ...]) -> bool:
-    """Whether the nonce occurs in no untrusted text."""
-    # Not by `untrusted_texts`, which hashes every text: long ones would be scanned twice.
+    """Whether the nonce is absent from all untrusted texts."""
+    # `untrusted_texts` is not used here: it hashes every text, so long texts would be scanned twice.
     for message in messages:
         for result in message.results:
             if nonce in result.content:
@@ -477,11 +475,11 @@ def nonce_is_free(nonce: str, messages: tuple[Message, ...]) -> bool:
 
 
 def stop_sequences(dialect: str) -> tuple[str, ...]:
-    """Stop sequences of a dialect: the start of a result that the model invents."""
+    """Return the dialect's stop sequences, which stop a model that begins to invent a tool result."""
     return _stops_at(dialect_row(dialect).result[0])
 
 
-@lru_cache(maxsize=128)  # more than there are dialects
+@lru_cache(maxsize=128)  # larger than the number of dialects
 def _stops_at(mark: str) -> tuple[str, ...]:
     opener = mark.strip().removesuffix(">").removesuffix(":")
     return (f"\n{opener}", f"\n{_LABEL}")

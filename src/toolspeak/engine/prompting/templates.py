@@ -1,8 +1,8 @@
-"""Prompt templates of the contract, which users can replace, and a worked example built from the tools.
+"""Templates of the tool prompt, which users can replace, and an example call generated from the tools.
 
-The example must fit its tool's schema, since models copy it, and must be distinguishable from a real call, since a
-copy is not a call: its free text says that it is an example. Only `{lower_case}` is a placeholder in templates; all
-other braces are text.
+Models copy the example, so it must fit the tool's schema. A copy must not be mistaken for a real call, so the strings
+in the example say that it is an example. In templates, only `{lower_case}` is a placeholder; all other braces are
+literal text.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from ...errors import SchemaError, UsageError
 from .escaping import one_line
 from .tool_listing import resolve
 
-#: Validated sets of templates in the cache.
+#: Maximum number of validated template sets in the cache.
 TEMPLATE_CACHE_SIZE = 64
-#: How many tools to try until one gives a distinct example.
+#: How many tools to try to find one whose example cannot be mistaken for a real call.
 MAX_TRIED = 8
-#: Deeper values are left out: they would not help as an example.
+#: Maximum nesting depth of an example value. Deeper values are left out, because they would not help the model.
 MAX_DEPTH = 4
-#: The longest parameter name in the text of an example.
+#: Maximum length of a parameter name in an example string.
 MAX_WORDS = 40
 
-#: Sample values of string formats, all reserved for examples (RFC 2606, RFC 5737).
+#: Sample values for string formats. Hosts and addresses are reserved for documentation (RFC 2606, RFC 5737).
 _FORMATS = {
     "date": "2001-02-03",
     "date-time": "2001-02-03T04:05:06Z",
@@ -47,7 +47,7 @@ _FORMATS = {
 
 
 class PromptTemplate(msgspec.Struct, frozen=True):
-    """A text that users may replace, with its required and optional placeholders."""
+    """A prompt text that users can replace, with its required and optional placeholders."""
 
     text: str
     required: frozenset[str] = frozenset()
@@ -109,14 +109,14 @@ Use their exact names; `?` marks an optional parameter.
 
 Always reply with one JSON document and nothing else, in the form shown at the end.
 """
-# The form of a reply is described in words: small models would copy a sample reply, and whatever follows it.
+# The reply format is described in words, because small models would copy a sample reply and the text after it.
 _ENVELOPE_EXAMPLE = """
 To call tools, here with an example call of {tool}:
 {call}
 To answer, when no tool is needed or the results are known, leave "calls" empty and write to the user in "reply".
 """
 
-#: Every text of a contract, by name.
+#: The default templates of the tool prompt, by name.
 TEMPLATES: dict[str, PromptTemplate] = {
     "inline": _template(_INLINE, must="tools"),
     "example": _template(_EXAMPLE, must="call", may="tool result"),
@@ -145,7 +145,7 @@ TEMPLATES: dict[str, PromptTemplate] = {
 }
 _PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
 
-#: The caller's templates as a hashable value.
+#: Custom templates as sorted pairs, which can serve as a cache key.
 TemplateTexts: TypeAlias = tuple[tuple[str, str], ...]
 
 
@@ -155,7 +155,7 @@ def template_texts(templates: Mapping[str, str] | None) -> TemplateTexts:
 
 @lru_cache(maxsize=TEMPLATE_CACHE_SIZE)
 def resolve_templates(texts: TemplateTexts) -> dict[str, str]:
-    """All templates, with the caller's in place of the defaults. Raises `UsageError` if one is invalid."""
+    """Return all templates, with custom ones replacing the defaults. Raise `UsageError` if one is invalid."""
     used = {name: template.text for name, template in TEMPLATES.items()}
     for name, text in texts:
         template = TEMPLATES.get(name)
@@ -174,12 +174,12 @@ def resolve_templates(texts: TemplateTexts) -> dict[str, str]:
 
 
 def template_text(name: str, templates: Mapping[str, str] | None) -> str:
-    """The caller's template of that name, or the default."""
+    """Return the custom template with this name, or the default."""
     return resolve_templates(template_texts(templates))[name]
 
 
 def fill(text: str, values: Mapping[str, str]) -> str:
-    """Fill in all placeholders at once; inserted values are never treated as templates."""
+    """Fill in all placeholders in one pass. Placeholders inside inserted values are not expanded."""
     return _PLACEHOLDER.sub(lambda match: values.get(match.group(1), match.group()), text)
 
 
@@ -187,14 +187,14 @@ def fill(text: str, values: Mapping[str, str]) -> str:
 
 
 class Example(msgspec.Struct, frozen=True):
-    """An example call. `distinct`: no model makes this call by accident, so a copy of it counts as text."""
+    """An example call. `distinct`: no model would make this call by chance, so a call like it is a copy."""
 
     call: ToolCall
     distinct: bool
 
 
 def example_of(tools: Iterable[Tool]) -> Example | None:
-    """The best example for these tools; None if no generated call fits its schema."""
+    """Generate an example call for one of these tools. Return None if no generated call fits its schema."""
     first: Example | None = None
     for tool, _ in zip(tools, range(MAX_TRIED), strict=False):
         example = _try(tool)
@@ -210,19 +210,19 @@ def _try(tool: Tool) -> Example | None:
     try:
         fits = not ArgumentSchema.of(tool.parameters).problems(arguments)
     except SchemaError:
-        return None  # the parser of the answers reports the invalid schema
+        return None  # the invalid schema is reported when answers are parsed
     return Example(ToolCall(tool.name, arguments), builder.distinct) if fits else None
 
 
 class _ExampleBuilder:
-    """Builds the smallest value that fits a schema."""
+    """Builds small example values that should fit a schema."""
 
     def __init__(self, root: JSONValue) -> None:
         self._root = root
         self.distinct = False
 
     def arguments(self) -> JSONObject:
-        """The required arguments; if none of them is free text, also the first optional free text."""
+        """Build the required arguments. If none of them is free text, add the first optional one that is."""
         body = self._flat(self._root)
         arguments = self._object(body, 0)
         if not self.distinct:
@@ -234,7 +234,7 @@ class _ExampleBuilder:
         return arguments
 
     def _flat(self, schema: JSONValue) -> JSONObject:
-        """Resolve the schema's reference and merge its first alternative."""
+        """Resolve a `$ref`, and merge the first branch of `anyOf`, `oneOf` or `allOf`."""
         body = resolve(schema, self._root)
         for keyword in ("anyOf", "oneOf", "allOf"):
             branches = body.get(keyword)
@@ -244,7 +244,7 @@ class _ExampleBuilder:
         return body
 
     def value(self, schema: JSONValue, name: str, depth: int) -> JSONValue:
-        """A value that fits the schema."""
+        """Build a value for this schema."""
         body = self._flat(schema)
         if "const" in body:
             return body["const"]
@@ -273,29 +273,29 @@ class _ExampleBuilder:
         return words
 
     def text(self, body: JSONObject, name: str, depth: int) -> JSONValue:
-        """A text that says that it is an example."""
+        """Build a string that says it is an example."""
         return self._text(body, name)
 
     def number(self, body: JSONObject, name: str, depth: int) -> JSONValue:
-        """The smallest allowed number, or 1."""
+        """Build the smallest allowed number, or 1."""
         low, high = body.get("minimum", body.get("exclusiveMinimum")), body.get("maximum")
         start = low + ("minimum" not in body) if isinstance(low, int | float) else 1
         return min(start, high) if isinstance(high, int | float) else start
 
     def yes(self, body: JSONObject, name: str, depth: int) -> JSONValue:
-        """A boolean."""
+        """Build a boolean."""
         return True
 
     def nothing(self, body: JSONObject, name: str, depth: int) -> JSONValue:
-        """Null."""
+        """Build a null value."""
         return None
 
     def array(self, body: JSONObject, name: str, depth: int) -> JSONValue:
-        """One item."""
+        """Build an array with one item."""
         return [] if depth >= MAX_DEPTH else [self.value(body.get("items", {}), name, depth + 1)]
 
     def object(self, body: JSONObject, name: str, depth: int) -> JSONValue:
-        """An object with its required members."""
+        """Build an object with its required members."""
         return {} if depth >= MAX_DEPTH else self._object(body, depth + 1)
 
     def _object(self, body: JSONObject, depth: int) -> JSONObject:

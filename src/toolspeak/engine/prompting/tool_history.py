@@ -1,6 +1,6 @@
-"""Tool use in the history of a conversation.
+"""Detects tool use in the history of a conversation.
 
-Checked for every request, most of which have none, so this module must not load any dialect.
+This check runs for every request, and most requests have no tool history, so this module must not load any dialect.
 """
 
 from __future__ import annotations
@@ -9,12 +9,12 @@ from ...core.types import JSONObject, Message, Tool
 
 
 def has_tool_history(messages: tuple[Message, ...]) -> bool:
-    """Whether the conversation contains a call or a result."""
+    """Whether the conversation contains a tool call or a tool result."""
     return any(message.calls or message.results or message.role == "tool" for message in messages)
 
 
 def tools_of_history(messages: tuple[Message, ...]) -> tuple[Tool, ...]:
-    """Reconstruct tools from past calls: they accept the arguments used so far, in the order of their first calls."""
+    """Reconstruct tools from past calls, in the order of first use. They accept the argument names used so far."""
     tools: dict[str, dict[str, JSONObject]] = {}
     for message in messages:
         for call in message.calls:

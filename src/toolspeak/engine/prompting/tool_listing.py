@@ -1,8 +1,8 @@
-"""Tools in a prompt: as short signatures or as JSON schemas, with as much detail as fits.
+"""Renders tools for a prompt, as short signatures or as JSON schemas, with as much detail as fits.
 
-A signature takes a quarter of the tokens of a schema: one line per parameter with its type, enumeration, default and
-description; nested objects and arrays are written as types. Declarations are untrusted (an MCP server may have
-written them), so control tokens are neutralised here. Pure functions; remote references are never fetched.
+A signature takes a quarter of the tokens of a schema. It has one line per parameter with type, enumeration, default and
+description. Nested objects and arrays are written as types. Tool definitions are untrusted (an MCP server may have
+written them), so control tokens are neutralised here. All functions are pure; remote references are never fetched.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ ListingStyle = Literal["compact", "schema"]
 
 
 class ListingDetail(IntEnum):
-    """How much of a tool is listed; each step leaves out more."""
+    """How much of a tool definition to list. Higher values leave out more."""
 
     ALL = 0
     NO_EXAMPLES = 1
@@ -31,30 +31,30 @@ class ListingDetail(IntEnum):
     NO_DESCRIPTIONS = 5
 
 
-#: Deeper types are written as `object` or `array`: models do not fill them in from a prompt.
+#: Maximum nesting depth of a type. Deeper types are written as `object` or `any`; models rarely fill them in anyway.
 MAX_DEPTH = 6
-#: Longer chains of references are loops.
+#: Maximum length of a chain of references. A longer chain is treated as a loop.
 MAX_REFERENCES = 16
-#: Keywords taken from a referenced schema: no real schema has more, and many places may refer to it.
+#: Maximum number of keywords copied from a referenced schema. Real schemas have fewer.
 MAX_KEYWORDS = 64
-#: Types written out for one tool: with references, a small schema can expand to a huge one.
+#: Maximum number of types written out for one tool, because references can expand a small schema to a huge one.
 MAX_TYPES = 1000
-#: Values of an enumeration, members of a type, and parts of a union that are written out.
+#: Maximum number of enumeration values, object members or union branches to write out.
 MAX_VALUES = 64
-#: Longer parameter descriptions are cut. Coding agents write up to some 1,500 characters.
+#: Maximum length of a parameter description. Coding agents write up to about 1,500 characters.
 MAX_DESCRIPTION = 2000
-#: Longer defaults and examples are left out.
+#: Maximum length of a default or an example. Longer ones are left out.
 MAX_LITERAL = 80
 _ANY = "any"
 _DESCRIPTIVE = ("description", "title", "$comment")
-#: How much of a request or a description is searched to rank tools.
+#: How many characters of a request or description to search when ranking tools.
 MAX_QUERY = 4000
 #: A call in any dialect contains at least one of these characters.
 _CODE = frozenset("{[(<`")
 
 
 def resolve(schema: JSONValue, root: JSONValue) -> JSONObject:
-    """Replace a local `$ref` by its target; the schema's own keywords take precedence."""
+    """Replace a local `$ref` with its target. Keywords next to the `$ref` take precedence."""
     body: JSONObject = schema if is_object(schema) else {}
     for _ in range(MAX_REFERENCES):
         reference = body.get("$ref")
@@ -67,7 +67,7 @@ def resolve(schema: JSONValue, root: JSONValue) -> JSONObject:
 
 
 def _at_pointer(root: JSONValue, reference: str) -> JSONObject:
-    """The target of a JSON pointer within this document; empty if it points elsewhere."""
+    """Return the target of a JSON pointer in this document, or an empty object if there is no such target."""
     if not reference.startswith("#"):
         return {}
     target: JSONValue = root
@@ -81,16 +81,16 @@ def _at_pointer(root: JSONValue, reference: str) -> JSONObject:
 
 
 class _TypeWriter:
-    """Writes the types of one tool."""
+    """Writes the parameter types of one tool."""
 
     def __init__(self, root: JSONValue, detail: ListingDetail) -> None:
         self._root = root
         self._detail = detail
         self._remaining = MAX_TYPES
-        self._open: list[str] = []  # the references being written out
+        self._open: list[str] = []  # references currently being expanded
 
     def type(self, schema: JSONValue, depth: int = 0) -> str:
-        """Write the schema as a type. A recursive schema is written out once, then referred to by name."""
+        """Write a schema as a type. A recursive schema is expanded once and then referred to by name."""
         self._remaining -= 1
         if self._remaining < 0:
             return _ANY
@@ -145,17 +145,17 @@ class _TypeWriter:
         return f"({inner})[]" if "|" in inner or "(" in inner else f"{inner}[]"
 
     def choice(self, body: JSONObject, depth: int) -> str:
-        """An enumeration."""
+        """Write an enumeration."""
         values = body["enum"] if is_array(body["enum"]) else []
         more = ["..."] if len(values) > MAX_VALUES else []
         return "|".join([_literal(value, MAX_DESCRIPTION) for value in values[:MAX_VALUES]] + more) or _ANY
 
     def constant(self, body: JSONObject, depth: int) -> str:
-        """A constant."""
+        """Write a constant."""
         return _literal(body["const"], MAX_DESCRIPTION)
 
     def union(self, body: JSONObject, depth: int) -> str:
-        """A union (`anyOf`, `oneOf`)."""
+        """Write a union (`anyOf`, `oneOf`)."""
         branches = body.get("anyOf", body.get("oneOf"))
         if not is_array(branches) or depth >= MAX_DEPTH:
             return _ANY
@@ -163,7 +163,7 @@ class _TypeWriter:
         return _union(self.type(_merged(outside, (each,), self._root), depth + 1) for each in branches[:MAX_VALUES])
 
     def all_of(self, body: JSONObject, depth: int) -> str:
-        """An intersection (`allOf`), merged into one type."""
+        """Write an intersection (`allOf`), merged into one type."""
         outside: JSONObject = {key: value for key, value in body.items() if key != "allOf"}
         parts = body["allOf"][:MAX_VALUES] if is_array(body["allOf"]) and depth < MAX_DEPTH else ()
         return self.type(_merged(outside, parts, self._root), depth + 1)
@@ -171,19 +171,19 @@ class _TypeWriter:
     # ---- parameters
 
     def properties(self, body: JSONObject) -> Iterator[tuple[str, JSONValue, bool]]:
-        """Name, schema and whether required, in the order of declaration."""
+        """Yield the name and schema of each property, and whether it is required, in order of declaration."""
         table, required = body.get("properties"), body.get("required")
         required_names = {name for name in (required if is_array(required) else ()) if isinstance(name, str)}
         for name, schema in table.items() if is_object(table) else ():
             yield name, schema, name in required_names
 
     def typed(self, name: str, schema: JSONValue, required: bool, depth: int = 0) -> str:
-        """`name?: type = default`."""
+        """Write a parameter as `name?: type = default`."""
         default = _default(resolve(schema, self._root))
         return f"{one_line(name, MAX_LITERAL)}{'' if required else '?'}: {self.type(schema, depth)}{default}"
 
     def line(self, name: str, schema: JSONValue, required: bool) -> str:
-        """A parameter on a line of its own, with its description."""
+        """Write a parameter on a separate line, with its description and an example."""
         body = resolve(schema, self._root)
         text = _description(body) if self._detail < ListingDetail.NO_PARAMETER_DESCRIPTIONS else ""
         example = _example(body) if self._detail < ListingDetail.NO_EXAMPLES else ""
@@ -204,12 +204,12 @@ def _union(types: Iterator[str]) -> str:
 
 
 def _merged(one: JSONObject, others: Sequence[JSONValue], root: JSONValue) -> JSONObject:
-    """Merge schemas that all apply: all properties and required names; the last value of any other keyword."""
+    """Merge schemas: combine their properties and required names, and use the last value of every other keyword."""
     bodies = [one, *(resolve(each, root) for each in others)]
     merged: JSONObject = {}
     for body in bodies:
         merged |= body
-    # Many schemas may refer to the same table.
+    # Several schemas may share one `properties` object, so remove duplicates.
     tables = {id(table): table for body in bodies if is_object(table := body.get("properties"))}
     if tables:
         merged["properties"] = {name: schema for table in tables.values() for name, schema in table.items()}
@@ -220,7 +220,7 @@ def _merged(one: JSONObject, others: Sequence[JSONValue], root: JSONValue) -> JS
 
 
 def _limits(body: JSONObject) -> str:
-    """The numeric bounds and the format."""
+    """Write the numeric bounds and the format of a type."""
     low, high, form = body.get("minimum"), body.get("maximum"), body.get("format")
     numbers = ["" if each is None or not isinstance(each, int | float) else _literal(each, 24) for each in (low, high)]
     bounds = f" {numbers[0]}..{numbers[1]}" if any(numbers) else ""
@@ -235,7 +235,7 @@ def _literal(value: JSONValue, limit: int) -> str:
 
 
 def _is_longer(value: JSONValue, limit: int) -> bool:
-    """Whether a value surely takes more characters than this; stops as soon as that is clear."""
+    """Whether the JSON of a value is certainly longer than `limit`. Stops counting as soon as it is."""
     waiting = [value]
     while waiting and limit >= 0:
         each = waiting.pop()
@@ -256,7 +256,7 @@ def _default(body: JSONObject) -> str:
 
 def _description(body: JSONObject) -> str:
     text = body.get("description")
-    # Many places may refer to the same description, so only as much is processed as can be shown.
+    # References can repeat a long description many times, so process only about as much as can be shown.
     return one_line(text[: MAX_DESCRIPTION * 2], MAX_DESCRIPTION) if isinstance(text, str) else ""
 
 
@@ -270,7 +270,7 @@ def _example(body: JSONObject) -> str:
 
 
 def signature(tool: Tool, style: ListingStyle, detail: ListingDetail) -> str:
-    """Write the tool as it is listed in a prompt."""
+    """Render a tool for the tool list of a prompt."""
     return _schema(tool, detail) if style == "schema" else _compact(tool, detail)
 
 
@@ -288,7 +288,7 @@ def _compact(tool: Tool, detail: ListingDetail) -> str:
 
 
 def _about(tool: Tool, detail: ListingDetail) -> str:
-    """The description. Its lines are kept, but indented, so none looks like the entry of a tool."""
+    """Return the tool's description, with its lines indented so that none looks like a new tool."""
     if detail >= ListingDetail.NO_DESCRIPTIONS:
         return ""
     lines = [line.rstrip() for line in neutralise(tool.description).strip().splitlines()]
@@ -310,7 +310,7 @@ def _schema(tool: Tool, detail: ListingDetail) -> str:
 
 
 def _trimmed(value: JSONValue, detail: ListingDetail, depth: int) -> JSONValue:
-    """The schema without the annotations that this detail leaves out."""
+    """Remove the annotations that this level of detail leaves out from a schema."""
     if is_array(value):
         return [_trimmed(each, detail, depth) for each in value]
     if not is_object(value) or detail < ListingDetail.NO_EXAMPLES or depth > MAX_REFERENCES * 4:
@@ -331,7 +331,7 @@ def _members(table: JSONValue, detail: ListingDetail, depth: int) -> JSONValue:
 
 
 def _trimmed_keyword(key: str, value: JSONValue, detail: ListingDetail, depth: int) -> JSONValue:
-    """Trim subschemas; values of data keywords stay unchanged."""
+    """Trim subschemas. Keywords that hold data, such as `enum` and `default`, stay unchanged."""
     return value if key in ("enum", "const", "default", "required") else _trimmed(value, detail, depth)
 
 
@@ -347,7 +347,7 @@ def _is_cut(key: str, value: JSONValue, detail: ListingDetail, depth: int) -> bo
 
 
 def declared_texts(tools: tuple[Tool, ...]) -> tuple[str, ...]:
-    """Descriptions that may contain code: a model may copy a call from them."""
+    """Return the descriptions that may contain code, because a model may copy a call from them."""
     texts = [text for tool in tools for text in (tool.description, *_texts_in(tool.parameters, 0))]
     return tuple(dict.fromkeys(text for text in texts if not _CODE.isdisjoint(text)))
 
@@ -369,34 +369,34 @@ def _texts_in(value: JSONValue, depth: int) -> Iterator[str]:
 # ---- relevance
 
 _WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_A-Za-z]+")
-#: A word in the name counts more than one in the description.
+#: Weight of a word in the tool's name, relative to a word in its description.
 _NAME_WEIGHT = 4
 
 
-#: The words of a tool's name, and those of its description and parameters.
+#: The words in a tool's name, and the words in its description and parameter names.
 Vocabulary: TypeAlias = tuple[set[str], set[str]]
 
 
 def vocabulary(tool: Tool) -> Vocabulary:
-    """The words of a tool, for `relevance`."""
+    """Collect the words of a tool for `relevance`."""
     table = tool.parameters.get("properties") if is_object(tool.parameters) else None
     parameter_words = {word for name in (table if is_object(table) else ()) for word in _words(name)}
     return _words(tool.name), _words(tool.description[:MAX_QUERY]) | parameter_words
 
 
 def relevance(words: Vocabulary, query: str) -> int:
-    """Score a tool by the words that it shares with a request."""
+    """Score a tool by the number of words it shares with the user's request."""
     query_words = _query_words(query[:MAX_QUERY])
     return _NAME_WEIGHT * len(query_words & words[0]) + len(query_words & words[1])
 
 
-@lru_cache(maxsize=4)  # all tools are ranked by the same request
+@lru_cache(maxsize=4)  # all tools are ranked against the same request
 def _query_words(query: str) -> set[str]:
     return _words(query)
 
 
 def _words(text: str) -> set[str]:
-    """Lower-case words without plural endings; scripts without spaces give pairs of characters."""
+    """Split text into lower-case words without plural endings. Non-ASCII words are split into pairs of characters."""
     words: set[str] = set()
     for word in _WORDS.findall(text):
         folded = word.lower()
@@ -407,5 +407,5 @@ def _words(text: str) -> set[str]:
     return words - _COMMON
 
 
-#: Stop words.
+#: Stop words, which are ignored when ranking tools.
 _COMMON = frozenset("a an and by for from get in into is it of on or set the to use with you your".split())

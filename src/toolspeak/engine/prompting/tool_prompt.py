@@ -1,10 +1,10 @@
-"""The contract: the prompt that teaches a model to call tools (rules, tools, a worked example) within a token budget.
+"""The contract, or tool prompt: teaches a model to call tools with rules, a list of tools and an example call.
 
-A contract has two halves. `stable` contains the rules and the list of tools; it is the same, byte for byte, for the
-same tools, so prompt caches work. `tail` follows it and contains what changes between requests and conversations: the
-example, the rule of `tool_choice`, and the nonce.
+A contract fits a token budget and has two parts. `stable` contains the rules and the list of tools. It is identical for
+identical tools, so prompt caches work. `tail` contains the parts that change between requests and conversations: the
+example, the `tool_choice` rule and the nonce.
 
-Contracts are cached: the same tools give the same object, so schemas must not be modified once passed in.
+Contracts are cached by the identity of the tools, so schemas must not be modified once passed in.
 """
 
 from __future__ import annotations
@@ -32,45 +32,45 @@ from .tool_listing import (
     vocabulary,
 )
 
-#: Cache sizes: some fifty agents, each with a few conversations at a time.
+#: Cache sizes: enough for about fifty agents, each with a few conversations at a time.
 TOOLSET_CACHE_SIZE = 64
 CONTRACT_CACHE_SIZE = 256
-#: Vocabularies take some twenty times the size of the JSON, and only toolsets over budget need them.
+#: A small cache: a vocabulary takes about twenty times the memory of the tools' JSON, and few toolsets need one.
 VOCABULARY_CACHE_SIZE = 8
-#: Larger declarations are not cached; coding agents send up to 75 kB.
+#: Maximum JSON size of the tools in one cache entry. Coding agents send up to 75 kB.
 MAX_CACHED_BYTES = 256 * 1024
-#: A text with more characters per available token is nearly always too long, which its beginning shows.
+#: Only this many characters per available token are counted at first. A longer text is nearly always over budget.
 CHARS_PER_TOKEN = 8
-#: Besides its name, a parameter takes a line break or a pair of quotes, and a colon.
+#: Minimum tokens of a parameter in addition to its name: a line break or a pair of quotes, and a colon.
 TOKENS_PER_PARAMETER = 2
-#: Tokens reserved for the rule of `tool_choice` and the nonce, so the listing does not depend on them.
+#: Tokens reserved for the `tool_choice` rule and the nonce, so that the tool list does not depend on them.
 RULE_RESERVE = 80
-#: How much of a result the decision prompt repeats. The model only judges whether the result is enough.
+#: Maximum length of a result in the decision prompt. The model only has to judge whether the result is sufficient.
 MAX_DONE_RESULT = 2000
-#: Longer conversations get a reminder: models forget a contract some 6,000 tokens before their answer.
+#: Longer conversations get a reminder, because models forget a tool prompt after about 6,000 further tokens.
 REMINDER_MESSAGES, REMINDER_CHARS = 16, 24_000
-#: Kinds of tools that a prompt can teach.
+#: Kinds of tools that can be described in a prompt.
 _KINDS = frozenset({"function", "custom"})
 
 
 class Contract(msgspec.Struct, frozen=True):
     """The tool prompt of one request."""
 
-    #: Rules and tools, without the nonce.
+    #: The rules and the list of tools, without the nonce.
     stable: str
-    #: The example, the rule of `tool_choice` and the nonce.
+    #: The example, the `tool_choice` rule and the nonce.
     tail: str
-    #: The listed tools.
+    #: The tools that the prompt lists.
     tools: tuple[Tool, ...]
-    #: Estimated size.
+    #: Estimated size of the prompt, in tokens.
     tokens: int
     notes: tuple[Note, ...] = ()
-    #: Texts from which the model may copy a call: the example (without the nonce, so any parser finds its call), and
-    #: code in descriptions.
+    #: Texts from which the model may copy a call: the example, and descriptions that contain code. The example is
+    #: stored without the nonce, so that any parser recognises its call.
     examples: tuple[str, ...] = ()
-    #: Repeated near the end of long conversations.
+    #: A short reminder of the call format, added at the end of long conversations.
     reminder: str = ""
-    #: The prompt as a message, if cached: many records share it.
+    #: The prompt as a system message, which requests with the same contract share. None if `tail` was modified.
     message: Message | None = None
 
     @property
@@ -82,12 +82,12 @@ class Contract(msgspec.Struct, frozen=True):
 # ---- tools
 
 _Rung: TypeAlias = tuple[ListingStyle, ListingDetail]
-#: Used if no tool gives an example that fits its schema.
+#: Used if no generated example fits its tool's schema.
 _FALLBACK_EXAMPLE = Example(ToolCall("NAME", {"PARAMETER": "VALUE"}), distinct=False)
 
 
 class _Toolset:
-    """Tools that a prompt can teach. Compared by identity, so it is cheap as a cache key."""
+    """Tools that can be described in a prompt. Compared by identity, which makes it a cheap cache key."""
 
     __slots__ = ("_costs", "_least", "_listings", "cacheable", "examples", "notes", "sample", "tools")
 
@@ -97,13 +97,13 @@ class _Toolset:
         self.sample = example_of(self.tools) or _FALLBACK_EXAMPLE
         self.examples = declared_texts(self.tools)
         self._least = [_least(tool) for tool in self.tools]
-        #: A lower bound of the tokens of each tool, and whether it is exact.
+        #: A lower bound on the tokens of each tool, and whether it is exact.
         self._costs: dict[tuple[int, _Rung], tuple[int, bool]] = {}
-        #: Listings of the latest rung: the selection of tools depends on the request, but the rung rarely changes.
+        #: Rendered tools at the latest level of detail, which rarely changes between requests.
         self._listings: tuple[_Rung | None, dict[int, str]] = None, {}
 
     def cost(self, at: int, rung: _Rung, room: int) -> int:
-        """The tokens of the tool at this position; a lower bound if they exceed the room."""
+        """Return the tokens that the tool at this position takes. If they exceed `room`, return a lower bound."""
         tokens, whole = self._costs.get((at, rung), (self._least[at], False))
         if whole or tokens > room:
             return tokens
@@ -116,7 +116,7 @@ class _Toolset:
         return tokens
 
     def listing(self, at: int, rung: _Rung) -> str:
-        """The listing of the tool at this position."""
+        """Return the prompt text of the tool at this position."""
         if self._listings[0] != rung:
             self._listings = rung, {}
         texts = self._listings[1]
@@ -126,7 +126,7 @@ class _Toolset:
 
 
 def _least(tool: Tool) -> int:
-    """The tokens of the parameter names, which are always listed."""
+    """Estimate the tokens of the parameter names, which are always listed."""
     table = tool.parameters.get("properties") if is_object(tool.parameters) else None
     if not is_object(table) or "$ref" in tool.parameters:
         return 1
@@ -140,25 +140,25 @@ def _promptable(tools: tuple[Tool, ...]) -> tuple[tuple[Tool, ...], tuple[Note, 
     for tool in tools:
         if tool.kind not in _KINDS:
             notes.append(
-                Note("tool_kind_dropped", f"`{display_name(tool.name)}` is of kind `{display_name(tool.kind)}`")
+                Note("tool_kind_dropped", f"`{display_name(tool.name)}`: unsupported kind `{display_name(tool.kind)}`")
             )
         elif not is_plain_name(tool.name):
             notes.append(Note("tool_name_unusable", f"`{display_name(tool.name)}` cannot be shown in a prompt"))
         elif tool.name in unique:
-            notes.append(Note("tool_duplicate", f"`{tool.name}` is declared more than once; the first counts"))
+            notes.append(Note("tool_duplicate", f"`{tool.name}` is declared more than once; the first one is used"))
         else:
             unique[tool.name] = tool
     return tuple(unique.values()), tuple(notes)
 
 
-#: Toolsets of recent requests by the identity of their tools, so repeated tools need not be encoded.
+#: Toolsets of recent requests, by the identity of their tools. This avoids encoding the same tools again.
 _recent: dict[tuple[int, ...], tuple[tuple[Tool, ...], _Toolset]] = {}
 
 
 def _toolset(tools: tuple[Tool, ...]) -> _Toolset:
     identity = tuple(map(id, tools))
     cached = _recent.get(identity)
-    if cached is not None:  # the entry references the tools, so their identities cannot be reused
+    if cached is not None:  # safe: the entry keeps the tools alive, so their ids are not reused
         return cached[1]
     try:
         source = msgspec.json.encode(tools)
@@ -182,7 +182,7 @@ def _same_content(source: bytes) -> _Toolset:
 
 _COMPACT: tuple[_Rung, ...] = tuple(("compact", detail) for detail in ListingDetail)
 _SCHEMA: tuple[_Rung, ...] = tuple(("schema", detail) for detail in ListingDetail)
-#: Listings to try, from the fullest to the shortest. A decision starts with whole schemas.
+#: Tool list formats to try, from the most detailed to the shortest. A decision prompt starts with whole schemas.
 _LADDERS: dict[str, tuple[_Rung, ...]] = {
     "compact": _COMPACT,
     "schema": _SCHEMA,
@@ -201,14 +201,14 @@ _CUTS = {
 
 
 class _Kind(msgspec.Struct, frozen=True):
-    """The templates of one kind of contract."""
+    """The names of the templates for one kind of tool prompt."""
 
     head: str
     example: str
     short: str
     mark: str
     reminder: str
-    #: The dialect of the example; empty: that of the request.
+    #: The dialect of the example. If empty, the example uses the dialect of the request.
     dialect: str = ""
 
 
@@ -220,7 +220,7 @@ _KIND_OF = {
 
 
 class _Fit(msgspec.Struct, frozen=True):
-    """The detail of the listing, the room for it, and whether even the shortest listing is over budget."""
+    """The detail of the tool list, the tokens available for it, and whether even the shortest list is over budget."""
 
     rung: _Rung
     room: int
@@ -243,7 +243,7 @@ def _fit(kind: str, toolset: _Toolset, ladder: str, dialect: str, budget: int, t
 
 
 def _fits(toolset: _Toolset, rung: _Rung, room: int) -> bool:
-    """Whether there is room for all tools; stops as soon as that is clear."""
+    """Whether all tools fit into `room` tokens. Stops counting as soon as they do not."""
     for at in range(len(toolset.tools)):
         if room < 0:
             break
@@ -259,7 +259,7 @@ def _vocabularies(toolset: _Toolset) -> list[Vocabulary]:
 def _select_tools(
     toolset: _Toolset, fit: _Fit, choice: ToolChoice, query: str
 ) -> tuple[Sequence[int], tuple[Note, ...]]:
-    """The positions of the tools that fit: those that `tool_choice` allows first, then by relevance."""
+    """Select the tools that fit the budget. Tools named in `tool_choice` come first, then the most relevant ones."""
     if not fit.over:
         return range(len(toolset.tools)), ()
     words = (_vocabularies if toolset.cacheable else _vocabularies.__wrapped__)(toolset)
@@ -279,7 +279,7 @@ def _select_tools(
     positions = sorted(selected)
     if room < 0 and positions:
         only = toolset.tools[positions[0]].name
-        notes.append(Note("contract_over_budget", f"`{only}` alone exceeds the budget"))
+        notes.append(Note("contract_over_budget", f"`{only}` alone exceeds the token budget"))
     return positions, tuple(notes)
 
 
@@ -302,14 +302,14 @@ def _example(
 
 
 def _no_call(kind: str, nonce: str | None) -> str:
-    """The document without calls."""
+    """Render the JSON document that makes no calls."""
     signed: dict[str, JSONValue] = {} if nonce is None else {"nonce": nonce}
     body: dict[str, JSONValue] = {"tools": []} if kind == "decision" else {"calls": [], "reply": ""}
     return json_text({**signed, **body})
 
 
 def _rule(choice: ToolChoice, used: Mapping[str, str]) -> str:
-    """The rule of `tool_choice` as a sentence."""
+    """Express `tool_choice` as a rule in words."""
     names = [display_name(name) for name in choice.allowed]
     if choice.mode == "none":
         return used["none"]
@@ -323,7 +323,7 @@ def _rule(choice: ToolChoice, used: Mapping[str, str]) -> str:
 
 
 def _done(messages: tuple[Message, ...]) -> str:
-    """Calls and results as JSON, one line each: nothing in them looks like an instruction."""
+    """Render calls with their results as JSON, one per line, so that no result looks like an instruction."""
     results = {result.id: result for message in messages for result in message.results}
     calls = [call for message in messages for call in message.calls]
     rows: list[str] = []
@@ -352,7 +352,7 @@ def _contract(
     texts: TemplateTexts,
 ) -> Contract:
     used, row = resolve_templates(texts), _KIND_OF[kind]
-    # A toolset that is not cached must not be a cache key either.
+    # An uncacheable toolset must not become a cache key.
     fit = (_fit if toolset.cacheable else _fit.__wrapped__)(kind, toolset, ladder, dialect, budget, texts)
     positions, left_out = _select_tools(toolset, fit, choice, query)
     tools = tuple(toolset.tools[at] for at in positions)
@@ -374,9 +374,9 @@ def _contract(
     )
 
 
-#: The user's request, or a function that finds it; needed only if tools must be left out.
+#: The user's request, or a function that returns it. It is needed only if some tools must be left out.
 Query: TypeAlias = str | Callable[[], str]
-#: Contracts of recent requests by the identity of their tools, which each entry references, and by all other inputs.
+#: Contracts of recent requests, by the identity of their tools and all other inputs. Entries keep the tools alive.
 _recent_contracts: dict[tuple[object, ...], tuple[Sequence[Tool], Contract]] = {}
 
 
@@ -421,7 +421,7 @@ def inline_contract(
     query: Query = "",
     templates: Mapping[str, str] | None = None,
 ) -> Contract:
-    """The contract of the inline plan: the model answers, or calls in this dialect.
+    """Build the tool prompt of the inline plan: the model answers in text or writes calls in this dialect.
 
     Args:
         tools: the tools to offer.
@@ -429,9 +429,9 @@ def inline_contract(
         dialect: the format of a call.
         nonce: the word that calls must carry.
         style: short signatures, or whole JSON schemas.
-        budget: estimated tokens that the contract may take.
-        query: the user's request, or a function that finds it; if room is short, the least relevant tools are left out.
-        templates: replacements of `templates.TEMPLATES`.
+        budget: maximum size of the prompt, in estimated tokens.
+        query: the user's request, or a function that returns it, used to leave out the least relevant tools.
+        templates: custom templates that override `templates.TEMPLATES`.
     """
     return _cached_contract("inline", tools, choice, style, dialect, nonce, budget, query, templates)
 
@@ -446,9 +446,9 @@ def decision_contract(
     query: str = "",
     templates: Mapping[str, str] | None = None,
 ) -> Contract:
-    """The contract of the decision plan: the model only writes the document that says which tools are called.
+    """Build the tool prompt of the decision plan: the model only writes a JSON document with the tools to call.
 
-    `done`: the messages since the user's last one; their calls need not be repeated.
+    `done`: the messages since the user's last message. The prompt lists their calls so that they are not repeated.
     """
     contract = _cached_contract("decision", tools, choice, "decision", "decision", nonce, budget, query, templates)
     data = _done(done)
@@ -469,7 +469,7 @@ def envelope_contract(
     query: str = "",
     templates: Mapping[str, str] | None = None,
 ) -> Contract:
-    """The contract of the envelope plan: one document with the calls, or the reply."""
+    """Build the tool prompt of the envelope plan: the model writes one JSON document with calls or a reply."""
     return _cached_contract("envelope", tools, choice, style, "envelope", nonce, budget, query, templates)
 
 
@@ -477,10 +477,10 @@ def envelope_contract(
 
 
 def place(messages: tuple[Message, ...], contract: Contract, *, system_role: bool = True) -> tuple[Message, ...]:
-    """Insert the contract into the messages.
+    """Insert the tool prompt into the messages.
 
-    It follows the caller's own system text, so a stable prefix stays a prefix. For models without a system role, both
-    go to the beginning of the first user message.
+    It follows the caller's system text, so that a cached prefix remains valid. For models without a system role, both
+    are put at the beginning of the first user message.
     """
     prompted = _in_system(messages, contract) if system_role else _in_user(messages, contract.text)
     return _with_reminder(prompted, contract.reminder) if _is_long(messages) else prompted
@@ -512,7 +512,7 @@ def _in_user(messages: tuple[Message, ...], text: str) -> tuple[Message, ...]:
 
 
 def _without_system(messages: tuple[Message, ...]) -> tuple[Message, ...]:
-    """Turn later system messages into user messages: many templates accept a system message only at the start."""
+    """Turn system messages into user messages, because many chat templates accept them only at the start."""
     if "system" not in [message.role for message in messages]:
         return messages
     return tuple(
@@ -521,7 +521,7 @@ def _without_system(messages: tuple[Message, ...]) -> tuple[Message, ...]:
 
 
 def _leading(messages: tuple[Message, ...]) -> int:
-    """The number of system messages at the start."""
+    """Count the system messages at the start."""
     for at, message in enumerate(messages):
         if message.role != "system":
             return at
@@ -545,7 +545,7 @@ def _is_long(messages: tuple[Message, ...]) -> bool:
 
 
 def _with_reminder(messages: tuple[Message, ...], reminder: str) -> tuple[Message, ...]:
-    """Append the reminder to a final user message; a final assistant message is to be continued."""
+    """Append the reminder to a final user message. A final assistant message stays last: the model continues it."""
     if messages[-1].role != "user":
         return messages
     return (*messages[:-1], _append_text(messages[-1], reminder))

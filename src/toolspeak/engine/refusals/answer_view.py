@@ -1,8 +1,8 @@
-"""The view of an answer that is judged, and the topics of the offered tools.
+"""Prepare an answer for refusal detection, and derive topics from the names of the offered tools.
 
-A view is what remains of an answer for matching: the folded sentences of its beginning and of its end, without what it
-quotes, and with the names of tools replaced by a mark. Tools are known by their names only; the words in a name
-indicate the topics that the tool covers. Nothing here depends on a phrase or a language.
+A view contains the parts of an answer that are matched against phrases: the folded (normalised) sentences of its
+beginning and end, with placeholders for quotations and tool names. The words in a tool's name indicate the topics that
+the tool covers. Nothing here depends on a phrase or a language.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ import msgspec
 
 from .tables import NAME, QUOTE, Language, Matcher, topic_patterns, topics
 
-#: A refusal shows early, an announcement without a call late. Nothing else is read.
+#: Characters that are examined: refusals occur at the beginning of an answer, announcements without a call at the end.
 MAX_HEAD, MAX_TAIL = 700, 500
-#: Names are matched against sentences; no client offers more of them than this.
+#: Maximum number of tool names that are searched for. No known client offers more tools.
 _MAX_NAMES = 512
 
 # ---------------------------------------------------------------------------------------------- folding
 
-#: Character by character, so folding a prefix of a text gives a prefix of the folded text.
+#: Replacements for single characters only, so folding a prefix of a text gives a prefix of the folded text.
 _FOLD: dict[int, str] = {
     **{code: normalize("NFD", chr(code))[0] for code in range(0xC0, 0x180)},
     **{ord(char): "'" for char in "’‘ʼ´"},
@@ -34,16 +34,16 @@ _FOLD: dict[int, str] = {
     ord("œ"): "oe",
 }
 _SPACES = re.compile(r" {2,}").sub
-#: A sentence with its end. A full stop inside a word or a number does not end it.
-_SENTENCE = re.compile(r"(?:[^.!?;:\n]|[.;:](?=[^\s.!?]))+(?:[.!?;:\n]+|$)").finditer
-#: After these characters a full stop needs no space, unless it precedes a file extension.
+#: A sentence with its closing punctuation. A full stop inside a word or a number does not end it.
+_SENTENCE = re.compile(r"(?:[^.!?;:\n]++|[.;:](?=[^\s.!?]))++(?:[.!?;:\n]+|$)").findall
+#: Punctuation that ends a sentence without a following space, after a CJK character and not before a file extension.
 _CJK_STOP = re.compile(
     r"(?<=[\u3040-\u9fff])([.!?;:])(?=\S)(?!(?:pdf|txt|md|csv|json|docx?|xlsx?|pptx?|py|js|ya?ml|log|html?)(?![a-z0-9]))"
 ).sub
 _LETTER = re.compile(r"[^\W\d_]|⌘").search
 _CJK = re.compile(r"[\u3040-\u30ff\u4e00-\u9fff]").findall
 _KANA = re.compile(r"[\u3040-\u30ff]").search
-#: Quotations, code, markup and JSON: words of a document, perhaps, not of the model. Ticks around a tool name count.
+#: Quotations, code, markup and JSON, which may come from a document. The group matches backticks, as around tool names.
 _QUOTED = re.compile(
     r"```[\s\S]*?(?:```|\Z)|(`[^`\n]{0,300}`)|\"[^\"\n]{1,300}\"|“[^“”\n]{1,300}”|„[^“”\n]{1,300}[“”]|"
     r"«[^«»\n]{1,300}»|「[^「」\n]{1,300}」|『[^『』\n]{1,300}』|^>[^\n]*|<[^<>\n]{1,100}>|\{[^\n]{0,400}\}",
@@ -52,19 +52,19 @@ _QUOTED = re.compile(
 
 
 def fold(text: str) -> str:
-    """Return the text in lower case without accents, commas, hyphens and brackets."""
+    """Normalise a text for matching: lower case, without accents, commas, hyphens and brackets."""
     folded = text.lower().translate(_FOLD)
     return _SPACES(" ", folded) if "  " in folded else folded
 
 
 def _sentences(folded: str) -> tuple[str, ...]:
-    """Split a folded text into sentences with their closing marks. Numbers and pictures alone are not sentences."""
-    separated = _CJK_STOP(r"\1 ", folded)
-    return tuple(match.group().strip(" ") for match in _SENTENCE(separated) if _LETTER(match.group()))
+    """Split a folded text into sentences with their closing punctuation. A sentence must contain a letter."""
+    separated = folded if folded.isascii() else _CJK_STOP(r"\1 ", folded)
+    return tuple(sentence.strip(" ") for sentence in _SENTENCE(separated) if _LETTER(sentence))
 
 
 def cjk_language(text: str) -> str:
-    """Return `zh` or `ja` for a text mainly in their characters, and an empty string for any other."""
+    """Return `zh` or `ja` if a quarter of the text is in their characters, otherwise an empty string."""
     if text.isascii() or len(_CJK(text)) * 4 < len(text):
         return ""
     return "ja" if _KANA(text) else "zh"
@@ -73,7 +73,7 @@ def cjk_language(text: str) -> str:
 # ------------------------------------------------------------------------------------- the offered tools
 
 _WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+").findall
-#: Words in names that do not indicate what a tool is for.
+#: Words in tool names that do not indicate a topic.
 _EMPTY_WORDS = frozenset(
     "tool tools call data info information make with from current list query request agent item items name value "
     "text content input output action perform lookup fetch create update delete read write send open search find "
@@ -81,30 +81,30 @@ _EMPTY_WORDS = frozenset(
 )
 _MIN_WORD = 4
 _TOOL_NOUNS = "tool|function|funktion|werkzeug|outil|fonction|herramienta|funcion|工具|函数|ツール|関数"
-#: The topic that a sentence about any remote service may be about.
+#: The topic that every tool for a remote service also covers.
 _WEB = "web"
 
 
 class Offer(msgspec.Struct, frozen=True):
-    """The offered tools, as far as their names describe them."""
+    """The offered tools, as described by their names."""
 
     names: tuple[str, ...]
     topics: frozenset[str]
-    #: Telling words of the names.
+    #: Matches words from the names that indicate a topic.
     words: Matcher | None
-    #: Any of the names.
+    #: Matches any of the names.
     mention: Matcher | None
-    #: The names; one that is an everyday word only next to a word for tools.
+    #: Matches the names, but a name that may be an everyday word only next to a word such as "tool".
     distinct_mention: Matcher | None
 
     def may_be_named(self, folded: str) -> bool:
-        """Return whether the view of this folded text may contain the name of a tool."""
+        """Return whether this folded text may contain the name of an offered tool."""
         if NAME in folded or ("`" in folded and self.mention is not None and self.mention.search(folded)):
             return True
         return self.distinct_mention is not None and self.distinct_mention.search(folded) is not None
 
     def covers(self, sentence: str) -> bool | None:
-        """Return whether a tool serves what the sentence speaks of; None when it names no topic."""
+        """Return whether an offered tool covers the sentence's topic, or None if it has none."""
         if NAME in sentence or (self.words is not None and self.words.search(sentence)):
             return True
         found = topics_in(sentence)
@@ -114,12 +114,12 @@ class Offer(msgspec.Struct, frozen=True):
 
 
 def topics_in(sentence: str) -> frozenset[str]:
-    """Return the topics that a folded sentence names."""
+    """Return the topics that a folded sentence mentions."""
     return frozenset(name for name, pattern in topic_patterns() if pattern.search(sentence))
 
 
 def offer_of(names: tuple[str, ...]) -> Offer:
-    """Describe the tools of these names."""
+    """Describe the tools that have these names."""
     return _offer(names[:_MAX_NAMES])
 
 
@@ -148,7 +148,7 @@ def _topics_of(words: set[str]) -> frozenset[str]:
 
 
 def _any_of(names: Sequence[str], everyday: bool = True) -> Matcher | None:
-    """Match these names; unless `everyday`, one that may be an everyday word only next to a word for tools."""
+    """Compile a pattern for the names. Unless `everyday`, everyday words match only next to a word such as "tool"."""
     patterns = [
         re.escape(name) if everyday or not name.isalpha() else f"(?:{_TOOL_NOUNS}) {name}|{name}(?= ?(?:{_TOOL_NOUNS}))"
         for name in names
@@ -160,7 +160,7 @@ def _any_of(names: Sequence[str], everyday: bool = True) -> Matcher | None:
 
 
 class AnswerView(msgspec.Struct, frozen=True):
-    """What is read of an answer: the sentences of its beginning and of its end."""
+    """The examined parts of an answer: the sentences of its beginning and its end."""
 
     head: tuple[str, ...]
     tail: tuple[str, ...]
@@ -170,12 +170,12 @@ class AnswerView(msgspec.Struct, frozen=True):
     offer: Offer
 
     def covers(self, sentence: str) -> bool | None:
-        """Return whether an offered tool serves what the sentence speaks of; None when it names no topic."""
+        """Return whether an offered tool covers the sentence's topic, or None if the sentence has none."""
         return self.offer.covers(sentence)
 
 
 def view_of(text: str, names: tuple[str, ...]) -> AnswerView:
-    """Return the view of an answer to a request that offered tools of these names."""
+    """Return the view of an answer to a request that offered tools with these names."""
     text = text.strip()
     offer = offer_of(names)
     head = _sentences(_without_quotes(text[:MAX_HEAD], offer))
@@ -184,7 +184,7 @@ def view_of(text: str, names: tuple[str, ...]) -> AnswerView:
 
 
 def _without_quotes(part: str, offer: Offer) -> str:
-    """Fold a part of an answer; replace what it quotes, and the names of tools, by marks."""
+    """Fold a part of an answer, with placeholders for quotations and tool names."""
 
     def mark(match: re.Match[str]) -> str:
         mention = offer.mention.search(fold(match[1])) if offer.mention and match[1] else None
@@ -195,7 +195,7 @@ def _without_quotes(part: str, offer: Offer) -> str:
 
 
 def respell(view: AnswerView, language: Language) -> AnswerView:
-    """Return the view in the spelling of a language, without the spaces of folding where the language has none."""
+    """Return the view in a language's standard spelling, without spaces if the language has none."""
     if language.spaces:
         return view
 

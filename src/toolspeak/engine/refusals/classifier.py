@@ -1,15 +1,15 @@
 """Refusal classifier: decide whether an answer without a call refuses to use a tool that would help.
 
-Precision comes first. Mistaking an ordinary answer for a refusal costs a request and may lose the answer; missing a
-refusal loses nothing that was not lost already. So a phrase alone decides nothing: the sentence must speak of something
-that an offered tool is for, and must not be a report, a quotation, a condition or a question for missing information.
+Precision matters more than recall. Mistaking an ordinary answer for a refusal costs a request and may lose the answer;
+a missed refusal only stays a refusal. A phrase alone is therefore not enough: the sentence must concern something that
+an offered tool does, and must not be a report, a quotation, a condition or a request for missing information.
 
-An answer is judged in these steps:
+An answer is classified in these steps:
 
-1. `view_of` reduces it to folded sentences of its beginning and its end, without quotations (`answer_view`).
-2. `_candidates` names the languages it may be in; each has a table of phrases (`tables`).
-3. `_judge` tries, in this order: a safety refusal, the rules for missing tools or access, a refusal without reasons,
-   and the two kinds of answers that stop before the call: asking for permission and announcing.
+1. `view_of` extracts the folded sentences of its beginning and end, without quotations (`answer_view`).
+2. `_candidates` returns the languages it may be in. Each language has a table of phrases (`tables`).
+3. `_judge` looks for, in this order: a safety refusal, a denial of tools or access, a refusal without a reason, and an
+   answer that stops before the call because it asks for permission or only announces the call.
 
 No code here depends on a language.
 """
@@ -26,16 +26,16 @@ import msgspec
 from .answer_view import MAX_HEAD, AnswerView, cjk_language, fold, respell, view_of
 from .tables import LANGUAGES, NAME, QUOTE, Phrases, Rule, language, phrases, spell_out
 
-#: The kinds of answers. `no_tools`: claims to have none. `cannot_access`: claims not to reach what a tool reaches.
-#: `describes`: announces or describes the call. `asks_permission`: asks whether to make the call. `safety`: declines
-#: for reasons of law, policy or harm. `answer`: anything else.
+#: Kinds of answers: the model claims to have no tools (`no_tools`) or no access to something that a tool can access
+#: (`cannot_access`), announces or describes the call (`describes`), asks whether to make it (`asks_permission`),
+#: declines for reasons of law, policy or harm (`safety`), or does none of these (`answer`).
 Category = Literal["no_tools", "cannot_access", "describes", "asks_permission", "safety", "answer"]
-#: Categories after which the model is asked again.
+#: Categories that cause a retry.
 RETRYABLE: frozenset[Category] = frozenset({"no_tools", "cannot_access", "describes", "asks_permission"})
 
 
 class Verdict(msgspec.Struct, frozen=True):
-    """The kind of an answer, with the rule that decided and the language; both are empty for an ordinary answer."""
+    """The category of an answer. For an ordinary answer, the matching rule and the language are empty."""
 
     category: Category
     rule: str = ""
@@ -44,20 +44,20 @@ class Verdict(msgspec.Struct, frozen=True):
 
 ANSWER = Verdict("answer")
 
-#: Refusals are among the first sentences.
+#: Number of sentences at the beginning that are searched for refusals.
 _FIRST_SENTENCES = 7
-#: An answer that only announces or asks is short.
+#: Maximum length of an answer that only announces a call or asks for permission.
 _MAX_SMALL_TALK = 420
-#: An answer that contains little more than the name of a tool answers a question about it.
+#: Up to this length, an answer with a tool's name counts as the answer to a question about the tool.
 _MAX_BARE_NAME = 40
-#: What may follow the announcement of a call: a closing remark, not an answer.
+#: Maximum length of the closing remark after the announcement of a call. Longer text counts as an answer.
 _MAX_REMARK = 260
-#: A question this short refers to a longer one before it.
+#: Maximum length of a short question such as "Shall I?", which refers to the sentences before it.
 _MAX_SHORT_QUESTION = 48
 
 
 def classify(text: str, tools: Iterable[str] = ()) -> Verdict:
-    """Classify an answer, given the names of the offered tools. Without names, any topic may have a tool.
+    """Classify an answer, given the names of the offered tools. Without names, tools are assumed for every topic.
 
     >>> classify("I'm sorry, but I don't have access to any tools.", ["get_weather"]).category
     'no_tools'
@@ -75,10 +75,11 @@ def classify(text: str, tools: Iterable[str] = ()) -> Verdict:
 # ----------------------------------------------------------------------------------------- the language
 
 _FOLDED_WORDS = re.compile(r"(?<![\w'])\w[\w']*").findall
+_NO_LANGUAGES = frozenset[str]()
 
 
 def _candidates(text: str) -> Sequence[str]:
-    """Return the languages that the text may be in: by its script, then by the most frequent words."""
+    """Return the languages that the text may be in, judged by its script or by its most common words."""
     script = cjk_language(text)
     if script:
         return (script,)
@@ -88,31 +89,41 @@ def _candidates(text: str) -> Sequence[str]:
 
 
 def _count_common_words(folded: str) -> dict[str, int]:
-    """Count the words of the text that are among the most frequent ones of each language; `i'm` counts as `i`."""
-    words = _FOLDED_WORDS(folded)
-    contracted = [(word, _stems(word)) for word in words if "'" in word]
-    return {
-        name: sum(map(common.__contains__, words))
-        + sum(word not in common and not common.isdisjoint(stems) for word, stems in contracted)
-        for name, common in _common_words().items()
-    }
+    """Count, for each language, how many words of the text are frequent in it; `i'm` also counts as `i`."""
+    languages = _languages_by_word()
+    counts = dict.fromkeys(_spaced_languages(), 0)
+    for word in _FOLDED_WORDS(folded):
+        names = languages.get(word, _NO_LANGUAGES)
+        if "'" in word:
+            names = names.union(*(languages.get(stem, _NO_LANGUAGES) for stem in _stems(word)))
+        for name in names:
+            counts[name] += 1
+    return counts
 
 
 def _stems(word: str) -> list[str]:
-    """Return what precedes each apostrophe of a word."""
+    """Return the part of a word before each of its apostrophes."""
     return [word[:at] for at, char in enumerate(word) if char == "'"]
 
 
 @lru_cache(maxsize=1)
-def _common_words() -> dict[str, frozenset[str]]:
-    return {name: spell_out(language(name).slots["common"]) for name in LANGUAGES if language(name).spaces}
+def _spaced_languages() -> tuple[str, ...]:
+    return tuple(name for name in LANGUAGES if language(name).spaces)
+
+
+@lru_cache(maxsize=1)
+def _languages_by_word() -> dict[str, frozenset[str]]:
+    """Return the languages in which each common word is frequent."""
+    common = {name: spell_out(language(name).slots["common"]) for name in _spaced_languages()}
+    words = frozenset[str]().union(*common.values())
+    return {word: frozenset(name for name in common if word in common[name]) for word in words}
 
 
 # ------------------------------------------------------------------------------------------ the verdict
 
 
 def _judge(words: Phrases, view: AnswerView) -> Verdict | None:
-    """Return the first category that fits. Safety comes first, an unexplained refusal after the explained ones."""
+    """Return the first category that fits, or None for an ordinary answer. Safety refusals are checked first."""
     name = words.language.name
     first = view.head[:_FIRST_SENTENCES]
     if _declines_harm(words, first):
@@ -127,11 +138,11 @@ def _judge(words: Phrases, view: AnswerView) -> Verdict | None:
 
 
 def _declines_harm(words: Phrases, first: Sequence[str]) -> bool:
-    """Return whether a sentence declines and it or its neighbour gives the reason: harm, law or policy."""
+    """Return whether a sentence declines and it or an adjacent one gives harm, law or policy as the reason."""
     for at, sentence in enumerate(first):
         if not words.has("decline", sentence):
             continue
-        # A reason in the sentence before does not explain a failure that is reported.
+        # If this sentence reports a failure, a reason in the previous sentence does not apply to it.
         start = at if at == 0 or words.has("report", sentence) else at - 1
         if words.has("harm", *first[start : at + 2]):
             return not words.has("meta", *first[: at + 1])
@@ -140,17 +151,17 @@ def _declines_harm(words: Phrases, first: Sequence[str]) -> bool:
 
 # --------------------------------------------------------------------------- missing tools, missing access
 
-#: The one rule that is a condition itself: what the model would do, if it had tools.
+#: The only rule whose phrases are conditions: the model says what it would do if it had tools.
 _COUNTERFACTUAL = "if_only"
-#: Slots that excuse a sentence, whatever else it contains.
+#: Slots (named lists of phrases) that make a sentence part of an ordinary answer.
 _EXCUSES = ("grave", "others", "needless", "reader", "advice")
-#: Needs of rules that only the speaker can meet, and of the composed rules.
+#: Needs (see `tables.Need`) of rules that require the model to speak of itself, and of the composed rules.
 _SPEAKER_NEEDS = frozenset({"self", "part_here"})
 _COMPOSED_NEEDS = frozenset({"part", "part_here"})
 
 
 def _refusals(words: Phrases, view: AnswerView, first: Sequence[str]) -> Iterator[Rule]:
-    """Yield the rules by which the model denies having tools, or reaching something that a tool reaches."""
+    """Yield the rules that match because the model denies having tools, or having access that a tool provides."""
     for at, sentence in enumerate(first):
         for rule, match in words.matches(sentence):
             if words.has("condition", sentence) and rule.name != _COUNTERFACTUAL:
@@ -162,7 +173,7 @@ def _refusals(words: Phrases, view: AnswerView, first: Sequence[str]) -> Iterato
 
 
 def _is_excused(words: Phrases, first: Sequence[str], at: int, match: re.Match[str]) -> bool:
-    """Return whether something else in the sentence, or next to it, makes it part of an ordinary answer."""
+    """Return whether other words in or near the sentence make it part of an ordinary answer."""
     before, sentence, after = first[:at], first[at], first[at + 1 : at + 2]
     # The matching phrase itself may contain words that would otherwise excuse it.
     rest = f"{match.string[: match.start()]} {match.string[match.end() :]}"
@@ -176,12 +187,12 @@ def _is_excused(words: Phrases, first: Sequence[str], at: int, match: re.Match[s
 
 
 def _is_honest(words: Phrases, view: AnswerView, sentence: str) -> bool:
-    """Return whether the model knows its tools and rightly says that none of them serves this purpose."""
+    """Return whether the model describes its tools and correctly says that none of them covers the topic."""
     return words.has("scope", sentence) and view.covers(sentence) is not True
 
 
 def _concerns_tool(words: Phrases, view: AnswerView, rule: Rule, match: re.Match[str], first: Sequence[str]) -> bool:
-    """Return whether the sentence meets the need of the rule: whether it concerns what an offered tool does."""
+    """Return whether the sentence meets the rule's need, that is, concerns something that an offered tool does."""
     sentence = match.string
     if rule.need == "nothing" and not match.groupdict().get("purpose"):
         return True
@@ -209,14 +220,16 @@ def _asks(words: Phrases, sentences: Sequence[str]) -> bool:
 
 # -------------------------------------------------------------------------- permission and announcements
 
-#: Slots that show that a question asks for more than permission.
+#: Slots whose phrases indicate that a question asks for more than permission.
 _REAL_QUESTION = ("choice", "grave", "more", "missing", "again")
-#: Slots that show that a text is more than an announcement.
+#: Slots that a sentence without content begins with.
+_EMPTY_OPENINGS = ("weak", "intend", "progress")
+#: Slots whose phrases indicate that a text is more than an announcement.
 _MORE_THAN_ANNOUNCEMENT = ("waits", "report", "meta", "advice", "scope")
 
 
 def _small_talk(words: Phrases, view: AnswerView) -> Iterator[tuple[Category, str]]:
-    """Yield category and rule of an answer that only announces a call, or asks whether to make it."""
+    """Yield the category and rule of an answer that only announces a call or asks whether to make it."""
     is_short = view.whole and view.length <= _MAX_SMALL_TALK
     if is_short and _asks_permission(words, view):
         yield "asks_permission", "asks"
@@ -227,7 +240,7 @@ def _small_talk(words: Phrases, view: AnswerView) -> Iterator[tuple[Category, st
 
 
 def _asks_permission(words: Phrases, view: AnswerView) -> bool:
-    """Return whether the end asks for permission, but not which of two things to do, nor before a grave step."""
+    """Return whether the end only asks for permission. Choices and questions before a serious step do not count."""
     tail = view.tail
     requests = [sentence for sentence in tail[-2:] if _is_request(words, sentence)]
     others = [sentence for sentence in tail if sentence not in requests]
@@ -260,11 +273,11 @@ def _is_vague(words: Phrases, sentence: str) -> bool:
 
 def _is_weak(words: Phrases, sentence: str) -> bool:
     """Return whether the sentence contributes nothing to an answer."""
-    return any(words.begins(slot, sentence) for slot in ("weak", "intend", "progress")) or _is_request(words, sentence)
+    return words.begins(_EMPTY_OPENINGS, sentence) or _is_request(words, sentence)
 
 
 def _names_call(words: Phrases, view: AnswerView) -> bool:
-    """Return whether an offered tool is named as the next call, and the answer ends soon after."""
+    """Return whether the answer names an offered tool as the next call and ends soon afterwards."""
     mentions = [sentence for sentence in view.tail if NAME in sentence]
     if not mentions:
         return False
@@ -274,7 +287,7 @@ def _names_call(words: Phrases, view: AnswerView) -> bool:
     last = max(at for at, sentence in enumerate(view.tail) if NAME in sentence)
     sentence, remarks = view.tail[last], view.tail[last + 1 :]
     is_plan = words.has_any(("modal", "intend", "advise", "impersonal"), sentence)
-    # A short answer that does not describe the tool and is longer than its name is about to call it.
+    # A short answer that mentions the tool without describing it is probably about to call it.
     is_about_call = view.whole and view.length > _MAX_BARE_NAME and not words.has("doc", *view.tail)
     is_for_reader = words.has("reader", sentence) and not words.has("self", sentence)
     is_excused = is_for_reader or words.asks(sentence) or words.has_any(("waits", "meta"), sentence)
@@ -284,22 +297,22 @@ def _names_call(words: Phrases, view: AnswerView) -> bool:
 
 
 def _announces(words: Phrases, view: AnswerView) -> bool:
-    """Return whether no sentence answers anything and one of them announces an act."""
+    """Return whether the answer contains nothing but the announcement of an action."""
     tail = view.tail
     if any(words.asks(sentence) or sentence.startswith(QUOTE) for sentence in tail):
         return False
-    # Most answers fail here, so the many slots of `_MORE_THAN_ANNOUNCEMENT` are searched last.
+    # Most answers fail this test, so the many slots of `_MORE_THAN_ANNOUNCEMENT` are searched last.
     if all(_is_weak(words, sentence) for sentence in tail):
         announces = any(_is_announcement(words, view, sentence) or words.has("wait", sentence) for sentence in tail)
     else:
-        # An answer that ends by asking for patience is not complete.
+        # An answer that ends with "one moment" or the like is incomplete.
         is_waiting = words.has("wait", tail[-1]) and not words.has("past", *tail)
         announces = is_waiting and any(_is_announcement(words, view, sentence) for sentence in tail)
     return announces and not words.has_any(_MORE_THAN_ANNOUNCEMENT, *tail)
 
 
 def _is_announcement(words: Phrases, view: AnswerView, sentence: str) -> bool:
-    """Return whether the sentence announces a call. What the model `would` do counts only if a tool does it."""
+    """Return whether the sentence announces a call. "I would" counts only if an offered tool covers the topic."""
     if words.has("progress", sentence):
         return True
     acts = words.has("act", sentence) and not words.has("would", sentence)

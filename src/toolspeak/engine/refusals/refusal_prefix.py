@@ -1,7 +1,7 @@
-"""Streaming: decide whether the beginning of an answer may still turn out to be a refusal.
+"""While an answer is streamed, decide whether it may still turn out to be a refusal.
 
-The beginning is held back for as long as it may. The openers of each language are sequences of phrases with filler
-between them; they are followed character by character, so a beginning that fits none is released at once.
+As long as it may, its beginning is held back. Each language lists openers: sequences of phrases, with filler allowed in
+between. They are matched character by character, so a beginning that cannot match any opener is released at once.
 """
 
 from __future__ import annotations
@@ -14,21 +14,21 @@ import msgspec
 from .answer_view import fold, respell, view_of
 from .tables import LANGUAGES, Language, language, phrases, spell_out
 
-#: The longest opening that is held back.
+#: Maximum number of characters that are held back.
 OPENING = 160
-#: Prefix lengths that are decided first, and how many such prefixes are cached. A decision for release is final, so
-#: these few characters decide most answers, and most have occurred before.
+#: Lengths of prefixes that are checked first, and number of cached results. A prefix that cannot open a refusal settles
+#: the matter; this applies to most answers, and most of these prefixes occur often.
 _PREFIXES, _CACHED_PREFIXES = (4, 12), 4096
 #: Characters that may separate two phrases.
 _SEPARATORS = frozenset(" .!:")
-#: The end of a sentence that no continuation can undo.
+#: The end of a sentence, whatever text follows.
 _SENTENCE_END = re.compile(r"[.!?;](?=\s)|[。！？；]|\n").finditer
 
 
 def may_open_refusal(text: str) -> bool:
     """Return whether an answer that begins with this text may still turn out to be a refusal.
 
-    Once false, it stays false however the text continues; from `OPENING` characters on it is always false.
+    Once false, the result stays false for every continuation. It is always false from `OPENING` characters on.
 
     >>> may_open_refusal("I'm sorry, but I don't have ac"), may_open_refusal("The weather")
     (True, False)
@@ -55,7 +55,7 @@ def _openers() -> tuple[_Openers, ...]:
 
 
 class _Trie:
-    """Phrases, one character per node."""
+    """A prefix tree of phrases, with one character per node."""
 
     __slots__ = ("children", "is_end")
 
@@ -76,18 +76,18 @@ class _Trie:
 
 
 class _State(msgspec.Struct, frozen=True):
-    """A position inside a phrase: of filler, or of the opener's phrase number `place`."""
+    """A position inside a filler phrase, or inside phrase number `place` of an opener."""
 
     node: _Trie
     path: tuple[_Trie, ...]
     place: int
     is_filler: bool
-    #: Nothing of the phrase has been read yet.
+    #: Whether no character of the phrase has been read yet.
     is_fresh: bool
 
 
 class _Openers:
-    """The ways in which refusals of one language open."""
+    """The openers of refusals in one language."""
 
     def __init__(self, language: Language) -> None:
         self._language = language
@@ -96,18 +96,18 @@ class _Openers:
         self._starts = [state for path in paths for state in self._states(path, 0)]
 
     def may_continue(self, text: str) -> bool:
-        """Return whether a refusal of this language may begin with the text."""
+        """Return whether a refusal in this language may begin with the text."""
         folded = self._language.respell(fold(text).replace("\n", " ").lstrip())
         at = self._complete_at(folded)
         if at is None:
             return False
-        # The first sentence that ends after a complete opener decides, whatever follows.
+        # Once an opener is complete, the text up to the end of its sentence decides.
         ends = (match.end() for match in _SENTENCE_END(text)) if at >= 0 else ()
         end = next((end for end in ends if len(fold(text[:end]).strip()) >= at), 0)
         return not end or self._refuses(text[:end])
 
     def _complete_at(self, folded: str) -> int | None:
-        """Return where an opener is complete; -1 if one may still come, None if none can."""
+        """Return the index at which an opener is complete, -1 if one still may be, or None if none can match."""
         states = self._starts
         for at, char in enumerate(folded):
             moved = [
@@ -129,7 +129,7 @@ class _Openers:
         return _State(path[place], path, place, False, True), _State(self._filler, path, place, True, True)
 
     def _refuses(self, text: str) -> bool:
-        """Return whether some rule matches. The offered tools are not known here, so topics are not checked."""
+        """Return whether any rule matches. Topics are not checked, because the offered tools are unknown here."""
         words = phrases(self._language.name)
         head = respell(view_of(text, ()), self._language).head
         return any(True for sentence in head for _ in words.matches(sentence))

@@ -1,15 +1,15 @@
 r"""Refusal phrases as data: the notation of the tables, their loader and their compiled patterns.
 
-Each language is a file in `languages/`. Its slots are named lists of phrases; its rules put slots together. The
-notation is that of regular expressions with these conveniences:
+Each language has a file in `languages/`. Slots are named lists of phrases; rules combine slots. Both are regular
+expressions with these extensions:
 
-- `{slot}` is replaced by the phrases of that slot, `{~20}` by up to twenty characters.
-- A plain group does not capture. Line breaks, and spaces next to them, are ignored.
-- A pattern matches whole words in a language that separates words by spaces.
+- `{slot}` stands for the phrases of that slot, `{~20}` for up to twenty arbitrary characters.
+- Groups do not capture. Line breaks, and spaces next to them, are ignored.
+- If the language separates words by spaces, a pattern matches only whole words.
 - `⌘` matches the name of an offered tool, `_` a quotation.
 
 Texts are folded before they are matched (`answer_view.fold`): lower case, no accents, commas or hyphens, straight
-apostrophes. So `¿Qué día?` is written `que dia?`.
+apostrophes. The tables must use the same spelling: `que dia?` for `¿Qué día?`.
 """
 
 from __future__ import annotations
@@ -23,26 +23,26 @@ from typing import Literal, TypeAlias
 import msgspec
 
 Matcher: TypeAlias = re.Pattern[str]
-#: The languages, in the order in which they are tried when a text may be in several of them.
+#: The supported languages, in the order in which they are tried if a text may be in several of them.
 LANGUAGES = ("en", "de", "fr", "es", "zh", "ja")
 
-#: In a view of an answer: the name of an offered tool, and a quotation.
+#: Placeholders in the view of an answer: for the name of an offered tool, and for a quotation.
 NAME, QUOTE = "⌘", "_"
 
 # ------------------------------------------------------------------------------------------------ rules
 
-#: What must be true of a matching sentence besides the match.
-#: `nothing`: only that it does not ask for a tool for some other purpose.
-#: `unless_other`: that it does not name a topic that no offered tool covers.
-#: `object`: that it names a topic of an offered tool, or something as broad as live data.
-#: `topic`: that it names a topic of an offered tool.
+#: A further condition for a sentence that matches a rule.
+#: `nothing`: no condition, unless the match names a purpose; then as `object`.
+#: `unless_other`: the sentence does not mention a topic that no offered tool covers.
+#: `object`: the sentence mentions a topic of an offered tool, or something as broad as live data.
+#: `topic`: the sentence mentions a topic of an offered tool.
 #: `self`: as `unless_other`, and the model speaks of itself.
-#: `part`: that it names a topic of an offered tool and denies nothing unrelated.
-#: `part_here`: as `part`, or the tools are missing here; and the model speaks of itself.
+#: `part`: the sentence mentions a topic of an offered tool and does not deny anything unrelated.
+#: `part_here`: as `part`, or it says that tools are missing "here"; and the model speaks of itself.
 Need = Literal["nothing", "unless_other", "object", "topic", "self", "part", "part_here"]
 RuleCategory = Literal["no_tools", "cannot_access"]
 
-#: The rules, with their category and need. A language has a pattern for each rule that it can express.
+#: The rules with their category and need. A language may omit the pattern of a rule that it cannot express.
 RULES: dict[str, tuple[RuleCategory, Need]] = {
     "no_tools": ("no_tools", "nothing"),  # I have no tools
     "cannot_use_tools": ("no_tools", "nothing"),  # I cannot use tools
@@ -86,14 +86,14 @@ RULES: dict[str, tuple[RuleCategory, Need]] = {
     "composed_reach": ("cannot_access", "part"),
     "composed_tools": ("no_tools", "part_here"),
 }
-#: Rules by which a model denies having any tools. The other `no_tools` rules may also be true of a tool that was
-#: called and failed: that it does not work, cannot be used, is switched off.
+#: Rules for sentences in which a model denies having any tools. The other `no_tools` rules also match a true statement
+#: about a tool that was called and failed: it does not work, cannot be used or is switched off.
 DENIES_TOOLS = frozenset(
     "no_tools none_here made_none no_such_tool unconnected text_only no_access_to_tools no_tool_lets_me if_only "
     "lacking without strange_tool".split()
 )
-#: Rules that recognise wordings which no table lists, made of what every refusal contains: the speaker, a negation near
-#: a word of ability, or a negation near a word for tools. By whether the language separates words by spaces.
+#: Composed rules, for wordings that no table lists. They combine what every refusal contains: the speaker and a negated
+#: ability, or a negation near a word for tools. The key says whether the language separates words by spaces.
 _COMPOSED = {
     True: {
         "composed_reach": (
@@ -114,7 +114,7 @@ _COMPOSED = {
 
 
 class Rule(msgspec.Struct, frozen=True):
-    """One way to refuse: a pattern, the category it indicates, and what else must be true of the sentence."""
+    """One way to refuse: a pattern, the category it indicates, and a further condition for the sentence."""
 
     name: str
     category: RuleCategory
@@ -143,15 +143,15 @@ class Language(msgspec.Struct, frozen=True):
     spaces: bool
     slots: dict[str, str]
     rules: tuple[Rule, ...]
-    #: Phrases that may occur anywhere in the opening of a refusal without deciding anything.
+    #: Phrases that may occur anywhere in the opening of a refusal and have no meaning for the decision.
     filler: str
-    #: How a refusal opens: sequences of phrases. These patterns contain only groups, `|` and `?`.
+    #: Openings of refusals, each a sequence of phrases. These patterns contain only groups, `|` and `?`.
     openers: tuple[tuple[str, ...], ...]
-    #: Characters that are replaced before matching, such as traditional by simplified ones.
+    #: Character replacements before matching, for example of traditional by simplified Chinese characters.
     spelling: dict[int, str]
 
     def respell(self, folded: str) -> str:
-        """Return a folded text in the spelling of the tables; respelling a prefix gives a prefix."""
+        """Convert a folded text to the spelling of the tables, character by character."""
         return folded.translate(self.spelling) if self.spelling else folded
 
 
@@ -172,7 +172,7 @@ def language(name: str) -> Language:
 
 
 class Topic(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Something that tools are for; `topics.toml` explains the fields."""
+    """A subject that tools deal with, such as files or weather. `topics.toml` explains the fields."""
 
     names: str
     words: str
@@ -183,13 +183,13 @@ class Topic(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 @lru_cache(maxsize=1)
 def topics() -> dict[str, Topic]:
-    """Load the topics of tools by name."""
+    """Load the topics, by name."""
     return msgspec.toml.decode(_resource("topics.toml"), type=dict[str, Topic])
 
 
 @lru_cache(maxsize=1)
 def topic_patterns() -> tuple[tuple[str, Matcher], ...]:
-    """Compile what finds each topic in a folded sentence."""
+    """Compile the pattern that finds each topic in a folded sentence."""
     return tuple(
         (name, re.compile(rf"(?<![a-z0-9_])(?:{_one_line(topic.words)})(?![a-z0-9_])"))
         for name, topic in topics().items()
@@ -197,7 +197,7 @@ def topic_patterns() -> tuple[tuple[str, Matcher], ...]:
 
 
 def _resource(path: str) -> str:
-    # Imported here: the import costs more than this module.
+    # Imported here because this import takes longer than the rest of the module.
     from importlib.resources import files
 
     return files("toolspeak.engine.refusals").joinpath(path).read_text(encoding="utf-8")
@@ -211,10 +211,10 @@ def _one_line(pattern: str) -> str:
 
 _PLAIN_GROUP = re.compile(r"(?<!\\)\((?!\?)").sub
 _SLOT = re.compile(r"\{(~?)(\w+)\}")
-#: Matches nothing: for a slot that a language does not need.
+#: Pattern that never matches, for slots that a language does not define.
 _NEVER = "(?!)"
-#: Slots that most rules begin with. Where one of them matches, it is replaced by a letter that no text contains, and
-#: the rules look for that letter. So these many phrases are compiled once and not once per rule.
+#: Slots that most rules begin with, and their placeholders. Their phrases are replaced in the sentence by a letter that
+#: no text contains, and the rules search for that letter. So the many phrases are compiled once, not once per rule.
 _MARKS = {"cannot": "ǂ", "have_no": "ǁ"}
 
 
@@ -245,29 +245,34 @@ class Phrases:
         """Return whether one of the sentences contains a phrase of one of the slots."""
         return any(self.has(slot, *sentences) for slot in slots)
 
-    def begins(self, slot: str, sentence: str) -> bool:
-        """Return whether the sentence begins with a phrase of the slot."""
-        return self.slot(slot).match(sentence) is not None
+    def begins(self, slots: tuple[str, ...], sentence: str) -> bool:
+        """Return whether the sentence begins with a phrase of one of the slots."""
+        for slot in slots:  # noqa: SIM110 - as in `has`
+            if (self._slots.get(slot) or self.slot(slot)).match(sentence):
+                return True
+        return False
 
     def asks(self, sentence: str) -> bool:
         """Return whether the sentence is a question; some languages need no question mark."""
-        return sentence.endswith("?") or self.has("question", sentence)
+        return sentence.endswith("?") or ("question" in self.language.slots and self.has("question", sentence))
 
     def matches(self, sentence: str) -> Iterator[tuple[Rule, re.Match[str]]]:
-        """Yield the rules that match the sentence. The string of a match may contain marks instead of phrases."""
+        """Yield the rules that match the sentence. In `match.string`, placeholders may replace phrases."""
         if not self._may_match(sentence):
             return
         views = {slot: self.slot(slot).sub(mark, sentence) for slot, mark in self._marks.items()}
         views = {slot: view for slot, view in views.items() if view != sentence}
         for rule in self.language.rules:
             pattern, slots = self._rules.get(rule.name) or self._compile_rule(rule)
-            match = next(filter(None, (pattern.search(views[slot]) for slot in slots if slot in views)), None)
+            match = None
+            if views:
+                match = next(filter(None, (pattern.search(views[slot]) for slot in slots if slot in views)), None)
             match = match or pattern.search(sentence)
             if match is not None:
                 yield rule, match
 
     def _may_match(self, sentence: str) -> bool:
-        """Return whether a rule may match. So most sentences skip the rules, which halves the time per answer."""
+        """Return whether any rule may match. This quick check spares most sentences the slower rules."""
         return NAME in sentence or "signs" not in self.language.slots or self.has("signs", sentence)
 
     def _compile_rule(self, rule: Rule) -> tuple[Matcher, tuple[str, ...]]:
@@ -281,7 +286,7 @@ class Phrases:
         return re.compile(rf"(?<![\w'])(?:{pattern})(?!\w)" if self.language.spaces else pattern)
 
     def _fill(self, pattern: str, marks: Mapping[str, str] = MappingProxyType({})) -> str:
-        """Fill the slots of a pattern, some of them with a mark. A repetition such as `{2,3}` is left alone."""
+        """Replace `{slot}` by its phrases or its placeholder. A repetition such as `{2,3}` stays unchanged."""
 
         def fill(match: re.Match[str]) -> str:
             gap, name = match.groups()
@@ -309,7 +314,7 @@ def spell_out(pattern: str) -> frozenset[str]:
 
 
 def _spell_group(pattern: str) -> tuple[set[str], str]:
-    """Return the phrases of the group whose inside begins here, and the rest of the pattern after the group."""
+    """Expand a pattern up to the end of the current group; return its phrases and the rest of the pattern."""
     complete: set[str] = set()
     current = {""}
     while pattern and pattern[0] != ")":

@@ -1,1 +1,1 @@
-"""The agent loop as a state machine: rounds, call checks, transcript."""
+"""The agent loop: a state machine, the checks before a call runs, and the stored conversation."""

@@ -1,7 +1,7 @@
 """Checks before a tool call runs.
 
-A call of an unknown tool, with invalid arguments, or cut off by the length limit gets an error result. The module also
-detects calls without a nonce, and repeated calls whose first run may already have had side effects.
+A call gets an error result if its tool is unknown, its arguments are invalid, or it was cut off by the length limit.
+This module also detects calls without a nonce, and repeated calls whose first run may have had side effects.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from ..turn.diagnosis import diagnose
 from ..turn.trace import TracedReply
 from .transcript import Answer, CallRecord, Entry
 
-#: Tool names in one error result; the prompt lists all of them.
+#: Maximum number of tool names in an error result. The prompt lists all of them.
 _MAX_NAMES = 24
-#: Arguments that limit a call's duration and do not change its effect.
+#: Arguments that limit the duration of a call but do not change its effect.
 _TIMING_ARGUMENTS = frozenset({"timeout", "timeout_ms", "timeout_s", "timeout_seconds"})
-#: Characters that are ignored when two calls are compared: shell commands often differ only in these.
+#: Characters to ignore when comparing two calls, because equivalent shell commands often differ only in these.
 _FILLERS = str.maketrans("", "", " \t\r\n\"'\\;")
 _TRUNCATED = "This call was cut off by the length limit and was not run. Make it again, shorter or in parts."
 
 
 class CallChecker:
-    """Checks calls against the tools. `tools` run here; `client_tools` run in the client."""
+    """Checks calls against the tool definitions. `tools` run in this process; `client_tools` run in the client."""
 
     def __init__(self, tools: tuple[Tool, ...], client_tools: tuple[Tool, ...]) -> None:
         self._tools = tools
@@ -43,7 +43,7 @@ class CallChecker:
         return call.name in self._client_names
 
     def check(self, call: ToolCall) -> CallRecord:
-        """A record of the call. If it must not run, its result is the reason."""
+        """Return a record of the call. If the call must not run, the record has an error result with the reason."""
         tool = self._by_name.get(call.name)
         if tool is None:
             return reject_call(CallRecord(call), self._no_such_tool(call.name))
@@ -52,9 +52,9 @@ class CallChecker:
         return reject_call(record, f"The arguments do not fit: {problems} Nothing was run.") if problems else record
 
     def rejected_calls(self, reply: Reply) -> Iterator[tuple[int, ToolCall, str]]:
-        """Failed attempts at a call, in order: position, call without id, reason.
+        """Yield failed attempts at a call, in order, as position, call without id, and reason.
 
-        The position is the number of accepted calls before the attempt, or all of them if the order is unknown.
+        The position is the number of accepted calls before the attempt, or of all calls if the order is unknown.
         """
         candidates = _last_candidates(reply)
         accepted = sum(candidate.verdict == "call" for candidate in candidates)
@@ -63,17 +63,17 @@ class CallChecker:
             if candidate.verdict == "call":
                 at += 1
             elif why := self._rejection_reason(candidate, reply):
-                # The arguments of a truncated call are incomplete.
+                # The arguments of a truncated call are incomplete, so they are dropped.
                 read = candidate.arguments if candidate.verdict != "truncated" else None
                 yield at, ToolCall(display_name(candidate.name), read if is_object(read) else {}, ""), why
 
     def _rejection_reason(self, candidate: Candidate, reply: Reply) -> str:
-        """The error text for a failed attempt; empty if it was not a call."""
+        """Return the error text for a failed attempt, or an empty string if the text was no attempt to call a tool."""
         if candidate.verdict == "truncated":
             return _TRUNCATED
         if candidate.verdict == "invalid":
             return _invalid_arguments(candidate)
-        # `diagnose` ignores failed attempts next to accepted calls, but each attempt needs an answer here.
+        # Diagnose this attempt alone: `diagnose` ignores failed attempts next to accepted calls.
         alone = msgspec.structs.replace(reply, calls=(), candidates=(candidate,), text="")
         fault = diagnose(alone, ToolChoice(), (*self._tools, *self._client_tools))
         return self._no_such_tool(fault.name) if fault is not None and fault.kind == "unknown_tool" else ""
@@ -88,26 +88,26 @@ class CallChecker:
 
 
 def _last_candidates(reply: Reply) -> tuple[Candidate, ...]:
-    """The candidates of the last attempt that had any; earlier attempts were already answered by a retry."""
+    """Return the candidates of the last request that had any. Earlier requests were already followed by a retry."""
     attempts = reply.record.attempts if isinstance(reply, TracedReply) and reply.record is not None else ()
     return next((attempt.candidates for attempt in reversed(attempts) if attempt.candidates), reply.candidates)
 
 
 def call_key(call: ToolCall) -> str:
-    """A key that is equal for calls with the same name and arguments."""
+    """Return a key that is equal for calls with the same name and arguments."""
     return f"{call.name} {msgspec.json.encode(call.arguments, order='sorted').decode()}"
 
 
 class UncertainCalls:
-    """Interrupted calls with side effects: it is unknown whether they took effect.
+    """Interrupted calls with side effects, of which it is unknown whether they took effect.
 
-    Calls are compared by a normalised key, because the same call can be written in many ways. Any other call of the
-    same tool may still be a repetition.
+    Calls are compared by a normalised key, because the same call can be written in many ways. A call to the same tool
+    with a different key may still be a repetition.
     """
 
     def __init__(self, entries: Iterable[Entry], tools: Iterable[Tool]) -> None:
         self._defaults = {tool.name: _defaults(tool) for tool in tools}
-        #: The original call ids, by tool and normalised key.
+        #: The ids of the interrupted calls, by tool name and normalised key.
         self._ids: dict[str, dict[str, str]] = {}
         answers = (entry for entry in entries if isinstance(entry, Answer))
         for record in (record for answer in answers for round_ in answer.rounds for record in round_.calls):
@@ -117,20 +117,20 @@ class UncertainCalls:
                 self.discard_if_done(record)
 
     def discard_if_done(self, record: CallRecord) -> None:
-        """Remove a call that has succeeded. After an error it is still unknown whether the call took effect."""
+        """Remove a call that has succeeded. After an error, it remains unknown whether the call took effect."""
         if record.state == "finished" and record.result is not None and not record.result.error:
             self._ids.get(record.call.name, {}).pop(self._normalised_key(record.call), None)
 
     def first_id(self, call: ToolCall) -> str | None:
-        """The id of the first, interrupted run of this call."""
+        """Return the id of the first interrupted run of this call, or None."""
         return self._ids.get(call.name, {}).get(self._normalised_key(call))
 
     def has_call_of(self, name: str) -> bool:
-        """Whether a call of this tool is uncertain."""
+        """Whether any call to this tool may have taken effect before it was interrupted."""
         return bool(self._ids.get(name))
 
     def _normalised_key(self, call: ToolCall) -> str:
-        """A key that is equal for calls with the same effect: defaults and timeouts are left out."""
+        """Return a key that ignores default values, timeouts, white space and quotes."""
         defaults = self._defaults.get(call.name, {})
         relevant = {
             name: value
@@ -157,7 +157,7 @@ def _without_fillers(arguments: JSONObject) -> JSONObject:
 
 
 def reject_call(record: CallRecord, why: str) -> CallRecord:
-    """Finish a call without running it; its result is an error with the reason."""
+    """Finish a call without running it. Its result is an error that states the reason."""
     result = ToolResult(record.call.id, why, record.call.name, error=True)
     return msgspec.structs.replace(record, state="finished", result=result)
 
@@ -166,7 +166,7 @@ def _problems(tool: Tool, arguments: JSONObject) -> str:
     try:
         problems = ArgumentSchema.of(tool.parameters).problems(arguments)
     except SchemaError:
-        return ""  # an unusable schema cannot be checked: the tool itself must
+        return ""  # the schema is unusable, so the tool itself must check its arguments
     return " ".join(f"{problem}." for problem in problems)
 
 
@@ -175,12 +175,12 @@ def _invalid_arguments(candidate: Candidate) -> str:
     return f"The arguments do not fit: {reasons}. Nothing was run."
 
 
-#: Plans with native tool calling; calls in the text of such an answer never carry a nonce.
+#: Plans with native tool calling. Calls found in the text of such answers never carry a nonce.
 _NATIVE = frozenset({"native", "fallback"})
 
 
 def has_unmarked_call(reply: Reply) -> bool:
-    """Whether a call was read from text without a nonce."""
+    """Whether a call was parsed from text and carries no nonce."""
     if not isinstance(reply, TracedReply) or reply.record is None:
         return False
     marked = reply.record.nonce and reply.record.plan not in _NATIVE

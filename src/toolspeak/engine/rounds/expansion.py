@@ -1,7 +1,7 @@
-"""Expand a stored conversation into request messages.
+"""Expands a stored conversation into request messages.
 
-`messages_of` returns toolspeak messages, `expand` the request fields of one protocol. Text and calls of a round share
-one message, because strict chat templates require that; `split` separates them. Empty messages are left out.
+`messages_of` returns toolspeak messages; `expand` returns the request fields of one protocol. The text and the calls of
+a round share a message, because strict chat templates require it. `split` separates them. Empty messages are omitted.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ _ENCODERS: Mapping[str, tuple[Callable[[Request], bytes], tuple[str, ...]]] = {
     "ollama": (ollama.encode_request, ("messages",)),
 }
 PROTOCOLS = tuple(_ENCODERS)
-#: A placeholder: encoders need a model, but its name does not appear in the conversation fields.
+#: Placeholder for the model name. Encoders require one, but it does not appear in the conversation fields.
 _ANY_MODEL = "model"
-#: Stored messages belong to no protocol, so their extra fields are not passed on unless the message names one.
+#: Matches no real protocol, so encoders drop the extra fields of a stored message unless it names its protocol.
 _NEUTRAL = "record"
 
 
 def expand(entries: Iterable[Entry], protocol: str, *, split: bool = False) -> JSONObject:
-    """The conversation as the fields of a request in this protocol.
+    """Encode the conversation as request fields of this protocol.
 
     Raises:
         UsageError: the protocol is unknown.
@@ -46,7 +46,7 @@ def expand(entries: Iterable[Entry], protocol: str, *, split: bool = False) -> J
 
 
 def messages_of(entries: Iterable[Entry], *, split: bool = False) -> tuple[Message, ...]:
-    """The conversation with one message per step: text and calls of each round, their results, the final text."""
+    """Convert the conversation to messages. Each round becomes a message with text and calls, and one with results."""
     return tuple(message for entry in entries for message in _entry_messages(entry, split))
 
 
@@ -72,14 +72,14 @@ def _round_messages(round_: Round, split: bool) -> Iterator[Message]:
 
 
 def _assistant_message(step: Round | Answer, text: str) -> Message:
-    """The assistant message of a step, unchanged from the upstream if it was stored."""
+    """Return the assistant message of a round or answer. The upstream's original message is used if it was stored."""
     if step.said is not None and step.said.text.strip() == text.strip():
         return step.said
     return Message("assistant", (TextPart(text),) if text else (), step.reasoning)
 
 
 def _result(record: CallRecord) -> ToolResult:
-    """The result of a call, without the tool name: the call has it, and some protocols reject it twice."""
+    """Return the result of a call without the tool name, which the call has already and some protocols reject here."""
     result = with_result(record).result
-    assert result is not None  # `with_result` ensures it
+    assert result is not None  # guaranteed by `with_result`
     return msgspec.structs.replace(result, name="") if result.name else result

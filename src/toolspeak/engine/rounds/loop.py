@@ -1,7 +1,7 @@
-"""The agent loop as a pure state machine: events in, actions out.
+"""The agent loop as a pure state machine: it takes inputs and returns actions.
 
-A round is an answer with calls, and the results of these calls. The loop ends when an answer has no calls, a tool
-returns a final result, or the task is cancelled or fails. At a limit, a last request without tools asks for a summary.
+A round consists of an answer with tool calls, and their results. The loop ends when an answer has no calls, when a tool
+returns a final result, or when the task is cancelled or fails. At a limit, it asks for a summary, without tools.
 
     state        input                  action
     asking       Reply with calls       Execute
@@ -11,7 +11,7 @@ returns a final result, or the task is cancelled or fails. At a limit, a last re
     summarising  Reply                  Finished
     any          Cancelled, Failed      Finished, with a partial answer
 
-A call that must not run gets an error result. Repeated rounds are first pointed out to the model, then stopped.
+A call that must not run gets an error result. If rounds only repeat earlier calls, the model is warned, then stopped.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ from .call_checks import CallChecker, UncertainCalls, call_key, has_unmarked_cal
 from .expansion import messages_of
 from .transcript import Answer, AnswerStatus, CallRecord, Entry, Round, with_result
 
-#: Enough for every real task; a model that needs more is in a loop.
+#: Enough for every real task. A model that needs more rounds is stuck in a loop.
 MAX_ROUNDS = 50
-#: Consecutive rounds that only repeat earlier calls and results: one may be an accident.
+#: After how many consecutive rounds that only repeat earlier calls and results to warn or stop. One may be an accident.
 WARN_AFTER_REPEATS, STOP_AFTER_REPEATS = 2, 3
 
 _REPEATED = (
     "Note: this has been called before with the same arguments and gave the same result. "
     "Calling it again will not change that. Do something else, or answer with what is known."
 )
-_TIME_LIMIT = "the time is over"
+_TIME_LIMIT = "the time limit was reached"
 _SUMMARISE = (
     "Stop here: {why}. No tool can be used any more. "
     "Say in a few sentences what was done, what was found, and what is still open."
@@ -48,10 +48,10 @@ _SUMMARISE = (
 
 
 class RoundLimits(msgspec.Struct, frozen=True):
-    """Limits of one answer. None: no limit."""
+    """Limits for one answer. None means no limit."""
 
     rounds: int = MAX_ROUNDS
-    #: Input and output tokens of all requests.
+    #: Maximum number of input and output tokens of all requests together.
     tokens: int | None = None
     seconds: float | None = None
 
@@ -60,7 +60,7 @@ class RoundLimits(msgspec.Struct, frozen=True):
 
 
 class CallOutcome(msgspec.Struct, frozen=True):
-    """The result of a call. `final`: its content is the answer, and the loop ends."""
+    """The result of a call. `final`: the content is the answer, and the loop ends."""
 
     result: ToolResult
     seconds: float = 0.0
@@ -68,7 +68,7 @@ class CallOutcome(msgspec.Struct, frozen=True):
 
 
 class Executed(msgspec.Struct, frozen=True):
-    """The round's calls have ended. A call without an outcome, here or in `record_outcome`, was interrupted."""
+    """The calls of the round have ended. A call whose outcome was never reported counts as interrupted."""
 
     outcomes: tuple[CallOutcome, ...] = ()
 
@@ -81,7 +81,7 @@ class Cancelled(msgspec.Struct, frozen=True):
 
 
 class TimeUp(msgspec.Struct, frozen=True):
-    """The time limit was reached during a request. `reply`: the partial reply, which only counts for usage."""
+    """The time limit was reached during a request. `reply`: the partial reply, used only to count tokens."""
 
     reply: Reply | None = None
 
@@ -105,39 +105,39 @@ class AskModel(msgspec.Struct, frozen=True):
     messages: tuple[Message, ...]
     tools: tuple[Tool, ...]
     choice: ToolChoice
-    #: Round number, from 1.
+    #: The number of the round, starting at 1.
     number: int
-    #: The last request, without tools.
+    #: Whether this is the last request, which has no tools and asks for a summary.
     summary: bool = False
 
 
 class PlannedCall(msgspec.Struct, frozen=True):
-    """A call that passed the checks."""
+    """A call that passed the checks and may run."""
 
     call: ToolCall
     side_effects: bool
-    #: Idempotency key: unchanged when an interrupted call is repeated.
+    #: The idempotency key, which stays the same when an interrupted call is repeated.
     key: str
-    #: An interrupted run of this call may have taken effect: the repetition needs consent.
+    #: Whether an interrupted run of this call may have taken effect. A repetition needs consent.
     may_have_run: bool = False
-    #: An interrupted call of the same tool may have taken effect, and this may be the same call in other words.
+    #: Whether an interrupted call to the same tool, possibly equivalent to this one, may have taken effect.
     sibling_may_have_run: bool = False
 
 
 class Execute(msgspec.Struct, frozen=True):
     """Run these calls, then feed their outcomes."""
 
-    #: The round with all its calls; rejected calls already have a result.
+    #: The round with all its calls. Rejected calls already have an error result.
     round: Round
     calls: tuple[PlannedCall, ...]
     number: int
-    #: Whether the model had seen untrusted content.
+    #: Whether the model had already seen untrusted content.
     tainted: bool
-    #: Whether a call was read from text without a nonce: it may be a quotation.
+    #: Whether a call was parsed from text and carries no nonce. Such a call may be a quotation.
     unmarked: bool = False
 
     def consent_reason(self, call: PlannedCall) -> str:
-        """Why a call needs consent; empty if it does not."""
+        """Return the reason why a call needs consent, or an empty string."""
         if call.may_have_run:
             return "it may have been carried out before it was interrupted"
         if call.side_effects and self.tainted and self.unmarked:
@@ -163,12 +163,12 @@ class Rounds:
 
     Args:
         entries: the conversation, ending with the message to answer.
-        tools: tools that run here.
-        instructions: system message before the conversation.
-        limits: when to stop.
+        tools: the tools that run in this process.
+        instructions: a system message to put before the conversation.
+        limits: limits on rounds, tokens and time.
         tainted: whether the tool descriptions come from an untrusted source.
-        client_tools: tools that the client runs; a call of one ends the loop.
-        now: start time, in seconds of any clock.
+        client_tools: the tools that the client runs. A call to one of them ends the loop.
+        now: the start time in seconds, on any clock.
     """
 
     def __init__(
@@ -194,8 +194,8 @@ class Rounds:
         self._uncertain = UncertainCalls(entries, self._tools)
         self._state: _State = "new"
         self._rounds: list[Round] = []
-        self._visible_rounds: list[Round] = []  # as the model sees them
-        self._records: dict[str, CallRecord] = {}  # of the round under way, by id, in order
+        self._visible_rounds: list[Round] = []  # including warnings to the model
+        self._records: dict[str, CallRecord] = {}  # calls of the current round by id, in order
         self._open: Round | None = None
         self._final: str | None = None
         self._client_calls: tuple[ToolCall, ...] = ()
@@ -214,21 +214,21 @@ class Rounds:
 
     @property
     def deadline(self) -> float | None:
-        """The end of the time limit, on the clock of `now`."""
+        """The time at which the time limit ends, on the same clock as `now`, or None."""
         return None if self._limits.seconds is None else self._began + self._limits.seconds
 
     def start(self) -> AskModel:
-        """The first request."""
+        """Return the first request."""
         self._expect("new")
         return self._ask()
 
     def mark_started(self, call_id: str) -> None:
-        """Note that a call is about to run: from now on it may have had side effects."""
+        """Record that a call is about to run, so that it counts as having side effects if it is interrupted."""
         self._expect("running")
         self._records[call_id] = msgspec.structs.replace(self._records[call_id], state="started")
 
     def record_outcome(self, outcome: CallOutcome) -> None:
-        """Store the outcome of a call."""
+        """Record the outcome of a call."""
         self._expect("running")
         before = self._records[outcome.result.id]
         record = msgspec.structs.replace(before, state="finished", result=outcome.result, seconds=outcome.seconds)
@@ -259,7 +259,7 @@ class Rounds:
 
     def _expect(self, *states: _State) -> None:
         if self._state not in states:
-            raise UsageError(f"the loop is {self._state}, not {' or '.join(states)}")
+            raise UsageError(f"the loop is in state `{self._state}`, expected {' or '.join(states)}")
 
     # ---- asking
 
@@ -298,7 +298,7 @@ class Rounds:
     # ---- calls
 
     def _records_of(self, reply: Reply) -> list[CallRecord]:
-        """Records of the calls that run here; a rejected call already has its error result."""
+        """Return records of the calls that the client does not run. Rejected calls already have an error result."""
         calls = [msgspec.structs.replace(call, id=self._unique_id(call.id)) for call in reply.calls]
         self._client_calls = tuple(filter(self._checker.is_client_call, calls))
         places = [
@@ -312,7 +312,7 @@ class Rounds:
         return [record for _, record in sorted(places, key=itemgetter(0))]
 
     def _unique_id(self, proposed: str) -> str:
-        """A call id that is unique in the conversation."""
+        """Return a call id that is unique in the conversation."""
         name = candidate = proposed or f"call_{len(self._rounds) + 1}"
         number = 1
         while candidate in self._ids:
@@ -332,7 +332,7 @@ class Rounds:
         return self._ask(why)
 
     def _close_round(self) -> None:
-        """Complete the current round; calls without a result were interrupted."""
+        """Complete the current round. Calls without a result are recorded as interrupted."""
         if self._open is None:
             return
         calls = tuple(map(with_result, self._records.values()))
@@ -343,7 +343,7 @@ class Rounds:
         self._visible_rounds.append(self._with_repeat_warning(closed))
 
     def _with_repeat_warning(self, closed: Round) -> Round:
-        """The round as the model sees it: with a warning if it only repeats earlier rounds."""
+        """Return the round as the model sees it, with a warning if it only repeats earlier calls and results."""
         steps = {(call_key(record.call), record.result.content if record.result else "") for record in closed.calls}
         self._repeats = self._repeats + 1 if steps <= self._previous_steps else 0
         self._previous_steps |= steps
@@ -356,7 +356,7 @@ class Rounds:
         return msgspec.structs.replace(closed, calls=(*before, msgspec.structs.replace(last, result=result)))
 
     def _limit(self, now: float) -> str:
-        """The reason to stop; empty if no limit is reached."""
+        """Return the reason to stop, or an empty string if no limit is reached."""
         limits, deadline = self._limits, self.deadline
         spent = self._usage.input_tokens + self._usage.output_tokens
         reached = [
@@ -408,16 +408,16 @@ class Rounds:
 
 
 def _opaque_message(reply: Reply) -> Message | None:
-    """The original message of a reply if it contains opaque parts for the upstream."""
+    """Return the original message of a reply if it contains opaque parts that the upstream needs back."""
     return reply.own if isinstance(reply, TracedReply) else None
 
 
 def _final_notes(reply: Reply, *, called: bool) -> Iterable[Note]:
-    """Notes on the final answer."""
+    """Yield notes about problems of the final answer."""
     if reply.finish_reason == "length":
         yield Note("cut_by_length", "the answer was cut off by its length limit")
     elif not reply.text.strip():
-        # Only a request for a summary leaves calls here.
+        # Only the reply to a summary request can still contain calls here.
         ignored = "the model made calls instead of answering; they were not run"
         yield Note("empty_answer", ignored if reply.calls else "the model returned an empty answer")
     if not called and isinstance(reply, TracedReply) and reply.record is not None and reply.record.why_no_call:

@@ -1,7 +1,7 @@
 """The stored form of a conversation: messages, and answers with their rounds.
 
-An answer has its final text and its rounds; a round has the text before its calls, the calls and their results.
-`expansion` turns this into protocol messages. Values only.
+An answer has a final text and rounds. A round has the text before the calls, the calls, and their results. `expansion`
+converts this form to protocol messages. This module only defines values.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ import msgspec
 
 from ...core.types import Message, Note, ToolCall, ToolResult, Usage
 
-#: `planned`: requested by the model. `started`: it may have had side effects. `finished`: it has a result.
+#: `planned`: the model requested the call. `started`: it may have had side effects. `finished`: it has a result.
 CallState: TypeAlias = Literal["planned", "started", "finished"]
 
-#: `running` remains after a crash; opening the session again turns it into `interrupted`.
+#: `running` is also the stored status after a crash. Reopening the session changes it to `interrupted`.
 AnswerStatus: TypeAlias = Literal["running", "complete", "interrupted", "failed"]
 
 
@@ -24,7 +24,7 @@ class CallRecord(msgspec.Struct, frozen=True):
 
     call: ToolCall
     state: CallState = "planned"
-    #: A call with side effects is never rerun without consent.
+    #: Whether the call has side effects. If so, it is never rerun without consent.
     side_effects: bool = False
     result: ToolResult | None = None
     seconds: float = 0.0
@@ -33,7 +33,7 @@ class CallRecord(msgspec.Struct, frozen=True):
 class Round(msgspec.Struct, frozen=True):
     """One round of an answer: text, then calls with their results."""
 
-    #: Text before the calls.
+    #: The text before the calls.
     text: str = ""
     calls: tuple[CallRecord, ...] = ()
     reasoning: str = ""
@@ -45,23 +45,23 @@ class Round(msgspec.Struct, frozen=True):
 class Answer(msgspec.Struct, frozen=True):
     """The answer to one message: the rounds and the final text."""
 
-    #: The final text, without the text of the rounds.
+    #: The final text, excluding the text of the rounds.
     content: str = ""
     rounds: tuple[Round, ...] = ()
     status: AnswerStatus = "complete"
     reasoning: str = ""
-    #: As in `Round`, for the message with the final text.
+    #: The original message with the final text, stored under the same condition as in `Round`.
     said: Message | None = None
     usage: Usage = Usage()
     notes: tuple[Note, ...] = ()
-    #: Upstream requests in total.
+    #: The total number of upstream requests.
     requests: int = 0
 
 
 #: One element of a conversation.
 Entry: TypeAlias = Message | Answer
 
-#: Results for interrupted calls, by the state in which they stopped.
+#: Results for interrupted calls, by the state at the time of the interruption.
 _MISSING_RESULTS: dict[CallState, str] = {
     "planned": "Interrupted: this call was not run.",
     "started": (
@@ -73,7 +73,7 @@ _MISSING_RESULTS: dict[CallState, str] = {
 
 
 def with_result(record: CallRecord) -> CallRecord:
-    """The record with a result: its own, or an error for an interrupted call. The state does not change."""
+    """Return the record with a result. A record without one gets an error result; its state does not change."""
     if record.result is not None:
         return record
     call = record.call
@@ -83,7 +83,7 @@ def with_result(record: CallRecord) -> CallRecord:
 
 
 def close_open_calls(answer: Answer) -> Answer:
-    """Prepare an answer for resuming: give every call a result, and turn `running` into `interrupted`."""
+    """Prepare an answer for resuming: give every call a result, and change `running` to `interrupted`."""
     rounds = tuple(
         msgspec.structs.replace(round_, calls=tuple(map(with_result, round_.calls)))
         if any(record.result is None for record in round_.calls)

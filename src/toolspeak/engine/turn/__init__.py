@@ -1,1 +1,1 @@
-"""One turn: from a request to the answer, with retries and repairs."""
+"""One turn: sends a request upstream, repairs or retries the model's answer, and returns the result."""

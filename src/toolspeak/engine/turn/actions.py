@@ -1,4 +1,4 @@
-"""Actions: what a turn's state machine asks its caller to do. The caller performs all IO."""
+"""Actions that the turn's state machine asks its caller to perform. The caller does all IO."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ...core.types import Request
 from .trace import Trace
 from .upstream_limits import UpstreamLimitation
 
-#: Warning of every turn in which the model was asked to write its calls as text.
+#: Warning added to every turn in which the prompt asks the model to write its tool calls as text.
 EMULATED = "tool calls emulated"
 
 
@@ -29,24 +29,24 @@ class AskUpstream(msgspec.Struct, frozen=True):
 
 
 class StopAttempt(msgspec.Struct, frozen=True):
-    """Close the connection of this attempt; the rest of its answer is not needed."""
+    """Close the upstream connection of this attempt and ignore the rest of its answer."""
 
     attempt: int
 
 
 class TurnOutcome(msgspec.Struct, frozen=True):
-    """How the turn ended."""
+    """The result of a finished turn."""
 
     requests: int
     warnings: tuple[str, ...]
     failure: Failure | None
     trace: Trace
-    #: What the upstream turned out to reject.
+    #: Request features that the upstream rejected during this turn.
     limitations: tuple[UpstreamLimitation, ...] = ()
 
 
 class Done(msgspec.Struct, frozen=True):
-    """The turn is over."""
+    """End the turn: no further actions follow."""
 
     outcome: TurnOutcome
 

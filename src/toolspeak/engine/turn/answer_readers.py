@@ -1,9 +1,9 @@
-"""Answer readers: turn the upstream events of one answer into the events of the turn.
+"""Answer readers convert the upstream events of one answer into text, call and note events for the client.
 
-- `RelayReader` passes everything through.
+- `RelayReader` passes every event through unchanged.
 - `NativeAndTextReader` checks native calls and finds calls written as text.
-- `EnvelopeOrTextReader` parses the JSON document of the envelope plan.
-- `DecisionReader` parses the answer to a decision request.
+- `EnvelopeOrTextReader` parses the JSON document that the envelope plan asks for.
+- `DecisionReader` parses the answer to a request that asks only which tools to call.
 - `DuplicateCallFilter` wraps another reader and drops repeated calls.
 """
 
@@ -29,24 +29,24 @@ from .native_calls import NativeCalls
 
 
 class AnswerReader(Protocol):
-    """Reads one answer."""
+    """Parses one answer, event by event."""
 
     @property
     def flow(self) -> Callable[[TextDelta], Event | None] | None:
-        """Fast path for text that needs no parsing; None if the reader has none."""
+        """Fast path for text that needs no parsing, or None if this reader has no fast path."""
         ...
 
     def feed(self, event: Event) -> list[Event]:
-        """Return the events that this upstream event settles. Usage, finish and failure stay with the engine."""
+        """Parse an upstream event and return the resulting events. The engine handles usage, finish and failure."""
         ...
 
     def close(self, cut: bool) -> list[Event]:
-        """End the answer. `cut`: it did not end by itself."""
+        """End the answer and return the remaining events. `cut`: the answer was cut off before its end."""
         ...
 
 
 class RelayReader:
-    """Passes everything through."""
+    """Passes every event through unchanged."""
 
     flow = None
 
@@ -64,16 +64,16 @@ def _text_scanner(
     return TextScanner(context, Marks(context))
 
 
-#: Native calls are numbered from here to keep them apart from calls in the text of the same answer.
+#: First index for native calls, high enough not to clash with calls found in the text of the same answer.
 _NATIVE_FROM = 1_000_000
 
 
 class NativeAndTextReader:
     """Checks native calls and, with `scan`, finds calls that the model wrote as text.
 
-    With a nonce only marked text counts, so native calls are ignored: no tool was offered natively. `thinking`: only
-    separate the reasoning from the text; anything that looks like a call stays text. `whole`: the answer is not
-    streamed. `copied`: texts to compare only the second and later calls of a block with.
+    With a nonce, only calls in text that carry the nonce count. Native calls are then ignored, because no tool was
+    offered natively. `thinking`: only separate the reasoning from the text, without looking for calls in the text.
+    `whole`: the answer is not streamed. `copied`: texts from which later calls of a block must not be copied.
     """
 
     def __init__(
@@ -104,14 +104,14 @@ class NativeAndTextReader:
     def _native(self, event: CallStart | CallArgs | CallEnd) -> list[Event]:
         if self._calls is not None:
             if self._scanner is not None and not self._thinking and isinstance(event, CallStart):
-                self._scanner.context.calls_seen += 1  # a result written after it is invented
+                self._scanner.context.calls_seen += 1  # any result after this call is invented
             return self._calls.feed(event)
         if isinstance(event, CallStart):
-            return [Noted(Note("native_call_ignored", f"`{event.name}` was called without the mark"))]
+            return [Noted(Note("native_call_ignored", f"ignored a native call of `{event.name}` without the nonce"))]
         return []
 
     def close(self, cut: bool) -> list[Event]:
-        # Streamed native calls have already been emitted, so the rest of the text follows them.
+        # Native calls may already have been streamed, so the remaining text comes after them.
         events = self._calls.close(cut) if self._calls is not None else []
         return events + (self._scanner.close() if self._scanner is not None else [])
 
@@ -130,12 +130,12 @@ class EnvelopeOrTextReader:
         copied: Texts = tuple,
     ) -> None:
         self._scanner = _text_scanner(tuple(tools), policy, nonce, tuple(untrusted), copied)
-        self._calls = NativeAndTextReader(tools, policy, nonce=nonce, scan=False)  # native calls may come uninvited
+        self._calls = NativeAndTextReader(tools, policy, nonce=nonce, scan=False)  # for unrequested native calls
         self._document = EnvelopeReader(self._scanner.context)
-        #: `maybe`: it starts like a document, but no key of an envelope has come yet.
+        #: `maybe`: the answer starts with `{`, but no envelope key has been seen yet.
         self._format: Literal["unknown", "maybe", "document", "text"] = "unknown"
-        self._raw: list[str] = []  # the text so far, until the format is known
-        self._text: list[str] = []  # text of an answer that is not an envelope, held to its end
+        self._raw: list[str] = []  # text received before the format is known
+        self._text: list[str] = []  # a non-envelope answer, held until it ends
 
     def feed(self, event: Event) -> list[Event]:
         if type(event) is not TextDelta:
@@ -150,7 +150,7 @@ class EnvelopeOrTextReader:
                 return self._detect(event.text)
 
     def _detect(self, text: str) -> list[Event]:
-        """Detect the format of the answer."""
+        """Decide from the text so far whether the answer is an envelope or plain text."""
         start = text.lstrip()
         if not start and self._format == "unknown":
             return []
@@ -179,13 +179,13 @@ class EnvelopeOrTextReader:
         return events + _reply_in("".join(self._text))
 
     def _hold_text(self, events: list[Event]) -> list[Event]:
-        """Keep the text of these events back; return the other events."""
+        """Hold back the text events and return all others."""
         self._text += [event.text for event in events if type(event) is TextDelta]
         return [event for event in events if type(event) is not TextDelta]
 
 
 def _reply_in(text: str) -> list[Event]:
-    """The reply of an envelope embedded in other text; any other text unchanged."""
+    """Extract the reply from an envelope embedded in other text. Text without an envelope is returned unchanged."""
     if "{" not in text:
         return [TextDelta(text)] if text else []
     try:
@@ -203,15 +203,15 @@ def _reply_in(text: str) -> list[Event]:
 # ---- decisions
 
 _DECISION_KEY = '"tools"'
-#: How many documents to try, last first; a model that writes more has not decided.
+#: How many JSON documents to try, starting with the last. A model that writes more has not made a decision.
 _MAX_DOCUMENTS = 4
 
 
 class DecisionReader:
-    """Parses the answer to a decision request: one JSON document, often surrounded by prose.
+    """Parses the answer to a decision request: a JSON document naming the tools to call, often surrounded by prose.
 
-    Elsewhere a document in the middle of prose may be a quotation. Here only the document was requested, so the last
-    one in the answer counts wherever it is. It is parsed on its own by the usual rules, nonce and echo included.
+    In other plans, JSON in the middle of prose may be a quotation. A decision request asks only for the document, so
+    the last one in the answer counts. The usual rules still apply: it needs the nonce and must not be a copied call.
     """
 
     flow = None
@@ -245,7 +245,7 @@ class DecisionReader:
         return events if self._called or cut else events + self._embedded_calls("".join(self._text))
 
     def _embedded_calls(self, text: str) -> list[Event]:
-        """The calls of the last document in the text."""
+        """Return the events of the calls in the last JSON document of the text."""
         document = _last_document(text)
         if not document:
             return []
@@ -258,7 +258,7 @@ class DecisionReader:
 
 
 def _last_document(text: str) -> str:
-    """The last JSON document in a text that has the shape of a decision."""
+    """Return the last JSON object in the text that has a `tools` array, or an empty string."""
     at = len(text)
     for _ in range(_MAX_DOCUMENTS):
         at = text.rfind(_DECISION_KEY, 0, at)
@@ -275,7 +275,7 @@ def _last_document(text: str) -> str:
 
 
 class _OpenCall:
-    """A call whose end has not come yet."""
+    """A call that has started but not ended."""
 
     __slots__ = ("buffered", "events", "fragments", "name")
 
@@ -287,10 +287,10 @@ class _OpenCall:
 
 
 class DuplicateCallFilter:
-    """Drops a call that repeats an earlier call of the same answer in name and arguments, and notes it.
+    """Drops calls with the same name and arguments as an earlier call of the same answer, and adds a note.
 
-    Some small models write a call and then the same call again; executing both would send a message twice. A call
-    whose name has come before is buffered to its end, since streamed events cannot be taken back.
+    Some small models write the same call twice; running both could, for example, send a message twice. A call to a
+    tool that was already called is buffered until it ends, because streamed events cannot be retracted.
     """
 
     flow = None
@@ -347,7 +347,7 @@ class DuplicateCallFilter:
 
 
 def _sort_keys(arguments: str) -> str:
-    """Sort the keys of the arguments; unchanged if Python cannot read one of their numbers."""
+    """Sort the keys of JSON arguments. If Python cannot parse them (huge numbers), return them unchanged."""
     try:
         return json.dumps(json.loads(arguments or "{}"), sort_keys=True)
     except ValueError:

@@ -1,4 +1,4 @@
-"""Diagnosis: find the fault of an answer without a usable call. An ordinary answer has none."""
+"""Diagnosis: decide whether an answer without a usable tool call is faulty, and why. A normal text answer is not."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ from ..refusals.tables import DENIES_TOOLS
 from .faults import Fault, FaultKind
 from .retry_prompt import quoted
 
-#: The upstream cut off or withheld the answer: a retry would give the same.
+#: Finish reasons of answers that the upstream cut off or withheld. A retry would end the same way.
 _FINAL_REASONS = frozenset({"length", "content_filter", "error"})
 
 
 def diagnose(
     reply: Reply, choice: ToolChoice, tools: Sequence[Tool], messages: tuple[Message, ...] = ()
 ) -> Fault | None:
-    """Find the fault of this answer; None if it is acceptable, or if a retry must not or cannot help.
+    """Return the fault of this answer, or None if the answer is acceptable or must not be retried.
 
-    An answer with valid calls is accepted whatever else it contains. A call cut off by the token limit is not retried,
-    nor is a request that the model declined for safety reasons.
+    An answer with valid calls is accepted, whatever else it contains. Calls cut off by the token limit and refusals
+    for safety reasons are not retried.
     """
     if choice.mode == "none" or reply.failure is not None:
         return None
     allowed = [call for call in reply.calls if choice.permits(call.name)]
     if allowed:
         many = choice.single and len(allowed) > 1
-        return Fault("too_many", f"{len(allowed)} calls where one is allowed") if many else None
+        return Fault("too_many", f"{len(allowed)} calls, but only one is allowed") if many else None
     if reply.finish_reason in _FINAL_REASONS:
         return None
     fault = _call_fault(reply, choice, tools) if reply.candidates else None
@@ -42,7 +42,7 @@ def diagnose(
 
 
 def _call_fault(reply: Reply, choice: ToolChoice, tools: Sequence[Tool]) -> Fault | None:
-    """The fault of the first faulty candidate."""
+    """Return the fault of the first faulty call candidate, or None."""
     by_name = {tool.name: tool for tool in tools}
     faults = (_candidate_fault(candidate, reply, choice, by_name) for candidate in reply.candidates)
     return next((fault for fault in faults if fault is not None), None)
@@ -52,7 +52,7 @@ def _permitted(choice: ToolChoice, tools: Sequence[Tool]) -> Sequence[Tool]:
     return [tool for tool in tools if choice.permits(tool.name)] if choice.allowed else tools
 
 
-#: The fault of each category of answers.
+#: Maps the classifier's category of an answer to a fault.
 _BY_CATEGORY: dict[Category, FaultKind] = {
     "no_tools": "refusal",
     "cannot_access": "refusal",
@@ -62,10 +62,10 @@ _BY_CATEGORY: dict[Category, FaultKind] = {
 
 
 def _text_fault(reply: Reply, choice: ToolChoice, tools: Sequence[Tool], messages: tuple[Message, ...]) -> Fault | None:
-    """The fault of an answer that is only text.
+    """Return the fault of a text-only answer, or None.
 
-    Not faults: asking for permission if every tool has side effects, mentioning a call that a document contains (the
-    model must not be pushed into making it), and reporting how an earlier call went.
+    Unless a call is required, the model may ask for permission if every tool has side effects, report on an earlier
+    call, or mention a call that appears in a tool result. In the last case, a retry could cause an unwanted call.
     """
     verdict = classify(reply.text, [tool.name for tool in tools])
     polite = verdict.category == "asks_permission" and all(
@@ -81,7 +81,7 @@ def _text_fault(reply: Reply, choice: ToolChoice, tools: Sequence[Tool], message
 
 
 def _quotes(reply: Reply, tools: Sequence[Tool], messages: tuple[Message, ...]) -> bool:
-    """Whether the call mentioned in an answer may come from a tool result that contains it or names the tool."""
+    """Whether the model may have taken the call it mentions from a tool result that contains the call or the name."""
     if any(candidate.reason == "echo" for candidate in reply.candidates):
         return True
     names = [tool.name for tool in tools if tool.name in reply.text]
@@ -90,14 +90,14 @@ def _quotes(reply: Reply, tools: Sequence[Tool], messages: tuple[Message, ...]) 
 
 
 def _reports(verdict: Verdict, text: str, messages: tuple[Message, ...]) -> bool:
-    """Whether an apparent refusal may be a report on calls whose results the model has just received.
+    """Whether an apparent refusal may be a report on tool results that the model has just received.
 
-    Retrying after a report would repeat the action. Only a claim to have no tools at all is wrong even then.
+    A retry would repeat the action. A claim to have no tools is a refusal, unless the answer may name a called tool.
     """
     if _BY_CATEGORY.get(verdict.category) != "refusal":
         return False
     since = since_last_user(messages)
-    latest = messages[-len(since) - 1 :]  # includes results that came with the user's text
+    latest = messages[-len(since) - 1 :]  # includes tool results sent with the user's text
     if not any(results_of(message) for message in latest):
         return False
     called = {call.name for message in messages for call in message.calls}
@@ -113,7 +113,7 @@ def _candidate_fault(candidate: Candidate, reply: Reply, choice: ToolChoice, by_
 
 
 def _forbidden(candidate: Candidate, reply: Reply, choice: ToolChoice, by_name: dict[str, Tool]) -> Fault | None:
-    """An accepted call to a tool that `tool_choice` does not permit."""
+    """Check an accepted call: `tool_choice` must permit the tool."""
     if choice.permits(candidate.name):
         return None
     detail = f"`{quoted(candidate.name)}` may not be called now"
@@ -130,7 +130,7 @@ def _invalid(candidate: Candidate, reply: Reply, choice: ToolChoice, by_name: di
 
 
 def _misfit(candidate: Candidate, reply: Reply, choice: ToolChoice, by_name: dict[str, Tool]) -> Fault | None:
-    """A call without markers whose arguments do not fit. In the middle of an answer it is only an example."""
+    """Check a weakly marked call with invalid arguments. If no call is required, it must start the answer."""
     tool = by_name.get(candidate.name)
     if tool is None or not (choice.demands or candidate.evidence.get("answer_start")):
         return None
@@ -146,7 +146,7 @@ def _problems(tool: Tool, candidate: Candidate) -> Iterable[str]:
 
 
 def _unknown(candidate: Candidate, reply: Reply, choice: ToolChoice, by_name: dict[str, Tool]) -> Fault | None:
-    """A call to an unknown tool. Without call markers, only if it starts the answer and resembles a tool's name."""
+    """Check a call to an unknown tool. It must have call markers, or start the answer and resemble a tool's name."""
     evidence = candidate.evidence
     near = any(note.code == "near_miss" for note in candidate.notes)
     deliberate = evidence.get("wrapper") == "strong" and evidence.get("line_start")
@@ -157,7 +157,7 @@ def _unknown(candidate: Candidate, reply: Reply, choice: ToolChoice, by_name: di
 
 
 def _unmarked(candidate: Candidate, reply: Reply, choice: ToolChoice, by_name: dict[str, Tool]) -> Fault | None:
-    """A call to a known tool without the nonce."""
+    """Check a call to a known tool without the nonce. If no call is required, it must start the answer."""
     if candidate.name in by_name and (choice.demands or candidate.evidence.get("answer_start")):
         return Fault("no_call", f"the marks around the call of `{quoted(candidate.name)}` were not the ones asked for")
     return None
@@ -170,13 +170,13 @@ def _truncated(candidate: Candidate, reply: Reply, choice: ToolChoice, by_name: 
 
 
 def _in_reasoning(candidate: Candidate, reply: Reply, choice: ToolChoice, by_name: dict[str, Tool]) -> Fault | None:
-    """A call inside the reasoning; a fault unless an answer in text follows."""
+    """Check a call inside the reasoning. It is a fault unless a text answer follows."""
     if reply.text.strip() and not choice.demands:
         return None
     return Fault("in_reasoning", f"`{quoted(candidate.name)}` was called inside the reasoning", candidate.name)
 
 
-#: By verdict, or by reason for candidates that stayed text.
+#: The check for each candidate, by its verdict or else by its reason code.
 _CHECKS: dict[str, _Check] = {
     "call": _forbidden,
     "invalid": _invalid,

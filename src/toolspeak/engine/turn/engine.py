@@ -1,13 +1,13 @@
-"""Turn engine: the state machine of one turn. Upstream events in, actions out.
+"""Turn engine: the state machine of one turn. It takes upstream events and returns actions.
 
     engine = Engine(request, plan, settings, stamp=unix_ns, nonces=...)
     actions = engine.start()                  # [AskUpstream(1, request)]
     actions = engine.feed(1, event)           # [Emit([...])], [StopAttempt(1), AskUpstream(2, ...)], ...
-    actions = engine.end(1)                   # the answer is over: [Emit, Done] or [AskUpstream(2, ...)]
+    actions = engine.end(1)                   # the answer has ended: [Emit, Done] or [AskUpstream(2, ...)]
 
-`phases` defines the order of requests, `answer_readers` parse answers, `output_gate` decides which events are
-emitted and when, `diagnosis` finds faults. Events of a stopped attempt are ignored.
-Deterministic: no clock, no randomness; the stamp of the ids and the nonces are arguments.
+`phases` defines the order of requests. `answer_readers` parses answers. `output_gate` decides which events are
+emitted and when. `diagnosis` finds faults. Events of a stopped attempt are ignored.
+The engine is deterministic: it uses no clock and no randomness. The caller passes in the id stamp and the nonces.
 """
 
 from __future__ import annotations
@@ -57,19 +57,19 @@ from .trace import AttemptTrace, Trace
 from .upstream_limits import UpstreamLimitation, detect_limitation
 
 RESCUED = "tool calls read from text"
-SPOILED = "a call was streamed whose arguments cannot be used"
+SPOILED = "a call was streamed, but its arguments are unusable"
 _UNUSABLE = "no usable tool call"
 _CHOICE_DROPPED = "`tool_choice` was dropped: it requires a call, but chat-only mode allows none"
 #: HTTP statuses that upstreams use to reject tools.
 _REJECTION_STATUSES = frozenset({400, 404, 405, 415, 422, 500, 501})
 _ANY = ToolChoice()
-#: How much of an upstream's error message is quoted.
+#: Maximum length of an upstream error message quoted in notes and warnings.
 _MAX_MESSAGE_CHARS = 200
-#: Finish reasons that may cut off a call.
+#: Finish reasons after which the last call may be incomplete.
 _CUTTING = frozenset({"length", "content_filter", "error"})
-#: Plans in which the upstream sees tools of every kind unchanged.
+#: Plans that send tools of every type to the upstream.
 _NATIVE = frozenset({"pass", "native", "fallback"})
-#: Events about an answer rather than parts of it.
+#: Events that describe an answer but carry none of its content.
 _FRAME = (UsageSeen, Finish, Failure)
 
 
@@ -83,21 +83,21 @@ class _Attempt:
         self.reader = reader
         self.flow = reader.flow
         self.raw: list[str] = []
-        self.events: list[Event] = []  # as parsed by the reader
+        self.events: list[Event] = []  # the output of the reader
         self.reason: FinishReason = "unknown"
         self.usage = Usage()
         self.failure: Failure | None = None
         self.fault: Fault | None = None
-        self.over = False  # the rest of the answer is discarded
-        self._folded: tuple[int, Reply] | None = None  # with the number of events it was folded from
+        self.over = False  # whether the rest of the answer is discarded
+        self._folded: tuple[int, Reply] | None = None  # the number of events folded, and the result
 
     @property
     def cut(self) -> bool:
-        """Whether the answer did not end by itself, so an open call is incomplete."""
+        """Whether the answer was cut off, which makes an open call incomplete."""
         return self.reason in _CUTTING or self.failure is not None or self.over
 
     def reply(self) -> Reply:
-        """The folded answer, once it is over."""
+        """Combine the events received so far into a reply."""
         if self._folded is None or self._folded[0] != len(self.events):
             reply = fold([*self.events, UsageSeen(self.usage), Finish(self.reason)])
             self._folded = (len(self.events), reply)
@@ -135,9 +135,9 @@ class Engine:
         self._attempt: _Attempt | None = None
         self._retries = 0
         self._limitations: list[UpstreamLimitation] = []
-        #: Of the previous answer: its held text, and at that time whether text and how many calls had been emitted.
+        #: State saved before a retry: the held text, whether text was emitted, and how many calls were announced.
         self._fallback = ("", False, 0)
-        self._emitted_notes = 0  # of the request builder
+        self._emitted_notes = 0  # number of request builder notes already emitted
 
     # ---- input
 
@@ -146,7 +146,7 @@ class Engine:
         return self._enter(FIRST_PHASE[self._plan.kind])
 
     def feed(self, attempt: int, event: Event) -> list[Action]:
-        """Handle an event of the answer to an attempt."""
+        """Process an upstream event of this attempt and return the resulting actions."""
         current = self._attempt
         if current is None or current.number != attempt:
             return []
@@ -155,7 +155,7 @@ class Engine:
             flow = current.flow
             piece = None if flow is None else flow(event)
             if piece is not None:
-                # The path of nearly every event: nothing to parse, nothing to hold back.
+                # Fast path for nearly every event: nothing to parse, usually nothing to hold back.
                 current.events.append(piece)
                 gate = self._gate
                 if (
@@ -182,7 +182,7 @@ class Engine:
             current.over = True
             current.flow = None
             current.reason = "stop"
-            if current.request.stream:  # an unstreamed answer is complete already and reports its usage
+            if current.request.stream:  # an unstreamed answer is already complete; its usage follows
                 actions += [StopAttempt(current.number), *self.end(current.number)]
         return actions
 
@@ -198,11 +198,11 @@ class Engine:
 
     @staticmethod
     def _is_over(events: list[Event]) -> bool:
-        """Whether the model has started to invent tool results; everything after that is discarded."""
+        """Whether the model has started to invent tool results. The rest of the answer is then discarded."""
         return any(isinstance(event, Noted) and event.note.code == "invented_result" for event in events)
 
     def end(self, attempt: int) -> list[Action]:
-        """End the answer to an attempt."""
+        """End the answer of this attempt: finish the turn, retry or start the next phase."""
         current = self._attempt
         if current is None or current.number != attempt:
             return []
@@ -230,12 +230,12 @@ class Engine:
             return self._retry(current, fault)
         following = self._following(phase.otherwise)
         if following and self._goes_on(following, current, reply):
-            if fault is not None and phase.recovers:  # no retries remain, and the next phase makes no calls
+            if fault is not None and phase.recovers:  # retries are used up, and the next phase makes no calls
                 current.fault = fault
                 self._warn(f"{_UNUSABLE} {self._after(fault)}")
             return self._enter(following)
         if fault is None and self._is_unmet(current):
-            fault = Fault("no_call", "a call has left that cannot be used" if self._gate.spoiled else "it was declined")
+            fault = Fault("no_call", "an unusable call was streamed" if self._gate.spoiled else "the model declined")
         if fault is not None:
             return self._give_up(current, fault, out)
         if phase.enforces and self._gate.spoiled and current.reason != "length":
@@ -243,24 +243,24 @@ class Engine:
         return self._done(current)
 
     def _may_retry(self, fault: Fault) -> bool:
-        """Whether to retry. Two empty answers end the retries."""
+        """Whether another retry is allowed. A second empty answer is not retried."""
         mute = fault.kind == "empty" and any(
             each.fault is not None and each.fault.kind == "empty" for each in self._attempts
         )
         return self._retries < self._plan.retries and not mute
 
     def _goes_on(self, following: PhaseName, current: _Attempt, reply: Reply) -> bool:
-        """Whether the next phase may make up for an answer without a usable call.
+        """Whether to continue with the next phase after an answer without a usable call.
 
-        Not if part of a call was emitted, if the model was cut off inside a call (the caller must learn that), or if
-        a call is required but the next phase makes none.
+        The turn ends instead if part of a call was already emitted, if a call was cut off by the token limit (the
+        caller must see this), or if `tool_choice` requires a call and the next phase makes none.
         """
         cut = current.reason == "length" and any(each.verdict == "truncated" for each in reply.candidates)
         call_required = following == "final" and self._request.tool_choice.demands
         return not (cut or call_required or self._gate.spoiled)
 
     def _is_unmet(self, current: _Attempt) -> bool:
-        """Whether `tool_choice` requires a call, and the answer was not cut off."""
+        """Whether `tool_choice` required this answer to contain a call. Always false if the answer was cut off."""
         call_required = self._request.tool_choice.demands and current.phase.reads in ("answer", "envelope")
         return call_required and current.reason not in ("length", "content_filter")
 
@@ -270,7 +270,7 @@ class Engine:
         return any(each.verdict == "call" and each.dialect != "native" for each in judged)
 
     def _fault(self, current: _Attempt, reply: Reply, out: list[Event]) -> Fault | None:
-        """The fault of an answer from which no call was emitted."""
+        """Return the fault of an answer from which no call was emitted, or None."""
         choice = self._request.tool_choice
         if not current.phase.enforces or self._gate.spoiled:
             return None
@@ -289,16 +289,16 @@ class Engine:
         return self._formatted(current, out)
 
     def _empty(self, current: _Attempt, reply: Reply) -> Fault | None:
-        """The fault of an answer without text, reasoning, calls and parts."""
+        """Return a fault if the answer has no text, reasoning, calls or opaque parts."""
         text = reply.text if current.phase.reads == "envelope" else "".join(current.raw)
         text += reply.reasoning
         cut = current.reason in _CUTTING or self._request.tool_choice.mode == "none"
         if cut or text.strip() or reply.calls or reply.candidates or reply.opaque:
             return None
-        return Fault("empty", "the model answered with nothing")
+        return Fault("empty", "the model returned no content")
 
     def _formatted(self, current: _Attempt, out: list[Event]) -> Fault | None:
-        """Emit the held answer in the requested format, if the upstream did not enforce it; else return the fault."""
+        """Check the held text against the response format, if needed. Emit it, or return the fault."""
         response_format = self._request.options.response_format
         if response_format is None or not self._checks_format(current.phase) or current.reason == "length":
             return None
@@ -310,15 +310,15 @@ class Engine:
         return None
 
     def _checks_format(self, phase: Phase) -> bool:
-        """Whether the response format must be checked here, since the upstream enforces none or a looser one.
+        """Whether the engine must check the response format because the upstream does not fully enforce it.
 
-        OpenAI's strict mode has no optional properties: they come as null, which the caller's schema may forbid.
+        OpenAI's strict mode has no optional properties. It sends null instead, which the caller's schema may forbid.
         """
         strict = phase.name == "envelope" and self._plan.profile.constraint == "openai_strict"
         return (phase.name == "inline" or strict) and self._request.options.response_format is not None
 
     def _calls_in_reasoning(self, phase: Phase, reply: Reply) -> list[Judged]:
-        """Calls in any dialect inside the reasoning of an answer that has no text."""
+        """Find calls, in any dialect, inside the reasoning of an answer that has no text."""
         if not reply.reasoning or reply.text.strip() or reply.candidates:
             return []
         readable = self._builder.readable_tools
@@ -343,7 +343,7 @@ class Engine:
         request = self._builder.retry_request(
             current.phase.name, current.request, "".join(current.raw), fault, self._retries
         )
-        # Emitted text stays; the text of the new answer would only repeat it.
+        # Emitted text cannot be retracted, and the text of the new answer would only repeat it.
         text: TextPolicy = "never" if self._gate.text_emitted else self._text_policy(current.phase)
         return [Emit([note]), *self._ask(current.phase, request, text)]
 
@@ -352,7 +352,7 @@ class Engine:
         empty = not current.raw and not current.events
         following = self._following(phase.unsupported)
         rejects_tools = failure.status in _REJECTION_STATUSES and "tool" in f"{failure.message} {failure.body}".lower()
-        # If a call is required but no prompt can ask for it, the upstream's rejection is the answer.
+        # If a call is required but no prompt can teach the tools, report the upstream's rejection to the caller.
         askable = self._builder.has_teachable_tools or not self._request.tool_choice.demands
         if following and empty and rejects_tools and askable:
             return [
@@ -372,7 +372,7 @@ class Engine:
         return self._answered_before(current, failure) or self._done(current, failure)
 
     def _answered_before(self, current: _Attempt, failure: Failure) -> list[Action]:
-        """The retry failed: fall back to the previous answer, unless the caller has seen part of the failed one."""
+        """After a failed retry, fall back to the previous answer unless part of the retry was already emitted."""
         previous = next((each for each in self._attempts[-2:-1] if each.phase is current.phase), None)
         fault = previous.fault if previous is not None else None
         if previous is None or fault is None or fault.kind == "bad_format" or self._request.tool_choice.demands:
@@ -385,7 +385,7 @@ class Engine:
         return [Emit(events), *self._done(previous)] if events else self._done(previous)
 
     def _give_up(self, current: _Attempt, fault: Fault, out: list[Event]) -> list[Action]:
-        """End the turn with a faulty answer: no retries remain."""
+        """End the turn with a faulty answer because no retries remain."""
         if not self._request.tool_choice.demands:
             fault = self._formatted(current, out) or fault
         current.fault = fault
@@ -406,7 +406,7 @@ class Engine:
     def _enter(self, name: PhaseName) -> list[Action]:
         phase = PHASES[name]
         untaught = phase.emulates and not self._builder.has_teachable_tools
-        if untaught:  # a prompt that lists no tools only makes the model invent some
+        if untaught:  # with an empty tool list in the prompt, models invent tools
             phase = PHASES["final"]
         if phase.emulates:
             self._warn(EMULATED)
@@ -416,7 +416,7 @@ class Engine:
         return self._ask(phase, request, self._text_policy(phase))
 
     def _warn_dropped(self) -> None:
-        """Warn about tools that a prompt cannot teach."""
+        """Warn about each tool that cannot be described in a prompt."""
         for tool in self._builder.dropped_tools:
             self._warn(f"the tool `{tool.name}` of type `{tool.kind}` was dropped: it cannot be emulated")
         for tool in self._builder.unshowable_tools:
@@ -475,7 +475,7 @@ class Engine:
             self._warnings.append(warning)
 
     def _done(self, current: _Attempt, failure: Failure | None = None) -> list[Action]:
-        # The caller gets the beginning of an answer that broke off, but not the text of an unusable one.
+        # The caller gets the partial text of an interrupted answer, but not the text of an unusable one.
         releases_text = failure is None or (failure is current.failure and not self._request.tool_choice.demands)
         events: list[Event] = self._gate.release() if releases_text else []
         events += self._gate.finish()
@@ -493,7 +493,7 @@ class Engine:
 
     @property
     def completed_attempts(self) -> tuple[AttemptTrace, ...]:
-        """The completed attempts. An abandoned turn has no outcome, so its usage is counted from these."""
+        """Traces of the attempts so far. They provide the token usage of an abandoned turn, which has no outcome."""
         return tuple(map(_traced, self._attempts))
 
     def _outcome(self, failure: Failure | None) -> TurnOutcome:
@@ -509,12 +509,12 @@ class Engine:
             nonce="" if self._plan.kind == "pass" else self._builder.nonce or "",
             no_call_code=no_call.code,
         )
-        # If the turn failed all the same, the detected limitations were not the cause.
+        # If the turn still failed after a workaround, the detected limitation was not the cause.
         limitations = () if failure is not None else tuple(self._limitations)
         return TurnOutcome(len(self._attempts), tuple(self._warnings), failure, trace, limitations)
 
     def _why_no_call(self) -> Note:
-        """Why the turn has no call: a code, and one line for people."""
+        """Return the reason why the turn has no call, as a code and a human-readable line."""
         last = self._attempts[-1]
         if self._request.tools and self._request.tool_choice.mode == "none":
             return Note("tool_choice_none", "`tool_choice` is none")
@@ -534,13 +534,13 @@ class Engine:
         return Note("not_called", "the model answered without calling a tool")
 
     def _undecided(self) -> Fault | None:
-        """The fault of the decision that the final answer followed."""
+        """Return the fault of the decision phase that preceded the final answer, if any."""
         last_two = self._attempts[-2:]
         return last_two[0].fault if last_two[0].phase.otherwise == "final" else None
 
 
 def _check_choice(request: Request, plan: Plan) -> None:
-    """Reject a `tool_choice` that no answer can meet. In passthrough this is left to the upstream."""
+    """Reject a `tool_choice` that no answer can satisfy. In passthrough, the upstream decides."""
     choice = request.tool_choice
     untouched = plan.kind == "pass" and plan.rule != "no_tools"
     if untouched or plan.rule == "chat_only" or not (choice.demands or (choice.allowed and choice.mode != "none")):
@@ -555,7 +555,7 @@ def _check_choice(request: Request, plan: Plan) -> None:
         unknown = ", ".join(f"`{name}`" for name in missing)
         raise UsageError(f"`tool_choice` names unknown tools: {unknown}", hint="list them in `tools`")
     if choice.demands and not names:
-        raise UsageError("`tool_choice` requires a call, but there are no tools", hint="add tools")
+        raise UsageError("`tool_choice` requires a call, but no usable tool is listed", hint="add tools to `tools`")
 
 
 def _traced(attempt: _Attempt) -> AttemptTrace:
@@ -574,8 +574,8 @@ def _traced(attempt: _Attempt) -> AttemptTrace:
 
 
 def _summary(attempt: _Attempt) -> tuple[str, tuple[Candidate, ...], tuple[Note, ...]]:
-    """The reasoning, candidates and notes of an answer. Folding the calls as well would cost more."""
-    if attempt.phase.reads == "relay":  # only folding reveals problems of its calls
+    """Return the reasoning, candidates and notes of an answer, without the cost of assembling its calls."""
+    if attempt.phase.reads == "relay":  # only folding reveals faulty calls
         reply = attempt.reply()
         return reply.reasoning, reply.candidates, reply.notes
     reasoning: list[str] = []

@@ -1,8 +1,8 @@
-"""Incremental parser of the envelope: one JSON document with the calls first, then the reply.
+"""Incremental parser for the envelope: one JSON document with the calls first, then the reply.
 
-`{"calls": [{"name": N, "arguments": {...}}], "reply": "..."}`. The upstream was asked to enforce this form, so calls
-are announced and the reply is streamed, unescaped, while the document is still being written. Answers of any other
-form are not handled here.
+The format is `{"calls": [{"name": N, "arguments": {...}}], "reply": "..."}`. The upstream was asked to enforce it.
+Calls and the unescaped reply can therefore be streamed while the model is still writing. Answers in any other format
+are not handled here.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ from .native_calls import JsonPieces
 
 _OPEN = frozenset({OBJECT, ARRAY, STRING})
 _CLOSE = frozenset({END_OBJECT, END_ARRAY, END_STRING})
-#: The depth of a token: 1 is the document, 2 the list of calls, 3 one call.
+#: Nesting depth of a token: 1 inside the document, 2 inside the list of calls, 3 inside one call.
 _DOCUMENT, _CALLS, _CALL = 1, 2, 3
-#: The reply of a document that only makes calls.
+#: The token of a null reply, used in documents that only make calls.
 _NO_REPLY = (SCALAR, "null")
 
 _Role = Literal["", "calls", "reply", "nonce", "name", "arguments"]
@@ -44,22 +44,22 @@ _CALL_KEYS: dict[str, _Role] = {"name": "name", "tool": "name", "arguments": "ar
 
 
 class EnvelopeReader:
-    """Parses one envelope. `feed` and `close` return the events that are certain."""
+    """Parses one envelope. `feed` and `close` return events as soon as they are certain."""
 
     def __init__(self, context: ParseContext) -> None:
         self._context = context
         self._pieces = JsonPieces()
         self._depth = 0
-        self._role: _Role = ""  # of the current value
-        self._base = 0  # the depth of that value
+        self._role: _Role = ""  # the role of the current value
+        self._base = 0  # the depth of the current value
         self._text: list[str] | None = None  # the current name or nonce, if it is a string
         self._writer: Writer | None = None  # for a reply that is not a string
         self._builder: CallBuilder | None = None
         self._calls: list[CallBuilder] = []
-        self._call_roles: set[_Role] = set()  # those that the current call has had
-        self._signed = False  # the nonce has been seen
-        self._call_notes: tuple[Note, ...] = ()  # repairs that were noted with a call
-        #: Whether any key of an envelope has come.
+        self._call_roles: set[_Role] = set()  # roles already seen in the current call
+        self._signed = False  # whether the document carries the right nonce
+        self._call_notes: tuple[Note, ...] = ()  # repair notes already attached to a call
+        #: Whether an envelope key has been seen.
         self.recognised = False
 
     @property
@@ -82,7 +82,7 @@ class EnvelopeReader:
                 if self._pieces.trailing_text:
                     self._context.note("trailing_text", self._pieces.trailing_text)
             case "hopeless":
-                self._context.note("broken_document", "the envelope cannot be parsed to its end")
+                self._context.note("broken_document", "the envelope could only be parsed in part")
                 if self._builder is not None:
                     self._builder.note(*notes)
                     self._builder.fail("not_json")
@@ -125,10 +125,10 @@ class EnvelopeReader:
         self._writer = None
 
     def _call_role(self, builder: CallBuilder, key: str) -> _Role:
-        """The role of a key of a call. A second key with the same role is ignored, also under another name."""
+        """Return the role of a key in a call. A second key with the same role, such as an alias, is ignored."""
         role = _CALL_KEYS.get(key, "calls")
         if role in self._call_roles:
-            # A retry prompt may quote this detail, so its wording is fixed.
+            # A retry prompt may quote this detail, so do not change the wording.
             builder.note(Note("duplicate_key", f"`{key}` stands beside another {role}"))
             return "calls"
         if role != "calls":
@@ -136,7 +136,7 @@ class EnvelopeReader:
         return role
 
     def _list(self, token: Token) -> None:
-        """Handle a token of the list of calls, or of a call, outside its name and arguments."""
+        """Process a token of the list of calls, except those of a name or arguments."""
         kind = token[0]
         if self._depth == _DOCUMENT and kind != ARRAY:
             self._role = ""
@@ -152,7 +152,7 @@ class EnvelopeReader:
 
     def _note_not_a_call(self, condition: bool) -> None:
         if condition:
-            self._context.note("not_a_call", "the list of calls contains something else")
+            self._context.note("not_a_call", "the list of calls contains a value that is not a call")
 
     def _evidence(self) -> Evidence:
         nonce = None if self._context.nonce is None else self._signed
@@ -168,7 +168,7 @@ class EnvelopeReader:
     # ---- values
 
     def _value(self, token: Token) -> None:
-        """Handle a token of a name, nonce, reply or arguments."""
+        """Process a token of a name, nonce, reply or arguments."""
         if self._role == "reply":
             self._reply(token)
         elif self._role == "arguments":
@@ -186,7 +186,7 @@ class EnvelopeReader:
                 self._context.say(_plain(text))
             if kind in (STRING, PART, END_STRING) or token == _NO_REPLY:
                 return
-            self._writer = Writer()  # the caller requested JSON as the reply
+            self._writer = Writer()  # the caller asked for a JSON reply
         self._context.say(self._writer.write(token))
 
     def _collect(self, token: Token) -> None:
@@ -204,7 +204,7 @@ class EnvelopeReader:
         elif role == "name":
             assert self._builder is not None
             self._builder.take_name(text.strip())
-        self._flow()  # here too: the events must not depend on how the document was chunked
+        self._flow()  # also called here because events must not depend on chunking
 
     def _flow(self) -> None:
         if self._builder is not None:
@@ -212,5 +212,5 @@ class EnvelopeReader:
 
 
 def _plain(text: str) -> str:
-    """Unescape a piece of a strict JSON string."""
+    """Unescape part of a strict JSON string."""
     return msgspec.json.decode(f'"{text}"', type=str) if "\\" in text else text

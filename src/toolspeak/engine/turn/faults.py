@@ -1,6 +1,6 @@
-"""Faults of an answer, and explanations of faults and of rejected calls for people.
+"""Fault types, and human-readable explanations of faults and rejected calls.
 
-Separate from `diagnosis`, which finds faults: every trace needs these types, but few turns need a diagnosis.
+Kept separate from `diagnosis`, which finds faults: every trace needs these types, but few turns need a diagnosis.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ FaultKind = Literal[
 
 
 class Fault(msgspec.Struct, frozen=True):
-    """Why an answer was not accepted."""
+    """The reason why an answer was not accepted."""
 
     kind: FaultKind
-    #: Goes into the retry prompt and into the explanation for people.
+    #: Shown to the model in the retry prompt and to people in explanations.
     detail: str = ""
-    #: The tool concerned, if any.
+    #: The name of the tool, if the fault concerns one.
     name: str = ""
 
 
@@ -72,10 +72,10 @@ FAULT_TEXTS: Mapping[FaultKind, str] = {
 
 
 def reason_text(reason: str) -> str:
-    """Explain a reason code. Unknown codes, such as a plugin's, are spelled out."""
+    """Explain a reason code. An unknown code, for example from a plugin, is returned with spaces for underscores."""
     return REASON_TEXTS.get(reason) or reason.replace("_", " ")
 
 
 def fault_text(fault: Fault) -> str:
-    """Explain a fault, with its detail if it has one."""
+    """Explain a fault in one line, including its detail."""
     return f"{FAULT_TEXTS[fault.kind]}: {fault.detail}" if fault.detail else FAULT_TEXTS[fault.kind]

@@ -1,7 +1,7 @@
-"""Native tool calls of an upstream, checked as strictly as calls in text.
+"""Native tool calls from an upstream, checked as strictly as calls in text.
 
-The arguments of a native call were written by a model too. The call builder that handles calls in text repairs,
-coerces and validates them, so later stages need not know where a call came from.
+A model also writes the arguments of native calls. The same call builder repairs, coerces and validates both kinds,
+so later stages need not know where a call came from.
 """
 
 from __future__ import annotations
@@ -18,22 +18,22 @@ from ...core.parsing.context import ParseContext
 from ...core.parsing.fast_paths import whole_object
 from ...core.types import Note, Tool
 
-#: How many characters after a value are kept for the note; a model may write any amount there.
+#: How much of the text after the arguments a note quotes. Models may write any amount.
 _MAX_TRAILING_CHARS = 64
 _EVIDENCE = Evidence(dialect="native", wrapper="strong")
-#: Appended to complete arguments: the parser is sure of their end only when a character follows.
+#: Appended to complete arguments, because the parser needs a following character to be sure of their end.
 _TERMINATOR = "}"
 
 
 class JsonPieces:
-    """One JSON value that comes in pieces, and the start of any text after it."""
+    """One JSON value received in chunks, and the beginning of any text after it."""
 
     def __init__(self) -> None:
         self.json = JSONParser()
         self._unread = ""
 
     def feed(self, piece: str, final: bool = False) -> Iterator[list[Token]]:
-        """Yield tokens as they become certain; `json` is positioned right after them. Must be exhausted."""
+        """Yield tokens as they become certain, with `json` positioned right after them. Exhaust the iterator."""
         json = self.json
         text = self._unread + piece if self._unread else piece
         pos, stuck = 0, False
@@ -53,27 +53,27 @@ class JsonPieces:
 
 
 class _NativeCall:
-    """One call whose arguments come in pieces.
+    """One call whose arguments are received in chunks.
 
-    If the answer is not streamed (`whole`), the arguments are collected first. Nearly all of them are plain JSON that
-    fits the schema, and take a fast path.
+    If the answer is not streamed (`whole`), the arguments are collected first. Nearly all arguments are valid JSON that
+    fits the schema, so they take a fast path.
     """
 
     def __init__(self, context: ParseContext, name: str, whole: bool) -> None:
         self._builder = CallBuilder(context, _EVIDENCE)
         self._accepted = self._builder.take_name(name)
         self._pieces = JsonPieces()
-        self._has_arguments = False  # something other than white space has come
+        self._has_arguments = False  # whether anything but white space was received
         self._unread: list[str] | None = [] if whole and self._accepted else None
         self._over = False
 
     @property
     def index(self) -> int:
-        """The number of the call once it has been emitted."""
+        """The number that the call has once it is emitted."""
         return self._builder.index
 
     def feed(self, fragment: str, final: bool = False) -> None:
-        """Add a piece of the arguments."""
+        """Add a chunk of the arguments."""
         if self._unread is not None:
             self._unread.append(fragment)
             return
@@ -85,7 +85,7 @@ class _NativeCall:
             self._builder.tokens(tokens)
 
     def whole(self) -> bool:
-        """Whether the arguments are complete; no more of them come."""
+        """Parse the remaining input and return whether the arguments are complete."""
         if self._unread is not None:
             text, self._unread = "".join(self._unread), None
             self._over = self._take_plain(text)
@@ -97,12 +97,12 @@ class _NativeCall:
         return self._pieces.json.status == "complete"
 
     def _take_plain(self, text: str) -> bool:
-        """Accept arguments that need no repair and no coercion."""
+        """Accept arguments that need neither repair nor coercion; return whether this succeeded."""
         arguments = whole_object(text + _TERMINATOR, 0, ())
         return arguments is not None and arguments.end == len(text) and self._builder.take_arguments(arguments)
 
     def end(self, cut: bool) -> None:
-        """End the call. `cut`: the upstream stopped in the middle of it."""
+        """End the call. `cut`: the answer was cut off, so the call may be incomplete."""
         if not self._accepted:
             return
         json = self._pieces.json
@@ -129,24 +129,24 @@ class _NativeCall:
 
 
 class NativeCalls:
-    """The native calls of one answer, renumbered in order from `first`. `whole`: the answer is not streamed."""
+    """The native calls of one answer, numbered consecutively from `first`. `whole`: the answer is not streamed."""
 
     def __init__(self, tools: tuple[Tool, ...], policy: Policy, first: int = 0, *, whole: bool = False) -> None:
         self._context = ParseContext(tools, policy)
         self._first = first
         self._whole = whole
         self._open: dict[int, _NativeCall] = {}
-        self._ids: dict[int, str] = {}  # by our own numbers
+        self._ids: dict[int, str] = {}  # by the new number of the call
 
     def feed(self, event: CallStart | CallArgs | CallEnd) -> list[Event]:
-        """Return the events that this call event settles."""
+        """Process a call event and return the resulting events."""
         call = self._open.get(event.index)
         if isinstance(event, CallStart):
             self._start(event)
         elif call is not None and isinstance(event, CallArgs):
             call.feed(event.fragment)
         elif call is not None and call.whole():
-            # An incomplete call waits for the end of the answer, which tells whether it was cut off.
+            # An incomplete call stays open until the end of the answer shows whether it was cut off.
             self._end(event.index, cut=False)
         return self._collect()
 

@@ -1,8 +1,8 @@
 """Output gate: decides which events of a turn are emitted, and when.
 
-Streamed events cannot be taken back, so every event of an answer passes this gate. It holds back text that may still
-have to be discarded, with the reasoning and opaque parts after it to preserve their order. It enforces `tool_choice`,
-buffers calls that must be validated first, and numbers the emitted calls across all attempts of a turn.
+Streamed events cannot be retracted, so every event of an answer passes through this gate. It holds back text that may
+have to be discarded. Reasoning and opaque parts that follow held text wait too, to preserve the order. The gate also
+enforces `tool_choice`, buffers calls that must be validated first, and numbers the calls across all attempts of a turn.
 """
 
 from __future__ import annotations
@@ -16,36 +16,36 @@ from ...core.events import CallArgs, CallEnd, CallStart, Event, Noted, OpaqueSee
 from ...core.types import Note, ToolChoice
 from ..refusals.refusal_prefix import may_open_refusal
 
-#: What happens to text. `live`: streamed. `opening`: its beginning is held while it may be a refusal.
+#: How text is handled. `live`: streamed. `opening`: held while it may be the beginning of a refusal.
 #: `until_call`: held until a call is emitted. `to_end`: held until the engine releases it. `never`: discarded.
 TextPolicy = Literal["live", "opening", "until_call", "to_end", "never"]
 
 _CALL = (CallStart, CallEnd)
-#: Policies that release held text before a call.
+#: Policies under which held text is emitted right before a call.
 _BEFORE_CALLS = ("opening", "until_call")
-#: Events that keep their position relative to held text.
+#: Events that must not overtake held text.
 _ORDERED = (OpaqueSeen, ReasoningDelta)
-#: Where a call carries its nonce: after a fence or a tag, which come in one piece, or in a document, which does not.
+#: Where a call carries its nonce: in a code fence or tag, which is never split across events, or in a JSON document.
 _NONCE_IN_OPENING = r"((?:`{{3}}|~{{3}})[\w -]{{0,40}}?|<[\w:.|-]{{1,64}}) {0}\b"
 _NONCE_IN_DOCUMENT = r'"nonce": ?"{0}",? ?'
 
 
 class PendingCall:
-    """A call that has not been emitted completely."""
+    """A call that has not been fully emitted."""
 
     __slots__ = ("args_emitted", "buffer", "end", "id", "index", "name")
 
     def __init__(self, start: CallStart) -> None:
         self.name = start.name
         self.id = start.id
-        self.index = -1  # its final number, once announced
-        self.buffer: list[str] = []  # argument fragments of a call that is validated first
-        self.end: CallEnd | None = None  # set on a valid call that waits for calls that started earlier
+        self.index = -1  # its number in the output, once its start has been emitted
+        self.buffer: list[str] = []  # argument fragments held until the call is validated
+        self.end: CallEnd | None = None  # set if the call is valid but must wait for earlier calls
         self.args_emitted = False
 
 
 class OutputGate:
-    """Filters the events of one turn. `checked`: emit only whole, valid calls. `nonce`: removed from emitted text."""
+    """Filters the events of one turn. `checked`: emit only complete, valid calls. `nonce`: removed from text."""
 
     def __init__(
         self, choice: ToolChoice, make_id: Callable[[int], str], checked: bool, nonce: str | None = None
@@ -55,19 +55,19 @@ class OutputGate:
         self._make_id = make_id
         self._checked = checked
         self._text: TextPolicy = "live"
-        self._open = True  # text is streamed
-        self._pending: list[Event] = []  # held text, and the events that must follow it
-        self._previous: list[Event] = []  # the same, of the previous answer
-        self._queue = False  # non-blank text is held that will be released before a call
-        self._calls: dict[int, PendingCall | None] = {}  # of this answer; None: dropped
-        self._failed: list[PendingCall] = []  # announced in this answer and invalid, but no arguments were emitted
-        self._waiting: list[PendingCall] = []  # the same, of earlier answers: a retry may complete them
+        self._open = True  # whether text is streamed
+        self._pending: list[Event] = []  # held text, and events that must not overtake it
+        self._previous: list[Event] = []  # `_pending` of the previous answer
+        self._queue = False  # whether non-blank text is held that a call will release
+        self._calls: dict[int, PendingCall | None] = {}  # calls of this answer; None if dropped
+        self._failed: list[PendingCall] = []  # invalid calls of this answer of which only the start was emitted
+        self._waiting: list[PendingCall] = []  # `_failed` calls of earlier answers: a retry may complete them
         self._ids: set[str] = set()
         self._next = 0
         self._spoiled = False
-        self.emitted_calls = 0  # valid and complete
+        self.emitted_calls = 0  # valid, complete calls only
         self.text_emitted = False
-        #: Fast path: the engine may emit fragments of this call, and text, without calling `take`.
+        #: For the engine's fast path: the call whose fragments, and whether text, may be emitted without `take`.
         self.streaming_call = -1
         self.text_streams = False
 
@@ -78,11 +78,11 @@ class OutputGate:
 
     @property
     def spoiled(self) -> bool:
-        """Whether (part of) an unusable call has been emitted. This cannot be undone."""
+        """Whether an unusable call, or part of one, has been emitted. This cannot be undone."""
         return self._spoiled or (bool(self._calls) and any(call.args_emitted for call in self._announced()))
 
     def _announced(self) -> list[PendingCall]:
-        """The calls of this answer whose start has been emitted and whose end has not."""
+        """Return the calls of this answer whose start has been emitted, but not their end."""
         return [call for call in self._calls.values() if call is not None and call.index >= 0]
 
     # ---- answers
@@ -107,7 +107,7 @@ class OutputGate:
         return _text_of(self._pending)
 
     def release(self, text: str | None = None) -> list[Event]:
-        """Emit the held text, or this text in its place, which may be that of the previous answer."""
+        """Emit the held text, or `text` in its place. `text` may be the held text of the previous answer."""
         pending = self._pending if text is None else self._replacement(text)
         self._pending, self._previous, self._queue = [], [], False
         self._open = self._text != "never"
@@ -122,7 +122,7 @@ class OutputGate:
         return [TextDelta(text), *(event for event in self._pending if type(event) is not TextDelta)]
 
     def _clean(self, pending: list[Event]) -> list[Event]:
-        """Join adjacent texts and remove the nonce of a document from them."""
+        """Join adjacent text events, and remove the nonce if they contain a JSON document that carries it."""
         out: list[Event] = []
         for is_text, events in groupby(pending, lambda event: type(event) is TextDelta):
             if not is_text:
@@ -136,7 +136,7 @@ class OutputGate:
         return out
 
     def finish(self) -> list[Event]:
-        """End the turn: close calls that were announced but never completed."""
+        """End the turn: close calls whose start was emitted but which were never completed."""
         failed, self._failed = self._failed, []
         return self._close_waiting() + (_end_unmade(failed) if failed else [])
 
@@ -172,7 +172,7 @@ class OutputGate:
 
     @staticmethod
     def _without_nonce(events: list[Event], nonce: str) -> list[Event]:
-        """Remove the nonce from openings of calls that stayed text: it means nothing to a reader."""
+        """Remove the nonce from call openings that remain in the text, because it means nothing to a reader."""
         if not [event for event in events if type(event) is TextDelta and nonce in event.text]:
             return events
         opening = re.compile(_NONCE_IN_OPENING.format(nonce))
@@ -206,7 +206,7 @@ class OutputGate:
             out.extend(self.release())  # valid or not, a call means that the model did not refuse
 
     def _rejection(self, name: str) -> str:
-        """The note code if `tool_choice` does not permit a call of this tool; otherwise empty."""
+        """Return a note code if `tool_choice` forbids a call of this tool, otherwise an empty string."""
         if not self._choice.permits(name):
             return "call_not_allowed"
         if self._choice.single and self._next and self._earlier_start(name) is None:
@@ -227,11 +227,11 @@ class OutputGate:
         out.append(CallStart(call.index, call.name, self._unique_id(call)))
 
     def _earlier_start(self, name: str) -> PendingCall | None:
-        """The announced but incomplete call that a call of this tool continues."""
+        """Find a failed call of this tool whose start was emitted: the new call completes it."""
         return next((call for call in (*self._waiting, *self._failed) if call.name == name), None)
 
     def _unique_id(self, call: PendingCall) -> str:
-        """The call's own id, or a generated one if it has none or a duplicate."""
+        """Return the call's id, or a generated one if the id is missing or a duplicate."""
         unique = call.id if call.id and call.id not in self._ids else self._make_id(call.index)
         self._ids.add(unique)
         return unique
@@ -251,7 +251,7 @@ class OutputGate:
             out.append(CallArgs(call.index, event.fragment))
 
     def settle(self) -> list[Event]:
-        """End the answer: valid calls no longer wait for an earlier call that was cut off."""
+        """End the answer: emit valid calls that were waiting for an earlier call that was cut off."""
         out: list[Event] = []
         self._emit_ready(out, final=True)
         return out
@@ -309,10 +309,10 @@ def _text_of(events: Iterable[Event]) -> str:
 
 
 def _end_unmade(calls: list[PendingCall]) -> list[Event]:
-    """The end events of calls that were announced but never completed."""
+    """Return events that close calls whose start was emitted but which were never completed."""
     events: list[Event] = []
     for call in calls:
-        # The result of the failed call may show this detail to the model, so its wording is fixed.
+        # The model may see this detail in the result of the failed call, so do not change the wording.
         note = Note("arguments_invalid", f"`{call.name}` was announced, but never made")
         events += [CallArgs(call.index, "{}"), CallEnd(call.index, False, (note,))]
     return events

@@ -1,7 +1,7 @@
-"""Passthrough turn: no tools now or earlier in the conversation, so the request is forwarded unchanged.
+"""Passthrough turn: forwards a request unchanged because the conversation never involves tools.
 
-Has the methods of `Engine` and returns exactly the actions of its `pass` plan, but loads neither contract, nonces,
-scanner nor diagnosis. Most requests through a proxy are of this kind.
+`PassthroughTurn` has the methods of `Engine` and returns the same actions as its `pass` plan. It is cheaper because it
+loads no tool prompt, scanner or diagnosis. Most requests through a proxy are of this kind.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ _CALL = (CallStart, CallArgs, CallEnd)
 
 
 def is_passthrough(request: Request, plan: Plan) -> bool:
-    """Whether this request needs nothing but forwarding."""
+    """Whether this request only needs to be forwarded."""
     return plan.rule == "no_tools" and plan.kind == "pass" and request.tool_choice == _ANY
 
 
 class PassthroughTurn:
-    """One turn that forwards its request."""
+    """A turn that forwards its request unchanged."""
 
-    #: Always empty: the only answer ends the turn.
+    #: Always empty: a passthrough turn has one attempt, and its end is the end of the turn.
     completed_attempts: tuple[AttemptTrace, ...] = ()
 
     def __init__(self, request: Request, plan: Plan, *, stamp: int, notes: tuple[Note, ...] = ()) -> None:
@@ -55,7 +55,7 @@ class PassthroughTurn:
         self._notes = notes
         self._over = False
         self._raw: list[str] = []
-        self._other_events: list[Event] = []  # all but text
+        self._other_events: list[Event] = []  # all events except text
         self._gate: OutputGate | None = None
         self._usage = Usage()
         self._reason: FinishReason = "unknown"
@@ -67,7 +67,7 @@ class PassthroughTurn:
         return [Emit([Noted(note) for note in self._notes]), ask] if self._notes else [ask]
 
     def feed(self, attempt: int, event: Event) -> list[Action]:
-        """Handle an event of the answer."""
+        """Process an upstream event and return the resulting actions."""
         if self._over or attempt != _FIRST:
             return []
         if type(event) is TextDelta:
@@ -89,7 +89,7 @@ class PassthroughTurn:
 
     def _call(self, event: Event) -> list[Action]:
         if self._gate is None:
-            # Imported late: the gate loads the refusal classifier, and calls of tools never offered are rare.
+            # Imported on demand: the gate loads the refusal classifier, and calls without offered tools are rare.
             from .output_gate import OutputGate
 
             self._gate = OutputGate(_ANY, lambda index: f"emulated_{self._stamp}_{index}", False)
@@ -97,7 +97,7 @@ class PassthroughTurn:
         return [Emit(out)] if out else []
 
     def end(self, attempt: int) -> list[Action]:
-        """End the answer, and with it the turn."""
+        """End the answer and the turn."""
         if self._over or attempt != _FIRST:
             return []
         self._over = True

@@ -1,7 +1,7 @@
-"""The phases of a turn, as data.
+"""The phases of a turn, as a table.
 
-A plan is a sequence of phases: each phase is one kind of request and one way to parse its answer. This table
-defines the order; `engine` only follows it.
+A plan is a sequence of phases. Each phase has one kind of request and one way to parse the answer. The table
+defines the order of the phases; `engine` follows it.
 
     plan      first phase   answer without a call   faulty answer     upstream rejects tools
     pass      relay         done
@@ -12,7 +12,7 @@ defines the order; `engine` only follows it.
     envelope  envelope      done                    retry envelope
     fallback  trial         the second plan         the second plan   the second plan
 
-An answer with a call ends every plan.
+In every plan, an answer with a call ends the turn.
 """
 
 from __future__ import annotations
@@ -27,22 +27,22 @@ PhaseName = Literal["relay", "final", "native", "trial", "inline", "decision", "
 
 
 class Phase(msgspec.Struct, frozen=True):
-    """One kind of request."""
+    """One kind of upstream request, and how its answer is handled."""
 
     name: PhaseName
-    #: How its answer is parsed.
+    #: How the answer is parsed.
     reads: Literal["relay", "plain", "answer", "envelope"]
-    #: What happens to its text.
+    #: Whether the text of the answer is streamed, held back or discarded.
     text: TextPolicy
-    #: The model is asked to write its calls as text; the reply carries a warning.
+    #: Whether the model is asked to write its calls as text. The reply then carries a warning.
     emulates: bool = False
-    #: A faulty answer is retried.
+    #: Whether a faulty answer is retried.
     recovers: bool = False
-    #: `tool_choice` is enforced.
+    #: Whether `tool_choice` is enforced.
     enforces: bool = True
-    #: Next phase after an answer without a call; "" ends the turn, `second` is the plan's second choice.
+    #: The next phase after an answer without a call. "" ends the turn; `second` stands for the plan's second choice.
     otherwise: PhaseName | Literal["", "second"] = ""
-    #: Next phase if the upstream rejects tools.
+    #: The next phase if the upstream rejects tools.
     unsupported: PhaseName | Literal["", "second"] = ""
 
 

@@ -1,6 +1,6 @@
-"""Request builder: assembles contract, history and constraint into the upstream requests of one turn.
+"""Request builder: assembles the upstream requests of one turn.
 
-Decides nothing about the course of the turn.
+A request combines the contract (the tool prompt), the rendered history and the output constraint.
 """
 
 from __future__ import annotations
@@ -52,21 +52,25 @@ from .phases import PhaseName
 from .retry_prompt import instruction
 from .upstream_limits import UpstreamLimitation
 
-#: How many nonces to try in search of one that does not occur in the conversation.
+#: How many nonces to try to find one that does not occur in the conversation.
 _MAX_NONCES = 16
-#: How much of a faulty answer a retry shows to the model.
+#: How many characters of a faulty answer a retry shows to the model.
 _MAX_ANSWER = 4000
-#: Faults after which the model sees its own answer. After a refusal it must not: it would only repeat it.
+#: Faults for which a retry shows the model its own answer. A refusal is not shown, because the model would repeat it.
 _SHOW_ANSWER = frozenset(
     {"bad_arguments", "unknown_tool", "truncated", "described", "permission", "too_many", "bad_format"}
 )
-#: Plans in which calls are not parsed, so the tools need no check.
+#: Plans in which calls are not parsed, so tool definitions need no validation.
 _UNPARSED = frozenset({"pass", "plain"})
-#: The protocol in which the request marks the prefix to cache.
+#: The protocol in which a request must mark the prompt prefix to cache.
 _MARKS_CACHE = "anthropic"
 _SAMPLE = "..."
-#: The schema of a JSON response format without a schema.
+#: The schema for a JSON response format that specifies none.
 _ANY_OBJECT: JSONObject = {"type": "object"}
+
+
+def _unshowable(tools: tuple[Tool, ...]) -> tuple[Tool, ...]:
+    return tuple(tool for tool in tools if not is_plain_name(tool.name))
 
 
 class RequestBuilder:
@@ -96,12 +100,14 @@ class RequestBuilder:
         if plan.kind not in _UNPARSED:
             kit.check()
             if len(kit.readable) + len(kit.dropped) < len(request.tools):
-                self.notes.append(Note("duplicate_tool", "a tool that is declared twice is offered once"))
-        #: Every tool whose calls can be parsed, allowed now or not: a forbidden tool differs from an unknown one.
+                self.notes.append(Note("duplicate_tool", "a tool was declared twice and is offered only once"))
+        #: Tools whose calls can be parsed, including forbidden ones, so that those are not reported as unknown.
         self.readable_tools = kit.readable
         self.dropped_tools = kit.dropped
+        #: The tools whose names cannot appear in a prompt.
+        self.unshowable_tools = kit.derive(_unshowable)
         choice = request.tool_choice
-        #: Models that garble a second call are asked for one call at a time.
+        #: Whether to ask for one call at a time, because the model garbles parallel calls.
         sequential = choice.parallel and not plan.profile.parallel
         self._choice = msgspec.structs.replace(choice, parallel=False) if sequential else choice
         unrestricted = choice.mode != "none" and not choice.allowed
@@ -115,13 +121,8 @@ class RequestBuilder:
 
     @property
     def has_teachable_tools(self) -> bool:
-        """Whether a prompt can teach any of the offered tools."""
+        """Whether at least one of the offered tools can be described in a prompt."""
         return any(is_plain_name(tool.name) for tool in self.offered_tools)
-
-    @property
-    def unshowable_tools(self) -> tuple[Tool, ...]:
-        """The tools whose names cannot appear in a prompt."""
-        return tuple(tool for tool in self.readable_tools if not is_plain_name(tool.name))
 
     def _note(self, notes: tuple[Note, ...]) -> None:
         if notes:
@@ -132,15 +133,15 @@ class RequestBuilder:
             nonce = nonces(counter)
             if nonce_is_free(nonce, self._messages):
                 return nonce
-        self.notes.append(Note("no_free_nonce", "every nonce occurs in the conversation; fixed marks are used"))
+        self.notes.append(Note("no_free_nonce", "every nonce occurs in the conversation; calls carry no nonce"))
         return None
 
     def untrusted_texts(self, phase: PhaseName) -> tuple[str, ...]:
-        """Texts whose calls are not the model's own, to detect echoes.
+        """Return the texts from which the model may copy a call; a copied call is not accepted.
 
-        With a nonce, the first call of a block needs no comparison, which would delay its streaming; later calls are
-        compared with `copyable_texts`. The document of a decision is held anyway, so it is compared with the examples
-        of the contract, unless a call is both required and enforced: then the model had no other choice.
+        With a nonce, the first call of a block is not compared, because that would delay streaming. Later calls are
+        compared with `copyable_texts`. A decision is not streamed, so it is also compared with the examples in the
+        tool prompt. An exception is a call that is both required and enforced: there the model had no choice.
         """
         if phase not in ("native", "trial") and self.nonce is not None:
             forced = self._choice.demands and self._plan.profile.constraint
@@ -148,13 +149,13 @@ class RequestBuilder:
         return (*self.copyable_texts(), *self._examples)
 
     def copyable_texts(self) -> tuple[str, ...]:
-        """Untrusted texts that, copied into an argument, could close the call and open another one."""
-        # Tool descriptions may be untrusted too, and the examples in them are not calls.
+        """Return the untrusted texts that could, if copied into an argument, close the call and open another one."""
+        # Tool descriptions may be untrusted too, and they may contain example calls.
         descriptions = (tool.description for tool in self._request.tools if tool.description)
         return (*untrusted_texts(self._messages), *descriptions)
 
     def apply_limitation(self, limitation: UpstreamLimitation) -> Plan:
-        """Respect a limitation from now on; return the adapted plan."""
+        """Work around an upstream limitation in all further requests. Return the adapted plan."""
         profile = msgspec.structs.replace(self._plan.profile, **limitation.profile_fields)
         self._plan = msgspec.structs.replace(self._plan, profile=profile)
         return self._plan
@@ -162,7 +163,7 @@ class RequestBuilder:
     # ---- requests
 
     def build(self, phase: PhaseName) -> Request:
-        """Build the request of this phase."""
+        """Build the upstream request for this phase."""
         request = self._phase_request(phase)
         whole = request.stream and phase != "relay" and not self._plan.profile.streams
         return msgspec.structs.replace(request, stream=False) if whole else request
@@ -185,12 +186,12 @@ class RequestBuilder:
                 assert_never(phase)
 
     def _native(self) -> Request:
-        """The request with paired history, schemas adapted to the host, and only media that it accepts."""
+        """Build a request with native tools, adapting the schemas and media to what the upstream accepts."""
         tools, losses = transform_tools(self._request.tools, self._plan.profile.transform)
         projected = without_media(self._messages, self._plan.profile.media)
         self._note((*losses, *projected.notes))
         options = self._request.options
-        if not self._choice.parallel:  # extra calls are dropped in any case
+        if not self._choice.parallel:  # may be left out: extra calls are dropped anyway
             options = msgspec.structs.replace(options, dispensable=("parallel_tool_calls",))
         return msgspec.structs.replace(
             self._request, messages=projected.messages, tools=tools, tool_choice=self._choice, options=options
@@ -204,7 +205,7 @@ class RequestBuilder:
         return self._bare(projected, self._request.options)
 
     def _bare(self, projected: Projection, options: Options) -> Request:
-        """The request without its tools and tool choice."""
+        """Build a request without native tools and without a tool choice."""
         self._note(projected.notes)
         return msgspec.structs.replace(
             self._request, messages=projected.messages, tools=(), tool_choice=ToolChoice(), options=options
@@ -247,7 +248,7 @@ class RequestBuilder:
         return self._bare(Projection(messages, projected.notes), options)
 
     def _stops(self) -> tuple[str, ...]:
-        """The caller's stop sequences and, if there is room, one that keeps the model from inventing results."""
+        """Return the caller's stop sequences, plus one against invented tool results if the upstream allows it."""
         stops = self._request.options.stop
         if len(stops) >= self._plan.profile.max_stop:
             return stops
@@ -290,7 +291,7 @@ class RequestBuilder:
         return self._bare(Projection(messages, projected.notes), options)
 
     def _contract_options(self, grammar: dict[str, object]) -> Options:
-        """The options of a request with a contract."""
+        """Return the options of a request that contains the tool prompt."""
         return msgspec.structs.replace(
             self._request.options,
             response_format=None,
@@ -306,7 +307,7 @@ class RequestBuilder:
         return mark_cache_prefix(messages, contract.stable) if self._protocol == _MARKS_CACHE else messages
 
     def _grammar(self, phase: PhaseName) -> dict[str, object]:
-        """The fields that make the upstream enforce the format, if it can."""
+        """Return request fields that make the upstream enforce the format, or none if it cannot."""
         flavour = self._plan.profile.constraint
         if not flavour:
             return {}
@@ -326,7 +327,7 @@ class RequestBuilder:
     # ---- retries
 
     def retry_request(self, phase: PhaseName, base: Request, answer: str, fault: Fault, attempt: int) -> Request:
-        """Build the request that asks again: what was wrong and what to do."""
+        """Build a retry request that tells the model what was wrong and what to do."""
         last = attempt >= self._plan.retries
         text = instruction(fault, attempt, tools=self.offered_tools, example=self._example(phase), last=last)
         messages = base.messages
@@ -336,7 +337,7 @@ class RequestBuilder:
         return msgspec.structs.replace(base, messages=_append_user_text(messages, text))
 
     def _example(self, phase: PhaseName) -> str:
-        """An example call with placeholder values, so copying it makes no sense."""
+        """Render an example call. Placeholder values make it useless to copy."""
         if not self.offered_tools or phase == "native":
             return ""
         tool = self.offered_tools[0]
@@ -346,9 +347,9 @@ class RequestBuilder:
 
 
 def _append_user_text(messages: tuple[Message, ...], text: str) -> tuple[Message, ...]:
-    """Append text to a final user message, or as a new one: some templates reject two user messages in a row.
+    """Append text to the last message if it is from the user, otherwise as a new user message.
 
-    It extends the last text part, so a message of one part stays one part.
+    Some chat templates reject two user messages in a row. A single text part is extended, so it stays a single part.
     """
     if messages and messages[-1].role == "user":
         last = messages[-1]
@@ -362,7 +363,7 @@ def _last_user_text(messages: tuple[Message, ...]) -> str:
 
 
 def _with_format(contract: Contract, response_format: ResponseFormat) -> Contract:
-    """Ask for JSON in the prompt: the upstream cannot enforce it, since a call would not fit the format."""
+    """Ask for JSON in the prompt. The upstream cannot enforce it, because a call would not fit the format."""
     rule = "When you answer without calling a tool, the whole answer must be one JSON value and nothing else."
     if response_format.schema is not None:
         rule += f" It must fit this JSON schema:\n{msgspec.json.encode(response_format.schema).decode()}"

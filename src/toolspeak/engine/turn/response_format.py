@@ -10,7 +10,7 @@ from ...core.types import JSONValue, Note, ResponseFormat, is_object
 
 
 class FormattedAnswer(msgspec.Struct, frozen=True):
-    """An answer that must be JSON: the text to emit, notes on repairs, and the problem if it is unusable."""
+    """A checked JSON answer: the text to emit, notes on repairs, and the problem if the answer is unusable."""
 
     text: str
     notes: tuple[Note, ...] = ()
@@ -18,7 +18,7 @@ class FormattedAnswer(msgspec.Struct, frozen=True):
 
 
 def check_format(text: str, response_format: ResponseFormat) -> FormattedAnswer:
-    """Repair the answer into strict JSON that fits the requested format. A correct answer stays unchanged."""
+    """Check an answer against the requested format and repair it if needed. A correct answer stays unchanged."""
     try:
         value, notes = _parse_json(text)
     except ValueError:
@@ -37,5 +37,5 @@ def _parse_json(text: str) -> tuple[JSONValue, tuple[Note, ...]]:
     try:
         return msgspec.json.decode(text), ()
     except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
-        # Not JSON, half of a surrogate pair, or too deep: try the lenient parser.
+        # The text is not strict JSON, has a lone surrogate or is too deeply nested: try the lenient parser.
         return loads(text), (Note("format_repaired", "the answer was not strict JSON"),)

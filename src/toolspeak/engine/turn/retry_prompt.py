@@ -1,6 +1,6 @@
-"""Retry prompts: what was wrong with an answer, what to do, and an example; more insistent with each attempt.
+"""Retry prompts tell the model what was wrong with its answer and what to do, more insistently with each attempt.
 
-Text from the model or from documents is quoted on one line, shortened, with control tokens neutralised.
+Quoted text from the model or from documents is put on one line and shortened, and its control tokens are neutralised.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from ...core.types import Tool
 from ..prompting.escaping import display_name, neutralise, one_line
 from .faults import Fault, FaultKind
 
-#: Both people and the model read a detail: enough for several problems, too short for a document.
+#: Maximum length of a fault's detail: enough for several problems, too short to quote a whole document.
 MAX_DETAIL = 600
-#: Tool names listed in one message. The contract lists all of them.
+#: Maximum number of tool names in a retry prompt. The original tool prompt lists all of them.
 MAX_NAMES = 24
 
-#: What was wrong. `{detail}` starts with a colon; `{names}` are the tools.
+#: What was wrong, by kind of fault. `{detail}` is empty or starts with a colon; `{names}` is the list of tools.
 _PROBLEMS: dict[FaultKind, str] = {
     "refusal": (
         "You do have tools in this conversation: {names}. You call a tool by writing the call; it is then run for "
@@ -38,7 +38,7 @@ _PROBLEMS: dict[FaultKind, str] = {
     "empty": "Your last answer was empty.",
 }
 
-#: What to do now, stronger each time; the last entry serves for all further attempts.
+#: What to do, by kind of fault and attempt, more insistent each time. Further attempts repeat the last entry.
 _ORDERS: dict[FaultKind, tuple[str, ...]] = {
     "refusal": (
         "Now do the next step: if a tool can help with the request, call it. Do not say that you cannot.",
@@ -92,7 +92,7 @@ _NATIVE = "Use the function calling interface for the call; do not write it as t
 
 
 def instruction(fault: Fault, attempt: int, *, tools: Sequence[Tool], example: str = "", last: bool = False) -> str:
-    """Write the retry prompt: what was wrong, what to do, an example of a call. `attempt` counts from 1.
+    """Write a retry prompt: what was wrong, what to do, and an example call. `attempt` counts from 1.
 
     >>> print(instruction(Fault("truncated", "the call of `ping` was not finished"), 1, tools=[]))
     Your tool call was not finished: the call of `ping` was not finished. Nothing of it was run.
@@ -120,5 +120,5 @@ def _name_list(tools: Sequence[Tool]) -> str:
 
 
 def quoted(text: str) -> str:
-    """Quote untrusted text: one line, shortened, with control tokens and call markers neutralised."""
+    """Make untrusted text safe to quote: one line, shortened, with control tokens and call markers neutralised."""
     return neutralise(one_line(printable(text[: MAX_DETAIL * 4], " "), MAX_DETAIL), "own")

@@ -1,4 +1,4 @@
-"""The trace of a turn: what was sent upstream, what came back, and what was decided. Values only."""
+"""The trace of a turn: the upstream requests, the answers, and the decisions of the engine. Values only."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from ...core.events import Candidate, FinishReason, Reply
 from ...core.types import Message, Note, Request, TextPart, Usage
 from .faults import Fault
 
-#: How much of a prompt or an answer `Trace.lines` quotes; `attempts` has the full texts.
+#: How many characters of a prompt or answer `Trace.lines` quotes. The full texts are in `Trace.attempts`.
 _MAX_QUOTED = 240
 
 
@@ -29,24 +29,24 @@ class AttemptTrace(msgspec.Struct, frozen=True):
 
 
 class Trace(msgspec.Struct, frozen=True):
-    """One turn."""
+    """The record of one turn."""
 
     plan: str
     rule: str
     why: str
     attempts: tuple[AttemptTrace, ...] = ()
-    #: Estimated size of the contract (the tool prompt).
+    #: Estimated size of the tool prompt, in tokens.
     contract_tokens: int = 0
-    #: Why there is no call, in one line for people; empty if there is one.
+    #: Why the turn made no call, in one human-readable line. Empty if it made one.
     why_no_call: str = ""
-    #: The policy and the nonce that answers were parsed with. Parsing them again needs both.
+    #: The policy and nonce used to parse the answers. Both are needed to parse them again.
     policy: str = ""
     nonce: str = ""
-    #: `why_no_call` for programs: the reason or fault code that decided.
+    #: Machine-readable form of `why_no_call`: a reason or fault code.
     no_call_code: str = ""
 
     def lines(self) -> list[str]:
-        """Render the turn for people."""
+        """Render the trace as human-readable lines."""
         lines = [f"plan {self.plan}: {self.why} [{self.rule}]"]
         for number, attempt in enumerate(self.attempts, 1):
             lines.append(f"request {number} ({attempt.phase}): {attempt.finish_reason}, {len(attempt.raw)} characters")
@@ -64,13 +64,13 @@ class Trace(msgspec.Struct, frozen=True):
 
 
 def _quoted(attempt: AttemptTrace) -> list[str]:
-    """The last message to the model, and its answer."""
+    """Quote the last message sent to the model, and the model's answer."""
     lines = [f"  {message.role}: {_short(message.text)}" for message in attempt.request.messages[-1:]]
     return lines + ([f"  answer: {_short(attempt.raw)}"] if attempt.raw else [])
 
 
 def _short(text: str) -> str:
-    """The head and the tail of a text on one line; the middle matters least."""
+    """Put a text on one line. If it is long, keep the beginning and the end, because the middle matters least."""
     if len(text) > _MAX_QUOTED:
         text = f"{text[: _MAX_QUOTED // 2]} [...] {text[-_MAX_QUOTED // 2 :]}"
     return " ".join(text.split())
@@ -80,17 +80,17 @@ class TracedReply(Reply, frozen=True):
     """A reply with the trace of its turn."""
 
     record: Trace | None = None
-    #: The assistant message with parts that only the upstream's own protocol can express; None if it has none.
+    #: The original assistant message, if it has parts that only the upstream's protocol can express, otherwise None.
     own: Message | None = None
 
     @property
     def message(self) -> Message:
-        """The answer as a message, ready to be put into the next request."""
+        """The answer as an assistant message to append to the next request."""
         if self.own is not None:
             return self.own
         parts = (TextPart(self.text),) if self.text.strip() else ()
         return Message("assistant", parts, self.reasoning, self.calls)
 
     def trace(self) -> Trace:
-        """What was sent, what came back, and what was decided."""
+        """Return the trace of the turn, or an empty trace if none was recorded."""
         return self.record or Trace("", "", "nothing was recorded")

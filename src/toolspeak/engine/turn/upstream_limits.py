@@ -1,7 +1,7 @@
 """Upstream limitations that a turn can work around: no system role, no constrained output.
 
-If an upstream rejects a request because of something that toolspeak added, the request is repeated at once without
-it, and the limitation is remembered for that upstream. Fields that a codec adds are handled by
+If an upstream rejects a feature that toolspeak added to a request, the engine repeats the request without that
+feature. The limitation is remembered for that upstream. Fields that a protocol codec adds are handled by
 `upstreams.http.service`.
 """
 
@@ -13,18 +13,18 @@ from ...core.events import Failure
 from ...core.types import JSONObject, Request
 from ..planning.capabilities import Profile
 
-#: Statuses that upstreams use for input they do not understand. Some answer 500 when a chat template raises.
+#: HTTP statuses for requests that an upstream does not understand. Some upstreams return 500 if a chat template fails.
 _REJECTION_STATUSES = frozenset({400, 422, 500, 501})
-#: How error messages refer to constrained output, besides by the name of the field.
+#: Words that refer to constrained output in upstream error messages. Messages may also name the request field.
 _CONSTRAINT_WORDS = ("grammar", "json_schema", "response_format", "guided", "structured output")
 
 
 class UpstreamLimitation(msgspec.Struct, frozen=True):
-    """Something that an upstream does not accept."""
+    """A request feature that an upstream does not accept."""
 
     code: str
     why: str
-    #: Profile fields to override.
+    #: Fields of the model profile to override, with their new values.
     profile_fields: JSONObject
 
 
@@ -35,7 +35,7 @@ _NO_CONSTRAINT = UpstreamLimitation("constraint_refused", "the upstream refused 
 
 
 def detect_limitation(failure: Failure, request: Request, profile: Profile) -> UpstreamLimitation | None:
-    """Find what to leave out after this failure; None if nothing that toolspeak added was rejected."""
+    """Return the limitation that explains this failure, or None if no feature that toolspeak added was rejected."""
     if failure.status not in _REJECTION_STATUSES:
         return None
     if profile.system_role and request.messages[0].role == "system" and refuses_system_role(failure):

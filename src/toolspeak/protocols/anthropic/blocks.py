@@ -1,7 +1,7 @@
-"""Wire structs of events and messages, and the tables for finish reasons, usage and errors in both directions.
+"""Structs for decoding events and messages, and conversions of finish reasons, usage and errors.
 
-The structs declare only the fields in use, so decoding skips the rest. Leaf fields accept any JSON because servers
-differ in them.
+The structs declare only the fields that toolspeak uses; decoding skips the rest. Most fields accept any JSON value,
+because servers send different types.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from ..shared.fields import count, failure_from, without
 
 
 class MessagesDelta(msgspec.Struct, gc=False):
-    """A delta of a block, or the end of a message."""
+    """The `delta` of an event: a piece of a block, or the fields that end a message."""
 
     type: JSONValue = None
     text: JSONValue = None
@@ -29,7 +29,7 @@ class MessagesDelta(msgspec.Struct, gc=False):
 
 
 class MessagesEvent(msgspec.Struct, gc=False):
-    """An event of a stream, or a whole message."""
+    """A stream event or a complete, non-streamed message."""
 
     type: JSONValue = None
     index: JSONValue = None
@@ -47,12 +47,12 @@ class MessagesEvent(msgspec.Struct, gc=False):
 
 decode_event = msgspec.json.Decoder(MessagesEvent).decode
 
-#: Kinds of opaque parts: signed thinking, citations of a text, extra fields of a call, of the stop reason and of usage.
+#: Kinds of opaque parts: signed thinking, citations, and extra fields of a call, the stop reason and the usage.
 THINKING, CITATIONS, TOOL_USE, STOP, USAGE = "thinking", "citations", "tool_use", "stop", "usage"
 
-#: Reply blocks that are passed on unparsed, as are types that end in `_tool_use` or `_tool_result`.
+#: Types of reply blocks that are forwarded unparsed. So are all types that end in `_tool_use` or `_tool_result`.
 _BLOCK_TYPES = frozenset({"redacted_thinking", "container_upload", "compaction", "fallback", "connector_text"})
-#: Prefix of the kind of other blocks, because parts of other protocols use their bare type as kind.
+#: Prefix for the kind of all other blocks. It avoids clashes with opaque parts of other protocols.
 _BLOCK_PREFIX = "block:"
 
 
@@ -61,17 +61,17 @@ def _is_block_type(type: str) -> bool:
 
 
 def block_kind(type: str) -> str:
-    """Return the kind of the opaque part for a block type."""
+    """Return the kind of opaque part that stores blocks of this type."""
     return type if _is_block_type(type) else _BLOCK_PREFIX + type
 
 
 def block_type(kind: str) -> str:
-    """Return the block type for the kind of an opaque part."""
+    """Return the block type that a kind of opaque part stores."""
     return kind.removeprefix(_BLOCK_PREFIX)
 
 
 def is_block(part: Opaque) -> bool:
-    """Whether an opaque part is a reply block of this protocol."""
+    """Whether an opaque part contains an Anthropic reply block."""
     is_block_kind = part.kind.startswith(_BLOCK_PREFIX) or _is_block_type(part.kind)
     return is_block_kind and is_object(part.data) and part.data.get("type") == block_type(part.kind)
 
@@ -98,12 +98,12 @@ _STOP_REASONS: dict[FinishReason, str] = {
 
 
 def finish_from(reason: str) -> FinishReason:
-    """Return the finish reason for a `stop_reason`."""
+    """Convert Anthropic's `stop_reason` to a `FinishReason`."""
     return _FINISH_REASONS.get(reason, "unknown")
 
 
 def stop_fields(reason: FinishReason, has_calls: bool, upstream_fields: JSONValue) -> JSONObject:
-    """Return `stop_reason` and related fields. `upstream_fields`: those that an upstream of this protocol sent."""
+    """Return `stop_reason` and related fields. Matching fields from an Anthropic upstream take precedence."""
     if reason not in ("length", "content_filter"):
         reason = "tool_calls" if has_calls else "stop"
     fields: JSONObject = {"stop_reason": _STOP_REASONS[reason], "stop_sequence": None}
@@ -125,7 +125,7 @@ _INPUT, _CREATED, _READ, _OUTPUT, _DETAILS, _THINKING = (
 
 
 def usage_from(fields: JSONObject) -> Usage:
-    """Return token counts. `Usage` counts cached tokens as input; the wire counts them separately."""
+    """Convert usage fields to `Usage`, which includes cached tokens in the input; Anthropic counts them separately."""
     cached = count(fields.get(_READ))
     total = count(fields.get(_INPUT)) + count(fields.get(_CREATED)) + cached
     details = fields.get(_DETAILS)
@@ -134,12 +134,12 @@ def usage_from(fields: JSONObject) -> Usage:
 
 
 def usage_rest(fields: JSONObject) -> JSONObject:
-    """Return usage fields that `Usage` lacks: tokens written to the cache, searches, the service tier."""
+    """Return the usage fields that `Usage` cannot express, such as searches and the service tier."""
     return {key: value for key, value in without(fields, _INPUT, _READ, _OUTPUT, _DETAILS).items() if value}
 
 
 def usage_to_wire(usage: Usage, extra: JSONObject) -> JSONObject:
-    """Encode usage. `extra`: further usage fields of an upstream of this protocol."""
+    """Encode `usage`, together with `extra` usage fields that an Anthropic upstream sent."""
     fresh = max(0, usage.input_tokens - usage.cached_tokens)
     created = min(fresh, count(extra.get(_CREATED)))
     fields: JSONObject = {
@@ -155,7 +155,7 @@ def usage_to_wire(usage: Usage, extra: JSONObject) -> JSONObject:
 
 # ------------------------------------------------------------------------------------------------------ errors
 
-#: https://platform.claude.com/docs/en/api/errors
+#: HTTP statuses of error types, from https://platform.claude.com/docs/en/api/errors
 _STATUSES = {
     "invalid_request_error": 400,
     "authentication_error": 401,
@@ -173,7 +173,7 @@ _ERROR_TYPES = {status: name for name, status in _STATUSES.items()}
 
 
 def error_failure(value: JSONValue, status: int = 0, body: bytes = b"", default_message: str = "") -> Failure:
-    """Return the failure for an error object. Without a status, the error type determines it."""
+    """Convert an error object to a `Failure`. A missing status is derived from the error type."""
     inner = value.get("error") if is_object(value) else None
     kind = (inner if is_object(inner) else value if is_object(value) else {}).get("type")
     if not status and isinstance(kind, str):
@@ -182,7 +182,7 @@ def error_failure(value: JSONValue, status: int = 0, body: bytes = b"", default_
 
 
 def error_type(status: int, kind: str = "", upstream_type: str = "") -> str:
-    """Return the error type for a status. `kind`: of the `Failure`; `upstream_type`: type sent by the upstream."""
+    """Return the error type for a status; use `upstream_type` if the status has no type."""
     if kind == "timeout":
         return "timeout_error"
     if status in _ERROR_TYPES or upstream_type not in _STATUSES:

@@ -1,7 +1,7 @@
-"""State and names shared by the request modules: internal `extra` fields, and the context of one encoding.
+"""State shared by the modules that encode requests, and the names of internal `extra` fields.
 
-`EncodingContext` knows which protocol the `extra` fields belong to, makes call ids valid for the service, and collects
-a note for everything that cannot be sent.
+`EncodingContext` knows which protocol the `extra` fields belong to, replaces call ids that the service would reject,
+and collects a note for everything that cannot be sent.
 """
 
 from __future__ import annotations
@@ -15,30 +15,30 @@ from ...core.types import SIBLING_FIELDS, JSONObject, JSONValue, Message, Note, 
 
 PROTOCOL: Final = "anthropic"
 
-#: The one field that means the same in the `extra` of every protocol: a prompt cache breakpoint.
+#: Marks a prompt cache breakpoint. It is the only `extra` field with the same meaning in every protocol.
 CACHE_CONTROL: Final = "cache_control"
 
-#: Internal fields of `Message.extra`: a system message after other messages, the order of parts, calls and results if
-#: it is not the default, and extra fields of the calls by position.
+#: Internal fields of `Message.extra`: whether a system message is in `messages` (not in `system`), a non-default order
+#: of parts, calls and results, and the extra fields of each call by position.
 INLINE: Final = "toolspeak_inline"
 ORDER: Final = "toolspeak_order"
 CALL_EXTRAS: Final = "toolspeak_tool_use"
-#: Internal field of `ToolResult.extra`: the order of its texts and parts.
+#: Internal field of `ToolResult.extra`: the order of the texts and parts in a result.
 LAYOUT: Final = "toolspeak_layout"
 
-#: Dropped from incoming requests, so that a client cannot set them.
+#: Fields that are dropped from incoming requests, because clients must not set them.
 INTERNAL_FIELDS: Final = (INLINE, ORDER, CALL_EXTRAS, LAYOUT)
 
 _INVALID_ID_CHARS = re.compile(r"[^a-zA-Z0-9_-]")
 
 
 class EncodingContext:
-    """State of encoding one request."""
+    """State for encoding one request."""
 
     def __init__(self, protocol: str, ids: Iterable[str] = ()) -> None:
-        #: The request came by this protocol and is sent as it came.
+        #: Whether the request was decoded from this protocol and is sent unchanged.
         self.native = protocol == PROTOCOL
-        #: `extra` fields belong to this protocol.
+        #: Whether the `extra` fields belong to this protocol.
         self.same_protocol = protocol in (PROTOCOL, "")
         self._notes: dict[tuple[str, str], Note] = {}
         self._ids: dict[str, str] = {}
@@ -46,10 +46,10 @@ class EncodingContext:
         self._missing_ids = {"call": 0, "result": 0}
 
     def for_message(self, message: Message) -> EncodingContext:
-        """Return the context for a message, which may be of another protocol than its request."""
+        """Return the context for a message, whose protocol may differ from that of the request."""
         if not message.protocol or (message.protocol == PROTOCOL) == self.same_protocol:
             return self
-        other = copy(self)  # shallow: notes and ids are shared
+        other = copy(self)  # a shallow copy shares notes and ids
         other.same_protocol = not self.same_protocol
         return other
 
@@ -58,19 +58,19 @@ class EncodingContext:
         return tuple(self._notes.values())
 
     def note(self, code: str, detail: str, of: str = "") -> None:
-        """Note what could not be sent unchanged, once for each code and `of`."""
+        """Record a note about something that cannot be sent unchanged, once for each `code` and `of`."""
         self._notes.setdefault((code, of), Note(code, detail))
 
     def extra(self, extra: Mapping[str, object]) -> JSONObject:
-        """Return the fields of `extra` to send: all but internal ones, or only cache control for other protocols."""
+        """Return the `extra` fields to send: all but internal ones; for other protocols, only `cache_control`."""
         if self.same_protocol:
             return {key: value for key, value in extra.items() if key not in INTERNAL_FIELDS}
-        siblings = extra.get(SIBLING_FIELDS)  # chat completions store fields next to the object here
+        siblings = extra.get(SIBLING_FIELDS)  # chat completions store an object's sibling fields here
         fields = {**siblings, **extra} if is_object(siblings) else extra
         return {CACHE_CONTROL: fields[CACHE_CONTROL]} if CACHE_CONTROL in fields else {}
 
     def id(self, original: str, of: str) -> str:
-        """Return a call id with only the characters that the service accepts. `of`: call or result."""
+        """Return an id that the service accepts for a call or its result. `of` is "call" or "result"."""
         if self.native or (original and _INVALID_ID_CHARS.search(original) is None):
             return original
         if not original:
@@ -83,7 +83,7 @@ class EncodingContext:
                 unique += f"_{len(self._used_ids)}"
             self._used_ids.add(unique)
             self._ids[original] = unique
-            self.note("call_id_changed", "characters that the service rejects were replaced in a call id")
+            self.note("call_id_changed", "a call id was replaced because the service would reject it")
         return self._ids[original]
 
 

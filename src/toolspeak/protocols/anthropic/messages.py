@@ -1,8 +1,8 @@
-"""Messages, content blocks and the system prompt, decoded and encoded.
+"""Decode and encode messages, content blocks and the system prompt.
 
-The `system` prompt becomes the first message; a system message after other messages is marked in its `extra`. A user
-message with only results has the role `tool`. Thinking is stored twice: its text in `reasoning`, its signed block,
-which is what can be sent back, among the parts. Media with data or a URL become `Media`; other blocks `Opaque`.
+The `system` prompt becomes the first message; a system message in `messages` is marked in its `extra`. A user message
+that contains only results gets the role `tool`. Thinking is stored twice: its text in `reasoning`, and its signed
+block, which can be sent back, among the parts. Media with data or a URL become `Media`, all other blocks `Opaque`.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from .blocks import block_type
 from .encoding_state import CALL_EXTRAS, INLINE, INTERNAL_FIELDS, LAYOUT, ORDER, EncodingContext
 
 _ROLES = ("user", "assistant", "system")
-#: Results, parts, calls.
+#: Default order of a message: results (r), parts (p), calls (c).
 _DEFAULT_ORDER = "rpc"
 _CALL_FIELDS = ("type", "id", "name", "input")
 _RESULT_FIELDS = ("type", "tool_use_id", "content", "is_error")
@@ -45,7 +45,7 @@ _MAX_SHOWN_ARGUMENTS = 80
 
 
 def decode_system(value: JSONValue) -> tuple[Message, ...]:
-    """Return the system prompt as a message, if any."""
+    """Convert the system prompt to a message. Return an empty tuple if there is no prompt."""
     parts = tuple(_decode_block(block, path) for block, path in _blocks(value, "system"))
     return (Message("system", parts),) if parts else ()
 
@@ -55,7 +55,7 @@ def decode_messages(values: Iterable[JSONValue]) -> tuple[Message, ...]:
 
 
 def _blocks(content: JSONValue, path: str) -> list[tuple[JSONValue, str]]:
-    """Return the blocks of a content with their paths; a string is one block, an empty string none."""
+    """Return the blocks of a `content` field with their paths. A non-empty string counts as one text block."""
     if isinstance(content, str):
         return [({"type": "text", "text": content}, path)] if content else []
     return [(block, f"{path}[{at}]") for at, block in enumerate(array_field(content, path))]
@@ -94,7 +94,12 @@ class _MessageBlocks:
         notes: tuple[Note, ...] = ()
         if not is_object(arguments):
             if arguments is not None:
-                notes = (Note("arguments_invalid", f"not a JSON object: {str(arguments)[:_MAX_SHOWN_ARGUMENTS]}"),)
+                notes = (
+                    Note(
+                        "arguments_invalid",
+                        f"the arguments are not a JSON object: {str(arguments)[:_MAX_SHOWN_ARGUMENTS]}",
+                    ),
+                )
                 rest["input"] = arguments
             arguments = {}
         if rest:
@@ -150,7 +155,7 @@ def _result(block: JSONObject, path: str) -> ToolResult:
 
 
 def _default_layout(content: str, parts: Sequence[Media | Opaque]) -> list[JSONValue]:
-    """One text, then the parts."""
+    """Return the layout of a result that consists of one text followed by its other parts."""
     return [*([len(content)] if content else []), *(None for _ in parts)]
 
 
@@ -158,11 +163,11 @@ def _default_layout(content: str, parts: Sequence[Media | Opaque]) -> list[JSONV
 
 
 def encode_messages(messages: Sequence[Message], context: EncodingContext) -> tuple[JSONValue, list[JSONObject]]:
-    """Return the system prompt (None if there is none) and the messages."""
+    """Return the system prompt, or None, and the encoded messages."""
     encoded = [(message, _encode_blocks(message, context.for_message(message))) for message in messages]
     filled = [(message, blocks) for message, blocks in encoded if blocks]
     if len(filled) < len(encoded):
-        context.note("empty_message_dropped", "a message without content was not sent")
+        context.note("empty_message_dropped", "a message was not sent because it has no content")
     first = next((at for at, (message, _) in enumerate(filled) if not _is_prompt(message, context)), len(filled))
     prompt = _prompt([block for _, blocks in filled[:first] for block in blocks], context)
     wire: list[JSONObject] = []
@@ -172,7 +177,7 @@ def encode_messages(messages: Sequence[Message], context: EncodingContext) -> tu
         extra = encoder.extra(message.extra) if encoder.same_protocol else {}
         only_results = message.role == "tool" or (message.role == "user" and all(map(_is_result, blocks)))
         if only_results and after_results and not extra:
-            wire[-1]["content"] = [*_as_list(wire[-1]["content"]), *blocks]  # all results of a turn go into one message
+            wire[-1]["content"] = [*_as_list(wire[-1]["content"]), *blocks]  # results of one turn go into one message
         else:
             wire.append({"role": _role(message, context), "content": _content(blocks), **extra})
         after_results = only_results
@@ -180,7 +185,7 @@ def encode_messages(messages: Sequence[Message], context: EncodingContext) -> tu
 
 
 def _prompt(blocks: list[JSONObject], context: EncodingContext) -> list[JSONObject]:
-    """Return the texts of a system prompt, the only blocks that the service accepts there."""
+    """Return only the text blocks of a system prompt; the service accepts no others."""
     texts = [block for block in blocks if context.native or block["type"] == "text"]
     if len(texts) < len(blocks):
         context.note("system_part_dropped", "a system prompt can contain only text")
@@ -201,14 +206,14 @@ def _is_prompt(message: Message, context: EncodingContext) -> bool:
 
 def _role(message: Message, context: EncodingContext) -> str:
     if _is_prompt(message, context):
-        # Only newer models accept a system message here, and only in certain positions.
+        # Only newer models accept system messages after other messages, and only in certain positions.
         context.note("system_as_user", "a system message after other messages was sent as a user message")
         return "user"
     return "user" if message.role == "tool" else message.role
 
 
 def _content(blocks: list[JSONObject]) -> JSONValue:
-    """Return a single plain text as a string, anything else as a list."""
+    """Return a single plain text block as a string, and any other blocks as a list."""
     text = blocks[0].get("text")
     return text if blocks == [{"type": "text", "text": text}] else blocks
 
@@ -219,7 +224,7 @@ def _as_list(content: JSONValue) -> list[JSONValue]:
 
 def _encode_blocks(message: Message, context: EncodingContext) -> list[JSONObject]:
     if message.reasoning and not any(isinstance(part, Opaque) and part.kind == "thinking" for part in message.parts):
-        context.note("reasoning_dropped", "thinking without a signature was not sent, because the service rejects it")
+        context.note("reasoning_dropped", "reasoning was not sent, because the service requires signed thinking")
     call_extras: JSONObject = message.extra.get(CALL_EXTRAS, {}) if context.same_protocol else {}
     by_kind: dict[str, list[JSONObject | None]] = {
         "r": [_encode_result(result, context) for result in message.results],
@@ -232,7 +237,7 @@ def _encode_blocks(message: Message, context: EncodingContext) -> list[JSONObjec
         order = usual
     queues = {kind: iter(blocks) for kind, blocks in by_kind.items()}
     blocks = [block for kind in order if (block := next(queues[kind])) is not None]
-    if blocks and not context.same_protocol:  # other protocols may mark a whole message, this one only a block
+    if blocks and not context.same_protocol:  # cache control applies to a block here, not to a message
         blocks[-1] = {**context.extra(message.extra), **blocks[-1]}
     return blocks
 
@@ -271,7 +276,7 @@ def _encode_layout(result: ToolResult, context: EncodingContext) -> list[JSONObj
 
 
 def _fits(layout: JSONValue, result: ToolResult) -> bool:
-    """Whether a layout matches a result, which may have been changed after decoding."""
+    """Whether a layout still matches its result, which may have been changed after decoding."""
     if not is_array(layout):
         return False
     sizes = [entry[0] if is_array(entry) else entry for entry in layout if entry is not None]
@@ -284,7 +289,7 @@ _KINDS: dict[str, Literal["image", "file"]] = {"image": "image", "document": "fi
 _TYPES = {kind: name for name, kind in _KINDS.items()}
 _DATA, _BASE64 = "data:", ";base64,"
 _PLAIN_TEXT = "text/plain"
-#: Media types that the service accepts inline -> block type.
+#: Block type for each media type that the service accepts as inline data.
 _BY_MEDIA_TYPE = {
     "image/gif": "image",
     "image/jpeg": "image",
@@ -296,7 +301,7 @@ _BY_MEDIA_TYPE = {
 
 
 def _decode_block(value: JSONValue, path: str) -> Part:
-    """Decode a content block: text, media with data or a URL, or an opaque part."""
+    """Decode a content block to text, media (with data or a URL) or an opaque part."""
     if isinstance(value, str):  # some clients send a list of strings
         return TextPart(value)
     block = object_field(value, path)
@@ -309,7 +314,7 @@ def _decode_block(value: JSONValue, path: str) -> Part:
 
 
 def _url(source: JSONObject) -> str:
-    """Return the URL of a source, or its data as a `data:` URL; empty for other sources, such as uploaded files."""
+    """Return the URL of a source, or its data as a `data:` URL. Other sources, such as uploaded files, yield ""."""
     kind, data, media = source.get("type"), source.get("data"), source.get("media_type")
     match kind:
         case "url" if source.keys() == {"type", "url"} and isinstance(source["url"], str):
@@ -326,15 +331,15 @@ def _url(source: JSONObject) -> str:
 
 
 def _encode_part(part: Part, context: EncodingContext) -> JSONObject | None:
-    """Encode a part as a block; None if the protocol cannot carry it."""
+    """Encode a part as a block. Return None if the protocol does not support it."""
     match part:
         case TextPart(text, extra):
-            # The service rejects empty texts.
+            # The service rejects empty text blocks.
             return {"type": "text", "text": text, **context.extra(extra)} if text else None
         case Opaque(kind, data):
             if context.same_protocol and is_object(data) and data.get("type") in (kind, block_type(kind)):
                 return dict(data)
-            context.note("opaque_dropped", f"this protocol cannot carry a part of kind `{kind}`")
+            context.note("opaque_dropped", f"the Messages API does not support parts of kind `{kind}`")
             return None
         case _:
             return _media(part, context)
@@ -344,13 +349,13 @@ def _media(media: Media, context: EncodingContext) -> JSONObject | None:
     kind = _block_type(media, context)
     source = _source(media.url) if kind else None
     if source is None:
-        context.note("media_dropped", f"this protocol cannot carry this kind of {media.kind}")
+        context.note("media_dropped", f"the Messages API does not support this type of {media.kind}")
         return None
     return {"type": kind, "source": source, **context.extra(media.extra)}
 
 
 def _block_type(media: Media, context: EncodingContext) -> str:
-    """Return the block type for media, or "" if it cannot be sent. For inline data the media type decides."""
+    """Return the block type for media, or "" if they cannot be sent. Inline data is classified by its media type."""
     if media.kind not in _TYPES or not (context.same_protocol or is_inline(media.url) or is_fetchable(media.url)):
         return ""
     if context.native or not is_inline(media.url):

@@ -1,7 +1,7 @@
 """Decoder for upstream replies, streamed or not.
 
-A whole message is decoded as blocks that start and end at once. Known server faults are tolerated and noted, or become
-a `Failure`; no input raises.
+The blocks of a non-streamed message are started and ended immediately. Invalid input never raises an exception: it
+produces a note or a `Failure`.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ from .encoding_state import list_or_empty
 
 _DONE = b"[DONE]"
 _DELTA = "content_block_delta"
-#: Deltas with one text: its field, and the JSON key before it.
+#: Delta types that contain a single text -> the field with the text, and its JSON key as bytes.
 _TEXT_DELTAS = {
     "text_delta": ("text", b'"text":'),
     "thinking_delta": ("thinking", b'"thinking":'),
@@ -55,7 +55,7 @@ _TEXT_DELTAS = {
 #: Block kinds whose deltas may be passed through unchanged.
 _PASSTHROUGH_KINDS = ("text", THINKING)
 _CALL_FIELDS = ("type", "id", "name", "input")
-#: Default `caller` of a tool call.
+#: Default value of a call's `caller` field.
 _DIRECT_CALLER = {"type": "direct"}
 
 
@@ -67,19 +67,19 @@ class _IncomingBlock:
     def __init__(self, kind: str, start: JSONObject, make: EventFactory, call: int = -1) -> None:
         self.kind = kind
         self.start = start
-        #: Creates the event for a piece of the block.
+        #: Creates the event for a piece of this block's text.
         self.make = make
-        #: Call number; -1 if the block is not a call.
+        #: Index of the call, or -1 if the block is not a call.
         self.call = call
         self.pieces: list[str] = []
-        #: Texts from deltas of unknown types, by field.
+        #: Strings from deltas of unknown types, by field name.
         self.fields: dict[str, list[str]] = {}
         self.citations: list[JSONValue] = []
         self.signature = ""
         self.notes: list[Note] = []
 
     def append(self, text: str) -> CallArgs | ReasoningDelta | TextDelta:
-        """Append a piece and return its event."""
+        """Append a piece of text and return the event for it."""
         self.pieces.append(text)
         if self.call >= 0:
             return CallArgs(self.call, text)
@@ -87,14 +87,14 @@ class _IncomingBlock:
 
 
 class ReplyDecoder(BaseReplyDecoder):
-    """Decodes one reply: `feed` returns the events that are certain so far, `close` the last ones."""
+    """Decodes one reply. `feed` returns the events decoded so far, `close` the remaining ones."""
 
     def __init__(self, stream: bool) -> None:
         super().__init__(stream)
         self._blocks: dict[int | str | None, _IncomingBlock] = {}
         self._calls = 0
         self._ids: set[str] = set()
-        #: Calls that ended without complete arguments; the stop reason decides whether they were cut.
+        #: Calls that ended without complete arguments. The stop reason shows whether they were truncated.
         self._incomplete_calls: list[_IncomingBlock] = []
         self._usage: JSONObject = {}
         self._reason = ""
@@ -103,7 +103,7 @@ class ReplyDecoder(BaseReplyDecoder):
 
     @property
     def finished(self) -> bool:
-        """Whether the upstream sent a stop reason; a broken connection then loses nothing."""
+        """Whether the upstream has sent a stop reason, so a lost connection would not lose data."""
         return self._over or bool(self._reason)
 
     # ---------------------------------------------------------------------------------------------- events
@@ -152,7 +152,7 @@ class ReplyDecoder(BaseReplyDecoder):
         return event
 
     def _capture(self, capture: RawCapture, index: JSONValue, delta: MessagesDelta, payload: bytes) -> None:
-        """Pass a delta through unchanged if it is a text of its own block."""
+        """Capture a delta for pass-through if it contains only text or thinking for an open block of that kind."""
         block = self._blocks.get(index) if type(index) is int else None
         kind = block.kind if block is not None else ""
         if kind in _PASSTHROUGH_KINDS and delta.type == f"{kind}_delta" and isinstance(getattr(delta, kind), str):
@@ -160,7 +160,7 @@ class ReplyDecoder(BaseReplyDecoder):
 
     def _invalid_event(self, name: str, payload: bytes) -> None:
         """Handle an event that is not a JSON object."""
-        if payload.strip() == _DONE:  # sent by some servers at the end
+        if payload.strip() == _DONE:  # some servers end the stream with [DONE]
             return
         if name == "error":
             self._fail(
@@ -169,7 +169,7 @@ class ReplyDecoder(BaseReplyDecoder):
             return
         self._unreadable(payload)
         if not self._closing and any(block.call >= 0 for block in self._blocks.values()):
-            # The lost event may have been part of the call.
+            # The undecodable event may have been part of the call.
             self._fail(Failure("an event inside a call could not be decoded", body=shorten(payload)))
 
     def _other_event(self, kind: str, event: MessagesEvent, payload: bytes) -> None:
@@ -182,11 +182,11 @@ class ReplyDecoder(BaseReplyDecoder):
         if not is_object(message):
             return
         self._add_usage(message.get("usage"))
-        for at, block in enumerate(list_or_empty(message.get("content"))):  # some servers send the first content here
+        for at, block in enumerate(list_or_empty(message.get("content"))):  # some servers send content in this event
             self._start_block(at, block)
 
     def _add_usage(self, usage: JSONValue) -> None:
-        """Update usage; counts are totals, so later ones replace earlier ones."""
+        """Update the usage. Counts are cumulative, so later values replace earlier ones."""
         if is_object(usage):
             self._usage |= {key: value for key, value in usage.items() if value is not None}
 
@@ -228,12 +228,12 @@ class ReplyDecoder(BaseReplyDecoder):
             self._note("call_without_name", "a call without a tool name was dropped")
             return None
         if self._calls >= MAX_CALLS:
-            self._note("calls_dropped", f"more than {MAX_CALLS} calls")
+            self._note("calls_dropped", f"calls after the first {MAX_CALLS} were dropped")
             return None
         number = self._calls
         block = _IncomingBlock("tool_use", start, partial(CallArgs, number), number)
         if identifier in self._ids:
-            block.notes.append(Note("duplicate_call_id", f"`{identifier}` was used twice"))
+            block.notes.append(Note("duplicate_call_id", f"the call id `{identifier}` was used twice"))
             identifier = ""
         self._ids |= {identifier} - {""}
         rest = {key: value for key, value in without(start, *_CALL_FIELDS).items() if value and value != _DIRECT_CALLER}
@@ -276,7 +276,7 @@ class ReplyDecoder(BaseReplyDecoder):
             block.pieces.append(text)
 
     def _unknown_delta(self, block: _IncomingBlock | None, kind: str, payload: bytes) -> None:
-        """Add the fields of an unknown delta to an opaque block; skip it for other blocks."""
+        """Add the fields of an unknown delta to an opaque block. For other blocks, skip the delta."""
         if block is None or block.kind in ("text", THINKING) or block.call >= 0:
             self._note("unknown_delta", f"a delta of type `{shorten(kind)}` was skipped")
             return
@@ -323,7 +323,7 @@ class ReplyDecoder(BaseReplyDecoder):
     def _whole(self, body: bytes) -> None:
         event = self._decode(body)
         if event is None:
-            self._fail(Failure("the upstream's reply is not a message", body=shorten(body)))
+            self._fail(Failure("the upstream's reply is not an Anthropic message", body=shorten(body)))
         elif event.type == "error" or event.error:
             self._fail(error_failure(read_json(body), body=body))
         else:
@@ -341,7 +341,7 @@ class ReplyDecoder(BaseReplyDecoder):
         cut = finish_from(self._reason) == "length"
         for at, block in enumerate(event.content):
             self._start_block(at, block)
-            # The last call of a truncated reply may have incomplete arguments.
+            # In a truncated reply, the arguments of the last call may be incomplete.
             if not (cut and at == len(event.content) - 1):
                 self._end_block(at)
         self._end()
@@ -378,7 +378,7 @@ class ReplyDecoder(BaseReplyDecoder):
         self._emit(Finish(finish_reason))
 
     def _end_incomplete_call(self, block: _IncomingBlock, cut: bool) -> None:
-        """End a call without complete arguments, unless the reply was truncated in it."""
+        """End a call with incomplete arguments, unless the reply was truncated within the call."""
         empty = not "".join(block.pieces).strip()
         if cut and (not empty or block.call == self._calls - 1):
             return
@@ -387,11 +387,11 @@ class ReplyDecoder(BaseReplyDecoder):
         self._emit(CallEnd(block.call, notes=tuple(block.notes)))
 
     def _finish_reason(self, reason: FinishReason) -> FinishReason:
-        """Return the upstream's reason if it fits the content, else one derived from the content."""
+        """Return the upstream's finish reason if it matches the content; otherwise derive one from the content."""
         derived: FinishReason = "tool_calls" if self._calls else "stop"
         if reason in ("length", "content_filter", derived):
             return reason
-        self._note("finish_reason_derived", f"the upstream sent `{shorten(self._reason)}`")
+        self._note("finish_reason_derived", f"the upstream's finish reason was `{shorten(self._reason)}`")
         return derived
 
     def _wrap_up(self) -> None:
@@ -403,7 +403,7 @@ class ReplyDecoder(BaseReplyDecoder):
             self._emit(UsageSeen(usage_from(self._usage)))
 
 
-#: Stop reasons that `FinishReason` expresses fully.
+#: Stop reasons that a `FinishReason` expresses without loss.
 _COMMON_REASONS = frozenset({"end_turn", "tool_use", "max_tokens", "refusal"})
 
 

@@ -1,7 +1,7 @@
-"""Encoder for replies to Messages clients: events to a stream, a reply to a message, errors to error bodies.
+"""Encoder for replies to clients of the Messages API: streams, complete messages and errors.
 
-Blocks are sequential: a text, a thought and a call each open one, and the next kind closes it. Text, most of a stream,
-is written from byte templates. The stream starts with estimated input tokens and ends with the upstream's usage.
+Each text, thought and call gets its own block, which ends when the next block starts. Text deltas, the bulk of a
+stream, are written from byte templates. A stream starts with estimated input tokens and ends with the actual usage.
 """
 
 from __future__ import annotations
@@ -64,13 +64,13 @@ def _frame(kind: str, **fields: JSONValue) -> bytes:
 
 
 def _delta_head(index: int, kind: str, field: str) -> bytes:
-    """Return the bytes of a delta before its text."""
+    """Return the bytes of a delta event that precede its text."""
     head = f'{{"type":"content_block_delta","index":{index},"delta":{{"type":"{kind}","{field}":'
     return b"event: content_block_delta\ndata: " + head.encode()
 
 
 class _OpenCallBlock:
-    """A call whose block is open."""
+    """A call whose block has not been closed yet."""
 
     __slots__ = ("checked", "fragments", "head", "number")
 
@@ -81,7 +81,7 @@ class _OpenCallBlock:
         self.checked = False
 
     def is_complete(self) -> bool:
-        """Whether the arguments are complete; checked only once, when the next call starts."""
+        """Whether the arguments are complete. Only the first check, when the next call starts, parses them."""
         complete = not self.checked and is_object(read_json("".join(self.fragments)))
         self.checked = True
         return complete
@@ -96,15 +96,15 @@ class ReplyEncoder(PassthroughEncoder):
         self._model = model
         self._request = request
         self._started = self._closed = False
-        #: Index of the next block; kind of the open text or thinking block; bytes before each of its pieces.
+        #: Index of the next block; kind of the open text or thinking block; bytes that precede each of its deltas.
         self._next = 0
         self._kind = ""
         self._head = b""
-        #: Like `_head`, but only while a text is open.
+        #: Same as `_head` while a text block is open, otherwise empty.
         self._text_head = b""
         self._calls: dict[int, _OpenCallBlock] = {}
         self._has_calls = False
-        #: Extra fields from an upstream of this protocol: of calls by id, of the stop reason, of usage.
+        #: Extra fields from an Anthropic upstream, for calls (by id), the stop reason and the usage.
         self._call_extras: dict[str, JSONObject] = {}
         self._stop: JSONValue = None
         self._usage_extra: JSONObject = {}
@@ -125,16 +125,16 @@ class ReplyEncoder(PassthroughEncoder):
         return b"".join(out)
 
     def _observe(self, identity: Identity) -> None:
-        """Do nothing: only the first event, which toolspeak writes, contains the id."""
+        """Ignore the identity: only the first event of a stream contains it, and toolspeak writes that event."""
 
     def _prefix_for(self, identity: Identity, wire: bytes) -> bytes | None:
-        """Return the bytes that open the block, or None if its index differs from the upstream's."""
+        """Return the bytes that open the block, or None if the upstream uses a different block index."""
         kind = identity["type"]
         number = self._next - 1 if kind == self._kind else self._next
         return self._open_text(kind) if identity["index"] == number else None
 
     def close(self, extension: JSONObject | None = None) -> bytes:
-        """Close the open blocks and the message. `extension` goes into the last event."""
+        """Return the events that close open blocks and the message. The last one contains `extension`."""
         if self._closed:
             return b""
         if self._reason == "error":
@@ -171,7 +171,7 @@ class ReplyEncoder(PassthroughEncoder):
                 self._reason = reason
             case Failure():
                 return self._fail(event)
-            case _:  # notes and candidates go into the extension
+            case _:  # notes and candidates are sent in the extension
                 pass
         return b""
 
@@ -188,7 +188,7 @@ class ReplyEncoder(PassthroughEncoder):
         return self._message_start() + _frame("content_block_start", index=number, content_block=block)
 
     def _open_text(self, kind: str) -> bytes:
-        """Open a text or thinking block unless it is open already."""
+        """Return the bytes that open a text or thinking block; empty if such a block is already open."""
         if self._kind == kind:
             return b""
         shut = self._message_start() + self._close_text()
@@ -213,7 +213,7 @@ class ReplyEncoder(PassthroughEncoder):
     def _call(self, event: CallStart | CallArgs | CallEnd) -> bytes:
         match event:
             case CallStart(index, name, identifier):
-                # Some upstreams end all calls at the end, but clients of this protocol expect sequential blocks.
+                # Some upstreams end their calls only at the end of the reply, but clients expect sequential blocks.
                 done = [self._end_call(key) for key, call in list(self._calls.items()) if call.is_complete()]
                 shut = self._close_text()
                 self._has_calls = True
@@ -222,7 +222,7 @@ class ReplyEncoder(PassthroughEncoder):
                 return b"".join(done) + shut + self._start_block(_tool_use(identifier, name, {}, self._call_extras))
             case CallArgs(index, fragment):
                 call = self._calls.get(index)
-                if call is None:  # white space after complete arguments
+                if call is None:  # trailing white space of an ended call
                     return b""
                 call.fragments.append(fragment)
                 return call.head + to_line(fragment) + _TAIL
@@ -233,7 +233,7 @@ class ReplyEncoder(PassthroughEncoder):
         call = self._calls.pop(index, None)
         if call is None:
             return b""
-        # Clients that concatenate the pieces need valid JSON even without arguments.
+        # Clients join the deltas and parse the result, so a call without arguments must send an empty object.
         nothing = call.head + b'"{}"' + _TAIL if ended and not call.fragments else b""
         return nothing + _frame("content_block_stop", index=call.number)
 
@@ -270,7 +270,7 @@ class ReplyEncoder(PassthroughEncoder):
                 self._stop = part.data
             case "usage":
                 self._usage_extra = part.data
-            case _:  # of another protocol
+            case _:  # a part from another protocol
                 pass
 
     def _opaque_block(self, block: JSONObject) -> bytes:
@@ -298,7 +298,7 @@ def encode_reply(
     extension: JSONObject | None = None,
     events: Sequence[Event] = (),
 ) -> bytes:
-    """Encode a whole reply, or an error object if the turn failed. `events`: of the reply, if their order matters."""
+    """Encode a non-streamed reply, or an error object if the turn failed. `events`, if given, determine the order."""
     if reply.failure is not None or reply.finish_reason == "error":
         return to_wire({"type": "error", "error": _error(reply.failure or Failure(_FAILED_TURN))})
     upstream_data = {part.kind: part.data for part in reply.opaque if is_object(part.data)}
@@ -312,17 +312,17 @@ def encode_reply(
 
 
 def _generated_call_id(message: str, number: int) -> str:
-    """Return an id for a call without one, from the message id and the block number."""
+    """Return an id, derived from the message id and block number, for a call that has no id."""
     return f"toolu_{message}_{number}"
 
 
 def _tool_use(identifier: str, name: str, arguments: JSONObject, extras: Mapping[str, JSONObject]) -> JSONObject:
-    """Return the block of a call. `extras`: extra fields of calls by id."""
+    """Return a `tool_use` block. `extras` maps call ids to extra fields."""
     return {"type": "tool_use", "id": identifier, "name": name, "input": arguments, **extras.get(identifier, {})}
 
 
 class _CallBlocks:
-    """Builds the blocks of a reply's calls, including their extra fields."""
+    """Builds the `tool_use` blocks for a reply's calls, including extra fields."""
 
     def __init__(self, reply: Reply, message: str) -> None:
         self._message = message
@@ -334,7 +334,7 @@ class _CallBlocks:
 
 
 def _ordered_content(events: Iterable[Event], reply: Reply, message: str) -> list[JSONObject]:
-    """Return the blocks in the order of the events: the service rejects thinking that was moved. `message`: its id."""
+    """Return the blocks in the order of the events, because the service rejects thinking blocks that were moved."""
     calls = {call.id: call for call in reply.calls}
     call_blocks = _CallBlocks(reply, message)
     content = _OrderedContent()
@@ -348,7 +348,7 @@ def _ordered_content(events: Iterable[Event], reply: Reply, message: str) -> lis
                 content.add_opaque(part)
             case CallStart() if event.id in calls:
                 content.add_block(call_blocks.block(calls[event.id], len(content.blocks)))
-            case _:  # in the reply
+            case _:  # already part of the reply
                 pass
     content.close_text()
     return content.blocks
@@ -357,7 +357,7 @@ def _ordered_content(events: Iterable[Event], reply: Reply, message: str) -> lis
 class _OrderedContent:
     def __init__(self) -> None:
         self.blocks: list[JSONObject] = []
-        self._open = ""  # kind of the last block if it can grow, and its text so far
+        self._open = ""  # kind of the last block if more text can be added
         self._pieces: list[str] = []
 
     def close_text(self) -> None:
@@ -399,7 +399,7 @@ class _OrderedContent:
 
 
 def _default_content(reply: Reply, message: str) -> list[JSONObject]:
-    """Return the blocks in default order: thinking, opaque blocks, text, calls. `message`: its id."""
+    """Return the blocks in default order: thinking, opaque blocks, text, calls."""
     content = [*_thoughts(reply), *(part.data for part in reply.opaque if is_block(part)), *_texts(reply)]
     call_blocks = _CallBlocks(reply, message)
     for call in reply.calls:
@@ -408,7 +408,7 @@ def _default_content(reply: Reply, message: str) -> list[JSONObject]:
 
 
 def _thoughts(reply: Reply) -> list[JSONObject]:
-    """Return the signed thinking blocks, or all reasoning as one unsigned block."""
+    """Return the signed thinking blocks. Without any, return all reasoning as one unsigned block."""
     signed = [part.data for part in reply.opaque if part.kind == THINKING and is_object(part.data)]
     if signed or not reply.reasoning:
         return signed
@@ -424,14 +424,14 @@ def _texts(reply: Reply) -> list[JSONObject]:
 
 # ------------------------------------------------------------------------------------------------------ token estimate
 
-#: Characters whose tokens are estimated. The rest is extrapolated, because the first byte of a stream waits for it.
+#: Size of the sample for token estimates. The rest is extrapolated, because the estimate delays the first byte.
 _SAMPLE_CHARS = 512
-#: Tokens around each message and each tool.
+#: Token overhead of each message and each tool.
 _FRAME_TOKENS = 4
 
 
 def _estimate_input_tokens(request: Request) -> int:
-    """Estimate the input tokens of a request, without media: a stream starts with this number."""
+    """Estimate the input tokens of a request, excluding media, for the first event of a stream."""
     texts = [text for message in request.messages for text in _message_texts(message)]
     texts += map(_declaration, request.tools)
     characters = sum(map(len, texts))
@@ -460,11 +460,11 @@ def _error(failure: Failure) -> JSONObject:
 
 
 def decode_error(status: int, body: bytes, headers: Mapping[str, str]) -> Failure:
-    """Return the failure for an error status. Header names are in lower case."""
+    """Convert an HTTP error response to a `Failure`. Header names must be in lower case."""
     value = read_json(body)
     if value is None:
         text = shorten(body)
-        value = "" if text.startswith("<") else text  # an HTML page is not a message
+        value = "" if text.startswith("<") else text  # an HTML page is useless as a message
     failure = error_failure(value, status, body, f"the upstream returned status {status}")
     body_id = value.get("request_id") if is_object(value) else None
     identifier = headers.get("request-id") or (body_id if isinstance(body_id, str) else "")
@@ -474,9 +474,9 @@ def decode_error(status: int, body: bytes, headers: Mapping[str, str]) -> Failur
 
 
 def encode_error(error: ToolspeakError) -> tuple[int, bytes]:
-    """Return status and body for an error; the status of an upstream error is passed on."""
+    """Return the HTTP status and body for an error. An upstream's own status is preserved."""
     status = http_status(error)
     fields: JSONObject = {"type": error_type(status), "message": str(error)}
-    if isinstance(error, NotKeptError):  # makes the SDKs resend the whole conversation
+    if isinstance(error, NotKeptError):  # this code makes the SDKs resend the whole conversation
         fields["details"] = {"error_code": "thread_not_found"}
     return status, to_wire({"type": "error", "error": fields})

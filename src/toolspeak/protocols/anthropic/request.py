@@ -1,8 +1,8 @@
-"""Requests, decoded and encoded.
+"""Decode and encode requests.
 
-`Options.extra` stores every field without a common name, such as `thinking`, `metadata`, `top_k` or `output_config`
-(without its `format`), and three internal ones: `tool_choice` and `output_config.format` (extra fields of these) and
-`output_format` (the client used this legacy field).
+`Options.extra` stores every field that `Options` lacks, such as `thinking`, `metadata`, `top_k` or `output_config`
+(without its `format`). Three entries are internal: `tool_choice` and `output_config.format` store extra fields of these
+objects; `output_format` records that the client used this legacy field.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ from .encoding_state import CACHE_CONTROL, PROTOCOL, EncodingContext, list_or_em
 from .messages import decode_messages, decode_system, encode_messages
 from .tools import decode_choice, decode_tools, encode_tools, is_own
 
-#: The service requires a limit. Every model supports this one, and it suffices for a file of ordinary length.
+#: Default limit, because the service requires one. All models support it, and it suffices for typical files.
 DEFAULT_MAX_TOKENS = 8192
-#: The service rejects requests with more cache breakpoints.
+#: Maximum number of cache breakpoints that the service accepts in a request.
 MAX_CACHE_MARKS = 4
 
 _MAX_TEMPERATURE = 1.0
 
 _CONFIG, _FORMAT, _OLD_FORMAT, _CHOICE = "output_config", "format", "output_format", "tool_choice"
-#: Internal `extra` field for extra fields of a format.
+#: Internal `extra` field that stores extra fields of the response format.
 _FORMAT_EXTRA = "output_config.format"
 _REQUEST_FIELDS = (
     "model messages system tools tool_choice stream max_tokens temperature top_p stop_sequences output_format"
@@ -47,16 +47,16 @@ _INTERNAL_FIELDS = frozenset({_FORMAT_EXTRA, _OLD_FORMAT, _CHOICE})
 
 
 def needs_store(request: Request) -> bool:
-    """Whether a request continues a thread, whose tools and messages only a store would have.
+    """Whether a request continues a thread, whose earlier messages and tools are available only in a store.
 
-    The SDKs' tool runners start threads on their own and resend the whole conversation if a thread is not found.
+    The tool runners of the SDKs start threads automatically and resend the whole conversation if a thread is not found.
     """
     thread = request.options.extra.get("thread") if request.protocol == PROTOCOL else None
     return is_object(thread) and thread.get("type") == "continue"
 
 
 def decode_request(body: bytes | Mapping[str, JSONValue]) -> Request:
-    """Decode a request body, also that of `count_tokens`.
+    """Decode the body of a message or `count_tokens` request.
 
     Raises:
         UsageError: the body is invalid; the message names the field.
@@ -93,7 +93,7 @@ def _options(fields: JSONObject, choice_extra: JSONObject) -> Options:
 
 
 def _format(fields: JSONObject, extra: JSONObject) -> ResponseFormat | None:
-    """Return the response format. Its extra fields, and formats of unknown types, go into `extra`."""
+    """Return the response format. Add its extra fields, and formats of unknown types, to `extra`."""
     raw_config = fields.get(_CONFIG)
     config: JSONObject = raw_config if is_object(raw_config) else {}
     old = fields.get(_OLD_FORMAT)
@@ -129,7 +129,7 @@ def encode_request(request: Request) -> bytes:
 
 
 def request_notes(request: Request) -> tuple[Note, ...]:
-    """Return notes on what `encode_request` drops or replaces."""
+    """Return notes about everything that `encode_request` drops or replaces."""
     return _body(request)[1]
 
 
@@ -162,7 +162,7 @@ def _max_tokens(options: Options, extra: JSONObject, context: EncodingContext) -
     thinking = extra.get("thinking")
     budget = thinking.get("budget_tokens") if is_object(thinking) else None
     limit = DEFAULT_MAX_TOKENS + (budget if isinstance(budget, int) else 0)  # thinking counts toward the limit
-    context.note("max_tokens_set", f"the service requires a limit: {limit} tokens")
+    context.note("max_tokens_set", f"`max_tokens` was set to {limit}, because the service requires it")
     return limit
 
 
@@ -171,20 +171,22 @@ def _encode_options(options: Options, context: EncodingContext) -> JSONObject:
     temperature = options.temperature
     if temperature is not None:
         if temperature > _MAX_TEMPERATURE and not context.native:
-            context.note("temperature_lowered", f"{temperature:g} is above {_MAX_TEMPERATURE:g}")
+            context.note(
+                "temperature_lowered", f"temperature {temperature:g} is above the maximum of {_MAX_TEMPERATURE:g}"
+            )
             temperature = _MAX_TEMPERATURE
         fields["temperature"] = temperature
     if options.top_p is not None:
         fields["top_p"] = options.top_p
     stop = [text for text in options.stop if context.native or text.strip()]
     if len(stop) < len(options.stop):
-        context.note("stop_dropped", "the service rejects stop sequences of only white space")
+        context.note("stop_dropped", "the service rejects stop sequences that contain only white space")
     if stop:
         fields["stop_sequences"] = stop
     if options.seed is not None:
-        context.note("seed_dropped", "this protocol has no seed")
+        context.note("seed_dropped", "the Messages API does not support `seed`")
     if options.n != 1:
-        context.note("n_dropped", "this protocol returns one answer")
+        context.note("n_dropped", "the Messages API returns only one answer")
     return fields
 
 
@@ -196,7 +198,7 @@ def _encode_format(options: Options, extra: JSONObject, body: JSONObject, contex
     if form is None:
         return
     if form.schema is None:
-        context.note("response_format_dropped", "this protocol requires a schema")
+        context.note("response_format_dropped", "the Messages API requires a schema for a response format")
         return
     wire = {"type": "json_schema", "schema": form.schema, **extra.get(_FORMAT_EXTRA, {})}
     if old is True:
@@ -207,17 +209,17 @@ def _encode_format(options: Options, extra: JSONObject, body: JSONObject, contex
 
 
 def _limit_cache_marks(body: JSONObject, context: EncodingContext) -> None:
-    """Remove all but the last cache breakpoints; each includes everything before it."""
+    """Remove the first cache breakpoints if there are too many; each one includes everything before it."""
     marked = [block for block in _cacheable(body) if block.get(CACHE_CONTROL) is not None]
     limit = MAX_CACHE_MARKS - (body.get(CACHE_CONTROL) is not None)
     if len(marked) > limit:
-        context.note("cache_control_dropped", f"{len(marked)} cache breakpoints, but the service accepts {limit}")
+        context.note("cache_control_dropped", f"only the last {limit} of {len(marked)} cache breakpoints were sent")
     for block in marked[: max(0, len(marked) - limit)]:
         del block[CACHE_CONTROL]
 
 
 def _cacheable(body: JSONObject) -> list[JSONObject]:
-    """Return all blocks that may have a cache breakpoint, in the order in which the service reads them."""
+    """Return all blocks that can have a cache breakpoint, in the order in which the service reads them."""
     blocks: list[JSONValue] = [*list_or_empty(body.get("tools")), *list_or_empty(body.get("system"))]
     for message in body["messages"]:
         for block in list_or_empty(message["content"]):

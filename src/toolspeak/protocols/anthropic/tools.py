@@ -1,7 +1,7 @@
-"""Tools and tool choice, decoded and encoded.
+"""Decode and encode tools and the tool choice.
 
 A tool without a type, or of type `custom`, is a function. Other types, such as `web_search_20250305` or
-`bash_20250124`, are tools defined by Anthropic and are carried unchanged, with the type as their kind.
+`bash_20250124`, are defined by Anthropic. Such tools are forwarded unchanged, and their type becomes `Tool.kind`.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from .encoding_state import EncodingContext, list_or_empty
 _TOOL_FIELDS = ("name", "description", "input_schema")
 _MODES = {"auto": "auto", "any": "required", "none": "none", "tool": "named"}
 _CHOICE_TYPES = {mode: word for word, mode in _MODES.items()}
-#: Kinds of the service's own tools, and only these, end with the date of their version.
+#: Matches only the kinds of Anthropic's own tools, which end with a version date.
 _OWN_KIND = re.compile(r"_[0-9]{8}\Z")
-#: The service rejects these at the top level of a schema.
+#: Keywords that the service rejects at the top level of a schema.
 _COMBINATORS = ("anyOf", "oneOf", "allOf")
 
 
@@ -61,11 +61,11 @@ def decode_choice(value: JSONValue) -> tuple[ToolChoice, JSONObject]:
                 raise UsageError("`tool_choice.name` is missing")
             return ToolChoice("named", (name,), not single), rest
         case other:
-            raise UsageError(f"invalid `tool_choice.type`: `{other}`", hint="use auto, any, tool or none")
+            raise UsageError(f"invalid `tool_choice.type`: `{other}`", hint="use `auto`, `any`, `tool` or `none`")
 
 
 def encode_tools(request: Request, choice_extra: JSONObject, context: EncodingContext) -> JSONObject:
-    """Return `tools` and `tool_choice`, which is only valid with tools."""
+    """Encode `tools` and `tool_choice`. Without tools, a tool choice would be invalid and is left out."""
     tools = [
         wire_tool for tool in _allowed_tools(request, context) if (wire_tool := _encode_tool(tool, context)) is not None
     ]
@@ -82,7 +82,7 @@ def encode_tools(request: Request, choice_extra: JSONObject, context: EncodingCo
 
 
 def _allowed_tools(request: Request, context: EncodingContext) -> Iterable[Tool]:
-    """Return the tools that the choice allows; the protocol has no field for a list of allowed tools."""
+    """Return only the tools that the tool choice allows, because the API has no field for allowed tools."""
     choice = request.tool_choice
     if choice.mode not in ("auto", "required") or not choice.allowed:
         return request.tools
@@ -96,7 +96,7 @@ def _encode_tool(tool: Tool, context: EncodingContext) -> JSONObject | None:
     if tool.kind not in ("function", "custom"):
         if is_own(tool) or (context.same_protocol and tool.extra.get("type") == tool.kind):
             return dict(tool.extra)
-        detail = f"`{tool.name}`: this protocol has no tools of kind `{tool.kind}`"
+        detail = f"`{tool.name}`: the upstream's protocol does not support tools of kind `{tool.kind}`"
         context.note("tool_dropped", detail, of=tool.name)
         return None
     wire: JSONObject = {"name": tool.name}
@@ -107,24 +107,24 @@ def _encode_tool(tool: Tool, context: EncodingContext) -> JSONObject | None:
 
 
 def is_own(tool: Tool) -> bool:
-    """Whether a tool of any protocol is one of the service's own."""
+    """Whether a tool, from any protocol, is one that Anthropic defines."""
     return tool.extra.get("type") == tool.kind and _OWN_KIND.search(tool.kind) is not None
 
 
 def _schema(tool: Tool, context: EncodingContext) -> JSONObject:
-    """Return a schema that the service accepts: an object without combinators at the top level."""
+    """Return a schema that the service accepts: an object schema without combinators at the top level."""
     schema = tool.parameters
     if not is_object(schema):
         return {"type": "object"}
     result = without(schema, *_COMBINATORS) if any(key in schema for key in _COMBINATORS) else schema
     if result is not schema:
-        context.note("schema_loosened", f"`{tool.name}`: combined schemas at the top level were merged into one")
+        context.note("schema_loosened", f"`{tool.name}`: top-level `anyOf`, `oneOf` or `allOf` was merged")
         result["properties"] = _properties(schema)
     return result if result.get("type") == "object" else {**result, "type": "object"}
 
 
 def _properties(schema: JSONObject) -> JSONObject:
-    """Return the properties of a schema and of its combined schemas; the first of a name wins."""
+    """Merge the properties of a schema and of its `anyOf`, `oneOf` and `allOf` branches; the first definition wins."""
     merged: JSONObject = {}
     branches = [schema, *(one for key in _COMBINATORS for one in list_or_empty(schema.get(key)))]
     for branch in branches:

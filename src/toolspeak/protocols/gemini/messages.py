@@ -1,9 +1,9 @@
-"""Contents, their parts and the system instruction, decoded and encoded.
+"""Decode and encode contents, their parts and the system instruction.
 
-Calls and results without ids get generated ones, by name and order, which are not sent. Thinking is stored twice: its
-text in `reasoning`, its signed part, which is what can be sent back, among the parts. `Message.extra` stores `order`
-(of parts, calls and results, if not the default) and `calls` (by position: extra fields of a call's part, such as its
-signature). Parts that are neither text nor media are carried unchanged.
+Calls and results without ids get generated ids, which are never sent. Thinking is stored twice: its text in
+`reasoning`, and its signed part, which can be sent back, among the parts. `Message.extra` stores `order` (a non-default
+order of parts, calls and results) and `calls` (by position: extra fields of a call's part, such as its signature).
+Parts that are neither text nor media become opaque parts and are sent back unchanged.
 """
 
 from __future__ import annotations
@@ -43,13 +43,13 @@ from .wire import PART, PROTOCOL, normalize_fields
 
 _ROLES: dict[str, Role] = {"user": "user", "model": "assistant", "function": "user", "": "user"}
 _CALL, _RESULT = "functionCall", "functionResponse"
-#: Internal `extra` fields.
+#: Names of internal `Message.extra` fields.
 ORDER, CALLS, _ROLE = "order", "calls", "role"
-#: Results, parts, calls.
+#: Default order of a message: results (r), parts (p), calls (c).
 _DEFAULT_ORDER = "rpc"
 
 _MAX_SHOWN_ARGUMENTS = 80
-#: Signature for calls that Gemini did not make: https://ai.google.dev/gemini-api/docs/thought-signatures
+#: Placeholder signature for calls from other models: https://ai.google.dev/gemini-api/docs/thought-signatures
 _NO_SIGNATURE = "skip_thought_signature_validator"
 _SIGNATURE = "thoughtSignature"
 
@@ -58,10 +58,10 @@ _SIGNATURE = "thoughtSignature"
 
 
 def decode_system(value: JSONValue) -> tuple[Message, ...]:
-    """Return the system instruction as a message, if any."""
+    """Convert the system instruction to a message. Return an empty tuple if there is no instruction."""
     if value is None:
         return ()
-    if isinstance(value, str):  # sent by some clients
+    if isinstance(value, str):  # some clients send a plain string
         value = {"parts": [{"text": value}]}
     content = normalize_fields(object_field(value, "systemInstruction"))
     parts = tuple(_decode_part(part, path) for part, path in _parts(content, "systemInstruction"))
@@ -69,7 +69,7 @@ def decode_system(value: JSONValue) -> tuple[Message, ...]:
 
 
 def decode_contents(value: JSONValue) -> tuple[Message, ...]:
-    """Decode `contents`, a list or a single content."""
+    """Decode the `contents` field, a list or a single object."""
     listed = [value] if is_object(value) else array_field(value, "contents")
     ids = CallIdAssigner()
     return tuple(
@@ -79,7 +79,7 @@ def decode_contents(value: JSONValue) -> tuple[Message, ...]:
 
 
 def _parts(content: JSONObject, path: str) -> list[tuple[JSONObject, str]]:
-    """Return the parts of a content with their paths."""
+    """Return the parts of a content object together with their paths."""
     listed = array_field(content.get("parts"), f"{path}.parts")
     return [
         (normalize_fields(object_field(part, f"{path}.parts[{at}]")), f"{path}.parts[{at}]")
@@ -88,7 +88,7 @@ def _parts(content: JSONObject, path: str) -> list[tuple[JSONObject, str]]:
 
 
 class _ContentParts:
-    """The parts of one content, grouped into parts, calls and results."""
+    """The parts of one content object, grouped into calls, results and other parts."""
 
     def __init__(self, ids: CallIdAssigner) -> None:
         self._ids = ids
@@ -101,7 +101,7 @@ class _ContentParts:
 
     @property
     def order(self) -> str:
-        """Order of results, parts and calls; empty if it is the default."""
+        """The order of results, parts and calls; empty for the default order."""
         usual = sorted(self._order, key=_DEFAULT_ORDER.index)
         return "" if usual == self._order else "".join(self._order)
 
@@ -130,7 +130,12 @@ class _ContentParts:
         arguments = read_arguments(body.get("args"))
         notes: tuple[Note, ...] = ()
         if arguments is None:
-            notes = (Note("arguments_invalid", f"not a JSON object: {str(body['args'])[:_MAX_SHOWN_ARGUMENTS]}"),)
+            notes = (
+                Note(
+                    "arguments_invalid",
+                    f"the arguments are not a JSON object: {str(body['args'])[:_MAX_SHOWN_ARGUMENTS]}",
+                ),
+            )
         if inner:
             rest[_CALL] = inner
         if rest:
@@ -160,7 +165,7 @@ def _result_part(part: JSONObject, path: str) -> Media | Opaque:
 
 
 def _result_text(response: JSONValue) -> tuple[str, bool]:
-    """Return the text of a response and whether it is an error. `output` and `error` are the documented keys."""
+    """Return the text of a function response and whether it is an error. Documented keys: `output` and `error`."""
     match response:
         case None:
             return "", False
@@ -180,7 +185,7 @@ def _message(value: JSONObject, path: str, ids: CallIdAssigner) -> Message:
     name = text_field(value.get("role"), f"{path}.role")
     role = _ROLES.get(name)
     if role is None:
-        raise UsageError(f"invalid `{path}.role`: `{name}`", hint="use user or model")
+        raise UsageError(f"invalid `{path}.role`: `{name}`", hint="use `user` or `model`")
     content = _ContentParts(ids)
     for part, where in _parts(value, path):
         content.add(part, where)
@@ -204,7 +209,7 @@ def _message(value: JSONObject, path: str, ids: CallIdAssigner) -> Message:
 
 
 def encode_contents(request: Request) -> tuple[JSONObject | None, list[JSONObject]]:
-    """Return the system instruction (None if there is none) and the contents."""
+    """Return the system instruction, or None, and the encoded contents."""
     system: JSONObject = {"parts": []}
     contents: list[JSONObject] = []
     names: dict[str, str] = {}
@@ -221,7 +226,7 @@ def encode_contents(request: Request) -> tuple[JSONObject | None, list[JSONObjec
         rest = without(extra, ORDER, CALLS)
         only_results = message.role != "assistant" and bool(parts) and len(parts) == len(message.results) and not rest
         if only_results and joinable:
-            contents[-1]["parts"] += parts  # all results of a turn go into one content
+            contents[-1]["parts"] += parts  # results of one turn share a content object
         elif parts:
             contents.append({"role": "model" if message.role == "assistant" else "user", "parts": parts, **rest})
         joinable = only_results or (joinable and not parts)
@@ -258,7 +263,7 @@ def _encode_calls(calls: Iterable[ToolCall], extras: JSONObject, same_protocol: 
         rest = rest if is_object(rest) else {}
         inner = rest.get(_CALL)
         part = {_CALL: {**(inner if is_object(inner) else {}), **body}, **without(rest, _CALL)}
-        if not same_protocol and not at:  # Gemini signs only the first call of a step
+        if not same_protocol and not at:  # Gemini signs only the first of several calls
             part[_SIGNATURE] = _NO_SIGNATURE
         wire.append(part)
     return wire
@@ -286,7 +291,7 @@ _INLINE, _FILE = "inlineData", "fileData"
 _BASE64 = ";base64,"
 _UNKNOWN_TYPE = "application/octet-stream"
 _KINDS: dict[str, Literal["image", "audio", "video"]] = {"image": "image", "audio": "audio", "video": "video"}
-#: File name suffix -> media type, for upstreams that require one.
+#: File name suffix -> media type, because some upstreams require a media type.
 _TYPES_BY_SUFFIX = {
     "gif": "image/gif",
     "jpeg": "image/jpeg",
@@ -304,12 +309,12 @@ _STANDARD_BASE64 = str.maketrans("-_", "+/")
 
 
 def is_thought(part: Part) -> bool:
-    """Whether a part is thinking, carried unchanged."""
+    """Whether a part is an opaque Gemini part with thinking."""
     return isinstance(part, Opaque) and part.kind == PART and is_object(part.data) and bool(part.data.get("thought"))
 
 
 def _decode_part(part: JSONObject, path: str) -> Part:
-    """Decode a part, whose field names must be normalized."""
+    """Decode a part. Its field names must already be normalized."""
     media = _decode_media(part, path)
     if media is not None:
         return media
@@ -319,7 +324,7 @@ def _decode_part(part: JSONObject, path: str) -> Part:
 
 
 def _decode_media(part: JSONObject, path: str) -> Media | None:
-    """Decode a part with inline data or a file URI; None for other parts."""
+    """Decode a part with inline data or a file URI. Return None for other parts."""
     if _INLINE in part:
         name, body = _INLINE, normalize_fields(object_field(part[_INLINE], f"{path}.{_INLINE}"))
         mime = text_field(body.get("mimeType"), f"{path}.{_INLINE}.mimeType") or _UNKNOWN_TYPE
@@ -340,7 +345,7 @@ def _decode_media(part: JSONObject, path: str) -> Media | None:
 
 
 def _encode_parts(parts: Iterable[Part], same_protocol: bool) -> list[JSONObject]:
-    """Encode parts. `same_protocol`: their `extra` fields belong to this protocol."""
+    """Encode parts. `same_protocol` says whether their `extra` fields belong to this protocol."""
     return [wire for part in parts if (wire := _encode_part(part, same_protocol)) is not None]
 
 
@@ -354,7 +359,7 @@ def _encode_part(part: Part, same_protocol: bool) -> JSONObject | None:
 
 
 def is_sendable(media: Media) -> bool:
-    """Whether media of another protocol can be sent: inline data, or a URL that the service can fetch."""
+    """Whether media from another protocol can be sent: inline data, or a URL that the service can fetch."""
     return is_inline(media.url) or is_fetchable(media.url, "gs://")
 
 

@@ -1,6 +1,7 @@
-"""Decoder for upstream replies: whole, as server-sent events, or as one JSON array.
+"""Decoder for upstream replies: a single JSON object, server-sent events, or a JSON array.
 
-All three contain the same objects, and calls are never split. Faults are noted or become a `Failure`; no input raises.
+All three formats contain the same objects, and calls always arrive whole. Invalid input never raises an exception: it
+produces a note or a `Failure`.
 """
 
 from __future__ import annotations
@@ -30,14 +31,14 @@ from .wire import (
 )
 
 _BOM = b"\xef\xbb\xbf"
-#: Length of `[DONE]`, which some gateways send, plus some white space.
+#: Enough for `[DONE]`, which some gateways send, with surrounding white space.
 _MAX_DONE_BYTES = 16
 
 
 class ReplyDecoder(BaseReplyDecoder):
-    """Decodes one reply: `feed` returns the events that are certain so far, `close` the last ones.
+    """Decodes one reply. `feed` returns the events decoded so far, `close` the remaining ones.
 
-    `stream` is what the request asked for; an upstream that replies the other way, or with an array, is supported too.
+    `stream` says whether a stream was requested. The decoder detects the format that the upstream actually sends.
     """
 
     def __init__(self, stream: bool) -> None:
@@ -54,7 +55,7 @@ class ReplyDecoder(BaseReplyDecoder):
 
     @property
     def finished(self) -> bool:
-        """Whether the upstream sent a finish reason; a broken connection then loses nothing."""
+        """Whether the upstream has sent a finish reason, so a lost connection would not lose data."""
         return self._over or bool(self._reason)
 
     # ------------------------------------------------------------------------------------------- framing
@@ -87,7 +88,7 @@ class ReplyDecoder(BaseReplyDecoder):
         return data
 
     def _learn(self, read: bytes, name: str, payload: bytes) -> FrameTemplate | None:
-        """Return None: each event has its own token counts, so there is no common template."""
+        """Return None: token counts differ between events, so they cannot share a template."""
         return None
 
     def _event(self, name: str, payload: bytes) -> None:
@@ -131,7 +132,7 @@ class ReplyDecoder(BaseReplyDecoder):
     # ------------------------------------------------------------------------------------------- reading
 
     def _capture(self, capture: RawCapture, chunk: JSONObject, payload: bytes) -> None:
-        """Pass a chunk through unchanged if it contains only text of the first candidate."""
+        """Capture a chunk for pass-through if it contains only text of the first candidate."""
         name = {key: value for key in ("modelVersion", "responseId") if isinstance(value := chunk.get(key), str)}
         if all(name.values()) and len(name) == 2 and not self._index and is_text_only(chunk):
             capture.add(b"data: " + payload + b"\r\n\r\n", name)
@@ -184,7 +185,7 @@ class ReplyDecoder(BaseReplyDecoder):
             if not without(part, "text", "thought"):
                 self._add(make, text)
                 return
-            if text:  # not joined to preceding text, because the extra fields apply to this text only
+            if text:  # emitted separately, because the extra fields apply only to this text
                 self._emit(make(text))
             self._emit(OpaqueSeen(Opaque(PART, {**part, "text": ""})))
         elif part:
@@ -199,15 +200,15 @@ class ReplyDecoder(BaseReplyDecoder):
             self._note("call_in_pieces", f"a call to `{shorten(name)}` with streamed arguments was dropped")
             return
         if self._calls >= MAX_CALLS:
-            self._note("calls_dropped", f"more than {MAX_CALLS} calls")
+            self._note("calls_dropped", f"calls after the first {MAX_CALLS} were dropped")
             return
         identifier = identifier if isinstance(identifier, str) else ""
         if identifier in self._ids:
-            self._note("duplicate_call_id", f"`{shorten(identifier)}` was used twice")
+            self._note("duplicate_call_id", f"the call id `{shorten(identifier)}` was used twice")
             identifier = ""
         self._ids |= {identifier} - {""}
         if extra:
-            # Sent before the call because encoders need it when the call is complete.
+            # Emitted before the call, because encoders need the extra fields when the call is complete.
             self._emit(OpaqueSeen(Opaque(CALL, {"name": name, **extra})))
         for event in whole_call(self._calls, name, identifier, call.get("args")):
             self._emit(event)
@@ -230,12 +231,12 @@ class ReplyDecoder(BaseReplyDecoder):
         self._emit(Finish(reason))
 
     def _finish_reason(self, reason: FinishReason) -> FinishReason:
-        """Return the upstream's reason if it fits the content, else one derived from the content."""
+        """Return a truncation or filter reason from the upstream; derive any other reason from the content."""
         code = finish_note(self._reason)
         if code:
-            self._note(code, shorten(self._finish_message) or f"the upstream sent `{self._reason}`")
+            self._note(code, shorten(self._finish_message) or f"the upstream's finish reason was `{self._reason}`")
         elif reason == "unknown":
-            self._note("finish_reason_derived", f"the upstream sent `{shorten(self._reason)}`")
+            self._note("finish_reason_derived", f"the upstream's finish reason was `{shorten(self._reason)}`")
         if reason in ("length", "content_filter"):
             return reason
         return "tool_calls" if self._calls else "stop"
@@ -251,19 +252,19 @@ class ReplyDecoder(BaseReplyDecoder):
 
 # --------------------------------------------------------------------------------------------------- JSON array stream
 
-#: JSON brackets and quotes; an escape sequence is one token.
+#: Matches JSON brackets and quotes. An escape sequence is matched as one token.
 _find_tokens = re.compile(rb'\\.|[\\"{}\[\]]', re.DOTALL).finditer
 _OPENING, _CLOSING = (b"{", b"["), (b"}", b"]")
 
 
 class ArrayDecoder:
-    """Splits a stream without `alt=sse`, one JSON array, into its elements: incremental, linear and bounded."""
+    """Incrementally splits a JSON array, sent for streams without `alt=sse`, into its elements."""
 
     def __init__(self, limit: int = MAX_EVENT) -> None:
         self._limit = limit
         self._depth = 0
         self._quoted = self._broken = False
-        #: A backslash at the end of a read, whose escaped character is still to come.
+        #: A backslash at the end of the last read; the next read starts with the escaped character.
         self._tail = b""
         self._element = bytearray()
 
@@ -296,7 +297,7 @@ class ArrayDecoder:
         return FrameError(f"an element is larger than {self._limit} bytes")
 
     def close(self) -> list[bytes | FrameError]:
-        """Return an element that was incomplete when the stream ended."""
+        """Return the incomplete element at the end of the stream, if any."""
         rest = b"" if self._broken else bytes(self._element)
         self._broken = True
         return [rest] if rest else []

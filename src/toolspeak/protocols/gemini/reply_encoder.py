@@ -1,7 +1,7 @@
-"""Encoder for replies to Gemini clients: events to a stream, a reply to a response, errors to error bodies.
+"""Encoder for replies to Gemini clients: streams, complete responses and errors.
 
-A call is sent when it is complete; an incomplete call is dropped. Text, most of a stream, is written from byte
-templates.
+A call is sent when it is complete; incomplete calls are dropped. Text deltas, the bulk of a stream, are written from
+byte templates.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _FAILED_TURN = Failure("the turn failed")
 
 
 class _UpstreamExtras:
-    """Extra fields from an upstream of this protocol, stored until they can be sent."""
+    """Extra fields from a Gemini upstream, stored until they can be sent."""
 
     def __init__(self) -> None:
         self._calls: list[JSONObject] = []
@@ -47,7 +47,7 @@ class _UpstreamExtras:
         self.blocked: JSONObject = {}
 
     def add(self, part: Opaque) -> JSONObject | None:
-        """Return a part that can be sent at once; store everything else."""
+        """Return the part if it can be sent immediately. Otherwise store its fields and return None."""
         data = part.data
         if not is_object(data):
             return None
@@ -62,12 +62,12 @@ class _UpstreamExtras:
                 self._usage = data
             case gemini_wire.PROMPT:
                 self.blocked = data
-            case _:  # of another protocol
+            case _:  # a part from another protocol
                 pass
         return None
 
     def call_part(self, call: ToolCall) -> JSONObject:
-        """Return the part of a call, with the first stored extra fields for its name."""
+        """Return the part for a call, including the next stored extra fields for a call to this tool."""
         body: JSONObject = {"name": call.name, "args": call.arguments}
         if call.id:
             body["id"] = call.id
@@ -78,7 +78,7 @@ class _UpstreamExtras:
         return {"functionCall": body, **without(extra, "name")}
 
     def last_response(self, reason: FinishReason, usage: Usage, content: JSONObject) -> JSONObject:
-        """Return the fields of the response that ends a turn."""
+        """Return the fields of the final response."""
         word = finish_word(reason, self._candidate.get("finishReason"))
         candidate: JSONObject = {
             "content": content,
@@ -93,14 +93,14 @@ class _UpstreamExtras:
 
 
 class _PartEncoder:
-    """Encodes events as parts."""
+    """Converts events to parts of a Gemini response."""
 
     def __init__(self, extras: _UpstreamExtras) -> None:
         self._extras = extras
         self._calls = WholeCalls()
 
     def part(self, event: Event) -> JSONObject | None:
-        """Return the part for an event, or None if it has none or is incomplete."""
+        """Return the part for an event. Return None for events without a part and for incomplete calls."""
         match event:
             case TextDelta(text):
                 return {"text": text}
@@ -115,7 +115,7 @@ class _PartEncoder:
                 return None
 
     def all_parts(self, events: Iterable[Event]) -> list[JSONObject]:
-        """Return all parts of a reply. Extra fields of a text are reunited with it; other text deltas are joined."""
+        """Return all parts of a reply. Merge extra fields into their text and join other adjacent texts."""
         parts: list[JSONObject] = []
         for event in events:
             part = self.part(event)
@@ -146,7 +146,7 @@ def _is_plain(part: JSONObject) -> bool:
 
 
 class ReplyEncoder(IdentityEncoder):
-    """Encodes events as server-sent events or, without `alt=sse`, as elements of one array. `created` is not sent."""
+    """Encodes events as server-sent events or, without `alt=sse`, as elements of a JSON array. Ignores `created`."""
 
     def __init__(self, request: Request, *, id: str, created: int, model: str, sse: bool = True) -> None:
         super().__init__()
@@ -166,7 +166,7 @@ class ReplyEncoder(IdentityEncoder):
         self._text_tail = b'}],"role":"model"},"index":0}],' + to_line(identity)[1:]
 
     def relay(self, batch: Sequence[Event]) -> bytes:
-        """Encode a batch, passing bytes through where possible; an array needs its own separators."""
+        """Return the bytes for a batch. Only server-sent events are passed through; arrays need other separators."""
         return super().relay(batch) if self._sse else self.encode(batch)
 
     def _lead_in(self, wire: bytes) -> bytes:
@@ -187,7 +187,7 @@ class ReplyEncoder(IdentityEncoder):
         return b"".join(out)
 
     def close(self, extension: JSONObject | None = None) -> bytes:
-        """Return the last response, with finish reason, usage and `extension`."""
+        """Return the final response with finish reason, usage and `extension`."""
         if self._closed:
             return b""
         if self._reason == "error":
@@ -223,7 +223,7 @@ class ReplyEncoder(IdentityEncoder):
                 self._reason = reason
             case Failure():
                 return self._fail(event)
-            case _:  # notes and candidates go into the extension
+            case _:  # notes and candidates are sent in the extension
                 pass
         return b"" if part is None else self._part(part)
 
@@ -242,7 +242,7 @@ def encode_reply(
     extension: JSONObject | None = None,
     events: Sequence[Event] = (),
 ) -> bytes:
-    """Encode a whole reply, or an error object if the turn failed. `events`: of the reply, if their order matters."""
+    """Encode a non-streamed reply, or an error object if the turn failed. `events`, if given, determine the order."""
     if reply.failure is not None or reply.finish_reason == "error":
         return to_wire(_failure(reply.failure or _FAILED_TURN))
     extras = _UpstreamExtras()
@@ -279,16 +279,16 @@ def _failure(failure: Failure) -> JSONObject:
 
 
 def decode_error(status: int, body: bytes, headers: Mapping[str, str]) -> Failure:
-    """Return the failure for an error status. Header names are in lower case."""
+    """Convert an HTTP error response to a `Failure`. Header names must be in lower case."""
     value: JSONValue = read_json(body)
     if value is None:
         text = shorten(body)
-        value = "" if text.startswith("<") else text  # an HTML page is not a message
+        value = "" if text.startswith("<") else text  # an HTML page is useless as a message
     return error_failure(value, status, body, f"the upstream returned status {status}")
 
 
 def encode_error(error: ToolspeakError) -> tuple[int, bytes]:
-    """Return the status and the body for an error; the status of an upstream error is passed on."""
+    """Return the HTTP status and body for an error. An upstream's own status is preserved."""
     status = http_status(error)
     code = error.code if isinstance(error, UpstreamError) else ""
     return status, to_wire(error_object(str(error), status, code=code))

@@ -1,8 +1,8 @@
-"""Requests to generateContent, decoded and encoded.
+"""Decode and encode requests to generateContent.
 
-The URL path, not the body, contains the model and whether to stream. `Options.extra` stores every field without a
-common name: those of the body under their names, those of `generationConfig` and `toolConfig` in objects of these
-names.
+The model, and whether to stream, are in the URL path, not in the body. `Options.extra` stores every field that
+`Options` lacks: top-level fields under their own names, fields of `generationConfig` and `toolConfig` in objects with
+these names.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ _JSON = "application/json"
 
 
 _UNRESERVED_BYTES = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~")
-#: Resource collections that a model name may start with.
+#: Resource collections that can prefix a model name.
 _MODELS, _COLLECTIONS = "models", ("models", "tunedModels")
 
 
 def path(request: Request) -> str:
-    """Return the URL path of a request, relative to the base URL with its version."""
+    """Return the URL path of a request, relative to the base URL, which includes the API version."""
     collection, slash, name = request.model.partition("/")
     if not slash or collection not in _COLLECTIONS:
         collection, name = _MODELS, request.model
@@ -64,7 +64,7 @@ def decode_request(body: bytes | Mapping[str, JSONValue], *, model: str = "", st
     fields = normalize_fields(request_fields(body))
     messages = decode_contents(fields.get("contents"))
     if not messages:
-        raise UsageError("`contents` must contain at least one content")
+        raise UsageError("`contents` must not be empty")
     choice, choice_rest = decode_choice(fields.get(TOOL_CONFIG))
     config = normalize_fields(object_field(fields.get(_CONFIG, {}), _CONFIG))
     extra = without(fields, *_REQUEST_FIELDS)
@@ -100,7 +100,7 @@ def _options(config: JSONObject, extra: JSONObject) -> Options:
 
 
 def _response_format(config: JSONObject) -> tuple[ResponseFormat | None, JSONObject]:
-    """Return the response format and the remaining fields, including a schema in Gemini's format, to resend it."""
+    """Return the response format and the remaining fields. A schema in Gemini's format remains, to be sent again."""
     if config.get(_MIME) != _JSON:
         return None, config
     if _JSON_SCHEMA in config:
@@ -135,13 +135,13 @@ def encode_request(request: Request) -> bytes:
 
 
 def request_notes(request: Request) -> tuple[Note, ...]:
-    """Return notes on what `encode_request` drops or replaces."""
+    """Return notes about everything that `encode_request` drops or replaces."""
     notes = foreign_notes(request, PROTOCOL, is_own) + foreign_media_notes(request, PROTOCOL, is_sendable)
     if request.tools and not request.tool_choice.parallel:
-        notes.append(Note("choice_not_sent", "this protocol cannot limit a reply to one call"))
+        notes.append(Note("choice_not_sent", "the Gemini API cannot limit a reply to one call"))
     roles = [message.role for message in request.messages]
     if "system" in roles[roles.count("system") :]:
-        notes.append(Note("system_moved", "system messages were moved before all others"))
+        notes.append(Note("system_moved", "system messages were moved before all other messages"))
     return tuple(notes)
 
 

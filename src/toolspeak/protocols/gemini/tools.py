@@ -1,8 +1,8 @@
-"""Tools, tool choice and schemas.
+"""Decode and encode tools, the tool choice and schemas.
 
-Functions are sent with `parametersJsonSchema`, which accepts JSON Schema; a declaration that came with `parameters`,
-Gemini's own schema format, is sent as it came. All other tools (googleSearch, codeExecution, urlContext, ...) are the
-upstream's own.
+Functions are sent with `parametersJsonSchema`, which accepts JSON Schema. A declaration received with `parameters`, in
+Gemini's own schema format, is sent unchanged. All other tools (googleSearch, codeExecution, urlContext, ...) are
+provided by the upstream.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from .wire import PROTOCOL, normalize_fields
 TOOL_CONFIG = "toolConfig"
 _DECLARATIONS, _CONFIG, _ALLOWED = "functionDeclarations", "functionCallingConfig", "allowedFunctionNames"
 _TOOL_FIELDS = ("name", "description", "parametersJsonSchema")
-#: The service's own tools. Other protocols declare them by a `type` of this name, in camel or snake case.
+#: Gemini's built-in tools. Requests from other protocols name them in `type`, in camel or snake case.
 _OWN_KINDS = frozenset(
     "googleSearch googleSearchRetrieval codeExecution urlContext googleMaps fileSearch computerUse".split()
 )
-#: Required by OpenAI's `file_search`, which has the same name but searches files that only OpenAI stores.
+#: Identifies OpenAI's `file_search`, a different tool of the same name that searches files stored by OpenAI.
 _OPENAI_STORES = "vector_store_ids"
-#: Never sent, because the reply decoder does not support streamed arguments.
+#: Field that is never sent, because the reply decoder does not support streamed arguments.
 _STREAM_ARGUMENTS = "streamFunctionCallArguments"
 
 
@@ -80,7 +80,7 @@ def decode_choice(value: JSONValue) -> tuple[ToolChoice, JSONObject]:
         case "NONE":
             choice = ToolChoice("none")
         case _:
-            raise UsageError(f"invalid `{path}.mode`: `{mode}`", hint="use AUTO, ANY, NONE or VALIDATED")
+            raise UsageError(f"invalid `{path}.mode`: `{mode}`", hint="use `AUTO`, `ANY`, `NONE` or `VALIDATED`")
     return choice, {**rest, _CONFIG: calling_extra} if calling_extra else rest
 
 
@@ -88,7 +88,7 @@ def decode_choice(value: JSONValue) -> tuple[ToolChoice, JSONObject]:
 
 
 def encode_tools(tools: tuple[Tool, ...], same_protocol: bool) -> list[JSONObject]:
-    """Encode tools; consecutive functions share a declaration. `same_protocol`: `extra` belongs to this protocol."""
+    """Encode tools, grouping consecutive functions. `same_protocol` says whether their `extra` fields can be sent."""
     wire: list[JSONObject] = []
     for tool in tools:
         if tool.kind in COMMON_TOOL_KINDS:
@@ -103,7 +103,7 @@ def encode_tools(tools: tuple[Tool, ...], same_protocol: bool) -> list[JSONObjec
 
 
 def is_own(tool: Tool) -> bool:
-    """Whether a tool of another protocol is one of the service's own."""
+    """Whether a tool from another protocol is one of Gemini's built-in tools."""
     is_own_kind = tool.extra.get("type") == tool.kind and not _OWN_KINDS.isdisjoint(normalize_fields({tool.kind: True}))
     return is_own_kind and _OPENAI_STORES not in tool.extra
 
@@ -124,17 +124,17 @@ _MODES = {"auto": "AUTO", "none": "NONE", "required": "ANY", "named": "ANY"}
 
 
 def encode_choice(request: Request, rest: JSONValue) -> JSONObject | None:
-    """Return `toolConfig`, or None if it would be empty. `rest`: its extra fields."""
+    """Return `toolConfig`, including the extra fields `rest`, or None if it would be empty."""
     extra: JSONObject = rest if is_object(rest) else {}
     inner = extra.get(_CONFIG)
     calling: JSONObject = without(inner, _STREAM_ARGUMENTS) if is_object(inner) else {}
     choice = sendable_choice(request, PROTOCOL, is_own)
     if not any(tool.kind in COMMON_TOOL_KINDS for tool in request.tools):
-        calling = {}  # only valid with functions
+        calling = {}  # the field is only valid with functions
     elif choice.mode != "auto":
         calling["mode"] = _MODES[choice.mode]
     elif choice.allowed:
-        calling["mode"] = "VALIDATED"  # AUTO does not accept names
+        calling["mode"] = "VALIDATED"  # AUTO does not accept tool names
     if calling and choice.allowed and choice.mode != "none":
         calling[_ALLOWED] = list(choice.allowed)
     config = without(extra, _CONFIG)
@@ -145,9 +145,9 @@ def encode_choice(request: Request, rest: JSONValue) -> JSONObject | None:
 
 # ------------------------------------------------------------------------------------------------------------- schemas
 
-#: Bounds the recursion; real schemas are far flatter.
+#: Recursion limit, far above the depth of real schemas.
 _MAX_DEPTH = 64
-#: 64-bit integers, which protocol buffers encode as strings.
+#: Keywords with 64-bit integer values, which protocol buffers encode as strings in JSON.
 _INTEGER_KEYWORDS = frozenset("minItems maxItems minLength maxLength minProperties maxProperties".split())
 _SCHEMA_KEYWORDS = frozenset(("items", "additionalProperties"))
 _SCHEMA_MAP_KEYWORDS = {"properties": "properties", "defs": "$defs", "$defs": "$defs"}
@@ -155,7 +155,7 @@ _UNSPECIFIED = "type_unspecified"
 
 
 def to_json_schema(value: JSONValue, path: str, depth: int = _MAX_DEPTH) -> JSONValue:
-    """Convert a schema in Gemini's format, a subset of OpenAPI 3.0, to JSON Schema; JSON Schema stays unchanged.
+    """Convert a schema from Gemini's format, a subset of OpenAPI 3.0, to JSON Schema. Leave JSON Schema unchanged.
 
     Raises:
         UsageError: the schema is nested too deeply.
@@ -188,7 +188,7 @@ def _text_keyword(key: str, item: str) -> JSONObject:
     match key:
         case "type":
             return {} if item.lower() == _UNSPECIFIED else {key: item.lower()}
-        case "format" if item == "enum":  # only repeats that there is an enum
+        case "format" if item == "enum":  # redundant: `enum` says the same
             return {}
         case "ref":
             return {"$ref": item}
@@ -200,7 +200,7 @@ def _text_keyword(key: str, item: str) -> JSONObject:
 
 
 def _allow_null(schema: JSONObject) -> None:
-    """Express OpenAPI's `nullable` in JSON Schema."""
+    """Make a schema accept null, the JSON Schema equivalent of OpenAPI's `nullable`."""
     kind = schema.get("type")
     if isinstance(kind, str) and kind != "null":
         schema["type"] = [kind, "null"]

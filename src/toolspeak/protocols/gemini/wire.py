@@ -1,6 +1,7 @@
-"""Field names, and the tables for finish reasons, usage and errors in both directions.
+"""Field names, and conversions of finish reasons, usage and errors.
 
-The wire format is protocol buffers as JSON: field names may be in camel or snake case, and null means absent.
+The wire format is the JSON encoding of protocol buffers: field names can be in camel or snake case, and null means
+that a field is absent.
 """
 
 from __future__ import annotations
@@ -16,8 +17,8 @@ from ..shared.fields import count, failure_from
 
 PROTOCOL: Final = "gemini"
 
-#: Kinds of opaque parts: an unchanged part, extra fields of a call, of a candidate, the reason why a prompt was
-#: blocked, and extra usage fields.
+#: Kinds of opaque parts: an unchanged part, extra fields of a call or candidate, the reason why a prompt was blocked,
+#: and extra usage fields.
 PART, CALL, CANDIDATE, PROMPT, USAGE = (
     "gemini_part",
     "gemini_call",
@@ -26,18 +27,18 @@ PART, CALL, CANDIDATE, PROMPT, USAGE = (
     "gemini_usage",
 )
 
-#: Fields of a candidate besides its content that are carried.
+#: Candidate fields, other than the content, that are forwarded to clients.
 CANDIDATE_FIELDS = (
     "citationMetadata groundingMetadata groundingAttributions urlContextMetadata safetyRatings logprobsResult"
     " avgLogprobs continuationToken"
 ).split()
 
-#: Fields that prevent a response from being passed through unchanged.
+#: A response with one of these fields is not passed through unchanged.
 _NON_TEXT_FIELDS = ("error", "promptFeedback", "finishReason", "finishMessage", *CANDIDATE_FIELDS)
 
 # ------------------------------------------------------------------------------------------------------- fields
 
-#: All fields in use whose camel and snake case differ.
+#: All known field names that differ between camel and snake case.
 _NAMES = (
     "systemInstruction generationConfig toolConfig functionDeclarations functionCallingConfig allowedFunctionNames"
     " streamFunctionCallArguments parametersJsonSchema responseJsonSchema inlineData fileData functionCall"
@@ -52,12 +53,12 @@ _SNAKE = {_CAPITAL.sub(lambda match: f"_{match[0].lower()}", name): name for nam
 
 
 def normalize_fields(fields: JSONObject) -> JSONObject:
-    """Return an object with the documented (camel case) field names and without nulls."""
+    """Convert field names to camel case, as documented, and remove null fields."""
     return {_SNAKE.get(key, key): value for key, value in fields.items() if value is not None}
 
 
 def is_text_only(response: JSONObject) -> bool:
-    """Whether a stream response contains only text or thinking, in the form that `ReplyEncoder` writes."""
+    """Whether a streamed response contains only text or thinking, in the format that `ReplyEncoder` writes."""
     candidates = response.get("candidates")
     candidate = candidates[0] if is_array(candidates) and len(candidates) == 1 else None
     content = candidate.get("content") if is_object(candidate) else None
@@ -88,7 +89,7 @@ _FINISH_REASONS: dict[str, FinishReason] = {
         "MALFORMED_FUNCTION_CALL UNEXPECTED_TOOL_CALL TOO_MANY_TOOL_CALLS MALFORMED_RESPONSE".split(), "stop"
     ),
 }
-#: Finish reason for a failed attempt to call -> note code; the engine may retry.
+#: Finish reason of a failed attempt to call a tool -> note code. The engine may retry.
 _MISSED_CALL_NOTES = {
     "MALFORMED_FUNCTION_CALL": "malformed_call",
     "UNEXPECTED_TOOL_CALL": "unexpected_call",
@@ -99,17 +100,17 @@ _FINISH_WORDS: dict[FinishReason, str] = {"length": "MAX_TOKENS", "content_filte
 
 
 def finish_from(reason: str) -> FinishReason:
-    """Return the finish reason for a `finishReason`."""
+    """Convert Gemini's `finishReason` to a `FinishReason`."""
     return _FINISH_REASONS.get(reason, "unknown")
 
 
 def finish_note(reason: str) -> str:
-    """Return the note code for a `finishReason`, or ""."""
+    """Return the note code for a failed call, given its `finishReason`; "" for all other reasons."""
     return _MISSED_CALL_NOTES.get(reason, "")
 
 
 def finish_word(reason: FinishReason, upstream_word: JSONValue = None) -> str:
-    """Return `finishReason` for a reason; `upstream_word`, the upstream's own, if it means the same."""
+    """Convert a `FinishReason` to Gemini's `finishReason`. Prefer the upstream's own word if it means the same."""
     if reason not in _FINISH_WORDS:
         reason = "stop"
     if isinstance(upstream_word, str) and finish_from(upstream_word) in (reason, "unknown"):
@@ -131,19 +132,19 @@ _COMMON = frozenset((_PROMPT, _CACHED, _OUTPUT, _THOUGHTS, _TOTAL))
 
 
 def usage_from(fields: JSONObject) -> Usage:
-    """Return token counts. `Usage` counts thinking as output and results of the upstream's tools as input."""
+    """Convert usage fields to `Usage`, which counts thinking as output and results of built-in tools as input."""
     total_input = count(fields.get(_PROMPT)) + count(fields.get(_TOOLS))
     thought = count(fields.get(_THOUGHTS))
     return Usage(total_input, count(fields.get(_OUTPUT)) + thought, count(fields.get(_CACHED)), thought)
 
 
 def usage_rest(fields: JSONObject) -> JSONObject:
-    """Return usage fields that `Usage` lacks: tool use, counts by modality."""
+    """Return the usage fields that `Usage` cannot express, such as counts by modality."""
     return {key: value for key, value in fields.items() if key not in _COMMON and value}
 
 
 def usage_to_wire(usage: Usage, extra: JSONObject) -> JSONObject:
-    """Encode usage. `extra`: further usage fields of an upstream of this protocol."""
+    """Encode `usage`, together with `extra` usage fields that a Gemini upstream sent."""
     thoughts = min(usage.output_tokens, usage.reasoning_tokens)
     tools = min(usage.input_tokens, count(extra.get(_TOOLS)))
     wire: JSONObject = {
@@ -160,7 +161,7 @@ def usage_to_wire(usage: Usage, extra: JSONObject) -> JSONObject:
 
 # ------------------------------------------------------------------------------------------------------ errors
 
-#: https://ai.google.dev/gemini-api/docs/troubleshooting and google.rpc.Code
+#: HTTP statuses of error codes, from https://ai.google.dev/gemini-api/docs/troubleshooting and google.rpc.Code
 _STATUSES = {
     "INVALID_ARGUMENT": 400,
     "FAILED_PRECONDITION": 400,
@@ -179,12 +180,12 @@ _STATUSES = {
     "DEADLINE_EXCEEDED": 504,
 }
 _ERROR_WORDS = {status: word for word, status in reversed(_STATUSES.items())}
-#: A protocol buffers duration: `34s`, `1.5s`.
+#: Matches a protocol buffers duration such as `34s` or `1.5s`.
 _SECONDS = re.compile(r"([0-9]{1,6}(?:\.[0-9]{1,9})?)s")
 
 
 def error_failure(value: JSONValue, status: int = 0, body: bytes = b"", default_message: str = "") -> Failure:
-    """Return the failure for an error object. Without a status, the error code determines it."""
+    """Convert an error object to a `Failure`. A missing status is derived from the error code."""
     if is_array(value) and value:
         value = value[0]
     inner: JSONValue = value.get("error") if is_object(value) else None
@@ -202,7 +203,7 @@ def _status_in(error: JSONObject) -> int:
 
 
 def _retry_delay(details: JSONValue) -> float | None:
-    """Return the seconds of a `google.rpc.RetryInfo`."""
+    """Return the retry delay, in seconds, of a `google.rpc.RetryInfo` detail."""
     for detail in details if is_array(details) else ():
         delay = detail.get("retryDelay") if is_object(detail) else None
         match = _SECONDS.fullmatch(delay) if isinstance(delay, str) else None
@@ -212,7 +213,7 @@ def _retry_delay(details: JSONValue) -> float | None:
 
 
 def error_object(message: str, status: int, kind: str = "", code: str = "") -> JSONObject:
-    """Encode an error. `kind`: of the `Failure`; `code`: status word sent by the upstream."""
+    """Encode an error. `kind` comes from the `Failure`, `code` (such as `UNAVAILABLE`) from the upstream."""
     if not status:
         status = 504 if kind == "timeout" else 502
     default = "INVALID_ARGUMENT" if status < 500 else "UNAVAILABLE" if status == 502 else "INTERNAL"

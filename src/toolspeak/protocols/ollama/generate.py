@@ -1,8 +1,8 @@
 """Codec for Ollama's older `/api/generate`: one prompt in, one text out, no tools.
 
-A prompt is a chat with one message, so the chat codec does the work and only differing fields are handled here.
-`context`, which a client sends back to continue, contains the encoded conversation, because the token ids that Ollama
-would put there are unknown.
+A prompt is a chat with one message, so this module handles only the fields that differ from the chat codec. Clients
+send `context` back to continue a conversation. It contains the encoded conversation, because the token ids that Ollama
+would store there are unknown.
 """
 
 from __future__ import annotations
@@ -23,36 +23,36 @@ from .request import decode_request as decode_chat
 PROTOCOL: Final = "ollama_generate"
 
 LOSSES: tuple[Loss, ...] = (
-    Loss("request", "protocol", "comes back as `ollama`, whose options it uses"),
-    Loss("request", "raw", "the prompt is sent as one message, because a chat always uses a template"),
+    Loss("request", "protocol", "after a round trip, the protocol is `ollama`, whose options are used"),
+    Loss("request", "raw", "a raw prompt is sent as a chat message, to which the upstream applies its template"),
     Loss("request", "template", "is not sent"),
-    Loss("request", "image size", "`width`, `height` and `steps` are not sent; images are not generated"),
-    Loss("request", "context of another server", "is not sent; only toolspeak's own contexts are decoded"),
+    Loss("request", "image size", "`width`, `height` and `steps` are not sent, because images cannot be generated"),
+    Loss("request", "context of another server", "a context is used only if toolspeak created it"),
     Loss("reply", "calls", "are not sent"),
-    Loss("reply", "opaque parts", "are not sent, except timings"),
-    Loss("reply", "context", "contains only the latest texts, no images"),
+    Loss("reply", "opaque parts", "of all opaque parts, only timings are sent"),
+    Loss("reply", "context", "the context contains only the latest texts and no images"),
 )
 
-#: Fields of this endpoint only.
+#: Fields that only this endpoint has.
 _GENERATE_FIELDS = ("prompt", "suffix", "system", "template", "context", "raw", "images", "width", "height", "steps")
-#: Fields of the chat endpoint only.
+#: Fields that only the chat endpoint has.
 _CHAT_FIELDS = ("messages", "tools", "tool_choice")
-#: Fields that cannot be sent -> detail of the note.
+#: Dropped fields -> the reason that a note reports.
 _DROPPED_FIELDS = {
-    "template": "the upstream's own template is used",
-    "width": "images are not generated",
-    "height": "images are not generated",
-    "steps": "images are not generated",
+    "template": "the upstream uses its own template",
+    "width": "image generation is not supported",
+    "height": "image generation is not supported",
+    "steps": "image generation is not supported",
     "messages": "this endpoint expects a prompt; use /api/chat",
-    "tools": "this endpoint has no tools; use /api/chat",
-    "tool_choice": "this endpoint has no tools; use /api/chat",
+    "tools": "this endpoint does not support tools; use /api/chat",
+    "tool_choice": "this endpoint does not support tools; use /api/chat",
 }
 
-#: First number of a context from toolspeak.
+#: First number of every context that toolspeak creates.
 _CONTEXT_MARK = 0x745331
-#: Bytes per number, few enough for the integers of every client.
+#: Bytes stored in each number of a context; small enough for any client's integers.
 _WIDTH = 3
-#: Limit of a context, which the client sends back with every prompt.
+#: Maximum size of a context, which clients send back with every prompt.
 _MAX_CONTEXT_CHARS = 64 * 1024
 
 _Turn = tuple[Literal["user", "assistant"], str]
@@ -63,7 +63,7 @@ _read_turns = msgspec.json.Decoder(list[_Turn]).decode
 
 
 def decode_request(body: bytes | Mapping[str, JSONValue]) -> Request:
-    """Decode a request body; a request without a prompt loads the model.
+    """Decode a request body. A request without a prompt only loads the model.
 
     Raises:
         UsageError: the body is invalid; the message names the field.
@@ -74,7 +74,7 @@ def decode_request(body: bytes | Mapping[str, JSONValue]) -> Request:
     images = [text_field(item, f"images[{at}]") for at, item in enumerate(array_field(fields.get("images"), "images"))]
     context = array_field(fields.get("context"), "context")
     if text_field(fields.get("suffix"), "suffix"):
-        raise UsageError("`suffix` is not supported: a chat cannot fill in the middle", hint="remove it")
+        raise UsageError("`suffix` is not supported, because a chat cannot fill in the middle", hint="remove it")
     if bool_field(fields.get("raw"), "raw", False) and (system or context or fields.get("template")):
         raise UsageError("`raw` cannot be combined with `template`, `system` or `context`")
     messages: list[JSONValue] = []
@@ -86,17 +86,17 @@ def decode_request(body: bytes | Mapping[str, JSONValue]) -> Request:
 
 
 def field_notes(fields: Mapping[str, JSONValue]) -> tuple[Note, ...]:
-    """Return notes on fields that `decode_request` drops or reinterprets."""
+    """Return notes about fields that `decode_request` drops or reinterprets."""
     notes = [
         Note("fields_dropped", f"`{name}`: {why}")
         for name, why in _DROPPED_FIELDS.items()
         if fields.get(name) not in (None, "")
     ]
     if fields.get("raw"):
-        notes.append(Note("raw_as_chat", "the prompt was sent as a chat message, with the upstream's own template"))
+        notes.append(Note("raw_as_chat", "the prompt was sent as a chat message, using the upstream's template"))
     context = fields.get("context")
     if is_array(context) and context and _unpack_context(context) is None:
-        notes.append(Note("context_unread", "the context is not from toolspeak and was ignored"))
+        notes.append(Note("context_unread", "the context was ignored because toolspeak did not create it"))
     return tuple(notes)
 
 
@@ -104,7 +104,7 @@ def field_notes(fields: Mapping[str, JSONValue]) -> tuple[Note, ...]:
 
 
 def _pack_context(request: Request, answer: str) -> list[int]:
-    """Encode a conversation and its answer as a context, dropping the oldest turns if necessary."""
+    """Encode a conversation, including the new answer, as a context. Drop the oldest turns if it is too long."""
     turns: list[tuple[str, str]] = [(m.role, m.text) for m in request.messages if m.role in ("user", "assistant")]
     turns.append(("assistant", answer))
     size, start = 0, len(turns)
@@ -117,7 +117,7 @@ def _pack_context(request: Request, answer: str) -> list[int]:
 
 
 def _unpack_context(context: list[JSONValue]) -> list[_Turn] | None:
-    """Decode the conversation of a context; None if toolspeak did not write it."""
+    """Decode the conversation in a context. Return None if toolspeak did not create the context."""
     if context[:1] != [_CONTEXT_MARK] or not all(
         type(number) is int and 0 <= number < 1 << 8 * _WIDTH for number in context
     ):
@@ -132,7 +132,7 @@ def _unpack_context(context: list[JSONValue]) -> list[_Turn] | None:
 
 
 class ReplyEncoder(ChatEncoder):
-    """Encodes events as lines of a stream."""
+    """Encodes events as newline-delimited JSON."""
 
     def __init__(self, request: Request, *, id: str, created: int, model: str) -> None:
         super().__init__(request, id=id, created=created, model=model)
@@ -165,7 +165,7 @@ class ReplyEncoder(ChatEncoder):
 def encode_reply(
     reply: Reply, request: Request, *, id: str, created: int, model: str, extension: JSONObject | None = None
 ) -> bytes:
-    """Encode a whole reply, or an error object if the turn failed."""
+    """Encode a non-streamed reply, or an error object if the turn failed."""
     if reply.failure is not None or reply.finish_reason == "error":
         return to_wire({"error": (reply.failure or FAILED_TURN).message})
     body: JSONObject = {"model": model, "created_at": wire_time(created), "response": reply.text}
@@ -178,7 +178,7 @@ def encode_reply(
 
 
 def _end_fields(request: Request, text: str) -> JSONObject:
-    """Return the further fields of the last line: the context, or that the model was unloaded."""
+    """Return extra fields for the last line: the context, or `done_reason` if the model was unloaded."""
     if request.messages:
         return {"context": _pack_context(request, text)}
     return {"done_reason": "unload"} if request.options.extra.get("keep_alive") == 0 else {}

@@ -1,8 +1,8 @@
-"""Messages of Ollama's chat, decoded and encoded.
+"""Decode and encode the messages of Ollama's chat API.
 
-Arguments are objects, results contain the tool name, images are base64 without a media type. Calls and results without
-ids get generated ones, by name and order, which are not sent. `Message.extra` stores `tool_calls` (by position: extra
-fields of a call) and every field without a common name.
+In Ollama, arguments are objects, results name their tool, and images are base64 without a media type. Calls and results
+without ids get generated ids, which are never sent. `Message.extra` stores `tool_calls` (by position: extra fields of a
+call) and every field that `Message` lacks.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _ROLES: dict[str, Role] = {"system": "system", "user": "user", "assistant": "ass
 _MESSAGE_FIELDS = ("role", "content", "thinking", "images", "tool_calls")
 _RESULT_FIELDS = ("role", "content", "images", "tool_name", "name", "tool_call_id")
 _CALLS = "tool_calls"
-#: First characters of the base64 -> image type.
+#: First characters of a base64 image -> image type.
 _IMAGE_TYPES = {"/9j/": "jpeg", "iVBORw0KGgo": "png", "R0lGOD": "gif", "UklGR": "webp", "Qk0": "bmp"}
 _BASE64 = ";base64,"
 
@@ -84,7 +84,7 @@ def _images(value: JSONObject, path: str) -> tuple[Media, ...]:
 
 
 def decode_image(data: str) -> Media:
-    if data.startswith("data:"):  # sent by some clients
+    if data.startswith("data:"):  # some clients send data URLs
         return Media("image", data)
     form = next((form for head, form in _IMAGE_TYPES.items() if data.startswith(head)), "png")
     return Media("image", f"data:image/{form}{_BASE64}{data}")
@@ -98,7 +98,7 @@ def _result(value: JSONObject, path: str, ids: CallIdAssigner) -> ToolResult:
 
 
 def _calls(value: JSONObject, path: str, ids: CallIdAssigner) -> tuple[tuple[ToolCall, ...], JSONObject]:
-    """Return the calls of a message, and their extra fields by position."""
+    """Return the calls of a message, and the extra fields of each call by position."""
     calls: list[ToolCall] = []
     extras: JSONObject = {}
     for at, item in enumerate(array_field(value.get(_CALLS), f"{path}.{_CALLS}")):
@@ -113,7 +113,7 @@ def _calls(value: JSONObject, path: str, ids: CallIdAssigner) -> tuple[tuple[Too
         notes = (
             ()
             if arguments is not None
-            else (Note("arguments_invalid", f"not a JSON object: {str(raw)[:_MAX_SHOWN_ARGUMENTS]}"),)
+            else (Note("arguments_invalid", f"the arguments are not a JSON object: {str(raw)[:_MAX_SHOWN_ARGUMENTS]}"),)
         )
         identifier = ids.call(name, text_field(call.get("id"), f"{where}.id"))
         calls.append(ToolCall(name, arguments or {}, identifier, notes))
@@ -175,7 +175,7 @@ def _encode_result(result: ToolResult, names: dict[str, str], same_protocol: boo
 
 
 def encode_images(parts: Iterable[Part]) -> list[str]:
-    """Return the base64 of inline images; images with a URL cannot be sent."""
+    """Return the base64 data of all inline images. Images with a URL cannot be sent."""
     images = (part.url.partition(_BASE64) for part in parts if isinstance(part, Media) and part.kind == "image")
     return [data for head, mark, data in images if mark and head.startswith("data:")]
 

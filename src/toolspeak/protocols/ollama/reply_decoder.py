@@ -1,6 +1,6 @@
-"""Decoder for upstream replies: newline-delimited JSON, one line if the reply is not streamed.
+"""Decoder for upstream replies: newline-delimited JSON, with a single line if the reply is not streamed.
 
-Calls are never split. Faults are noted or become a `Failure`; no input raises.
+Calls always arrive whole. Invalid input never raises an exception: it produces a note or a `Failure`.
 """
 
 from __future__ import annotations
@@ -12,21 +12,21 @@ from ..shared.framing import FrameTemplate, NDJSONDecoder
 from ..shared.reply_decoder import BaseReplyDecoder
 from ..shared.unstreamed_calls import whole_call
 
-#: Kinds of opaque parts: generated images, and durations.
+#: Kinds of opaque parts: generated images and timings.
 IMAGES, TIMINGS = "ollama_images", "ollama_timings"
 _TIMES = ("total_duration", "load_duration", "prompt_eval_duration", "eval_duration")
 _FINISH_REASONS: dict[str, FinishReason] = {"stop": "stop", "length": "length"}
-#: `done_reason` of a request without messages, which only loads or unloads the model -> note code.
+#: `done_reason` -> note code, for requests without messages, which only load or unload the model.
 _LOAD_NOTES = {"load": "model_loaded", "unload": "model_unloaded"}
-#: Start of the reply, for the error message if nothing can be decoded.
+#: How much of a reply is stored for error messages.
 _HEAD_BYTES = 1000
 _BOM = b"\xef\xbb\xbf"
 
 
 class ReplyDecoder(BaseReplyDecoder):
-    """Decodes one reply: `feed` returns the events that are certain so far, `close` the last ones.
+    """Decodes one reply. `feed` returns the events decoded so far, `close` the remaining ones.
 
-    Unless `stream` is set, the reply may lack `done`.
+    `stream` says whether a stream was requested. If not, the upstream may omit `done`.
     """
 
     def __init__(self, stream: bool) -> None:
@@ -40,7 +40,7 @@ class ReplyDecoder(BaseReplyDecoder):
 
     @property
     def finished(self) -> bool:
-        """Whether the upstream sent a finish reason; a broken connection then loses nothing."""
+        """Whether the upstream has sent a finish reason, so a lost connection would not lose data."""
         return self._over or bool(self._reason)
 
     # ------------------------------------------------------------------------------------------- framing
@@ -48,7 +48,7 @@ class ReplyDecoder(BaseReplyDecoder):
     def feed(self, data: bytes) -> list[Event]:
         if self._over:
             return []
-        if not self._read:  # until a line can be decoded, all lines may form one JSON document
+        if not self._read:  # the lines so far may be one JSON document
             self._body.extend(data)
             self._head = bytes(self._body[:_HEAD_BYTES])
             if len(self._body) > MAX_BODY:
@@ -69,7 +69,7 @@ class ReplyDecoder(BaseReplyDecoder):
         return self._drain()
 
     def _learn(self, read: bytes, name: str, payload: bytes) -> FrameTemplate | None:
-        """Return None: each line has its own timestamp, so there is no common template."""
+        """Return None: each line has its own timestamp, so lines cannot share a template."""
 
     def _event(self, name: str, payload: bytes) -> None:
         value = read_json(payload)
@@ -88,7 +88,7 @@ class ReplyDecoder(BaseReplyDecoder):
             self._unreadable(payload)
 
     def _whole(self, body: bytes) -> None:
-        """Not used: a whole reply is a stream of one line."""
+        """Never called, because a non-streamed reply is handled as a stream of one line."""
 
     # ------------------------------------------------------------------------------------------- reading
 
@@ -127,12 +127,12 @@ class ReplyDecoder(BaseReplyDecoder):
             self._note("call_without_name", "a call without a tool name was dropped")
             return
         if self._calls >= MAX_CALLS:
-            self._note("calls_dropped", f"more than {MAX_CALLS} calls")
+            self._note("calls_dropped", f"calls after the first {MAX_CALLS} were dropped")
             return
         identifier = call.get("id")
         identifier = identifier if isinstance(identifier, str) else ""
         if identifier in self._ids:
-            self._note("duplicate_call_id", f"`{shorten(identifier)}` was used twice")
+            self._note("duplicate_call_id", f"the call id `{shorten(identifier)}` was used twice")
             identifier = ""
         self._ids |= {identifier} - {""}
         for event in whole_call(self._calls, name, identifier, body.get("arguments")):
@@ -157,12 +157,12 @@ class ReplyDecoder(BaseReplyDecoder):
         return self._truncated()
 
     def _finish_reason(self) -> FinishReason:
-        """Return the upstream's reason if it fits the content, else one derived from the content."""
+        """Return `length` if the upstream reports it; derive any other reason from the content."""
         reason = _FINISH_REASONS.get(self._reason, "unknown")
         if self._reason in _LOAD_NOTES:
             self._note(_LOAD_NOTES[self._reason], "the reply is empty because the request had no messages")
         elif reason == "unknown":
-            self._note("finish_reason_derived", f"the upstream sent `{shorten(self._reason)}`")
+            self._note("finish_reason_derived", f"the upstream's finish reason was `{shorten(self._reason)}`")
         if reason == "length":
             return reason
         return "tool_calls" if self._calls else "stop"
@@ -176,7 +176,7 @@ class ReplyDecoder(BaseReplyDecoder):
 
 
 def _text_only_identity(line: JSONObject) -> JSONObject | None:
-    """Return the identity (model) of a line that contains only text, else None."""
+    """Return the identity (the model) of a line that contains only text; None for other lines."""
     message, model = line.get("message"), line.get("model")
     if line.get("error") or line.get("done") is not False or not is_object(message) or not isinstance(model, str):
         return None

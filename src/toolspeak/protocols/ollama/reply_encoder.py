@@ -1,7 +1,7 @@
-"""Encoder for replies to Ollama clients: events to lines of JSON, a reply to one object, errors to error bodies.
+"""Encoder for replies to Ollama clients: streams, complete replies and errors.
 
-A call is sent when it is complete; an incomplete call is dropped. Text, most of a stream, is written from byte
-templates.
+A call is sent when it is complete; incomplete calls are dropped. Text deltas, the bulk of a stream, are written from
+byte templates.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ FAILED_TURN = Failure("the turn failed")
 
 
 class ReplyEncoder(IdentityEncoder):
-    """Encodes events as lines of a stream. `id` is not sent."""
+    """Encodes events as newline-delimited JSON. Ignores `id`."""
 
     def __init__(self, request: Request, *, id: str, created: int, model: str) -> None:
         super().__init__()
@@ -54,7 +54,7 @@ class ReplyEncoder(IdentityEncoder):
 
     def _adopt(self, identity: JSONObject) -> None:
         self._head = to_line({**identity, "created_at": self._created})[:-1]
-        #: The bytes before a piece of text; `_text_tail` follows it.
+        #: Bytes that precede a piece of text; `_text_tail` follows the text.
         self._text_head = self._head + b',"message":{"role":"assistant","content":'
 
     def encode(self, events: Sequence[Event]) -> bytes:
@@ -70,7 +70,7 @@ class ReplyEncoder(IdentityEncoder):
         return b"".join(out)
 
     def close(self, extension: JSONObject | None = None) -> bytes:
-        """Return the last line, with finish reason, usage and `extension`."""
+        """Return the last line with finish reason, usage and `extension`."""
         if self._closed:
             return b""
         if self._reason == "error":
@@ -101,7 +101,7 @@ class ReplyEncoder(IdentityEncoder):
                 self._reason = reason
             case Failure():
                 return self._fail(event)
-            case _:  # notes and candidates go into the extension
+            case _:  # notes and candidates are sent in the extension
                 pass
         return b"" if message is None else self._line(message, {"done": False})
 
@@ -127,7 +127,7 @@ def _wire_call(call: ToolCall, index: int) -> JSONObject:
 
 
 def last_fields(reason: FinishReason, usage: Usage, times: JSONObject, has_messages: bool) -> JSONObject:
-    """Return the fields that end a turn, without counts that are zero."""
+    """Return the fields of the last line, omitting token counts of zero."""
     word = "length" if reason == "length" else "stop" if has_messages else "load"
     counts = {"prompt_eval_count": usage.input_tokens, "eval_count": usage.output_tokens}
     return {"done": True, "done_reason": word, **times, **{name: value for name, value in counts.items() if value}}
@@ -136,7 +136,7 @@ def last_fields(reason: FinishReason, usage: Usage, times: JSONObject, has_messa
 def encode_reply(
     reply: Reply, request: Request, *, id: str, created: int, model: str, extension: JSONObject | None = None
 ) -> bytes:
-    """Encode a whole reply, or an error object if the turn failed."""
+    """Encode a non-streamed reply, or an error object if the turn failed."""
     if reply.failure is not None or reply.finish_reason == "error":
         return to_wire({"error": (reply.failure or FAILED_TURN).message})
     message: JSONObject = {"role": "assistant", "content": reply.text}
@@ -157,7 +157,7 @@ def _images(parts: Iterable[Opaque]) -> list[JSONValue]:
 
 
 def timings(parts: Iterable[Opaque]) -> JSONObject:
-    """Return the durations of the last part that has them."""
+    """Return the timings of the last part that contains timings."""
     times: JSONObject = {}
     for part in parts:
         if part.kind == TIMINGS and is_object(part.data):
@@ -169,14 +169,14 @@ def timings(parts: Iterable[Opaque]) -> JSONObject:
 
 
 def decode_error(status: int, body: bytes, headers: Mapping[str, str]) -> Failure:
-    """Return the failure for an error status. Header names are in lower case."""
+    """Convert an HTTP error response to a `Failure`. Header names must be in lower case."""
     value: JSONValue = read_json(body)
     if value is None:
         text = shorten(body)
-        value = "" if text.startswith("<") else text  # an HTML page is not a message
+        value = "" if text.startswith("<") else text  # an HTML page is useless as a message
     return failure_from(value, status, body, f"the upstream returned status {status}")
 
 
 def encode_error(error: ToolspeakError) -> tuple[int, bytes]:
-    """Return status and body for an error; the status of an upstream error is passed on."""
+    """Return the HTTP status and body for an error. An upstream's own status is preserved."""
     return http_status(error), to_wire({"error": str(error)})

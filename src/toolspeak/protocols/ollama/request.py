@@ -1,7 +1,7 @@
-"""Requests to Ollama's chat, decoded and encoded.
+"""Decode and encode requests to Ollama's chat API.
 
-Streaming is the default. `Options.extra` stores every field without a common name: those of the body under their
-names, those of `options` in an object of this name.
+Streaming is the default. `Options.extra` stores every field that `Options` lacks: top-level fields under their own
+names, fields of `options` in an object with this name.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _COMMON_OPTIONS = ("num_predict", "temperature", "top_p", "seed", "stop")
 
 
 def decode_request(body: bytes | Mapping[str, JSONValue]) -> Request:
-    """Decode a request body; a request without messages loads the model.
+    """Decode a request body. A request without messages only loads the model.
 
     Raises:
         UsageError: the body is invalid; the message names the field.
@@ -73,7 +73,7 @@ def _decode_options(fields: JSONObject) -> Options:
     extra = {key: value for key, value in without(fields, *_REQUEST_FIELDS).items() if value is not None}
     rest = {key: value for key, value in without(options, *_COMMON_OPTIONS).items() if value is not None}
     limit = int_field(options.get("num_predict"), "options.num_predict")
-    if limit is not None and limit < 0:  # unlimited, or as much as fits
+    if limit is not None and limit < 0:  # -1: unlimited; -2: fill the context
         rest["num_predict"] = limit
         limit = None
     if rest:
@@ -114,7 +114,7 @@ def encode_request(request: Request) -> bytes:
         "messages": encode_messages(request),
         "stream": request.stream,
     }
-    # The protocol has no tool choice, so tools that must not be called are not sent.
+    # Ollama has no tool choice, so `none` is expressed by sending no tools.
     if request.tool_choice.mode != "none":
         tools = [
             _encode_tool(tool, same_protocol)
@@ -137,16 +137,16 @@ def encode_request(request: Request) -> bytes:
 
 
 def request_notes(request: Request) -> tuple[Note, ...]:
-    """Return notes on what `encode_request` drops or replaces."""
+    """Return notes about everything that `encode_request` drops or replaces."""
     notes = foreign_notes(request, PROTOCOL)
     choice = request.tool_choice
     if request.tools and choice.mode != "none" and (choice.demands or choice.allowed or not choice.parallel):
-        notes.append(Note("choice_not_sent", "this protocol has no tool choice"))
+        notes.append(Note("choice_not_sent", "Ollama does not support a tool choice"))
     media = [part for part in all_parts(request) if isinstance(part, Media)]
     if len(encode_images(media)) < len(media):
         notes.append(Note("media_dropped", "only inline images can be sent"))
     if request.options.n > 1:
-        notes.append(Note("answers_dropped", "this protocol returns one answer"))
+        notes.append(Note("answers_dropped", "Ollama returns only one answer"))
     return tuple(notes)
 
 

@@ -1,7 +1,7 @@
-"""Wire format of upstream chunks and replies, as far as it is read.
+"""Structs for decoding chunks and replies from upstreams.
 
-The structs declare only the fields in use, so decoding skips the rest. Leaves accept any JSON, because servers differ.
-A whole reply and a chunk differ only in one field (`message`, `delta`).
+The structs declare only the fields that toolspeak uses; decoding skips the rest. Most fields accept any JSON value,
+because servers send different types. A complete reply has `message` where a chunk has `delta`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from ..shared.fields import count, repair_json
 
 
 class DeltaFunction(msgspec.Struct, gc=False):
-    """A called function, or a custom tool with its input."""
+    """The name and arguments of a called function, or the name and input of a custom tool."""
 
     name: JSONValue = None
     arguments: JSONValue = None
@@ -22,7 +22,7 @@ class DeltaFunction(msgspec.Struct, gc=False):
 
 
 class DeltaCall(msgspec.Struct, gc=False):
-    """A piece of a call."""
+    """A piece of a streamed tool call."""
 
     index: JSONValue = None
     id: JSONValue = None
@@ -32,7 +32,7 @@ class DeltaCall(msgspec.Struct, gc=False):
 
 
 class Delta(msgspec.Struct, gc=False):
-    """A piece of a message."""
+    """A piece of a streamed message, or a complete message."""
 
     content: JSONValue = None
     reasoning_content: JSONValue = None
@@ -47,12 +47,12 @@ class Delta(msgspec.Struct, gc=False):
     reasoning_details: JSONValue = None
 
 
-#: Fields of a message that are forwarded as opaque parts.
+#: Message fields that are forwarded as opaque parts.
 OPAQUE_FIELDS = ("annotations", "audio", "images", "reasoning_details")
-#: Kind of the opaque part with extra fields of a call, such as the signature that Gemini requires back.
+#: Kind of the opaque part for extra fields of a call, such as a signature that must be sent back to Gemini.
 CALL = "openai_call"
-#: Kinds of opaque parts that describe the reply and are not part of the message: token probabilities, and other
-#: metadata in chunks.
+#: Kinds of opaque parts that describe the reply but are not part of its message: token log probabilities and other
+#: metadata of chunks.
 LOGPROBS, ANSWER = "logprobs", "openai_answer"
 
 
@@ -60,7 +60,7 @@ CHUNK_OBJECT = "chat.completion.chunk"
 
 
 class Choice(msgspec.Struct, gc=False):
-    """One of the alternative replies."""
+    """One of several alternative replies."""
 
     index: JSONValue = None
     delta: Delta | None = None
@@ -72,7 +72,7 @@ class Choice(msgspec.Struct, gc=False):
 
 
 class Chunk(msgspec.Struct, gc=False):
-    """A chunk of a stream, or a whole reply."""
+    """A chunk of a stream, or a complete, non-streamed reply."""
 
     choices: list[Choice] | None = None
     usage: JSONValue = None
@@ -92,7 +92,7 @@ decode_chunk = msgspec.json.Decoder(Chunk).decode
 
 
 def repair_chunk(payload: bytes) -> Chunk | None:
-    """Decode a chunk after replacing characters that JSON or UTF-8 forbids; None if that fails too."""
+    """Replace invalid characters in a chunk and decode it. Return None if it still cannot be decoded."""
     repaired = repair_json(payload)
     try:
         return decode_chunk(repaired) if repaired else None
@@ -100,13 +100,13 @@ def repair_chunk(payload: bytes) -> Chunk | None:
         return None
 
 
-#: Text fields of a message, and the others; a chunk with one of the others is not passed through.
+#: Message fields with text, and all others. Chunks with other fields are not passed through unchanged.
 _TEXT_FIELDS = ("content", "reasoning_content", "reasoning", "thinking")
 _OTHER_FIELDS = tuple(field.name for field in msgspec.structs.fields(Delta) if field.name not in _TEXT_FIELDS)
 
 
 def has_only_text(chunk: Chunk) -> bool:
-    """Whether a chunk contains only text, or nothing, in the form that `ReplyEncoder` writes."""
+    """Whether a chunk is empty or contains only text, in the format that `ReplyEncoder` writes."""
     if chunk.usage is not None or chunk.x_groq is not None or not chunk.choices or len(chunk.choices) != 1:
         return False
     choice = chunk.choices[0]
@@ -120,7 +120,7 @@ def has_only_text(chunk: Chunk) -> bool:
 
 
 def identity_of(chunk: Chunk) -> JSONObject | None:
-    """Return the fields that are the same in all chunks of a reply; None if one is missing."""
+    """Return the fields that are identical in all chunks of a reply. Return None if one of them is missing."""
     complete = isinstance(chunk.id, str) and isinstance(chunk.created, int) and isinstance(chunk.model, str)
     if chunk.error or chunk.object != CHUNK_OBJECT or not complete or not chunk.id or not chunk.model:
         return None
@@ -141,7 +141,7 @@ def finish_reason_from(reason: str) -> FinishReason:
 
 
 def usage_from(value: JSONValue) -> Usage | None:
-    """Read token counts; servers report cached tokens in one of three fields."""
+    """Convert usage fields to `Usage`. Servers report cached tokens in one of three different fields."""
     if not is_object(value):
         return None
     details = value.get("prompt_tokens_details")

@@ -1,9 +1,9 @@
-"""Messages of chat completions, decoded and encoded.
+"""Decode and encode messages of chat completions.
 
-`Message.extra` stores what has no field in `Message`: `role` (developer), `reasoning_field` (the field that contained
-the reasoning), `tool_calls` (by position: extra fields of a call, and arguments that are not a JSON object), `beside`
-(of a result: extra fields of its texts), and unknown fields under their own names. Legacy function calls become tool
-calls with generated ids.
+`Message.extra` stores everything that `Message` lacks: `role` (if it is `developer`), `reasoning_field` (the field that
+contained the reasoning), `tool_calls` (by position: extra fields of a call, and arguments that are not a JSON object),
+and unknown fields under their own names. `ToolResult.extra` stores extra fields of the result's texts in `beside`.
+Legacy function calls become tool calls with generated ids.
 """
 
 from __future__ import annotations
@@ -47,22 +47,22 @@ from ..shared.fields import (
 
 PROTOCOL: Final = "openai_chat"
 
-#: Part type on the wire -> media kind; all three have the shape {"type": T, T: {"url": ...}}.
+#: Part type -> media kind. All three parts have the form {"type": T, T: {"url": ...}}.
 _URL_PART_TYPES: dict[str, Literal["image", "video", "audio"]] = {
     "image_url": "image",
     "video_url": "video",
     "audio_url": "audio",
 }
 _PART_TYPES_BY_KIND = {kind: name for name, kind in _URL_PART_TYPES.items()}
-#: Audio formats whose media subtype differs.
+#: Audio formats whose name differs from their media subtype.
 _AUDIO_SUBTYPES = {"mp3": "mpeg"}
 _AUDIO_FORMATS = {media: name for name, media in _AUDIO_SUBTYPES.items()}
 _AUDIO, _BASE64 = "data:audio/", ";base64,"
 
-#: Fields for reasoning, most common first. The first is the one that toolspeak writes.
+#: Field names that servers use for reasoning, most common first. toolspeak writes the first one.
 REASONING_FIELDS = ("reasoning_content", "reasoning", "thinking")
 
-#: Role on the wire -> internal role; differing ones are recorded in `extra`.
+#: Role in the request -> internal role. A role with a different name is recorded in `extra`.
 _ROLES: dict[str, Role] = {
     "system": "system",
     "developer": "system",
@@ -84,7 +84,7 @@ def decode_messages(values: Iterable[JSONValue], path: str) -> tuple[Message, ..
 
 
 class _LegacyCallIds:
-    """Ids for legacy function calls, which have none: a result belongs to the preceding call."""
+    """Generates ids for legacy function calls, which have none. A result belongs to the preceding call."""
 
     def __init__(self) -> None:
         self._count = 0
@@ -137,14 +137,14 @@ def _result(value: JSONObject, path: str, ids: _LegacyCallIds) -> ToolResult:
 
 
 def _result_extra(value: JSONObject, parts: Iterable[Part]) -> JSONObject:
-    """Return extra fields of a result and of its texts, such as cache control."""
+    """Return the extra fields of a result and of its texts, such as `cache_control`."""
     fields = without(value, *_RESULT_FIELDS, SIBLING_FIELDS)
     text_extras = {key: extra for part in parts if isinstance(part, TextPart) for key, extra in part.extra.items()}
     return {**fields, SIBLING_FIELDS: text_extras} if text_extras else fields
 
 
 def _calls(value: JSONObject, path: str, ids: _LegacyCallIds) -> tuple[tuple[ToolCall, ...], JSONObject]:
-    """Return the calls of a message, and their extra fields by position."""
+    """Return the calls of a message, and the extra fields of each call by position."""
     listed = array_field(value.get("tool_calls"), f"{path}.tool_calls")
     if not listed and value.get("function_call") is not None:
         function = object_field(value["function_call"], f"{path}.function_call")
@@ -175,13 +175,15 @@ def _call(value: JSONObject, path: str) -> tuple[ToolCall, JSONObject]:
         parsed = read_arguments(raw)
         if parsed is None:
             rest["arguments"] = raw
-            notes = (Note("arguments_invalid", f"not a JSON object: {str(raw)[:_MAX_SHOWN_ARGUMENTS]}"),)
+            notes = (
+                Note("arguments_invalid", f"the arguments are not a JSON object: {str(raw)[:_MAX_SHOWN_ARGUMENTS]}"),
+            )
         arguments = parsed or {}
     return ToolCall(name, arguments, text_field(value.get("id"), f"{path}.id"), notes), rest
 
 
 def encode_messages(request: Request, custom: Set[str]) -> list[JSONObject]:
-    """Encode messages for chat completions. `custom`: names of the custom tools."""
+    """Encode messages for chat completions. `custom` contains the names of custom tools."""
     return [
         wire
         for message in move_media_to_users(merge_assistant_turns(request, PROTOCOL), request)
@@ -199,7 +201,7 @@ def _encode(message: Message, custom: Set[str], same_protocol: bool) -> Iterator
     extra = message.extra if same_protocol else {}
     wire: JSONObject = {"role": extra.get("role", message.role)}
     content = encode_content(message.parts, same_protocol)
-    # Without text, an assistant's content must be null if there are calls and must not be null otherwise.
+    # An assistant message without text must have null content if it has calls, and non-null content otherwise.
     wire["content"] = content if content or not message.calls else None
     if message.name:
         wire["name"] = message.name
@@ -241,10 +243,10 @@ def _encode_call(call: ToolCall, extra: JSONObject, custom: Set[str]) -> JSONObj
 
 
 def move_media_to_users(messages: Iterable[Message], request: Request) -> Iterator[Message]:
-    """Move media to user messages, the only place where chat completions accept them.
+    """Move media to user messages, because chat completions accept media only there.
 
-    Media in tool results go into a user message after the results of the turn; media in assistant and system messages
-    are dropped. Messages that came by this protocol are unchanged, because the client knows its server.
+    Media in tool results are moved to a user message after all results of the turn. Media in assistant and system
+    messages are dropped. Messages received over this protocol are unchanged, because the client knows its server.
     """
     media: list[Part] = []
     for message in messages:
@@ -274,7 +276,7 @@ def moved_media_notes(request: Request) -> list[Note]:
     messages = [message for message in request.messages if _must_move(message, request)]
     notes: list[Note] = []
     if any(map(_has_media, (result.parts for message in messages for result in message.results))):
-        notes.append(Note("media_moved", "media in tool results are sent in a user message after the results"))
+        notes.append(Note("media_moved", "media in tool results were moved to a user message after the results"))
     if any(message.role not in ("user", "tool") and _has_media(message.parts) for message in messages):
         notes.append(Note("media_dropped", "only user messages can contain images and files"))
     return notes
@@ -297,7 +299,7 @@ def _only_results(message: Message) -> bool:
 
 
 def _labelled_media(result: ToolResult) -> list[Part]:
-    """Return the media of a result after a text that names the call."""
+    """Return the media of a result, preceded by a text that contains the call id."""
     media = [part for part in result.parts if isinstance(part, Media)]
     return [TextPart(f"The result of the call `{result.id}`:"), *media] if media else []
 
@@ -316,7 +318,7 @@ def _sendable_parts(message: Message) -> tuple[Part, ...]:
 
 
 def decode_content(content: JSONValue, path: str) -> tuple[Part, ...]:
-    """Decode a `content` field to parts; an empty text yields no part."""
+    """Decode a `content` field to parts. An empty string yields no parts."""
     if content is None or content == "":
         return ()
     if isinstance(content, str):
@@ -364,9 +366,9 @@ def _audio(part: JSONObject, path: str) -> Media:
 
 
 def encode_content(parts: Sequence[Part], same_protocol: bool) -> JSONValue:
-    """Encode parts as a `content` field, as a plain string where possible.
+    """Encode parts as a `content` field, if possible as a plain string.
 
-    `same_protocol`: the parts' extras belong to this protocol.
+    `same_protocol` says whether the `extra` fields of the parts belong to this protocol.
     """
     if len(parts) == 1 and isinstance(parts[0], TextPart) and not (same_protocol and parts[0].extra):
         return parts[0].text  # the common case
@@ -388,7 +390,7 @@ def _encode_part(part: Part, same_protocol: bool) -> JSONObject:
 
 
 def is_sendable(media: Media) -> bool:
-    """Whether media from another protocol can be sent; a file only inline."""
+    """Whether media from another protocol can be sent. Files must be inline."""
     return media.kind != "file" or is_inline(media.url)
 
 

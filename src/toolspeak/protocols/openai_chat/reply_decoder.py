@@ -1,7 +1,7 @@
-"""Decoder of chat-completions replies, streamed or not, to events.
+"""Decoder for upstream replies, streamed or not.
 
-A whole reply is read as a stream of one chunk. Known server faults are tolerated and noted, or become a `Failure`; no
-input raises.
+A non-streamed reply is handled as a stream of one chunk. Invalid input never raises an exception: it produces a note
+or a `Failure`.
 """
 
 from __future__ import annotations
@@ -49,22 +49,22 @@ from .chunks import (
     usage_from,
 )
 
-#: Length of `[DONE]` plus some white space.
+#: Enough for `[DONE]` with surrounding white space.
 _MAX_DONE_BYTES = 16
 
 
 class ReplyDecoder(BaseReplyDecoder):
-    """Decodes one reply: `feed` returns the events that are certain so far, `close` the last ones.
+    """Decodes one reply. `feed` returns the events decoded so far, `close` the remaining ones.
 
-    `stream` is what the request asked for; an upstream that replies the other way is supported too.
+    `stream` says whether a stream was requested. The decoder detects what the upstream actually sends.
     """
 
     def __init__(self, stream: bool) -> None:
         super().__init__(stream)
-        #: The last event of a read, if it is a chunk.
+        #: The most recent event, if it was a valid chunk.
         self._last_chunk: Chunk | None = None
         self._calls = _CallAssembler()
-        #: The call that the last piece belonged to.
+        #: The call to which the most recent piece belonged.
         self._last_call: _PartialCall | None = None
         self._index: JSONValue = None
         self._usage: Usage | None = None
@@ -73,7 +73,7 @@ class ReplyDecoder(BaseReplyDecoder):
 
     @property
     def finished(self) -> bool:
-        """Whether the upstream sent a finish reason; a broken connection then loses nothing."""
+        """Whether the upstream has sent a finish reason, so a lost connection would not lose data."""
         return self._over or bool(self._reason)
 
     def _event(self, name: str, payload: bytes) -> None:
@@ -104,16 +104,16 @@ class ReplyDecoder(BaseReplyDecoder):
             return chunk
 
     def _capture(self, capture: RawCapture, chunk: Chunk, payload: bytes) -> None:
-        """Pass a chunk through unchanged if it contains only text of the first choice."""
+        """Capture a chunk for pass-through if it contains only text of the first choice."""
         identity = identity_of(chunk) if has_only_text(chunk) and self._index in (None, 0) else None
-        # Of a duplicate key only one value was checked, and a client may read the other.
+        # If a key occurs twice, only one value was checked, and the client might read the other.
         if identity is not None and payload.count(b'"delta"') == 1:
             capture.add(encode_sse(payload), identity)
 
     def _bad_event(self, payload: bytes) -> None:
         self._unreadable(payload)
         if self._calls and not self._closing:
-            # The lost event may have been part of the call.
+            # The undecodable event may have been part of the call.
             self._fail(Failure("an event inside a call could not be decoded", body=shorten(payload)))
 
     def _whole(self, body: bytes) -> None:
@@ -133,7 +133,7 @@ class ReplyDecoder(BaseReplyDecoder):
 
     def _read_chunk(self, chunk: Chunk, payload: bytes) -> None:
         if chunk.error or chunk.object == "error" or (chunk.choices is None and (chunk.detail or chunk.message)):
-            # Older vLLM puts the error fields next to `object`, even with status 200.
+            # Older versions of vLLM send the error fields at the top level, even with status 200.
             error = chunk.error or read_json(payload) or {"message": chunk.message, "detail": chunk.detail}
             self._fail(failure_from(error, body=payload))
             return
@@ -146,7 +146,7 @@ class ReplyDecoder(BaseReplyDecoder):
             if self._index is None:
                 self._index = choice.index
             if choice.index is not None and choice.index != self._index:
-                self._note("other_choices_dropped", "the upstream sent several choices; the first is used")
+                self._note("other_choices_dropped", "the upstream sent several choices; only the first was used")
             elif not self._over:
                 self._choice(choice, payload)
 
@@ -185,7 +185,7 @@ class ReplyDecoder(BaseReplyDecoder):
             self._call(DeltaCall(function=delta.function_call))
 
     def _reasoning(self, delta: Delta) -> None:
-        """Emit reasoning. Servers that fill several of these fields send the same text in each."""
+        """Emit the reasoning. Servers that set several reasoning fields send the same text in each."""
         values = (delta.reasoning_content, delta.reasoning, delta.thinking)
         self._add(ReasoningDelta, next((value for value in values if value and isinstance(value, str)), ""))
 
@@ -199,7 +199,7 @@ class ReplyDecoder(BaseReplyDecoder):
                 self._emit(OpaqueSeen(Opaque(kind, value)))
 
     def _content(self, content: JSONValue) -> None:
-        """Handle content: a string, or a list of parts from some servers."""
+        """Handle the `content` field: a string or, from some servers, a list of parts."""
         if isinstance(content, str):
             self._add(TextDelta, content)
         elif is_array(content):
@@ -224,7 +224,7 @@ class ReplyDecoder(BaseReplyDecoder):
     def _call(self, piece: DeltaCall) -> None:
         self._last_call = None
         if piece.extra_content:
-            # Emitted before the call, so an encoder has it when the call begins.
+            # Emitted before the call, because encoders need the extra fields when the call starts.
             self._emit(OpaqueSeen(Opaque(CALL, {**_call_identity(piece), "extra_content": piece.extra_content})))
         for event in self._calls.add(piece):
             if isinstance(event, CallArgs):
@@ -262,11 +262,11 @@ class ReplyDecoder(BaseReplyDecoder):
         self._emit(Finish(self._checked_reason(reason)))
 
     def _checked_reason(self, reason: FinishReason) -> FinishReason:
-        """Return the finish reason, derived from the events if the upstream's does not match them."""
+        """Return the upstream's finish reason if it matches the content; otherwise derive one from the content."""
         derived: FinishReason = "tool_calls" if self._calls else "stop"
         if reason in ("length", "content_filter", derived):
             return reason
-        self._note("finish_reason_derived", f"the upstream sent `{shorten(self._reason)}`")
+        self._note("finish_reason_derived", f"the upstream's finish reason was `{shorten(self._reason)}`")
         return derived
 
     def _wrap_up(self) -> None:
@@ -276,7 +276,7 @@ class ReplyDecoder(BaseReplyDecoder):
 
 
 def _only_text(chunk: Chunk) -> tuple[JSONValue, bytes, str] | None:
-    """Return choice index, key and text of a chunk that contains only one text."""
+    """Return the choice index, the JSON key and the text of a chunk that contains a single text."""
     if chunk.usage is not None or chunk.x_groq is not None or not chunk.choices or len(chunk.choices) != 1:
         return None
     choice = chunk.choices[0]
@@ -292,7 +292,7 @@ def _only_text(chunk: Chunk) -> tuple[JSONValue, bytes, str] | None:
 
 _DELTA_FIELDS = tuple(field.name for field in msgspec.structs.fields(Delta))
 _ARGUMENTS = b'"arguments":'
-#: Fields that are or contain one text, and the key before it.
+#: Delta fields that contain a single text -> the JSON key that precedes the text.
 _TEXT_KEYS = {
     "content": b'"content":',
     "reasoning_content": b'"reasoning_content":',
@@ -303,7 +303,7 @@ _TEXT_KEYS = {
 
 
 def _only_arguments(pieces: list[DeltaCall]) -> JSONValue:
-    """Return the arguments if the pieces only continue one call."""
+    """Return the arguments if there is one piece and it continues an earlier call."""
     piece = pieces[0]
     if len(pieces) > 1 or piece.id or piece.custom or piece.function is None or piece.function.name:
         return None
@@ -311,7 +311,7 @@ def _only_arguments(pieces: list[DeltaCall]) -> JSONValue:
 
 
 def _join_texts(value: JSONValue) -> str:
-    """Return the text of a part that contains one or a list of such parts."""
+    """Return the text of a string, a part or a list of parts."""
     if is_array(value):
         return "".join(map(_join_texts, value))
     if is_object(value):
@@ -320,7 +320,7 @@ def _join_texts(value: JSONValue) -> str:
 
 
 def _call_identity(piece: DeltaCall) -> JSONObject:
-    """Return the id of a call or, without one, its name."""
+    """Return the id of a call or, if it has no id, its name."""
     if isinstance(piece.id, str) and piece.id:
         return {"id": piece.id}
     name = piece.function.name if piece.function is not None else None
@@ -329,7 +329,7 @@ def _call_identity(piece: DeltaCall) -> JSONObject:
 
 # --------------------------------------------------------------------------------------------------------- tool calls
 
-#: Brackets and quotes in JSON; an escape is matched together with the escaped character.
+#: Matches JSON brackets and quotes. An escape sequence is matched as one token.
 _JSON_MARKS = re.compile(r'\\.|[\\"{}\[\]]', re.DOTALL).finditer
 
 
@@ -354,7 +354,7 @@ class _PartialCall:
 
     def __init__(self, index: int, key: JSONValue, identifier: str, custom: bool) -> None:
         self.index = index
-        #: Creates the event for a piece of arguments that was already added.
+        #: Creates an event for arguments that are already in `fragments`.
         self.make_event = partial(CallArgs, index)
         self.key = key
         self.id = identifier
@@ -378,7 +378,7 @@ class _PartialCall:
             return False
 
     def is_balanced(self) -> bool:
-        """Whether the arguments so far look complete. Scans each fragment only once."""
+        """Whether all brackets and quotes in the arguments are closed. Each fragment is scanned only once."""
         text = self._tail + "".join(self.fragments[self._scanned :])
         self._scanned = len(self.fragments)
         self._tail = ""
@@ -398,21 +398,21 @@ class _PartialCall:
 
 
 class _CallAssembler:
-    """Assembles the calls of one reply from the pieces that servers send.
+    """Assembles the calls of one reply from streamed pieces.
 
-    Servers omit the index, use one index for all calls, send the id only in the first piece or a new one in each,
-    repeat or split the name, or send arguments as an object. A name is final when its arguments begin, when another
-    call begins, or at the end.
+    Servers may omit the index, use the same index for all calls, send the id only once or a new id in each piece,
+    repeat or split the name, or send arguments as an object. A name is complete when its arguments start, when another
+    call starts, or when the reply ends.
     """
 
     def __init__(self) -> None:
         self._calls: list[_PartialCall] = []
         self._ids: set[str] = set()
-        #: Notes about the reply, by code.
+        #: Details of notes about the reply, by note code.
         self.notes: dict[str, str] = {}
 
     def __bool__(self) -> bool:
-        """Whether a tool was called."""
+        """Whether the reply contains a call with a tool name."""
         return any(call.started or call.name for call in self._calls)
 
     def __getitem__(self, index: int) -> _PartialCall:
@@ -423,7 +423,7 @@ class _CallAssembler:
         return self._calls[-1]
 
     def add(self, piece: DeltaCall) -> Iterator[Event]:
-        """Yield the events that a piece of a call makes certain."""
+        """Add a piece of a call and yield the resulting events."""
         body = piece.custom or piece.function or DeltaFunction()
         name = body.name if isinstance(body.name, str) else ""
         identifier = piece.id if isinstance(piece.id, str) else ""
@@ -431,13 +431,13 @@ class _CallAssembler:
         call = self._find(piece.index, identifier, name, text)
         if call is None:
             if len(self._calls) >= MAX_CALLS:
-                self.notes["calls_dropped"] = f"more than {MAX_CALLS} calls"
+                self.notes["calls_dropped"] = f"calls after the first {MAX_CALLS} were dropped"
                 return
             if self._calls:
                 yield from self._start(self.last)
             call = self._open(piece, identifier)
         if name and not call.started:
-            # Repeated, extended or split.
+            # Each piece repeats the name, extends it, or contains only the next part of it.
             call.name = name if name.startswith(call.name) else call.name + name
         if piece.function and text and not isinstance(body.arguments, str):
             call.notes["arguments_object"] = "the arguments were sent as JSON, not as text"
@@ -450,7 +450,7 @@ class _CallAssembler:
             call.fragments.append(text)  # the name has not arrived yet
 
     def _find(self, key: JSONValue, identifier: str, name: str, text: str) -> _PartialCall | None:
-        """Return the call that a piece belongs to; None if it begins a new one."""
+        """Return the call to which a piece belongs, or None if the piece starts a new call."""
         if not self._calls:
             return None
         if key is None:
@@ -461,17 +461,17 @@ class _CallAssembler:
         if match is None or not name or not match.name:
             return match
         if identifier and match.id and identifier != match.id:
-            return None  # all calls have the same index
+            return None  # this server uses one index for all calls
         if not match.started:
             return match
-        # Same name again: the same call, unless that is complete and this piece has arguments.
+        # A repeated name continues the call, unless the call is complete and the piece has more arguments.
         return None if name != match.name or (text.strip() and match.is_balanced()) else match
 
     def _open(self, piece: DeltaCall, identifier: str) -> _PartialCall:
         duplicate = identifier in self._ids
         call = _PartialCall(len(self._calls), piece.index, "" if duplicate else identifier, piece.custom is not None)
         if duplicate:
-            call.notes["duplicate_call_id"] = f"`{identifier}` was used twice"
+            call.notes["duplicate_call_id"] = f"the call id `{identifier}` was used twice"
         if identifier:
             self._ids.add(identifier)
         self._calls.append(call)
@@ -488,7 +488,7 @@ class _CallAssembler:
             yield CallArgs(call.index, "".join(call.fragments))
 
     def end(self, cut: bool) -> Iterator[Event]:
-        """Yield the last events. `cut`: the reply was truncated, so incomplete calls are not ended."""
+        """Yield the remaining events. If `cut` is set, the reply was truncated and incomplete calls are not ended."""
         for call in self._calls:
             yield from self._start(call)
             if not call.name:
@@ -499,14 +499,14 @@ class _CallAssembler:
             if call.custom:
                 yield call.add('"}')
             elif not any(map(str.strip, call.fragments)):
-                call.notes["arguments_missing"] = "a call without arguments"
+                call.notes["arguments_missing"] = "the call has no arguments"
                 yield call.add("{}")
             notes = tuple(Note(code, detail) for code, detail in call.notes.items())
             yield CallEnd(call.index, notes=notes)
 
 
 def _arguments_text(value: JSONValue) -> str:
-    """Return arguments as text; null becomes the empty string."""
+    """Return the arguments as text. Null becomes an empty string."""
     if value is None or isinstance(value, str):
         return value or ""
     return msgspec.json.encode(value).decode()

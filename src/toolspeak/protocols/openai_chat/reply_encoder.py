@@ -1,4 +1,4 @@
-"""Encoder of replies to chat-completions clients: events to chunks, or a whole reply.
+"""Encoder for replies to clients of chat completions: streams and complete replies.
 
 Text deltas, the bulk of a stream, are written from byte templates.
 """
@@ -36,7 +36,7 @@ _DONE = b"data: [DONE]\n\n"
 
 
 class _CustomCall:
-    """A call of a custom tool. Its input is nested in JSON, so it is sent only when the call ends."""
+    """A call to a custom tool. Its input must be extracted from JSON arguments, so it is sent when the call ends."""
 
     __slots__ = ("fragments", "start")
 
@@ -60,7 +60,7 @@ class ReplyEncoder(IdentityEncoder):
         self._opened = self._closed = self._text_ready = False
         self._numbers: dict[int, int] = {}
         self._custom_calls: dict[int, _CustomCall] = {}
-        self._call_extras: list[JSONObject] = []  # extra fields of calls to come
+        self._call_extras: list[JSONObject] = []  # for calls that have not started yet
         self._usage = Usage()
         self._reason: FinishReason = "unknown"
 
@@ -71,14 +71,14 @@ class ReplyEncoder(IdentityEncoder):
     def _lead_in(self, wire: bytes) -> bytes:
         if self._opened:
             return b""
-        # Clients expect the role first. The unescaped quotes cannot occur inside a JSON string, so this is a key.
+        # Clients expect the role first. Unescaped quotes cannot occur inside a JSON string, so `"role"` is not text.
         after = [rest.lstrip().removeprefix(b":").lstrip() for rest in wire.split(b'"role"')[1:]]
         has_role = any(value.startswith(b'"assistant"') for value in after)
         opening = self._open()
         return b"" if has_role else opening
 
     def _set_chunk_fields(self, fields: JSONObject) -> None:
-        """Set the fields that precede the choices of all following chunks."""
+        """Set the fields that precede `choices` in all following chunks."""
         self._chunk_start = b"data: " + to_line(fields)[:-1]
         self._delta_start = self._chunk_start + b',"choices":[{"index":0,"delta":'
         self._text_start = self._delta_start + b'{"content":'
@@ -98,7 +98,7 @@ class ReplyEncoder(IdentityEncoder):
         return b"".join(out)
 
     def close(self, extension: JSONObject | None = None) -> bytes:
-        """Return the last chunk, the usage if requested, and the end. `extension` goes into the last chunk."""
+        """Return the finish reason, the usage (if requested) and `[DONE]`. The last chunk contains `extension`."""
         if self._closed:
             return b""
         if self._reason == "error":
@@ -153,7 +153,7 @@ class ReplyEncoder(IdentityEncoder):
         return (b"" if self._opened else self._open()) + self._delta(delta)
 
     def _metadata(self, kind: str, data: JSONObject) -> bytes:
-        """Handle metadata of the reply or of the next call."""
+        """Handle metadata of the reply, or extra fields of the next call."""
         if kind == CALL:
             self._call_extras.append(data)
         elif kind == ANSWER:
@@ -214,7 +214,7 @@ def _input_of(arguments: str) -> str | None:
 
 
 def _sends_logprobs(request: Request) -> bool:
-    """Whether log probabilities are sent. With tools, text may be cut, which would invalidate them."""
+    """Whether to send log probabilities. With tools, toolspeak may remove text, so they would not match the reply."""
     return not request.tools
 
 
@@ -241,7 +241,7 @@ def _usage(usage: Usage) -> JSONObject:
 
 
 def _take_extras(call_extras: list[JSONObject], identifier: str, name: str) -> JSONObject:
-    """Remove and return the extra fields of a call."""
+    """Remove the extra fields of a call from `call_extras` and return them."""
     for extra in call_extras:
         if extra.get("id", identifier) == identifier and extra.get("name", name) == name:
             call_extras.remove(extra)
@@ -260,7 +260,7 @@ def _wire_call(call: ToolCall, custom: Iterable[str]) -> JSONObject:
 def encode_reply(
     reply: Reply, request: Request, *, id: str, created: int, model: str, extension: JSONObject | None = None
 ) -> bytes:
-    """Encode a whole, non-streamed reply; an error object if the turn failed."""
+    """Encode a non-streamed reply, or an error object if the turn failed."""
     if reply.failure is not None or reply.finish_reason == "error":
         return to_wire({"error": error_of(reply.failure or Failure("the turn failed"))})
     legacy = LEGACY in request.options.extra

@@ -1,7 +1,7 @@
-"""Chat-completions requests: decode a client's body, encode an upstream's body.
+"""Decode and encode chat-completions requests.
 
-`Options.extra` stores every field without a common counterpart and three markers: `functions` (the client uses the
-legacy `functions`), `max_completion_tokens` (it used that field), `response_format` (extra fields of the format).
+`Options.extra` stores every field that `Options` lacks. Three entries are internal: `functions` and
+`max_completion_tokens` record that the client used these fields; `response_format` stores extra fields of the format.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ from ..shared.fields import (
 from ..shared.tools_cache import cached_tools
 from .messages import PROTOCOL, decode_messages, encode_messages, is_sendable, moved_media_notes
 
-#: Marker in `Options.extra` for a client that sent `functions`: the reply uses `function_call` too.
+#: Entry of `Options.extra` if the client sent `functions`; the reply must then use `function_call`.
 LEGACY = "functions"
 
 _NEWER_LIMIT = "max_completion_tokens"
-#: The protocol requires a name for a schema.
+#: Default name of a schema, because the API requires a name.
 _FORMAT_NAME = "reply"
 
 _REQUEST_FIELDS = (
@@ -58,7 +58,7 @@ def decode_request(body: bytes | Mapping[str, JSONValue]) -> Request:
     """Decode a request body.
 
     Raises:
-        UsageError: the body is not a valid request; the message names the field.
+        UsageError: the body is invalid; the message names the field.
     """
     fields = request_fields(body)
     messages = array_field(fields.get("messages"), "messages")
@@ -87,7 +87,7 @@ def _functions(fields: JSONObject) -> tuple[Tool, ...]:
 
 
 def _function_choice(value: JSONValue) -> ToolChoice:
-    """Decode the legacy `function_call`, which allows one call at most."""
+    """Decode the legacy `function_call` field, which allows at most one call."""
     if value is None or value in ("auto", "none"):
         return ToolChoice(value or "auto", parallel=False)
     name = text_field(object_field(value, "function_call").get("name"), "function_call.name")
@@ -116,7 +116,7 @@ def _choice(fields: JSONObject) -> ToolChoice:
 
 
 def _name_of(value: JSONValue, path: str) -> str:
-    """Return the name in {"type": T, T: {"name": N}} or, in newer protocols, {"type": T, "name": N}."""
+    """Return the tool name N from {"type": T, T: {"name": N}} or, in newer APIs, {"type": T, "name": N}."""
     tool = object_field(value, path)
     kind = text_field(tool.get("type"), f"{path}.type") or "function"
     body = object_field(tool.get(kind, tool), f"{path}.{kind}")
@@ -156,7 +156,7 @@ def _stop(value: JSONValue) -> tuple[str, ...]:
 
 
 def _response_format(value: JSONValue) -> tuple[ResponseFormat | None, JSONObject]:
-    """Return the format and its extra fields; an unknown type is preserved as it is."""
+    """Return the response format and its extra fields. A format of an unknown type is returned as extra fields."""
     if value is None:
         return None, {}
     form = object_field(value, "response_format")
@@ -164,7 +164,7 @@ def _response_format(value: JSONValue) -> tuple[ResponseFormat | None, JSONObjec
         case "text":
             return None, {}
         case "json_object":
-            # Some servers accept a schema here.
+            # Some servers accept a schema with `json_object`.
             return ResponseFormat(form.get("schema")), without(form, "type", "schema")
         case "json_schema":
             body = object_field(form.get("json_schema"), "response_format.json_schema")
@@ -202,12 +202,12 @@ def encode_request(request: Request) -> bytes:
 
 
 def request_notes(request: Request) -> tuple[Note, ...]:
-    """Return notes about what `encode_request` cannot send unchanged."""
+    """Return notes about everything that `encode_request` drops or replaces."""
     same_protocol = request.protocol in (PROTOCOL, "")
     notes = foreign_notes(request, PROTOCOL) + foreign_media_notes(request, PROTOCOL, is_sendable)
     notes += moved_media_notes(request)
     if request.tool_choice.demands and not any(same_protocol or _is_common_kind(tool) for tool in request.tools):
-        notes.append(Note("choice_not_sent", "a tool choice requires tools, and there are none"))
+        notes.append(Note("choice_not_sent", "the tool choice was not sent because the request has no tools"))
     return tuple(notes)
 
 
@@ -215,7 +215,7 @@ def _is_common_kind(tool: Tool) -> bool:
     return tool.kind in COMMON_TOOL_KINDS
 
 
-#: Markers in `extra`, and `stream_options`, which is allowed only with `stream`.
+#: Entries of `Options.extra` that are not copied: internal ones, and `stream_options`, which needs `stream`.
 _NOT_COPIED = frozenset({LEGACY, _NEWER_LIMIT, "stream_options"})
 
 _SIMPLE_OPTIONS: dict[str, Callable[[Options], JSONValue]] = {
@@ -228,7 +228,7 @@ _SIMPLE_OPTIONS: dict[str, Callable[[Options], JSONValue]] = {
 
 
 def _encode_tools(request: Request, custom: set[str], same_protocol: bool) -> JSONObject:
-    """Encode `tools` and the fields that require it; other protocols' tool kinds are dropped."""
+    """Encode `tools` and the fields that require it. Tool kinds of other protocols are dropped."""
     choice = sendable_choice(request, PROTOCOL)
     tools = [_encode_tool(tool, same_protocol) for tool in request.tools if same_protocol or _is_common_kind(tool)]
     if not tools:
@@ -264,7 +264,7 @@ def _encode_tool(tool: Tool, same_protocol: bool) -> JSONObject:
 
 
 def _common_extra(tool: Tool) -> JSONObject:
-    """Return the extras of another protocol's tool that mean the same here."""
+    """Return the `extra` fields of another protocol's tool that have the same meaning in this protocol."""
     strict = tool.kind == "function" and tool.extra.get("strict") is True
     return {**({"strict": True} if strict else {}), **custom_format(tool, nested=True)}
 

@@ -1,4 +1,4 @@
-"""Assembles the tool calls of a Responses API reply."""
+"""Assembles tool calls from the stream events of a Responses API reply."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ...core.types import JSONObject, JSONValue, Note
 from ..shared.fields import MAX_CALLS, read_arguments, read_json, to_wire
 from .tools import flat_name
 
-#: Type of a call item -> the field with its arguments.
+#: Type of a call item -> the field that contains the arguments.
 ARGUMENT_FIELDS = {"function_call": "arguments", "custom_tool_call": "input"}
 
 
@@ -38,23 +38,23 @@ class PartialItemCall:
         self.custom = self.started = self.ended = self.confirmed = self.cut = self.item_done = False
         self.name = self.id = ""
         self.notes: dict[str, str] = {}
-        #: Creates the event for a fragment.
+        #: Creates an event for a piece of the arguments.
         self.make_event = partial(CallArgs, index)
         self._text: list[str] = []
 
     def add(self, text: str) -> CallArgs:
-        """Add a piece of the arguments, or of a custom tool's input."""
+        """Add a piece of the arguments or of a custom tool's input, and return the event for it."""
         self._text.append(text)
         return CallArgs(self.index, escape_text(text) if self.custom else text)
 
     def add_named(self, text: str) -> Iterator[Event]:
-        """Like `add`, for a call that may not have a name yet."""
+        """Add a piece. Yield its event only if the call has started, that is, if its name is known."""
         make_event = self.add(text)
         if self.started and text:
             yield make_event
 
     def start(self) -> Iterator[Event]:
-        """Yield the start of the call, whose name is now available."""
+        """Start the call once its name is known, and yield the arguments received so far."""
         self.started = True
         yield CallStart(self.index, self.name, self.id)
         before = "".join(self._text)
@@ -65,7 +65,7 @@ class PartialItemCall:
 
     @property
     def text(self) -> str:
-        self._text = ["".join(self._text)]  # joined once, even if read often
+        self._text = ["".join(self._text)]  # cache the joined text
         return self._text[0]
 
     @property
@@ -78,7 +78,7 @@ class PartialItemCall:
         if self.custom:
             yield CallArgs(self.index, '"}')
         elif not self.text.strip():
-            self.notes["arguments_missing"] = "a call without arguments"
+            self.notes["arguments_missing"] = "the call has no arguments"
             yield self.add("{}")
         yield CallEnd(self.index, notes=tuple(Note(code, detail) for code, detail in self.notes.items()))
 
@@ -86,41 +86,41 @@ class PartialItemCall:
 class ItemCallAssembler:
     """Assembles the calls of one reply.
 
-    Every call arrives three times: in pieces, whole at the end of its arguments, and whole in its item. The first is
-    used, the others fill gaps (missing pieces, a late name). A contradiction fails the reply, because it is unclear
-    which is right. A call that has ended never changes: later arguments are dropped with a note, or begin another call.
+    A call arrives three times: as deltas, as complete arguments, and as a complete item. The deltas are used; the other
+    two only fill gaps, such as missing pieces or a late name. If the arguments contradict each other, the reply fails.
+    A call that has ended never changes: arguments that arrive later are dropped with a note or start another call.
     """
 
     def __init__(self) -> None:
         self._calls: list[PartialItemCall] = []
         self._by_key: dict[JSONValue, PartialItemCall] = {}
-        #: By the first id of each call.
+        #: Calls by call id. A duplicate id refers to the first call.
         self._by_call_id: dict[str, PartialItemCall] = {}
         #: Calls that changed since the last `end_custom_calls`.
         self._changed: list[PartialItemCall] = []
-        #: Notes about the reply, by code.
+        #: Details of notes about the reply, by note code.
         self.notes: dict[str, str] = {}
-        #: The name of a call with contradictory arguments.
+        #: Tool name of a call with contradictory arguments; empty if there is none.
         self.conflict = ""
-        #: Whether arguments arrived after the end of a call, and no other call has begun since.
+        #: Whether arguments arrived after the end of a call and no other call has started since.
         self._late_arguments = False
 
     def __bool__(self) -> bool:
-        """Whether a tool was called."""
+        """Whether the reply contains a call with a tool name."""
         return any(call.name for call in self._calls)
 
     @property
     def has_unconfirmed(self) -> bool:
-        """Whether a piece of a call may be missing."""
+        """Whether a piece of some call may be missing."""
         return self._late_arguments or any(not call.confirmed for call in self._calls)
 
     def __getitem__(self, index: int) -> PartialItemCall:
         return self._calls[index]
 
     def find(self, output_index: JSONValue, item_id: JSONValue) -> PartialItemCall:
-        """Return the call of an event: by item id, if it is known, else by output index.
+        """Find or create the call for an event, by item id or, if the id is unknown, by output index.
 
-        A new id after the end of the call with that index means another item: some servers use one index for all.
+        Some servers use one index for all items, so an unknown id after the end of a call starts a new call.
         """
         call = self._lookup(output_index, item_id)
         another = call is not None and call.ended and item_id and item_id not in self._by_key
@@ -136,7 +136,7 @@ class ItemCallAssembler:
         if len(self._calls) < MAX_CALLS:
             self._calls.append(call)
         else:
-            self.notes["calls_dropped"] = f"more than {MAX_CALLS} calls"
+            self.notes["calls_dropped"] = f"calls after the first {MAX_CALLS} were dropped"
             call.cut = call.confirmed = True
         if isinstance(output_index, int):
             self._by_key[output_index] = call
@@ -148,7 +148,7 @@ class ItemCallAssembler:
         yield from self.end_custom_calls()
         existing = self._lookup(None, item.get("id"))
         if existing is not None and existing.started:
-            return  # a duplicate
+            return  # a duplicate event
         call = self._open(output_index, item.get("id"))
         yield from self._name_call(call, item)
 
@@ -168,12 +168,12 @@ class ItemCallAssembler:
             yield from call.end()
 
     def _call_of_item(self, item: JSONObject, output_index: JSONValue) -> PartialItemCall:
-        """Return the call of an item. Servers may use one index, or one id, for all items."""
+        """Find the call to which an item belongs. Some servers use one index or one id for all items."""
         call = self._lookup(output_index, item.get("id"))
         identifier = item.get("call_id")
         same_id = self._by_call_id.get(identifier) if isinstance(identifier, str) else None
         if call is not None and same_id is not None and same_id.ended and not call.name:
-            return same_id  # repeated; what arrived after its end is not a call
+            return same_id  # a repeated item, not a new call
         if call is not None and not ((call.ended or call.item_done) and call.id != identifier):
             return call
         return same_id or self._open(output_index, item.get("id"))
@@ -187,7 +187,7 @@ class ItemCallAssembler:
         identifier = item.get("call_id") or item.get("id")
         if isinstance(identifier, str) and identifier:
             if identifier in self._by_call_id:
-                call.notes["duplicate_call_id"] = f"`{identifier}` was used twice"
+                call.notes["duplicate_call_id"] = f"the call id `{identifier}` was used twice"
             else:
                 call.id = identifier
                 self._by_call_id[identifier] = call
@@ -201,12 +201,12 @@ class ItemCallAssembler:
             self._note_late(call)
 
     def _note_late(self, call: PartialItemCall) -> None:
-        """Note arguments that arrived after the end of their call."""
+        """Record a note about arguments that arrived after the end of their call."""
         self._late_arguments = True
-        self.notes["arguments_late"] = f"arguments after the end of a call of `{call.name}` were dropped"
+        self.notes["arguments_late"] = f"arguments that arrived after the end of a call to `{call.name}` were dropped"
 
     def whole(self, call: PartialItemCall, arguments: JSONValue) -> Iterator[Event]:
-        """Handle the whole arguments after their pieces."""
+        """Handle the complete arguments, which arrive after their pieces."""
         if not isinstance(arguments, str) or not arguments:
             return
         if call.ended:
@@ -222,14 +222,14 @@ class ItemCallAssembler:
             self.conflict = call.name
 
     def end_custom_calls(self) -> Iterator[Event]:
-        """End custom calls whose input is complete, because something else begins."""
+        """End custom calls whose input is complete. Called when another item starts."""
         changed, self._changed = self._changed, []
         for call in changed:
             if call.custom and call.confirmed and not call.ended:
                 yield from call.end()
 
     def end(self, cut: bool) -> Iterator[Event]:
-        """Yield the last events. `cut`: the reply was truncated, so incomplete calls are not ended."""
+        """Yield the remaining events. If `cut` is set, the reply was truncated and incomplete calls are not ended."""
         for call in self._calls:
             if not call.name:
                 self.notes["call_without_name"] = "a call without a tool name was dropped"

@@ -1,9 +1,9 @@
-"""Items of the Responses API's `input`, decoded to messages and encoded.
+"""Convert between messages and the items in `input`.
 
-An assistant's turn consists of several items: reasoning, built-in calls, a message, calls. As long as they are in this
-order they form one `Message`. Its `extra` stores extra fields of the message item, `role` (developer), `instructions`
-(the text was outside the items) and `tool_calls` (by position: extra fields of a call). Other items are its first
-parts, as opaque parts.
+An assistant turn consists of several items: reasoning, built-in calls, a message, calls. Items in this order form one
+`Message`; reasoning and built-in calls become opaque parts at its start. `Message.extra` stores extra fields of the
+message item, `role` (if it is `developer`), `instructions` (if the text came from that field) and `tool_calls` (by
+position: extra fields of a call).
 """
 
 from __future__ import annotations
@@ -33,25 +33,25 @@ from ..shared.fields import array_field, is_from_protocol, object_field, read_ar
 from .parts import ITEM, PHASE, PROTOCOL, decode_content, encode_content, is_item
 from .tools import ToolNames, flat_name
 
-#: Marker in `Message.extra` for the text of `instructions`.
+#: Entry of `Message.extra` if the text came from the field `instructions`.
 INSTRUCTIONS: Final = "instructions"
-#: Key for the order of parts and calls, if calls are not last.
+#: Key in `Message.extra` for a non-default order of parts and calls.
 ORDER: Final = "toolspeak_order"
 
-#: Role on the wire -> internal role; differing ones are recorded in `extra`.
+#: Role in the request -> internal role. A role with a different name is recorded in `extra`.
 _ROLES: dict[str, Role] = {"system": "system", "developer": "system", "user": "user", "assistant": "assistant"}
 _CALL_TYPES = {"function_call": "arguments", "custom_tool_call": "input"}
 _OUTPUT_TYPES = {"function_call_output": "function", "custom_tool_call_output": "custom"}
 _REASONING = "reasoning"
-#: Type suffixes of items that are results.
+#: Suffixes of item types that contain results.
 _RESULT_SUFFIXES = ("_output", "_response")
-#: Entries of `extra` that are not fields of the message item.
+#: Internal entries of `Message.extra`, which are not fields of the message item.
 _EXTRA_MARKERS = ("role", INSTRUCTIONS, ORDER, "tool_calls")
 _MAX_SHOWN_ARGUMENTS = 80
 
 
 def reasoning_of(item: JSONObject) -> str:
-    """Return the text of a reasoning item: the reasoning or, if hidden, its summary."""
+    """Return the text of a reasoning item or, if the text is hidden, its summary."""
     for field in ("content", "summary"):
         listed = item.get(field)
         texts = [part.get("text") for part in listed if is_object(part)] if is_array(listed) else []
@@ -62,7 +62,7 @@ def reasoning_of(item: JSONObject) -> str:
 
 
 def decode_input(value: JSONValue) -> tuple[Message, ...]:
-    """Decode `input` to messages; a plain string is a user message."""
+    """Decode `input` to messages. A plain string becomes a user message."""
     if value is None or isinstance(value, str):
         return (Message("user", (TextPart(value),)),) if value else ()
     decoder = _ItemDecoder()
@@ -99,7 +99,7 @@ class _ItemDecoder:
 
     @property
     def _only_opaque_items(self) -> bool:
-        """Whether the current turn may continue with any item."""
+        """Whether the current message has only opaque items so far, so it can continue with any item."""
         return not (self._has_message or self._calls)
 
     def add(self, item: JSONObject, path: str) -> None:
@@ -145,7 +145,7 @@ class _ItemDecoder:
             extra["role"] = name
         before: tuple[Part, ...] = ()
         if self._only_opaque_items and not self._reasoning:
-            # Opaque items that belong to nothing else stay with the next message.
+            # Opaque items before a user or system message, such as item references, become part of that message.
             before = tuple(self._parts)
             self._reset()
         self.flush()
@@ -163,7 +163,7 @@ def _is_result(part: Part) -> bool:
 
 
 def _call(item: JSONObject, kind: str, path: str) -> tuple[ToolCall, JSONObject]:
-    """Return a call and the extra fields of its item."""
+    """Decode a call item to a call and its extra fields."""
     field = _CALL_TYPES[kind]
     name = text_field(item.get("name"), f"{path}.name")
     if not name:
@@ -178,7 +178,9 @@ def _call(item: JSONObject, kind: str, path: str) -> tuple[ToolCall, JSONObject]
         parsed = read_arguments(raw)
         if parsed is None:
             rest["arguments"] = raw
-            notes = (Note("arguments_invalid", f"not a JSON object: {str(raw)[:_MAX_SHOWN_ARGUMENTS]}"),)
+            notes = (
+                Note("arguments_invalid", f"the arguments are not a JSON object: {str(raw)[:_MAX_SHOWN_ARGUMENTS]}"),
+            )
         arguments = parsed or {}
     identifier = text_field(item.get("call_id"), f"{path}.call_id")
     return ToolCall(flat_name(item.get("namespace"), name), arguments, identifier, notes), rest
@@ -207,8 +209,8 @@ class _ItemEncoder:
     def __init__(self, request: Request) -> None:
         self._request = request
         self._names = ToolNames(request.tools)
-        self._same_protocol = False  # whether the current message's extras belong to this protocol
-        #: Whether the upstream may have stored its own output.
+        self._same_protocol = False  # whether `extra` of the current message belongs to this protocol
+        #: Whether the upstream may have stored earlier items.
         self._upstream_may_store = request.protocol == PROTOCOL
         self._custom_call_ids: set[str] = set()
 
@@ -223,7 +225,7 @@ class _ItemEncoder:
             yield from self._encode_message(message, extra)
 
     def _encode_message(self, message: Message, extra: JSONObject) -> Iterator[JSONObject]:
-        """Yield the items of a message in their usual order."""
+        """Yield the items of a message in the default order."""
         opaque_items = [part.data for part in message.parts if is_item(part) and isinstance(part, Opaque)]
         items = [item for item in opaque_items if self._same_protocol and self._is_sendable(item)]
         yield from items
@@ -240,7 +242,7 @@ class _ItemEncoder:
             yield self._call(call, call_extras.get(str(at), {}))
 
     def _is_sendable(self, item: JSONObject) -> bool:
-        """Whether an item is sendable: an upstream without storage rejects empty reasoning items."""
+        """Whether an item can be sent. An upstream that has not stored it rejects an empty reasoning item."""
         if self._upstream_may_store or item.get("type") != _REASONING:
             return True
         return bool(item.get("encrypted_content") or item.get("content"))
@@ -275,7 +277,7 @@ class _ItemEncoder:
 
 
 def _split_by_order(message: Message, order: str) -> Iterator[Message]:
-    """Split a message with an unusual order into messages with the usual one; an item starts a new message."""
+    """Split a message with a non-default order into messages with the default order."""
     parts, calls = iter(message.parts), iter(message.calls)
     current, last_place = Message(message.role, protocol=message.protocol), ""
     for kind in order:
@@ -289,7 +291,7 @@ def _split_by_order(message: Message, order: str) -> Iterator[Message]:
                 current, last_place = Message(message.role, protocol=message.protocol), ""
             current = msgspec.structs.replace(current, extra=part.data if is_object(part.data) else {})
             continue
-        place = "a" if is_item(part) else "b"  # items, then message parts, then calls
+        place = "a" if is_item(part) else "b"  # default order: a (items), b (message parts), c (calls)
         if place < last_place:
             yield current
             current = Message(message.role, protocol=message.protocol)

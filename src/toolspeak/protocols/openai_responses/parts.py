@@ -1,9 +1,9 @@
-"""Content of Responses API messages: a string or a list of parts.
+"""Decode and encode the content of Responses API messages: a string or a list of parts.
 
-The kind of an opaque part tells where it belongs: `item:T` is a separate item, `content:T` a part of a message,
-`annotation:T` an annotation of the preceding text, `start:T` an item that has begun. The start of a message carries
-its `phase`: commentary or final answer. Annotation offsets count from the start of the current text; adjacent texts
-count as one.
+The kind of an opaque part says what it contains. `item:T` is a separate item, `content:T` a part of a message,
+`annotation:T` an annotation of the preceding text, `start:T` the start of an item. The start of a message contains its
+`phase`: commentary or final answer. Annotation offsets count from the start of the current text; adjacent texts count
+as one.
 """
 
 from __future__ import annotations
@@ -21,22 +21,22 @@ ITEM: Final = "item:"
 CONTENT: Final = "content:"
 ANNOTATION: Final = "annotation:"
 START: Final = "start:"
-#: The start of a message that has a phase.
+#: Kind of the opaque part that starts a message with a phase.
 PHASE: Final = START + "message"
-#: Metadata of the whole response.
+#: Kind of the opaque part for metadata of the response.
 RESPONSE: Final = "response"
 
-#: Text types on the wire; the type to send depends on the role.
+#: Types of text parts. Which type is sent depends on the role.
 _TEXT_TYPES = frozenset({"input_text", "output_text", "text"})
 #: Default image detail level.
 _DEFAULT_DETAIL = "auto"
 _WEB_SCHEMES = ("http://", "https://")
-#: Fields with offsets into the text.
+#: Annotation fields that contain offsets into the text.
 _ANNOTATION_OFFSETS = ("start_index", "end_index")
 
 
 def is_item(part: Part, kind: str = "") -> bool:
-    """Whether a part is a separate item; with `kind`, an item of that type."""
+    """Whether a part is a separate item, optionally one whose type starts with `kind`."""
     return isinstance(part, Opaque) and part.kind.startswith(ITEM + kind) and is_object(part.data)
 
 
@@ -54,7 +54,7 @@ def shift_annotation(annotation: JSONObject, distance: int) -> JSONObject:
 
 
 def decode_content(content: JSONValue, path: str) -> tuple[Part, ...]:
-    """Decode a `content` or `output` field to parts; an empty text yields no part."""
+    """Decode a `content` or `output` field to parts. An empty string yields no parts."""
     if content is None or content == "":
         return ()
     if isinstance(content, str):
@@ -74,7 +74,7 @@ def _part(value: JSONValue, path: str) -> Part:
 
 
 def _image(part: JSONObject) -> Media | None:
-    """Decode an image with a URL; one that only the upstream stores stays opaque."""
+    """Decode an image with a URL. Return None for an image that is stored by the upstream."""
     url = part.get("image_url")
     if not isinstance(url, str) or not url:
         return None
@@ -83,7 +83,7 @@ def _image(part: JSONObject) -> Media | None:
 
 
 def _file(part: JSONObject) -> Media | None:
-    """Decode a file: `file_data` contains it, `file_url` is its web address."""
+    """Decode a file with `file_data` (its content) or `file_url` (its web address). Return None for other files."""
     for key, on_web in (("file_data", False), ("file_url", True)):
         url = part.get(key)
         if isinstance(url, str) and url and url.startswith(_WEB_SCHEMES) is on_web:
@@ -94,13 +94,13 @@ def _file(part: JSONObject) -> Media | None:
 def encode_content(
     parts: Iterable[Part], same_protocol: bool, by_model: bool = False, foreign: bool = False
 ) -> JSONValue:
-    """Encode parts as a `content` field, as a plain string where possible.
+    """Encode parts as a `content` field, if possible as a plain string.
 
     Args:
-        same_protocol: the parts' extras belong to this protocol.
-        by_model: the model wrote the parts.
-        foreign: the message came by another protocol. Media are dropped and plain texts joined, because a list requires
-            a message id, which only this service assigns.
+        same_protocol: whether the `extra` fields of the parts belong to this protocol.
+        by_model: whether the model wrote the parts.
+        foreign: whether the message came over another protocol. If so, media are dropped and plain texts are joined,
+            because a list requires a message id, which only this service assigns.
     """
     sendable = (part for part in parts if not (foreign and isinstance(part, Media)))
     wire = [encoded for part in sendable if (encoded := _encode(part, same_protocol, by_model))]
@@ -116,7 +116,7 @@ def _encode(part: Part, same_protocol: bool, by_model: bool) -> JSONObject:
         return {"type": "output_text" if by_model else "input_text", "text": part.text, **extra}
     match part.kind:
         case "image":
-            # Only this protocol requires a detail level.
+            # Unlike other protocols, this one requires a detail level.
             return {
                 "type": "input_image",
                 "image_url": part.url,

@@ -1,7 +1,7 @@
-"""Decoder of Responses API replies, streamed or not, to events.
+"""Decoder for upstream replies, streamed or not.
 
-A whole reply is read like the response object in the last event of a stream; items that were streamed are skipped
-there. Known server faults are tolerated and noted, or become a `Failure`; no input raises.
+The last event of a stream contains the same response object as a non-streamed reply; items that were already streamed
+are skipped. Invalid input never raises an exception: it produces a note or a `Failure`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from .items import reasoning_of
 from .parts import ANNOTATION, CONTENT, ITEM, PHASE, RESPONSE, START, separates_texts, shift_annotation
 from .stream_events import NumberedTemplate, StreamEvent, decode_event, failure_from_error, normalize, usage_from
 
-#: Length of `[DONE]` plus some white space; servers that also support chat completions send it.
+#: Enough for `[DONE]`, which servers that also support chat completions send, with surrounding white space.
 _MAX_DONE_BYTES = 16
 
 #: Reason in `incomplete_details` -> finish reason.
@@ -39,43 +39,43 @@ _INCOMPLETE_REASONS: dict[str, FinishReason] = {
     "max_tokens": "length",
     "content_filter": "content_filter",
 }
-#: Events that end a stream.
+#: Types of the events that end a stream.
 _END_EVENTS = frozenset(f"response.{status}" for status in ("completed", "incomplete", "failed", "cancelled"))
-#: Type of a text part -> the field with the text.
+#: Type of a text part -> the field that contains the text.
 _TEXT_FIELDS = {"output_text": "text", "text": "text", "refusal": "refusal"}
 
 
 def _is_bare_error(event: StreamEvent, kind: str) -> bool:
-    """Whether a document is itself an error, as older vLLM sends it; its type is then the error's type."""
+    """Whether an event is itself an error object, as sent by older versions of vLLM."""
     return bool(event.message) and event.code is not None and not kind.startswith("response.")
 
 
 class ReplyDecoder(BaseReplyDecoder):
-    """Decodes one reply: `feed` returns the events that are certain so far, `close` the last ones.
+    """Decodes one reply. `feed` returns the events decoded so far, `close` the remaining ones.
 
-    `stream` is what the request asked for; an upstream that replies the other way is supported too.
+    `stream` says whether a stream was requested. The decoder detects what the upstream actually sends.
     """
 
     def __init__(self, stream: bool) -> None:
         super().__init__(stream)
         self._calls = ItemCallAssembler()
         self._usage: Usage | None = None
-        #: Parts whose text was emitted, by output index.
+        #: Content indexes of the texts that were emitted, by output index.
         self._texts_by_item: dict[JSONValue, set[JSONValue]] = {}
-        #: Offsets of these parts in the current text, and its length: adjacent parts form one text.
+        #: Offsets of these texts in the current text, and its length. Adjacent texts count as one.
         self._part_starts: dict[JSONValue, dict[JSONValue, int]] = {}
         self._length = 0
         self._make_text: EventFactory = self._text_event
         self._make_reasoning: EventFactory = self._reasoning_event
-        #: Current field and part of reasoning items, by output index.
+        #: The field and part index that each reasoning item currently streams, by output index.
         self._reasoning_parts: dict[JSONValue, tuple[str, JSONValue]] = {}
-        #: Messages with emitted text, by id.
+        #: Ids of messages whose text was emitted.
         self._text_item_ids: set[JSONValue] = set()
-        #: Messages whose phase was handled, by output index.
+        #: Output indexes of messages whose phase was handled.
         self._items_with_phase: set[JSONValue] = set()
-        #: Complete items, by output index and by id.
+        #: Output indexes and ids of complete items.
         self._complete_items: set[JSONValue] = set()
-        #: Creates the event for the text of the last stream event, if that is a delta.
+        #: Creates an event for the text of the last stream event; None if that was not a delta.
         self._delta_factory: EventFactory | None = None
         self._handlers: dict[str, Callable[[StreamEvent], None]] = {
             "response.output_text.delta": self._text,
@@ -96,7 +96,7 @@ class ReplyDecoder(BaseReplyDecoder):
 
     @property
     def finished(self) -> bool:
-        """Whether the upstream sent the end of the response; a broken connection then loses nothing."""
+        """Whether the upstream has ended the response, so a lost connection would not lose data."""
         return self._over
 
     def _event(self, name: str, payload: bytes) -> None:
@@ -153,7 +153,7 @@ class ReplyDecoder(BaseReplyDecoder):
             self._length = 0
 
     def _part_start(self, output_index: JSONValue, content_index: JSONValue) -> int:
-        """Return the offset of a part; the current one for a new part."""
+        """Return the offset of a text part in the current text. A new part starts at the current end."""
         starts = self._part_starts.setdefault(output_index, {})
         if content_index not in starts:
             self._flush()
@@ -167,7 +167,7 @@ class ReplyDecoder(BaseReplyDecoder):
             else:
                 self._emit(event)
         if self._calls.conflict and not self._over:
-            self._fail(Failure(f"the arguments of `{self._calls.conflict}` were sent twice with different values"))
+            self._fail(Failure(f"the upstream sent contradictory arguments for `{self._calls.conflict}`"))
 
     def _item_added(self, event: StreamEvent) -> None:
         if is_object(event.item) and _string(event.item, "type") in ARGUMENT_FIELDS:
@@ -175,7 +175,7 @@ class ReplyDecoder(BaseReplyDecoder):
         else:
             self._emit_all(self._calls.end_custom_calls())
             if is_object(event.item) and event.item.get("type") == "message":
-                self._part_starts.pop(event.output_index, None)  # all items may have the same index
+                self._part_starts.pop(event.output_index, None)  # some servers use one index for all items
                 self._phase(event.item, event.output_index)
 
     def _item_done(self, event: StreamEvent) -> None:
@@ -208,7 +208,7 @@ class ReplyDecoder(BaseReplyDecoder):
         self._note("refusal", "the upstream marked this text as a refusal")
 
     def _text_unless_streamed(self, output_index: JSONValue, content_index: JSONValue, text: JSONValue) -> None:
-        """Emit a whole text, unless its pieces were already emitted."""
+        """Emit a complete text unless its pieces were already emitted."""
         if not isinstance(text, str):
             return
         parts = self._texts_by_item.setdefault(output_index, set())
@@ -228,7 +228,7 @@ class ReplyDecoder(BaseReplyDecoder):
             self._add(self._make_reasoning, text)
 
     def _select_reasoning(self, event: StreamEvent) -> bool:
-        """Whether to emit this event: only one of reasoning text and summary is used, the first to arrive."""
+        """Whether to emit this event. Of reasoning text and summary, only the one that arrives first is emitted."""
         field, part = _reasoning_part(event)
         current = self._reasoning_parts.get(event.output_index)
         self._reasoning_parts.setdefault(event.output_index, (field, part))
@@ -242,7 +242,7 @@ class ReplyDecoder(BaseReplyDecoder):
         return True
 
     def _begin_reasoning(self, identifier: JSONValue, field: str) -> None:
-        """Announce the id of a reasoning item, which encoders need before the item is complete."""
+        """Emit the id of a reasoning item, which encoders need before the item is complete."""
         if identifier:
             self._emit(OpaqueSeen(Opaque(START + "reasoning", {"id": identifier, "field": field})))
 
@@ -275,18 +275,18 @@ class ReplyDecoder(BaseReplyDecoder):
             self._note("item_dropped", shorten(str(item)))
 
     def _phase(self, item: JSONObject, at: JSONValue) -> None:
-        """Emit the phase of a message. Without phases, models take commentary for the final answer and stop early."""
+        """Emit the phase of a message. Without it, models mistake commentary for the final answer and stop early."""
         phase = _string(item, "phase")
         if not phase or at in self._items_with_phase:
             return
         self._items_with_phase.add(at)
         if at in self._texts_by_item:
-            self._note("phase_dropped", f"`{shorten(phase)}` arrived after the text")
+            self._note("phase_dropped", f"the phase `{shorten(phase)}` arrived after the text")
         else:
             self._emit(OpaqueSeen(Opaque(PHASE, {"phase": phase})))
 
     def _message(self, content: JSONValue, at: JSONValue) -> None:
-        if isinstance(content, str):  # some servers send a string
+        if isinstance(content, str):  # some servers send a plain string
             content = [{"type": "output_text", "text": content}]
         for number, part in enumerate(content if is_array(content) else ()):
             kind = part.get("type") if is_object(part) else None
@@ -309,9 +309,9 @@ class ReplyDecoder(BaseReplyDecoder):
 
     def _remaining_items(self, output: list[JSONValue]) -> None:
         """Emit the items of the final response that were not streamed."""
-        # Taken before the loop, because the items below add to these sets.
+        # Copied before the loop, which adds to these sets.
         complete, streamed = frozenset(self._complete_items), frozenset(self._texts_by_item)
-        # A server that numbers its items inconsistently must not cause duplicates.
+        # Inconsistent item numbers from a server must not lead to duplicate messages.
         messages = {at for at, item in enumerate(output) if is_object(item) and item.get("type") == "message"}
         consistent, unstreamed = streamed <= messages, messages - streamed
         for at, item in enumerate(output):
@@ -344,7 +344,9 @@ class ReplyDecoder(BaseReplyDecoder):
         """Handle the response object at the end of a reply."""
         self._usage = usage_from(response.get("usage")) or self._usage
         if status in ("failed", "cancelled") or response.get("error"):
-            self._fail(failure_from_error(response.get("error"), payload, f"the upstream's response is `{status}`"))
+            self._fail(
+                failure_from_error(response.get("error"), payload, f"the upstream's response has the status `{status}`")
+            )
             return
         if status in ("queued", "in_progress"):
             self._fail(Failure("the upstream has not finished its response", body=shorten(payload)))
@@ -355,18 +357,18 @@ class ReplyDecoder(BaseReplyDecoder):
             self._emit(OpaqueSeen(Opaque(RESPONSE, {"service_tier": tier})))
         reason = self._incomplete(response.get("incomplete_details")) if status == "incomplete" else None
         if status not in ("completed", "incomplete"):
-            self._note("finish_reason_derived", f"the upstream sent `{shorten(status) or 'nothing'}`")
+            self._note("finish_reason_derived", f"the upstream's status was `{shorten(status) or 'missing'}`")
         self._finish(reason)
 
     def _incomplete(self, details: JSONValue) -> FinishReason:
         detail = details.get("reason") if is_object(details) else None
         reason = _INCOMPLETE_REASONS.get(detail) if isinstance(detail, str) else None
         if reason is None:
-            self._note("finish_reason_derived", f"the upstream sent `{shorten(str(detail))}`")
+            self._note("finish_reason_derived", f"the upstream's finish reason was `{shorten(str(detail))}`")
         return reason or "length"
 
     def _finish(self, reason: FinishReason | None) -> None:
-        if self._over:  # an item was invalid
+        if self._over:  # one of the items was invalid
             return
         if self._bad and self._calls.has_unconfirmed:
             self._fail(Failure("an event inside a call could not be decoded", body=shorten(self._bad_body)))
@@ -387,12 +389,12 @@ class ReplyDecoder(BaseReplyDecoder):
 
 
 def _reasoning_part(event: StreamEvent) -> tuple[str, JSONValue]:
-    """Return field and index of the reasoning part that an event belongs to."""
+    """Return the field and index of the reasoning part to which an event belongs."""
     return ("summary", event.summary_index) if "summary" in str(event.type) else ("content", event.content_index)
 
 
 def _identity(item: JSONObject) -> str:
-    """Return the identity of an item: the call id first, because some servers give all items the same id."""
+    """Return the call id of an item or, without one, its id. Some servers give all items the same id."""
     return _string(item, "call_id") or _string(item, "id")
 
 

@@ -1,7 +1,7 @@
-"""Encoder of replies to Responses API clients: events to stream events, or a whole response object.
+"""Encoder for replies to clients of the Responses API: streams and complete responses.
 
-Text deltas, the bulk of a stream, are written from a byte template. Streamed and non-streamed replies share
-`ResponseBuilder`, so the response object is the same. Item ids derive from the response id and the item number.
+Text deltas, the bulk of a stream, are written from a byte template. Streamed and non-streamed replies use the same
+`ResponseBuilder` for the response object. Item ids are derived from the response id and the item number.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ from .request import encode_settings
 from .tools import ToolNames
 
 _encode = msgspec.json.Encoder().encode
-#: The bytes between the delta of a message and its sequence number, and after the number.
+#: The bytes between a text delta and its sequence number, and after the number.
 _LOGPROBS = b',"logprobs":[]'
 _BEFORE_NUMBER = _LOGPROBS + b',"sequence_number":'
 _END = b"}\n\n"
-#: Finish reasons that make a response incomplete, as written in `incomplete_details`.
+#: Finish reasons of incomplete responses -> the reason in `incomplete_details`.
 _INCOMPLETE_REASONS: dict[FinishReason, str] = {"length": "max_output_tokens", "content_filter": "content_filter"}
-#: Request fields that the response repeats.
+#: Request fields that are repeated in the response.
 _REPEATED_FIELDS = (
     "background max_tool_calls metadata previous_response_id prompt_cache_key reasoning safety_identifier"
     " service_tier store top_logprobs truncation user"
@@ -72,7 +72,7 @@ def _call_type(names: ToolNames, name: str) -> str:
 
 
 def _call_to_item(names: ToolNames, name: str, identifiers: tuple[str, str], arguments: str, status: str) -> JSONObject:
-    """Build the item of a call. `identifiers`: the ids of the item and of the call."""
+    """Build the item for a call. `identifiers` are the item id and the call id."""
     tool = names.wire_name(name)
     custom = tool.kind == "custom"
     item: JSONObject = {
@@ -89,7 +89,7 @@ def _call_to_item(names: ToolNames, name: str, identifiers: tuple[str, str], arg
 
 
 def _is_reasoning(part: Opaque) -> bool:
-    """Whether an opaque part is a whole reasoning item."""
+    """Whether an opaque part is a complete reasoning item."""
     return part.kind == f"{ITEM}reasoning" and is_object(part.data)
 
 
@@ -97,7 +97,7 @@ def _is_reasoning(part: Opaque) -> bool:
 
 
 class ResponseBuilder:
-    """Builds the response object of one request."""
+    """Builds the response object for one request."""
 
     def __init__(self, request: Request, id: str, created: int, model: str) -> None:
         self.names = ToolNames(request.tools)
@@ -149,7 +149,7 @@ class ResponseBuilder:
         extension: JSONObject | None,
         metadata: JSONObject,
     ) -> JSONObject:
-        """Return the response with all its items; `metadata` comes from the upstream."""
+        """Return the final response with all its items. `metadata` comes from the upstream."""
         details = _INCOMPLETE_REASONS.get(reason)
         response = {
             **self._base,
@@ -173,11 +173,11 @@ class ResponseBuilder:
 
     @staticmethod
     def metadata(reply: Reply) -> JSONObject:
-        """Return what an upstream of this protocol sent about the response as a whole."""
+        """Return the metadata that an upstream of this protocol sent for the response."""
         return _last_data(reply, RESPONSE)
 
     def output(self, reply: Reply) -> list[JSONObject]:
-        """Return the items of a whole reply: opaque items, reasoning, text, calls."""
+        """Return the items of a non-streamed reply: opaque items, reasoning, text, calls."""
         output: list[JSONObject] = [
             part.data for part in reply.opaque if part.kind.startswith(ITEM) and is_object(part.data)
         ]
@@ -206,7 +206,7 @@ class ResponseBuilder:
 
 
 def _last_data(reply: Reply, kind: str) -> JSONObject:
-    """Return the data of the last opaque part of this kind."""
+    """Return the data of the last opaque part of this kind, or an empty object."""
     mark: JSONObject = {}
     for part in reply.opaque:
         if part.kind == kind and is_object(part.data):
@@ -243,13 +243,13 @@ class _OutgoingCall:
 
 
 class _OutgoingText:
-    """A message or reasoning item that is being sent; it has one part, with index 0."""
+    """A message or reasoning item that is being sent. It has a single part, with index 0."""
 
     __slots__ = ("annotations", "field", "head", "item_id", "kind", "number", "phase", "texts")
 
     def __init__(self, kind: str, mark: JSONObject, number: int, item_id: str) -> None:
         self.kind = kind
-        #: The field of the reasoning: `content` or `summary`.
+        #: Field of a reasoning item that contains the text: `content` or `summary`.
         self.field: str = mark.get("field", "summary")
         self.phase: JSONValue = mark.get("phase")
         self.number = number
@@ -268,7 +268,7 @@ class _OutgoingText:
         return _reasoning_item(self.item_id, self.field, parts)
 
     def event_names(self) -> tuple[str, str, JSONObject]:
-        """Return the event names of the part and of its text, and the field with the part's index."""
+        """Return the event names for the part and for its text, and the field that contains the part's index."""
         if self.kind == "message":
             return "content_part", "output_text", {"content_index": 0}
         if self.field == "summary":
@@ -286,10 +286,10 @@ class ReplyEncoder:
         self._item_count = 0
         self._items: dict[int, JSONObject] = {}
         self._text_item: _OutgoingText | None = None
-        #: The texts of the open message, if there is one.
+        #: Texts of the open message; None if no message is open.
         self._live_texts: list[str] | None = None
         self._live_head = b""
-        #: Id and field of the next reasoning item, or the phase of the next message, from the upstream.
+        #: From the upstream: id and field of the next reasoning item, or phase of the next message.
         self._next_mark: JSONObject = {}
         self._calls: dict[int, _OutgoingCall] = {}
         self._usage = Usage()
@@ -313,7 +313,7 @@ class ReplyEncoder:
         return b"".join(out)
 
     def close(self, extension: JSONObject | None = None) -> bytes:
-        """Return the events that end open items, and the response. `extension` goes into the response."""
+        """Return the events that end open items and the response, which contains `extension`."""
         if self._closed:
             return b""
         if self._reason == "error":
@@ -322,12 +322,12 @@ class ReplyEncoder:
         return b"".join(ends) + self._event(f"response.{response['status']}", response=response)
 
     def response(self, events: Sequence[Event], extension: JSONObject | None = None) -> JSONObject:
-        """Return the response object that a stream of exactly these events would end with."""
+        """Return the response object at the end of a stream that consists of these events."""
         self.encode(events)
         return self._end(extension)[1]
 
     def _end(self, extension: JSONObject | None) -> tuple[list[bytes], JSONObject]:
-        # A call without an end was cut, whatever the upstream reports; it is not part of the response.
+        # A call without an end was truncated, even if the upstream reports another reason. The response omits it.
         reason = "length" if self._reason not in _INCOMPLETE_REASONS and self._has_cut_call() else self._reason
         ends = [*self._open(), *self._end_text("incomplete" if reason in _INCOMPLETE_REASONS else "completed")]
         self._closed = True
@@ -345,7 +345,7 @@ class ReplyEncoder:
         return b"event: %b\ndata: %b\n\n" % (kind.encode(), payload)
 
     def _head_of(self, kind: str, **fields: JSONValue) -> bytes:
-        """Return the bytes of an event up to its delta."""
+        """Return the bytes of a delta event that precede its text."""
         return b'event: %b\ndata: %b,"delta":' % (kind.encode(), to_line({"type": kind, **fields})[:-1])
 
     def _delta(self, head: bytes, text: str, more: bytes = b"") -> bytes:
@@ -364,7 +364,7 @@ class ReplyEncoder:
         self._live_texts = None
         self._closed = True
         yield self._event("response.failed", response=self._builder.failed(self._output(), failure, self._usage))
-        # Some clients read only this event, and its fields in one place or the other.
+        # Some clients read only this event. They expect its fields either at the top level or in `error`.
         error = error_of(failure)
         yield self._event("error", code=error["code"], message=error["message"], param=error["param"], error=error)
 
@@ -413,7 +413,7 @@ class ReplyEncoder:
         yield self._delta(current.head, text, b"" if kind == "reasoning" else _LOGPROBS)
 
     def _begin(self, kind: str) -> _OutgoingText:
-        # A mark for the other kind of item does not apply.
+        # Ignore data that is meant for the other kind of item.
         mark = self._next_mark if (kind == "message") == ("phase" in self._next_mark) else {}
         number = self._next_number()
         item_id = mark.get("id") or self._builder.item_id(kind, number)
@@ -427,7 +427,7 @@ class ReplyEncoder:
         return current
 
     def _end_text(self, status: str = "completed", item: JSONObject | None = None) -> Iterator[bytes]:
-        """End the current text; `item` replaces its item if the upstream sent a more complete one."""
+        """End the current text item. `item`, if given, is the upstream's more complete version of it."""
         current, self._text_item, self._live_texts = self._text_item, None, None
         if current is None:
             return
@@ -471,7 +471,7 @@ class ReplyEncoder:
                 yield from self._open()
                 yield from self._end_text()
                 kind = _call_type(self._builder.names, name)
-                # The input of a custom tool is nested in JSON, so it is sent only when the call ends.
+                # The input of a custom tool must be extracted from JSON arguments, so it is sent when the call ends.
                 number = self._next_number() if kind == "function_call" else -1
                 call = self._calls[index] = _OutgoingCall(
                     event, kind, number, self._builder.item_id("function_call", number)
@@ -526,9 +526,9 @@ def encode_reply(
     extension: JSONObject | None = None,
     events: Sequence[Event] = (),
 ) -> bytes:
-    """Encode a whole, non-streamed reply; an error object if the turn failed.
+    """Encode a non-streamed reply, or an error object if the turn failed.
 
-    `events`: the events of the reply, if their order matters.
+    `events`, if given, determine the order of the items.
     """
     if reply.failure is not None or reply.finish_reason == "error":
         return to_wire({"error": error_of(reply.failure or Failure("the turn failed"))})

@@ -1,7 +1,7 @@
-"""Responses API requests: decode a client's body, encode an upstream's body.
+"""Decode and encode Responses API requests.
 
-`Options.extra` stores every field without a common counterpart (`store`, `previous_response_id`, `reasoning`, ...), and
-`text` (its fields besides the format) and `tool_choice` (if it has details that `ToolChoice` cannot express).
+`Options.extra` stores every field that `Options` lacks, such as `store`, `previous_response_id` or `reasoning`, all
+fields of `text` except the format, and a `tool_choice` with details that `ToolChoice` cannot express.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ from .items import INSTRUCTIONS, decode_input, encode_items
 from .parts import PROTOCOL, is_item
 from .tools import ToolNames, decode_choice, decode_tools, encode_choice, encode_tools, is_own
 
-#: The protocol requires a name for a schema.
+#: Default name of a schema, because the API requires a name.
 _FORMAT_NAME = "reply"
 _REQUEST_FIELDS = (
     "model input instructions tools tool_choice parallel_tool_calls stream max_output_tokens temperature top_p text"
 ).split()
-#: Fields that refer to input stored by the upstream.
+#: Fields that refer to stored input.
 _REFERENCES = ("previous_response_id", "conversation")
-#: Entries of `extra` that are encoded with the common fields, and `stream_options`, allowed only with `stream`.
+#: Entries of `Options.extra` that are encoded separately; `stream_options` also needs `stream`.
 _NOT_COPIED = frozenset({"text", "tool_choice", "stream_options"})
 
 
@@ -66,7 +66,7 @@ def decode_request(body: bytes | Mapping[str, JSONValue]) -> Request:
     """Decode a request body.
 
     Raises:
-        UsageError: the body is not a valid request; the message names the field.
+        UsageError: the body is invalid; the message names the field.
     """
     fields = request_fields(body)
     messages = decode_input(fields.get("input"))
@@ -108,7 +108,7 @@ def _options(fields: JSONObject, choice: ToolChoice, tools: tuple[Tool, ...]) ->
 
 
 def _text(value: JSONValue) -> tuple[ResponseFormat | None, JSONObject]:
-    """Return the format and the other fields of `text`; an unknown type is preserved as it is."""
+    """Return the response format and the other fields of `text`, including a format of an unknown type."""
     if value is None:
         return None, {}
     text = object_field(value, "text")
@@ -145,7 +145,7 @@ def encode_request(request: Request) -> bytes:
         body["instructions"] = instructions
     body["input"] = encode_items(messages, request)
     body |= encode_settings(request)
-    if request.protocol != PROTOCOL and "store" not in request.options.own:  # the client did not ask to store it
+    if request.protocol != PROTOCOL and "store" not in request.options.own:  # do not store unless asked to
         body["store"] = False
     body |= {key: value for key, value in extra.items() if key not in ROUTING_FIELDS and key not in _NOT_COPIED}
     if request.stream:
@@ -156,18 +156,18 @@ def encode_request(request: Request) -> bytes:
 
 
 def request_notes(request: Request) -> tuple[Note, ...]:
-    """Return notes about what `encode_request` cannot send unchanged."""
+    """Return notes about everything that `encode_request` drops or replaces."""
     notes = foreign_notes(request, PROTOCOL, is_own) + dropped_media_notes(request, "audio", "video")
     if any(_has_foreign_media(message, request) for message in request.messages):
         notes.append(Note("media_dropped", "only user messages can contain images and files"))
     if any(message.reasoning and not any(map(_is_reasoning, message.parts)) for message in request.messages):
-        notes.append(Note("reasoning_dropped", "reasoning can be sent only as a separate item"))
+        notes.append(Note("reasoning_dropped", "reasoning can be sent only as a reasoning item from an upstream"))
     if request.tool_choice.demands and not encode_tools(request.tools, request.protocol):
-        notes.append(Note("choice_not_sent", "a tool choice requires tools, and there are none"))
+        notes.append(Note("choice_not_sent", "the tool choice was not sent because the request has no tools"))
     options = request.options
     unsupported = {"stop": bool(options.stop), "seed": options.seed is not None, "n": options.n != 1}
     notes += [
-        Note(f"{name}_dropped", f"this protocol has no `{name}`") for name, is_set in unsupported.items() if is_set
+        Note(f"{name}_dropped", f"the Responses API has no `{name}`") for name, is_set in unsupported.items() if is_set
     ]
     return tuple(notes)
 
@@ -182,7 +182,7 @@ def _has_foreign_media(message: Message, request: Request) -> bool:
 
 
 def _split_instructions(request: Request) -> tuple[str, tuple[Message, ...]]:
-    """Return `instructions` and the other messages; another protocol's first system message becomes `instructions`."""
+    """Return `instructions` and the other messages. For other protocols, use the first system message."""
     if not request.messages:
         return "", ()
     first, *others = request.messages
@@ -194,7 +194,7 @@ def _split_instructions(request: Request) -> tuple[str, tuple[Message, ...]]:
 
 
 def encode_settings(request: Request) -> JSONObject:
-    """Encode the fields besides the input that a response repeats."""
+    """Encode the fields, other than the input, that a response repeats."""
     options = request.options
     extra = options.extra if request.protocol in (PROTOCOL, "") else {}
     fields: JSONObject = {}
@@ -218,7 +218,7 @@ def encode_settings(request: Request) -> JSONObject:
 
 
 def _encode_tool_choice(choice: ToolChoice, tools: tuple[Tool, ...], client_choice: JSONValue) -> JSONValue:
-    """Encode the tool choice, as the client wrote it if that still applies."""
+    """Encode the tool choice. Return the client's original version if it still has the same meaning."""
     if is_object(client_choice) and decode_choice(client_choice, choice.parallel, tools) == choice:
         return client_choice
     return encode_choice(choice, ToolNames(tools))
@@ -228,7 +228,7 @@ def _encode_text(form: ResponseFormat | None, extra: JSONObject) -> JSONObject:
     if form is None:
         return extra
     rest = extra.get("format", {})
-    if form.schema is None:  # only this protocol requires a schema with a named format
+    if form.schema is None:  # unlike others, this protocol has no named format without a schema
         return {**extra, "format": {"type": "json_object", **rest}}
     wire: JSONObject = {"type": "json_schema", "name": form.name or _FORMAT_NAME, "schema": form.schema}
     if form.strict is not None:

@@ -1,6 +1,7 @@
-"""Wire format of the Responses API's stream events, as far as it is read.
+"""Structs and templates for decoding stream events of the Responses API.
 
-The structs declare only the fields in use, so decoding skips the rest. Leaves accept any JSON, because servers differ.
+The structs declare only the fields that toolspeak uses; decoding skips the rest. Most fields accept any JSON value,
+because servers send different types.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from ..shared.framing import FramewiseTemplate
 
 
 class StreamEvent(msgspec.Struct, gc=False):
-    """An event of a stream."""
+    """A stream event of any type."""
 
     type: JSONValue = None
     output_index: JSONValue = None
@@ -39,7 +40,7 @@ decode_event = msgspec.json.Decoder(StreamEvent).decode
 
 
 def normalize(event: StreamEvent) -> StreamEvent:
-    """Replace indexes that are not integers and item ids that are not strings by None."""
+    """Replace non-integer indexes and non-string item ids with None."""
     if not isinstance(event.item_id, str):
         event.item_id = None
     for name in ("output_index", "content_index", "summary_index"):
@@ -49,7 +50,7 @@ def normalize(event: StreamEvent) -> StreamEvent:
 
 
 class _BareDelta(msgspec.Struct, gc=False):
-    """The rest of a delta event after its prefix: a text and no position fields."""
+    """The part of a delta event after the template's prefix, if it contains a text but no position fields."""
 
     delta: str
     type: None = None
@@ -60,7 +61,7 @@ class _BareDelta(msgspec.Struct, gc=False):
 
 
 class _PositionedDelta(msgspec.Struct, gc=False):
-    """The rest of a delta event in which some position fields follow the number or the text."""
+    """The part of a delta event after the template's prefix, if it contains position fields."""
 
     delta: str
     type: JSONValue = None
@@ -71,7 +72,7 @@ class _PositionedDelta(msgspec.Struct, gc=False):
 
     @property
     def position(self) -> tuple[JSONValue, ...]:
-        """The fields that identify what the delta belongs to."""
+        """The fields that identify the item and part to which the delta belongs."""
         return self.type, self.output_index, self.item_id, self.content_index, self.summary_index
 
 
@@ -83,10 +84,10 @@ _END, _LF, _CR = b"\n\n", 10, 13
 
 
 class NumberedTemplate(FramewiseTemplate):
-    """A template for numbered delta events of one item part.
+    """A template for the numbered delta events of one item part.
 
-    Every event has its own sequence number and padding. So only the bytes before the number or the text, whichever
-    comes first, are compared; of the rest, only the text and the position fields are parsed.
+    Sequence number and padding differ between events, so only the prefix is compared: the bytes before the number or
+    the text, whichever comes first. Of the rest, only the text and the position fields are parsed.
     """
 
     __slots__ = ("_opening", "_position", "_prefix")
@@ -95,12 +96,12 @@ class NumberedTemplate(FramewiseTemplate):
         super().__init__(head, _END)
         self._prefix = head + start
         self._opening = opening
-        #: The position fields after the prefix; empty if all are inside it.
+        #: Values of the position fields after the prefix; empty if the prefix contains all of them.
         self._position = position if any(value is not None for value in position) else ()
 
     @classmethod
     def from_frame(cls, read: bytes, name: str, payload: bytes) -> NumberedTemplate | None:
-        """Derive the template from the frame at the end of a read."""
+        """Derive a template from the last frame of a read, or return None if that is impossible."""
         head = b"event: " + name.encode() + b"\ndata: " if name else b"data: "
         if not read.endswith(head + payload + _END) or _CR in read or _LF in payload:
             return None
@@ -120,7 +121,7 @@ class NumberedTemplate(FramewiseTemplate):
             return self._read_run(data)
         if self._position:
             return self._delta(body)
-        try:  # the common case, without an extra call
+        try:  # inlined for speed: the common case
             return _decode_bare(self._opening + body).delta
         except _UNREADABLE:
             return None
@@ -130,7 +131,7 @@ class NumberedTemplate(FramewiseTemplate):
         return self._delta(body) if len(body) < len(frame) and _LF not in body else None
 
     def _delta(self, body: bytes) -> str | None:
-        """Return the text of a frame from the bytes after its prefix."""
+        """Return the text of a frame, given the bytes after its prefix. Return None if the frame does not match."""
         try:
             if not self._position:
                 return _decode_bare(self._opening + body).delta
@@ -150,7 +151,7 @@ def usage_from(value: JSONValue) -> Usage | None:
     return Usage(count(value.get("input_tokens")), count(value.get("output_tokens")), count(cached), count(reasoning))
 
 
-#: HTTP status for error codes inside a stream.
+#: HTTP statuses for error codes that occur inside a stream.
 _STATUSES = {
     "rate_limit_exceeded": 429,
     "insufficient_quota": 429,
@@ -161,7 +162,7 @@ _STATUSES = {
 
 
 def failure_from_error(error: JSONValue, payload: bytes, default: str = "") -> Failure:
-    """Convert an error inside a reply to a failure."""
+    """Convert an error inside a reply to a `Failure`."""
     inner: JSONObject = error if is_object(error) else {}
     if is_object(inner.get("error")):
         inner = inner["error"]

@@ -1,7 +1,7 @@
-"""Tools and `tool_choice` of the Responses API, decoded and encoded, and tool names on the wire.
+"""Decode and encode tools, tool names and the tool choice.
 
-Tools in a namespace get flat names that start with the namespace; `ToolNames` maps them back. Extra fields of a
-namespace are stored under `beside` in the `extra` of its tools. A choice with unknown details is stored as it was sent.
+A tool in a namespace gets an internal name that starts with the namespace; `ToolNames` maps it back. The `extra` of
+such a tool stores the extra fields of its namespace under `beside`.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from ..shared.fields import (
 from ..shared.tools_cache import cached_tools
 from .parts import PROTOCOL
 
-#: Key in `extra` for the extra fields of the namespace.
+#: Key in `Tool.extra` for the extra fields of the tool's namespace.
 _NAMESPACE_EXTRA: Final = "beside"
 #: Separator between namespace and tool name, as in `tools_from`.
 _SEPARATOR: Final = "__"
-#: Tool kinds that are referenced by name; all others by their kind.
+#: Tool kinds that a tool choice references by name. All others are referenced by kind.
 _NAMED_KINDS = ("function", "custom")
-#: Kinds of built-in tools, accepted from any protocol.
+#: Kinds of OpenAI's built-in tools, which are sent for requests from any protocol.
 _OWN_KINDS: Final = frozenset(
     "apply_patch code_interpreter computer computer_use_preview file_search image_generation local_shell mcp shell"
     " tool_search web_search web_search_2025_08_26 web_search_preview web_search_preview_2025_03_11".split()
@@ -41,7 +41,7 @@ _OWN_KINDS: Final = frozenset(
 
 
 class WireName(msgspec.Struct, frozen=True):
-    """Name, namespace and kind of a tool on the wire."""
+    """The name, namespace and kind of a tool as sent to the upstream."""
 
     name: str
     namespace: str = ""
@@ -49,7 +49,7 @@ class WireName(msgspec.Struct, frozen=True):
 
 
 class ToolNames:
-    """Maps between internal and wire names of a request's tools."""
+    """Maps between the internal names and the wire names of a request's tools."""
 
     def __init__(self, tools: Iterable[Tool]) -> None:
         self._wire_names = {tool.name: WireName(_short_name(tool), tool.namespace, tool.kind) for tool in tools}
@@ -58,7 +58,7 @@ class ToolNames:
         return self._wire_names.get(name) or WireName(name)
 
     def flat(self, name: str) -> str:
-        """Return the internal name for a wire name without its namespace."""
+        """Return the internal name for a wire name that lacks its namespace."""
         if name in self._wire_names:
             return name
         return next((flat for flat, other in self._wire_names.items() if other.name == name), name)
@@ -91,9 +91,9 @@ def _in_namespace(tools: Iterable[Tool], declared: JSONObject) -> Iterable[Tool]
 
 
 def encode_tools(tools: Iterable[Tool], protocol: str) -> list[JSONObject]:
-    """Encode tool declarations; `protocol` is the one that their extras belong to.
+    """Encode tool declarations. `protocol` is the protocol to which their `extra` fields belong.
 
-    Tool kinds that only another protocol's upstream supports are dropped.
+    Tool kinds that only other protocols support are dropped.
     """
     same_protocol = protocol in (PROTOCOL, "")
     sendable = [tool for tool in tools if same_protocol or tool.kind in _NAMED_KINDS or is_own(tool)]
@@ -108,7 +108,7 @@ def encode_tools(tools: Iterable[Tool], protocol: str) -> list[JSONObject]:
 
 
 def is_own(tool: Tool) -> bool:
-    """Whether a tool kind belongs to this protocol, even if the tool came by another one."""
+    """Whether a tool, from any protocol, is one of OpenAI's built-in tools."""
     return tool.kind in _OWN_KINDS and tool.extra.get("type") == tool.kind
 
 
@@ -121,13 +121,13 @@ def _encode_tool(tool: Tool, same_protocol: bool, from_client: bool) -> JSONObje
         wire["description"] = tool.description
     if tool.kind == "function":
         wire["parameters"] = tool.parameters
-        if not from_client:  # only this protocol defaults to strict
+        if not from_client:  # unlike others, this protocol defaults to strict
             wire["strict"] = tool.extra.get("strict") is True
     return wire | custom_format(tool, nested=False) | without(extra, "format")
 
 
 def decode_choice(value: JSONValue, parallel: JSONValue, tools: Sequence[Tool]) -> ToolChoice:
-    """Decode `tool_choice` and `parallel_tool_calls`; a built-in tool is chosen by its kind."""
+    """Decode `tool_choice` and `parallel_tool_calls`. Built-in tools are chosen by their kind."""
     parallel_calls = bool_field(parallel, "parallel_tool_calls", True)
     if value is None or isinstance(value, str):
         return ToolChoice(choice_mode(value or "auto", "tool_choice"), parallel=parallel_calls)
@@ -146,7 +146,7 @@ def decode_choice(value: JSONValue, parallel: JSONValue, tools: Sequence[Tool]) 
 
 
 def _tool_name(value: JSONValue, path: str) -> str:
-    """Return the name in {"type": T, "name": N} or, in an older protocol, {"type": T, T: {"name": N}}."""
+    """Return the tool name N from {"type": T, "name": N} or, in the older API, {"type": T, T: {"name": N}}."""
     tool = object_field(value, path)
     kind = text_field(tool.get("type"), f"{path}.type") or "function"
     if kind not in _NAMED_KINDS:

@@ -1,4 +1,4 @@
-"""Notes about request parts that are dropped on the way to another protocol. Shared, so all codecs word them alike."""
+"""Notes about everything in a request that another protocol cannot express. All codecs share this wording."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .fields import ROUTING_FIELDS, is_from_protocol
 #: Tool kinds that every protocol supports.
 COMMON_TOOL_KINDS = ("function", "custom")
 
-#: Entries of `Options.extra` that only record how a common field was written, and fields that do not affect the reply.
+#: Entries of `Options.extra` that can be dropped without a note, because they do not affect the reply.
 _HARMLESS_FIELDS = ROUTING_FIELDS | frozenset(
     "client_metadata functions include max_completion_tokens metadata output_config.format output_format"
     " prompt_cache_key prompt_cache_retention response_format safety_identifier store stream_options tool_choice"
@@ -21,7 +21,7 @@ _MAX_LISTED_FIELDS = 8
 
 
 def all_parts(request: Request) -> Iterator[Part]:
-    """Yield every part of every message, including tool results."""
+    """Yield every part of every message, including the parts of tool results."""
     for message in request.messages:
         yield from _parts(message)
 
@@ -33,30 +33,30 @@ def _parts(message: Message) -> Iterator[Part]:
 
 
 def foreign_notes(request: Request, protocol: str, own: Callable[[Tool], bool] = lambda _: False) -> list[Note]:
-    """Return notes about tools, parts and fields of another protocol that this one cannot express.
+    """Return notes about tools, parts and fields of other protocols that `protocol` cannot express.
 
-    `own`: whether a tool kind belongs to this protocol even if the tool came by another one.
+    `own` says whether a tool from another protocol is a built-in tool of this one.
     """
     notes: list[Note] = []
     same_protocol = request.protocol in (protocol, "")
     if not same_protocol:
         notes += [
-            Note("tool_dropped", f"`{tool.name}`: this protocol has no tools of kind `{tool.kind}`")
+            Note("tool_dropped", f"`{tool.name}`: the upstream's protocol does not support tools of kind `{tool.kind}`")
             for tool in request.tools
             if tool.kind not in COMMON_TOOL_KINDS and not own(tool)
         ]
     foreign = (message for message in request.messages if not is_from_protocol(message, request, protocol))
     opaque = next((part.kind for message in foreign for part in _parts(message) if isinstance(part, Opaque)), None)
     if opaque is not None:
-        notes.append(Note("opaque_dropped", f"this protocol has no parts of kind `{opaque}`"))
+        notes.append(Note("opaque_dropped", f"the upstream's protocol does not support parts of kind `{opaque}`"))
     return notes if same_protocol else notes + dropped_field_notes(request)
 
 
 def sendable_choice(request: Request, protocol: str, own: Callable[[Tool], bool] = lambda _: False) -> ToolChoice:
-    """Restrict the tool choice to the tools that can be sent.
+    """Restrict the tool choice to tools that can be sent.
 
     Raises:
-        UsageError: the choice requires a tool that cannot be sent.
+        UsageError: the tool choice requires a tool that cannot be sent.
     """
     choice = request.tool_choice
     if request.protocol in (protocol, "") or not choice.allowed:
@@ -66,32 +66,32 @@ def sendable_choice(request: Request, protocol: str, own: Callable[[Tool], bool]
     if remaining:
         return ToolChoice(choice.mode, remaining, choice.parallel)
     if choice.demands:
-        message = f"`tool_choice` asks for `{choice.allowed[0]}`, which the upstream's protocol does not support"
+        message = f"`tool_choice` requires `{choice.allowed[0]}`, which the upstream's protocol does not support"
         raise UsageError(message, hint="choose another tool or an upstream that supports this one")
     return ToolChoice("none")
 
 
 def dropped_field_notes(request: Request) -> list[Note]:
-    """Return a note about options that only the request's own protocol supports."""
+    """Return a note about options that exist only in the protocol of the request."""
     fields = sorted(request.options.extra.keys() - _HARMLESS_FIELDS)
     if not fields:
         return []
     more = ", ..." if len(fields) > _MAX_LISTED_FIELDS else ""
     listed = ", ".join(f"`{field}`" for field in fields[:_MAX_LISTED_FIELDS])
-    return [Note("fields_dropped", f"fields of `{request.protocol}`: {listed}{more}")]
+    return [Note("fields_dropped", f"these fields exist only in `{request.protocol}`: {listed}{more}")]
 
 
 def dropped_media_notes(request: Request, *kinds: str) -> list[Note]:
-    """Return a note about media, unless their kind is one of `kinds`."""
+    """Return a note if the request contains media of one of these kinds, which cannot be sent."""
     return _dropped_media(all_parts(request), lambda media: media.kind not in kinds)
 
 
 def foreign_media_notes(request: Request, protocol: str, sendable: Callable[[Media], bool]) -> list[Note]:
-    """Return a note about media of another protocol that cannot be sent."""
+    """Return a note if media from another protocol cannot be sent."""
     foreign = (message for message in request.messages if not is_from_protocol(message, request, protocol))
     return _dropped_media((part for message in foreign for part in _parts(message)), sendable)
 
 
 def _dropped_media(parts: Iterable[Part], sendable: Callable[[Media], bool]) -> list[Note]:
     kind = next((part.kind for part in parts if isinstance(part, Media) and not sendable(part)), None)
-    return [] if kind is None else [Note("media_dropped", f"this protocol does not carry this kind of {kind}")]
+    return [] if kind is None else [Note("media_dropped", f"the upstream does not support this type of {kind}")]

@@ -1,6 +1,6 @@
-"""Shared helpers of the codecs: field validation, JSON encoding, error objects.
+"""Helpers that all codecs share: field validation, JSON encoding, error objects.
 
-Every validation error names the offending field.
+Every validation error names the invalid field.
 """
 
 from __future__ import annotations
@@ -32,35 +32,35 @@ from ...core.types import (
 )
 from ...errors import ToolspeakError, UpstreamError, UsageError
 
-#: Largest non-streamed reply.
+#: Maximum size of a non-streamed reply, in bytes.
 MAX_BODY = 32 * 1024 * 1024
-#: Maximum number of calls in one reply; more means that the model is stuck in a loop.
+#: Maximum number of calls in one reply. A reply with more calls is probably an endless loop.
 MAX_CALLS = 1024
 
-#: Fields by which some gateways let a caller choose the upstream and its key. They are stored, so a server can report
-#: them, and never forwarded.
+#: Fields that select the upstream and its API key in some gateways. They are stored, so that a server can report them,
+#: but never forwarded.
 ROUTING_FIELDS = frozenset(
     "api_base api_key api_type api_version base_url custom_llm_provider extra_body extra_headers extra_query"
     " headers organization proxies proxy".split()
 )
 
-#: The field for the image detail level in both of OpenAI's protocols.
+#: Field that contains the image detail level in OpenAI's protocols.
 DETAIL: Final = "detail"
 _NAMESPACE = "namespace"
 
-#: Integers below this are exactly representable as floats.
+#: Integers below this limit can be represented exactly as floats.
 _MAX_EXACT_INT = 2**53
-#: Length of an excerpt of unreadable text: enough to recognize it, too short to flood a log.
+#: Maximum length of an excerpt in errors and notes: long enough to be recognizable, too short to flood a log.
 _MAX_EXCERPT_CHARS = 200
 _GRAMMAR = "grammar"
 
 
 class Loss(msgspec.Struct, frozen=True):
-    """Something that a protocol cannot express."""
+    """Information that a protocol cannot express and that a conversion therefore changes or drops."""
 
     half: Literal["request", "reply"]
     name: str
-    #: What happens to it.
+    #: What happens to the information.
     becomes: str
 
 
@@ -73,7 +73,7 @@ def _type_error(path: str, expected: str, value: JSONValue) -> UsageError:
 
 
 def text_field(value: JSONValue, path: str) -> str:
-    """Validate a string; null and a missing field become the empty string."""
+    """Validate an optional string. Null and a missing field become an empty string."""
     if value is None:
         return ""
     if isinstance(value, str):
@@ -82,7 +82,7 @@ def text_field(value: JSONValue, path: str) -> str:
 
 
 def bool_field(value: JSONValue, path: str, default: bool) -> bool:
-    """Validate a boolean; null and a missing field become the default."""
+    """Validate an optional boolean. Null and a missing field become the default."""
     if value is None:
         return default
     if isinstance(value, bool):
@@ -109,7 +109,7 @@ def number_field(value: JSONValue, path: str) -> float | None:
 
 
 def array_field(value: JSONValue, path: str) -> list[JSONValue]:
-    """Validate a list; null and a missing field become the empty list."""
+    """Validate an optional list. Null and a missing field become an empty list."""
     if value is None:
         return []
     if is_array(value):
@@ -125,20 +125,20 @@ def object_field(value: JSONValue, path: str) -> JSONObject:
 
 
 def without(value: JSONObject, *names: str) -> JSONObject:
-    """Return the fields of an object except those with the given names."""
+    """Return a copy of an object without the named fields."""
     return {key: item for key, item in value.items() if key not in names}
 
 
 def is_from_protocol(message: Message, request: Request, protocol: str) -> bool:
-    """Whether the protocol-specific extras of a message belong to `protocol`."""
+    """Whether the `extra` fields of a message belong to `protocol`."""
     return (message.protocol or request.protocol) in (protocol, "")
 
 
 def merge_assistant_turns(request: Request, protocol: str) -> Iterator[Message]:
-    """Yield the messages, merging what an assistant says after its calls into the message with the calls.
+    """Yield the messages, merging assistant messages from other protocols into a preceding one that has calls.
 
-    Item-based protocols allow text between two calls, or between a call and its result. Services of this protocol
-    require all results directly after the message that contains the calls.
+    Item-based protocols allow text between two calls, or between a call and its result. Other services require that
+    all results directly follow the message with the calls.
     """
     group: list[Message] = []
     for message in request.messages:
@@ -168,18 +168,18 @@ def _merge_group(messages: list[Message]) -> Message:
 
 
 def is_opaque_only(message: Message) -> bool:
-    """Whether an assistant message has only opaque parts, so it would be empty in another protocol.
+    """Whether an assistant message contains only opaque parts, so it would be empty in another protocol.
 
-    Services reject an empty message between a call and its result.
+    Services reject empty messages between a call and its result.
     """
     carried = bool(message.parts) and all(isinstance(part, Opaque) for part in message.parts)
     return carried and message.role == "assistant" and not message.calls
 
 
 def add_own_fields(body: JSONObject, options: Options) -> JSONObject:
-    """Add protocol-specific options (`own`) and the grammar to a body; objects are merged.
+    """Add the protocol-specific options (`own`) and the grammar to a request body. Objects are merged.
 
-    A caller's field never replaces a value of the common options. The grammar, set by toolspeak, does.
+    Fields in `own`, which come from the caller, never replace existing values. The grammar, set by toolspeak, does.
     """
     for key, value in options.own.items():
         body[key] = _merge_value(body.get(key), value) if key not in body or is_object(body[key]) else body[key]
@@ -193,7 +193,7 @@ def _merge_value(existing: JSONValue, value: JSONValue) -> JSONValue:
 
 
 def declared_tools(value: JSONValue) -> Iterator[tuple[JSONObject, tuple[Tool, ...]]]:
-    """Yield each declaration of OpenAI-style `tools` with the tools that it defines."""
+    """Yield each declaration in OpenAI-style `tools` together with the tools that it defines."""
     for at, item in enumerate(array_field(value, "tools")):
         path = f"tools[{at}]"
         declared = object_field(item, path)
@@ -216,7 +216,7 @@ def choice_mode(value: JSONValue, path: str) -> Literal["auto", "none", "require
         case "any":
             return "required"
         case _:
-            hint = "use auto, none, required or an object that names a tool"
+            hint = "use `auto`, `none`, `required` or an object that names a tool"
             raise UsageError(f"invalid `{path}`: `{value}`", hint=hint)
 
 
@@ -230,7 +230,7 @@ def _check_namespace(declared: JSONObject, path: str) -> None:
 
 
 def custom_format(tool: Tool, nested: bool) -> JSONObject:
-    """Return the input format of a custom tool. Chat completions nest a grammar; the Responses API does not."""
+    """Return the input format of a custom tool. `nested` puts a grammar into its own object, as chat completions do."""
     form = tool.extra.get("format")
     if tool.kind != "custom" or not is_object(form):
         return {}
@@ -242,23 +242,23 @@ def custom_format(tool: Tool, nested: bool) -> JSONObject:
 
 
 def filename_field(media: Media) -> JSONObject:
-    """Return the file name as a field of OpenAI's protocols, if there is one."""
+    """Return the file name, if known, as a field of OpenAI's protocols."""
     name = media.extra.get("filename")
     return {"filename": name} if media.kind == "file" and isinstance(name, str) else {}
 
 
 def is_inline(url: str) -> bool:
-    """Whether a URL contains the data itself, in base64."""
+    """Whether a URL is a `data:` URL with base64 content."""
     return url.startswith("data:") and ";base64," in url
 
 
 def is_fetchable(url: str, *schemes: str) -> bool:
-    """Whether a service can fetch a URL: HTTP(S) or one of the schemes. Local files are excluded."""
+    """Whether a service can fetch a URL, that is, whether its scheme is HTTP(S) or one of `schemes`."""
     return url.lower().startswith(("http://", "https://", *schemes))
 
 
 def detail_field(media: Media) -> JSONObject:
-    """Return the image detail level, in the format of OpenAI's protocols, if there is one."""
+    """Return the image detail level, if known, as a field of OpenAI's protocols."""
     detail = media.extra.get(DETAIL)
     return {DETAIL: detail} if media.kind == "image" and isinstance(detail, str) else {}
 
@@ -267,9 +267,9 @@ def detail_field(media: Media) -> JSONObject:
 
 _encode = msgspec.json.Encoder().encode
 
-#: Escapes of printable ASCII characters, which JSON never requires. They could hide a secret from a search.
+#: Prefixes of `\u` escapes for printable ASCII characters. JSON never requires them, and they could hide a secret.
 ASCII_ESCAPES = tuple(b"\\u00%d" % digit for digit in range(2, 8))
-#: Ordinary characters in JSON that some clients' stream readers take for line ends.
+#: Characters that are valid in JSON strings but that some clients treat as line ends.
 _LINE_ENDS = {
     "\u0085".encode(): b"\\u0085",
     "\u2028".encode(): b"\\u2028",
@@ -281,21 +281,21 @@ def parse_object(body: bytes | str) -> JSONObject:
     """Parse a request body as a JSON object.
 
     Raises:
-        UsageError: the body is not a JSON object, or an object contains a duplicate key.
+        UsageError: the body is not a JSON object or contains a duplicate key.
     """
     try:
         body = body.encode() if isinstance(body, str) else body
         value = msgspec.json.decode(body)
         _check_unique_keys(body, value)
     except (msgspec.DecodeError, UnicodeError) as error:
-        raise UsageError(f"the body is not JSON: {_describe_json_error(body, error)}") from None
+        raise UsageError(f"the body is not valid JSON: {_describe_json_error(body, error)}") from None
     except RecursionError:
         raise UsageError("the body is nested too deeply") from None
     return object_field(value, "the body")
 
 
 def _describe_json_error(body: bytes | str, error: Exception) -> str:
-    """Describe a JSON error. For a lone surrogate near the end, the parser only reports truncated input."""
+    """Describe a JSON error. Lone surrogates need a check of their own: msgspec may report truncated input instead."""
     try:
         halved = has_surrogate(json.dumps(json.loads(body), ensure_ascii=False))
     except (ValueError, RecursionError):
@@ -304,7 +304,7 @@ def _describe_json_error(body: bytes | str, error: Exception) -> str:
 
 
 def request_fields(body: bytes | str | Mapping[str, JSONValue]) -> JSONObject:
-    """Return the fields of a request body, passed as bytes or as a mapping.
+    """Return the fields of a request body, which can be JSON text or a mapping.
 
     Raises:
         UsageError: the body is not an object.
@@ -317,7 +317,7 @@ def request_fields(body: bytes | str | Mapping[str, JSONValue]) -> JSONObject:
 
 
 def read_json(payload: bytes | str) -> JSONValue:
-    """Parse JSON; None if it is invalid."""
+    """Parse JSON. Return None if it is invalid."""
     try:
         return msgspec.json.decode(payload)
     except (msgspec.DecodeError, UnicodeError, RecursionError):
@@ -325,7 +325,7 @@ def read_json(payload: bytes | str) -> JSONValue:
 
 
 def read_arguments(arguments: JSONValue) -> JSONObject | None:
-    """Parse call arguments as an object; None if they are not one. Some clients send the object itself."""
+    """Parse call arguments, which some clients send as an object. Return None if they are not a JSON object."""
     if isinstance(arguments, str) and arguments.strip():
         arguments = read_json(arguments)
     elif arguments is None or arguments == "":
@@ -334,7 +334,7 @@ def read_arguments(arguments: JSONValue) -> JSONObject | None:
 
 
 def repair_json(payload: bytes) -> bytes | None:
-    """Replace characters that JSON or UTF-8 forbids by U+FFFD; None if the text is not JSON even then."""
+    """Replace invalid characters with U+FFFD. Return None if the result is still not valid JSON."""
     try:
         value = json.loads(payload.decode("utf-8", "replace"), strict=False)
         return replace_surrogates(json.dumps(value, ensure_ascii=False)).encode()
@@ -343,14 +343,14 @@ def repair_json(payload: bytes) -> bytes | None:
 
 
 def to_wire(value: JSONValue) -> bytes:
-    """Encode a value as JSON bytes; a lone surrogate becomes U+FFFD.
+    """Encode a value as JSON. Lone surrogates become U+FFFD.
 
     Raises:
-        UsageError: the value contains something that JSON cannot express.
+        UsageError: the value cannot be expressed in JSON.
     """
     try:
         return _encode(value)
-    except (UnicodeEncodeError, TypeError, OverflowError):  # the slower encoder also accepts subclasses of str
+    except (UnicodeEncodeError, TypeError, OverflowError):  # `json` also accepts subclasses of str
         try:
             return replace_surrogates(json.dumps(value, ensure_ascii=False)).encode()
         except (TypeError, ValueError) as error:
@@ -358,7 +358,7 @@ def to_wire(value: JSONValue) -> bytes:
 
 
 def to_line(value: JSONValue) -> bytes:
-    """Encode a value as JSON bytes without any character that a client could take for a line end."""
+    """Encode a value as JSON, escaping all characters that a client could treat as a line end."""
     payload = to_wire(value)
     if not payload.isascii():
         for raw, escaped in _LINE_ENDS.items():
@@ -367,12 +367,12 @@ def to_line(value: JSONValue) -> bytes:
 
 
 def contains_line_end(data: bytes) -> bool:
-    """Whether UTF-8 bytes contain a non-ASCII character that some clients take for a line end."""
+    """Whether UTF-8 bytes contain a non-ASCII character that some clients treat as a line end."""
     return any(raw in data for raw in _LINE_ENDS)
 
 
 def count(value: JSONValue) -> int:
-    """Normalize a token count from a server; 0 if it is not a plausible number."""
+    """Return a token count from a server as an integer, or 0 if it is implausible."""
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     return int(value) if is_number and 0 < value <= MAX_TOKEN_COUNT else 0
 
@@ -383,11 +383,11 @@ _MAX_KEY_CHARS = 80
 
 
 def _check_unique_keys(body: bytes, value: JSONValue) -> None:
-    """Reject a body with a duplicate key; `value` is the parsed body.
+    """Reject a body with duplicate keys. `value` is the parsed body.
 
-    Parsers disagree on which of two values wins, so a check and the upstream could see different requests. msgspec
-    silently keeps the last value; whatever it dropped is missing when the value is encoded again. Each step is more
-    accurate and slower than the one before; most bodies pass the first.
+    Parsers disagree on which of two values they use, so toolspeak and the upstream could see different requests.
+    msgspec silently drops all but the last value, so the value is encoded again and compared with the body. Each check
+    is slower and more accurate than the previous one; most bodies pass the first.
 
     Raises:
         UsageError: an object contains a duplicate key.
@@ -399,9 +399,9 @@ def _check_unique_keys(body: bytes, value: JSONValue) -> None:
 
 
 def _same_colon_count(body: bytes, encoded: bytes) -> bool:
-    """Whether both texts contain the same number of colons: each dropped key removes at least one.
+    """Whether both texts contain the same number of colons. Each dropped key would remove at least one.
 
-    False if the body contains an escaped colon: the encoded form never does, so the counts cannot be compared.
+    Return False if the body contains an escaped colon, because the encoded text never does.
     """
     escaped = b"\\u003a" in body or b"\\u003A" in body
     return not escaped and body.count(b":") == encoded.count(b":")
@@ -418,19 +418,19 @@ def _reject_duplicate_keys(pairs: list[tuple[str, JSONValue]]) -> JSONObject:
 
 # ------------------------------------------------------------------------------------------------------ errors
 
-#: Statuses that indicate a timeout.
+#: HTTP statuses that indicate a timeout.
 _TIMEOUTS = (408, 504)
 
 
 def shorten(text: str | bytes) -> str:
-    """Return a one-line excerpt of a text, with unprintable characters and terminal controls escaped."""
+    """Return the start of a text on one line, with unprintable characters and terminal controls escaped."""
     if isinstance(text, bytes):
         text = text[: 4 * _MAX_EXCERPT_CHARS].decode("utf-8", "backslashreplace")
     return printable(" ".join(text[: 2 * _MAX_EXCERPT_CHARS].split())[:_MAX_EXCERPT_CHARS])
 
 
 def failure_from(value: JSONValue, status: int = 0, body: bytes = b"", otherwise: str = "") -> Failure:
-    """Convert an error object, in any common shape, to a failure. The object may contain its own status."""
+    """Convert an error object in any common format to a `Failure`. A missing status is taken from the object."""
     message, error_status, error = _error_parts(value)
     status = status or (error_status if 400 <= error_status < 600 else 0)
     param = error.get("param")
@@ -449,17 +449,17 @@ def failure_from(value: JSONValue, status: int = 0, body: bytes = b"", otherwise
 _ERROR_DEPTH = 8
 
 
-#: An error code or type as services write them; not free text and not a number.
+#: Matches an error code or type, but no free text and no number.
 _WORD = re.compile(r"[A-Za-z][A-Za-z0-9_.:/-]{0,63}")
 
 
 def _error_word(value: JSONValue) -> str:
-    """Return a value that is usable as an error code or type. The word "error" carries no information."""
+    """Return the value if it is a usable error code or type, otherwise "". The word "error" is ignored."""
     return value if isinstance(value, str) and _WORD.fullmatch(value) and value != "error" else ""
 
 
 def _error_parts(value: JSONValue, depth: int = _ERROR_DEPTH) -> tuple[str, int, JSONObject]:
-    """Return the message of an error object, its status number (or 0) and the object that contains the message."""
+    """Return the message of an error object, its HTTP status (or 0) and the object that contains the message."""
     if is_array(value) and value:
         value = value[0]
     if isinstance(value, str):
@@ -480,7 +480,7 @@ def _status_number(code: JSONValue) -> int:
 
 
 def http_status(error: ToolspeakError) -> int:
-    """Return the HTTP status for an error response; an upstream's own status is passed through."""
+    """Return the HTTP status for an error response. An upstream's own status is preserved."""
     if isinstance(error, UpstreamError) and 400 <= error.upstream_status < 600:
         return error.upstream_status
     return error.status

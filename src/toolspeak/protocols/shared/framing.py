@@ -1,8 +1,8 @@
 """Framing of byte streams: server-sent events (SSE) and newline-delimited JSON (NDJSON).
 
-Incremental, linear and bounded: a read may end at any byte, even inside a character, without changing the result.
-Only LF, CR and CRLF end a line, so U+2028 and the like stay inside the data. `FrameTemplate` is a fast path for
-streams whose frames differ only in one text.
+Decoding is incremental, in linear time and bounded memory. A read may end at any byte, even inside a character. Only
+LF, CR and CRLF end a line; characters such as U+2028 are part of the data. `FrameTemplate` is a fast path for streams
+whose frames differ only in one text.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from typing import TypeAlias
 
 import msgspec
 
-#: Largest event or line that is buffered. An inline image takes some megabytes; an endless line would exhaust memory.
+#: Maximum size of an event or line. Inline images need several megabytes; an endless line must not exhaust memory.
 MAX_EVENT = 16 * 1024 * 1024
 
 _BOM = b"\xef\xbb\xbf"
 _CR, _LF, _COLON = 13, 10, 58
 _END = b"\n\n"
-#: The start of the padding in a frame, and what follows the padding.
+#: The bytes before and after the padding in a frame.
 _PADDING, _CLOSED = b'"obfuscation":"', b'"}'
 _PLAIN = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 _parse_string = msgspec.json.Decoder(str).decode
@@ -35,17 +35,17 @@ class ServerEvent(msgspec.Struct, frozen=True, gc=False):
 
 
 class FrameError(msgspec.Struct, frozen=True, gc=False):
-    """The stream cannot be decoded any further; always the last frame."""
+    """An error that ends decoding. It is always the last frame."""
 
     message: str
 
 
-#: An event without a name and an id is represented by its data.
+#: An event that has neither a name nor an id is represented by its data.
 Frame: TypeAlias = bytes | ServerEvent | FrameError
 
 
 class _LineSplitter:
-    """Split bytes into complete lines (LF, CR or CRLF) and skip a byte order mark at the start."""
+    """Splits bytes into lines that end in LF, CR or CRLF. Skips a byte order mark at the start."""
 
     __slots__ = ("_after_cr", "_rest", "_started")
 
@@ -60,7 +60,7 @@ class _LineSplitter:
 
     @property
     def idle(self) -> bool:
-        """Whether the next byte begins a line."""
+        """Whether the next byte starts a new line."""
         return self._started and not self._after_cr and not self._rest
 
     def feed(self, data: bytes) -> list[bytes]:
@@ -100,7 +100,7 @@ class _LineSplitter:
 class SSEDecoder:
     """Decoder for server-sent events (WHATWG HTML standard, 9.2.6). Skips comments, `retry` and unknown fields.
 
-    One deviation: a last event without its blank line is returned, because many servers omit that line.
+    Unlike the standard, it also returns a last event without a blank line, because many servers omit that line.
     """
 
     __slots__ = ("_broken", "_data", "_event", "_id", "_limit", "_lines", "_size")
@@ -118,7 +118,7 @@ class SSEDecoder:
 
     @property
     def idle(self) -> bool:
-        """Whether the next byte begins an event."""
+        """Whether the next byte starts a new event."""
         return self._lines.idle and not (self._data or self._event or self._id or self._broken)
 
     def feed(self, data: bytes) -> list[Frame]:
@@ -145,12 +145,12 @@ class SSEDecoder:
         return frames
 
     def _is_one_line(self, data: bytes) -> bool:
-        """Fast path for what most servers send: one event on one line in one read."""
+        """Whether a read consists of a single event on one line, the most common case."""
         end = len(data) - 2
         return end <= self._limit and data.find(b"\n") == end and data[-1] == _LF and _CR not in data
 
     def close(self) -> list[Frame]:
-        """Return the unfinished event at the end of the stream."""
+        """Return the unfinished event at the end of the stream, if any."""
         if self._broken:
             return []
         rest = self._lines.close()
@@ -172,7 +172,7 @@ class SSEDecoder:
                 self._event = value.decode("utf-8", "replace")
             case b"id":
                 self._id = value.decode("utf-8", "replace")
-            case _:  # comments have no name
+            case _:  # a comment (its name is empty) or an unknown field
                 pass
 
     def _append_data(self, value: bytes) -> None:
@@ -187,7 +187,7 @@ class SSEDecoder:
 
 
 class NDJSONDecoder:
-    """Decoder for newline-delimited JSON; skips blank lines."""
+    """Decoder for newline-delimited JSON. Skips blank lines."""
 
     __slots__ = ("_broken", "_limit", "_lines")
 
@@ -214,7 +214,7 @@ class NDJSONDecoder:
         return frames
 
     def close(self) -> list[bytes | FrameError]:
-        """Return the last line if it has no line end."""
+        """Return the last line if it lacks a line end."""
         if self._broken:
             return []
         self._broken = True
@@ -231,8 +231,8 @@ def encode_sse(data: bytes, event: str = "") -> bytes:
 
 
 def join_strings(tokens: Sequence[bytes]) -> str | None:
-    """Decode and join JSON strings, each on one line; None if one of them is invalid."""
-    # A JSON string cannot contain a raw line end, so none can extend across the line ends inserted here.
+    """Decode JSON strings and join them. Return None if one is invalid or spans several lines."""
+    # A JSON string cannot contain a raw line end, so no string can extend across the line ends inserted here.
     lines = b"[" + b",\n".join(tokens) + b"]"
     if lines.count(b"\n") >= max(len(tokens), 1) or _CR in lines:
         return None
@@ -240,12 +240,12 @@ def join_strings(tokens: Sequence[bytes]) -> str | None:
         strings = _parse_strings(lines)
     except (msgspec.DecodeError, UnicodeDecodeError):
         return None
-    # More strings than tokens: one token contained two strings, which is not valid JSON.
+    # If there are more strings than tokens, one token contained several strings and is invalid.
     return "".join(strings) if len(strings) == len(tokens) else None
 
 
 def _decode_string(token: bytes) -> str | None:
-    """Decode a JSON string; None if it is invalid or spans several lines."""
+    """Decode a JSON string. Return None if it is invalid or spans several lines."""
     if _LF in token or _CR in token:
         return None
     try:
@@ -255,14 +255,14 @@ def _decode_string(token: bytes) -> str | None:
 
 
 class FrameTemplate:
-    """The common bytes of frames that differ only in one text: a fast path that skips parsing.
+    """The common bytes of frames that differ only in one text, so that matching frames need not be parsed.
 
-    A read that starts with `head`, ends with `tail` and has only JSON strings in between is, byte for byte, a run of
-    frames with the same meaning except for their text. No guessing is involved.
+    If a read consists of `head`, a JSON string and `tail`, possibly repeated, its frames differ from the original frame
+    only in their text. The match is exact.
     """
 
     __slots__ = ("_common", "_head", "_inside", "_joint", "_tail")
-    #: Whether frames differ in more than their text.
+    #: Whether matching frames can differ in more than their text.
     varied = False
 
     def __init__(self, head: bytes, tail: bytes) -> None:
@@ -270,12 +270,12 @@ class FrameTemplate:
         self._tail = tail
         self._common = len(head) + len(tail)
         self._joint = tail + head
-        #: The position of the text in the only line of a frame.
+        #: Position of the text within the single line of a frame.
         self._inside = slice(len(head), -tail.index(b"\n"))
 
     @property
     def spaced(self) -> bool:
-        """Whether a space precedes the data, as in `encode_sse`."""
+        """Whether a space follows `data:`, as in the output of `encode_sse`."""
         return (b"\n" + self._head).find(b"\ndata: ") >= 0
 
     @property
@@ -284,7 +284,7 @@ class FrameTemplate:
         return _CR in self._tail
 
     def read(self, data: bytes) -> str | None:
-        """Return the joined text of the frames; None if the bytes do not match the template."""
+        """Return the joined text of all frames. Return None if the bytes do not match the template."""
         token = data.removeprefix(self._head).removesuffix(self._tail)
         if len(data) - len(token) != self._common:
             return None
@@ -292,7 +292,7 @@ class FrameTemplate:
         return text if text is not None else self._read_run(data)
 
     def run(self, data: bytes) -> tuple[str, bytes] | None:
-        """Return the joined text of the leading frames and the remaining bytes; None if no frame matches.
+        """Return the joined text of the leading frames that match, and the remaining bytes; None if none match.
 
         JSON strings contain no raw line ends, so splitting at the line ends between frames is safe.
         """
@@ -310,15 +310,15 @@ class FrameTemplate:
         return (joined, rest) if joined is not None else None
 
     def _read_run(self, data: bytes) -> str | None:
-        """Return the text of several frames. Rebuilding and comparing is faster than checking each frame."""
+        """Return the joined text of several frames. Rebuilding the read is faster than matching each frame."""
         texts = [line[self._inside] for line in data.split(b"\n")[:-1:2]]
         return join_strings(texts) if self._head + self._joint.join(texts) + self._tail == data else None
 
     @classmethod
     def learn(cls, read: bytes, payload: bytes, key: bytes, text: str) -> FrameTemplate | None:
-        """Derive the template from a frame's payload, in which `text` is the value of `key`.
+        """Derive a template from the payload of a frame in which `text` is the value of `key`.
 
-        `read` is the data that contained the frame; it shows how the server formats frames.
+        `read` is the data that contained the frame. It shows how the server formats its frames.
         """
         at = payload.find(key)
         token = b'"' + text.encode() + b'"'
@@ -326,7 +326,7 @@ class FrameTemplate:
         end = start + len(token)
         if at < 0 or payload[start:end] != token or payload.find(key, end) >= 0:
             return None
-        # An escape could hide a second key of this name; a line end means that the data spans several lines.
+        # An escape could hide a second occurrence of the key. A line end means that the data spans several lines.
         if b"\\" in payload or _LF in payload:
             return None
         opening = b"data: " if b"data: {" in read else b"data:"
@@ -335,17 +335,17 @@ class FrameTemplate:
 
 
 class FramewiseTemplate(FrameTemplate):
-    """A template for frames that differ in more than their text, so each frame is checked."""
+    """A template for frames that differ in more than their text, so each frame is matched separately."""
 
     __slots__ = ()
     varied = True
 
     @abstractmethod
     def _text(self, frame: bytes) -> str | None:
-        """Return the text of a frame, passed without its end; None if the frame does not match."""
+        """Return the text of a frame, given without its blank line. Return None if the frame does not match."""
 
     def run(self, data: bytes) -> tuple[str, bytes] | None:
-        """Return the joined text of the leading frames and the remaining bytes; None if no frame matches."""
+        """Return the joined text of the leading frames that match, and the remaining bytes; None if none match."""
         frames = data.split(_END)
         texts: list[str] = []
         for frame in frames[:-1] if _CR not in data else ():
@@ -361,7 +361,7 @@ class FramewiseTemplate(FrameTemplate):
 
 
 class PaddedTemplate(FramewiseTemplate):
-    """A template for frames with random padding, which hides the length of texts from eavesdroppers."""
+    """A template for frames with random padding, which some servers add to hide the length of the text."""
 
     __slots__ = ("_back",)
 
@@ -371,7 +371,7 @@ class PaddedTemplate(FramewiseTemplate):
 
     @classmethod
     def padded(cls, template: FrameTemplate) -> FrameTemplate:
-        """Return the template, or a padded one if its frames end in padding."""
+        """Return a padded version of the template if its frames end in padding, otherwise the template itself."""
         back, key, padding = template._tail.partition(_PADDING)
         return cls(template._head, back + key) if _is_padding(padding, _CLOSED + _END) else template
 
@@ -390,6 +390,6 @@ class PaddedTemplate(FramewiseTemplate):
 
 
 def _is_padding(rest: bytes, end: bytes) -> bool:
-    """Whether `rest` is padding followed by exactly one frame end."""
+    """Whether `rest` consists of padding followed by `end`."""
     padding = rest.removesuffix(end)
     return len(padding) < len(rest) and not padding.translate(None, _PLAIN)

@@ -1,4 +1,4 @@
-"""Error objects of OpenAI's protocols: decode them from an upstream, encode them for a client."""
+"""Decode and encode error objects of OpenAI's protocols."""
 
 from __future__ import annotations
 
@@ -25,21 +25,21 @@ _WORD_BOUNDARY = re.compile(r"(?<!^)(?=[A-Z])")
 
 
 def error_of(failure: Failure) -> JSONObject:
-    """Return the error object for a failed turn."""
+    """Convert a `Failure` to an error object."""
     kind = "timeout_error" if failure.kind == "timeout" else _TYPES.get(failure.status, "upstream_error")
     return _error(failure.message, failure, kind, failure.kind)
 
 
 def code_of(error: Failure | UpstreamError, default: str) -> str:
-    """Return the upstream's own error code, which clients act on (for example by compacting a long conversation).
+    """Return the upstream's error code, which clients act on (for example by compacting a long conversation).
 
-    Only lower-case codes, as in OpenAI's protocols; Gemini's are in capitals.
+    Return `default` unless the code is in lower case, as in OpenAI's protocols. Gemini's codes are in upper case.
     """
     return error.code if error.code.islower() else default
 
 
 def _error(message: str, error: Failure | UpstreamError, type: str, code: str) -> JSONObject:
-    """Build an error object; `type` and `code` are defaults for what the upstream did not set."""
+    """Build an error object. `type` and `code` are used if the upstream did not send its own."""
     return {
         "message": message,
         "type": error.error_type or type,
@@ -49,11 +49,11 @@ def _error(message: str, error: Failure | UpstreamError, type: str, code: str) -
 
 
 def decode_error(status: int, body: bytes, headers: Mapping[str, str]) -> Failure:
-    """Convert a response with an error status to a failure. Header names are in lower case."""
+    """Convert an HTTP error response to a `Failure`. Header names must be in lower case."""
     value = read_json(body)
     if value is None:
         text = shorten(body)
-        value = "" if text.startswith("<") else text  # an HTML page has no useful first line
+        value = "" if text.startswith("<") else text  # an HTML page is useless as a message
     failure = failure_from(value, status, body, f"the upstream returned status {status}")
     identifier = headers.get("x-request-id")
     if not identifier:
@@ -62,7 +62,7 @@ def decode_error(status: int, body: bytes, headers: Mapping[str, str]) -> Failur
 
 
 def encode_error(error: ToolspeakError) -> tuple[int, bytes]:
-    """Return status and body of an error response; an upstream's own status is passed through."""
+    """Return the HTTP status and body for an error. An upstream's own status is preserved."""
     status = http_status(error)
     default = "invalid_request_error" if status < 500 else "server_error"
     code = _WORD_BOUNDARY.sub("_", type(error).__name__).lower()

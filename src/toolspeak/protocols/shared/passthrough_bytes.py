@@ -1,9 +1,9 @@
-"""Pass-through of upstream bytes to a client of the same protocol when toolspeak changes nothing.
+"""Pass-through of an upstream's bytes to a client of the same protocol.
 
-On request (`BaseReplyDecoder.capture_raw`) a decoder returns `RawBatch`es: the events of a read with the bytes that
-encode them. `RawBatch.after` drops the bytes if the events were changed on the way. A `PassthroughEncoder` sends the
-bytes instead of encoding the events. The end of a stream and all events other than text are always encoded here. So
-if events carry the id of the reply, the upstream's id is adopted; otherwise one stream would have two.
+After `BaseReplyDecoder.capture_raw`, a decoder returns `RawBatch`es: the events of a read and the bytes that encode
+them. `RawBatch.after` drops the bytes if the events were changed. A `PassthroughEncoder` sends the bytes instead of
+encoding the events. Only text is passed through; all other events and the end of the stream are encoded. If every
+event contains the id of the reply, the encoder uses the upstream's id, so that the stream has only one.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ from ...core.types import JSONObject
 from .fields import ASCII_ESCAPES, contains_line_end
 from .framing import FrameTemplate
 
-#: Fields of a frame that must match the preceding frames: the reply's identity (id, model) or the block index. Frames
-#: in a row with the same values share one object.
+#: Fields that must be the same in consecutive frames: the id and model of the reply, or the block index. Consecutive
+#: frames with the same values share one object.
 Identity: TypeAlias = JSONObject
 
-#: Common prefix of all escapes of ASCII characters.
+#: Common prefix of all escaped ASCII characters.
 _ESCAPED = b"\\u00"
-#: Maximum size of frames without events that wait for one with an event.
+#: Maximum size of frames without events that are held back until the next event.
 _MAX_SILENT_BYTES = 64 * 1024
 _CRLF, _LF = b"\r\n", b"\n"
 
 
 class RawBatch(list[Event]):
-    """The events of one read. Its bytes, `wire`, encode exactly the first `covers` events."""
+    """The events of one read. `wire` contains the bytes that encode the first `covers` events."""
 
     __slots__ = ("covers", "identity", "wire")
     wire: bytes
@@ -39,7 +39,7 @@ class RawBatch(list[Event]):
     identity: Identity
 
     def after(self, events: list[Event]) -> RawBatch:
-        """Return the batch for the processed events; it keeps its bytes if the covered events are unchanged."""
+        """Return a batch for the processed events. It keeps the bytes if the events they cover are unchanged."""
         if len(events) == 1 == len(self) and events[0] is self[0]:
             return self  # the common case
         covered = self[: self.covers]
@@ -49,7 +49,7 @@ class RawBatch(list[Event]):
 
 
 def raw_batch(events: Iterable[Event], wire: bytes, covers: int, identity: Identity) -> RawBatch:
-    """Create a batch. One is created per read; avoiding a constructor halves the time."""
+    """Create a batch. There is no constructor, because that would double the time, and every read creates a batch."""
     batch = RawBatch(events)
     batch.wire, batch.covers, batch.identity = wire, covers, identity
     return batch
@@ -77,12 +77,12 @@ class RawCapture:
 
     def __init__(self, secrets: tuple[bytes, ...]) -> None:
         self._secrets = secrets
-        #: The identity that the upstream gave its reply.
+        #: The identity of the upstream's reply.
         self._identity: Identity | None = None
-        #: The frames to pass through, and how many events they cover, if not all.
+        #: The frames to pass through, and the number of events that they cover (None for all).
         self._frames: list[bytes] = []
         self.covers: int | None = None
-        #: Whether the current frame may be passed through, and is; whether frames that match the template may be.
+        #: Whether the current frame may be passed through, whether it is, and whether frames matching the template may.
         self._passable = self._passed = self._template_passable = False
         self._rejected = self._crlf = self._check_runs = False
 
@@ -90,11 +90,11 @@ class RawCapture:
         self._passable = self._passed = self._rejected = False
 
     def reject(self) -> None:
-        """Mark the current frame as malformed: other parsers might not be able to read it."""
+        """Exclude the current frame, which is malformed, because the client might be unable to parse it."""
         self._rejected = True
 
     def add(self, frame: bytes, identity: Identity) -> None:
-        """Add the current frame, if it is safe and has the same identity as the others of its batch."""
+        """Add the current frame if it is safe and has the same identity as the other frames of its batch."""
         if self._rejected or not _is_safe(frame, self._secrets):
             return
         if identity != self._identity and not self._frames:
@@ -103,7 +103,7 @@ class RawCapture:
         self._append(frame)
 
     def learn(self, template: FrameTemplate | None) -> None:
-        """Set the template that the following frames may match."""
+        """Set the template for matching the following frames."""
         self._template_passable = self._passable and template is not None and template.spaced
         self._crlf = template is not None and template.crlf
         self._check_runs = template is not None and template.varied
@@ -114,11 +114,11 @@ class RawCapture:
         self._append(run.replace(_CRLF, _LF) if self._crlf else run)
 
     def single(self, event: Event, read: bytes) -> list[Event]:
-        """Return the batch for a read that consists of one run of frames."""
+        """Return the batch for a read in which all frames match the template."""
         identity = self._identity
         if identity is None or not self._template_passable or not self._is_run_safe(read):
             return [event]
-        if self._crlf:  # other frames are sent with LF, and a stream must not mix line ends
+        if self._crlf:  # other frames are sent with LF, and a stream must not mix both
             read = read.replace(_CRLF, _LF)
         if self._frames:
             read = b"".join((*self._frames, read))
@@ -126,7 +126,7 @@ class RawCapture:
         return raw_batch((event,), read, 1, identity)
 
     def _is_run_safe(self, run: bytes) -> bool:
-        """Whether frames that match the template may be passed through; only their texts were parsed."""
+        """Whether frames that match the template may be passed through. Only their texts have been parsed."""
         if self._check_runs:
             return _is_safe(run, self._secrets)
         return run.isascii() or not contains_line_end(run)
@@ -138,11 +138,11 @@ class RawCapture:
 
     @property
     def end_here(self) -> bool:
-        """Whether the next event is the first that the bytes do not cover; the rest of this read is encoded."""
+        """Whether the next event is the first one in this read that the bytes do not cover."""
         return not self._passed and self.covers is None
 
     def batch(self, events: list[Event]) -> list[Event]:
-        """Return the events with their bytes. Frames without events wait for the next event."""
+        """Return the events with their bytes. Without events, hold the frames back until the next event."""
         if not events:
             if sum(map(len, self._frames)) > _MAX_SILENT_BYTES:
                 self._frames = []
@@ -153,14 +153,14 @@ class RawCapture:
 
 
 class PassthroughEncoder(ABC):
-    """Encodes a streamed reply and passes bytes through where possible."""
+    """Base class of encoders that pass the upstream's bytes through if possible."""
 
     def __init__(self) -> None:
-        #: The identity of the bytes that are being passed through.
+        #: The identity of the bytes that were last passed through.
         self._current: Identity | None = None
 
     def relay(self, batch: Sequence[Event]) -> bytes:
-        """Return the bytes to send for a batch: its own, if it has any and they fit the stream so far."""
+        """Return the bytes to send for a batch. Use the upstream's bytes if they fit the stream so far."""
         if type(batch) is not RawBatch:
             self._observe({})
             return self.encode(batch)
@@ -173,7 +173,7 @@ class PassthroughEncoder(ABC):
         self._current = batch.identity
         for event in batch[: batch.covers]:
             if type(event) is OpaqueSeen:
-                self.encode([event])  # only to update the encoder's state; the bytes already contain it
+                self.encode([event])  # updates the state; the bytes already contain the event
         return lead + batch.wire + self.encode(batch[batch.covers :])
 
     @abstractmethod
@@ -182,19 +182,19 @@ class PassthroughEncoder(ABC):
 
     @abstractmethod
     def _observe(self, identity: Identity) -> None:
-        """Handle the identity of a batch before anything of it is written; empty if unknown."""
+        """Handle the identity of a batch before the batch is encoded. An empty identity means that it is unknown."""
 
     @abstractmethod
     def _prefix_for(self, identity: Identity, wire: bytes) -> bytes | None:
-        """Return the bytes to send before `wire`; None if it cannot be passed through."""
+        """Return the bytes to send before `wire`, or None if `wire` cannot be passed through."""
 
 
 class IdentityEncoder(PassthroughEncoder):
-    """Encoder for protocols in which every event carries the reply's identity: the upstream's, or toolspeak's own."""
+    """Base class of encoders for protocols in which every event contains the identity of the reply."""
 
     def __init__(self) -> None:
         super().__init__()
-        #: None before the first event; empty if the identity is toolspeak's own.
+        #: The upstream's identity: None before the first event, empty if toolspeak's own identity is used.
         self._adopted: Identity | None = None
 
     def _observe(self, identity: Identity) -> None:
@@ -208,7 +208,7 @@ class IdentityEncoder(PassthroughEncoder):
 
     @abstractmethod
     def _adopt(self, identity: Identity) -> None:
-        """Use the upstream's identity for the reply; called before anything is sent."""
+        """Use the upstream's identity for the reply. Called before anything is sent."""
 
     def _lead_in(self, wire: bytes) -> bytes:
         """Return the bytes to send before `wire`."""
@@ -216,7 +216,7 @@ class IdentityEncoder(PassthroughEncoder):
 
 
 def secret_patterns(secrets: Iterable[str]) -> tuple[bytes, ...]:
-    """Return the byte strings to search for in JSON, which can write non-ASCII characters in two ways."""
+    """Return the byte strings that represent the secrets in JSON, with and without escaped characters."""
     forms = {form for secret in secrets for form in (secret, json.dumps(secret)[1:-1])}
     return tuple(sorted(form.encode("utf-8", "replace") for form in forms))
 
@@ -224,7 +224,7 @@ def secret_patterns(secrets: Iterable[str]) -> tuple[bytes, ...]:
 def _is_safe(frame: bytes, secrets: Iterable[bytes]) -> bool:
     """Whether a decoded frame may be sent to a client unchanged.
 
-    Fields that a codec ignores may contain anything: invalid UTF-8, line ends, the upstream API key.
+    Fields that a codec ignores may contain invalid UTF-8, line ends or the upstream's API key.
     """
     if not frame.isascii():
         try:

@@ -1,8 +1,8 @@
-"""Base class of reply decoders: distinguishes a stream from a whole reply and collects events.
+"""Base class of reply decoders: detects whether a reply is a stream, and collects events.
 
-A codec derives from `BaseReplyDecoder` and defines the meaning of one event, of a whole reply and of the end.
-Adjacent deltas of one kind within a read are joined, unreadable events are counted, and each note is emitted once.
-On request (`capture_raw`) events are returned with their raw bytes, see `passthrough_bytes`.
+Codecs derive from `BaseReplyDecoder` and handle single events, non-streamed replies and the end of a reply. Within a
+read, adjacent deltas of the same kind are joined. Unreadable events are counted, and each note is emitted only once.
+After `capture_raw`, events are returned together with their raw bytes (see `passthrough_bytes`).
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from .fields import MAX_BODY, shorten
 from .framing import Frame, FrameError, FrameTemplate, ServerEvent, SSEDecoder, join_strings
 from .passthrough_bytes import RawCapture
 
-#: First bytes of a whole body and of a stream; anything else is what the request asked for.
+#: First bytes of a non-streamed reply and of a stream. If a reply starts with other bytes, the request decides.
 _BODY_STARTS, _STREAM_STARTS = b"{[<", b"deir:"
 _BOM = b"\xef\xbb\xbf"
-#: How much of a reply is stored for error messages.
+#: Number of bytes of a reply that are stored for error messages.
 _HEAD_BYTES = 1000
-#: Consecutive attempts to learn a template that never matched; then the server's events differ in more than text.
+#: Number of consecutive templates that may fail to match. After that, no further template is learned.
 MAX_TEMPLATE_ATTEMPTS = 8
-#: A longer read contains several events and is worth splitting, but not into more parts than this, because each part
-#: costs a search through the rest. An incomplete event of up to `_MAX_PARTIAL` bytes is buffered.
+#: Reads longer than `_LONG_READ` are split into at most `_MAX_PARTS` parts, because each part costs a search through
+#: the rest. An incomplete event of up to `_MAX_PARTIAL` bytes is buffered.
 _LONG_READ, _MAX_PARTS, _MAX_PARTIAL = 1024, 16, 4096
 _END = b"\n\n"
 
-#: Creates the event for a piece of text.
+#: Creates an event from a piece of text.
 EventFactory: TypeAlias = Callable[[str], Event]
 
 
@@ -43,11 +43,11 @@ class EventTemplate(FrameTemplate):
 
     @classmethod
     def learn_named(cls, read: bytes, event: str, payload: bytes, key: bytes, text: str) -> EventTemplate | None:
-        """Like `learn`, for the frame at the end of a read; `event` is its name, or empty."""
+        """Derive a template from the last frame of a read. `event` is the name of its event, or empty."""
         template = FrameTemplate.learn(read, payload, key, text)
         if template is None:
             return None
-        head, tail = template._head, template._tail  # same class family
+        head, tail = template._head, template._tail  # private attributes of the base class
         if event:
             head = b"event: " + event.encode() + b"\n" + head
         ends = read.endswith(head + b'"' + text.encode() + b'"' + tail)
@@ -55,9 +55,9 @@ class EventTemplate(FrameTemplate):
 
 
 class BaseReplyDecoder(ABC):
-    """Decodes one reply: `feed` returns the events that are certain so far, `close` the last ones.
+    """Decodes one reply. `feed` returns the events decoded so far, `close` the remaining ones.
 
-    `stream` is what the request asked for; an upstream that replies the other way is supported too.
+    `stream` says whether a stream was requested. The decoder detects what the upstream actually sends.
     """
 
     def __init__(self, stream: bool) -> None:
@@ -68,11 +68,11 @@ class BaseReplyDecoder(ABC):
         self._body = bytearray()
         self._over = False
         self._closing = False
-        #: The last event of a read, and the template learned from it.
+        #: The name and data of the last event, and the template learned from it.
         self._last: tuple[str, bytes] | None = None
         self._template: FrameTemplate | None = None
         self._attempts = MAX_TEMPLATE_ATTEMPTS
-        #: The incomplete event at the end of a long read.
+        #: The incomplete event at the end of the last long read.
         self._partial = b""
         self._template_factory: EventFactory = TextDelta
         self._events: list[Event] = []
@@ -82,15 +82,15 @@ class BaseReplyDecoder(ABC):
         self._read = 0
         self._bad = 0
         self._bad_body = b""
-        #: The raw bytes of the events, if requested.
+        #: Captures the raw bytes of the events, if requested.
         self._raw: RawCapture | None = None
 
     def capture_raw(self, secrets: tuple[bytes, ...] = ()) -> None:
-        """Return events with their raw bytes from now on, except bytes that contain one of `secrets`."""
+        """From now on, return events with their raw bytes, except for bytes that contain one of `secrets`."""
         self._raw = RawCapture(secrets)
 
     def feed(self, data: bytes) -> list[Event]:
-        """Return the events that these bytes make certain."""
+        """Decode more bytes and return the new events."""
         if self._partial:
             data, self._partial = self._partial + data, b""
         if self._template is not None:
@@ -111,7 +111,7 @@ class BaseReplyDecoder(ABC):
         return self._drain()
 
     def close(self) -> list[Event]:
-        """Return the events that only the end of the reply makes certain."""
+        """Handle the end of the reply and return the remaining events."""
         self._closing = True
         if self._stream:
             if self._partial:
@@ -129,7 +129,7 @@ class BaseReplyDecoder(ABC):
         return self._drain()
 
     def _read_frames(self, data: bytes) -> None:
-        """Read frames. A long read is split: a template learned from its first frames speeds up the rest."""
+        """Decode frames. A long read is split, so that a template learned from its first frames speeds up the rest."""
         if len(data) > _LONG_READ:
             data = self._whole_frames(data)
             parts = _MAX_PARTS
@@ -164,7 +164,7 @@ class BaseReplyDecoder(ABC):
             self._push(self._template_factory(text))
 
     def _whole_frames(self, data: bytes) -> bytes:
-        """Return the data up to its last complete frame and buffer the rest."""
+        """Return the data up to the end of its last complete frame, and buffer the rest."""
         end = data.rfind(_END) + len(_END)
         rest = data[end:]
         if end < len(_END) or not self._frames.idle or len(rest) > _MAX_PARTIAL or b"\r" in rest:
@@ -173,7 +173,7 @@ class BaseReplyDecoder(ABC):
         return data[:end]
 
     def _track_head(self, data: bytes) -> bytes:
-        """Return the bytes to decode and record the beginning of the reply for error messages."""
+        """Return the bytes to decode, and store the start of the reply for error messages."""
         if not self._sniffed:
             return self._sniff(data)
         if len(self._head) < _HEAD_BYTES:
@@ -181,7 +181,7 @@ class BaseReplyDecoder(ABC):
         return data
 
     def _sniff(self, data: bytes) -> bytes:
-        """Buffer leading white space, then detect whether this is a stream."""
+        """Detect from the first byte after white space whether the reply is a stream."""
         data = (self._head + data).lstrip()
         self._head = data[:_HEAD_BYTES]
         first = data.removeprefix(_BOM).lstrip()[:1]
@@ -203,7 +203,7 @@ class BaseReplyDecoder(ABC):
         self._event(*self._last)
 
     def _learn_template(self, read: bytes) -> FrameTemplate | None:
-        """Learn a template from the last event of a read, if it contains only one text."""
+        """Learn a template from the last event of a read if the event contains only one text."""
         if not self._attempts or self._last is None or self._over or not self._frames.idle:
             return None
         template = self._learn(read, *self._last)
@@ -215,7 +215,7 @@ class BaseReplyDecoder(ABC):
 
     @abstractmethod
     def _event(self, name: str, payload: bytes) -> None:
-        """Handle one event of a stream."""
+        """Handle one stream event."""
 
     @abstractmethod
     def _whole(self, body: bytes) -> None:
@@ -227,12 +227,12 @@ class BaseReplyDecoder(ABC):
 
     @abstractmethod
     def _learn(self, read: bytes, name: str, payload: bytes) -> FrameTemplate | None:
-        """Return the template of the last event of a read and set `_template_factory`."""
+        """Derive a template from the last event of a read and set `_template_factory`. Return None if impossible."""
 
     def _wrap_up(self) -> None:
-        """Emit what precedes `Finish` or a failure."""
+        """Emit the events that must precede `Finish` or a failure."""
         if self._bad:
-            self._note("bad_events", f"{self._bad} unreadable, the first: {shorten(self._bad_body)}")
+            self._note("bad_events", f"unreadable events: {self._bad}; the first: {shorten(self._bad_body)}")
         self._over = True
 
     def _drain(self) -> list[Event]:
@@ -241,7 +241,7 @@ class BaseReplyDecoder(ABC):
         return events if self._raw is None else self._raw.batch(events)
 
     def _split_at_raw_end(self) -> None:
-        """Before an event that the raw bytes do not cover: prevent joining it to a covered one."""
+        """Ensure that an event that the raw bytes do not cover is not joined to a covered one."""
         if self._raw is not None and self._raw.end_here:
             self._flush()
             self._raw.covers = len(self._events)
@@ -252,9 +252,9 @@ class BaseReplyDecoder(ABC):
             self._run = []
 
     def _push(self, event: Event) -> None:
-        """Append an event, joined to the previous one if both are pieces of the same."""
+        """Append an event, or join it to the previous one if both are pieces of the same text or arguments."""
         covered = 0 if self._raw is None else self._raw.covers or 0
-        if len(self._events) == covered:  # the first event, or the first that the raw bytes do not cover
+        if len(self._events) == covered:  # there is no event to join it to
             self._events.append(event)
             return
         match self._events[-1], event:
@@ -284,7 +284,7 @@ class BaseReplyDecoder(ABC):
             self._emit(Noted(Note(code, detail)))
 
     def _note_repair(self) -> None:
-        """Note that the current event could be decoded only after a repair."""
+        """Note that the current event was decoded only after replacing invalid characters."""
         self._note("invalid_text", "invalid characters were replaced")
         if self._raw is not None:
             self._raw.reject()
@@ -297,8 +297,8 @@ class BaseReplyDecoder(ABC):
         if self._read:
             return Failure("the stream ended before the reply was complete", "truncated")
         if self._bad:
-            return Failure("the stream contained nothing readable", body=shorten(self._bad_body))
-        return Failure("the stream ended before it began", "truncated", body=shorten(self._head))
+            return Failure("the stream contained no readable events", body=shorten(self._bad_body))
+        return Failure("the stream ended without any events", "truncated", body=shorten(self._head))
 
     def _fail(self, failure: Failure) -> None:
         self._wrap_up()

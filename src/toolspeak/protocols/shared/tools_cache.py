@@ -1,7 +1,7 @@
 """Cache of decoded tool declarations, because agents resend the same tools with every request.
 
-Equal declarations yield the identical tuple, so data derived from it can be cached by identity (see
-`core.parsing.tool_index`). Tools are immutable and safe to share.
+Equal declarations yield the same tuple object, so derived data can be cached by object identity (see
+`core.parsing.tool_index`). Tools are immutable and therefore safe to share.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ import msgspec
 
 from ...core.types import JSONValue, Tool, is_array
 
-#: Cache limits per protocol, in bytes of JSON (a fifth of the memory used): one entry, and all entries together.
-#: Coding agents send up to 75 kB. Any client may send tools, so the number of entries would not be a bound.
+#: Limits for one entry and for all entries of a protocol, in bytes of JSON (about a fifth of the memory used). Coding
+#: agents send up to 75 kB. The size is limited, not the number of entries, because clients can send tools of any size.
 MAX_CACHED_BYTES, MAX_CACHED_TOTAL = 256 * 1024, 2 * 1024 * 1024
 
 _encode = msgspec.json.Encoder().encode
@@ -23,7 +23,7 @@ _Decode: TypeAlias = Callable[[JSONValue], tuple[Tool, ...]]
 
 
 def cached_tools(decode: _Decode) -> _Decode:
-    """Decorate the decoder of a `tools` field with a cache."""
+    """Decorator that adds a cache to the decoder of a `tools` field."""
     cache: dict[bytes, tuple[Tool, ...]] = {}
 
     @wraps(decode)
@@ -33,7 +33,7 @@ def cached_tools(decode: _Decode) -> _Decode:
         if cached is not None:
             return cached
         tools = decode(value)
-        # Plain JSON only: other values may encode to the same bytes without being equal.
+        # Cache only plain JSON, because different Python values can encode to the same bytes.
         if tools and key and msgspec.json.decode(key) == value:
             if sum(map(len, cache)) + len(key) > MAX_CACHED_TOTAL:
                 cache.clear()
@@ -44,7 +44,7 @@ def cached_tools(decode: _Decode) -> _Decode:
 
 
 def _cache_key(value: JSONValue) -> bytes:
-    """Return the declarations as bytes; empty if they must not be cached."""
+    """Return the encoded declarations as the cache key, or empty bytes if they cannot be cached."""
     if not is_array(value):
         return b""
     try:

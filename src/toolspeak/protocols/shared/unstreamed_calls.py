@@ -1,4 +1,4 @@
-"""Tool calls of protocols in which a call arrives in one piece and may lack an id (Gemini and Ollama)."""
+"""Tool calls in Gemini and Ollama, where a call arrives in one piece and may lack an id."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from ...core.types import JSONValue, Message, Note, ToolCall, is_object
 from .fields import read_json, to_wire
 
 _GENERATED_ID = "unnamed_call_"
-#: Prefixes of ids that toolspeak generated for calls without one. They are never sent: an upstream that assigns no ids
-#: may reject the field (Gemini 2 on Vertex: `Unknown name "id"`).
+#: Prefixes of ids that toolspeak generates for calls without an id. These ids are never sent, because an upstream that
+#: assigns no ids may reject the field (Gemini 2 on Vertex: `Unknown name "id"`).
 _GENERATED_PREFIXES = (_GENERATED_ID, "emulated_")
 
 
 def wire_id(identifier: str) -> str:
-    """Return the id to send: empty if toolspeak generated it."""
+    """Return the id to send, or "" if toolspeak generated it."""
     return "" if identifier.startswith(_GENERATED_PREFIXES) else identifier
 
 
 def in_call_order(messages: Iterable[Message]) -> Iterator[Message]:
-    """Sort results that are sent without ids into the order of their calls, which is all that pairs them."""
+    """Sort results that are sent without ids by the order of their calls, because upstreams pair them by position."""
     calls: tuple[ToolCall, ...] = ()
     run: list[Message] = []
     for message in messages:
@@ -56,9 +56,9 @@ def _sort_results(run: list[Message], calls: tuple[ToolCall, ...]) -> Iterator[M
 class CallIdAssigner:
     """Assigns ids to the calls and results of one conversation.
 
-    A result without an id belongs to the first unanswered call of its name, or of any name if it has none. The same
-    applies to a result with an unknown id if that call has no id of its own: some clients (LiteLLM for Ollama) send ids
-    with results only.
+    A result without an id belongs to the first unanswered call of the same tool or, if the result has no tool name, to
+    the first unanswered call. So does a result with an unknown id if that call has no id, because some clients
+    (LiteLLM for Ollama) send ids only with results.
     """
 
     def __init__(self) -> None:
@@ -80,7 +80,7 @@ class CallIdAssigner:
         return identifier
 
     def result(self, name: str, identifier: str) -> str:
-        """Return the id of a result; empty if no call is unanswered."""
+        """Return the id of the call to which a result belongs, or the given id if no unanswered call matches."""
         if identifier not in self._own_ids:
             queue = self._by_name.get(name, deque()) if name else self._queue
             while queue and queue[0] not in self._open:
@@ -92,13 +92,13 @@ class CallIdAssigner:
 
 
 class WholeCalls:
-    """Collects the events of calls until they are complete; a truncated call is never returned."""
+    """Assembles complete calls from events. A truncated call is never returned."""
 
     def __init__(self) -> None:
         self._open: dict[int, tuple[CallStart, list[str]]] = {}
 
     def feed(self, event: CallStart | CallArgs | CallEnd) -> ToolCall | None:
-        """Return the call that this event completes, if it is valid."""
+        """Return the call that this event completes, or None if the call is incomplete or invalid."""
         if isinstance(event, CallStart):
             self._open[event.index] = (event, [])
             return None
@@ -111,7 +111,7 @@ class WholeCalls:
 
 
 def whole_call(index: int, name: str, identifier: str, arguments: JSONValue) -> Iterator[Event]:
-    """Yield the events of a call that arrived in one piece. The engine validates the arguments."""
+    """Yield the events for a call that arrived in one piece. The engine validates the arguments."""
     yield CallStart(index, name, identifier)
     notes: tuple[Note, ...] = ()
     if isinstance(arguments, str):

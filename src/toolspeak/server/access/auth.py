@@ -1,7 +1,7 @@
-"""Authentication: from the credentials of a request to its caller, or to a final refusal.
+"""Authentication: turns the credentials of a request into its caller, or rejects the request.
 
-Clients of five protocols send a key in five places. All are read here and become one caller; no other module looks at
-these headers. An invalid toolspeak key is rejected wherever it appears, never ignored in favour of anonymous access.
+Clients of five protocols send keys in five places. This module reads all of them; no other module looks at these
+headers. An invalid toolspeak key is always rejected, even where anonymous access would be allowed.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from ..asgi import Scope
 from .api_keys import PREFIX, ApiKey, ApiKeys
 from .login_sessions import LoginSessions, session_in
 
-#: What a route requires: nothing, a client, or an administrator.
+#: Access level that a route requires: none, a client key, or an administrator.
 Level: TypeAlias = Literal["open", "client", "admin"]
 
-#: Tenant of sessions begun without a key; not a hash, so it cannot collide with one.
+#: Tenant of login sessions started without a key. It is not a hash, so it cannot collide with the tenant of a key.
 _SESSION = "session"
 _KEY_HEADERS = {name.encode(): name for name in ("x-api-key", "api-key", "x-goog-api-key", "x-toolspeak-key")}
 #: Every header that may contain a credential.
 CREDENTIAL_HEADERS = frozenset({b"authorization", *_KEY_HEADERS})
-#: The query parameter that may contain one.
+#: The query parameter that may contain a credential.
 _KEY_PARAMETER = "key"
-#: Limits on query parameters and credentials; no real client comes close.
+#: Limits on query parameters and credentials, far above what real clients send.
 _MAX_PARAMETERS = 64
 _MAX_CREDENTIALS = 8
 _KEYS_UNREADABLE = "the stored keys cannot be read at the moment"
@@ -42,7 +42,7 @@ class Unauthorized(UsageError):
 
 
 class Forbidden(UsageError):
-    """The key is valid, but does not permit this."""
+    """The key is valid but does not permit this request."""
 
     status = 403
 
@@ -54,14 +54,14 @@ class KeysUnavailable(ToolspeakError):
 
 
 class Credential(msgspec.Struct, frozen=True):
-    """A secret, and the header that it came in (`key` for the query)."""
+    """A secret and the header it was sent in (`key` if it was in the query)."""
 
     header: str
     secret: Secret
 
     @property
     def is_full_header(self) -> bool:
-        """Whether it is an `Authorization` value with another scheme than Bearer; forwarded unchanged or not at all."""
+        """Whether this is a whole `Authorization` value with a scheme other than Bearer. It must not be altered."""
         return self.header == "authorization" and " " in self.secret.reveal()
 
 
@@ -71,27 +71,27 @@ class Caller(msgspec.Struct, frozen=True):
     #: The toolspeak key, if one was sent and is valid.
     key: ApiKey | None = None
     admin: bool = False
-    #: The client's own keys for upstreams, each once.
+    #: The client's own upstream keys, without duplicates.
     own_keys: tuple[Credential, ...] = ()
-    #: Whether the page sent the request (by a session), and the key that the session was begun with.
+    #: Whether the web page sent the request in a login session, and the key that started the session.
     from_page: bool = False
     session_key: ApiKey | None = None
 
     @property
     def tenant(self) -> str:
-        """The namespace of everything stored for this caller."""
+        """The namespace for everything stored for this caller."""
         if self.key is not None:
             return self.key.id
         return _SESSION if self.admin else ""
 
     def tenants(self) -> tuple[str, ...]:
-        """All tenants whose data this caller may see; without a toolspeak key, also those of its own keys."""
+        """Return all tenants whose data this caller may see; without a toolspeak key, also those of its own keys."""
         if self.key is not None:
             return (self.key.id,)
         return (self.tenant, *(tenant_of(credential) for credential in self.own_keys))
 
 
-#: A local caller, where no key is required.
+#: A local caller on a server that requires no key.
 ANONYMOUS = Caller()
 
 
@@ -100,19 +100,19 @@ class Access:
 
     Args:
         keys: the API keys.
-        required: whether clients need one; optional for loopback servers only.
-        sessions: the login sessions of the page.
+        required: whether clients need a key; only loopback servers may pass False.
+        sessions: the login sessions of the web page.
     """
 
     def __init__(self, keys: ApiKeys, sessions: LoginSessions | None = None, *, required: bool) -> None:
         self._keys = keys
         self._required = required
-        #: Opaque version; differs after any key was created or revoked. None: unknown.
+        #: Returns an opaque version that changes whenever a key is created or revoked; None if unknown.
         self.version = keys.version
         self.sessions = sessions or LoginSessions()
 
     def check(self, scope: Scope, level: Level) -> Caller:
-        """The caller of a request.
+        """Return the caller of a request.
 
         Raises:
             Unauthorized, Forbidden, KeysUnavailable: access is denied.
@@ -129,14 +129,14 @@ class Access:
         if level == "admin":
             if caller.key is not None:
                 raise Forbidden("this requires an admin key", hint="create one with `toolspeak keys new NAME --admin`")
-            raise Unauthorized("sign in with the link that the server printed, or with an admin key")
+            raise Unauthorized("sign in with the link printed by the server, or with an admin key")
         if self._required and caller.key is None:
-            hint = "create one with `toolspeak keys new`; send it as Bearer token, x-api-key, x-goog-api-key or ?key="
+            hint = "run `toolspeak keys new`; send the key as Bearer token, x-api-key, x-goog-api-key or ?key="
             raise Unauthorized("a toolspeak key is required", hint=hint)
         return caller
 
     def _session(self, scope: Scope) -> tuple[bool, ApiKey | None]:
-        """Whether the request has a valid session, and the key that began it."""
+        """Return whether the request has a valid session, and the key that started the session."""
         session = session_in(scope)
         if not session or not self.sessions.is_valid(session):
             return False, None
@@ -147,14 +147,14 @@ class Access:
         return key is not None, key
 
     def _still_admin(self, identifier: str) -> ApiKey | None:
-        """The key that began a session, if still valid: revoking a key ends its sessions."""
+        """Return the admin key with this id, or None if it was revoked, which also ends the sessions it started."""
         try:
             return next((key for key in self._keys.all() if key.id == identifier and key.admin), None)
         except ToolspeakError:
             raise KeysUnavailable(_KEYS_UNREADABLE) from None
 
     def begin_session(self, code_or_key: str) -> str:
-        """A new session, for a one-time code or an admin key.
+        """Start a login session with a one-time code or an admin key; return the session token.
 
         Raises:
             Unauthorized, Forbidden, KeysUnavailable: access is denied.
@@ -174,21 +174,21 @@ class Access:
         if not texts:
             return None
         if len(texts) > 1:
-            raise Unauthorized("the request has more than one toolspeak key")
+            raise Unauthorized("the request contains more than one toolspeak key")
         try:
             key = self._keys.find(*texts)
-        except ToolspeakError:  # its path is not for clients
+        except ToolspeakError:  # its message contains a path that clients must not see
             raise KeysUnavailable(_KEYS_UNREADABLE) from None
         if key is None:
-            raise Unauthorized("invalid toolspeak key", hint="it was revoked or never existed")
+            raise Unauthorized("invalid toolspeak key", hint="the key was revoked or never existed")
         return key
 
 
 def credentials(scope: Scope) -> tuple[Credential, ...]:
-    """Every credential of a request."""
+    """Return every credential in a request."""
     sent = [Credential(header, Secret(text)) for header, text in _all_credentials(scope)]
     if len(sent) > _MAX_CREDENTIALS:
-        raise Unauthorized("the request has too many keys")
+        raise Unauthorized("the request contains too many keys")
     return tuple(sent)
 
 
@@ -214,19 +214,19 @@ def _all_credentials(scope: Scope) -> Iterator[tuple[str, str]]:
 
 
 def tenant_of(credential: Credential) -> str:
-    """The tenant of a client's own key: the full hash, since a part of it might collide."""
+    """Return the tenant of a client's own key: its full hash, because a prefix might collide."""
     return "own-" + hashlib.sha256(credential.secret.reveal().encode()).hexdigest()
 
 
 def _is_ours(credential: Credential) -> bool:
-    # `x-toolspeak-key` is ours by definition, so any other content is an invalid key. Ours with another scheme than
-    # Bearer is invalid too, but never forwarded.
+    # Everything in `x-toolspeak-key` counts as a toolspeak key, valid or not. So does a toolspeak key with a scheme
+    # other than Bearer: it is invalid, but must not be forwarded.
     text = credential.secret.reveal()
     return credential.header == "x-toolspeak-key" or text.rpartition(" ")[2].startswith(PREFIX)
 
 
 def _foreign(sent: tuple[Credential, ...]) -> tuple[Credential, ...]:
-    """The credentials for upstreams, each secret once: some clients send theirs in two headers."""
+    """Return the credentials for upstreams without duplicates: some clients send the same key in two headers."""
     foreign = [credential for credential in sent if not _is_ours(credential)]
     if len(foreign) < 2:
         return tuple(foreign)

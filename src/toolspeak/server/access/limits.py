@@ -1,6 +1,6 @@
-"""Limits: requests per minute and concurrent requests per key and upstream, and the size of requests.
+"""Limits on the rate, concurrency and size of requests, per API key and per upstream.
 
-Counted per process: several workers allow as much each. The clock is injected.
+Each worker process counts separately, so several workers together admit a multiple of the limit.
 """
 
 from __future__ import annotations
@@ -19,34 +19,34 @@ from ...protocols.shared.fields import ROUTING_FIELDS, parse_object
 from ...upstreams.base import Batches, Upstream, open_upstream
 from .api_keys import ApiKey
 
-#: Maximum nesting of a request; llama.cpp has the same limit.
+#: Maximum nesting depth of a request body; llama.cpp has the same limit.
 MAX_DEPTH = 64
-#: Maximum number of lists and objects: each takes many times the memory of its two bytes. The largest requests of
-#: coding agents have some 20,000; a large file as text may contain more such brackets.
+#: Maximum number of lists and objects, each of which takes many times the memory of its two brackets. The largest
+#: requests of coding agents have about 20,000; a large file quoted as text may contain more brackets.
 MAX_CONTAINERS = 1_000_000
-#: Maximum number of members of all lists and objects. Some ten million numbers are parsed per second.
+#: Maximum total number of values in all lists and objects. About ten million numbers are parsed per second.
 MAX_VALUES = 1_000_000
-#: Coding agents with every tool server connected offer about 200 tools.
+#: Maximum number of tools. Coding agents with many MCP servers connected offer about 200.
 MAX_TOOLS = 512
-#: All tools as JSON: coding agents send 75 kB; 200 tools of tool servers take about 300 kB.
+#: Maximum size of all tools as JSON. Coding agents send 75 kB; 200 tools of MCP servers take about 300 kB.
 MAX_TOOL_BYTES = 1024 * 1024
-#: The longest conversations of coding agents have some thousand messages before they are compacted.
+#: Maximum number of messages. Coding agents compact a conversation after about a thousand.
 MAX_MESSAGES = 20_000
-#: The fields for messages and for tools, in all protocols.
+#: Names of the fields that contain messages and tools, in all protocols.
 _MESSAGES, _TOOLS = ("messages", "input", "contents"), ("tools", "functions")
-#: A JSON string. An unterminated one extends to the end, so nothing is scanned twice.
+#: Matches a JSON string. An unterminated string extends to the end, so nothing is scanned twice.
 _TEXT = re.compile(rb'"(?:[^"\\]++|\\.)*+(?:"|\\?\Z)', re.DOTALL)
-#: Magic bytes of gzip and zstd.
+#: Magic bytes of gzip and Zstandard.
 _COMPRESSED = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd")
-#: Bound of the table of meters. The least recently used one restarts with a full bucket.
+#: Maximum number of meters. The least recently used idle one is dropped and would restart with a full bucket.
 _MAX_METERS = 4096
-#: Retry delay for a concurrency limit: when a slot becomes free is unknown.
+#: Retry delay in seconds at a concurrency limit, where the time until a slot becomes free is unknown.
 _CONCURRENCY_DELAY = 1.0
 _MINUTE = 60.0
 
 
 class TooManyRequests(UsageError):
-    """A rate or concurrency limit is reached; `retry_after` is in seconds."""
+    """A rate or concurrency limit has been reached; `retry_after` is in seconds."""
 
     status = 429
 
@@ -56,16 +56,16 @@ class TooManyRequests(UsageError):
 
 
 class CompressedBody(UsageError):
-    """A compressed body. Accepting it would need limits on the decompressed size, and no client needs it."""
+    """The request body is compressed. No client needs this, and it would require limits on the decompressed size."""
 
     status = 415
 
 
 class Meter:
-    """Rate limit (token bucket) and concurrency limit of one key or upstream.
+    """Rate limit (token bucket) and concurrency limit for one key or upstream.
 
-    The bucket has the size of one minute's allowance and fills steadily: a burst of that size passes, and at most twice
-    as much in any minute.
+    The bucket holds one minute's worth of requests and refills steadily. A full bucket permits a burst of that size,
+    so any single minute admits at most twice the rate.
     """
 
     def __init__(self, rate: int, concurrency: int, clock: Callable[[], float] = time.monotonic) -> None:
@@ -76,7 +76,7 @@ class Meter:
         self.under_way = 0
 
     def enter(self) -> float:
-        """Begin a request: returns 0.0, or the seconds to wait before the next try."""
+        """Admit a request and return 0.0, or return the seconds to wait before a retry."""
         rate, concurrency = self.limits
         if concurrency and self.under_way >= concurrency:
             return _CONCURRENCY_DELAY
@@ -91,12 +91,12 @@ class Meter:
         return 0.0
 
     def leave(self) -> None:
-        """End a request."""
+        """Mark an admitted request as finished."""
         self.under_way -= 1
 
 
 class _Counted:
-    """A request that a meter admitted."""
+    """Context manager for a request that a meter admitted."""
 
     __slots__ = ("_meter",)
 
@@ -114,14 +114,14 @@ _UNCOUNTED = nullcontext()
 
 
 class KeyLimits:
-    """The meters of the API keys."""
+    """The meters of all API keys."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._meters: OrderedDict[str, Meter] = OrderedDict()
 
     def counted(self, key: ApiKey | None) -> AbstractContextManager[object]:
-        """A context manager for the duration of a request.
+        """Count a request against the limits of its key; return a context manager to enter while it runs.
 
         Raises:
             TooManyRequests: a limit is reached.
@@ -151,7 +151,7 @@ class KeyLimits:
 
 
 class LimitedUpstream:
-    """An upstream with a limit; beyond it, requests fail at once, so that a fallback can be tried."""
+    """An upstream with limits. Requests beyond a limit fail at once, so a fallback can be tried."""
 
     def __init__(self, upstream: Upstream, meter: Meter, name: str) -> None:
         self._upstream = upstream
@@ -168,7 +168,7 @@ class LimitedUpstream:
         return self._batches(request, passthrough_bytes=False)
 
     def open_passthrough(self, request: Request) -> Batches:
-        """Do the same; batches carry the bytes of the reply."""
+        """Send the request if the limit allows it; batches carry the raw bytes of the reply."""
         return self._batches(request, passthrough_bytes=True)
 
     async def close(self) -> None:
@@ -189,26 +189,26 @@ class LimitedUpstream:
             self._meter.leave()
 
 
-# ---- how large a request may be
+# ---- request size
 
 
 def read_object(body: bytes) -> JSONObject:
     """Parse a body as a JSON object, within limits on nesting and size.
 
     Raises:
-        UsageError: it is not an object, or exceeds a limit.
+        UsageError: the body is not a JSON object or exceeds a limit.
     """
     if body.startswith(_COMPRESSED):
         raise CompressedBody("the body is compressed", hint="send it uncompressed")
-    # Brackets in strings count too; no real request comes close to the limit.
+    # Brackets inside strings count too, but no real request comes close to the limit.
     brackets = body.count(b"{") + body.count(b"[")
     if brackets > MAX_CONTAINERS:
-        raise UsageError(f"the body has more than {MAX_CONTAINERS} lists and objects")
-    if body.count(b",") > MAX_VALUES:  # then count precisely
+        raise UsageError(f"the body contains more than {MAX_CONTAINERS} lists and objects")
+    if body.count(b",") > MAX_VALUES:  # includes commas inside strings, so check precisely
         _check_values(body)
     fields = parse_object(body)
     _check_lists(fields, len(body))
-    if brackets > MAX_DEPTH:  # fewer cannot exceed the depth
+    if brackets > MAX_DEPTH:  # with fewer brackets, the depth cannot be exceeded
         _check_depth(fields)
     return fields
 
@@ -228,14 +228,14 @@ def _check_depth(fields: JSONObject) -> None:
 
 
 def _check_values(body: bytes) -> None:
-    """Count the commas outside strings; every second string may be a key."""
+    """Limit the number of values by counting commas outside strings. Half of the strings may be keys."""
     bare, texts = _TEXT.subn(b"", body, 2 * MAX_VALUES + 1)
     if texts > 2 * MAX_VALUES or bare.count(b",") > MAX_VALUES:
-        raise UsageError(f"the body has more than {MAX_VALUES} values")
+        raise UsageError(f"the body contains more than {MAX_VALUES} values")
 
 
 def _check_lists(fields: JSONObject, size: int) -> None:
-    """Check the lengths of lists before anything is built from them."""
+    """Check the number of messages and the size of the tools before decoding them."""
     for name in _MESSAGES:
         values = fields.get(name)
         if is_array(values) and len(values) > MAX_MESSAGES:
@@ -251,14 +251,14 @@ def _check_lists(fields: JSONObject, size: int) -> None:
 
 
 def check_request(request: Request, size: int = 0) -> None:
-    """Reject a request with too many or too large tools; `size` is the size of its body.
+    """Reject a request with too many tools or too large schemas; `size` is the size of its body in bytes.
 
     Raises:
         UsageError: a limit is exceeded.
     """
     if len(request.tools) > MAX_TOOLS:
         raise UsageError(f"the request has {len(request.tools)} tools; the limit is {MAX_TOOLS}")
-    if size <= MAX_SCHEMA_BYTES:  # no part can be larger
+    if size <= MAX_SCHEMA_BYTES:  # no schema can be larger than the body
         return
     for tool in request.tools:
         schema_bytes = len(msgspec.json.encode(tool.parameters))
@@ -273,8 +273,8 @@ def check_request(request: Request, size: int = 0) -> None:
 
 
 def routing_notes(request: Request) -> tuple[Note, ...]:
-    """A note about ignored fields that try to choose the upstream: only the configuration does."""
+    """Return a note about ignored request fields that try to choose the upstream."""
     if ROUTING_FIELDS.isdisjoint(request.options.extra):
         return ()
     fields = sorted(ROUTING_FIELDS & request.options.extra.keys())
-    return (Note("routing_ignored", f"the configuration selects the upstream; ignored: {', '.join(fields)}"),)
+    return (Note("routing_ignored", f"the configuration selects the upstream; ignored fields: {', '.join(fields)}"),)

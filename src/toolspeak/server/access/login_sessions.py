@@ -1,9 +1,9 @@
-"""Login sessions of the web page: a one-time code or an admin key becomes a cookie.
+"""Login sessions of the web page: exchange a one-time code or an admin key for a session cookie.
 
-The server prints a link with a code in its fragment, which browsers never send. The page posts the code and gets a
-cookie that scripts cannot read and other sites cannot use. Codes and sessions are signed with a secret of this server
-process tree: all workers accept them, and none after a restart. Used or ended ones are remembered by the worker that
-handled them.
+The server prints a link whose fragment, which browsers never send, contains a code. The page posts the code and gets a
+cookie that scripts cannot read and other sites cannot use. Codes and sessions are signed with a secret that all workers
+of a server share and that changes with a restart. Only the worker that handled a used code or an ended session
+remembers it.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from typing import Literal, TypeAlias
 
 from ..asgi import Scope, header
 
-#: A browser's cookie has the port appended: cookies ignore ports, and a host may run several servers.
+#: Cookie name. The port is appended for browsers, because cookies ignore ports and a host may run several servers.
 COOKIE = "toolspeak_session"
-#: Where a code is exchanged for a session.
+#: Path at which a code is exchanged for a session.
 _PATH = "/toolspeak/session"
-#: Lifetimes: a code is used right away; a session lasts a working day.
+#: Lifetimes in seconds: codes are meant for immediate use, sessions for a working day.
 CODE_SECONDS = 600.0
 SESSION_SECONDS = 12 * 3600.0
-#: Longer texts are rejected.
+#: Maximum length of a code or session token; longer strings are rejected.
 _MAX_CHARS = 256
 
 _Kind: TypeAlias = Literal["code", "session"]
@@ -36,28 +36,28 @@ class LoginSessions:
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        # Created before the workers are forked, so all share it.
+        # Created before the workers are forked, so all of them share the secret.
         self._secret = secrets.token_bytes(32)
-        #: Revoked before its time -> its expiry.
+        #: Maps used codes and ended sessions to their expiry time.
         self._revoked: dict[str, float] = {}
 
     def server_session(self) -> str:
-        """A session that lasts as long as the server, for commands of the same user on this machine."""
+        """Return a session that lasts as long as the server, for commands of the same user on this machine."""
         return self._sign("session", float("inf"))
 
     def new_code(self) -> str:
-        """A code that can be exchanged once."""
+        """Return a code that can be exchanged once."""
         return self._sign("code", self._clock() + CODE_SECONDS)
 
     def exchange(self, code: str) -> str:
-        """A session for a code, which is then used up; empty if the code is invalid."""
+        """Exchange a code for a session; return an empty string if the code is invalid or was already used."""
         if self._expiry("code", code) is None:
             return ""
         self._end("code", code)
         return self.begin()
 
     def begin(self, key: str = "") -> str:
-        """A new session; `key` is the id of the key that began it, if any."""
+        """Return a new session; `key` is the id of the API key that started it, if any."""
         return self._sign("session", self._clock() + SESSION_SECONDS, key)
 
     def is_valid(self, session: str) -> bool:
@@ -65,7 +65,7 @@ class LoginSessions:
         return self._expiry("session", session) is not None
 
     def key_id(self, session: str) -> str:
-        """The id of the key that began a session; empty if a code did."""
+        """Return the id of the API key that started a session; empty if a code started it."""
         return session.split(".")[1] if session.count(".") == 3 else ""
 
     def end(self, session: str) -> None:
@@ -86,7 +86,7 @@ class LoginSessions:
         return hmac.new(self._secret, f"{kind}:{payload}".encode(), hashlib.sha256).hexdigest()
 
     def _expiry(self, kind: _Kind, text: str) -> float | None:
-        """The expiry time of a signed text; None if it is invalid, expired or revoked."""
+        """Return the expiry time of a signed code or session; None if it is invalid, expired or revoked."""
         payload, _, signature = text.rpartition(".")
         if not payload or len(text) > _MAX_CHARS or not text.isascii() or text in self._revoked:
             return None
@@ -96,22 +96,22 @@ class LoginSessions:
         return end if self._clock() < end else None
 
 
-#: Removes the code from the address, so it stays out of the history, and posts it.
+#: Removes the code from the address bar, so it stays out of the browser history, and posts it.
 _SCRIPT = """
 const code = location.hash.slice(1);
 history.replaceState(null, "", location.pathname);
 fetch("session", {method: "POST", body: JSON.stringify({code})}).then((answer) => {
   if (answer.ok) location.replace("../");
-  else document.getElementById("said").textContent = "This link has expired or was used. Run `toolspeak page` for one.";
+  else document.getElementById("said").textContent = "This link has expired. Run `toolspeak page` for a new one.";
 });
 """
-#: The page at the printed link.
+#: The page that the printed link opens.
 LINK_PAGE = (
     '<!doctype html><html lang="en"><meta charset="utf-8"><title>toolspeak</title><p id="said">One moment.</p>'
     f"<script>{_SCRIPT}</script>"
 ).encode()
 _HASH = base64.b64encode(hashlib.sha256(_SCRIPT.encode()).digest()).decode()
-#: Only this script may run, and it may only talk to this server.
+#: Only this script may run, and it may connect only to this server.
 LINK_HEADERS = [
     (
         b"content-security-policy",
@@ -123,18 +123,18 @@ LINK_HEADERS = [
 
 
 def link(address: str, code: str) -> str:
-    """The link that begins a session."""
+    """Return the sign-in link for a code."""
     return f"{address}{_PATH}#{code}"
 
 
 def cookie_name(scope: Scope) -> str:
-    """The name of this server's cookie, with the port that its browser uses."""
+    """Return the cookie name for this server, including the port that the browser connected to."""
     port = header(scope, b"host").rpartition(":")[2]
     return f"{COOKIE}_{port}" if port.isascii() and port.isdigit() else COOKIE
 
 
 def session_in(scope: Scope) -> str:
-    """The session in a request's cookie, or an empty string. Other clients than browsers may omit the port."""
+    """Return the session token in the request's cookie, or an empty string. Non-browser clients may omit the port."""
     cookies: dict[str, str] = {}
     for name, value in scope["headers"]:
         if name == b"cookie":

@@ -1,8 +1,8 @@
-"""Host and Origin checks against DNS rebinding and cross-site requests, before anything else is done with a request.
+"""Host and Origin checks against DNS rebinding and cross-site requests, the first step for every request.
 
-A web page can make a browser send requests to loopback, and DNS can be made to point there. So a loopback server
-accepts only its own names as Host. No server accepts a foreign Origin or a cross-site request, whatever the content
-type, and none lets other sites read its answers.
+A malicious page can make a browser send requests to a loopback server, and DNS rebinding can hide that they are
+cross-site. So a loopback server accepts only its own names as Host. No server accepts a foreign Origin or a cross-site
+request, whatever the content type, or lets other sites read its responses.
 """
 
 from __future__ import annotations
@@ -16,21 +16,21 @@ from ..routes import Route
 from .api_keys import ApiKeys
 from .auth import CREDENTIAL_HEADERS, Access, Caller
 
-#: Names of this machine.
+#: Names of the loopback interface.
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "[::1]"})
 _OWN_SITES = frozenset({"", "none", "same-origin"})
-#: Ports that browsers omit.
+#: Default ports, which browsers omit.
 _DEFAULT_PORTS = ("80", "443")
-#: Limit for all headers together. Cookies and tokens of real clients take a tenth of it.
+#: Size limit for all headers together. Real clients' cookies and tokens use a tenth of this.
 MAX_HEADER_BYTES = 32 * 1024
-#: Headers that the decision depends on.
+#: Headers that determine whether a request is accepted.
 _IDENTIFYING = frozenset({b"host", b"origin", b"sec-fetch-site", b"cookie"}) | CREDENTIAL_HEADERS
-#: Bound of the cache of callers, keyed by a hash of these headers: clients send the same ones every time.
+#: Maximum size of the cache of callers. Clients send the same identifying headers every time.
 _MAX_CACHED = 1024
 
 
 class ForbiddenOrigin(UsageError):
-    """Request rejected by the Host/Origin check."""
+    """The request was rejected by the Host/Origin check."""
 
     status = 403
 
@@ -42,27 +42,27 @@ class HeadersTooLarge(UsageError):
 
 
 def is_loopback(host: str) -> bool:
-    """Whether a server that listens on this host can be reached from this machine only."""
+    """Whether a server listening on this host is reachable from this machine only."""
     return host.lower() in ("localhost", "127.0.0.1", "::1")
 
 
 class OriginGuard:
-    """Checks headers, origin and credentials of each request.
+    """Checks the headers, origin and credentials of each request.
 
     Args:
         access: authenticates callers; by default every local caller is accepted.
-        hosts: accepted `Host` names besides those of this machine; `*` for any.
+        hosts: accepted `Host` names in addition to the names of this machine; `*` accepts any name.
     """
 
     def __init__(self, access: Access | None = None, hosts: frozenset[str] = frozenset()) -> None:
         self.access = access or Access(ApiKeys(MemoryState()), required=False)
         self._hosts = frozenset(map(str.lower, hosts)) | LOOPBACK
         self._any_host = "*" in hosts
-        #: Hash -> the version of the keys, and the caller.
+        #: Maps a hash of the identifying headers to the version of the keys and the caller.
         self._callers: dict[bytes, tuple[object, Caller]] = {}
 
     def check(self, scope: Scope, route: Route | None) -> Caller:
-        """The caller of a request.
+        """Return the caller of a request.
 
         Raises:
             ForbiddenOrigin, HeadersTooLarge, Unauthorized, Forbidden: the request is rejected.
@@ -76,7 +76,7 @@ class OriginGuard:
                 parts += (name, value)
         if size > MAX_HEADER_BYTES:
             raise HeadersTooLarge(f"the headers exceed {MAX_HEADER_BYTES} bytes")
-        # A hash, so no key stays in memory. No header contains a line break.
+        # Hashed, so no key stays in memory. Headers contain no line breaks, so the joined parts are unambiguous.
         fingerprint = blake2b(b"\n".join(parts), digest_size=16).digest()
         version = self.access.version()
         cached = self._callers.get(fingerprint)
@@ -84,7 +84,7 @@ class OriginGuard:
             return cached[1]
         self._check_origin(scope)
         caller = self.access.check(scope, level)
-        # Not cached: sessions, which expire, and callers with their own keys, which must not be retained.
+        # Sessions are not cached because they expire; upstream keys are not cached because they must not be retained.
         if version is not None and not caller.own_keys and not caller.from_page:
             self._remember(fingerprint, version, caller)
         return caller
@@ -103,7 +103,7 @@ class OriginGuard:
                 values[name] = values[name] or value
         host, origin, site = [value.decode("latin-1") for value in values.values()]
         if count > bool(host) + bool(origin):
-            raise ForbiddenOrigin("the request has several Host or Origin headers, or an empty one")
+            raise ForbiddenOrigin("the request has an empty or duplicate Host or Origin header")
         if not self._any_host and _name(host) not in self._hosts:
             raise ForbiddenOrigin("this Host is not allowed", hint="allow it with --allow-host")
         if origin and not _same(origin, host):
@@ -113,7 +113,7 @@ class OriginGuard:
 
 
 def _split(authority: str) -> tuple[str, str]:
-    """Name and port of `name:port`; without a port, all of it is the name."""
+    """Split `name:port`; without a port, the whole text is the name."""
     name, colon, port = authority.lower().rpartition(":")
     return (name, port) if colon and port.isascii() and port.isdigit() else (authority.lower(), "")
 
@@ -123,7 +123,7 @@ def _name(host: str) -> str:
 
 
 def _same(origin: str, host: str) -> bool:
-    """Whether a page of that origin came from this server. `null`, which any page can send, is foreign."""
+    """Whether an Origin is this server. `null` never is, because any page can send it."""
     scheme, slashes, authority = origin.partition("://")
     if not slashes or scheme.lower() not in ("http", "https"):
         return False

@@ -1,7 +1,7 @@
-"""The HTTP protocol of uvicorn, with timeouts and size limits that it lacks, and a faster response writer.
+"""uvicorn's HTTP protocol with additional timeouts and size limits, and a faster response writer.
 
-uvicorn would wait forever for slow or endless headers: before a body, after it (trailers), or in a pipelined request.
-Trailers are discarded, since headers after the access check must not count. Responses that a client does not read time
+By itself, uvicorn waits forever for slow or endless headers: before a body, after it (trailers), or when pipelined.
+Trailers are discarded, because the access check has already happened. Responses that a client does not read time
 out. Limits for complete requests are in `origin_guard` and `limits`.
 """
 
@@ -23,40 +23,40 @@ from ..observe.request_context import STALLS_KEY, WriteStalls
 from ..proxy.client_protocols import client_protocol
 from ..routes import find_route, route_for_headers
 
-#: Headers, request line and separators.
+#: Size limit for the request line, headers and separators together.
 _MAX_HEAD_BYTES = MAX_HEADER_BYTES + 16 * 1024
 _TOO_LARGE = b"HTTP/1.1 431 Request Header Fields Too Large\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
-#: Pipelined requests per connection. Today's clients send none; each takes memory.
+#: Maximum number of pipelined requests per connection. Each takes memory, and today's clients do not pipeline.
 _MAX_PIPELINED = 8
 _TOO_LATE = b"HTTP/1.1 408 Request Timeout\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
-#: Responses without a body.
+#: Statuses of responses that have no body.
 _STATUSES_WITHOUT_BODY = frozenset({204, 304})
 _CLOSE = b"connection: close\r\n"
-#: Bytes of a body that are read and discarded: closing while the client sends may lose the response.
+#: Maximum size of a request body to read and discard. Closing while the client still sends may lose the response.
 _MAX_DISCARDED_BYTES = 256 * 1024
 
 
 class LimitedHttpProtocol(HttpToolsProtocol):
-    """One connection of a client."""
+    """One client connection."""
 
-    #: Seconds for the complete head of a request, and between two pieces of its body.
+    #: Timeouts in seconds for the complete head of a request, and between two chunks of its body.
     head_seconds = 10.0
     body_seconds = 30.0
-    #: Seconds for the rest of a body after the response. Closing at once may lose the response.
+    #: Timeout in seconds for the rest of a request body after the response. Closing at once may lose the response.
     rest_seconds = 10.0
-    #: Seconds in which a slow client must read something.
+    #: Timeout in seconds for a client that does not read the response.
     write_seconds = 60.0
 
     _write_stalls: WriteStalls | None = None
     _stall_timer: asyncio.TimerHandle | None = None
     _timer: asyncio.TimerHandle | None = None
-    #: Bytes of an incomplete head, of trailers, or of lines between chunks.
+    #: Bytes received of an incomplete head, of trailers, or of chunk headers.
     _pending_bytes = 0
-    #: Whether the last data advanced a request, which restarts its timer.
+    #: Whether the last data advanced a request; progress restarts the timer.
     _progressed = False
     _in_head = False
     _complete = True
-    #: The request being answered; uvicorn's `cycle` is the one received last.
+    #: The request being answered; uvicorn's `cycle` is the most recently received one.
     _current: RequestResponseCycle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -76,7 +76,7 @@ class LimitedHttpProtocol(HttpToolsProtocol):
             self._current.message_event.set()
 
     def data_received(self, data: bytes) -> None:
-        """Parse data, within limits."""
+        """Parse received data, within limits."""
         self._progressed = self._complete and not self._pending_bytes  # the first data of a request
         self._pending_bytes += len(data)
         super().data_received(data)
@@ -102,14 +102,14 @@ class LimitedHttpProtocol(HttpToolsProtocol):
         self._stall_timer = self.loop.call_later(self.write_seconds, self.transport.abort)
 
     def resume_writing(self) -> None:
-        """Stop that timer."""
+        """Stop the timer for a client that does not read."""
         self._cancel_stall()
         if self._write_stalls is not None:
             self._write_stalls.end()
         super().resume_writing()
 
     def _stall(self) -> None:
-        """Measure how long the client blocks the response, for the request's timings."""
+        """Measure how long the client blocks the response; the request's timings report it."""
         if self._current is not None:
             extras = cast("dict[str, object]", self._current.scope)
             self._write_stalls = cast("WriteStalls", extras.setdefault(STALLS_KEY, WriteStalls()))
@@ -142,7 +142,7 @@ class LimitedHttpProtocol(HttpToolsProtocol):
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
         self._current = cycle
-        if app is service_unavailable:  # uvicorn's own response fits no protocol
+        if app is service_unavailable:  # uvicorn's plain-text response matches no client protocol
             app = cast("ASGI3Application", reject_overloaded)
         send = cast("ASGISendCallable", ResponseWriter(cycle).send)
         super()._start_asgi_task(cycle, lambda scope, receive, _: app(scope, receive, send))
@@ -173,7 +173,7 @@ class LimitedHttpProtocol(HttpToolsProtocol):
             self._timer = None
 
     def _timed_out(self) -> None:
-        if self.flow.read_paused:  # reading is paused by the server itself
+        if self.flow.read_paused:  # the server itself paused reading, so the client is not late
             self._start_timer(self.body_seconds)
         else:
             self._refuse(_TOO_LATE)
@@ -187,7 +187,7 @@ class LimitedHttpProtocol(HttpToolsProtocol):
         self.transport.close()
 
     def _can_respond(self) -> bool:
-        """Whether an error can be written without ending up inside another response."""
+        """Whether an error response can be written now without corrupting another response."""
         if self._current is None:
             return True
         if self._in_head:
@@ -208,14 +208,14 @@ class LimitedHttpProtocol(HttpToolsProtocol):
         return self._current is not None and not self._current.response_complete
 
 
-# ---- writing a response
+# ---- response writer
 
 
 class ResponseWriter:
-    """Writes one response: like uvicorn, in fewer steps.
+    """Writes one response like uvicorn, but in fewer steps.
 
-    The head is sent together with the first piece of the body, in one write. Headers are checked for line breaks all at
-    once. The state stays where uvicorn keeps it, which handles errors, keep-alive and the next request.
+    The head and the first chunk of the body are sent in one write. All headers are checked for line breaks together.
+    The state stays in uvicorn's cycle object, so uvicorn still handles errors, keep-alive and the next request.
     """
 
     __slots__ = ("_cycle", "_head")
@@ -225,7 +225,7 @@ class ResponseWriter:
         self._head = b""
 
     async def send(self, message: MutableMapping[str, Any]) -> None:
-        """Handle an ASGI message: the start of the response, or a part of its body."""
+        """Handle an ASGI message: the start of the response or a chunk of its body."""
         cycle = self._cycle
         if cycle.flow.write_paused and not cycle.disconnected:
             await cycle.flow.drain()
@@ -249,7 +249,7 @@ class ResponseWriter:
                 cycle.expected_content_length = int(value)
             elif name == b"connection" and b"close" in value:
                 cycle.keep_alive = False
-                continue  # added below
+                continue  # the connection header is added below
             lines.append(b"%b: %b\r\n" % (name, value))
         if not cycle.keep_alive:
             lines.append(_CLOSE)
@@ -292,14 +292,14 @@ class ResponseWriter:
 
 
 class ServerOverloaded(ToolspeakError):
-    """More connections than the process has file descriptors for."""
+    """The server has no file descriptors left for more connections."""
 
     status = 503
     retry_after = 1.0
 
 
 async def reject_overloaded(scope: Scope, receive: Receive, send: Send) -> None:
-    """Respond with 503 in the client's protocol and close the connection; uvicorn's plain text fits no SDK."""
+    """Respond with 503 in the client's protocol, because SDKs cannot parse uvicorn's plain text, then close."""
     with suppress(ToolspeakError):
         await read_body(scope, receive, _MAX_DISCARDED_BYTES)
     error = ServerOverloaded("too many connections at the moment", hint="retry in a second")
@@ -308,11 +308,11 @@ async def reject_overloaded(scope: Scope, receive: Receive, send: Send) -> None:
 
 
 def _error_protocol(scope: Scope) -> str:
-    """The protocol that the client speaks, judging by its path."""
+    """Return the client's protocol, judging by the request path."""
     method, path = scope["method"], scope["path"]
     route = find_route(method, path)
     if route is not None:
         return route_for_headers(route, scope["headers"]).error_protocol
-    from ..unsupported import unsupported_error  # rarely needed, so not loaded at the start
+    from ..unsupported import unsupported_error  # rarely needed, so imported on demand
 
     return unsupported_error(method, path).error_protocol

@@ -1,7 +1,7 @@
-"""Request counters, their sums over several workers, and their time series per minute.
+"""Request counters, their sums over all workers, and a per-minute time series.
 
-Plain integers under tuples of labels: counting a request costs about a microsecond. Each worker publishes its counters
-in a file, so any worker can report the sum over all of them.
+Counters are plain integers keyed by tuples of labels, so counting a request takes about a microsecond. Each worker
+publishes its counters in a file, so any worker can report the sum over all of them.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ Labels: TypeAlias = tuple[str, ...]
 
 #: Upper bounds of the histogram buckets for response times, in seconds.
 SECONDS_BOUNDS = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0)
-#: The same for the overhead that toolspeak adds.
+#: Upper bounds of the histogram buckets for the overhead that toolspeak adds, in seconds.
 ADDED_BOUNDS = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0)
-#: Upper limit for a worker's file: 200 models with every plan take about 1 MB.
+#: Maximum size of a worker's counter file: 200 models with every plan take about 1 MB.
 _MAX_FILE_BYTES = 16 * 1024 * 1024
 
 _MINUTE = 60
-#: One day of four models in steady use.
+#: Maximum number of rows: one day of four models in steady use.
 _MAX_ROWS = 1440 * 4
-#: Event families, their field in a row, and the only kind that counts (empty for all).
+#: Maps an event family to its field in a row and the only kind to count (empty for all kinds).
 _EVENTS = {
     "calls": ("calls", ""),
     "no_call": ("no_call", ""),
@@ -43,12 +43,12 @@ _EVENTS = {
     "faults": ("refusals", "refusal"),
     "repairs": ("repairs", ""),
 }
-#: The first error status, and the status of disconnected clients, which is not an error.
+#: The lowest error status, and the status of a disconnected client, which does not count as an error.
 _ERROR, _DISCONNECTED = "4", str(CLIENT_CLOSED)
 
 
 class Histogram(msgspec.Struct, gc=False):
-    """The number of values in each bucket and their sum; the last bucket is unbounded."""
+    """The number of values in each bucket and the sum of all values; the last bucket is unbounded."""
 
     counts: list[int]
     sum: float = 0.0
@@ -67,13 +67,13 @@ def _empty_histogram(bounds: tuple[float, ...]) -> Histogram:
 
 
 class Timing(msgspec.Struct):
-    """Times and token counts of the requests to one model with one plan."""
+    """Timings and token counts of all requests to one model with one plan."""
 
     #: Seconds until the last byte, seconds until the first byte, and overhead in seconds.
     total: Histogram = msgspec.field(default_factory=lambda: _empty_histogram(SECONDS_BOUNDS), name="whole")
     first_byte: Histogram = msgspec.field(default_factory=lambda: _empty_histogram(SECONDS_BOUNDS), name="first")
     added: Histogram = msgspec.field(default_factory=lambda: _empty_histogram(ADDED_BOUNDS))
-    #: Requests sent upstream, and tokens as far as upstreams report them.
+    #: Requests sent upstream, and tokens as reported by upstreams.
     upstream: int = 0
     input_tokens: int = 0
     output_tokens: int = 0
@@ -90,15 +90,15 @@ class Timing(msgspec.Struct):
 class Counters(msgspec.Struct):
     """All counters of one worker, or their sum over several workers."""
 
-    #: Model requests by client protocol, model, plan, tools, status.
+    #: Model requests by client protocol, model, plan, tools and status.
     requests: dict[Labels, int] = {}
-    #: By model and plan.
+    #: Timings by model and plan.
     timings: dict[Labels, Timing] = {}
-    #: Rare events: the metric family, then its labels.
+    #: Rare events; the first label is the metric family.
     events: dict[Labels, int] = {}
     #: All responses by route and status.
     responses: dict[Labels, int] = {}
-    #: Current values by name; they end with the process.
+    #: Current values by name; a replacement worker does not inherit them.
     gauges: dict[str, float] = {}
 
     def timing(self, labels: Labels) -> Timing:
@@ -118,7 +118,7 @@ class Counters(msgspec.Struct):
 
 
 def sum_counters(parts: Iterable[Counters]) -> Counters:
-    """Return the sum; the parts stay unchanged."""
+    """Return the sum of several counters without changing them."""
     result = Counters()
     for each in parts:
         result.add(each)
@@ -130,7 +130,7 @@ def encode_counters(counters: Counters) -> bytes:
 
 
 def decode_counters(data: bytes) -> Counters | None:
-    """Decode counters; None if the bytes are not valid counters."""
+    """Decode counters; return None if the bytes are invalid."""
     try:
         return msgspec.msgpack.decode(data, type=Counters)
     except (msgspec.DecodeError, UnicodeDecodeError):
@@ -138,10 +138,10 @@ def decode_counters(data: bytes) -> Counters | None:
 
 
 class WorkerCounters:
-    """The counter files of all workers, as the worker in one slot uses them.
+    """The counter files of all workers, used by the worker in one slot.
 
-    The folder is accessible to its owner only and has one file per slot. A worker that replaces a dead one continues
-    from its counters, so sums never decrease.
+    Only its owner can access the folder, which has one file per slot. A worker that replaces a dead one continues from
+    the dead worker's counters, so sums never decrease.
     """
 
     def __init__(self, folder: Path, slot: int) -> None:
@@ -161,15 +161,15 @@ class WorkerCounters:
         try:
             temporary.write_bytes(encode_counters(counters))
             os.replace(temporary, self._file)
-        except OSError as error:  # a full disk must not fail requests
+        except OSError as error:  # requests must not fail because the disk is full
             _log.warning("cannot publish the counters of this worker: %s", error)
 
     def remove(self) -> None:
-        """Delete the folder once no worker is left."""
+        """Delete the folder, after all workers have stopped."""
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def others(self) -> tuple[Counters, ...]:
-        """Return the counters that the other workers published last; they publish once a second."""
+        """Return the latest counters of the other workers, which publish them once a second."""
         files = (file for file in sorted(self.folder.glob("*.numbers")) if file != self._file)
         return tuple(counters for file in files if (counters := _read_file(file)) is not None)
 
@@ -180,11 +180,11 @@ def _read_file(file: Path) -> Counters | None:
     return None
 
 
-# ---- per minute
+# ---- time series
 
 
 class MinuteRow(msgspec.Struct):
-    """The counts of one model in one minute."""
+    """Counts for one model in one minute."""
 
     minute: int = 0
     model: str = ""
@@ -213,8 +213,8 @@ _COUNT_FIELDS = MinuteRow.__struct_fields__[2:]
 class MinuteSeries:
     """Per-minute time series of the counters for one day, oldest row first, without a database.
 
-    A row is the increment of the counters within a minute, taken when the next minute starts. A request costs one
-    comparison.
+    A row is the change of the counters within one minute, computed when the next minute starts. Each request only costs
+    one comparison.
 
     Args:
         counters: returns the current counters.
@@ -233,7 +233,7 @@ class MinuteSeries:
             self._start_minute(minute)
 
     def _start_minute(self, minute: int) -> None:
-        if self._minute:  # counts before the first minute belong to the previous worker in this slot
+        if self._minute:  # earlier counts belong to the previous worker in this slot
             self._rows.extend(self._increments())
         self._before = _by_model(self._counters())
         self._minute = minute
@@ -244,7 +244,7 @@ class MinuteSeries:
         return (*self._rows, *self._increments())
 
     def _increments(self) -> list[MinuteRow]:
-        """Return the counts since the minute started; a sum that decreased belongs to another process."""
+        """Return the increments since the minute started, at least 0: replaced counters may have lower sums."""
         rows: list[MinuteRow] = []
         for model, total in _by_model(self._counters()).items():
             before = self._before.get(model, MinuteRow())

@@ -1,8 +1,8 @@
 """Log formatting: one record per line, without control characters, secrets or API keys.
 
-Names and ids come from requests, so control characters are removed: they must not start a line or colour a terminal.
-One filter redacts the configured secrets and everything that looks like a toolspeak key or a bearer token. Lines are
-JSON objects, or text on a terminal, and contain the id of the current request.
+Names and ids come from requests, so control characters are removed: they could forge a line or control the terminal.
+One filter redacts the configured secrets and everything that looks like a toolspeak key or a bearer token. Each line is
+a JSON object, or text on a terminal, and contains the id of the current request.
 """
 
 from __future__ import annotations
@@ -22,27 +22,27 @@ from .request_context import CURRENT
 Format: TypeAlias = Literal["auto", "json", "text"]
 
 _MASK = "***"
-#: Shorter secrets are not redacted: replacing them would damage ordinary text.
+#: Minimum length of a secret to redact. Replacing shorter ones would damage ordinary text.
 _MIN_SECRET_CHARS = 8
-#: Texts that look like keys; a group is the prefix that stays. No alternative can start inside the match of another,
-#: which keeps the time linear.
+#: Matches text that looks like a key; groups capture the prefix to keep. No alternative can start inside the match of
+#: another, so matching takes linear time.
 _KEY_PATTERN = re.compile(
     r"tsk-[A-Za-z0-9_-]{8,}"
     r"|([?&;](?ai:key|api[_-]?key|token|access_token|secret|password)=)[^&\s\"']+"
     r"|((?ai:bearer)[ \t]+)[^\s,;\"']+"
     r"|(?<=://)[^/?#\s\"']+(?=@)"
 )
-#: Every match of the pattern, lowercased, contains one of these (or URL credentials): a much faster check.
+#: Substrings for a fast pre-check. Every match of the pattern, lowercased, contains one of these or URL credentials.
 _KEY_HINTS = ("tsk-", "key=", "token=", "secret=", "password=", "bearer")
-#: User name and password in a URL, also within JSON.
+#: Matches a user name and password in a URL, also inside JSON.
 _URL_CREDENTIALS = re.compile(r"://[^/?#\s\"']+@")
-#: Logs one line per request, if enabled.
+#: Name of the access logger, which writes one line per request if enabled.
 _ACCESS_LOGGER = "toolspeak.access"
 
 
 def redact(text: str, secrets: Iterable[str] = ()) -> str:
-    """Redact secrets and keys in a text."""
-    # Longest first: one secret may be a prefix of another, and no rest of either may remain.
+    """Redact these secrets, and anything that looks like a key, in a text."""
+    # Longest first: one secret may be a prefix of another, whose remainder must not be left over.
     for secret in sorted(secrets, key=len, reverse=True):
         if len(secret) >= _MIN_SECRET_CHARS:
             text = text.replace(secret, _MASK)

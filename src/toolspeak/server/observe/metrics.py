@@ -1,7 +1,7 @@
 """`/metrics`: server metrics in the Prometheus text format.
 
-Counted without the usual client library, which takes 4 to 6 microseconds per labelled value; this takes about one per
-request. Label values are bounded: models by the catalogue, all others by fixed sets in the code. Labels and values must
+The usual client library takes 4 to 6 microseconds per labelled value; the counters here take about one microsecond per
+request. The number of label values is bounded: by the catalogue for models, by fixed sets for all others. Labels must
 never contain text from a prompt, an answer or a key.
 """
 
@@ -20,28 +20,28 @@ from ..proxy.exchange import RequestRecord
 from .counters import ADDED_BOUNDS, SECONDS_BOUNDS, Counters, Histogram, Labels, Timing
 
 CONTENT_TYPE = b"text/plain; version=0.0.4; charset=utf-8"
-#: Label of unknown models, and of values beyond a limit.
+#: Label for unknown models and for values beyond a limit.
 OTHER = "other"
 _STATUS_LABELS = {status: str(status) for status in range(100, 600)}
-#: Models with a label of their own. Brokers list thousands.
+#: Maximum number of models that get their own label. Brokers list thousands.
 _MAX_MODELS = 200
-#: Upper limit for label combinations of events, in case a value does not come from a fixed list.
+#: Maximum number of label combinations for events, in case a value does not come from a fixed set.
 _MAX_EVENT_SERIES = 2000
-#: Seconds after which model names are read again: an upstream may list more.
+#: Seconds after which model names are read again, because an upstream may list new ones.
 _NAMES_TTL = 60.0
 
-#: Event family: its help text and its labels.
+#: Maps an event family to its help text and label names.
 _EVENTS: dict[str, tuple[str, tuple[str, ...]]] = {
     "retries": ("Retried answers by fault.", ("model", "fault")),
     "faults": ("Unusable answers by fault, retried or not; refusals have the fault `refusal`.", ("model", "fault")),
     "repairs": ("Repaired tool calls by kind of repair.", ("model", "repair")),
     "calls": ("Tool calls by origin: native or the dialect they were written in.", ("model", "dialect")),
     "no_call": ("Requests with tools that ended without a tool call.", ("model", "plan")),
-    "notes": ("Notes about requests by code.", ("model", "note")),
+    "notes": ("Notes about requests, by note code.", ("model", "note")),
 }
 _GAUGES = {
     "toolspeak_requests_in_flight": "Model requests in progress.",
-    "toolspeak_draining": "Workers that are shutting down and still answering.",
+    "toolspeak_draining": "Workers that are shutting down but still have requests in progress.",
     "toolspeak_workers": "Worker processes.",
     "process_resident_memory_bytes": "Resident memory in bytes.",
     "process_open_fds": "Open file descriptors.",
@@ -59,7 +59,7 @@ class Metrics:
     """The metrics of one process.
 
     Args:
-        names: returns the model names that get a label of their own.
+        names: returns the model names that get their own label.
         counters: initial counters.
     """
 
@@ -78,12 +78,12 @@ class Metrics:
         self._names_read_at = float("-inf")
 
     def count_response(self, route: str, status: int) -> None:
-        """Count a response of any route."""
+        """Count a response to any request."""
         table, labels = self.counters.responses, (route, _STATUS_LABELS.get(status, OTHER))
         table[labels] = table.get(labels, 0) + 1
 
     def count_request(self, record: RequestRecord, status: int, total: float, first: float, added: float) -> None:
-        """Count a model request that has ended; the times are in seconds."""
+        """Count a finished model request; the times are in seconds."""
         trace = record.trace
         attempts = trace.attempts
         name = attempts[-1].request.model if attempts else record.model
@@ -110,7 +110,7 @@ class Metrics:
             self._count_event("no_call", model, plan)
 
     def _new_series(self, key: _Key, record: RequestRecord) -> tuple[Labels, Timing]:
-        """Create the series of a label combination. Their number is bounded, as every label is."""
+        """Create the time series for a label combination. Every label is bounded, so the number of series is too."""
         model = key[1]
         labels = (record.client_protocol, model, record.plan, tools_label(record), _STATUS_LABELS.get(key[-1], OTHER))
         self.counters.requests.setdefault(labels, 0)
@@ -142,7 +142,7 @@ class Metrics:
         table[labels] = table.get(labels, 0) + 1
 
     def model(self, name: str) -> str:
-        """Return the label of a model: its name if the catalogue has it, else `other`."""
+        """Return the label of a model: its name if it is in the catalogue, else `other`."""
         return self._models.get(name) or self._model_label(name)
 
     def _model_label(self, name: str) -> str:
@@ -155,7 +155,7 @@ class Metrics:
         return self._models.setdefault(name, name)
 
     def forget_names(self) -> None:
-        """Read the model names again: the catalogue has changed."""
+        """Discard the cached model names, because the catalogue has changed."""
         self._names_read_at = float("-inf")
         self._models.clear()
 
@@ -168,7 +168,7 @@ def tools_label(record: RequestRecord) -> str:
 
 
 def gauges_of_this_process() -> dict[str, float]:
-    """Return memory and file descriptor gauges; empty where `/proc` is missing."""
+    """Return memory and file descriptor gauges; an empty mapping on systems without `/proc`."""
     try:
         import resource
 
@@ -217,7 +217,12 @@ def _timings(counters: Counters) -> Iterator[str]:
     tables = (
         ("request_seconds", "Seconds until the last byte.", SECONDS_BOUNDS, "total"),
         ("first_byte_seconds", "Seconds until the first byte.", SECONDS_BOUNDS, "first_byte"),
-        ("added_seconds", "Seconds beyond waiting for the upstream and for the client.", ADDED_BOUNDS, "added"),
+        (
+            "added_seconds",
+            "Seconds of toolspeak overhead, without waiting for the upstream or the client.",
+            ADDED_BOUNDS,
+            "added",
+        ),
     )
     for name, help_text, bounds, field in tables:
         yield from _header(f"toolspeak_{name}", "histogram", help_text)

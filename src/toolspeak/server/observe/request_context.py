@@ -1,7 +1,7 @@
 """Request context: the request id, the response status and the timings of one HTTP request.
 
-The context wraps the ASGI `send`: it adds the `x-request-id` header to the response. Log lines that are written while
-the request is handled contain its id.
+The context wraps the ASGI `send` to add the `x-request-id` header to the response. Log lines written while the request
+is handled contain the same id.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from ..asgi import Scope, Send, header
 #: Scope key of the connection's `WriteStalls`.
 STALLS_KEY = "toolspeak.stalls"
 
-#: A client's own request id is used if it is safe in a header, a log line and a label.
+#: Valid client-supplied request ids: safe in headers, log lines and labels. Others are ignored.
 _VALID_ID = re.compile(r"[A-Za-z0-9._:/+=-]{1,128}")
 #: Status recorded for a client that disconnected before the response started.
 CLIENT_CLOSED = 499
-#: Bytes of one id, and ids per call of the system's random source.
+#: Size of an id in bytes, and number of ids per read from the system's random source.
 _ID_BYTES, _IDS_PER_READ = 16, 64
 
 #: Seconds until the last byte, seconds until the first byte, and overhead in seconds.
@@ -44,7 +44,7 @@ _id_source = _generate_ids()
 def new_id() -> str:
     """Return an unguessable id of 32 hexadecimal digits (128 random bits).
 
-    Random bytes are read for many ids at once: one system call per id would dominate its cost.
+    Random bytes are read for many ids at once, because a system call per id would dominate the cost.
     """
     return next(_id_source)
 
@@ -75,10 +75,10 @@ class RequestContext:
     def __init__(self, scope: Scope, send: Send) -> None:
         self.scope = scope
         self.started = time.perf_counter()
-        #: When the response started; 0 before that.
+        #: Time at which the response started; 0 until then.
         self.response_started = 0.0
         self.status = CLIENT_CLOSED
-        #: Whether its access log line is written; the layer with the most detail writes it.
+        #: Whether the access log line has been written. The layer with the most detail writes it.
         self.logged = False
         self._send = send
         client_id = header(scope, b"x-request-id")
@@ -86,7 +86,7 @@ class RequestContext:
 
     @property
     def id(self) -> str:
-        """The client's request id, else a generated one."""
+        """The request id sent by the client, or else a generated one."""
         if not self._id:
             self._id = new_id()
         return self._id
@@ -96,7 +96,7 @@ class RequestContext:
         self._id = self._id or identifier
 
     def send(self, message: MutableMapping[str, Any]) -> Awaitable[None]:
-        """Forward an ASGI message. Not a coroutine itself, because every piece of a stream passes here."""
+        """Forward an ASGI message. This is not a coroutine, to save time for every chunk of a stream."""
         if message["type"] == "http.response.start":
             self.response_started = time.perf_counter()
             self.status = message["status"]
@@ -110,11 +110,11 @@ class RequestContext:
         return stalls.seconds if stalls is not None else 0.0
 
     def seconds(self) -> float:
-        """Seconds since the request arrived."""
+        """Return the seconds since the request arrived."""
         return time.perf_counter() - self.started
 
     def times(self, wait_seconds: float) -> Times:
-        """Return the timings; `wait_seconds` were spent waiting for upstreams and tools."""
+        """Return the timings; `wait_seconds` is the time spent waiting for upstreams and tools."""
         total = self.seconds()
         first = self.response_started - self.started if self.response_started else total
         return total, first, max(0.0, total - wait_seconds - self.stall_seconds)

@@ -1,6 +1,6 @@
 """OpenTelemetry spans of model requests: names, counts and times, never prompts or answers.
 
-A span is created when its request has ended and continues the trace of the client's headers.
+A span is created after its request has ended. It continues the trace given in the client's headers.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from opentelemetry.trace import Tracer
     from opentelemetry.util.types import AttributeValue
 
-#: Longer model names are cut.
+#: Maximum length of a model name; longer names are truncated.
 _MAX_MODEL_CHARS = 256
 #: Trace propagation headers; OpenTelemetry sees no other part of a request.
 _TRACE_HEADERS = frozenset({b"traceparent", b"tracestate", b"baggage", b"b3"})
@@ -31,7 +31,7 @@ class Spans:
         self._tracer = tracer
 
     def trace_request(self, record: RequestRecord, context: RequestContext, provider: str) -> None:
-        """Export the span of a request that has ended."""
+        """Export the span of a finished request."""
         from opentelemetry.propagate import extract
         from opentelemetry.trace import SpanKind, Status, StatusCode
 
@@ -50,7 +50,7 @@ class Spans:
 
 
 def create_spans() -> Spans | None:
-    """Return the exporter, or None if there is no OpenTelemetry tracer."""
+    """Return the exporter, or None if OpenTelemetry is not set up."""
     tracer = telemetry.tracer()
     return None if tracer is None else Spans(tracer)
 
@@ -78,6 +78,6 @@ def _attributes(record: RequestRecord, context: RequestContext, provider: str, m
         attributes[telemetry.OUTPUT_TOKENS] = sum(attempt.usage.output_tokens for attempt in attempts)
         attributes[telemetry.FINISH_REASONS] = [attempts[-1].finish_reason]
     if record.error:
-        # Only the kind: error messages of upstreams may quote prompts.
+        # Export only the kind of error: upstream error messages may quote prompts.
         attributes[telemetry.ERROR_TYPE] = str(context.status) if context.status >= 400 else "stream"
     return attributes

@@ -1,7 +1,7 @@
-"""OpenAPI 3.1 document of the proxy, and an HTML page of it.
+"""The proxy's OpenAPI 3.1 document, as JSON and as an HTML page.
 
 Paths, access levels and protocols come from `routes`, bodies from `openapi.schemas`. Both results are cached. The page
-must need no script and no external resource.
+must work without scripts and external resources.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from .schemas import BODIES, ERRORS, KINDS, OPEN, PAGES, REPLIES
 
 __all__ = ["PAGE_HEADERS", "SUMMARIES", "document", "page"]
 
-#: Placeholder in the paths of the route table.
+#: Placeholder for a name in the paths of the route table.
 _NAME = "NAME"
 _REFERENCE = "#/components/schemas/{name}"
 
-#: Client protocol or page -> summary.
+#: Maps a client protocol or page to its summary.
 SUMMARIES = {
     "openai_chat": "Chat completion (OpenAI Chat Completions)",
     "openai_responses": "Create a response (OpenAI Responses)",
@@ -30,7 +30,7 @@ SUMMARIES = {
     "gemini": "Generate content (Gemini generateContent)",
     "ollama": "Chat completion (Ollama chat)",
     "ollama_generate": "Complete a prompt (Ollama generate)",
-    "root": "Status text; the web page for browsers",
+    "root": "Plain-text status; browsers get the web page",
     "docs": "This document as a web page",
     "metrics": "Metrics for Prometheus",
     "health": "Liveness check",
@@ -44,13 +44,13 @@ SUMMARIES = {
     "gemini_count": "Estimate the number of tokens of a request",
     "anthropic_count": "Estimate the number of tokens of a request",
     "ollama_tags": "List the models that the caller may use, in Ollama's format",
-    "ollama_ps": "Models in memory: always empty",
-    "ollama_version": "An Ollama version that clients accept as current",
+    "ollama_ps": "List the models in memory; always empty",
+    "ollama_version": "Get an Ollama version that clients accept as current",
     "ollama_show": "Show the capabilities of a model, in Ollama's format",
     "openai_response": "Get a stored response",
     "openai_response_items": "List the input items of a stored response: `limit`, `order`, `after`",
     "openai_response_deleted": "Delete a stored response",
-    "session": "Sign-in page of the one-time link",
+    "session": "Sign-in page for the one-time link",
     "session_begin": "Sign in with a one-time code or an admin key",
     "session_end": "Sign out",
     "link": "Create a one-time code for another session",
@@ -77,12 +77,12 @@ _TAGS = {
     "model": "OpenAI",
 }
 _OWN_TAG = "Server"
-#: For pages missing in `PAGES`, so that the document does not fail.
+#: Default for pages missing from `PAGES`, so the document can still be generated.
 _UNKNOWN = (None, None)
 
-#: Ways to send a key; one is enough. A server without keys accepts requests without one.
+#: Ways to send a key; one is enough. Servers that require no keys accept requests without one.
 _SCHEMES: JSONObject = {
-    "bearer": {"type": "http", "scheme": "bearer", "description": "a key from `toolspeak keys new`"},
+    "bearer": {"type": "http", "scheme": "bearer", "description": "a key created with `toolspeak keys new`"},
     "x-api-key": {"type": "apiKey", "in": "header", "name": "x-api-key"},
     "api-key": {"type": "apiKey", "in": "header", "name": "api-key"},
     "x-goog-api-key": {"type": "apiKey", "in": "header", "name": "x-goog-api-key"},
@@ -94,7 +94,7 @@ _CLIENT: list[JSONValue] = [{}, *({name: []} for name in _SCHEMES if name != "se
 _ADMIN: list[JSONValue] = [{"bearer": []}, {"session": []}]
 _SECURITY: dict[str, list[JSONValue]] = {"open": [], "client": _CLIENT, "admin": _ADMIN}
 
-#: Page -> description of the name in its path, if it is not a model.
+#: Maps a page to the description of the name in its path, unless that is a model name.
 _NAME_DESCRIPTIONS = {
     "record": "the id of a request",
     "openai_response": "the id of a response",
@@ -107,17 +107,17 @@ _NAME_DESCRIPTIONS = {
 _TEXTS = {"docs": "text/html", "session": "text/html"}
 _TEXT = "text/plain"
 _JSON = "application/json"
-#: Client protocol -> media type of its streams.
+#: Maps a client protocol to the media type of its streams.
 _STREAMS = {"ollama": "application/x-ndjson", "ollama_generate": "application/x-ndjson"}
 _STREAM = "text/event-stream"
 
 _ERRORS = {
     "400": "Invalid request; the message names the field",
     "401": "Missing or invalid key",
-    "403": "The key lacks permission, or the request comes from another site",
+    "403": "The key lacks permission, or the request is cross-site",
     "404": "Not found, or not available to this caller",
     "413": "The body is too large",
-    "429": "A limit is reached; retry after `Retry-After`",
+    "429": "Limit reached; retry after the time in `Retry-After`",
     "502": "The upstream failed, or the model did not meet the request's requirements",
     "503": "The server is at capacity",
     "504": "The upstream timed out",
@@ -172,7 +172,7 @@ def _operation(method: str, path: str, route: Route, schemas: dict[type, JSONVal
         ]
     if route.client_protocol == "gemini":
         alt: JSONObject = {"name": "alt", "in": "query", "schema": {"enum": ["sse", "json"]}}
-        operation["parameters"].append({**alt, "description": "format of a stream: events, or one list"})
+        operation["parameters"].append({**alt, "description": "stream format: server-sent events or a JSON list"})
     if sent is not None:
         operation["requestBody"] = {"required": True, "content": {_JSON: {"schema": schemas[sent]}}}
     return operation
@@ -201,7 +201,7 @@ def _success_content(route: Route, schemas: dict[type, JSONValue]) -> JSONObject
     if route.client_protocol:
         whole: JSONObject = {"schema": schemas[REPLIES[route.client_protocol]]}
         stream = {_STREAMS.get(route.client_protocol, _STREAM): {"schema": {"type": "string"}}}
-        if route.client_protocol == "gemini" and route.fields.get("stream"):  # events, or a list of replies
+        if route.client_protocol == "gemini" and route.fields.get("stream"):  # either events or a JSON list of replies
             return {**stream, _JSON: {"schema": {"type": "array", "items": schemas[REPLIES[route.client_protocol]]}}}
         return {_JSON: whole} if route.client_protocol == "gemini" else {_JSON: whole, **stream}
     body = PAGES.get(route.page, _UNKNOWN)[1]
@@ -212,7 +212,7 @@ def _success_content(route: Route, schemas: dict[type, JSONValue]) -> JSONObject
 
 # ---------------------------------------------------------------------------------------------------- as a page
 
-#: Forbids scripts and external resources.
+#: Response headers that forbid scripts and external resources.
 PAGE_HEADERS = [
     (b"content-security-policy", b"default-src 'none'; style-src 'unsafe-inline'"),
     (b"x-content-type-options", b"nosniff"),

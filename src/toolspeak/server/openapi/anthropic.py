@@ -1,4 +1,4 @@
-"""Request and reply types of Anthropic's Messages API, for the OpenAPI document. Tested against the codec."""
+"""Request and reply types of Anthropic's Messages API, for OpenAPI. Tests compare them with the codec."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class AnthropicText(msgspec.Struct, tag_field="type", tag="text"):
 
 
 class AnthropicThinking(msgspec.Struct, tag_field="type", tag="thinking"):
-    """Thinking of the model; must be sent back unchanged because it is signed."""
+    """The model's thinking, which is signed and must be sent back unchanged."""
 
     thinking: str
     signature: str
@@ -88,7 +88,7 @@ class AnthropicMessage(msgspec.Struct):
 
 
 class AnthropicTool(msgspec.Struct, omit_defaults=True):
-    """A tool that the model may call. A `type` other than `custom` is one of the upstream's own tools."""
+    """A tool that the model may call. A `type` other than `custom` selects one of the upstream's own tools."""
 
     name: Name
     input_schema: Object | None = None
@@ -98,26 +98,26 @@ class AnthropicTool(msgspec.Struct, omit_defaults=True):
 
 
 class AnthropicAuto(msgspec.Struct, tag_field="type", tag="auto", omit_defaults=True):
-    """Tools may be called."""
+    """The model may call tools."""
 
     disable_parallel_tool_use: bool = False
 
 
 class AnthropicAny(msgspec.Struct, tag_field="type", tag="any", omit_defaults=True):
-    """A tool must be called."""
+    """The model must call a tool."""
 
     disable_parallel_tool_use: bool = False
 
 
 class AnthropicNamed(msgspec.Struct, tag_field="type", tag="tool", omit_defaults=True):
-    """This tool must be called."""
+    """The model must call this tool."""
 
     name: Name
     disable_parallel_tool_use: bool = False
 
 
 class AnthropicNone(msgspec.Struct, tag_field="type", tag="none"):
-    """No tool may be called."""
+    """The model must not call tools."""
 
 
 AnthropicChoice = AnthropicAuto | AnthropicAny | AnthropicNamed | AnthropicNone
@@ -173,7 +173,7 @@ class AnthropicUsage(msgspec.Struct):
 
 
 class AnthropicReply(msgspec.Struct):
-    """A whole reply; with `stream`, a stream of named events."""
+    """A complete reply; with `stream`, the reply is a stream of named events instead."""
 
     id: str
     type: Literal["message"]
@@ -204,12 +204,12 @@ class AnthropicError(msgspec.Struct):
 
 
 class AnthropicCount(msgspec.Struct):
-    """Estimated number of tokens of a request."""
+    """The estimated number of tokens in a request."""
 
     input_tokens: int
 
 
-#: Types that are referenced only from unions of several kinds.
+#: Types that are referenced only from unions.
 ANTHROPIC_KINDS: tuple[type, ...] = (
     AnthropicText,
     AnthropicThinking,
@@ -218,8 +218,8 @@ ANTHROPIC_KINDS: tuple[type, ...] = (
     AnthropicImage,
     AnthropicDocument,
 )
-#: Types with additional properties, and why.
+#: Types that allow additional properties, with the reason.
 ANTHROPIC_OPEN: dict[type, str] = {
-    AnthropicUse: "further fields from the upstream, such as the caller",
-    AnthropicUsage: "further counts from the upstream, such as searches",
+    AnthropicUse: "additional fields from the upstream, such as `caller`",
+    AnthropicUsage: "additional counts from the upstream, such as searches",
 }

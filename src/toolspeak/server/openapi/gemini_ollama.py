@@ -1,4 +1,4 @@
-"""Request and reply types of Gemini's and Ollama's APIs, for the OpenAPI document. Tested against the codec."""
+"""Request and reply types of Gemini's and Ollama's APIs, for OpenAPI. Tests compare them with the codec."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class GeminiCall(msgspec.Struct):
 
 
 class GeminiResult(msgspec.Struct):
-    """The result of a function."""
+    """The result of a function call."""
 
     name: CallName
     response: Object
@@ -56,7 +56,7 @@ class GeminiFile(msgspec.Struct):
 
 
 class GeminiPart(msgspec.Struct):
-    """One of: text, thinking, a call, a result, or media."""
+    """A part of a message: text, thinking, a call, a result, or media."""
 
     text: str | Absent = UNSET
     thought: bool | Absent = UNSET
@@ -84,20 +84,20 @@ class GeminiFunction(msgspec.Struct, omit_defaults=True):
 
 
 class GeminiTool(msgspec.Struct):
-    """Functions, or one of the upstream's own tools."""
+    """A list of functions, or one of the upstream's own tools."""
 
     functionDeclarations: list[GeminiFunction] | Absent = UNSET
 
 
 class GeminiCalling(msgspec.Struct, omit_defaults=True):
-    """Whether functions may or must be called, and which."""
+    """Whether the model may or must call functions, and which."""
 
     mode: Literal["AUTO", "ANY", "NONE", "VALIDATED"]
     allowedFunctionNames: list[Name] | None = None
 
 
 class GeminiToolConfig(msgspec.Struct, omit_defaults=True):
-    """Options for tools."""
+    """Tool options."""
 
     functionCallingConfig: GeminiCalling | None = None
 
@@ -136,7 +136,7 @@ class GeminiCountRequest(msgspec.Struct, omit_defaults=True):
 
 
 class GeminiCandidate(msgspec.Struct):
-    """An answer with the upstream's metadata."""
+    """One answer, with the upstream's metadata."""
 
     content: GeminiContent
     index: int
@@ -164,7 +164,7 @@ class GeminiUsage(msgspec.Struct):
 
 
 class GeminiReply(msgspec.Struct):
-    """A whole reply or a piece of a stream: events with `alt=sse`, else one list. The last piece has the usage."""
+    """A complete reply or a chunk of a stream (events with `alt=sse`, else a list). The last chunk has the usage."""
 
     modelVersion: str
     responseId: str
@@ -189,7 +189,7 @@ class GeminiError(msgspec.Struct):
 
 
 class GeminiCount(msgspec.Struct):
-    """Estimated number of tokens of a request."""
+    """The estimated number of tokens in a request."""
 
     totalTokens: int
 
@@ -249,7 +249,7 @@ class OllamaRequest(msgspec.Struct, omit_defaults=True):
 
 
 class OllamaEnd(msgspec.Struct):
-    """Fields of the last or only object of a reply: finish reason, token counts and durations in nanoseconds."""
+    """Fields of the last object in a reply: finish reason, token counts and durations in nanoseconds."""
 
     model: str
     created_at: str
@@ -265,7 +265,7 @@ class OllamaEnd(msgspec.Struct):
 
 
 class OllamaReply(OllamaEnd, kw_only=True):
-    """A whole reply, or one line of a stream."""
+    """A complete reply, or one line of a stream."""
 
     message: OllamaMessage
 
@@ -286,7 +286,7 @@ class GenerateRequest(msgspec.Struct, omit_defaults=True):
 
 
 class GenerateReply(OllamaEnd, kw_only=True):
-    """A whole reply, or one line of a stream."""
+    """A complete reply, or one line of a stream."""
 
     response: str
     thinking: str | Absent = UNSET
@@ -300,7 +300,7 @@ class OllamaError(msgspec.Struct):
 
 
 class OllamaShow(msgspec.Struct):
-    """Which model to show."""
+    """The model to show."""
 
     model: ModelName
 
@@ -311,9 +311,9 @@ class OllamaModels(msgspec.Struct):
     models: list[Object]
 
 
-#: Types with additional properties, and why.
+#: Types that allow additional properties, with the reason.
 VENDORS_OPEN: dict[type, str] = {
-    GeminiPart: "parts of other kinds, such as executed code, are carried unchanged",
-    GeminiTool: "the upstream's own tools, by name",
-    GeminiUsage: "further counts from the upstream, such as tokens by modality",
+    GeminiPart: "parts of other kinds, such as executed code, pass through unchanged",
+    GeminiTool: "the upstream's own tools, each in a field named after the tool",
+    GeminiUsage: "additional counts from the upstream, such as tokens by modality",
 }

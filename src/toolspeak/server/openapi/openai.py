@@ -1,4 +1,4 @@
-"""Request and reply types of OpenAI's Chat Completions API, for the OpenAPI document. Tested against the codec."""
+"""Request and reply types of OpenAI's Chat Completions API, for OpenAPI. Tests compare them with the codec."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class AudioPart(msgspec.Struct, tag_field="type", tag="input_audio"):
 
 
 class File(msgspec.Struct, omit_defaults=True):
-    """A file as a `data:` URL, or the id of an uploaded one."""
+    """A file as a `data:` URL, or the id of an uploaded file."""
 
     file_data: str | None = None
     file_id: str | None = None
@@ -94,7 +94,7 @@ class CalledCustom(msgspec.Struct):
 
 
 class CustomCall(msgspec.Struct, tag_field="type", tag="custom"):
-    """A call of a custom tool."""
+    """A call to a custom tool."""
 
     id: str
     custom: CalledCustom
@@ -125,7 +125,7 @@ class Function(msgspec.Struct, omit_defaults=True):
 
 
 class ChatTool(msgspec.Struct, tag_field="type", tag="function"):
-    """A tool."""
+    """A tool that the model may call."""
 
     function: Function
 
@@ -151,32 +151,32 @@ class ToolName(msgspec.Struct):
 
 
 class FunctionChoice(msgspec.Struct, tag_field="type", tag="function"):
-    """This function must be called."""
+    """The model must call this function."""
 
     function: ToolName
 
 
 class CustomChoice(msgspec.Struct, tag_field="type", tag="custom"):
-    """This custom tool must be called."""
+    """The model must call this custom tool."""
 
     custom: ToolName
 
 
 class Allowed(msgspec.Struct):
-    """Only these tools may, or must, be called."""
+    """The only tools that the model may call, and whether it must call one."""
 
     mode: Literal["auto", "required"]
     tools: Annotated[list[FunctionChoice | CustomChoice], msgspec.Meta(min_length=1)]
 
 
 class AllowedChoice(msgspec.Struct, tag_field="type", tag="allowed_tools"):
-    """Only some of the tools may, or must, be called."""
+    """A tool choice that restricts the model to some of the tools."""
 
     allowed_tools: Allowed
 
 
 class StreamOptions(msgspec.Struct, omit_defaults=True):
-    """Options of a stream."""
+    """Stream options."""
 
     include_usage: bool | None = None
 
@@ -229,7 +229,7 @@ class ChatUsage(msgspec.Struct):
 
 
 class ChatAnswer(msgspec.Struct):
-    """The assistant's message; the last fields are extensions of upstreams."""
+    """The assistant's message; the last fields are extensions used by some upstreams."""
 
     role: Literal["assistant"]
     content: str | None
@@ -253,7 +253,7 @@ class ChatChoice(msgspec.Struct):
 
 
 class ChatReply(msgspec.Struct):
-    """A whole reply; with `stream`, a stream of events whose `data` are chunks, then `[DONE]`."""
+    """A complete reply; with `stream`, the reply is a stream of chunks in `data:` lines, then `[DONE]`."""
 
     id: str
     object: Literal["chat.completion"]
@@ -281,10 +281,10 @@ class OpenAIError(msgspec.Struct):
     error: OpenAIProblem
 
 
-#: Types that are referenced only from unions of several kinds.
+#: Types that are referenced only from unions.
 CHAT_KINDS: tuple[type, ...] = (TextPart, ImagePart, AudioPart, FilePart, ChatTool, CustomTool)
-#: Types with additional properties, and why.
+#: Types that allow additional properties, with the reason.
 CHAT_OPEN: dict[type, str] = {
-    FunctionCall: "further fields from the upstream, such as a signature that must be sent back",
-    CustomCall: "as for a function call",
+    FunctionCall: "additional fields from the upstream, such as a signature that must be sent back",
+    CustomCall: "additional fields from the upstream, as in a function call",
 }

@@ -1,4 +1,4 @@
-"""Request and reply types of OpenAI's Responses API, for the OpenAPI document. Tested against the codec."""
+"""Request and reply types of OpenAI's Responses API, for OpenAPI. Tests compare them with the codec."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class ReasoningText(msgspec.Struct):
 
 
 class Reasoning(msgspec.Struct, tag_field="type", tag="reasoning"):
-    """Reasoning of the model."""
+    """The model's reasoning."""
 
     summary: list[ReasoningText]
     id: str | Absent = UNSET
@@ -87,7 +87,7 @@ class FunctionCallItem(msgspec.Struct, tag_field="type", tag="function_call"):
 
 
 class CustomCallItem(msgspec.Struct, tag_field="type", tag="custom_tool_call"):
-    """A call of a custom tool."""
+    """A call to a custom tool."""
 
     call_id: str
     name: CallName
@@ -97,7 +97,7 @@ class CustomCallItem(msgspec.Struct, tag_field="type", tag="custom_tool_call"):
 
 
 class FunctionOutput(msgspec.Struct, tag_field="type", tag="function_call_output", omit_defaults=True):
-    """The result of a function."""
+    """The result of a function call."""
 
     call_id: str
     output: str | list[ContentPart]
@@ -106,7 +106,7 @@ class FunctionOutput(msgspec.Struct, tag_field="type", tag="function_call_output
 
 
 class CustomOutput(msgspec.Struct, tag_field="type", tag="custom_tool_call_output", omit_defaults=True):
-    """The result of a custom tool."""
+    """The result of a custom tool call."""
 
     call_id: str
     output: str | list[ContentPart]
@@ -124,7 +124,7 @@ class Message(msgspec.Struct, tag_field="type", tag="message", omit_defaults=Tru
 
 
 class PlainMessage(msgspec.Struct, omit_defaults=True):
-    """A message without a type."""
+    """A message without a `type` field."""
 
     role: Literal["system", "developer", "user", "assistant"]
     content: str | list[ContentPart]
@@ -157,7 +157,7 @@ class TextTool(msgspec.Struct, tag_field="type", tag="custom", omit_defaults=Tru
 
 
 class Namespace(msgspec.Struct, tag_field="type", tag="namespace"):
-    """Tools under a common name."""
+    """A named group of tools."""
 
     name: Name
     tools: list[FunctionTool | TextTool]
@@ -168,19 +168,19 @@ ResponsesTool = Annotated[Object, known_or_other(FunctionTool, TextTool, Namespa
 
 
 class ChosenFunction(msgspec.Struct, tag_field="type", tag="function"):
-    """This function must be called."""
+    """The model must call this function."""
 
     name: Name
 
 
 class ChosenCustom(msgspec.Struct, tag_field="type", tag="custom"):
-    """This custom tool must be called."""
+    """The model must call this custom tool."""
 
     name: Name
 
 
 class ChosenAmong(msgspec.Struct, tag_field="type", tag="allowed_tools"):
-    """Only these tools may, or must, be called."""
+    """The only tools that the model may call, and whether it must call one."""
 
     mode: Literal["auto", "required"]
     tools: Annotated[
@@ -235,7 +235,7 @@ class ResponseItems(msgspec.Struct):
 
 
 class KnownTokens(msgspec.Struct):
-    """Input tokens read from, and written to, the prompt cache."""
+    """Numbers of input tokens read from and written to the prompt cache."""
 
     cached_tokens: int
     cache_write_tokens: int
@@ -258,13 +258,13 @@ class ResponsesUsage(msgspec.Struct):
 
 
 class Incomplete(msgspec.Struct):
-    """Why a response is not complete."""
+    """The reason why a response is incomplete."""
 
     reason: Literal["max_output_tokens", "content_filter"]
 
 
 class ResponsesProblem(msgspec.Struct):
-    """Why a response failed."""
+    """The reason why a response failed."""
 
     code: str
     message: str
@@ -274,7 +274,7 @@ OutputItem = Annotated[Object, known_or_other(Message, Reasoning, FunctionCallIt
 
 
 class ResponsesReply(msgspec.Struct):
-    """A whole reply; with `stream`, a stream of typed events. Many fields repeat the request."""
+    """A complete reply; with `stream`, the reply is a stream of typed events. Many fields repeat the request."""
 
     id: str
     object: Literal["response"]
@@ -308,7 +308,7 @@ class ResponsesReply(msgspec.Struct):
     toolspeak: Extension | Absent = UNSET
 
 
-#: Types that are referenced only from unions of several kinds.
+#: Types that are referenced only from unions.
 RESPONSES_KINDS: tuple[type, ...] = (
     InputText,
     InputImage,
@@ -328,5 +328,5 @@ RESPONSES_KINDS: tuple[type, ...] = (
     ChosenCustom,
     ChosenAmong,
 )
-#: Types with additional properties, and why.
+#: Types that allow additional properties, with the reason.
 RESPONSES_OPEN: dict[type, str] = {}

@@ -1,6 +1,7 @@
 """Request and reply types of all protocols and pages, for the OpenAPI document.
 
-The codecs accept more than these types and carry unknown fields, but write exactly these types. A test checks it.
+The codecs accept more than these types allow and preserve unknown fields, but their output matches these types exactly.
+Tests check this.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ from .shared import Object
 
 
 class Model(msgspec.Struct):
-    """A model, with the fields of OpenAI and Anthropic."""
+    """A model, with the fields that OpenAI and Anthropic define."""
 
     id: str
     object: Literal["model"]
@@ -102,7 +103,7 @@ class SessionCode(msgspec.Struct):
 
 
 class ReplayWishes(msgspec.Struct):
-    """Settings to change when re-running a request; empty ones stay unchanged."""
+    """Settings to change when re-running a request; empty fields keep the original value."""
 
     model: str = ""
     mode: str = ""
@@ -120,7 +121,7 @@ class ProbeWish(msgspec.Struct):
 
 
 class KeptChat(msgspec.Struct):
-    """Exchanges to store after the first `keep` exchanges of a session, or in a new session."""
+    """Questions and answers to store after the first `keep` of a session, or in a new session."""
 
     exchanges: list[Object]
     session: str = ""
@@ -135,12 +136,12 @@ class Records(msgspec.Struct):
     running: list[Object] = []
 
 
-#: Types that are referenced only from unions of several kinds.
+#: Types that are referenced only from unions.
 KINDS: tuple[type, ...] = (*ANTHROPIC_KINDS, *CHAT_KINDS, *RESPONSES_KINDS)
-#: Types with additional properties, and why.
+#: Types that allow additional properties, with the reason.
 OPEN: dict[type, str] = {**ANTHROPIC_OPEN, **CHAT_OPEN, **RESPONSES_OPEN, **VENDORS_OPEN}
 
-#: Client protocol -> request, reply and error type.
+#: Maps a client protocol to its request, reply and error type.
 BODIES: dict[str, type] = {
     "openai_chat": ChatRequest,
     "openai_responses": ResponsesRequest,
@@ -165,7 +166,7 @@ ERRORS: dict[str, type] = {
     "ollama": OllamaError,
     "ollama_generate": OllamaError,
 }
-#: Page -> request type (None: no body), reply type (None: text).
+#: Maps a page to its request type (None if it has no body) and reply type (None if it is text).
 PAGES: dict[str, tuple[type | None, type | None]] = {
     "root": (None, None),
     "docs": (None, None),

@@ -1,4 +1,4 @@
-"""Types shared by the request and reply types of several protocols."""
+"""Types used in the requests and replies of several protocols."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ...core.types import JSONObject
 
 #: The discriminator field.
 TAG = "type"
-#: Type of a field that may be missing but not null.
+#: Type of a field that may be absent but not null.
 Absent = msgspec.UnsetType
 #: Any JSON object, such as a schema or arguments.
 Object = JSONObject
@@ -19,14 +19,14 @@ Temperature = Annotated[float, msgspec.Meta(ge=0, le=2)]
 Positive = Annotated[int, msgspec.Meta(ge=1, le=2**31)]
 NonNegative = Annotated[int, msgspec.Meta(ge=0, le=2**31)]
 Name = Annotated[str, msgspec.Meta(pattern="^[A-Za-z0-9_-]{1,64}$")]
-#: Tool name in a call; less strict than `Name` because the model wrote it.
+#: Tool name in a call. Less strict than `Name`, because the model wrote it.
 CallName = Annotated[str, msgspec.Meta(min_length=1)]
-ModelName = Annotated[str, msgspec.Meta(min_length=1, max_length=256, description="one of GET /v1/models")]
+ModelName = Annotated[str, msgspec.Meta(min_length=1, max_length=256, description="a model listed by GET /v1/models")]
 Base64 = Annotated[str, msgspec.Meta(pattern="^[A-Za-z0-9+/]*={0,2}$")]
 
 
 class Extension(msgspec.Struct):
-    """What toolspeak did for this reply; also in the header `x-toolspeak`."""
+    """How toolspeak handled the request; also sent in the `x-toolspeak` header."""
 
     id: str
     plan: str
@@ -35,14 +35,14 @@ class Extension(msgspec.Struct):
 
 
 def known_or_other(*types: type[msgspec.Struct]) -> msgspec.Meta:
-    """Return the schema for one of these tagged types, or an object of another kind.
+    """Return a schema that accepts one of these tagged types or an object with any other tag.
 
-    A union of types would be closed. The types must be listed in `KINDS`.
+    A msgspec union would reject other tags. The types must be listed in `KINDS`.
     """
     tags = [tag for each in types if (tag := each.__struct_config__.tag) is not None]
     other = {
         "type": "object",
-        "description": "an object of another kind, carried unchanged",
+        "description": "an object of another kind, passed through unchanged",
         "properties": {TAG: {"type": "string", "not": {"enum": tags}}},
         "required": [TAG],
         "additionalProperties": True,

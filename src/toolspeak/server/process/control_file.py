@@ -1,6 +1,6 @@
-"""Control file of a running server: its address and a session token, readable by its owner only.
+"""Control file of a running server: contains its address and a session token, readable by its owner only.
 
-Commands on the same machine use it to find the server. Files of other users, or readable by others, are ignored.
+Commands on the same machine use it to find the server. Files that other users own or can read are ignored.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import Path
 import msgspec
 
 _SUFFIX = ".server"
-#: Limits on the number and the size of files that are read.
+#: Limits on the number and size of control files to read.
 _MAX_SERVERS, _MAX_BYTES = 32, 4096
 
 
@@ -27,9 +27,9 @@ class ControlFile(msgspec.Struct, frozen=True):
 
 
 def write_control_file(folder: Path, port: int, control: ControlFile) -> Path:
-    """Write the file and return its path."""
+    """Write the control file and return its path."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(dir=folder, suffix=".half")  # 0600
+    handle, temporary = tempfile.mkstemp(dir=folder, suffix=".half")  # created with mode 0600
     with os.fdopen(handle, "wb") as file:
         file.write(msgspec.json.encode(control))
     path = folder / f"{port}{_SUFFIX}"
@@ -38,7 +38,7 @@ def write_control_file(folder: Path, port: int, control: ControlFile) -> Path:
 
 
 def remove_control_file(path: Path) -> None:
-    """Remove the file, unless another server has replaced it."""
+    """Remove the control file, unless another server has replaced it."""
     control = _read(path)
     if control is not None and control.pid == os.getpid():
         with suppress(OSError):
@@ -46,7 +46,7 @@ def remove_control_file(path: Path) -> None:
 
 
 def running_servers(folder: Path) -> list[ControlFile]:
-    """The servers that may be running, the newest first."""
+    """Return the servers that have a control file, newest first. Some may no longer be running."""
     with suppress(OSError):
         paths = sorted(folder.glob(f"*{_SUFFIX}"), key=lambda path: path.stat().st_mtime, reverse=True)
         return [control for path in paths[:_MAX_SERVERS] if (control := _read(path)) is not None]

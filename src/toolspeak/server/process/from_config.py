@@ -25,7 +25,7 @@ from ..access.origin_guard import OriginGuard, is_loopback
 from ..proxy.model_catalogue import ListingUpstream
 from ..proxy.upstream_router import Gateway, ServerTools, UpstreamConfig
 
-#: Where requests go: to configured upstreams, to one upstream, or to the embedded model.
+#: The destination of requests: the configured upstreams, one upstream, or the embedded model.
 _Kind: TypeAlias = Literal["several", "one", "here"]
 _KINDS: dict[_Kind, str] = {
     "several": "the configured upstreams",
@@ -45,10 +45,10 @@ def gateway_from(
     only: str = "",
     tools: bool = True,
 ) -> Gateway:
-    """The gateway for a configuration: to the given `upstream`, or to all configured ones.
+    """Build the gateway to the given `upstream`, or to all configured upstreams.
 
-    With `alone`, only to the given model; with `only`, to the upstream of that name and its fallbacks. Without `tools`,
-    the server runs no tools of its own.
+    With `alone`, the gateway serves only the given model. With `only`, it serves the upstream of that name and its
+    fallbacks. Without `tools`, the server runs no tools itself.
 
     Raises:
         UsageError: the configuration is invalid.
@@ -66,8 +66,8 @@ def gateway_from(
     elif model:
         raise UsageError("--model requires a single upstream", hint="add --upstream, or define an alias")
     secret = config.secret(config.state()).reveal().encode()
-    # Not in the state file: it changes with every call. Processes share it through a database, if one is configured;
-    # otherwise it ends with the process.
+    # The memory is not in the state file, because it changes with every call. Processes share it through a database,
+    # if one is configured; otherwise it ends with the process.
     own_memory = memory if memory is not None else config.memory()
     probes = ProbeScheduler(capabilities, ProbeStore(config.state(cached=True)))
     gateway = Gateway(upstreams, capabilities, own_memory, secret, aliases, probes, _loops(config) if tools else {})
@@ -76,60 +76,60 @@ def gateway_from(
 
 
 def _with_fallbacks(config: Config, name: str) -> list[str]:
-    """An upstream and, transitively, its fallbacks."""
+    """Return the names of an upstream and, transitively, its fallbacks."""
     names = [name]
-    for each in names:  # the list grows meanwhile
+    for each in names:  # the loop appends to this list
         others = (target.partition(":")[0] for target in config.upstream(each).row.fallbacks)
         names += [other for other in dict.fromkeys(others) if other not in names]
     return names
 
 
 def _loops(config: Config) -> Mapping[str, ServerTools]:
-    """Key name -> the tools that the server runs for its holder."""
+    """Map each key name to the tools that the server runs for that key."""
     rows = config.server_tools()
     if not rows:
         return {}
-    from ..proxy.tool_loop.tools import loops_from  # most servers do not need them
+    from ..proxy.tool_loop.tools import loops_from  # on demand: most servers do not run tools
 
     return loops_from(rows, config.state(), config.environment(), config.data_folder)
 
 
 def _single_model(config: Config, upstream: str, model: str) -> str:
-    """`provider:model` where there is one upstream; by default the embedded model."""
+    """Return `provider:model` for a server with a single upstream; by default the embedded model."""
     elsewhere = upstream or config.base_url
     name = model or config.model or ("openai:" if elsewhere else "embedded:")
     if name == "embedded" and not elsewhere:
-        return "embedded:"  # the colon was forgotten
+        return "embedded:"  # accept the name without its colon
     if not elsewhere and not name.startswith("embedded:"):
-        from ...upstreams.embedded.hub import runs_here  # imports the download code
+        from ...upstreams.embedded.hub import runs_here  # on demand: this imports the download code
 
         name = f"embedded:{name}" if runs_here(name) else name
     return name if ":" in name else f"openai:{name}"
 
 
 def embedded_model(config: Config, upstream: str = "", model: str = "") -> str | None:
-    """The embedded model that serves requests, if any; arguments as for `gateway_from`."""
+    """Return the embedded model that serves requests, or None. The arguments are those of `gateway_from`."""
     provider, _, name = _single_model(config, upstream, model).partition(":")
     return name if provider == "embedded" and not config.upstream_names() else None
 
 
 def usable_config(config: Config, upstream: str = "", model: str = "", before: Config | None = None) -> Config:
-    """Check that a server can start with a configuration, or reload it in place of `before`.
+    """Return the configuration if a server can start with it, or can reload it in place of `before`.
 
-    A changed, untrusted or missing file must never redirect requests to another kind of model.
+    A changed, untrusted or missing file must never redirect requests to a different kind of destination.
 
     Raises:
-        UsageError: it cannot be used.
+        UsageError: the configuration cannot be used.
     """
     untrusted = _untrusted(config)
     if before is not None:
         old, new = _kind(before, upstream, model), _kind(config, upstream, model)
         if untrusted and not _untrusted(before):
-            raise UsageError(untrusted, hint="trust the current file, then send the signal again")
+            raise UsageError(untrusted, hint="run `toolspeak trust`, then send SIGHUP again")
         if old != new:
             raise UsageError(
                 f"requests would go to {_KINDS[new]} instead of {_KINDS[old]}",
-                hint="restart the server to change that",
+                hint="restart the server to apply this change",
             )
     elif untrusted and not (
         upstream or model or config.base_url or _has_trusted_model(config) or config.upstream_names()
@@ -140,7 +140,7 @@ def usable_config(config: Config, upstream: str = "", model: str = "", before: C
 
 
 def _has_trusted_model(config: Config) -> bool:
-    """Whether the model is set outside the untrusted project file; the file alone must not decide it."""
+    """Whether a source other than the untrusted project file sets the model."""
     return any(
         each.name == "model" and each.value and each.origin.source != "project" for each in config.effective_settings()
     )
@@ -153,18 +153,18 @@ def _kind(config: Config, upstream: str, model: str) -> _Kind:
 
 
 def _untrusted(config: Config) -> str:
-    """The note about ignored settings of an untrusted project file; empty if there is none."""
+    """Return the note about ignored settings in an untrusted project file, or an empty string."""
     return next((note.detail for note in config.notes if note.code == "untrusted_setting"), "")
 
 
 def _single_upstream(config: Config, upstream: str, model: str, auth: Auth, plugins: Plugins) -> UpstreamConfig:
-    """The one upstream of the command line or the general settings."""
+    """Build the single upstream given on the command line or in the general settings."""
     name = _single_model(config, upstream, model)
     resolved = resolve_model(name, upstream, "", config, plugins)
 
     def connect(own_key: Credential | None) -> Upstream:
         if own_key is None and not isinstance(resolved.upstream, Service):
-            return resolved.upstream  # from a plugin
+            return resolved.upstream  # provided by a plugin
         key = own_key or Credential("", config.endpoint(name, upstream).api_key)
         route = config.route(resolved.base_url)
         return _with_key(key, resolved.base_url, resolved.protocol, Timeouts(), resolved.provider, route)
@@ -182,7 +182,7 @@ def _single_upstream(config: Config, upstream: str, model: str, auth: Auth, plug
 
 
 def _named_upstream(config: Config, named: NamedUpstream, plugins: Plugins) -> UpstreamConfig:
-    """One `[upstreams.NAME]`."""
+    """Build the upstream of one `[upstreams.NAME]` table."""
     row, protocol = named.row, codec_of(named.protocol)
     timeouts = Timeouts(row.connect_timeout, row.first_byte_timeout, row.idle_timeout, row.total_timeout)
     factory = plugins.upstream(named.provider)
@@ -213,7 +213,7 @@ def _named_upstream(config: Config, named: NamedUpstream, plugins: Plugins) -> U
 def _with_key(
     key: Credential, base_url: str, protocol: str, timeouts: Timeouts, provider: str, route: Route
 ) -> Upstream:
-    """An upstream with a key; a client's own key goes into the header that it came in."""
+    """Connect to an upstream with a key. A client's own key is sent in the header that the client used."""
     text = key.secret.reveal()
     by = ListingUpstream if route.transport == "thin" else partial(open_service, route)
     make = partial(by, base_url, protocol=protocol, timeouts=timeouts, provider=provider)
@@ -221,30 +221,30 @@ def _with_key(
         return make("", headers={"Authorization": text})
     if key.header != "authorization" or codec(protocol).key_header.lower() == "authorization":
         return make(text)
-    # Anthropic's clients send an API key in one header and a subscription token in the other.
+    # Anthropic's clients send API keys in `x-api-key` but subscription tokens in `Authorization`.
     return make("", headers={"Authorization": f"Bearer {text}"})
 
 
 def origin_guard_from(
     keys: ApiKeys, host: str, hosts: frozenset[str] = frozenset(), *, required: bool = False
 ) -> OriginGuard:
-    """The access rules of a server that listens on `host`.
+    """Build the access checks for a server that listens on `host`.
 
     Raises:
-        UsageError: other machines could reach it, but no key exists.
+        UsageError: the server requires a key, but none exists.
     """
     here = is_loopback(host)
     if (required or not here) and not keys.all():
         hint = "create one with `toolspeak keys new NAME`"
-        raise UsageError("no API key exists, and a server that other machines can reach requires one", hint=hint)
-    # Where a key is required, rebinding gains nothing, so any Host is accepted. Otherwise it must be a name of this
-    # machine.
+        raise UsageError("no API key exists, but this server requires one", hint=hint)
+    # A server that other machines can reach requires a key, so DNS rebinding gains nothing and any Host is accepted.
+    # A loopback server accepts only the names of this machine.
     served = hosts if hosts or here else frozenset({"*"})
     return OriginGuard(Access(keys, required=required or not here), served)
 
 
 def secrets_of(config: Config, upstream: str = "", model: str = "") -> tuple[Secret, ...]:
-    """Every secret of the configuration, for redaction; arguments as for `gateway_from`."""
+    """Return every secret in the configuration, for redaction. The arguments are those of `gateway_from`."""
     upstream_keys = (config.upstream(name).api_key for name in config.upstream_names())
     return (
         *upstream_keys,

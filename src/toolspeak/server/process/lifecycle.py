@@ -17,10 +17,10 @@ from ..observe.request_context import RequestContext, Times
 from ..proxy.exchange import RequestRecord
 from ..routes import Route, display_path
 
-#: The pages that `Lifecycle.show` answers.
+#: The pages that `Lifecycle.show` serves.
 PAGES = frozenset({"metrics", "ready"})
 _access = logging.getLogger("toolspeak.access")
-#: Time for cancelled requests to send their errors.
+#: Seconds for cancelled requests to send their error responses.
 FINAL_RESPONSE_SECONDS = 2.0
 
 
@@ -35,7 +35,7 @@ class Tracer(Protocol):
     """Exports finished requests, for example as spans."""
 
     def trace_request(self, record: RequestRecord, context: RequestContext, provider: str) -> None:
-        """A model request is over."""
+        """Export a finished model request."""
         ...
 
 
@@ -44,7 +44,7 @@ def no_other_workers() -> tuple[Counters, ...]:
 
 
 class _Running:
-    """Registers the current task as a running request."""
+    """Context manager that registers the current task as a running request."""
 
     __slots__ = ("_task", "_tasks")
 
@@ -66,7 +66,7 @@ class Lifecycle:
 
     Args:
         others: returns the counters of the other workers.
-        tracer: gets every finished model request.
+        tracer: exports every finished model request.
         access_log: whether to log every request.
     """
 
@@ -86,14 +86,14 @@ class Lifecycle:
         self._broken: set[asyncio.Task[object]] = set()
 
     def join(self, board: WorkerCounters) -> None:
-        """Become one of several workers: continue the counters of the predecessor and report those of all."""
+        """Join the other workers: continue the counters of the previous worker and report the sum of all."""
         self.metrics.resume_from(board.load_previous())
         self._others = board.others
 
     # ---- requests
 
     def running(self) -> _Running:
-        """A context manager for the task of a model request."""
+        """Return a context manager for the task that handles a model request."""
         return _Running(self._running)
 
     def count_response(self, context: RequestContext, route: Route | None) -> None:
@@ -119,7 +119,7 @@ class Lifecycle:
             self._line(context, fields)
 
     def _line(self, context: RequestContext, fields: dict[str, object]) -> None:
-        """Write an access log line; without the query, which may contain a key."""
+        """Write an access log line. It omits the query string, which may contain a key."""
         context.logged = True
         scope = context.scope
         values = {"status": context.status, "ms": round(context.seconds() * 1000, 3), **fields}
@@ -128,7 +128,7 @@ class Lifecycle:
     # ---- pages
 
     async def show(self, page: str, send: Send) -> None:
-        """Respond with the metrics or the readiness of the server."""
+        """Respond with the metrics or the readiness status."""
         if page == "metrics":
             from ... import __version__
 
@@ -138,11 +138,11 @@ class Lifecycle:
         await respond(send, status, msgspec.json.encode({"status": word}))
 
     def all_counters(self) -> Counters:
-        """The counters of all workers."""
+        """Return the summed counters of all workers."""
         return sum_counters((self.own_counters(), *self._others()))
 
     def own_counters(self, *, ended: bool = False) -> Counters:
-        """The counters of this worker; without gauges once it has `ended`."""
+        """Return the counters of this worker, without gauges if it has `ended`."""
         numbers = self.metrics.counters
         numbers.gauges = (
             {}
@@ -156,16 +156,16 @@ class Lifecycle:
         )
         return numbers
 
-    # ---- the end
+    # ---- shutdown
 
     def break_off(self) -> None:
-        """Cancel every request, each ending with an error of its protocol."""
+        """Cancel every running request; each then sends an error in the client's protocol."""
         self._broken = set(self._running)
         for task in self._broken:
             task.cancel("the server ends")
 
     def was_broken_off(self) -> bool:
-        """Whether `break_off` cancelled the current task; if so, the task may continue to send its error."""
+        """Whether `break_off` cancelled the current task. If so, undo the cancellation so it can send its error."""
         task = asyncio.current_task()
         if task is None or task not in self._broken:
             return False

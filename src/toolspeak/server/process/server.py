@@ -1,8 +1,8 @@
 """The server process: uvicorn around the application, with one or several workers.
 
-SIGHUP reloads the configuration. SIGTERM or SIGINT shuts down gracefully: `/ready` reports it at once, then no new
-connections are accepted, running answers get time to finish, and the rest end with an error of their protocol. A second
-signal stops at once.
+SIGHUP reloads the configuration. SIGTERM or SIGINT shuts down gracefully: `/ready` reports it at once, new connections
+are refused, and running requests get time to finish before they end with an error in the client's protocol. A second
+signal stops the server immediately.
 """
 
 from __future__ import annotations
@@ -36,29 +36,29 @@ from .lifecycle import FINAL_RESPONSE_SECONDS
 from .workers import Worker, Workers
 
 _log = logging.getLogger("toolspeak.server")
-#: Pending connections. The system may allow fewer.
+#: Maximum number of pending connections. The system may allow fewer.
 _BACKLOG = 4096
-#: Allocations between garbage collections; a request makes hundreds, which are freed with it.
+#: Allocations between garbage collections. A request makes hundreds, most of which are freed when it ends.
 _GC_THRESHOLD = 10_000
-#: Open files besides connections: log, state, event loop, libraries.
+#: File descriptors reserved for other purposes than connections: log, state, event loop, libraries.
 _OTHER_FILES = 128
-#: Each client may need an upstream connection.
+#: File descriptors per client: its own connection and one to the upstream.
 _FILES_PER_CLIENT = 2
-#: Upper bound of the file limit; enough for 100,000 clients.
+#: Upper bound for the limit on open files; enough for 100,000 clients.
 _MAX_FILES = 1 << 18
-#: Seconds after the start in which only requests are handled.
+#: Seconds after startup before the engine is preloaded, so early requests are not delayed.
 _PRELOAD_DELAY_SECONDS = 1.0
-#: uvicorn ticks ten times a second; counters are published once.
+#: uvicorn calls `on_tick` this many times a second. Counters are published once a second.
 _TICKS_PER_SECOND = 10
 
 
 class ServerOptions(msgspec.Struct, frozen=True):
-    """How a server is run."""
+    """Options of the server process."""
 
     workers: int = 1
-    #: Seconds for running answers to finish during shutdown.
+    #: Seconds for running requests to finish during shutdown.
     drain: float = 30.0
-    #: Seconds before that in which connections are still accepted, for load balancers that watch `/ready`.
+    #: Seconds to keep accepting connections at the start of a shutdown, for load balancers that poll `/ready`.
     linger: float = 0.0
 
 
@@ -66,9 +66,9 @@ class ToolspeakServer(uvicorn.Server):
     """uvicorn with reload, graceful shutdown and shared counters.
 
     Args:
-        make_gateway: makes the gateway on reload; if it fails, the old one stays.
-        worker: which of several workers this is.
-        counters: shares counters with the other workers.
+        make_gateway: builds the new gateway on reload; if it fails, the old gateway stays.
+        worker: the worker that this process is; None for a single process.
+        counters: the counters shared with the other workers.
         on_ready: called once the server accepts connections and handles signals.
     """
 
@@ -92,7 +92,7 @@ class ToolspeakServer(uvicorn.Server):
         self._reloads: set[asyncio.Task[None]] = set()
         self._in_terminal = os.isatty(0)
         self._loop: asyncio.AbstractEventLoop | None = None
-        #: When to stop accepting connections.
+        #: Time at which to stop accepting connections; None if not shutting down.
         self._linger_until: float | None = None
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
@@ -101,7 +101,7 @@ class ToolspeakServer(uvicorn.Server):
             await self._app.join_workers(self._counters.folder, self._counters.slot)
         await super().startup(sockets)
         loop = self._loop = asyncio.get_running_loop()
-        # Signal handlers need the main thread, and SIGHUP is missing on some systems.
+        # Signal handlers work only in the main thread, and some systems lack SIGHUP.
         if hasattr(signal, "SIGHUP") and threading.current_thread() is threading.main_thread():
             loop.add_signal_handler(signal.SIGHUP, self.reload)
         if self._worker is not None:
@@ -111,12 +111,12 @@ class ToolspeakServer(uvicorn.Server):
         if self._worker is None:
             loop.call_later(_PRELOAD_DELAY_SECONDS, loop.run_in_executor, None, load_engine)
 
-    # ---- another configuration
+    # ---- reload
 
     def reload(self) -> None:
         """Reload the configuration; running requests are not affected."""
         if self._in_terminal and not os.isatty(0):
-            # SIGHUP also means that the controlling terminal is gone.
+            # The terminal was closed, which also sends SIGHUP.
             self.wind_down()
             return
         task = asyncio.ensure_future(self._reload())
@@ -125,7 +125,7 @@ class ToolspeakServer(uvicorn.Server):
 
     async def _reload(self) -> None:
         try:
-            # In a thread: it reads files and loads plugins, while streams continue.
+            # In a thread, because it reads files and loads plugins while streams continue.
             gateway = await asyncio.to_thread(self._make_gateway)
         except ToolspeakError as error:
             _log.error("keeping the previous configuration: %s", error)
@@ -133,14 +133,14 @@ class ToolspeakServer(uvicorn.Server):
         _log.warning("configuration reloaded")
         await self._app.replace(gateway)
 
-    # ---- the end
+    # ---- shutdown
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """Shut down on a signal. Unlike uvicorn, do not raise it again, so that exit handlers run."""
+        """Shut down on a signal. Unlike uvicorn, do not re-raise the signal, so exit handlers run."""
         self.wind_down()
 
     def wind_down(self) -> None:
-        """Begin to shut down; called again, stop at once."""
+        """Begin a graceful shutdown; on a second call, stop immediately."""
         if self._app.lifecycle.draining:
             self.should_exit = self.force_exit = True
             if self._loop is not None:
@@ -165,7 +165,7 @@ class ToolspeakServer(uvicorn.Server):
         self.wind_down()
 
     async def on_tick(self, counter: int) -> bool:
-        """Called ten times a second by uvicorn."""
+        """Publish the counters and stop lingering when it is time. uvicorn calls this ten times a second."""
         if self._linger_until is not None and time.monotonic() >= self._linger_until:
             self.should_exit = True
         if self._counters is not None and counter % _TICKS_PER_SECOND == 0:
@@ -173,7 +173,7 @@ class ToolspeakServer(uvicorn.Server):
         return await super().on_tick(counter)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Shut down, including gateways that were replaced."""
+        """Drain running requests, then stop, including replaced gateways that are still closing."""
         operation = self._app.lifecycle
         operation.draining = True
         limit = asyncio.get_running_loop().call_later(self._options.drain, operation.break_off)
@@ -187,7 +187,7 @@ class ToolspeakServer(uvicorn.Server):
             self._counters.publish(operation.own_counters(ended=True))
 
 
-# ---- one process or several
+# ---- startup
 
 
 def serve(
@@ -198,10 +198,10 @@ def serve(
     options: ServerOptions | None = None,
     on_ready: Callable[[int], None] = lambda port: None,
 ) -> int:
-    """Serve until interrupted and return the exit status. Calls `on_ready` with the port once connections are accepted.
+    """Serve until interrupted; return the exit status. Call `on_ready` with the port once connections are accepted.
 
     Raises:
-        UsageError: the address cannot be used.
+        UsageError: the server cannot listen on the address.
     """
     options = options or ServerOptions()
     limit = raise_file_limit()
@@ -211,7 +211,7 @@ def serve(
     if options.workers == 1:
         run_process(None, None, ready)
         return 0
-    load_engine()  # before the fork, to share memory
+    load_engine()  # before forking, so workers share its memory
     folder = Path(tempfile.mkdtemp(prefix="toolspeak-"))
     parent = os.getpid()
 
@@ -250,25 +250,25 @@ def _run_process(
         http=LimitedHttpProtocol,
         ws="none",
         server_header=False,
-        proxy_headers=False,  # unused, and costs time on every request
+        proxy_headers=False,  # not needed, and it would cost time on every request
     )
-    # Loaded modules stay: scanning them for garbage would pause all requests.
+    # Exclude loaded modules from garbage collection: scanning them would pause all requests.
     gc.freeze()
     gc.set_threshold(_GC_THRESHOLD, *gc.get_threshold()[1:])
     ToolspeakServer(config, app, make_gateway, options, worker, counters, on_ready).run(sockets)
 
 
 def load_engine() -> None:
-    """Import the tool engine. It is not needed to start, which takes half the time without it."""
+    """Import the tool engine. Startup does not need it and is twice as fast without it."""
     import_module("toolspeak.engine.turn.engine")
     gc.freeze()
 
 
 def bind_sockets(host: str, port: int) -> list[socket.socket]:
-    """Listening sockets for every address of a host name, all on one port.
+    """Open a listening socket for every address of a host name, all on the same port.
 
     Raises:
-        UsageError: the address cannot be used.
+        UsageError: the server cannot listen on the address.
     """
     sockets: list[socket.socket] = []
     try:
@@ -282,9 +282,9 @@ def bind_sockets(host: str, port: int) -> list[socket.socket]:
                 listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
             actual_port = port or sockets[0].getsockname()[1]
             listener.bind((address[0], actual_port, *address[2:]))
-            # From now on clients queue, so none is refused while workers start.
+            # From now on, connections queue and are not refused while workers start.
             listener.listen(_BACKLOG)
-    except (OSError, OverflowError, UnicodeError) as error:  # the latter two: invalid port or name
+    except (OSError, OverflowError, UnicodeError) as error:  # OverflowError: invalid port; UnicodeError: invalid name
         for each in sockets:
             each.close()
         reason = (error.strerror if isinstance(error, OSError) else None) or error
@@ -293,7 +293,7 @@ def bind_sockets(host: str, port: int) -> list[socket.socket]:
 
 
 def raise_file_limit() -> int:
-    """Raise the limit of open files as far as allowed; returns it, or 0 if unknown or unlimited."""
+    """Raise the limit on open files as far as allowed. Return the new limit, or 0 if it is unknown or unlimited."""
     try:
         import resource
     except ImportError:
@@ -305,13 +305,14 @@ def raise_file_limit() -> int:
             resource.setrlimit(resource.RLIMIT_NOFILE, (target, hard))
             soft = target
         except (OSError, ValueError) as error:
-            _log.debug("cannot raise the limit of %d open files: %s", soft, error)
-    _log.debug("limit of open files: %d", soft)
+            _log.debug("cannot raise the limit on open files above %d: %s", soft, error)
+    _log.debug("limit on open files: %d", soft)
     return 0 if soft == resource.RLIM_INFINITY else soft
 
 
 def _max_connections(files: int) -> int | None:
-    """Connections to accept before responding with 503, so that no accept or upstream connection fails for lack of
-    file descriptors.
+    """Return the number of connections beyond which clients get a 503 response; None for no limit.
+
+    It leaves enough file descriptors for upstream connections and for sending the 503 responses.
     """
     return max(1, (files - _OTHER_FILES) // _FILES_PER_CLIENT) if files else None

@@ -1,8 +1,7 @@
-"""RPC between worker processes: each can be asked for its requests, its metrics series and its probe.
+"""RPC between worker processes, to query each other's recorded requests, metrics and probes.
 
-Each worker listens on a Unix socket in the folder of the counters, which only its owner can enter. A call is one
-connection with JSON in both directions. A dead worker is skipped; a worker that does not answer in time is counted as
-late.
+Each worker listens on a Unix socket in the counters folder, which only its owner can access. A call is one connection
+that carries JSON in both directions. Dead workers are skipped; workers that do not respond in time are counted as late.
 """
 
 from __future__ import annotations
@@ -20,16 +19,16 @@ import msgspec
 from ...core.types import JSONObject, JSONValue
 
 _log = logging.getLogger("toolspeak.server")
-#: Suffix of a worker's socket; its number comes before.
+#: Suffix of a socket's file name, after the worker number.
 _SUFFIX = ".ask"
-#: A worker that is busy with a stream answers within milliseconds.
+#: Call timeout. Even a worker that is busy with a stream responds within milliseconds.
 _TIMEOUT_SECONDS = 3.0
-#: Calls are short. Answers are bounded by what a worker stores.
+#: Maximum size of a call. Responses need no limit: they are bounded by what a worker stores.
 _MAX_REQUEST_BYTES = 64 * 1024
-#: The longest socket path that every system accepts.
+#: Maximum length of a socket path that every system accepts.
 _MAX_PATH_BYTES = 100
 
-#: Handles a call: its method and arguments.
+#: Handler that takes the method name and the arguments of a call.
 RpcHandler: TypeAlias = Callable[[str, JSONObject], Awaitable[JSONValue]]
 
 
@@ -42,9 +41,9 @@ class WorkerRpc:
     """Calls to the other workers, and the handler for calls from them.
 
     Args:
-        folder: where all workers listen.
+        folder: contains the sockets of all workers.
         place: the number of this worker.
-        handler: answers calls; returns None if it knows nothing.
+        handler: handles calls; returns None if it has no result.
     """
 
     def __init__(self, folder: Path, place: int, handler: RpcHandler) -> None:
@@ -54,14 +53,14 @@ class WorkerRpc:
         self._server: asyncio.Server | None = None
 
     async def listen(self) -> None:
-        """Start to accept calls."""
-        with suppress(FileNotFoundError):  # of the predecessor
+        """Start accepting calls."""
+        with suppress(FileNotFoundError):  # remove the socket of the previous worker
             (self._folder / self._name).unlink()
         try:
             with _reachable(self._folder) as folder:
                 self._server = await asyncio.start_unix_server(self._handle, str(folder / self._name))
-        except OSError as error:  # the worker still serves its clients
-            _log.warning("cannot listen for calls of other workers: %s", error)
+        except OSError as error:  # not fatal: the worker can still serve clients
+            _log.warning("cannot listen for calls from other workers: %s", error)
 
     async def close(self) -> None:
         """Stop accepting calls."""
@@ -71,7 +70,7 @@ class WorkerRpc:
                 (self._folder / self._name).unlink()
 
     async def call_others(self, what: str, about: JSONObject) -> tuple[list[JSONValue], int]:
-        """The answers of the other workers, and how many of them did not answer in time."""
+        """Call all other workers. Return their results and the number of workers that did not respond in time."""
         payload = msgspec.json.encode(_RpcRequest(what, about))
         names = [path.name for path in sorted(self._folder.glob(f"*{_SUFFIX}")) if path.name != self._name]
         results = await asyncio.gather(*(self._call(name, payload) for name in names), return_exceptions=True)
@@ -94,16 +93,16 @@ class WorkerRpc:
             request = msgspec.json.decode(await _read_request(reader), type=_RpcRequest)
             writer.write(msgspec.json.encode(await self._handler(request.what, request.about)))
             await writer.drain()
-        except OSError:  # the caller did not wait
+        except OSError:  # the caller has stopped waiting
             pass
         except Exception:
-            _log.exception("a call of another worker failed")
+            _log.exception("a call from another worker failed")
         finally:
             writer.close()
 
 
 async def _read_request(reader: asyncio.StreamReader) -> bytes:
-    """Read a call to its end."""
+    """Read a complete call."""
     pieces: list[bytes] = []
     size = 0
     while size <= _MAX_REQUEST_BYTES and (piece := await reader.read(_MAX_REQUEST_BYTES)):
@@ -114,7 +113,7 @@ async def _read_request(reader: asyncio.StreamReader) -> bytes:
 
 @contextmanager
 def _reachable(folder: Path) -> Generator[Path]:
-    """The folder by a path that is short enough for a socket, using /proc if necessary."""
+    """Yield a path to the folder that is short enough for a socket, through /proc if necessary."""
     if len(os.fsencode(folder)) <= _MAX_PATH_BYTES - len(_SUFFIX) - 4:
         yield folder
         return

@@ -1,7 +1,7 @@
 """Worker processes that share one listening socket: start, signal, replace.
 
-The parent opens the socket, forks the workers and then waits for signals. SIGHUP is passed on; SIGTERM and SIGINT stop
-all workers, a second one at once. A worker whose parent has died stops by itself. Not available on Windows.
+The parent opens the socket, forks the workers and then waits for signals. SIGHUP is passed on. SIGTERM and SIGINT stop
+all workers gracefully, a second one immediately. A worker whose parent has died shuts down. Not available on Windows.
 """
 
 from __future__ import annotations
@@ -20,47 +20,47 @@ from contextlib import suppress
 from ...errors import UsageError
 
 _log = logging.getLogger("toolspeak.server")
-#: More than any machine has cores.
+#: Maximum number of workers; more than machines have cores.
 MAX_WORKERS = 256
-#: Exit status of a uvicorn process that could not start: another one would fail as well.
+#: Exit status of a uvicorn process that could not start. A replacement would fail as well.
 _COULD_NOT_START = 3
-#: A worker that dies sooner than this after its start is replaced after a pause.
+#: A worker that dies within this time after its start is replaced after a pause, to avoid a busy loop.
 _YOUNG_SECONDS = 1.0
 _PAUSE_SECONDS = 0.5
 
 
 class Worker:
-    """What a worker knows about itself: its number, and a pipe that reveals when the parent is gone."""
+    """The identity of a worker process: its number, and a pipe that closes when the parent dies."""
 
     def __init__(self, place: int, parent: int) -> None:
         self.place = place
-        #: A pipe without data that closes when the parent dies.
+        #: Carries no data; it becomes readable when the parent dies.
         self.parent_pipe = parent
 
     @staticmethod
     def listen_to_signals() -> None:
-        """Unblock signals, which were queued until now."""
+        """Unblock signals, which are queued until this call."""
         signal.pthread_sigmask(signal.SIG_UNBLOCK, _watched())
 
 
 class Workers:
-    """The parent of the workers.
+    """The parent process of the workers.
 
     Args:
-        count: how many.
-        work: what each worker runs.
-        sockets: where they listen.
+        count: the number of workers.
+        work: the function that each worker runs.
+        sockets: the listening sockets that all workers share.
     """
 
     def __init__(self, count: int, work: Callable[[Worker], None], sockets: Sequence[socket.socket]) -> None:
         if not hasattr(os, "fork"):
-            raise UsageError("several workers require a system with fork", hint="omit --workers")
+            raise UsageError("this system cannot run several workers, because it lacks fork", hint="omit --workers")
         if not 1 <= count <= MAX_WORKERS:
-            raise UsageError(f"the number of workers must be 1 to {MAX_WORKERS}")
+            raise UsageError(f"the number of workers must be from 1 to {MAX_WORKERS}")
         self._count = count
         self._work = work
         self._sockets = sockets
-        #: Process id -> its number and start time.
+        #: Maps a process id to the worker's number and start time.
         self._places: dict[int, tuple[int, float]] = {}
         self._ending = False
         self._failed = False
@@ -68,7 +68,7 @@ class Workers:
         self._in_terminal = os.isatty(0)
 
     def run(self, ready: Callable[[], None]) -> int:
-        """Run until all workers have stopped; returns the exit status. Calls `ready` once signals are handled."""
+        """Run until all workers have stopped; return the exit status. Call `ready` once signals are handled."""
         signal.pthread_sigmask(signal.SIG_BLOCK, _watched())
         ready()
         self._pipe = os.pipe()
@@ -86,14 +86,14 @@ class Workers:
             self._reap()
         elif number == signal.SIGHUP and not (self._in_terminal and not os.isatty(0)):
             self._signal_all(signal.SIGHUP)
-        else:  # or the controlling terminal is gone
+        else:  # a termination signal, or SIGHUP because the terminal was closed
             self._shut_down()
 
     def _shut_down(self) -> None:
-        """Stop all workers; called again, they stop at once."""
+        """Stop all workers gracefully; on a second call, immediately."""
         if not self._ending:
             self._ending = True
-            # The parent's copies too: while one is open, clients can still connect.
+            # Close the parent's copies too: while one is open, clients can still connect.
             for each in self._sockets:
                 each.close()
         self._signal_all(signal.SIGTERM)
@@ -104,7 +104,7 @@ class Workers:
                 os.kill(process, number)
 
     def _reap(self) -> None:
-        """Collect stopped workers; one signal may be for several."""
+        """Collect all stopped workers, because one SIGCHLD may stand for several."""
         while self._places:
             process, status = os.waitpid(-1, os.WNOHANG)
             if not process:
@@ -119,7 +119,7 @@ class Workers:
             self._failed = True
             self._shut_down()
             return
-        _log.error("worker %d died (%d); starting a replacement", place, code)
+        _log.error("worker %d died (exit status %d); starting a replacement", place, code)
         if time.monotonic() - started < _YOUNG_SECONDS:
             time.sleep(_PAUSE_SECONDS)
         self._start(place)
@@ -133,12 +133,12 @@ class Workers:
             return
         code = 1
         try:
-            # Its own process group: signals of the terminal reach it once, through the parent.
+            # Use a separate process group, so signals from the terminal arrive once, through the parent.
             os.setpgid(0, 0)
             os.close(self._pipe[1])
             random.seed()
             self._work(Worker(place, self._pipe[0]))
-            # Exit handlers, such as sending the last spans, would be skipped by os._exit.
+            # os._exit would skip exit handlers, such as the one that sends the last spans.
             atexit._run_exitfuncs()  # pyright: ignore[reportPrivateUsage]
             code = 0
         except SystemExit as ended:

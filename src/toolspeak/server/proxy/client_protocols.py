@@ -1,4 +1,4 @@
-"""The protocols that clients speak: one row each, and the codec functions that the server needs."""
+"""The client protocols: one table row for each, with the codec functions that the server needs."""
 
 from __future__ import annotations
 
@@ -30,44 +30,44 @@ class Encoder(Protocol):
 
 
 class ClientProtocol(msgspec.Struct, frozen=True):
-    """What the server needs to know about a protocol."""
+    """A client protocol, as the server uses it."""
 
     name: str
     decode: Callable[..., Request]
     encoder: Callable[..., Encoder]
     reply: Callable[..., bytes]
     error: Callable[[ToolspeakError], tuple[int, bytes]]
-    #: Whether a request refers to stored responses.
+    #: Returns whether a request refers to stored responses.
     needs_store: Callable[[Request], bool]
     #: Prefix of answer ids.
     id_prefix: str
-    #: Content type of a stream, what keeps an idle stream alive, and what is sent before the first event.
+    #: Content type of a stream, the keep-alive for an idle stream, and the keep-alive before the first event.
     stream_type: bytes
     keep_alive: bytes
     filler: bytes
-    #: Notes about fields of a body that cannot be represented.
+    #: Returns notes about fields of the body that cannot be represented.
     request_notes: Callable[[Mapping[str, JSONValue]], tuple[Note, ...]]
-    #: Whether a request without messages only loads a model.
+    #: Whether a request without messages is a request to load a model.
     loads_models: bool
-    #: Whether the order of the parts of an answer matters: `reply` then takes `events`.
+    #: Whether the order of the parts of an answer matters. If so, `reply` accepts `events`.
     ordered: bool
 
     def check(self, request: Request, plan: str, upstream: str) -> None:
-        """Reject a request that refers to stored state which neither toolspeak nor the upstream has.
+        """Reject a request that refers to stored state that neither toolspeak nor the upstream has.
 
         Raises:
             NotKeptError: the request continues a response that is not stored.
         """
         if self.needs_store(request) and not self.takes_untouched(plan, upstream):
             hint = "send the whole conversation, without `background`"
-            raise NotKeptError("the previous response is not stored here, or no longer", hint=hint)
+            raise NotKeptError("the previous response is not stored here or has expired", hint=hint)
 
     def takes_untouched(self, plan: str, upstream: str) -> bool:
-        """Whether the upstream gets requests, and the client gets replies, as without a proxy."""
+        """Whether requests and replies pass through as they would without a proxy."""
         return upstream == self.name and plan in _UNTOUCHED_PLANS
 
 
-#: Plans that send the upstream what its own client would send.
+#: Plans that forward requests unchanged.
 _UNTOUCHED_PLANS = ("pass", "native")
 
 
@@ -75,11 +75,11 @@ class _ProtocolRow(msgspec.Struct, frozen=True):
     id_prefix: str
     stream_type: bytes = b"text/event-stream; charset=utf-8"
     filler: bytes = b": keep-alive\n\n"
-    #: Defaults to `filler`; used once the answer has begun.
+    #: Keep-alive once the answer has begun; defaults to `filler`.
     keep_alive: bytes = b""
-    #: The codec's name, if different, and arguments of its encoder.
+    #: Name of the codec, if different. `fields` are the extra arguments of its encoder.
     codec: str = ""
-    #: The codec's module, if different.
+    #: Module of the codec, if different.
     module: str = ""
     fields: Mapping[str, JSONValue] = {}
     loads: bool = False
@@ -90,9 +90,9 @@ _ROWS = {
     "openai_chat": _ProtocolRow("chatcmpl-"),
     "openai_responses": _ProtocolRow("resp_", ordered=True),
     "anthropic": _ProtocolRow("msg_", keep_alive=b'event: ping\ndata: {"type":"ping"}\n\n', ordered=True),
-    # Google's clients treat every non-empty line as data, even a comment.
+    # Google's clients treat every non-empty line as data, even comments, so only blank lines are safe.
     "gemini": _ProtocolRow("", filler=b"\r\n", ordered=True),
-    # Each line is one JSON value; white space before a value is ignored, in lines as in a list.
+    # Whitespace before a JSON value is ignored, both in JSON lines and in a JSON list.
     "ollama": _ProtocolRow("", b"application/x-ndjson", b" ", loads=True),
     "ollama_generate": _ProtocolRow("", b"application/x-ndjson", b" ", module="ollama.generate", loads=True),
     "gemini_list": _ProtocolRow("", b"application/json", b" ", codec="gemini", fields={"sse": False}, ordered=True),
@@ -100,9 +100,9 @@ _ROWS = {
 
 
 def client_protocol(name: str, query: bytes = b"") -> ClientProtocol:
-    """The protocol of that name, for a request with this query."""
+    """Return the protocol with this name, for a request with this query string."""
     if name == "gemini" and ("alt", "sse") not in parse_qsl(query.decode("latin-1")):
-        return _build("gemini_list")  # without `alt=sse`, Google streams one JSON array
+        return _build("gemini_list")  # without `alt=sse`, Gemini streams a JSON array
     return _build(name)
 
 
@@ -137,20 +137,20 @@ def _no_notes(fields: Mapping[str, JSONValue]) -> tuple[Note, ...]:
     return ()
 
 
-# ---- events about calls that the server runs
+# ---- progress events for tools that the server runs
 
 
 @runtime_checkable
 class _ReportsProgress(Protocol):
-    """A turn with progress to report: calls that the server runs, and their results."""
+    """A turn that reports progress: the calls that the server runs, and their results."""
 
     pending_progress: list[JSONObject]
 
 
 class _ProgressEncoder:
-    """Encodes an answer and, between its parts, the progress of the turn.
+    """Encodes an answer, with progress events between its parts.
 
-    Each report is a stream event without choices, in a field that other clients of the protocol ignore.
+    A progress event is a chunk without choices and with an extra field, which other clients of the protocol ignore.
     """
 
     def __init__(self, encoder: Encoder, turn: _ReportsProgress) -> None:
@@ -158,7 +158,7 @@ class _ProgressEncoder:
         self._turn = turn
 
     def encode(self, events: Sequence[Event], /) -> bytes:
-        """Encode the pending progress, then the events: it happened before them."""
+        """Encode the pending progress, then the events, which happened later."""
         return self._progress() + self._encoder.encode(events)
 
     def close(self, extension: Mapping[str, JSONValue] | None = None) -> bytes:
@@ -170,12 +170,12 @@ class _ProgressEncoder:
         return b"".join(b"data: %s\n\n" % to_line({"choices": [], "toolspeak": each}) for each in reports)
 
 
-#: The protocol of the web page, the only client that asks for progress.
+#: The protocol used by the web page, the only client that requests progress events.
 _PAGE_PROTOCOL = "openai_chat"
 
 
 def with_progress_events(encoder: Encoder, turn: AnyTurn, protocol: str) -> Encoder:
-    """Wrap an encoder to report the calls that the server runs, if the turn runs any and the protocol allows it."""
+    """Wrap an encoder to add progress events, if the protocol allows them and the turn reports progress."""
     if protocol == _PAGE_PROTOCOL and isinstance(turn, _ReportsProgress):
         return _ProgressEncoder(encoder, turn)
     return encoder

@@ -1,8 +1,8 @@
-"""One model request through the proxy: decode, run the turn, encode.
+"""Handling of one model request: decode it, run the turn, encode the answer.
 
-Nothing is sent before the first events arrive, so an upstream that fails at once is reported with its real status.
-After a long wait the stream is started anyway and kept alive. A client that disconnects cancels the upstream request.
-Each upstream read becomes one write, and the next read waits until the client has accepted it (back-pressure).
+Nothing is sent before the first events arrive, so if the upstream fails at once, the client gets the real error status.
+After a long wait the stream is started anyway and kept alive. If the client disconnects, the upstream request is
+cancelled. Each upstream read becomes one write, and the next read waits until that write completes (back-pressure).
 """
 
 from __future__ import annotations
@@ -33,22 +33,22 @@ from .request_settings import apply_request_settings
 from .upstream_router import Gateway, Target, UpstreamAddress
 
 _log = logging.getLogger("toolspeak.server")
-#: A silent stream gets a keep-alive this often, so intermediate proxies do not close it.
+#: Interval of keep-alives on a silent stream, so intermediate proxies do not close it.
 KEEP_ALIVE_SECONDS = 15.0
-#: Checks per keep-alive period. A stream is silent if nothing was written since the previous check.
+#: Number of checks per keep-alive interval. A stream is silent if nothing was written since the previous check.
 _CHECKS_PER_PERIOD = 2
-#: Seconds before disconnects are watched for: most non-streamed answers are complete by then.
+#: Delay before watching for disconnects. Most non-streamed answers are complete by then.
 _WATCH_AFTER_SECONDS = 0.05
-#: Silent checks after which a stream is started although its outcome is still open. Proxies time out after 60 s.
+#: Number of silent checks after which a stream is started before the first event. Proxies time out after 60 s.
 _CHECKS_BEFORE_START = 4
-#: The only upstream protocol with requests that load a model.
+#: The only upstream protocol in which a request can load a model.
 _LOADING_PROTOCOL = "ollama"
-#: Limit for the `x-toolspeak` header, so it fits every server's header limits.
+#: Size limit for the `x-toolspeak` header, low enough for common header limits.
 _MAX_EXTENSION_BYTES = 2048
 
 
 class RequestRecord(msgspec.Struct, frozen=True):
-    """What happened to one request, for metrics, logs, traces and the recorder."""
+    """Summary of a finished request, for metrics, logs, traces and the recorder."""
 
     id: str
     client_protocol: str = msgspec.field(name="face")
@@ -62,27 +62,27 @@ class RequestRecord(msgspec.Struct, frozen=True):
 
 
 class ExchangeResult(msgspec.Struct, frozen=True):
-    """Everything known about an exchange: final once it has been answered, a snapshot while it runs."""
+    """Everything known about an exchange: a snapshot while it runs, final once it has been answered."""
 
     id: str
     client_protocol: str
-    #: The body as received, and the fields that the path adds to it.
+    #: The body as received, and additional request fields from the path.
     body: bytes
     fields: Mapping[str, JSONValue]
-    #: The request as decoded, later as planned. None: it could not be decoded.
+    #: The decoded request, later the planned one; None if the body could not be decoded.
     request: Request | None
-    #: Credentials of the client; must be redacted in everything that is shown.
+    #: The client's credentials, which must be redacted in all output.
     secrets: tuple[Secret, ...]
-    #: Why the request was rejected; empty if it was not.
+    #: The error that was sent to the client; empty if there was none.
     refusal: str
     client_disconnected: bool
-    #: None: the request was rejected before a turn began.
+    #: The summary; None if the request was rejected before its turn started.
     record: RequestRecord | None
     tenant: str = ""
     upstream_address: UpstreamAddress | None = None
     settings: Settings | None = None
     upstream_protocol: str = ""
-    #: Tools of the server that were offered to the model.
+    #: Server tools that were offered to the model.
     server_tools: tuple[Tool, ...] = ()
     provider: str = ""
     upstream_seconds: float = 0.0
@@ -95,9 +95,9 @@ class Exchange:
     """One request and its answer.
 
     Args:
-        identifier: the id of the exchange; must not be guessable.
-        idempotency_keys: the keys of requests that are being answered.
-        keep_alive: seconds after which a silent stream gets a keep-alive.
+        identifier: the id of the exchange, which must be unguessable.
+        idempotency_keys: the idempotency keys of running requests.
+        keep_alive: seconds of silence after which a stream gets a keep-alive.
     """
 
     def __init__(
@@ -119,7 +119,7 @@ class Exchange:
         self._send = send
         self._idempotency_keys = idempotency_keys
         self._check_seconds = keep_alive / _CHECKS_PER_PERIOD
-        # What is known about the request, in the order in which it becomes known.
+        # Facts about the request, in the order in which they become known.
         self._secrets: tuple[Secret, ...] = ()
         self._fields: Mapping[str, JSONValue] = {}
         self._body = b""
@@ -135,14 +135,14 @@ class Exchange:
         self._started = self._disconnected = False
         self._writes = 0
         self._writing = False
-        #: Encodes the answer; None unless it is streamed.
+        #: Encodes the stream; None if the answer is not streamed.
         self._encoder: Encoder | None = None
-        #: Exists while a keep-alive is being written; set when that is done.
+        #: Set when the keep-alive has been written; None if no keep-alive is being written.
         self._keep_alive_written: asyncio.Event | None = None
         self._watcher: asyncio.Task[None] | None = None
 
     def result(self) -> ExchangeResult:
-        """What is known so far."""
+        """Return what is known about the exchange so far."""
         target, planned = self._target, self._planned
         tenant, address, settings = (target.tenant, target.address, target.settings) if target else ("", None, None)
         provider, *seconds = _facts(self._turn) if self._turn is not None else _NO_TURN
@@ -166,7 +166,7 @@ class Exchange:
         )
 
     async def answer(self, fields: Mapping[str, JSONValue], caller: Caller = ANONYMOUS) -> None:
-        """Answer the request. `fields` come from its path."""
+        """Handle the request and send the answer. `fields` are request fields from the path."""
         self._fields = fields
         if caller.own_keys:
             self._secrets = tuple(credential.secret for credential in caller.own_keys)
@@ -182,18 +182,18 @@ class Exchange:
             await self._answer_once(body, request, target, caller)
         except ToolspeakError as error:
             await self._refuse(error)
-        except Exception:  # a bug: the client gets an error of its protocol, the log gets the traceback
+        except Exception:  # a bug: send an error in the client's protocol and log the traceback
             _log.exception("request %s failed", self._id)
-            await self._refuse(ToolspeakError(f"internal error in toolspeak; its log has the details under {self._id}"))
+            await self._refuse(ToolspeakError(f"internal error in toolspeak; see request {self._id} in its log"))
 
     async def end(self, error: ToolspeakError) -> None:
-        """End an answer that was cancelled by the server, with an error."""
+        """Send an error for an answer that the server cancelled."""
         await self._refuse(error)
 
     async def _answer_once(
         self, body: Mapping[str, JSONValue], request: Request, target: Target, caller: Caller
     ) -> None:
-        """Answer, or replay the stored answer of a repeated `Idempotency-Key`."""
+        """Run the request, or replay the stored answer if its `Idempotency-Key` was used before."""
         memory = target.maker.tool_memory
         keyed = self._idempotency_keys.of(self._scope, memory, target.tenant, self._body)
         if keyed is None:
@@ -231,22 +231,22 @@ class Exchange:
         await self._watched(planned, target, _with_previous_id(request, previous.previous_id))
 
     async def _confirm_load(self, request: Request) -> None:
-        """Answer a request to load a model, as Ollama's clients send it; other upstreams need none."""
+        """Acknowledge an Ollama client's request to load a model. Other upstreams load models by themselves."""
         self._started = True
         await respond(self._send, 200, self._protocol.reply(Reply(), request, **self._naming(request)))
 
     def _naming(self, request: Request) -> dict[str, JSONValue]:
-        """The fields by which an answer identifies itself."""
+        """Return the fields that identify an answer."""
         return {"id": self._protocol.id_prefix + self._id, "created": int(time.time()), "model": request.model}
 
     @property
     def _tools_ran(self) -> bool:
         return self._turn is not None and self._turn.tool_seconds > 0
 
-    # ---- watching the client
+    # ---- client disconnects and keep-alives
 
     async def _watched(self, planned: PlannedTurn, target: Target, request: Request) -> None:
-        """Run the turn; cancel it when the client disconnects."""
+        """Run the turn, and cancel it if the client disconnects."""
         task = asyncio.current_task()
         assert task is not None
         loop = asyncio.get_running_loop()
@@ -260,7 +260,8 @@ class Exchange:
                 raise
         finally:
             timer.cancel()
-            # Not stored: the task refers back to this object, and such a cycle keeps large answers in memory.
+            # Drop the reference to the watcher, which refers back to this object: a reference cycle would keep large
+            # answers in memory.
             watcher, self._watcher = self._watcher, None
             if watcher is not None:
                 watcher.cancel()
@@ -271,7 +272,7 @@ class Exchange:
         self._watcher = loop.create_task(self._watch(task, planned))
 
     async def _watch(self, task: asyncio.Task[None], planned: PlannedTurn) -> None:
-        """Cancel `task` when the client disconnects; until then, keep a silent stream alive."""
+        """Cancel `task` when the client disconnects; until then, send keep-alives on a silent stream."""
         silent = 0
         writes = self._writes
         while True:
@@ -290,14 +291,14 @@ class Exchange:
                 return
 
     async def _send_keep_alive(self, planned: PlannedTurn) -> None:
-        if self._encoder is None:  # not streamed
+        if self._encoder is None:  # the answer is not streamed
             return
         self._keep_alive_written = asyncio.Event()
         try:
             filler = self._protocol.keep_alive if self._started else self._protocol.filler
             await self._begin(planned)
             await self._send({"type": "http.response.body", "body": filler, "more_body": True})
-        except OSError:  # the client is gone; the watcher is about to be notified
+        except OSError:  # the client has disconnected; the watcher will see it on its next receive
             pass
         finally:
             self._keep_alive_written.set()
@@ -309,7 +310,7 @@ class Exchange:
         naming = self._naming(request)
         if request.stream:
             encoder = self._protocol.encoder(request, **naming)
-            # Only clients that select server tools by name get events about their calls.
+            # Only clients that select server tools by name get progress events.
             if target.server_tools:
                 encoder = with_progress_events(encoder, planned.turn, self._protocol.name)
             await self._stream(planned, target, request, encoder)
@@ -319,7 +320,7 @@ class Exchange:
     async def _complete(
         self, planned: PlannedTurn, target: Target, request: Request, naming: dict[str, JSONValue]
     ) -> None:
-        # Nothing can fail between two batches here, so the turn itself cleans up whatever ends it.
+        # Nothing can fail between two batches here, so there is no generator to close.
         events, last_answer = await all_events(planned.turn)
         self._notes += [event.note for event in events if type(event) is Noted]
         outcome = planned.turn.outcome
@@ -331,7 +332,7 @@ class Exchange:
         target.maker.tool_memory.remember(target.tenant, planned.request, [call.id for call in reply.calls])
         same_protocol = self._protocol.ordered and self._protocol.name == target.maker.resolved.protocol
         if same_protocol and reply.opaque and planned.plan.kind != planned.plan.emulation:
-            # The client sends all parts back, and the service requires them in their original order.
+            # The client will send all parts back, and the service requires them in their original order.
             body = self._protocol.reply(reply, request, events=final_events(events, reply, last_answer), **naming)
         else:
             body = self._protocol.reply(reply, request, **naming)
@@ -367,7 +368,7 @@ class Exchange:
         error = error_after(turn.outcome)
         if error is not None and not self._started:
             raise error
-        # Before the client sees the end: its next request may refer to these calls.
+        # Before the client sees the end of the stream, because its next request may refer to these calls.
         target.maker.tool_memory.remember(target.tenant, planned.request, ids)
         end = encoder.encode(last) + encoder.close(self._extension(planned))
         await self._store_response(planned.request, end)
@@ -375,7 +376,7 @@ class Exchange:
         await self._write(end, more=False)
 
     def _is_passthrough(self, planned: PlannedTurn, target: Target, request: Request) -> bool:
-        """Whether the client may get the upstream's own bytes: same protocol, unchanged plan, same model name."""
+        """Whether the upstream's bytes can be passed through: same protocol, unchanged plan, same model name."""
         resolved = target.maker.resolved
         return self._protocol.takes_untouched(planned.plan.kind, resolved.protocol) and request.model == resolved.model
 
@@ -384,10 +385,10 @@ class Exchange:
         if self._previous.in_use:
             await self._previous.store(request, answer)
 
-    # ---- writing
+    # ---- response
 
     async def _begin(self, planned: PlannedTurn) -> None:
-        """Send the head of a stream, once."""
+        """Send the response head of a stream, unless it was already sent."""
         if self._started:
             return
         self._started = True
@@ -407,7 +408,7 @@ class Exchange:
         self._writing = False
 
     async def _refuse(self, error: ToolspeakError) -> None:
-        """Send an error: as the response, or as the last event of a stream that has begun."""
+        """Send an error, either as the response or as the last event of a stream that has begun."""
         self._refusal = str(error)
         self._disconnected = self._disconnected or isinstance(error, ClientDisconnected)
         if self._disconnected:
@@ -421,7 +422,7 @@ class Exchange:
         extension = (b"x-toolspeak", msgspec.json.encode({"id": self._id}))
         await respond(self._send, status, body, headers=[extension, *error_headers(error, final=self._tools_ran)])
 
-    # ---- what is reported besides the answer
+    # ---- metadata
 
     def _extension(self, planned: PlannedTurn) -> dict[str, JSONValue]:
         extension: dict[str, JSONValue] = {"id": self._id, "plan": planned.plan.kind}
@@ -431,7 +432,7 @@ class Exchange:
         return extension
 
     def _extension_header(self, planned: PlannedTurn) -> Headers:
-        """The `x-toolspeak` header: ASCII, and limited in size."""
+        """Return the `x-toolspeak` header, which must be ASCII and limited in size."""
         text = msgspec.json.encode(self._extension(planned))
         if len(text) > _MAX_EXTENSION_BYTES or not text.isascii():
             text = msgspec.json.encode({"id": self._id, "plan": planned.plan.kind})
@@ -457,7 +458,7 @@ def _facts(turn: AnyTurn) -> tuple[str, float, float, float, float]:
 
 
 def _with_previous_id(request: Request, previous_id: str) -> Request:
-    """The request as its answer repeats it: with the id of the response that it continues."""
+    """Add the id of the previous response to a request, because the answer repeats it."""
     if not previous_id:
         return request
     extra = {**request.options.extra, "previous_response_id": previous_id}

@@ -1,8 +1,8 @@
-"""Idempotency keys: a request repeated with the same `Idempotency-Key` gets the stored answer without asking the model.
+"""Idempotency keys: a request repeated with the same `Idempotency-Key` gets the stored answer, without a model request.
 
-Complete, successful answers are stored for a day, per tenant. Errors are not stored, so a retry runs again. But if
-tools of the server ran before an error or a disconnect, the key is marked as consumed: they must never run twice for
-one key. An answer that belongs to a deleted response is never replayed.
+Complete, successful answers are stored for a day, per tenant. Errors are not stored, so a retry runs the request again.
+But if server tools ran before an error or a disconnect, the key is marked as consumed, because tools must never run
+twice for one key. The answer of a deleted response is never replayed.
 """
 
 from __future__ import annotations
@@ -20,61 +20,61 @@ from ..asgi import Headers, Scope, Send, header
 
 _log = logging.getLogger("toolspeak.server")
 _HEADER = b"idempotency-key"
-#: Tells the client that the answer is a stored one.
+#: Response header that marks a replayed answer.
 _REPLAYED = (b"idempotent-replayed", b"true")
 _MAX_KEY_CHARS = 255
-#: Longer answers are not stored; a repeated request then runs again.
+#: Maximum size of a stored answer. Larger answers are not stored, so a repeated request runs again.
 _MAX_BYTES = 1024 * 1024
 #: Response headers that are replayed.
 _HEADERS = frozenset({b"content-type", b"x-toolspeak"})
 
 
 class IdempotencyKeyInUse(ToolspeakError):
-    """The first request with this key is still being answered."""
+    """The first request with this key is still running."""
 
     status = 409
     retry_after = 1.0
 
 
 class IdempotencyKeyReused(UsageError):
-    """The key was used before, with a different request."""
+    """The key was already used with a different request."""
 
     status = 422
 
 
 class IdempotencyKeyConsumed(ToolspeakError):
-    """The request must not run again, and there is no stored answer to replay."""
+    """The request must not run again, but there is no stored answer to replay."""
 
     status = 409
     final = True
 
 
 class _StoredAnswer(msgspec.Struct, frozen=True):
-    """A stored answer."""
+    """The stored outcome of a request."""
 
     #: Hash of the path, the query and the body.
     request_hash: str = msgspec.field(name="asked")
     headers: list[tuple[str, str]] = []
     body: str = ""
-    #: There is no answer, but tools ran.
+    #: Whether tools ran but the answer was lost.
     lost: bool = False
-    #: The response id, if the answer can be deleted by one.
+    #: The response id with which the answer can be deleted; empty if it has none.
     response: str = ""
     deleted: bool = False
 
 
 class IdempotencyKeys:
-    """The idempotency keys of requests that this process is answering."""
+    """The idempotency keys of requests that are running in this process."""
 
     def __init__(self) -> None:
         self._running: set[tuple[str, str]] = set()
 
     def of(self, scope: Scope, conversation: ToolMemory, tenant: str, body: bytes) -> IdempotentRequest | None:
-        """The key of a request, claimed until the request is over; None if it has no key.
+        """Claim the idempotency key of a request until the request ends; return None if it has no key.
 
         Raises:
             UsageError: the key is malformed.
-            IdempotencyKeyInUse: the first request with this key is still being answered.
+            IdempotencyKeyInUse: the first request with this key is still running.
         """
         key = header(scope, _HEADER)
         if not key:
@@ -84,7 +84,7 @@ class IdempotencyKeys:
         running = (tenant, key)
         if running in self._running:
             raise IdempotencyKeyInUse(
-                "the request with this `Idempotency-Key` is still being answered", hint="retry in a second"
+                "the request with this `Idempotency-Key` is still running", hint="retry in a second"
             )
         request_hash = sha256(
             scope["path"].encode() + b"\0" + scope.get("query_string", b"") + b"\0" + body
@@ -95,12 +95,12 @@ class IdempotencyKeys:
         )
 
     def release(self, running: tuple[str, str]) -> None:
-        """Release a key: its request is over."""
+        """Release a key when its request has ended."""
         self._running.discard(running)
 
 
 class IdempotentRequest:
-    """A request with an idempotency key; a context manager that releases the key."""
+    """A request with an idempotency key. Use it as a context manager, which releases the key."""
 
     def __init__(
         self,
@@ -129,7 +129,7 @@ class IdempotentRequest:
         self._keys.release(self._running)
 
     async def replay(self, send: Send) -> bool:
-        """Send the stored answer, if there is one; return whether there was.
+        """Send the stored answer, if there is one; return whether it was sent.
 
         Raises:
             IdempotencyKeyReused: the key was sent with a different request.
@@ -148,7 +148,7 @@ class IdempotentRequest:
             hint = "use a new key to run the request again"
             raise IdempotencyKeyConsumed("the answer to the request with this `Idempotency-Key` was deleted", hint=hint)
         if answer.lost:
-            hint = "check what they did; a new key runs them again"
+            hint = "check what the tools did; a new key runs them again"
             raise IdempotencyKeyConsumed(
                 "the request with this `Idempotency-Key` ran tools on the server, but its answer was lost", hint=hint
             )
@@ -160,14 +160,14 @@ class IdempotentRequest:
         return True
 
     async def _is_deleted(self, response: str) -> bool:
-        """Check the shared memory: another server may have deleted the response before its answer was stored."""
+        """Whether the response was deleted, possibly by another server before this answer was stored."""
         if not response:
             return False
         await self._conversation.renew(self._tenant, [_deletion_mark(response)])
         return self._conversation.item(self._tenant, _deletion_mark(response)) is not None
 
     def recording(self, send: Send) -> Send:
-        """Wrap `send` to copy a successful answer."""
+        """Wrap `send` to keep a copy of a successful answer."""
 
         async def record(message: MutableMapping[str, Any]) -> None:
             if message["type"] == "http.response.start":
@@ -184,7 +184,7 @@ class IdempotentRequest:
         return record
 
     def store(self, *, succeeded: bool, tools_ran: bool, response: str = "") -> None:
-        """Store the outcome of the request. `response`: the id by which the answer can be deleted."""
+        """Store the outcome of the request; `response` is the id with which the answer can be deleted."""
         answer: _StoredAnswer | None = _StoredAnswer(self._request_hash, lost=True) if tools_ran else None
         if succeeded and self._complete and self._headers is not None and self._size <= _MAX_BYTES:
             body = b"".join(self._pieces).decode(errors="replace")
@@ -196,19 +196,19 @@ class IdempotentRequest:
             if response:
                 location = msgspec.to_builtins(_AnswerLocation(self._name, self._request_hash))
                 self._conversation.keep_item(self._tenant, _answer_of(response), location)
-        except UsageError as error:  # the client has its answer all the same
-            _log.warning("cannot store the answer of an `Idempotency-Key`: %s", error)
+        except UsageError as error:  # not fatal: the client already has its answer
+            _log.warning("cannot store the answer for an `Idempotency-Key`: %s", error)
 
 
 class _AnswerLocation(msgspec.Struct, frozen=True):
-    """Where the answer to a response id is stored."""
+    """The place where the answer with a response id is stored."""
 
     name: str
     request_hash: str = msgspec.field(name="asked")
 
 
 async def delete_stored_answer(conversation: ToolMemory, tenant: str, response: str) -> None:
-    """Forget the answer that belongs to a response which is being deleted, so no key replays it."""
+    """Delete the stored answer of a response that is being deleted, so no idempotency key replays it."""
     conversation.keep_item(tenant, _deletion_mark(response), {"deleted": True})
     await conversation.renew(tenant, [_answer_of(response)])
     stored = conversation.item(tenant, _answer_of(response))

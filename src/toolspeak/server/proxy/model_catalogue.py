@@ -1,8 +1,8 @@
 """Model names: which upstream serves a model, and which names can be listed.
 
-A name is looked up as an alias, a model that an upstream lists, `upstream:model`, a pattern of an upstream, and finally
-at an upstream that takes any name. Upstreams without configured models are asked for their list when a client wants to
-see it, never during a model request.
+A name is resolved in this order: an alias, a model configured for an upstream, `upstream:model`, a pattern of an
+upstream, and finally an upstream that accepts any name. Upstreams without configured models are queried for their list
+only when a client requests the list, never during a model request.
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ from ...errors import ConfigError, ToolspeakError, UpstreamError, UsageError
 from ...protocols.shared.fields import read_json
 from ...upstreams.http.thin_transport import HttpUpstream
 
-#: Longer names cannot match; comparing names takes quadratic time.
+#: Maximum length of a model name, and the part compared for suggestions, which takes quadratic time.
 _MAX_NAME_CHARS = 256
 _COMPARED_CHARS = 64
-#: Suggestions for an unknown name.
+#: Maximum number of suggestions for an unknown name.
 _MAX_SUGGESTIONS = 3
-#: Ollama's clients add this to names without a tag.
+#: Tag that Ollama's clients add to names without a tag.
 _OLLAMA_TAG = ":latest"
 
-#: How long a list is cached, and how long an upstream may take to answer.
+#: Time for which a model list is cached, and timeout for querying an upstream.
 FRESH_SECONDS = 60.0
 _TIMEOUT_SECONDS = 5.0
-#: The longest known list (a broker's, with descriptions) has some 400 names in half of this.
+#: Maximum size of a model list. The longest known one, a broker's with about 400 models, is half as large.
 _MAX_LIST_BYTES = 2 * 1024 * 1024
 _MAX_LISTED = 2000
 
-#: Protocol -> path of the list, the field with the rows, the field with a name.
+#: Maps a protocol to the path of its model list, the field with the list, and the field with a model's name.
 _LIST_ENDPOINTS = {
     "openai_chat": ("/models", "data", "id"),
     "openai_responses": ("/models", "data", "id"),
@@ -46,13 +46,13 @@ _LIST_ENDPOINTS = {
 
 
 class UnknownModel(UsageError):
-    """No upstream serves the model, or none that the caller may use."""
+    """No upstream that the caller may use serves the model."""
 
     status = 404
 
 
 class ModelLocation(msgspec.Struct, frozen=True):
-    """A model at an upstream."""
+    """A model and the upstream that serves it."""
 
     upstream: str
     model: str
@@ -60,12 +60,12 @@ class ModelLocation(msgspec.Struct, frozen=True):
     alias: str = ""
 
     def names(self) -> tuple[str, ...]:
-        """All names of the model; permission for one of them is enough."""
+        """Return all names of the model. Permission for one of them is enough."""
         names = (self.model, f"{self.upstream}:{self.model}")
         return (*names, self.alias) if self.alias else names
 
 
-#: Whether a caller may use a model.
+#: Returns whether a caller may use a model.
 Permission = Callable[[ModelLocation], bool]
 
 
@@ -73,13 +73,14 @@ class ModelCatalogue:
     """The models of several upstreams.
 
     Args:
-        upstreams: name -> the models it serves (`*` for any text; none: any), in order of preference.
-        aliases: alias -> a model, or `upstream:model`.
+        upstreams: maps the name of each upstream to the models it serves, with `*` as a wildcard; an upstream without
+            models accepts any name. The first match wins.
+        aliases: maps an alias to a model or `upstream:model`.
     """
 
     def __init__(self, upstreams: Mapping[str, tuple[str, ...]], aliases: Mapping[str, str] | None = None) -> None:
         self._upstreams = dict(upstreams)
-        #: Names without a wildcard -> the first upstream that lists them.
+        #: Maps names without a wildcard to the first upstream that lists them.
         self._listed: dict[str, str] = {}
         for upstream, models in self._upstreams.items():
             for model in models:
@@ -98,10 +99,10 @@ class ModelCatalogue:
     def find(
         self, name: str, permits: Permission = lambda location: True, shows: Permission = lambda location: True
     ) -> ModelLocation:
-        """The location of a model. `shows` filters the names that may be suggested for an unknown one.
+        """Return the location of a model. `shows` limits the names suggested for an unknown model.
 
         Raises:
-            UnknownModel: the caller may use no such model.
+            UnknownModel: no upstream that the caller may use serves the model.
         """
         location = self._locate(name) if len(name) <= _MAX_NAME_CHARS else None
         if location is not None and permits(location):
@@ -112,10 +113,10 @@ class ModelCatalogue:
             self.names(lambda location: permits(location) and shows(location)),
             n=_MAX_SUGGESTIONS,
         )
-        hint = f"did you mean {' or '.join(f'`{each}`' for each in near)}?" if near else "GET /v1/models lists them"
-        raise UnknownModel(
-            f"{display_name} is not served here" if name else "missing `model` in the request", hint=hint
+        hint = (
+            f"did you mean {' or '.join(f'`{each}`' for each in near)}?" if near else "GET /v1/models lists the models"
         )
+        raise UnknownModel(f"unknown model {display_name}" if name else "the request has no `model`", hint=hint)
 
     def _locate(self, name: str) -> ModelLocation | None:
         location = self._aliases.get(name) or self._resolve(name)
@@ -141,9 +142,9 @@ class ModelCatalogue:
     def names(
         self, permits: Permission = lambda location: True, listed: Mapping[str, tuple[str, ...]] | None = None
     ) -> dict[str, str]:
-        """Every model name with its upstream. Where two serve a model, the second is listed as `upstream:model`.
+        """Map each model name to its upstream. A model that a second upstream serves is listed as `upstream:model`.
 
-        `listed` are the models that upstreams without configured models report.
+        `listed` contains the models reported by upstreams without configured models.
         """
         entries = (*self._entries(), *self._listed_entries(listed or {}))
         return {name: location.upstream for name, location in entries if permits(location)}
@@ -152,7 +153,7 @@ class ModelCatalogue:
         for upstream, models in listed.items():
             for model in models:
                 location = ModelLocation(upstream, model)
-                # Listed only under a name that resolves to this location.
+                # Use only a name that resolves to this location.
                 names = (name for name in (model, f"{upstream}:{model}") if self._locate(name) == location)
                 if name := next(names, ""):
                     yield name, location
@@ -167,36 +168,36 @@ class ModelCatalogue:
                 yield (model if first else f"{upstream}:{model}"), ModelLocation(upstream, model)
 
 
-# ---- the models that upstreams list
+# ---- model lists of upstreams
 
 
 class ListingUpstream(HttpUpstream):
     """An upstream that can list its models."""
 
     async def model_names(self) -> tuple[str, ...]:
-        """The names of its models.
+        """Return the names of the upstream's models.
 
         Raises:
-            UpstreamError: it does not list them.
+            UpstreamError: the upstream does not list its models.
         """
         path, list_field, name_field = _LIST_ENDPOINTS[self.protocol]
         target = f"{self._address.path}{self._version}{path}"
         body = read_json(await self.aside(target, seconds=_TIMEOUT_SECONDS, most=_MAX_LIST_BYTES))
         rows = body.get(list_field) if is_object(body) else None
         if not is_array(rows):
-            raise UpstreamError("the service does not list its models", upstream_status=200)
+            raise UpstreamError("the upstream does not list its models", upstream_status=200)
         names = (_model_name(row.get(name_field)) for row in rows if is_object(row))
         return tuple(dict.fromkeys(name for name in names if name))[:_MAX_LISTED]
 
 
 def _model_name(value: JSONValue) -> str:
-    """A printable model name, or an empty string."""
+    """Return a model name from a list entry; empty if it is invalid or not printable."""
     name = value.removeprefix("models/") if isinstance(value, str) else ""
     return name if len(name) <= _MAX_NAME_CHARS and name.isprintable() else ""
 
 
 class ModelListCache:
-    """The models that upstreams reported last."""
+    """Cache of the models that upstreams reported."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -204,11 +205,11 @@ class ModelListCache:
         self._last_query: dict[str, float] = {}
 
     def names(self) -> dict[str, tuple[str, ...]]:
-        """Upstream -> its models."""
+        """Map each upstream to its models."""
         return self._names
 
     async def refresh(self, upstreams: Iterable[tuple[str, ListingUpstream]]) -> None:
-        """Query the upstreams whose lists are stale, concurrently."""
+        """Concurrently query the upstreams whose cached lists are stale."""
         now = self._clock()
         due = [
             (name, upstream)

@@ -1,8 +1,8 @@
-"""`previous_response_id` and `item_reference` of the Responses API.
+"""Support for `previous_response_id` and `item_reference` of the Responses API.
 
-OpenAI stores its answers, and clients rely on that: instead of the whole conversation they send the id of the previous
-response, or the id of an item in it. So responses and their items are stored for a while, unless the client sends
-`store: false`. A tenant can refer to its own responses only.
+OpenAI stores responses, and clients rely on it: instead of the whole conversation they send the id of the previous
+response or of one of its items. So the proxy stores responses and their items for a while, unless the client sends
+`store: false`. A tenant can refer only to its own responses.
 """
 
 from __future__ import annotations
@@ -18,29 +18,29 @@ from .response_store import ResponseStore, StoredResponse
 _PROTOCOL = "openai_responses"
 _REFERENCE = "item_reference"
 _PREVIOUS = "previous_response_id"
-#: Longer conversations are compacted by their clients before.
+#: Maximum number of responses in a conversation. Clients compact their conversations long before.
 _MAX_CHAIN = 1000
 
 
 class PreviousResponses:
-    """The earlier responses that one request refers to, and its own response for later requests."""
+    """Resolves a request's references to earlier responses, and stores its own response for later requests."""
 
     def __init__(self, memory: ToolMemory, tenant: str, protocol: str, body: Mapping[str, JSONValue]) -> None:
         self._memory = memory
         self._tenant = tenant
         self._store = ResponseStore(memory, tenant)
         self._supported = protocol == _PROTOCOL
-        #: Whether anything must be loaded or stored: the protocol uses stored responses, or the memory is shared.
+        #: Whether stored data may be needed: the protocol uses stored responses, or the memory is shared.
         self.in_use = self._supported or memory.is_shared
         self._body = body
         self._path: list[str] = []
-        #: The id of the response that this one continues, if it is stored.
+        #: The id of the stored response that this request continues; empty if there is none.
         self.previous_id = ""
-        #: The id under which the answer was stored; empty if it was not.
+        #: The id under which the answer was stored; empty if it was not stored.
         self.stored_id = ""
 
     async def expand(self) -> Mapping[str, JSONValue]:
-        """The request body with all references resolved; unknown references stay."""
+        """Return the request body with all references resolved. Unknown references are left unchanged."""
         body = await self._with_items(self._body)
         previous = body.get(_PREVIOUS)
         before = await self._history(previous) if isinstance(previous, str) and previous else None
@@ -52,7 +52,7 @@ class PreviousResponses:
         return {**rest, "input": [*before, *_items(body)]}
 
     async def prefetch(self, request: Request) -> None:
-        """Load from the shared memory what the turn will look up."""
+        """Load the data that the turn will need from the shared memory."""
         if not self._memory.is_shared:
             return
         from .tool_loop.memory import item_names
@@ -60,10 +60,10 @@ class PreviousResponses:
         await self._memory.warm(self._tenant, request.messages, item_names(request.messages))
 
     async def store(self, request: Request, answer: bytes) -> None:
-        """Store an answer; `answer` is the complete body, or the end of a stream."""
+        """Store an answer; `answer` is the complete body or the end of a stream."""
         if self._supported and request.options.extra.get("store") is not False:
-            # The last event of a stream contains the whole response. JSON text has no raw line breaks, so no content
-            # can imitate the marker.
+            # The last event of a stream contains the whole response. JSON has no raw line breaks, so content cannot
+            # contain this marker.
             data = answer[answer.rfind(b"\ndata: ") + len(b"\ndata: ") :] if request.stream else answer
             body: JSONValue = msgspec.json.decode(data)
             response = body.get("response", body) if is_object(body) else None
@@ -93,7 +93,7 @@ class PreviousResponses:
         return (self._memory.item(self._tenant, name) if name else None) or item
 
     async def _history(self, previous: str) -> list[JSONValue] | None:
-        """All items up to and including a response; None if a part is no longer stored."""
+        """Return all items up to and including a response; None if some are no longer stored."""
         last = await self._store.find([previous])
         if not last:
             return None
@@ -105,7 +105,7 @@ class PreviousResponses:
 
 
 def _items(body: Mapping[str, JSONValue]) -> list[JSONValue]:
-    """The input of a request as a list."""
+    """Return the input of a request as a list of items."""
     value = body.get("input")
     if is_array(value):
         return value
@@ -113,7 +113,7 @@ def _items(body: Mapping[str, JSONValue]) -> list[JSONValue]:
 
 
 def _reference(item: JSONValue) -> str:
-    """The id that an item refers to; empty if it is not a reference."""
+    """Return the id that an item refers to; empty if the item is not a reference."""
     if not is_object(item) or item.get("type", _REFERENCE) != _REFERENCE or "role" in item:
         return ""
     name = item.get("id")

@@ -1,7 +1,7 @@
-"""Settings for one request, in the header `x-toolspeak-settings`.
+"""Settings for a single request, sent in the header `x-toolspeak-settings`.
 
-The header is a JSON object of mode, plan, dialect, policy, marks and retries, and in `server_tools` the names of the
-server's tools to offer. It is honoured for sessions and admin keys only; other requests follow the configuration.
+The header is a JSON object with mode, plan, dialect, policy, marks and retries. `server_tools` lists the names of the
+server tools to offer. The header is honoured only for login sessions and admin keys; it is ignored for other callers.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from ..asgi import Scope, header
 from .upstream_router import Target
 
 HEADER = b"x-toolspeak-settings"
-#: Settings that a request may change; the others are for the configuration, or affect more than one request.
+#: Settings that a request may change. Others can only be configured, or affect more than one request.
 ALLOWED = ("mode", "plan", "dialect", "policy", "marks", "retries")
-#: Selects tools of the server; replays never use them.
+#: Field that selects server tools; replays do not allow it.
 _TOOLS = "server_tools"
 
 
 def apply_request_settings(target: Target, scope: Scope) -> Target:
-    """The target with the settings of the request's header.
+    """Return the target with the settings from the request header applied.
 
     Raises:
-        UsageError: the header is malformed, or has an unknown setting or value.
+        UsageError: the header is malformed, or contains an unknown setting or an invalid value.
     """
     text = header(scope, HEADER)
     if not text:
@@ -42,20 +42,20 @@ def apply_request_settings(target: Target, scope: Scope) -> Target:
 
 def _names(value: JSONValue) -> frozenset[str]:
     if not is_array(value) or not all(isinstance(each, str) for each in value):
-        raise UsageError(f"`{_TOOLS}` must be a list of names")
+        raise UsageError(f"`{_TOOLS}` must be a list of tool names")
     return frozenset(str(each) for each in value)
 
 
 def merge_settings(settings: Settings, changes: Mapping[str, JSONValue]) -> Settings:
-    """Settings with some of them changed; empty values are ignored.
+    """Return the settings with changes applied; empty values are ignored.
 
     Raises:
-        UsageError: a setting is unknown, or its value is invalid.
+        UsageError: a setting is unknown or its value is invalid.
     """
     values = {name: value for name, value in changes.items() if value not in ("", None)}
     unknown = [name for name in values if name not in ALLOWED]
     if unknown:
-        raise UsageError(f"`{unknown[0][:64]}` is not a setting of a request", hint=f"use {', '.join(ALLOWED)}")
+        raise UsageError(f"unknown request setting `{unknown[0][:64]}`", hint=f"use {', '.join(ALLOWED)}")
     if isinstance(name := values.get("dialect"), str) and name != "auto":
         from ...dialects.registry import dialect
 

@@ -1,7 +1,6 @@
-"""Storage of responses under their ids, per tenant.
+"""Per-tenant storage of responses by id.
 
-Each response is stored as its own items plus the ids of the responses before it, so the size of a conversation stays
-proportional to its length.
+Each response is stored as its own items plus the ids of all earlier responses, so items are stored only once.
 """
 
 from __future__ import annotations
@@ -22,12 +21,12 @@ _log = logging.getLogger("toolspeak.server")
 class StoredResponse(msgspec.Struct, frozen=True):
     """A response in storage."""
 
-    #: The new items of its request, and of the answer.
+    #: The new items of the request, and the items of the answer.
     input: list[JSONValue]
     output: list[JSONObject]
-    #: The ids of the responses before it, oldest first.
+    #: The ids of the earlier responses, oldest first.
     path: list[str]
-    #: All other fields, as the client got them.
+    #: All other fields, as sent to the client.
     response: JSONObject = {}
 
 
@@ -39,7 +38,7 @@ class ResponseStore:
         self._tenant = tenant
 
     async def find(self, ids: Sequence[str]) -> list[StoredResponse]:
-        """The responses with these ids that are (still) stored."""
+        """Return the responses with these ids, without those that are no longer stored."""
         await self._memory.warm(self._tenant, items=map(_item_name, ids))
         items = (self._memory.item(self._tenant, _item_name(each)) for each in ids)
         return [msgspec.convert(each, StoredResponse) for each in items if each is not None]
@@ -50,20 +49,20 @@ class ResponseStore:
             self.put_item(_item_name(name), msgspec.to_builtins(response))
 
     def put_item(self, name: JSONValue, item: JSONObject) -> None:
-        """Store an item of a response, which can be referred to by its own id."""
+        """Store a response item, so later requests can refer to it by its id."""
         try:
             if isinstance(name, str) and name:
                 self._memory.keep_item(self._tenant, name, item)
-        except UsageError as error:  # too large: a later reference will not find it
+        except UsageError as error:  # too large; later references will not find it
             _log.warning("cannot store a response: %s", error)
 
     async def current(self, name: str) -> StoredResponse | None:
-        """A response, unless it was deleted, also by another server that shares the memory."""
+        """Return a response; None if it was deleted, even by another server that shares the memory."""
         await self._memory.renew(self._tenant, [_item_name(name)])
         return next(iter(await self.find([name])), None)
 
     async def delete(self, name: str, response: StoredResponse) -> None:
-        """Delete a response and its items. Responses after it can no longer be continued."""
+        """Delete a response and its items. Later responses in its conversation can no longer be continued."""
         await delete_stored_answer(self._memory, self._tenant, name)
         parts = (part for item in response.output if isinstance(part := item.get("id"), str))
         await self._memory.forget_items(self._tenant, [*parts, _item_name(name)])

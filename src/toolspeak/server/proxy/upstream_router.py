@@ -1,6 +1,6 @@
-"""Routing: from a request and its caller to the upstream that serves its model, and the credentials to use.
+"""Routing: finds the upstream that serves a request's model, and the credentials to use.
 
-The configuration alone decides where requests go. A gateway is immutable: a new configuration makes a new gateway, and
+Only the configuration decides where requests go. A gateway is immutable: a new configuration creates a new gateway, and
 the old one is closed after its last request.
 """
 
@@ -25,15 +25,15 @@ from ...runtime.prober import ProbeScheduler
 from ...runtime.tool_memory import ToolMemory
 from ...runtime.turn_factory import PlannedTurn, TurnFactory
 from ...upstreams.base import Batches, Upstream, open_upstream
-from ...upstreams.failover import Fallback
+from ...upstreams.failover import Failover
 from ..access.auth import ANONYMOUS, Caller, Credential, Forbidden, Unauthorized, tenant_of
 from ..access.limits import LimitedUpstream, Meter
 from .model_catalogue import ListingUpstream, ModelCatalogue, ModelListCache, ModelLocation
 
-#: Key name for the tools of the page. Not printable, so no API key can have it.
+#: Key name for the tools of the web page. API keys cannot have this name, because it is not printable.
 PAGE = "\0page"
 
-#: Bounds of caches whose keys come from requests: targets, and upstreams with a client's own key.
+#: Maximum sizes of caches keyed by request data: targets, and upstreams that use a client's own key.
 _MAX_TARGETS = 1024
 _MAX_FORWARDED = 256
 
@@ -41,7 +41,7 @@ V = TypeVar("V")
 
 
 class UpstreamAddress(msgspec.Struct, frozen=True, gc=False):
-    """Where a model is served (the first upstream of a fallback chain), without credentials."""
+    """The address at which a model is served, without credentials; the first upstream of a fallback chain."""
 
     provider: str
     base_url: str
@@ -50,42 +50,42 @@ class UpstreamAddress(msgspec.Struct, frozen=True, gc=False):
 
     @classmethod
     def to(cls, resolved: ResolvedModel) -> UpstreamAddress:
-        """The address of a resolved model."""
+        """Return the address of a resolved model."""
         return cls(resolved.provider, public_url(resolved.base_url), resolved.protocol, resolved.model)
 
 
 def public_url(url: str) -> str:
-    """A URL for display and comparison: without user info, query, fragment and trailing slash."""
+    """Return a URL for display and comparison, without user info, query, fragment and trailing slash."""
     return redacted_url(url.partition("#")[0].partition("?")[0]).rstrip("/")
 
 
 class Target(msgspec.Struct, frozen=True):
-    """Where the requests of a caller for one model go, and how."""
+    """The destination and settings for a caller's requests to one model."""
 
     maker: TurnFactory
     settings: Settings
-    #: Where the model is served, for records.
+    #: The address that is recorded with requests.
     address: UpstreamAddress
     #: The tenant of the caller's conversations.
     tenant: str = ""
-    #: The server tools that the request selects; None: it selects none explicitly.
+    #: The server tools that the request selects; None if it makes no selection.
     server_tools: frozenset[str] | None = None
 
 
 class UpstreamConfig(msgspec.Struct, frozen=True):
-    """One upstream of a gateway."""
+    """Configuration of one upstream of a gateway."""
 
     name: str
     provider: str
     base_url: str
     protocol: str
-    #: Connects with the configured key (None), or with a client's own.
+    #: Connects with a client's own key, or with the configured key if the argument is None.
     connect: Callable[[Credential | None], Upstream]
     settings: Callable[[str], Settings]
     auth: Auth = "replace"
-    #: The models it serves, with `*` as wildcard; empty: any.
+    #: Models that the upstream serves, with `*` as a wildcard; empty means any model.
     models: tuple[str, ...] = ()
-    #: Request this model, whatever the client names.
+    #: Model to request, whatever the client asks for; empty to use the client's model.
     fixed: str = ""
     fallbacks: tuple[str, ...] = ()
     max_concurrent: int = 0
@@ -93,14 +93,14 @@ class UpstreamConfig(msgspec.Struct, frozen=True):
 
 
 class ServerTools(Protocol):
-    """Tools that the server itself runs, for the holders of some keys."""
+    """Tools that the server itself runs for certain keys."""
 
     async def prepare(self) -> None:
         """Start the sources of the tools."""
         ...
 
     def offered(self) -> tuple[Tool, ...]:
-        """The tools, once they are prepared."""
+        """Return all tools; call `prepare` first."""
         ...
 
     def make(
@@ -112,7 +112,7 @@ class ServerTools(Protocol):
         notes: tuple[Note, ...],
         chosen: frozenset[str] | None = None,
     ) -> PlannedTurn:
-        """A turn with these tools, or the chosen ones, in addition to the client's own."""
+        """Return a turn that offers these tools, or only the chosen ones, in addition to the client's tools."""
         ...
 
     async def close(self) -> None:
@@ -121,7 +121,7 @@ class ServerTools(Protocol):
 
 
 class GatewayLease:
-    """Counts the requests that use a gateway; one object for all of them."""
+    """Counts the requests that use a gateway. All requests share one lease."""
 
     __slots__ = ("_count", "_free")
 
@@ -148,13 +148,13 @@ class Gateway:
     """The upstreams of one server.
 
     Args:
-        upstreams: in the order in which they are tried for a model name.
-        capabilities: the profiles of models.
-        memory: where the tools of conversations are remembered.
+        upstreams: the upstreams, in the order in which a model name is looked up.
+        capabilities: the model profiles.
+        memory: stores the tools of conversations.
         secret: key material for nonces.
         aliases: other names for models.
         probes: probes models in the background.
-        loops: key name (or `PAGE`) -> the tools that the server runs for its holder.
+        loops: maps a key name (or `PAGE`) to the tools that the server runs for that key.
 
     Raises:
         ConfigError: an alias or a fallback is unknown, or a fallback would send a client's key to another service.
@@ -175,7 +175,7 @@ class Gateway:
         self._configs = {upstream.name: upstream for upstream in upstreams}
         models = {upstream.name: (upstream.fixed,) if upstream.fixed else upstream.models for upstream in upstreams}
         self._catalogue = ModelCatalogue(models, aliases)
-        #: The model that replaces every requested name.
+        #: Model that replaces every requested model; empty if there is none.
         self._fixed = next((upstream.fixed for upstream in upstreams if upstream.fixed), "")
         self._capabilities = capabilities
         self._memory = memory
@@ -185,7 +185,7 @@ class Gateway:
             for upstream in upstreams
             if upstream.max_per_minute or upstream.max_concurrent
         }
-        #: Resolved names. Permissions are checked on every request.
+        #: Cache of resolved model names. Permissions are still checked on every request.
         self._locations: dict[str, ModelLocation] = {}
         self._model_lists = ModelListCache()
         self._connected: dict[str, Upstream] = {}
@@ -195,25 +195,25 @@ class Gateway:
         self._lease = GatewayLease()
 
     def _chain(self, config: UpstreamConfig) -> tuple[tuple[UpstreamConfig, str], ...]:
-        """An upstream and its fallbacks, each with the model to request if it differs."""
+        """Return an upstream and its fallbacks, each with the model to request if that differs."""
         chain = [(config, "")]
         for target in config.fallbacks:
             name, _, model = target.partition(":")
             other = self._configs.get(name)
             if other is None or other is config:
-                hint = f"configured are: {', '.join(sorted(self._configs))}"
+                hint = f"configured upstreams: {', '.join(sorted(self._configs))}"
                 raise ConfigError(f"the upstream `{config.name}` cannot fall back to `{target}`", hint=hint)
             if other.auth == "forward" and (config.auth != "forward" or other.base_url != config.base_url):
-                hint = "give it its own key and `auth = replace`"
+                hint = "give the fallback its own key and set `auth = replace`"
                 raise ConfigError(f"the fallback `{target}` of `{config.name}` must not get a client's key", hint=hint)
             chain.append((other, model or other.fixed))
         return tuple(chain)
 
     def check(self) -> None:
-        """Validate settings, address and key of every upstream.
+        """Validate the settings, address and key of every upstream.
 
         Raises:
-            ConfigError: one of them cannot be used.
+            ConfigError: an upstream cannot be used.
         """
         for config in self._configs.values():
             try:
@@ -222,18 +222,18 @@ class Gateway:
             except UsageError as error:
                 raise ConfigError(f"the upstream `{config.name}`: {error.args[0]}", hint=error.hint) from error
 
-    # ---- finding
+    # ---- routing
 
     def target(self, request: Request, caller: Caller = ANONYMOUS) -> Target:
-        """The target of a request.
+        """Return the target of a request.
 
         Raises:
-            UnknownModel: no upstream serves the model, or none that the caller may use.
+            UnknownModel: no upstream that the caller may use serves the model.
             Unauthorized: the upstream requires a key that the caller did not send.
         """
         location = self._locate(self._fixed or request.model, caller)
         own_key = self._own_key(location, caller)
-        # The full hash of the key is part of the cache key: no caller gets an upstream with another caller's key.
+        # The cache key contains the full hash of the caller's key, so no caller gets an upstream with another's key.
         key_tenant = tenant_of(own_key) if own_key is not None else ""
         header = self._header(location, own_key, request) if own_key is not None else ""
         key = (location.upstream, location.model, key_tenant, header)
@@ -243,14 +243,15 @@ class Gateway:
     async def make_turn(
         self, target: Target, request: Request, caller: Caller, notes: tuple[Note, ...] = ()
     ) -> PlannedTurn:
-        """The turn that answers a request, with tools of the server if the caller may use them."""
+        """Return the turn that answers a request, with server tools if the caller may use them."""
         chosen = target.server_tools
         tools = self.server_tools(caller) if self._server_tools or chosen else None
         if chosen and tools is None:
             raise Forbidden(
-                "the server runs no tools for this caller", hint="`[server_tools]` of its configuration lists the keys"
+                "the server runs no tools for this caller",
+                hint="list its key in `[server_tools.NAME]` of the configuration",
             )
-        # The page selects its tools by name; callers with a key get all of theirs.
+        # The web page selects its tools by name; callers with a key get all of their tools by default.
         without_tools = not chosen if caller.from_page else chosen == frozenset()
         if tools is None or without_tools or target.settings.chat_only or request.tool_choice.mode == "none":
             return target.maker.make(request, target.settings, target.tenant, notes)
@@ -258,7 +259,7 @@ class Gateway:
         return tools.make(target.maker, request, target.settings, target.tenant, notes, chosen)
 
     def server_tools(self, caller: Caller) -> ServerTools | None:
-        """The tools that the server runs for a caller: those of its key, or those of the page."""
+        """Return the tools that the server runs for a caller: those of its key, or else those of the web page."""
         key = caller.key or caller.session_key
         tools = self._server_tools.get(key.name) if key is not None else None
         return tools if tools is not None or not caller.from_page else self._server_tools.get(PAGE)
@@ -277,24 +278,24 @@ class Gateway:
         return caller.key is None or not caller.key.models or caller.key.may_use(*location.names())
 
     def _own_key(self, location: ModelLocation, caller: Caller) -> Credential | None:
-        """The caller's own key, if the upstream is to get it."""
+        """Return the caller's own key if it must be forwarded to the upstream."""
         chain = self._chains[location.upstream]
         guarded = next((config.name for config, _ in chain if config.auth == "check"), "")
         if guarded and caller.key is None and not caller.admin:
-            why = "" if guarded == location.upstream else f", which `{location.upstream}` falls back to,"
+            why = "" if guarded == location.upstream else f", a fallback of `{location.upstream}`,"
             raise Unauthorized(f"the upstream `{guarded}`{why} requires a toolspeak key")
         if chain[0][0].auth != "forward":
             return None
         if len(caller.own_keys) != 1:
             keys = "none" if not caller.own_keys else "several"
             raise Unauthorized(
-                f"the upstream `{location.upstream}` requires your own key; the request has {keys}",
-                hint="send a toolspeak key, if one is also required, in the header x-toolspeak-key",
+                f"the upstream `{location.upstream}` requires your own key, but the request has {keys}",
+                hint="send your own key as usual, and a toolspeak key only in the x-toolspeak-key header",
             )
         return caller.own_keys[0]
 
     def _header(self, location: ModelLocation, own_key: Credential, request: Request) -> str:
-        """The header for the client's own key: unchanged if the protocols match, else the upstream's default."""
+        """Return the header for the client's own key: the one the client used if the protocols match, else empty."""
         same_protocol = request.protocol == self._configs[location.upstream].protocol
         return own_key.header if same_protocol or own_key.is_full_header else ""
 
@@ -303,9 +304,9 @@ class Gateway:
     ) -> tuple[TurnFactory, Settings, UpstreamAddress]:
         config = self._configs[location.upstream]
         chain = [self._upstream(each, model, own_key, header) for each, model in self._chains[config.name]]
-        upstream = chain[0] if len(chain) == 1 else Fallback(chain)
+        upstream = chain[0] if len(chain) == 1 else Failover(chain)
         reached = ResolvedModel(config.provider, location.model, config.base_url, config.protocol, upstream)
-        # Probes must not be billed to a client's own key.
+        # Do not probe with a client's own key, because the client would pay for it.
         probes = self._probes if own_key is None else None
         maker = TurnFactory(
             reached, self._capabilities, self._memory, self._secret, probes=probes, probed_upstream=chain[0]
@@ -324,23 +325,23 @@ class Gateway:
         return _FixedModel(upstream, model) if model else upstream
 
     def _connect(self, config: UpstreamConfig) -> Upstream:
-        """The upstream, connected with the configured key."""
+        """Return the upstream connected with the configured key; connect on first use."""
         return self._connected.get(config.name) or self._connected.setdefault(config.name, config.connect(None))
 
     def check_model(self, model: str, caller: Caller = ANONYMOUS) -> None:
-        """Check that a model is served.
+        """Check that a model is available to the caller.
 
         Raises:
-            UnknownModel: no upstream serves it, or none that the caller may use.
+            UnknownModel: no upstream that the caller may use serves the model.
         """
         self._locate(self._fixed or model, caller)
 
     def models(self, caller: Caller = ANONYMOUS) -> Mapping[str, str]:
-        """The listed models that the caller may use, with their upstreams."""
+        """Map the listed models that the caller may use to their upstreams."""
         return self._catalogue.names(lambda location: self._shows(location, caller), self._model_lists.names())
 
     async def refresh(self) -> None:
-        """Update the lists of upstreams without configured models."""
+        """Update the model lists of upstreams without configured models."""
         unlisted = [config for config in self._configs.values() if not config.models and not config.fixed]
         connected = [(config.name, self._connect(config)) for config in unlisted if config.auth != "forward"]
         await self._model_lists.refresh(
@@ -363,10 +364,10 @@ class Gateway:
 
     @property
     def probes(self) -> ProbeScheduler | None:
-        """The background prober."""
+        """The scheduler of background probes; None if probing is disabled."""
         return self._probes
 
-    # ---- life
+    # ---- startup and shutdown
 
     def start(self) -> None:
         """Start the probes that are configured with `probe = "startup"`."""
@@ -384,7 +385,7 @@ class Gateway:
                     probes.begin(reached, settings)
 
     def lease(self) -> GatewayLease:
-        """A context manager for requests: the gateway is not closed while it is entered."""
+        """Return a context manager for requests; the gateway is not closed while any request is inside."""
         return self._lease
 
     async def retire(self) -> None:
@@ -398,13 +399,13 @@ class Gateway:
             await self._probes.close()
         for loop in {id(loop): loop for loop in self._server_tools.values()}.values():
             await loop.close()
-        # Evicted upstreams need no closing: their idle connections expire.
+        # Upstreams evicted from the cache need no closing, because their idle connections expire.
         for upstream in (*self._connected.values(), *self._forwarded.values()):
             await upstream.close()
 
 
 class _FixedModel:
-    """An upstream that gets requests for another model name."""
+    """An upstream wrapper that replaces the model name in requests."""
 
     def __init__(self, upstream: Upstream, model: str) -> None:
         self._upstream = upstream
@@ -426,7 +427,7 @@ class _FixedModel:
 
 
 def _cached(table: OrderedDict[tuple[str, ...], V], key: tuple[str, ...], make: Callable[[], V], limit: int) -> V:
-    """The cached value of a key, made if missing; the least recently used value is evicted."""
+    """Return the cached value of a key. Make it if missing, evicting the least recently used value."""
     value = table.get(key)
     if value is None:
         value = table[key] = make()

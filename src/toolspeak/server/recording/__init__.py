@@ -1,1 +1,1 @@
-"""Recording of requests, in memory and in the store, and the views of the inspector."""
+"""Recording of requests in memory and in the store, and the inspector's views of them."""

@@ -1,7 +1,7 @@
 """Positions of the candidates in the text of a recorded answer.
 
-Positions are not tracked while an answer streams. The text is scanned again as a whole when a record is viewed, which
-gives the same candidates, because chunks never change the result.
+Positions are not tracked while an answer streams. Instead, the whole text is scanned again when a record is viewed.
+This finds the same candidates, because chunk boundaries never change the result.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from ...core.types import Tool
 from ...dialects.openings import Marks
 from ...parsing import parse_context
 
-#: Dialect of native calls, which are not in the text.
+#: Dialect name of native calls, which do not appear in the text.
 _NATIVE = "native"
-#: The dialect whose candidates are parts of one document: the whole answer.
+#: The dialect in which the whole answer is one document that contains all candidates.
 _DOCUMENT = "envelope"
-#: How many characters are read to find the end of a rejected candidate, and of how many candidates.
+#: Limits for finding the ends of rejected candidates: characters per candidate, and number of candidates.
 _WINDOW, _MAX_EXTENDED = 8192, 200
 
 
 class Mark(msgspec.Struct, frozen=True):
-    """A span of the text with the indexes of its candidates."""
+    """A span of the text, with the indexes of the candidates in it."""
 
     start: int
     end: int
@@ -46,7 +46,7 @@ class _CandidateBlock:
 
 
 def _find_blocks(text: str, tools: tuple[Tool, ...], policy: Policy, nonce: str | None) -> list[_CandidateBlock]:
-    """Scan the whole text; the blocks with candidates, in order."""
+    """Scan the whole text and return the blocks that contain candidates, in order."""
     blocks: list[_CandidateBlock] = []
 
     def add_block(start: int, end: int | None, builders: Sequence[CallBuilder]) -> None:
@@ -61,7 +61,7 @@ def _find_blocks(text: str, tools: tuple[Tool, ...], policy: Policy, nonce: str 
 def marks_in(
     text: str, candidates: Sequence[Candidate], tools: tuple[Tool, ...], policy: Policy, nonce: str
 ) -> tuple[Mark, ...]:
-    """The spans of the candidates in the text, from left to right, without candidates that are not in it."""
+    """Return the spans of the candidates in the text, from left to right. Candidates not in the text are omitted."""
     in_text = [number for number, each in enumerate(candidates) if each.dialect != _NATIVE]
     if not in_text:
         return ()
@@ -72,7 +72,7 @@ def marks_in(
     used = [block for block in blocks if block.candidates]
     if not used:
         return ()
-    # A span ends where the next one begins, so no text is scanned twice.
+    # A span cannot extend beyond the start of the next one, so no text is scanned twice.
     limits = [*(block.start for block in used[1:]), len(text)]
     truncated = [(block, limit) for block, limit in zip(used, limits, strict=True) if _is_truncated(block, candidates)]
     for block, limit in truncated[:_MAX_EXTENDED]:
@@ -95,18 +95,18 @@ def _assign_candidates(
 
 
 def _is_truncated(block: _CandidateBlock, candidates: Sequence[Candidate]) -> bool:
-    """Whether the block was only read up to a name, because its position ruled out a call."""
+    """Whether the scan stopped after the name, because the block is in a place where calls are not accepted."""
     return any(candidates[number].reason in REGION_REASONS for number in block.candidates)
 
 
 def _block_length(text: str, tools: tuple[Tool, ...]) -> int:
-    """The length of the block at the start of the text if its position did not matter."""
+    """Return the length of the block at the start of the text, as if calls were accepted anywhere; 0 if none."""
     first = next(iter(_find_blocks(text, tools, "eager", None)), None)
     return first.end if first is not None and not first.start else 0
 
 
 def _to_marks(blocks: Sequence[_CandidateBlock]) -> Iterator[Mark]:
-    """The spans of the blocks, in order; an outer block ends where an inner one begins."""
+    """Yield the spans of the blocks in order. An outer block ends where an inner one begins."""
     for block, following in zip(blocks, [*blocks[1:], None], strict=True):
         end = block.end if following is None else min(block.end, following.start)
         if end > block.start:

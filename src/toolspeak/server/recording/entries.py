@@ -1,6 +1,7 @@
-"""The recording of one request: client request, upstream requests, answers, and what was parsed from them.
+"""Recording entry of one request: client request, upstream requests, answers and parse results.
 
-Everything is kept by reference, so recording costs little; only the messages of large requests are packed.
+An entry refers to existing objects instead of copying them, so recording is cheap. Only the messages of large requests
+are encoded.
 """
 
 from __future__ import annotations
@@ -18,9 +19,9 @@ from ..observe.request_context import RequestContext, Times
 from ..proxy.exchange import ExchangeResult, RequestRecord
 from ..proxy.upstream_router import UpstreamAddress
 
-#: Notes of requests whose tools are not in their body.
+#: Codes of notes on requests whose tools came from memory and not from the body.
 _RECALL_NOTES = frozenset({"tools_recalled", "tools_guessed"})
-#: The changes of a request that is not a replay.
+#: The changed settings of a request that is not a replay: none.
 _NO_CHANGES: Mapping[str, JSONValue] = {}
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -30,50 +31,50 @@ _decode = msgspec.msgpack.Decoder(list[tuple[Message, ...]]).decode
 class RecordingEntry(msgspec.Struct, frozen=True, gc=False, array_like=True):
     """One recorded request and its answer.
 
-    It is free of reference cycles, so the garbage collector can skip it. The writer process, which has the same
-    version, receives it without field names.
+    Entries have no reference cycles, so the garbage collector can skip them. They are sent to the writer process
+    without field names, because both processes run the same version.
     """
 
     record: RequestRecord
     tenant: str = ""
-    #: The body as received, and the fields from the path.
+    #: The body as received, and additional request fields from the path.
     body: bytes = b""
     fields: Mapping[str, JSONValue] = {}
-    #: Its tools if they are not in the body.
+    #: The tools of the request if they came from memory and not from the body.
     recalled_tools: tuple[Tool, ...] = msgspec.field(default=(), name="recalled")
-    #: Seconds since the epoch.
+    #: Start time in seconds since the epoch.
     started_at: float = msgspec.field(default=0.0, name="began")
     status: int = 0
-    #: Seconds until the last byte, until the first byte, spent waiting for the upstream, and added by toolspeak.
+    #: Seconds until the last byte, until the first byte, waiting for the upstream, and added by toolspeak.
     total_seconds: float = msgspec.field(default=0.0, name="whole")
     first_byte_seconds: float = msgspec.field(default=0.0, name="first")
     upstream_seconds: float = msgspec.field(default=0.0, name="waited")
     added_seconds: float = msgspec.field(default=0.0, name="added")
-    #: Seconds until the first token, seconds in which output was held back, and seconds of server tools.
+    #: Seconds until the first token, holding back output, and running server tools.
     first_token: float = 0.0
     held_seconds: float = msgspec.field(default=0.0, name="held")
     tool_seconds: float = msgspec.field(default=0.0, name="tooled")
-    #: The upstream provider and its protocol.
+    #: Provider and protocol of the upstream.
     provider: str = ""
     protocol: str = ""
-    #: Secrets that the client sent; they must never be shown.
+    #: Secrets that the client sent, which must never be shown.
     secrets: tuple[Secret, ...] = ()
-    #: For a replay: the id of the original request, and the changes.
+    #: For a replay: the id of the original request, and the changed settings.
     replay_of: str = ""
     changed: Mapping[str, JSONValue] = {}
     #: Sequence number; later entries have higher numbers.
     number: int = 0
-    #: The upstream of its model, and the settings it ran with, once known.
+    #: The upstream address and the settings; None if the request was rejected before they were known.
     upstream_address: UpstreamAddress | None = msgspec.field(default=None, name="way")
     settings: Settings | None = None
-    #: The server's own tools, offered in addition to those of the request.
+    #: Server tools that were offered in addition to the client's tools.
     server_tools: tuple[Tool, ...] = msgspec.field(default=(), name="served")
-    #: The encoded messages of its attempts if it is large; the attempts then have none (see `pack`).
+    #: The encoded messages of all attempts if the request is large. The attempts then contain none (see `pack`).
     messages: bytes = b""
 
 
 def recalled_tools(record: RequestRecord, request: Request | None) -> tuple[Tool, ...]:
-    """Return the tools of a request if they are not in its body; tools in the body are read from there on demand."""
+    """Return the tools of a request if they came from memory. Tools in the body are decoded from it on demand."""
     was_recalled = request is not None and any(note.code in _RECALL_NOTES for note in record.notes)
     return request.tools if request is not None and was_recalled else ()
 
@@ -81,10 +82,10 @@ def recalled_tools(record: RequestRecord, request: Request | None) -> tuple[Tool
 def build_entry(
     result: ExchangeResult, context: RequestContext, times: Times, began: float, number: int
 ) -> RecordingEntry:
-    """Build the entry of a request that was answered, or refused before it was planned."""
+    """Build the entry of a request that was answered or rejected."""
     total, first, added = times
     record = result.record or _refused_record(result)
-    # Positional arguments and few calls: this is most of the cost of recording.
+    # Positional arguments for speed: this call is most of the cost of recording.
     return RecordingEntry(
         record,
         result.tenant,
@@ -119,9 +120,9 @@ def _refused_record(result: ExchangeResult) -> RequestRecord:
 
 
 def text_size(entry: RecordingEntry) -> int:
-    """Return the bytes of the texts of a request and its answers."""
+    """Return the size in bytes of the texts in a request and its answers."""
     size, attempts = len(entry.body), entry.record.trace.attempts
-    if len(attempts) > 1:  # each attempt has the request
+    if len(attempts) > 1:  # every attempt contains the request
         size *= len(attempts)
     if entry.messages:
         size = max(size, len(entry.messages))
@@ -131,9 +132,9 @@ def text_size(entry: RecordingEntry) -> int:
 
 
 def pack(entry: RecordingEntry) -> RecordingEntry:
-    """Encode the messages of an entry: thousands of small values take longer to measure and to free.
+    """Encode the messages of an entry, because thousands of small values would take longer to measure and free.
 
-    Return the entry unchanged if they cannot be encoded.
+    Return the entry unchanged if its messages cannot be encoded.
     """
     attempts = entry.record.trace.attempts
     try:

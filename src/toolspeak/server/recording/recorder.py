@@ -1,7 +1,7 @@
 """In-memory recorder of the most recent requests.
 
-Bounded by number and by bytes; the oldest entries are evicted first. Entries contain secrets: `views` renders and
-redacts them on demand. A sink, if given, receives every entry to store it permanently.
+The number and total size of entries are limited; the oldest entries are evicted first. Entries contain secrets; `views`
+renders and redacts them on demand. An optional sink receives every entry to store it permanently.
 """
 
 from __future__ import annotations
@@ -17,35 +17,37 @@ from ...core.types import Note, Request, TextPart
 from ..proxy.exchange import ExchangeResult
 from .entries import RecordingEntry, pack, text_size
 
-#: Entries that are kept.
+#: Maximum number of entries.
 MAX_ENTRIES = 2000
-#: Bytes of all entries and of one entry: texts plus an estimate for values. Coding agents send up to 1 MiB.
+#: Maximum size of all entries and of one entry: texts plus an estimate for values. Coding agents send up to 1 MiB.
 MAX_BYTES, MAX_ENTRY_BYTES = 32 * 1024 * 1024, 2 * 1024 * 1024
-#: Approximate memory of a value in addition to its text: many small values take far more than their text.
+#: Approximate memory overhead of a value, in bytes. Many small values take far more memory than their text.
 _VALUE_BYTES = 100
-#: Values of a message with its lists, and of a text part.
+#: Number of values in a message without its parts, and in a text part.
 _MESSAGE_VALUES, _TEXT_PART_VALUES = 3, 2
 _SCALARS = frozenset({str, int, float, bool, type(None)})
-#: Values of smaller entries are not counted: counting would cost more than everything else here.
+#: Entries up to this size are not examined for values, because counting would dominate the cost of recording.
 _SMALL_BYTES = 2048
-#: Larger bodies have so many messages that packing takes less time than counting and freeing them.
+#: Body size above which messages are encoded, which takes less time than counting and freeing their values.
 _PACK_BYTES = 16 * 1024
-#: Evict only when the limit is exceeded by one part in this many: evicting single entries takes twice as long.
+#: Evict only when the limit is exceeded by this fraction (1/64). Evicting entries one at a time takes twice as long.
 _SLACK = 64
-#: Characters of the model name that are kept if an entry is too large.
+#: Maximum length of the model name in an entry whose texts were removed.
 _MAX_MODEL_CHARS = 200
 
 
 def _overhead(entry: RecordingEntry, limit: int) -> int:
-    """Estimate the memory of the values of an entry in addition to its texts; stop counting at `limit`.
+    """Estimate the memory that an entry's values take in addition to their texts; stop counting at `limit`.
 
-    Tools are not counted: requests that offer the same tools share them.
+    Tools are not counted, because requests with the same tools share them.
     """
     attempts = entry.record.trace.attempts
     if not attempts:
         return 0
     max_values = limit // _VALUE_BYTES + 1
-    count = _count_request_values(attempts[-1].request, max_values) * len(attempts)  # each attempt has the request
+    count = _count_request_values(attempts[-1].request, max_values) * len(
+        attempts
+    )  # every attempt contains the request
     for each in attempts:
         if each.candidates:
             count += _count_values([each.candidates], max_values)
@@ -55,7 +57,7 @@ def _overhead(entry: RecordingEntry, limit: int) -> int:
 def _count_request_values(request: Request, limit: int) -> int:
     """Count the values in the messages and extra fields of a request.
 
-    Nearly all parts are texts: these are counted without visiting them, which would take ten times as long.
+    Nearly all parts are plain text. They are counted without visiting their fields, which is ten times as fast.
     """
     count = 0
     others: list[object] = [*request.options.extra.values()]
@@ -89,10 +91,10 @@ def _count_values(stack: list[object], limit: int) -> int:
 
 
 class Recorder:
-    """Bounded store of entries.
+    """In-memory store of the most recent entries.
 
     Args:
-        sink: receives every entry and its size, to store it permanently; it must not block.
+        sink: receives every entry and its size, to store it permanently. It must not block.
     """
 
     def __init__(
@@ -116,7 +118,7 @@ class Recorder:
         return len(self._entries)
 
     def begin(self, identifier: str, snapshot: Callable[[], ExchangeResult], began: float) -> None:
-        """List a request as running until its entry is added; `snapshot` returns what is known about it."""
+        """List a request as running until its entry is added; `snapshot` returns its current state."""
         self._running[identifier] = (snapshot, began)
 
     def running(self) -> Iterator[tuple[ExchangeResult, float]]:
@@ -124,7 +126,7 @@ class Recorder:
         return ((snapshot(), began) for snapshot, began in reversed(self._running.values()))
 
     def add(self, entry: RecordingEntry) -> RecordingEntry:
-        """Add an entry with the highest number; return it as stored."""
+        """Add an entry, whose number must be the highest so far; return the entry as stored."""
         self._running.pop(entry.record.id, None)
         if len(entry.body) > _PACK_BYTES:
             entry = pack(entry)
@@ -146,18 +148,18 @@ class Recorder:
             self._bytes -= self._entries.popitem(last=False)[1][1]
 
     def close(self) -> None:
-        """Close the sink; this may take some seconds."""
+        """Close the sink. This may take several seconds."""
         close = getattr(self._sink, "close", None)
         if close is not None:
             close()
 
     def find(self, identifier: str) -> RecordingEntry | None:
-        """Return the entry with that id. The caller must check its tenant."""
+        """Return the entry with this id, or None. The caller must check the tenant."""
         item = self._entries.get(identifier)
         return item[0] if item is not None else None
 
     def after(self, number: int) -> Iterator[RecordingEntry]:
-        """Return the entries with higher numbers, newest first."""
+        """Return the entries with a higher number than this, newest first."""
         for entry, _ in reversed(self._entries.values()):
             if entry.number <= number:
                 return
@@ -165,12 +167,12 @@ class Recorder:
 
 
 def _strip_texts(entry: RecordingEntry, size: int, limit: int) -> RecordingEntry:
-    """Remove the texts of an entry that is too large."""
+    """Remove the texts from an entry that is too large."""
     record = entry.record
     name = record.model[:_MAX_MODEL_CHARS]
     empty = {"request": Request(name, ()), "raw": "", "reasoning": "", "candidates": ()}
     attempts = tuple(msgspec.structs.replace(each, **empty) for each in record.trace.attempts)
     trace = msgspec.structs.replace(record.trace, attempts=attempts)
-    note = Note("record_shortened", f"the texts were not recorded: {size} bytes are more than {limit}")
+    note = Note("record_shortened", f"the texts were not recorded: their {size} bytes exceed the limit of {limit}")
     record = msgspec.structs.replace(record, model=name, trace=trace, notes=(*record.notes, note))
     return msgspec.structs.replace(entry, record=record, body=b"", recalled_tools=(), messages=b"")

@@ -1,7 +1,7 @@
 """Redaction of request bodies and JSON values before they are shown or stored.
 
-Every text passes the redaction of the log. Fields that contain keys are masked, also in JSON within a text, such as
-the arguments of a tool call.
+Every text is redacted like a log line. In addition, fields that contain keys are masked, also in JSON inside a text,
+such as the arguments of a tool call.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ...protocols.shared.fields import ASCII_ESCAPES
 from ..observe.logs import may_contain_keys, redact
 
 _MASK = "***"
-#: Fields whose value is a key.
+#: Names of fields whose value is a key.
 _KEY_FIELD_NAMES = (
     "api_key",
     "api-key",
@@ -29,49 +29,49 @@ _KEY_FIELD_NAMES = (
     "x-api-key",
     "x-goog-api-key",
 )
-#: Fields that contain keys, or URLs with credentials.
+#: Names of fields that contain keys or URLs with credentials.
 _CONTAINER_FIELDS = ("extra_headers", "headers", "proxy", "proxies")
 _KEY_FIELDS = frozenset({*_KEY_FIELD_NAMES, *_CONTAINER_FIELDS})
 #: Whitespace that is ignored around a field name.
 _PADDING = string.whitespace + "\xa0"
-#: Every name of a key field contains one of these.
+#: Substrings for a fast pre-check: every name of a key field contains one of these.
 _STEMS = ("api_key", "api-key", "apikey", "authorization")
-#: The lowercased JSON of every value with a key field contains one of these. A name may end with whitespace.
+#: Substrings for a fast pre-check: lowercased JSON with a key field contains one of these. Names may end in whitespace.
 _KEY_MARKS = (
     *_STEMS,
     *(f'{name}":' for name in _CONTAINER_FIELDS),
     *(msgspec.json.encode(space).decode()[1:-1].lower() + '":' for space in _PADDING),
 )
 
-#: Characters between a name and its colon in malformed JSON, and how many of them are skipped.
+#: Characters that may separate a name from its colon in malformed JSON, and how many of them to skip.
 _SEPARATORS, _WINDOW = (_PADDING + "\"'\\").encode(), 16
 
-#: A key field up to the opening quote of its text; quotes in JSON within JSON are escaped. Every run is bounded, which
-#: keeps the time linear.
+#: Matches a key field up to the opening quote of its value. In JSON inside JSON, quotes are escaped. Every repetition
+#: is bounded, so matching takes linear time.
 _KEY_FIELD_PATTERN = re.compile(
     rf"(?:{'|'.join(sorted(_KEY_FIELD_NAMES, key=len, reverse=True))})"
     r"""\s{0,8}\\{0,31}(["'])\s{0,16}:\s{0,16}(\\{0,31})(["'])""",
     re.IGNORECASE,
 )
-#: How far before a name its opening quote may be.
+#: Maximum distance between a name and its opening quote.
 _QUOTE_WINDOW = 8
-#: The shortest text with a key field.
+#: Length of the shortest text that can contain a key field.
 _MIN_FIELD_CHARS = len('"apikey":"x')
 
 
 def parse_body(data: bytes) -> JSONValue:
-    """Parse a request body; a body that is not JSON becomes text, cut before the first field that may contain a key."""
+    """Parse a request body. If it is not JSON, return it as text, cut before the first possible key field."""
     try:
         return msgspec.json.decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        data = data.replace(b"\0", b"")  # UTF-16 and UTF-32 have them between the letters
+        data = data.replace(b"\0", b"")  # UTF-16 and UTF-32 have null bytes between the letters
         cut = min(_suspect_positions(data.lower()), default=len(data))
         suffix = f"{_MASK} ({len(data) - cut} more bytes)" if cut < len(data) else ""
         return data[:cut].decode("utf-8", "replace") + suffix
 
 
 def _suspect_positions(lowered: bytes) -> Iterator[int]:
-    """Yield the first position of each pattern that may be, or hide, a key field."""
+    """Yield the first position of each pattern that may be a key field or hide one."""
     for name in _KEY_FIELDS:
         if (place := _value_position(lowered, name.encode())) >= 0:
             yield place
@@ -81,11 +81,11 @@ def _suspect_positions(lowered: bytes) -> Iterator[int]:
 
 
 def _value_position(lowered: bytes, name: bytes) -> int:
-    """Return the position after the first field name, or -1."""
+    """Return the position after the first occurrence of a field name; -1 if there is none."""
     end = 0
     while (start := lowered.find(name, end)) >= 0:
         end = start + len(name)
-        # If the window has only separators, the colon may follow it.
+        # If the window contains only separators, a colon may still follow.
         if lowered[end : end + _WINDOW].lstrip(_SEPARATORS)[:1] in (b":", b"=", b""):
             return end
     return -1
@@ -99,7 +99,7 @@ def redact_text(text: str, secrets: Sequence[str]) -> str:
 
 
 def _redact_key_fields(text: str) -> str:
-    """Mask the values of key fields in any JSON within a text."""
+    """Mask the values of key fields in JSON inside a text."""
     if len(text) < _MIN_FIELD_CHARS:
         return text
     lowered = text.lower()
@@ -109,7 +109,7 @@ def _redact_key_fields(text: str) -> str:
     done = 0
     for field in _KEY_FIELD_PATTERN.finditer(text):
         start = field.start()
-        # Inside a masked value, or the end of a longer name.
+        # Skip matches inside a masked value, and names that are only the end of a longer name.
         if start < done or text[max(start - _QUOTE_WINDOW, 0) : start].rstrip(_PADDING)[-1:] != field[1]:
             continue
         end = _string_end(text, field.end(), field[3], len(field[2]))
@@ -126,9 +126,10 @@ def _string_end(text: str, begin: int, quote: str, depth: int) -> int:
         before = position
         while before > end and text[before - 1] == "\\":
             before -= 1
-        # A quote inside has 2 * depth + 1 backslashes; backslashes at the end of the string precede those of its quote.
+        # A quote inside the string has 2 * depth + 1 backslashes. Backslashes that end the string come before those
+        # of the closing quote.
         if position - before < depth:
-            return before  # the enclosing string ends: this one was cut
+            return before  # the enclosing string ends here, so this string is incomplete
         if (position - before - depth) % (2 * depth + 2) == 0:
             return position - depth
         end = position + 1
@@ -136,8 +137,8 @@ def _string_end(text: str, begin: int, quote: str, depth: int) -> int:
 
 
 def redact_value(value: JSONValue, secrets: Sequence[str]) -> JSONValue:
-    """Redact a JSON value. Bodies are at most 64 levels deep here."""
-    # Check the JSON text first: visiting every string takes ten times as long.
+    """Redact a JSON value, which is at most 64 levels deep."""
+    # Check the encoded JSON first, because visiting every string takes ten times as long.
     try:
         text = msgspec.json.encode(value).decode()
         escaped = [msgspec.json.encode(secret).decode()[1:-1] for secret in secrets if secret]
@@ -152,7 +153,7 @@ def redact_value(value: JSONValue, secrets: Sequence[str]) -> JSONValue:
 def _redact(value: JSONValue, clean: Callable[[str], str]) -> JSONValue:
     if isinstance(value, str):
         return clean(value)
-    if isinstance(value, list | tuple):  # structs contain tuples
+    if isinstance(value, list | tuple):  # tuples come from structs
         return [_redact(each, clean) for each in cast("Sequence[JSONValue]", value)]
     if is_object(value):
         return {

@@ -1,4 +1,4 @@
-"""Replay: run a recorded request again with other settings or another model.
+"""Replay: run a recorded request again with different settings or another model.
 
 A replay has no side effects: the server's tools are offered as before, but no tool is executed, the conversation
 memory is not updated and no client receives the answer.
@@ -26,7 +26,7 @@ from ..proxy.request_settings import merge_settings
 from ..proxy.upstream_router import Gateway
 from .entries import RecordingEntry, recalled_tools
 
-#: Seconds for a whole replay: a person is waiting for it.
+#: Timeout of a replay in seconds. A user is waiting for it.
 _TIMEOUT = 300.0
 
 
@@ -45,7 +45,7 @@ async def replay_request(
     tools = (*request.tools, *entry.server_tools)
     upstream_request = msgspec.structs.replace(request, model=target.maker.resolved.model, stream=False, tools=tools)
     began, started = time.time(), time.perf_counter()
-    # With the original tenant, so the same tools are recalled from memory.
+    # Use the original tenant, so the same tools are recalled from memory.
     planned = target.maker.make(upstream_request, settings, entry.tenant)
     with gateway.lease():
         record = await _execute(planned, entry, request.model)
@@ -81,7 +81,7 @@ def _decode_request(entry: RecordingEntry, model: JSONValue) -> Request:
     if model is not None and not isinstance(model, str):
         raise UsageError("`model` must be a string", hint="leave it out to use the original model")
     if not entry.body:
-        raise UsageError("this request cannot be replayed: its body was too large to be recorded")
+        raise UsageError("this request cannot be replayed, because its body was not recorded")
     request = client_protocol(entry.record.client_protocol).decode(read_object(entry.body), **entry.fields)
     check_request(request, len(entry.body))
     return msgspec.structs.replace(request, model=model) if model else request

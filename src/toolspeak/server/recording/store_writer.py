@@ -1,8 +1,8 @@
-"""Permanent recording: hands entries to the writer process, which renders, redacts and stores them.
+"""Permanent recording: sends entries to the writer process, which renders, redacts and stores them.
 
-Storing a request takes longer than answering a short one, so it happens in another process. Entries are encoded in
-groups, and a thread sends a batch every half second. Recording must never block a request: if the store is too slow,
-entries are dropped and the log reports how many.
+Storing a request takes longer than answering a short one, so a separate process does it. Entries are encoded in groups,
+and a thread sends a batch every half second. Recording must never block a request: if the store is too slow, entries
+are dropped and the log reports how many.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ from .recorder import Recorder
 from .writer_process import BatchBuilder, OpenStore, WriteResult, with_length
 
 _log = logging.getLogger("toolspeak.server")
-#: Bytes of entries that may wait; beyond that, the store is too slow and entries are dropped.
+#: Maximum size of waiting entries in bytes. Beyond this, the store is too slow and entries are dropped.
 _MAX_PENDING_BYTES = 32 * 1024 * 1024
-#: Seconds between batches: a large batch costs as much to send as a small one.
+#: Seconds between batches. Sending a large batch costs as much as a small one.
 _BATCH_SECONDS = 0.5
-#: Entries that are encoded at once, and the text size that triggers encoding earlier. Encoding entries one by one takes
-#: three times as long, because of cold CPU caches.
+#: Number of entries to encode together, and the text size that triggers encoding earlier. Encoding entries one by one
+#: takes three times as long, because of cold CPU caches.
 _ENCODE_COUNT, _ENCODE_BYTES = 64, 256 * 1024
-#: Losses for one reason between two log lines.
+#: Number of losses for the same reason between two log lines.
 _REPORT_EVERY = 100
-#: Seconds before a failed writer process is started again, and seconds it has to finish at shutdown.
+#: Seconds before a failed writer process is restarted, and its timeout at shutdown.
 _RETRY_SECONDS, _SHUTDOWN_SECONDS = 5.0, 10.0
 
 
@@ -42,23 +42,23 @@ class WriterProcessDied(ToolspeakError):
 
 
 class WriterProcess:
-    """The writer process as a child process. It ends when its input is closed.
+    """The writer process, run as a child process. It ends when its input is closed.
 
     Args:
-        url: the store.
+        url: URL of the store.
     """
 
     def __init__(self, url: str) -> None:
         self._url = url
         self._process: subprocess.Popen[bytes] | None = None
-        # Guards the pipes: their own locks have no timeout.
+        # Guards the pipes, whose own locks cannot be tried without blocking.
         self._pipes = threading.Lock()
 
     def write(self, batch: list[bytes]) -> WriteResult:
         """Send a batch and wait until it is stored.
 
         Raises:
-            WriterProcessDied: the process has ended.
+            WriterProcessDied: the process has ended unexpectedly.
         """
         try:
             with self._pipes:
@@ -69,12 +69,12 @@ class WriterProcess:
                 return msgspec.json.decode(process.stdout.readline(), type=WriteResult)
         except (OSError, msgspec.DecodeError) as error:
             self.end()
-            raise WriterProcessDied(f"the writer process has ended: {error}") from None
+            raise WriterProcessDied(f"the writer process died: {error}") from None
 
     def _running(self) -> subprocess.Popen[bytes]:
         if self._process is None:
-            # `-P`: import nothing from the working directory. A session of its own: signals of the terminal must not
-            # stop it before everything is written. The URL may contain a password, so it is not an argument.
+            # `-P` prevents imports from the working directory. A separate session keeps signals from the terminal
+            # away until everything is written. The URL is not an argument, because it may contain a password.
             command = [sys.executable, "-P", "-m", "toolspeak.server.recording.writer_process"]
             self._process = subprocess.Popen(
                 command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True
@@ -84,7 +84,7 @@ class WriterProcess:
         return self._process
 
     def end(self) -> None:
-        """Stop the process after it has stored everything; kill it if another thread still waits for its reply."""
+        """Stop the process after it has stored everything; kill it if another thread is still waiting for it."""
         process, self._process = self._process, None
         if process is None:
             return
@@ -104,14 +104,14 @@ class WriterProcess:
 class Losses:
     """Counts requests that could not be recorded.
 
-    Logs the first loss for a reason and then one line per 100, because more lines would add to an overload.
+    Logs the first loss for each reason and then one line per 100 losses, because more lines would add to an overload.
     """
 
     def __init__(self) -> None:
         self.count = 0
         self._unreported = 0
         self._reason = ""
-        # Losses come from the event loop and from the writing thread.
+        # Both the event loop and the writing thread report losses.
         self._lock = threading.Lock()
 
     def add(self, count: int, reason: str) -> None:
@@ -126,7 +126,7 @@ class Losses:
                 self._report()
 
     def report(self) -> None:
-        """Log the losses that are not logged yet: recording works again."""
+        """Log the losses that have not been logged yet; called when recording works again."""
         with self._lock:
             self._report()
             self._reason = ""
@@ -157,25 +157,25 @@ class StoreWriter:
         self._secrets = secrets
         self._end = end
         self._batch_seconds = batch_seconds
-        #: Entries to encode, and encoded entries.
+        #: Entries that are not encoded yet; `_pending` contains the encoded ones.
         self._new_entries: list[RecordingEntry] = []
         self._new_size = 0
         self._pending = BatchBuilder()
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
         self._wake = threading.Event()
-        #: Whether the thread has been woken for the waiting entries.
+        #: Whether the thread has already been woken for the waiting entries.
         self._notified = False
         self._idle = threading.Condition()
         self._writing = self._closing = False
-        #: No attempt before this time, after a failure, and the failure.
+        #: After a failure: the time of the next attempt, and the reason.
         self._retry_at, self._failure = 0.0, ""
         self.losses = Losses()
 
     def __call__(self, entry: RecordingEntry, size: int) -> None:
-        """Queue an entry; `size` is the bytes of its texts."""
-        # Without the lock: the thread only removes from this list and never replaces it, and it clears `_notified`
-        # before it does.
+        """Queue an entry; `size` is the size of its texts in bytes."""
+        # This needs no lock: the thread only removes entries from the list and never replaces it, and it clears
+        # `_notified` first.
         self._new_entries.append(entry)
         self._new_size += size
         if len(self._new_entries) >= _ENCODE_COUNT or self._new_size >= _ENCODE_BYTES:
@@ -184,7 +184,7 @@ class StoreWriter:
         if self._notified:
             return
         self._notified = True
-        # Started with the first entry: workers are forked, and threads do not survive a fork.
+        # Start the thread with the first entry: workers are forked, and threads do not survive a fork.
         if self._thread is None:
             self._thread = threading.Thread(target=self._run, name="toolspeak-recording", daemon=True)
             self._thread.start()
@@ -201,7 +201,7 @@ class StoreWriter:
             self._pending.add(entries)
 
     def flush(self, seconds: float | None = None) -> bool:
-        """Wait until everything is stored; return whether it is."""
+        """Wait until everything is stored; return False on timeout."""
         with self._idle:
             return self._idle.wait_for(lambda: not self._has_pending() and not self._writing, seconds)
 
@@ -217,7 +217,7 @@ class StoreWriter:
             self._thread.join(_SHUTDOWN_SECONDS)
         self._end()
         if self._thread is not None:
-            self._thread.join(_SHUTDOWN_SECONDS)  # it counts the losses
+            self._thread.join(_SHUTDOWN_SECONDS)  # wait until the thread has counted the losses
         self.losses.report()
 
     def _run(self) -> None:
@@ -225,8 +225,8 @@ class StoreWriter:
         while not self._closing or self._has_pending():
             self._wake.wait()
             if not self._closing:
-                time.sleep(max(0.0, self._batch_seconds - took))  # the last write counts towards the wait
-            # In this order: entries that arrive in between wake the thread again.
+                time.sleep(max(0.0, self._batch_seconds - took))  # includes the duration of the previous write
+            # Clear these before taking the batch, so that entries arriving in between wake the thread again.
             self._wake.clear()
             self._notified = False
             began = time.monotonic()
@@ -266,7 +266,7 @@ class StoreWriter:
 
 
 def create_recorder(config: Config, secrets: Callable[[], Iterable[Secret]]) -> Recorder | None:
-    """Create the recorder that the configuration asks for; None if recording is off.
+    """Create the configured recorder; return None if recording is off.
 
     Raises:
         ToolspeakError: the store cannot be opened.
@@ -275,6 +275,6 @@ def create_recorder(config: Config, secrets: Callable[[], Iterable[Secret]]) -> 
         return None
     if config.record == "memory":
         return Recorder()
-    open_recordings(config.store)  # fails early, and creates the tables
+    open_recordings(config.store)  # fail early and create the tables
     process = WriterProcess(config.store)
     return Recorder(sink=StoreWriter(process.write, secrets, process.end))

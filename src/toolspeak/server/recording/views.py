@@ -1,4 +1,4 @@
-"""JSON views of recorded requests, rendered and redacted on demand: a summary for lists, and the full detail."""
+"""JSON views of recorded requests, redacted: a summary for lists and the full detail, both rendered on demand."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from .candidate_spans import Mark, marks_in
 from .entries import RecordingEntry, unpack
 from .redaction import parse_body, redact_text, redact_value
 
-#: The first error status.
+#: The lowest HTTP status that is an error.
 _ERROR = 400
 
 
@@ -35,12 +35,12 @@ def _retries(attempts: tuple[AttemptTrace, ...]) -> int:
 
 
 def summary(entry: RecordingEntry, secrets: Iterable[str] = ()) -> JSONValue:
-    """Return the list view of a request, without these secrets and those that its client sent."""
+    """Return the list view of a request, with these secrets and the client's secrets redacted."""
     return redact_value(_summary(entry), (*secrets, *(secret.reveal() for secret in entry.secrets)))
 
 
 def running_summary(result: ExchangeResult, began: float, now: float, secrets: Iterable[str] = ()) -> JSONValue:
-    """Return the list view of a running request, without these secrets and those that its client sent."""
+    """Return the list view of a running request, with these secrets and the client's secrets redacted."""
     model = result.request.model if result.request is not None else ""
     view: JSONObject = {"id": result.id, "time": began, "seconds": round(max(0.0, now - began), 3)}
     view |= {"face": result.client_protocol, "model": model}
@@ -67,7 +67,7 @@ def _summary(entry: RecordingEntry) -> JSONObject:
         "repairs": sum(len(candidate.notes) for candidate in calls),
         "warnings": list(record.warnings),
         "outcome": _outcome(entry),
-        # A disconnected client is not an error, unless the upstream had failed before.
+        # A disconnected client is not an error, unless the upstream had already failed.
         "error": "" if _client_closed(entry) and not trace.attempts else record.error,
         "why_no_call": trace.why_no_call,
         "no_call_code": trace.no_call_code,
@@ -102,7 +102,7 @@ def _timing(entry: RecordingEntry) -> JSONObject:
 
 
 def detail(entry: RecordingEntry, secrets: Iterable[str] = ()) -> JSONValue:
-    """Return the full view of a request, without these secrets and those that its client sent."""
+    """Return the full view of a request, with these secrets and the client's secrets redacted."""
     entry = unpack(entry)
     hidden_texts = (*secrets, *(secret.reveal() for secret in entry.secrets))
     view: JSONObject = msgspec.to_builtins(entry.record)
@@ -116,7 +116,7 @@ def detail(entry: RecordingEntry, secrets: Iterable[str] = ()) -> JSONValue:
     policy, nonce = trace.policy, trace.nonce
     tools = _tools(entry) if any(map(_has_candidates, trace.attempts)) else ()
     for attempt, attempt_view in zip(trace.attempts, view["trace"]["attempts"], strict=True):
-        # Positions refer to the redacted text, which may have another length.
+        # Positions must refer to the redacted text, whose length may differ.
         raw = msgspec.structs.replace(attempt, raw=attempt_view["raw"])
         marks = marks_in(raw.raw, raw.candidates, tools, _policy(policy), nonce) if _has_candidates(raw) else ()
         attempt_view["marks"] = list(_utf16_marks(raw.raw, marks))
@@ -128,10 +128,10 @@ def detail(entry: RecordingEntry, secrets: Iterable[str] = ()) -> JSONValue:
 
 
 def _tools(entry: RecordingEntry) -> tuple[Tool, ...]:
-    """Return the tools that its answers were parsed with."""
+    """Return the tools with which the answers were parsed."""
     own = entry.recalled_tools
     if not own and entry.body:
-        with suppress(ToolspeakError):  # an invalid body, for which the request was rejected
+        with suppress(ToolspeakError):  # the request was rejected because of an invalid body
             own = client_protocol(entry.record.client_protocol).decode(read_object(entry.body), **entry.fields).tools
     return toolkit((*own, *entry.server_tools)).readable
 
@@ -153,7 +153,7 @@ def _has_candidates(attempt: AttemptTrace) -> bool:
 
 
 def _utf16_marks(text: str, marks: Sequence[Mark]) -> Iterable[JSONObject]:
-    """Convert positions to UTF-16 code units, as JavaScript counts them."""
+    """Convert positions to UTF-16 code units, which JavaScript uses."""
     at = units = 0
     for mark in marks:
         start = units + _utf16_length(text[at : mark.start])

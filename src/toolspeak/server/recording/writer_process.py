@@ -1,9 +1,9 @@
 """Writer process: renders, redacts and stores recorded requests outside the server process.
 
-Each worker starts one, so recording takes no time from clients. Its input consists of frames: four bytes of length, a
-letter for the kind, then the content. A batch is a series of entries and an end frame with the secrets to redact; the
-reply to each batch is one line of JSON. The process ends at the end of its input and ignores signals: a signal to the
-whole process group must not stop it before everything is written.
+Each server worker starts one, so recording does not slow down requests. Its input consists of frames: four bytes of
+length, one letter for the kind, then the content. A batch is a series of entry frames and an end frame with the secrets
+to redact; the reply to each batch is one line of JSON. The process ends at the end of its input. It ignores signals,
+because a signal to the whole process group must not stop it before everything is written.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from ...core.types import JSONObject, JSONValue
 from ...errors import ToolspeakError
 from .entries import RecordingEntry, text_size
 
-#: The length of a frame, and the length with the letter.
+#: Header of a frame: its length, without and with the letter for the kind.
 _SIZE, _HEAD = struct.Struct(">I"), struct.Struct(">Ic")
 #: Frame kinds.
 _ENTRIES, _JSON_ENTRY, _END = b"e", b"j", b"."
-#: The server has priority where cores are scarce.
+#: Niceness of this process: the server has priority where cores are scarce.
 _NICENESS = 5
 
 #: A stored request: its id, its model and its detail view.
@@ -36,7 +36,7 @@ RecordingRow = tuple[str, str, JSONValue]
 
 
 class OpenStore(msgspec.Struct, frozen=True):
-    """The first frame: the store to open."""
+    """The first frame, which names the store to open."""
 
     url: str
 
@@ -50,7 +50,7 @@ class Batch(msgspec.Struct):
 
 
 class WriteResult(msgspec.Struct, frozen=True):
-    """The number of stored entries of a batch, and why others were not stored."""
+    """The number of stored entries in a batch, and the reason why others were not stored."""
 
     stored: int = msgspec.field(name="kept")
     problem: str = ""
@@ -68,13 +68,13 @@ _entry_decoder = msgspec.msgpack.Decoder(RecordingEntry, dec_hook=lambda kind, v
 
 
 class BatchBuilder:
-    """Collects entries for a batch. Entries that cannot be encoded are rendered as JSON in `frames`."""
+    """Collects entries for a batch. Entries that cannot be encoded are rendered as JSON by `frames`."""
 
     def __init__(self) -> None:
         self._encoded: list[bytes] = []
         self._unencodable: list[RecordingEntry] = []
         self._count = 0
-        #: In bytes.
+        #: Size in bytes.
         self.size = 0
 
     def __len__(self) -> int:
@@ -96,7 +96,7 @@ class BatchBuilder:
         self._count += len(entries)
 
     def frames(self, secrets: list[str]) -> list[bytes]:
-        """Return the frames of the batch, not joined: joining megabytes takes longer than encoding them."""
+        """Return the frames of the batch as a list, because joining megabytes takes longer than encoding them."""
         json_entries = [
             with_length(_JSON_ENTRY + json.dumps(_view(entry, secrets)).encode()) for entry in self._unencodable
         ]
@@ -104,7 +104,7 @@ class BatchBuilder:
 
 
 def _view(entry: RecordingEntry, secrets: list[str]) -> JSONObject:
-    from .views import detail  # imports all dialects, which the server process does not need for this
+    from .views import detail  # on demand: it imports all dialects, which the server process rarely needs
 
     return detail(entry, secrets)
 
@@ -115,7 +115,7 @@ def with_length(frame: bytes) -> bytes:
 
 
 def read_batches(source: BinaryIO) -> Iterator[Batch]:
-    """Yield the complete batches of the input."""
+    """Yield the complete batches in the input."""
     batch = Batch()
     for frame in _read_frames(source):
         match frame[:1]:
@@ -130,7 +130,7 @@ def read_batches(source: BinaryIO) -> Iterator[Batch]:
 
 
 def _read_frames(source: BinaryIO) -> Iterator[bytes]:
-    """Yield the complete frames of the input."""
+    """Yield the complete frames in the input."""
     while len(head := source.read(_SIZE.size)) == _SIZE.size:
         (length,) = _SIZE.unpack(head)
         if len(frame := source.read(length)) < length:
@@ -145,7 +145,7 @@ def write_batch(batch: Batch, store: Callable[[Iterable[RecordingRow]], None]) -
     for data in batch.entries:
         try:
             rows.append(_row(_view(_entry_decoder.decode(data), batch.secrets)))
-        except Exception as error:  # a bug; the server process logs it
+        except Exception as error:  # a bug, which the server process logs
             problems.append(f"{type(error).__name__}: {error}")
     rows += [_row(msgspec.json.decode(text)) for text in batch.json_entries]
     try:
@@ -156,12 +156,12 @@ def write_batch(batch: Batch, store: Callable[[Iterable[RecordingRow]], None]) -
 
 
 def _row(view: JSONObject) -> RecordingRow:
-    # The columns come from the redacted view too.
+    # The columns, too, come from the redacted view.
     return view["id"], view["model"], view
 
 
 def main(source: BinaryIO, output: BinaryIO) -> None:
-    """Store the batches of the input until it ends."""
+    """Store batches until the input ends."""
     from ...store import open_recordings
 
     opening = next(_read_frames(source), None)
@@ -177,7 +177,7 @@ def main(source: BinaryIO, output: BinaryIO) -> None:
 if __name__ == "__main__":
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, signal.SIG_IGN)
-    with suppress(AttributeError, OSError):  # not available on every system
+    with suppress(AttributeError, OSError):  # some systems lack os.nice or forbid it
         os.nice(_NICENESS)
     with suppress(BrokenPipeError):
         main(sys.stdin.buffer, sys.stdout.buffer)

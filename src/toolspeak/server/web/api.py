@@ -1,6 +1,7 @@
 """The JSON API of the web page: recorded requests, models, metrics, sessions, evaluation results.
 
-One coroutine per page of `routes`; nothing here executes a tool. With several workers, every answer covers all of them.
+Each page of `routes` has one handler coroutine. No handler executes a tool. With several workers, results cover all of
+them.
 """
 
 from __future__ import annotations
@@ -31,15 +32,15 @@ from .models import ModelsApi, latest
 from .requests import AskWorkers, RequestsApi, no_other_workers
 from .sessions import SessionsApi, owner_of
 
-#: Limit for bodies that the page sends, chats excepted.
+#: Size limit for request bodies from the page, except for saved chats.
 _MAX_BODY_BYTES = 64 * 1024
-#: Limit for saved chats: tool results may be long.
+#: Size limit for saved chats, which may contain long tool results.
 _MAX_CHAT_BYTES = 16 * 1024 * 1024
-#: Shown if the server runs tools, but not for this caller.
+#: Shown if the server runs tools only for other callers.
 _NO_PAGE_ACCESS = (
-    "This server runs tools only for certain keys. To allow the page, set `page = true` in its configuration."
+    "This server runs tools only for certain keys. To allow this page, set `page = true` in `[server_tools.NAME]`."
 )
-#: Default output folder of `toolspeak eval`, and the number and size of results that are shown.
+#: Default output folder of `toolspeak eval`, and limits on the number and size of results to show.
 _RESULTS_FOLDER, _MAX_RESULTS, _MAX_RESULTS_BYTES = "toolspeak-eval", 20, 4 * 1024 * 1024
 
 _Handler: TypeAlias = Callable[[Route, Caller, Scope, Receive], Awaitable[JSONValue]]
@@ -50,7 +51,7 @@ class PageApi:
 
     Args:
         recorder: the recorder; None if recording is off.
-        series: the metrics per minute.
+        series: the per-minute metrics.
         secrets: returns the secrets to redact.
         store: URL of the session store.
         others: queries the other workers.
@@ -92,7 +93,7 @@ class PageApi:
         return self._pages.get(page)
 
     async def answer_worker(self, what: str, about: JSONObject) -> JSONValue:
-        """Answer a query of another worker; None if there is nothing."""
+        """Answer a query from another worker; return None if there is no result."""
         match what:
             case "series":
                 return msgspec.to_builtins(self._minutes.rows(time.time()))
@@ -106,7 +107,7 @@ class PageApi:
         await self._models.close()
         self._sessions.close()
 
-    # ---- the page itself
+    # ---- general
 
     async def _about(self, route: Route, caller: Caller, scope: Scope, receive: Receive) -> JSONValue:
         from ... import __version__

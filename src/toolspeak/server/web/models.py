@@ -1,6 +1,6 @@
-"""The models view of the page: the profile of each model, its origin, and probes on demand.
+"""The models view of the web page: model profiles, their sources, and probes on demand.
 
-One probe at a time runs in the background; its progress can be queried.
+One probe at a time runs in the background. Its progress can be queried.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from ..access.auth import Caller
 from ..proxy.upstream_router import Gateway, Target
 
 _log = logging.getLogger("toolspeak.server")
-#: Models in the list. Brokers list thousands, and each needs a lookup.
+#: Maximum number of models in the list. Brokers list thousands, and each needs a lookup.
 _MAX_MODELS = 200
 _DEFAULT_PROFILE = Profile()
-#: Any tool, to plan how tools would be passed to a model.
+#: A dummy tool, to find out how tools would be passed to a model.
 _ANY_TOOL = (Tool("any"),)
 
 
@@ -45,11 +45,11 @@ class ModelsApi:
     def __init__(self, gateway: Callable[[], Gateway]) -> None:
         self._gateway = gateway
         self._task: asyncio.Task[None] | None = None
-        #: Progress of the last probe.
+        #: Progress of the most recent probe.
         self._progress: JSONObject = {}
 
     async def profiles(self, caller: Caller) -> JSONObject:
-        """List the models that are known by name."""
+        """List the models whose names are known, with their profiles."""
         gateway = self._gateway()
         await gateway.refresh()
         names = list(gateway.models(caller))
@@ -68,11 +68,11 @@ class ModelsApi:
     # ---- probes
 
     def progress(self) -> JSONObject:
-        """Return the progress of the last probe."""
+        """Return the progress of the most recent probe."""
         return dict(self._progress)
 
     def probe(self, model: str, caller: Caller) -> JSONObject:
-        """Start to probe a model.
+        """Start probing a model.
 
         Raises:
             UsageError: probing is disabled, or another probe is running.
@@ -82,7 +82,7 @@ class ModelsApi:
         if probes is None:
             raise UsageError("probing is disabled on this server")
         if self._task is not None and not self._task.done():
-            raise _Busy(f"`{self._progress['model']}` is being probed", hint="wait until the probe has finished")
+            raise _Busy(f"a probe of `{self._progress['model']}` is running", hint="wait until it has finished")
         target = gateway.target(Request(model, ()), caller)
         self._progress = {
             "model": model,
@@ -124,7 +124,7 @@ class ModelsApi:
 
 
 def latest(probes: Iterable[JSONObject]) -> JSONObject:
-    """Return the probe that started last; workers without a probe report an empty object."""
+    """Return the most recently started probe. Workers without a probe report an empty object."""
     started = [each for each in probes if each]
     return max(started, key=lambda each: float(each["began"])) if started else {}
 
@@ -146,7 +146,7 @@ def _model_view(
         "plan_why": planned.why,
         "mode": settings.mode,
         "profile": profile,
-        # The fields that differ from those of an unknown model.
+        # Fields that differ from the profile of an unknown model.
         "special": [field for field, value in profile.items() if value != defaults[field]],
         "measured": stored.measured if stored is not None else 0,
         "findings": msgspec.to_builtins(stored.verdict.findings) if stored is not None else [],

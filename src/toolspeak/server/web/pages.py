@@ -1,6 +1,6 @@
 """Routes that are not model requests: health, model lists, token counts, sign-in, stored responses, the web page.
 
-The files in `static/` are served as they are; there is no build step and nothing is loaded from elsewhere.
+The files in `static/` are served unchanged: there is no build step, and nothing is loaded from other hosts.
 """
 
 from __future__ import annotations
@@ -34,26 +34,26 @@ _ROOT = b"toolspeak is running. Point any OpenAI, Anthropic, Gemini or Ollama cl
 _CREATED = 1_700_000_000
 _CREATED_AT = "2023-11-14T22:13:20Z"
 
-#: Returns the JSON of a page; None if there is nothing.
+#: Returns the JSON of a page; None if its object does not exist.
 _Handler: TypeAlias = Callable[[Route, Caller, bytes], JSONValue]
 #: Pages that list models.
 _MODEL_PAGES = frozenset({"models", "model", "gemini_models", "gemini_model", "ollama_tags"})
-#: Fields of an Anthropic or Gemini request that a model reads, and the field of a nested request.
+#: Fields of an Anthropic or Gemini request that the model reads, and the field that contains a nested request.
 _COUNTED_FIELDS = ("system", "systemInstruction", "system_instruction", "messages", "contents", "tools")
 _NESTED_REQUEST = "generateContentRequest"
-#: Fields that it reads as JSON: tool parameters, call arguments and results.
+#: Fields that the model reads as JSON: tool parameters, call arguments and results.
 _JSON_FIELDS = frozenset({"input_schema", "parameters", "parametersJsonSchema", "input", "args", "response"})
-#: Fields that it does not read. The tokens of images cannot be derived from their bytes.
+#: Fields that the model does not read. Image data is skipped, because its size does not tell the number of tokens.
 _NON_TEXT_FIELDS = ("role", "type", "id", "tool_use_id", "cache_control", "signature", "thoughtSignature", "media_type")
 _FILE_FIELDS = ("inlineData", "inline_data", "fileData", "file_data")
 _SKIPPED_FIELDS = _JSON_FIELDS.union(_NON_TEXT_FIELDS, _FILE_FIELDS)
 _IMAGE_TYPE = "base64"
-#: Limit for the body of a sign-in.
+#: Size limit for a sign-in request.
 _MAX_CODE_BYTES = 1024
-#: Default and maximum number of items per page, as at OpenAI.
+#: Default and maximum number of items per page, same as OpenAI's.
 _DEFAULT_ITEMS, _MAX_ITEMS = 20, 100
 
-_RESPONSE_HINT = "responses are stored for a limited time for the key that created them, unless `store` is false"
+_RESPONSE_HINT = "responses are stored for a limited time and only for the key that created them"
 
 _ResponseHandler: TypeAlias = Callable[[Route, Caller, Mapping[str, str]], Awaitable[JSONObject]]
 
@@ -65,7 +65,7 @@ _CONTENT_TYPES = {
     ".js": b"text/javascript; charset=utf-8",
     ".svg": b"image/svg+xml",
 }
-#: The page runs only its own scripts, connects only to this server and cannot be framed.
+#: Headers with which the page can run only its own scripts, connect only to this server, and not be framed.
 _STATIC_HEADERS: Sequence[tuple[bytes, bytes]] = (
     (
         b"content-security-policy",
@@ -74,14 +74,14 @@ _STATIC_HEADERS: Sequence[tuple[bytes, bytes]] = (
     (b"referrer-policy", b"no-referrer"),
     (b"x-content-type-options", b"nosniff"),
     (b"cross-origin-opener-policy", b"same-origin"),
-    # The browser revalidates every time: another version of the server has other files.
+    # The browser must revalidate every time, because another server version has different files.
     (b"cache-control", b"no-cache"),
     (b"vary", b"accept"),
 )
 
 
 class Pages:
-    """Answers the requests that need no model; each caller sees only its own models and responses."""
+    """Handles all requests that need no model. Callers see only their own models and responses."""
 
     def __init__(self, gateway: Callable[[], Gateway], api: PageApi, access: Access) -> None:
         self._gateway = gateway
@@ -111,7 +111,7 @@ class Pages:
         }
 
     async def show(self, route: Route, caller: Caller, scope: Scope, receive: Receive, send: Send) -> None:
-        """Send a page."""
+        """Send the response for a page."""
         route = route_for_headers(route, scope["headers"])
         match route.page:
             case "root":
@@ -139,7 +139,7 @@ class Pages:
                     await respond(send, 200, msgspec.json.encode(value))
 
     async def _value(self, route: Route, caller: Caller, scope: Scope, receive: Receive) -> JSONValue:
-        """Return the JSON of a page; None if there is nothing."""
+        """Return the JSON of a page; None if its object does not exist."""
         handler = self._api.find(route.page)
         if handler is not None:
             return await handler(route, caller, scope, receive)
@@ -151,12 +151,12 @@ class Pages:
         return make(route, caller, await read_body(scope, receive)) if make is not None else None
 
     async def _begin_session(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Sign in with a code or a key: start a login session."""
+        """Start a login session with a one-time code or an admin key."""
         body = await read_body(scope, receive, _MAX_CODE_BYTES)
         try:
             code = msgspec.json.decode(body, type=_LoginCode).code
         except (msgspec.DecodeError, UnicodeDecodeError):
-            raise UsageError("`code` must be a sign-in code or a key", hint='send {"code": "..."}') from None
+            raise UsageError("`code` must be a sign-in code or an admin key", hint='send {"code": "..."}') from None
         session = self._access.begin_session(code.strip())
         _log.info("login session started")
         await respond(send, 200, b"{}", headers=[(b"set-cookie", _cookie(session, int(SESSION_SECONDS), scope))])
@@ -164,7 +164,7 @@ class Pages:
     async def missing(
         self, scope: Scope, send: Send, shape: str = "", headers: Sequence[tuple[bytes, bytes]] = ()
     ) -> None:
-        """Send 404 or 405. `shape` is the client's protocol, if known."""
+        """Send a 404 or 405 response; `shape` is the client's protocol, if known."""
         error = unsupported_error(scope["method"], scope["path"])
         status, body = client_protocol(shape or error.error_protocol).error(error)
         allowed = ", ".join(methods_of(scope["path"])).encode()
@@ -206,7 +206,7 @@ class _LoginCode(msgspec.Struct, frozen=True):
 
 
 def _cookie(session: str, seconds: int, scope: Scope) -> bytes:
-    # HttpOnly: scripts cannot read it. SameSite: other sites cannot make a browser send it.
+    # HttpOnly hides the cookie from scripts. SameSite keeps other sites from making a browser send it.
     secure = "; Secure" if scope.get("scheme") == "https" else ""
     return f"{cookie_name(scope)}={session}; Path=/; Max-Age={seconds}; HttpOnly; SameSite=Strict{secure}".encode()
 
@@ -230,7 +230,7 @@ def _gemini_entry(name: str) -> JSONObject:
 
 
 def _request_tokens(fields: JSONObject) -> int:
-    """Estimate the tokens of the texts in a request body; structural fields count as none."""
+    """Estimate the number of tokens in a request body. Structural fields are not counted."""
     inside = fields.get(_NESTED_REQUEST)
     fields = inside if is_object(inside) else fields
     tokens = 0
@@ -255,7 +255,7 @@ def _version() -> str:
 
 
 def _openapi_document() -> JSONObject:
-    from ..openapi import document  # some 60 types that only this page needs
+    from ..openapi import document  # on demand: it defines about 60 types that only this page needs
 
     return document(_version())
 
@@ -279,9 +279,9 @@ def _ollama_details() -> JSONObject:
 
 
 class StoredResponses:
-    """Stored responses: `GET` and `DELETE /v1/responses/{id}`, and `GET /v1/responses/{id}/input_items`.
+    """Handler for stored responses: `GET` and `DELETE /v1/responses/{id}`, `GET /v1/responses/{id}/input_items`.
 
-    Another caller's response is reported as missing, so the existence of an id cannot be probed.
+    Another caller's response is reported as missing, so callers cannot find out whether an id exists.
     """
 
     def __init__(self, gateway: Callable[[], Gateway]) -> None:
@@ -307,7 +307,7 @@ class StoredResponses:
 
     async def _response(self, route: Route, caller: Caller, query: Mapping[str, str]) -> JSONObject:
         if query.get("stream", "false").lower() not in ("", "false", "0"):
-            raise UsageError("a stored response cannot be streamed", hint="leave out `stream`")
+            raise UsageError("a stored response cannot be streamed", hint="omit `stream`")
         _, stored = await self._find(route, caller)
         return {**stored.response, "output": stored.output}
 
@@ -325,7 +325,7 @@ class StoredResponses:
         return _item_page(items, query)
 
     async def _find(self, route: Route, caller: Caller) -> tuple[ResponseStore, StoredResponse]:
-        """Find a response of the caller and its store."""
+        """Find a response of the caller; return its store and the response."""
         for tenant in dict.fromkeys(caller.tenants()):
             store = ResponseStore(self._gateway().conversation, tenant)
             response = await store.current(str(route.fields["id"]))
@@ -352,7 +352,7 @@ def _item_page(items: list[JSONObject], query: Mapping[str, str]) -> JSONObject:
 
 
 def _item(response: str, number: int, value: JSONValue) -> JSONObject:
-    """Complete an item as OpenAI returns it: type, status, id, and message content as a list."""
+    """Add the fields that OpenAI returns for an item: type, status, id, and message content as a list."""
     item: JSONObject = dict(value) if is_object(value) else {"role": "user", "content": value}
     if "role" in item:
         item.setdefault("type", "message")

@@ -1,7 +1,7 @@
-"""Recorded requests for the page and the terminal: list, show, replay.
+"""API for recorded requests, used by the web page and the CLI: list, show, replay.
 
 Each worker records its own requests; the list merges those of all workers. The detail of a request is rendered by the
-worker that recorded it. A replay runs in the worker that received the call, because that one has authenticated it.
+worker that recorded it. A replay runs in the worker that received and authenticated the call.
 """
 
 from __future__ import annotations
@@ -26,24 +26,24 @@ from ..recording.recorder import Recorder
 from ..recording.replay import replay_request
 from ..recording.views import detail, running_summary, summary
 
-#: Requests in one list: as many as one recorder keeps.
+#: Maximum number of requests in a list: as many as one recorder keeps.
 _MAX_LINES = 2000
-#: Running requests in one list.
+#: Maximum number of running requests in a list.
 _MAX_RUNNING = 100
-#: Digits of an entry number or a process id, and characters of a mark (256 workers).
+#: Maximum number of digits in an entry number or process id, and of characters in a mark (256 workers).
 _MAX_DIGITS, _MAX_MARK_CHARS = 15, 256 * 24
 
-#: Queries the other workers; returns their answers and the number of workers that did not answer in time.
+#: Queries the other workers; returns their results and the number of workers that did not respond in time.
 AskWorkers: TypeAlias = Callable[[str, JSONObject], Awaitable[tuple[list[JSONValue], int]]]
 
 
 async def no_other_workers(what: str, about: JSONObject) -> tuple[list[JSONValue], int]:
-    """Query no workers: this one is alone."""
+    """Return no results, for a server with a single process."""
     return [], 0
 
 
 class _WorkerRequests(msgspec.Struct, frozen=True):
-    """The requests of one worker: those after a number, newest first, and the running ones."""
+    """The requests of one worker: finished ones after a given number, newest first, and running ones."""
 
     worker: int
     newest: int
@@ -52,7 +52,7 @@ class _WorkerRequests(msgspec.Struct, frozen=True):
 
 
 class _ReplaySource(msgspec.Struct, frozen=True):
-    """What a replay needs of a request. It contains secrets and must not leave the workers of one server."""
+    """The data needed to replay a request. It contains secrets and must not leave the server's processes."""
 
     id: str
     face: str
@@ -88,9 +88,9 @@ class RequestsApi:
     # ---- all workers
 
     async def list_requests(self, mark: str) -> JSONObject:
-        """List the requests after a mark, newest first, the running requests, and the next mark.
+        """List the running requests and the requests after a mark, newest first. Include the next mark.
 
-        Workers that do not answer in time are counted as `late`; their requests come with the next call.
+        Workers that do not respond in time are counted as `late`; the next call returns their requests.
         """
         if self._recorder is None:
             return {"requests": [], "running": [], "recording": False, "late": 0, "next": ""}
@@ -123,7 +123,7 @@ class RequestsApi:
         """Replay a request and record the replay; None if it is unknown or the caller may not see it.
 
         Raises:
-            ToolspeakError: it cannot be replayed.
+            ToolspeakError: the request cannot be replayed.
         """
         if self._recorder is None:
             return None
@@ -142,7 +142,7 @@ class RequestsApi:
     # ---- this worker
 
     async def answer_worker(self, what: str, about: JSONObject) -> JSONValue:
-        """Answer a query of another worker."""
+        """Answer a query from another worker."""
         if self._recorder is None:
             return None
         match what:
@@ -181,7 +181,7 @@ class RequestsApi:
         return await self._detail(entry) if entry is not None else None
 
     async def _detail(self, entry: RecordingEntry) -> JSONValue:
-        # In a thread: rendering may take long enough to delay streams of other requests.
+        # In a thread, because rendering may take long enough to delay other streams.
         return await asyncio.to_thread(detail, entry, self._secret_values())
 
     def _secret_values(self) -> list[str]:
@@ -189,7 +189,7 @@ class RequestsApi:
 
 
 def _parse_mark(text: str) -> dict[int, int]:
-    """Parse a mark: the newest number seen of each worker. Invalid parts are ignored."""
+    """Parse a mark, which contains the last seen entry number of each worker. Invalid parts are ignored."""
     numbers: dict[int, int] = {}
     for each in text[:_MAX_MARK_CHARS].split(","):
         worker, _, number = each.partition(".")
@@ -212,7 +212,7 @@ def _replay_source(entry: RecordingEntry) -> _ReplaySource:
 
 
 def _entry_from(data: JSONValue) -> RecordingEntry | None:
-    """Build the entry of another worker, as far as a replay needs it."""
+    """Build an entry from another worker's data, with only the fields that a replay needs."""
     if data is None:
         return None
     source = msgspec.convert(data, _ReplaySource)

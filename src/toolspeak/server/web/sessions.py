@@ -1,7 +1,7 @@
-"""Stored sessions for the page: list, search, read, and save chats.
+"""API for stored sessions, used by the web page: list, search, read, and save chats.
 
-Sessions written by agents and the terminal may be continued but are never shortened: repeating one of their questions
-starts a new session. Without a store the list is empty and says why.
+Sessions written by agents and the CLI can be continued but are never shortened: repeating one of their questions starts
+a new session. Without a store, the list is empty and states the reason.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ if TYPE_CHECKING:
     from ...store.journal import SqlJournal
     from ...store.sessions import Store
 
-#: Listed sessions, and characters of a search text or a model name.
+#: Maximum number of listed sessions, and of characters in a search text or model name.
 _MAX_SESSIONS, _MAX_CHARS = 100, 200
 #: Origin of sessions that the page started.
 _PAGE = "page"
-#: Facts about an answer that only the page has, and the codes of the notes that store them.
+#: Fields of an answer that only the page uses, mapped to the codes of the notes that store them.
 _NOTE_CODES = {name: f"page_{name}" for name in ("plan", "error", "record", "seconds")}
 
 
-# ---- chats as the page sends them
+# ---- saving chats
 
 
 class ChatCall(msgspec.Struct, frozen=True):
@@ -66,9 +66,9 @@ class ChatAnswer(msgspec.Struct, frozen=True):
     output_tokens: int = 0
     plan: str = ""
     error: str = ""
-    #: Request id of its last round, for the inspector.
+    #: Request id of the last round, for the inspector.
     record: str = ""
-    #: Duration; None if unknown.
+    #: Duration in seconds; None if unknown.
     seconds: float | None = None
 
 
@@ -99,7 +99,7 @@ def to_transcript(exchange: QuestionAnswer) -> tuple[Message, Answer]:
 
 
 def _records(chat_round: ChatRound) -> tuple[CallRecord, ...]:
-    """Convert the calls of a round, with ids that are unique within it."""
+    """Convert the calls of a round to records whose ids are unique within the round."""
     records: dict[str, CallRecord] = {}
     for number, each in enumerate(chat_round.calls):
         name = each.id if each.id and each.id not in records else f"call_{number}_{each.id}"
@@ -110,14 +110,14 @@ def _records(chat_round: ChatRound) -> tuple[CallRecord, ...]:
 
 
 def _parse_arguments(text: str) -> JSONObject:
-    """Parse the arguments of a call; text that is not a JSON object is kept as text."""
+    """Parse the arguments of a call. Text that is not a JSON object is kept in a single field."""
     try:
         return msgspec.json.decode(text or "{}", type=JSONObject)
     except (msgspec.DecodeError, RecursionError):
         return {"arguments": text}
 
 
-# ---- stored sessions as the page reads them
+# ---- reading sessions
 
 
 def from_transcript(entries: Sequence[Entry]) -> list[JSONValue]:
@@ -157,7 +157,7 @@ def _parse_seconds(text: str) -> float | None:
 
 
 def _round_view(model_round: Round) -> JSONObject:
-    # The duration of a round is unknown: only its calls have times.
+    # Only calls have durations, so that of the round is unknown.
     return {
         "text": model_round.text,
         "reasoning": model_round.reasoning,
@@ -179,17 +179,17 @@ def _call_view(record: CallRecord) -> JSONObject:
     }
 
 
-# ---- sessions
+# ---- API
 
 
 def owner_of(caller: Caller) -> str:
-    """Return the owner of the sessions a caller sees: its key; a sign-in by link shares the terminal's sessions."""
+    """Return the owner of a caller's sessions: its key. Users who signed in by link share the terminal's sessions."""
     key = caller.key or caller.session_key
     return key.id if key is not None else ""
 
 
 class _SaveChat(msgspec.Struct, frozen=True):
-    """Request to save exchanges after the first `keep` exchanges of a session."""
+    """Request to save questions and answers, replacing everything after the first `keep` of a session."""
 
     exchanges: tuple[QuestionAnswer, ...]
     session: str = ""
@@ -198,10 +198,10 @@ class _SaveChat(msgspec.Struct, frozen=True):
 
 
 class SessionsApi:
-    """Access to the stored sessions. `list_sessions` and `read` block on the database: call them in a thread.
+    """Access to stored sessions. Call `list_sessions` and `read` in a thread, because they wait for the database.
 
     Args:
-        url: the store; empty for none.
+        url: URL of the store; empty if there is none.
     """
 
     def __init__(self, url: str) -> None:
@@ -211,11 +211,11 @@ class SessionsApi:
 
     @property
     def has_store(self) -> bool:
-        """Whether there is a store."""
+        """Whether a store is configured."""
         return bool(self._url)
 
     def list_sessions(self, owner: str, text: str) -> JSONObject:
-        """List the sessions of an owner that contain a text, newest first."""
+        """List an owner's sessions that contain a text, newest first."""
         try:
             sessions = self._open(owner).sessions(text[:_MAX_CHARS], limit=_MAX_SESSIONS)
         except (ConfigError, StoreError) as error:
@@ -223,7 +223,7 @@ class SessionsApi:
         return {"sessions": msgspec.to_builtins(sessions), "why": ""}
 
     def read(self, owner: str, identifier: str) -> JSONObject:
-        """Return a session of an owner as questions and answers.
+        """Return an owner's session as questions and answers.
 
         Raises:
             ToolspeakError: the session does not exist or cannot be read.
@@ -231,12 +231,12 @@ class SessionsApi:
         return {"id": identifier, "exchanges": from_transcript(self._open(owner).entries(identifier))}
 
     async def save(self, owner: str, body: JSONObject) -> JSONObject:
-        """Save exchanges; return the session they are in and its number of exchanges.
+        """Save questions and answers; return the session id and its number of answers.
 
-        If the session has fewer than `keep` exchanges, nothing is written, because some are missing.
+        If the session has fewer than `keep` answers, some are missing and nothing is written.
 
         Raises:
-            ToolspeakError: they cannot be saved.
+            ToolspeakError: the chat cannot be saved.
         """
         try:
             chat = msgspec.convert(body, _SaveChat)
@@ -254,13 +254,13 @@ class SessionsApi:
             await _write(journal, new if complete else (*before, *new))
         finally:
             await journal.close()
-        if not complete:  # only after the new session is written, so nothing can be lost
+        if not complete:  # after the new session was written, so nothing can be lost
             await asyncio.to_thread(_remove_page_chat, store, chat.session)
         return {"id": journal.session, "kept": answers + len(chat.exchanges)}
 
     def _open(self, owner: str) -> Store:
         if not self._url:
-            raise ConfigError("this server was started without a store")
+            raise ConfigError("sessions are not stored: this server was started without a store")
         with self._open_lock:
             if self._store is None:
                 self._store = open_store(self._url)
@@ -273,7 +273,7 @@ class SessionsApi:
 
 
 def _prefix(store: Store, session: str, keep: int) -> tuple[tuple[Entry, ...], bool]:
-    """Return the entries of a session up to its `keep`-th answer, and whether these are all of them."""
+    """Return the entries of a session up to its `keep`-th answer, and whether these are all of its entries."""
     if not session:
         return (), True
     entries = store.entries(session)
@@ -294,6 +294,6 @@ async def _write(journal: SqlJournal, entries: Iterable[Entry]) -> None:
 
 
 def _remove_page_chat(store: Store, session: str) -> None:
-    """Remove a session if the page started it; sessions of other origins stay."""
+    """Remove a session if the page started it; keep all others."""
     if store.info(session).about.get("from") == _PAGE:
         store.remove(session)

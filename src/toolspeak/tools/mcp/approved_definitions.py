@@ -1,7 +1,7 @@
 """Pinning of MCP tool definitions: only definitions that the user approved are offered to a model.
 
-A model reads definitions, so a server could inject a prompt by changing one after its approval. A changed definition is
-left out until it is approved again. Hashes decide; the texts are stored to show what has changed.
+A model reads the definitions, so a server could inject a prompt by changing a definition after its approval. A changed
+definition is left out until it is approved again. Changes are detected by hash; the texts are stored to show a diff.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from ...key_value import State
 from .config import McpServer
 
 _PREFIX = "mcp_pins:"
-#: Bytes of definitions stored per server; beyond that, only hashes are stored. The largest servers have some 200 kB.
+#: Maximum bytes of definitions stored per server; of the rest, only hashes are. The largest servers need some 200 kB.
 _MAX_STORED_BYTES = 512 * 1024
 
 
 class Definition(msgspec.Struct, frozen=True):
-    """A tool as its server describes it."""
+    """The definition of a tool, as its server describes it."""
 
     name: str
     description: str
@@ -35,9 +35,9 @@ class Definition(msgspec.Struct, frozen=True):
 
 
 class DefinitionChanges(msgspec.Struct, frozen=True):
-    """The changes of a server's definitions since their approval."""
+    """How a server's definitions have changed since their approval."""
 
-    #: Nothing of this server was approved yet.
+    #: Whether no definition of this server has been approved yet.
     first: bool
     unchanged: tuple[Definition, ...] = ()
     changed: tuple[Definition, ...] = ()
@@ -49,7 +49,7 @@ class DefinitionChanges(msgspec.Struct, frozen=True):
 
 
 class _Pin(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One approved definition; None: only its hash is stored."""
+    """One approved definition. If `definition` is None, only the hash was stored."""
 
     hash: str
     definition: Definition | None = None
@@ -80,7 +80,7 @@ class Pins:
         )
 
     def approve(self, server: McpServer, offered: tuple[Definition, ...]) -> None:
-        """Approve these definitions in place of all earlier ones of the server."""
+        """Approve these definitions. They replace all earlier approvals of the server."""
         size, pins = 0, dict[str, _Pin]()
         for each in offered:
             size += len(msgspec.json.encode(each))
@@ -96,7 +96,7 @@ class Pins:
         return {name: _Pin(pin) if isinstance(pin, str) else pin for name, pin in pins.items()}
 
     def forget(self, name: str) -> int:
-        """Withdraw the approval of all servers with this name. Returns their number."""
+        """Withdraw the approval of all servers with this name. Returns the number of servers."""
         keys = self._state.keys(f"{_PREFIX}{name}:")
         for key in keys:
             self._state.delete(key)

@@ -1,7 +1,7 @@
 """MCP server configuration: `{"mcpServers": {NAME: {command, args, env} or {url, headers}}}`.
 
-The format is that of other programs, so a file can be shared. Only files that are named explicitly are read; none is
-searched for in the working directory.
+Other MCP clients use the same format, so a file can be shared with them. Only files that the user names are read; the
+working directory is not searched.
 """
 
 from __future__ import annotations
@@ -21,58 +21,58 @@ from ...errors import ConfigError
 _MAX_FILE_BYTES = 1024 * 1024
 _MAX_SERVERS = 64
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]")
-#: `${NAME}` and `${NAME:-default}`.
+#: Matches references to variables: `${NAME}` and `${NAME:-default}`.
 _VARIABLE = re.compile(r"\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]{0,100})(?::-([^}]{0,1000}))?\}")
 #: Values of `type` for streamable HTTP; the older SSE transport is not supported.
 _HTTP_TYPES = frozenset({"", "http", "streamable-http", "streamableHttp", "streamable_http"})
 
 
 class OAuth(msgspec.Struct, frozen=True, rename="camel"):
-    """Settings for logging in to a server. All are optional: most servers publish them."""
+    """Settings for logging in to a server. All are optional, because most servers publish them."""
 
-    #: Log in as a user with a browser, or as this program.
+    #: Whether the user logs in with a browser, or this program logs in by itself.
     grant: Literal["authorization_code", "client_credentials"] = "authorization_code"
-    #: A manually registered client, its secret if it has one, and the authorization server that issued them.
+    #: A manually registered client: its id, its secret if any, and the authorization server that issued them.
     client_id: str = ""
     client_secret: str = ""
     client_auth: Literal["client_secret_basic", "client_secret_post"] = "client_secret_basic"
     issuer: str = ""
-    #: URL of a client metadata document, in place of a registration.
+    #: URL of a client metadata document, used instead of a registration.
     client_metadata_url: str = ""
-    #: The private key for signed assertions (in place of a secret), and the algorithm.
+    #: File with the private key that signs client assertions (instead of a secret), and the signing algorithm.
     private_key_file: str = ""
     signing_algorithm: Literal["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "EdDSA"] = (
         "RS256"
     )
-    #: The local port for the browser's redirect; 0: any free port.
+    #: The local port for the browser's redirect; 0 means any free port.
     callback_port: Annotated[int, msgspec.Meta(ge=0, le=65535)] = 0
 
 
 class McpServer(msgspec.Struct, frozen=True, rename="camel"):
-    """One server and how to reach it."""
+    """One MCP server and how to reach it."""
 
     name: str
     command: str = ""
     args: tuple[str, ...] = ()
-    #: Environment of the server, besides a few harmless variables.
+    #: Environment variables of the server, in addition to a few harmless ones that are passed on.
     env: dict[str, str] = {}
     cwd: str = ""
     url: str = ""
     headers: dict[str, str] = {}
     #: Private hosts and networks that the URL may resolve to.
     allow: tuple[str, ...] = ()
-    #: Tools without side effects, by the server's names. The server's own hints are not trusted.
+    #: The server's names for its tools without side effects. The server's own hints are not trusted.
     read_only: tuple[str, ...] = ()
-    #: Timeouts of a call and of the start, in seconds.
+    #: Timeouts in seconds, for one call and for starting the server.
     timeout: float = 120.0
     start_timeout: float = 30.0
-    #: The configuration file; empty: none.
+    #: The configuration file that defines the server, if any.
     file: str = ""
     oauth: OAuth = OAuth()
 
     @property
     def prefix(self) -> str:
-        """The prefix of its tools' names."""
+        """The prefix for the names of the server's tools."""
         return f"{_NOT_IN_NAMES.sub('_', self.name)}__"
 
     @property
@@ -83,20 +83,20 @@ class McpServer(msgspec.Struct, frozen=True, rename="camel"):
 
 
 def command_for(what: str, server: McpServer) -> str:
-    """Return the command line for an action on a server."""
+    """Return a `toolspeak mcp` command line for a server, to show to the user."""
     file = shlex.quote(server.file) if server.file else "FILE"
     return f"toolspeak mcp {what} {shlex.quote(server.name)} --mcp-config {file}"
 
 
 class _ConfigRow(McpServer, frozen=True):
-    """A server as written in a file; unknown fields of other programs are ignored."""
+    """A server entry in a file. Unknown fields, which other programs may use, are ignored."""
 
     type: str = ""
     disabled: bool = False
 
 
 def read_mcp_config(path: str | Path, variables: Mapping[str, str]) -> tuple[McpServer, ...]:
-    """Read a configuration file. `variables` are the values of `${NAME}` in it.
+    """Read a configuration file. `variables` provides the values for `${NAME}`.
 
     Raises:
         ConfigError: the file cannot be read, or is invalid.
@@ -116,7 +116,7 @@ def read_mcp_config(path: str | Path, variables: Mapping[str, str]) -> tuple[Mcp
 
 
 def servers_in(document: JSONValue, variables: Mapping[str, str], file: str = "") -> tuple[McpServer, ...]:
-    """Parse a configuration, which was read from `file`.
+    """Return the servers in a parsed configuration. `file` is where it was read from.
 
     Raises:
         ConfigError: the configuration is invalid.
@@ -177,7 +177,10 @@ def _check(entry: _ConfigRow, where: str) -> None:
 
 
 def _check_client_credentials(oauth: OAuth, where: str) -> None:
-    """Require an issuer: a secret is sent only to the authorization server that issued it."""
+    """Check that the settings for client credentials are complete.
+
+    An issuer is required, because a secret is sent only to the authorization server that issued it.
+    """
     missing = [name for name, value in (("clientId", oauth.client_id), ("issuer", oauth.issuer)) if not value]
     if missing:
         raise ConfigError(f"{where}: `oauth` with client credentials needs `{missing[0]}`")
@@ -186,7 +189,7 @@ def _check_client_credentials(oauth: OAuth, where: str) -> None:
 
 
 def _expand(text: str, variables: Mapping[str, str], where: str) -> str:
-    """Replace `${NAME}` in a text."""
+    """Replace each `${NAME}` by its value."""
 
     def value(match: re.Match[str]) -> str:
         name, otherwise = match.groups()

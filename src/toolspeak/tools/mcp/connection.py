@@ -1,8 +1,8 @@
 """One connection to an MCP server, through the official SDK.
 
-The connection lives in a task of its own, because the SDK's contexts must be closed by the task that opened them; calls
-come from any task. Sampling, elicitation and roots are not offered: a server cannot ask the model or the user anything.
-HTTP requests go only to checked addresses (SSRF guard), and response bodies are bounded.
+The connection lives in its own task, because the SDK's contexts must be closed by the task that opened them; any task
+can make calls. Sampling, elicitation and roots are not offered, so a server cannot ask the model or the user anything.
+HTTP requests go only to checked addresses (SSRF guard), and response bodies have a size limit.
 """
 
 from __future__ import annotations
@@ -36,18 +36,18 @@ if TYPE_CHECKING:
     from mcp_types import CallToolResult, ContentBlock, RequestParamsMeta
     from mcp_types import Tool as OfferedTool
 
-#: Maximum pages of one tool listing.
+#: Maximum number of pages in one tool listing.
 _MAX_PAGES = 64
-#: Seconds that a connection has to close.
+#: Seconds to wait for a connection to close.
 _CLOSE_TIMEOUT = 10.0
 #: The SDK's error code for a closed connection.
 _CLOSED = -32000
-#: Errors of a request that leave the connection intact: unknown method, invalid parameters. Over HTTP, any other error
-#: may come from the transport: an unreachable server, or an expired session.
+#: Error codes that leave the connection usable: unknown method, invalid parameters. Over HTTP, any other error may come
+#: from the transport, such as an unreachable server or an expired session.
 _REQUEST_ERRORS = (-32601, -32602)
-#: Maximum characters of a server's message in an error.
+#: Maximum length of a server's message in an error.
 _MAX_MESSAGE_CHARS = 1000
-#: Keeps the SDK's log messages off standard error unless logging is configured; errors are reported here.
+#: Keeps the SDK's log messages off standard error unless logging is configured. This module reports the errors itself.
 _SILENT_HANDLER = logging.NullHandler()
 
 
@@ -56,7 +56,7 @@ class ConnectionLost(ToolError):
 
 
 class McpConnection:
-    """A connection from opening to closing; a restarted server gets a new one."""
+    """One connection, from opening to closing. A restarted server gets a new connection."""
 
     def __init__(
         self,
@@ -80,21 +80,21 @@ class McpConnection:
         self._filter = ListingFilter(
             lambda: self._client.session.protocol_version if self._client is not None else None
         )
-        #: The server has announced a changed list of tools.
+        #: Whether the server has announced that its list of tools has changed.
         self.stale = False
 
     @property
     def alive(self) -> bool:
-        """Whether a call can be tried."""
+        """Whether the connection is open and has not failed."""
         return self._client is not None and not self._failed and not self._child.ended.is_set()
 
     @property
     def rejected(self) -> tuple[RejectedTool, ...]:
-        """The offered tools that are malformed."""
+        """Malformed tools that were removed from the server's listing."""
         return tuple(self._filter.rejected)
 
     async def open(self) -> tuple[Definition, ...]:
-        """Connect, and return the definitions that the server offers.
+        """Connect and return the tool definitions that the server offers.
 
         Raises:
             ConnectionLost: the server cannot be reached, or violates the protocol.
@@ -126,7 +126,7 @@ class McpConnection:
             await asyncio.wait([task], timeout=_CLOSE_TIMEOUT)
 
     async def definitions(self) -> tuple[Definition, ...]:
-        """List the definitions that the server offers now.
+        """Return the tool definitions that the server offers now.
 
         Raises:
             ConnectionLost: the listing failed.
@@ -136,13 +136,13 @@ class McpConnection:
             return await self._list_tools()
         except Exception as error:
             self.stale = True  # the current list is unknown
-            raise self._as_tool_error(error, "telling its tools") from None
+            raise self._as_tool_error(error, "the tool listing") from None
 
     async def call(self, name: str, arguments: JSONObject, context: CallContext) -> ToolOutput:
         """Call a tool.
 
         Raises:
-            ConnectionLost: the connection broke; the call may have run or not.
+            ConnectionLost: the connection broke; the call may or may not have run.
             ToolTimeout: the call took too long.
             ToolError: the server returned an error or an unusable result.
         """
@@ -167,7 +167,7 @@ class McpConnection:
     # ---- inside the task
 
     async def _run(self, ready: asyncio.Future[tuple[Definition, ...]]) -> None:
-        """Open the connection, wait for `close`, and close everything; the body of the task."""
+        """Open the connection, wait for `close`, and close everything. Runs as the connection's own task."""
         try:
             async with AsyncExitStack() as stack:
                 self._client = await stack.enter_async_context(await self._make_client(stack))
@@ -229,7 +229,7 @@ class McpConnection:
     # ---- errors
 
     def _as_tool_error(self, error: Exception, what: str) -> ToolError:
-        """Convert an exception of the SDK or a transport; the server's messages are shortened."""
+        """Convert an exception from the SDK or the transport to a `ToolError`. Long server messages are cut."""
         from mcp.shared.exceptions import MCPError
         from pydantic import ValidationError
 
@@ -263,12 +263,12 @@ class McpConnection:
 
 
 def _meta(context: CallContext) -> RequestParamsMeta | None:
-    """Return the `_meta` of a call: its idempotency key."""
+    """Return the `_meta` field for a call, which carries its idempotency key."""
     return cast("RequestParamsMeta", {IDEMPOTENCY_KEY: context.key}) if context.key else None
 
 
 def _innermost(error: BaseException) -> BaseException:
-    """Return the first error of nested exception groups, in which the SDK wraps what it raises."""
+    """Return the first error inside nested exception groups. The SDK wraps its errors in such groups."""
     while isinstance(error, BaseExceptionGroup):
         error = cast("BaseExceptionGroup[BaseException]", error).exceptions[0]
     return error
@@ -286,20 +286,20 @@ def _load_sdk() -> None:
 
 # ---- results
 
-#: Maximum characters of one result, media included.
+#: Maximum size of one result in characters, including media.
 MAX_RESULT_CHARS = 16 * 1024 * 1024
-#: Maximum characters of text in one result.
+#: Maximum characters of text in one result, without media.
 MAX_TEXT_CHARS = 1024 * 1024
 _MIME = re.compile(r"[a-z0-9.+-]{1,60}/[a-z0-9.+-]{1,80}")
 
 
 def definition_of(offered: OfferedTool) -> Definition:
-    """Convert a tool of the SDK."""
+    """Convert the SDK's tool type to a `Definition`."""
     return Definition(offered.name, offered.description or "", offered.input_schema)
 
 
 def output_of_result(result: CallToolResult, server: str) -> ToolOutput:
-    """Convert a result of the SDK.
+    """Convert the SDK's result type to a `ToolOutput`.
 
     Raises:
         ToolError: the result is too large.
@@ -345,18 +345,18 @@ def _read_block(block: ContentBlock) -> str | Media:
 
 
 def _data_url(kind: str, data: str) -> str:
-    # The type comes from the server: an invalid one could change the structure of the URL.
+    # The media type comes from the server. An invalid one could change the structure of the URL.
     return f"data:{kind if _MIME.fullmatch(kind.lower()) else 'application/octet-stream'};base64,{data}"
 
 
 # ---- HTTP
 
-#: Maximum bytes of one response; the same limit as for one line of a child process.
+#: Maximum size of one response body in bytes; stdio messages have the same limit.
 MAX_BODY_BYTES = 16 * 1024 * 1024
 #: Hosts that always mean this machine, and need no entry in `allow`.
 _LOOPBACK_HOSTS = ("localhost", "127.0.0.1", "::1")
 _CONNECT_TIMEOUT = 10.0
-#: The field of a call's `_meta` with its idempotency key.
+#: The field in a call's `_meta` that carries its idempotency key.
 IDEMPOTENCY_KEY = "toolspeak/idempotency-key"
 
 
@@ -365,15 +365,15 @@ class _Params(msgspec.Struct, frozen=True):
 
 
 class _CallMessage(msgspec.Struct, frozen=True):
-    """The part of a request that carries the idempotency key."""
+    """An MCP request body, reduced to the field that carries the idempotency key."""
 
     params: _Params = _Params()
 
 
 def idempotency_header(body: bytes) -> dict[str, str]:
-    """Repeat a call's idempotency key as a header, for gateways in front of the server, which do not read bodies.
+    """Return a call's idempotency key as a header, for gateways in front of the server that do not read bodies.
 
-    Quoted as in `draft-ietf-httpapi-idempotency-key-header`.
+    The value is quoted, as `draft-ietf-httpapi-idempotency-key-header` requires.
     """
     if IDEMPOTENCY_KEY.encode() not in body:
         return {}
@@ -385,7 +385,7 @@ def idempotency_header(body: bytes) -> dict[str, str]:
 
 
 def allowed_hosts(server: McpServer) -> tuple[str, ...]:
-    """Return the private hosts that the configuration allows; this machine if the URL names it."""
+    """Return the private hosts that requests may reach: those configured, and loopback if the URL names it."""
     host = (urlsplit(server.url).hostname or "").lower()
     return (*server.allow, host) if host in _LOOPBACK_HOSTS else server.allow
 
@@ -393,7 +393,7 @@ def allowed_hosts(server: McpServer) -> tuple[str, ...]:
 def guarded_client(
     server: McpServer, resolver: Resolver | None = None, auth: httpx2.Auth | None = None
 ) -> httpx2.AsyncClient:
-    """Create an HTTP client for one server. Proxy and certificate settings of the environment are ignored."""
+    """Create an HTTP client for one server. Proxy and certificate settings in the environment are ignored."""
     import httpx2
 
     return httpx2.AsyncClient(
@@ -402,7 +402,7 @@ def guarded_client(
         auth=auth,
         follow_redirects=False,
         trust_env=False,
-        # A stream may be silent for the whole duration of a call.
+        # A stream may stay silent for the whole duration of a call.
         timeout=httpx2.Timeout(_CONNECT_TIMEOUT, read=server.timeout + _CONNECT_TIMEOUT),
     )
 
@@ -430,16 +430,16 @@ def _guarded_transport(server: McpServer, resolver: Resolver | None) -> httpx2.A
             await self._inner.aclose()
 
     class Guarded(httpx2.AsyncHTTPTransport):
-        """Resolves and checks each host, and connects to the checked address."""
+        """A transport that resolves and checks each host, and connects only to the checked address."""
 
         async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
-            if secure and request.url.scheme != "https":  # a redirect, or the URL of its login
-                raise ToolError(f"the MCP server `{server.name}` leads to http, where others can read along")
+            if secure and request.url.scheme != "https":  # from a redirect or a login URL
+                raise ToolError(f"the MCP server `{server.name}` leads from https to http, which is not encrypted")
             pinned = await check_address(str(request.url), allow=names, resolver=resolver)
             checked = httpx2.Request(
                 request.method,
                 request.url.copy_with(host=pinned.addresses[0]),
-                # The `Host` header still has the host name.
+                # The `Host` header still contains the host name.
                 headers={**request.headers, **idempotency_header(await request.aread())},
                 stream=request.stream,
                 extensions={**request.extensions, "sni_hostname": pinned.host},

@@ -1,7 +1,7 @@
-"""Filter for tool listings of MCP servers: removes malformed tools before the SDK validates the response.
+"""Filter for the tool listings of MCP servers: removes malformed tools before the SDK validates the response.
 
-The SDK rejects a listing as a whole, so one malformed tool would make the server unusable. Removed tools are reported
-with a reason.
+The SDK rejects the entire listing if one tool is malformed, which would make the server unusable. Removed tools are
+reported with a reason.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ _Incoming: TypeAlias = "SessionMessage | Exception"
 _LISTING = "tools/list"
 #: The protocol version that the SDK assumes before the handshake.
 _DEFAULT_VERSION = "2025-11-25"
-#: Tools of one server.
+#: Maximum number of tools per server.
 MAX_TOOLS = 512
-#: Characters of a name or a reason in a note: both come from the server.
+#: Maximum length of a name and of a reason in a note. Both come from the server.
 _MAX_NAME_CHARS = 80
 _MAX_REASON_CHARS = 300
 
@@ -36,7 +36,7 @@ _MAX_REASON_CHARS = 300
 class RejectedTool(msgspec.Struct, frozen=True):
     """A tool that was removed from a listing."""
 
-    #: Empty: it has no valid name.
+    #: Name of the tool; empty if it has no valid name.
     name: str
     reason: str
 
@@ -46,18 +46,18 @@ class ListingFilter:
 
     def __init__(self, version: Callable[[], str | None]) -> None:
         self._version = version
-        #: Ids of listing requests without a response yet.
+        #: Ids of listing requests that have no response yet.
         self._pending: set[str | int] = set()
         #: Tools removed since the last `forget`.
         self.rejected: list[RejectedTool] = []
 
     def forget(self) -> None:
-        """Clear the rejected tools before a new listing."""
+        """Clear the list of rejected tools, before a new listing."""
         self.rejected.clear()
 
     @asynccontextmanager
     async def wrap(self, transport: Transport) -> AsyncGenerator[TransportStreams]:
-        """Wrap a transport with this filter."""
+        """Open a transport and yield its streams with this filter applied."""
         async with AsyncExitStack() as stack:
             read, write = await stack.enter_async_context(transport)
             yield _FilteredStream(read, self), _ObservedStream(write, self)
@@ -88,7 +88,7 @@ class ListingFilter:
             return tools
         rest = {name: value for name, value in listing.items() if name != "tools"}
         if self._fault(rest, []):
-            return tools  # the fault is elsewhere in the listing: the SDK reports it
+            return tools  # the fault is elsewhere in the listing, and the SDK reports it
         readable: list[JSONValue] = []
         for each in tools:
             if why := _structural_fault(each) or self._fault(rest, [each]):
@@ -98,7 +98,7 @@ class ListingFilter:
         return readable
 
     def _fault(self, listing: JSONObject, tools: list[JSONValue]) -> str:
-        """Return the SDK's objection to a listing of these tools; empty if there is none."""
+        """Return why the SDK would reject a listing of these tools, or an empty string."""
         from mcp.shared.inbound import find_invalid_x_mcp_header
         from mcp_types import ListToolsResult
         from mcp_types.methods import validate_server_result
@@ -114,7 +114,7 @@ class ListingFilter:
             return validation_reason(error)
         if version not in MODERN_PROTOCOL_VERSIONS:
             return ""
-        # The SDK drops these silently.
+        # The SDK silently drops tools with an invalid `x-mcp-header`.
         return next((why for tool in parsed.tools if (why := find_invalid_x_mcp_header(tool.input_schema))), "")
 
 
@@ -142,11 +142,11 @@ class _WrappedStream(Generic[_Stream]):
 
 
 class _FilteredStream(_WrappedStream["ReadStream[_Incoming]"]):
-    """Messages from the server."""
+    """The stream of messages from the server, with listings filtered."""
 
     @property
     def last_context(self) -> Any:
-        """The sender's context, in which the SDK handles a message, if the stream provides it."""
+        """The `last_context` of the wrapped stream, if it has one. The SDK handles a message in this context."""
         return getattr(self._inner, "last_context", None)
 
     async def receive(self) -> _Incoming:
@@ -160,7 +160,7 @@ class _FilteredStream(_WrappedStream["ReadStream[_Incoming]"]):
 
 
 class _ObservedStream(_WrappedStream["WriteStream[SessionMessage]"]):
-    """Messages to the server."""
+    """The stream of messages to the server, watched for listing requests."""
 
     async def send(self, item: SessionMessage, /) -> None:
         self._filter.note_request(item)
@@ -168,7 +168,7 @@ class _ObservedStream(_WrappedStream["WriteStream[SessionMessage]"]):
 
 
 def validation_reason(error: ValidationError) -> str:
-    """Return the first validation error on one line, with its field path but without list indexes."""
+    """Return the first validation error on one line, with the path of the field but without list indexes."""
     first = error.errors(include_url=False, include_context=False, include_input=False)[0]
     steps = [str(step) for step in first["loc"] if not isinstance(step, int) and step != "tools"]
     where = printable(".".join(steps))[:_MAX_NAME_CHARS]
@@ -177,7 +177,7 @@ def validation_reason(error: ValidationError) -> str:
 
 
 def _structural_fault(tool: JSONValue) -> str:
-    """Return a clear message for common faults; empty if there is none."""
+    """Return a clear message if a tool has a common fault, or an empty string."""
     if not isinstance(tool, dict):
         return "it must be an object"
     fields = cast("JSONObject", tool)

@@ -1,12 +1,12 @@
-"""OAuth logins to MCP servers over HTTP, through the official SDK; tokens are stored in a file that only its owner
-reads.
+"""OAuth logins to MCP servers over HTTP, through the official SDK.
 
-Only the user starts a login, with `toolspeak mcp login`; a server never does. Without one, a server that requires it is
-an error, and no client is registered. Stored tokens are used and renewed, also by other processes.
+Only the user starts a login, with `toolspeak mcp login`; a server never does. If a server requires a login and none is
+stored, that is an error, and no client is registered. Tokens are stored in a file that only its owner can read. Every
+process uses and renews the stored tokens.
 
-With client credentials, the program logs in by itself: with the client id and the secret or private key of the
-configuration, sent only to the issuer named there. These tokens stay in memory. All requests go through the guarded
-client (SSRF guard).
+With client credentials, the program logs in by itself. It uses the client id and the secret or private key from the
+configuration, and sends them only to the issuer named there. These tokens stay in memory. All requests pass the SSRF
+guard.
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ if TYPE_CHECKING:
     from mcp.shared.auth import AuthorizationCodeResult, OAuthClientInformationFull, OAuthToken
 
 _PREFIX = "mcp_login:"
-#: Seconds before its expiry at which a token is renewed.
+#: Tokens are renewed this many seconds before they expire.
 _RENEWAL_MARGIN = 30.0
 _UNAUTHORIZED = 401
-#: The redirect address when no login is in progress.
+#: Placeholder for the redirect URL when no login is in progress.
 _UNUSED_REDIRECT = "http://127.0.0.1/callback"
 
 
 class LoginNeeded(ToolError):
-    """The server requires a login, or more scopes than the last one granted."""
+    """The server requires a login, or more scopes than the last login granted."""
 
 
 class LoginCallback(NamedTuple):
-    """The parameters of the browser's redirect."""
+    """The parameters that the browser's redirect brings back after a login."""
 
     code: str
     state: str
@@ -52,7 +52,7 @@ class LoginCallback(NamedTuple):
 class Login(Protocol):
     """A login by the user, with a browser."""
 
-    #: The redirect address.
+    #: The redirect URL.
     redirect: str
 
     async def show(self, url: str) -> None:
@@ -65,13 +65,13 @@ class Login(Protocol):
 
 
 class _StoredLogin(msgspec.Struct, frozen=True):
-    """The result of a login, in the SDK's format."""
+    """The stored result of a login; the fields hold the SDK's objects as plain data."""
 
     tokens: dict[str, Any] = {}
-    #: Expiry of the token, in seconds since the epoch; None: unknown.
+    #: When the token expires, in seconds since the epoch; None if unknown.
     ends: float | None = None
     client: dict[str, Any] = {}
-    #: Metadata of the authorization server, for renewal.
+    #: Metadata of the authorization server, needed to renew tokens.
     issuer: dict[str, Any] = {}
     resource: dict[str, Any] = {}
 
@@ -83,11 +83,11 @@ class Tokens:
         self._state = state
 
     def has(self, server: McpServer) -> bool:
-        """Return whether there is a login for a server."""
+        """Return whether a login for a server is stored."""
         return bool(self.read(server).tokens)
 
     def read(self, server: McpServer) -> _StoredLogin:
-        """Return the stored login of a server."""
+        """Return the stored login for a server; empty if there is none."""
         stored = self._state.get(_key(server))
         return msgspec.convert(stored, _StoredLogin) if stored is not None else _StoredLogin()
 
@@ -103,7 +103,7 @@ class Tokens:
 
 
 def tokens_in(folder: Path) -> Tokens:
-    """Return the logins stored in a folder, in a file that only its owner can read."""
+    """Return the logins stored in a folder. Only the owner can read their file."""
     return Tokens(FileState(folder / "mcp_logins.json"))
 
 
@@ -114,22 +114,23 @@ def _key(server: McpServer) -> str:
 def authorization(
     server: McpServer, tokens: Tokens | None, login: Login | None, report: Callable[[LoginNeeded], None]
 ) -> httpx2.Auth:
-    """Return an httpx auth that adds tokens to requests, or reports that a login is needed.
+    """Return an httpx `Auth` that adds tokens to requests, or reports that a login is needed.
 
-    `report` receives the error, because the SDK does not pass on why a connection ended.
+    `report` receives the error, because the SDK does not say why a connection ended.
     """
 
     def needed() -> LoginNeeded:
         other = ", or its `headers` need another key" if server.headers else ""
         hint = f"the user has to log in: `{command_for('login', server)}`{other}"
-        error = LoginNeeded(f"the MCP server `{server.name}` wants a login", hint=hint)
+        error = LoginNeeded(f"the MCP server `{server.name}` requires a login", hint=hint)
         report(error)
         return error
 
     if server.oauth.grant == "client_credentials":
 
         def refuse(why: str) -> LoginNeeded:
-            error = LoginNeeded(f"the MCP server `{server.name}` wants a login: {why}", hint="look at its `oauth`")
+            message = f"the MCP server `{server.name}` requires a login: {why}"
+            error = LoginNeeded(message, hint="check its `oauth` settings")
             report(error)
             return error
 
@@ -154,7 +155,7 @@ def _anonymous(needed: Callable[[], LoginNeeded]) -> httpx2.Auth:
 
 
 class _TokenStorage:
-    """The SDK's token storage, with everything needed to renew tokens after a restart."""
+    """Token storage for the SDK, with everything needed to renew tokens after a restart."""
 
     def __init__(self, server: McpServer, tokens: Tokens, redirect: str, anew: bool) -> None:
         self._server = server
@@ -170,7 +171,7 @@ class _TokenStorage:
         return OAuthToken.model_validate(stored) if stored else None
 
     async def set_tokens(self, tokens: OAuthToken) -> None:
-        """Store new tokens with the metadata for their renewal."""
+        """Store new tokens, with the metadata needed to renew them."""
         context = self.context
         stored = _StoredLogin(
             tokens.model_dump(mode="json", exclude_none=True),
@@ -184,13 +185,13 @@ class _TokenStorage:
     async def get_client_info(self) -> OAuthClientInformationFull | None:
         from mcp.shared.auth import OAuthClientInformationFull
 
-        # A new login redirects to another port, which the earlier registration may not cover.
+        # A new login may redirect to a different port, which the earlier registration does not cover.
         stored = {} if self._anew else self._tokens.read(self._server).client
         configured = _configured_client(self._server.oauth, self._redirect)
         return OAuthClientInformationFull.model_validate(stored or configured) if stored or configured else None
 
     async def set_client_info(self, client_info: OAuthClientInformationFull) -> None:
-        """Stored together with the tokens: it is useless without them."""
+        """Do nothing: `set_tokens` stores the client, which is useless without tokens."""
 
 
 def _plain(value: Any) -> dict[str, Any]:
@@ -198,7 +199,7 @@ def _plain(value: Any) -> dict[str, Any]:
 
 
 def _configured_client(oauth: OAuth, redirect: str) -> dict[str, Any]:
-    """Return the manually registered client of the configuration; empty if there is none."""
+    """Return the manually registered client from the configuration, or an empty dict."""
     if not oauth.client_id:
         return {}
     client = {"client_id": oauth.client_id, "redirect_uris": [redirect], "issuer": oauth.issuer or None}
@@ -222,7 +223,7 @@ def _login_provider(
         await login.show(url)
 
     async def returned() -> AuthorizationCodeResult:
-        assert login is not None  # otherwise `show` has raised
+        assert login is not None  # otherwise `show` would have raised
         code, state, issuer = await login.returned()
         return AuthorizationCodeResult(code=code, state=state, iss=issuer)
 
@@ -242,7 +243,7 @@ def _login_provider(
 
 
 def _restore(context: Any, stored: _StoredLogin) -> None:
-    """Restore the SDK's state after a restart: token expiry and authorization server."""
+    """Restore the SDK's state after a restart: token expiry and authorization server metadata."""
     from mcp.shared.auth import OAuthMetadata, ProtectedResourceMetadata
 
     if stored.ends is not None:
@@ -261,19 +262,19 @@ def _restore(context: Any, stored: _StoredLogin) -> None:
 _MAX_KEY_BYTES = 64 * 1024
 _MAX_MESSAGE_CHARS = 300
 
-#: Creates and reports the error for a failed login.
+#: Takes a reason; creates and reports the error for a failed login.
 LoginErrorFactory: TypeAlias = Callable[[str], ToolError]
 
 
 def program_authorization(server: McpServer, refuse: LoginErrorFactory) -> httpx2.Auth:
-    """Return an httpx auth that obtains tokens by client credentials, and adds them to requests."""
+    """Return an httpx `Auth` that obtains tokens with client credentials and adds them to requests."""
     import httpx2
     from mcp.client.auth import OAuthFlowError
 
     provider = _program_provider(server, refuse)
 
     class ProgramAuth(httpx2.Auth):
-        """The SDK's flow, with our errors."""
+        """Runs the SDK's authentication flow, and translates its errors."""
 
         requires_response_body = provider.requires_response_body
 
@@ -287,7 +288,7 @@ def program_authorization(server: McpServer, refuse: LoginErrorFactory) -> httpx
                 return
             except OAuthFlowError as error:
                 detail = printable(" ".join(str(error).split()))[:_MAX_MESSAGE_CHARS]
-                raise refuse(f"no token is to be had for the client `{server.oauth.client_id}`: {detail}") from None
+                raise refuse(f"the client `{server.oauth.client_id}` did not get a token: {detail}") from None
             finally:
                 await flow.aclose()
 
@@ -301,7 +302,7 @@ def _program_provider(server: McpServer, refuse: LoginErrorFactory) -> OAuthClie
     )
 
     oauth = server.oauth
-    # No scopes: the SDK always requests those that the server announces.
+    # Scopes are not passed, because the SDK always requests those that the server announces.
     if oauth.private_key_file:
         signs = _assertion_signer(server, refuse)
         return PrivateKeyJWTOAuthProvider(
@@ -313,7 +314,7 @@ def _program_provider(server: McpServer, refuse: LoginErrorFactory) -> OAuthClie
 
 
 def _assertion_signer(server: McpServer, refuse: LoginErrorFactory) -> Callable[[str], Awaitable[str]]:
-    """Return a function that signs client assertions (JWT). The key is read each time: it may have been rotated."""
+    """Return a function that signs client assertions (JWT). It reads the key each time, so keys can be rotated."""
     from mcp.client.auth.extensions.client_credentials import SignedJWTParameters
 
     oauth = server.oauth
@@ -322,7 +323,7 @@ def _assertion_signer(server: McpServer, refuse: LoginErrorFactory) -> Callable[
         try:
             key = await in_thread(lambda: _read_key(oauth.private_key_file))
         except (OSError, ValueError) as error:
-            why = error.strerror if isinstance(error, OSError) else "it is no PEM"
+            why = error.strerror if isinstance(error, OSError) else "it is not a PEM file"
             raise refuse(f"the key `{oauth.private_key_file}` cannot be read: {why}") from None
         about = SignedJWTParameters(
             issuer=oauth.client_id,
@@ -332,7 +333,7 @@ def _assertion_signer(server: McpServer, refuse: LoginErrorFactory) -> Callable[
         )
         try:
             return await about.create_assertion_provider()(audience)
-        except Exception as error:  # the signing packages raise various types
+        except Exception as error:  # the signing libraries raise various exceptions
             kind = type(error).__name__
             why = f"the key `{oauth.private_key_file}` cannot sign with {oauth.signing_algorithm} ({kind})"
             raise refuse(why) from None
@@ -346,7 +347,7 @@ def _read_key(path: str) -> str:
 
 
 class _MemoryTokenStorage:
-    """The SDK's token storage, in memory: with credentials, new tokens are always available."""
+    """In-memory token storage for the SDK. With client credentials, new tokens can be requested at any time."""
 
     def __init__(self) -> None:
         self._tokens: OAuthToken | None = None
@@ -358,7 +359,7 @@ class _MemoryTokenStorage:
         self._tokens = tokens
 
     async def get_client_info(self) -> OAuthClientInformationFull | None:
-        """None: the client comes from the configuration."""
+        """Return None, because the client comes from the configuration."""
 
     async def set_client_info(self, client_info: OAuthClientInformationFull) -> None:
-        """Nothing to store: no client is registered."""
+        """Do nothing, because no client is registered."""

@@ -1,6 +1,7 @@
-"""MCP servers as a source of tools: started together, pinned, prefixed, and restarted after a failure.
+"""MCP servers as a source of tools. They are started together, and restarted after a failure.
 
-A server that cannot be used is left out with a note, and never affects the others.
+Tool names get the server's name as a prefix, and only approved definitions are used. A server that cannot be used is
+left out with a note, and never affects the others.
 """
 
 from __future__ import annotations
@@ -33,27 +34,27 @@ from .oauth import Login, Tokens
 #: Exponential back-off for restarts, in seconds.
 _FIRST_RESTART_DELAY = 0.5
 _MAX_RESTART_DELAY = 30.0
-#: Characters of a tool name; protocols reject longer ones.
+#: Maximum length of a tool name; protocols reject longer ones.
 _MAX_NAME_CHARS = 64
 _MAX_DEFINITION_BYTES = 64 * 1024
-#: Characters of a tool name in a note, and notes about the tools of one server; one more note counts the rest.
+#: Maximum length of a tool name in a note, and maximum number of notes per server. One more note counts the rest.
 _MAX_DISPLAYED_CHARS = 80
 _MAX_NOTES = 20
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]")
 
 
 class DefinitionOffer(msgspec.Struct, frozen=True):
-    """Definitions for the user to approve."""
+    """New or changed tool definitions that the user is asked to approve."""
 
     server: McpServer
-    #: The server is new, or its definitions have changed since their approval.
+    #: `first`: the server is new; `changed`: its definitions have changed since their approval.
     kind: Literal["first", "changed"]
     #: The definitions that are new or changed.
     definitions: tuple[Definition, ...]
 
 
 class Review(msgspec.Struct, frozen=True):
-    """What a server offers now, and how it differs from what was approved."""
+    """The definitions that a server offers now, and how they differ from the approved ones."""
 
     server: McpServer
     offered: tuple[Definition, ...]
@@ -64,11 +65,11 @@ Approver: TypeAlias = Callable[[DefinitionOffer], bool | Awaitable[bool]]
 
 
 class McpServers:
-    """The servers of a configuration. Belongs to one event loop.
+    """The MCP servers of a configuration. An instance belongs to one event loop.
 
-    `approve` is called for new and changed definitions. Without it, the configuration of a server approves what it
-    offers the first time; later changes are left out until `approve_again`. `tokens` are the stored logins; `login`
-    performs a new one.
+    `approve` is called for new and changed definitions. Without it, the definitions that a server offers the first time
+    are approved; later changes are left out until `approve_again`. `tokens` are the stored logins; `login` performs a
+    new one.
     """
 
     def __init__(
@@ -85,7 +86,7 @@ class McpServers:
     ) -> None:
         self._pins = Pins(state)
         self._approve = approve
-        # Passed on in part; no setting is read from it.
+        # Only some variables are passed on to the servers, and no settings are read from the environment.
         env = dict(os.environ if variables is None else variables)  # noqa: TID251
 
         def connection(server: McpServer) -> McpConnection:
@@ -113,11 +114,11 @@ class McpServers:
         return tuple(self._hosts)
 
     async def review(self, name: str) -> Review:
-        """Compare what a server offers now with what was approved, without approving anything.
+        """Compare the definitions that a server offers now with the approved ones, without approving anything.
 
         Raises:
-            UsageError: there is no such server.
-            ToolError: it cannot be reached.
+            UsageError: the server is not configured.
+            ToolError: the server cannot be reached.
         """
         host = self._hosts.get(name)
         if host is None:
@@ -128,20 +129,20 @@ class McpServers:
         return Review(host.server, offered, self._pins.compare(host.server, offered))
 
     def approve(self, review: Review) -> None:
-        """Approve the reviewed definitions, not what the server may offer since. `start` then returns its tools."""
+        """Approve the definitions exactly as reviewed, even if the server now offers others."""
         self._pins.approve(review.server, review.offered)
 
     async def approve_again(self, name: str) -> None:
         """Approve everything that a server offers now.
 
         Raises:
-            UsageError: there is no such server.
-            ToolError: it cannot be reached.
+            UsageError: the server is not configured.
+            ToolError: the server cannot be reached.
         """
         self.approve(await self.review(name))
 
     async def close(self) -> None:
-        """End all servers."""
+        """Stop all servers."""
         await asyncio.gather(*(host.close() for host in self._hosts.values()))
 
     async def _start_server(self, host: _ServerHost) -> list[_McpTool]:
@@ -156,7 +157,7 @@ class McpServers:
         return [_McpTool(host, each) for each in approved]
 
     def _usable(self, host: _ServerHost, offered: tuple[Definition, ...]) -> tuple[Definition, ...]:
-        """Drop unusable definitions, with a note for each."""
+        """Drop unusable definitions, and add a note for each."""
         times = Counter(each.name for each in offered)
         rejected, usable = list(host.rejected), list[Definition]()
         for each in offered:
@@ -176,7 +177,7 @@ class McpServers:
     async def _approved_definitions(
         self, host: _ServerHost, changes: DefinitionChanges, offered: tuple[Definition, ...]
     ) -> tuple[Definition, ...]:
-        """Return the definitions that may be used, after asking about new and changed ones."""
+        """Return the definitions that may be used, after asking for approval of new and changed ones."""
         new = (*changes.changed, *changes.added)
         if not new:
             return changes.unchanged
@@ -185,9 +186,9 @@ class McpServers:
             self._pins.approve(host.server, offered)
             return offered
         for each in new:
-            what = "has changed since" if each in changes.changed else "was not there when"
+            what = "has changed since" if each in changes.changed else "was added after"
             why = "was not approved" if changes.first else f"{what} the server was approved"
-            hint = f"look at it and approve it: `{command_for('approve', host.server)}`"
+            hint = f"review and approve it: `{command_for('approve', host.server)}`"
             self._note(
                 "mcp_tool_changed", f"`{host.server.prefix}{_display_name(each.name)}` {why}; it is left out ({hint})"
             )
@@ -200,7 +201,7 @@ class McpServers:
         return bool(await answer if inspect.isawaitable(answer) else answer)
 
     def _without_clashes(self, tools: list[_McpTool]) -> list[Executable]:
-        """Drop all tools whose name is ambiguous."""
+        """Drop all tools that share their name with another tool, and add a note for each name."""
         times = Counter(each.tool.name for each in tools)
         for name in sorted(name for name, count in times.items() if count > 1):
             whose = " and ".join(sorted({f"`{each.server}`" for each in tools if each.tool.name == name}))
@@ -212,9 +213,9 @@ class McpServers:
 
 
 class _McpTool:
-    """One tool of a server."""
+    """One tool of an MCP server."""
 
-    #: The description comes from the server.
+    #: True, because the description comes from the server.
     untrusted = True
 
     def __init__(self, host: _ServerHost, definition: Definition) -> None:
@@ -229,13 +230,13 @@ class _McpTool:
         """Call the tool.
 
         Raises:
-            ToolError: the server cannot be reached, returned an error, or differs from what was approved.
+            ToolError: the server cannot be reached or returned an error, or the definition is no longer approved.
         """
         return await self._host.call(self._definition, arguments, context)
 
 
 class _ServerHost:
-    """One server across restarts."""
+    """One configured server. Starts it, and restarts it after a failure."""
 
     def __init__(
         self,
@@ -253,10 +254,10 @@ class _ServerHost:
         self._lock = asyncio.Lock()
 
     async def offered(self) -> tuple[Definition, ...]:
-        """Return what the server offers, starting it if necessary.
+        """Return the definitions that the server offers. Starts the server if necessary.
 
         Raises:
-            ToolError: it cannot be started.
+            ToolError: the server cannot be started.
         """
         connection = await self._connected()
         if connection.stale:
@@ -265,11 +266,11 @@ class _ServerHost:
 
     @property
     def rejected(self) -> tuple[RejectedTool, ...]:
-        """The offered tools that are malformed."""
+        """Malformed tools that were removed from the server's listing."""
         return self._connection.rejected if self._connection is not None else ()
 
     async def call(self, definition: Definition, arguments: JSONObject, context: CallContext) -> ToolOutput:
-        """Call a tool if its definition is still the approved one."""
+        """Call a tool, provided its definition is still the approved one."""
         try:
             offered = await self.offered()
             connection = await self._connected()
@@ -314,7 +315,7 @@ class _ServerHost:
             return connection
 
     async def _on_connection_lost(self) -> None:
-        """Close a broken connection, and delay the restart."""
+        """Close a broken connection, and delay the next restart of the server."""
         async with self._lock:
             if self._connection is not None and not self._connection.alive:
                 connection, self._connection = self._connection, None
@@ -328,7 +329,7 @@ class _ServerHost:
 
 
 def _tool_name(server: McpServer, name: str) -> str:
-    """Return a tool's name for the model, with the prefix and within the limits of all protocols."""
+    """Return a tool's name for the model: prefixed, and valid in all protocols."""
     whole = server.prefix + _NOT_IN_NAMES.sub("_", name)
     if len(whole) <= _MAX_NAME_CHARS:
         return whole
@@ -336,7 +337,7 @@ def _tool_name(server: McpServer, name: str) -> str:
 
 
 def _problem(definition: Definition) -> str:
-    """Return why a definition cannot be used; empty if it can."""
+    """Return why a definition cannot be used, or an empty string."""
     if not definition.name.strip():
         return "it has no name"
     try:
@@ -352,5 +353,5 @@ def _problem(definition: Definition) -> str:
 
 
 def _display_name(name: str) -> str:
-    """Make a server's tool name printable and short."""
+    """Make a tool name from a server printable and short."""
     return printable(name[:_MAX_DISPLAYED_CHARS])

@@ -1,7 +1,7 @@
-"""The stdio transport for MCP servers: a child process, one JSON message per line, with limits.
+"""The stdio transport for MCP servers: a child process that exchanges one JSON message per line.
 
-Replaces the SDK's transport, which accepts lines of any length and passes standard error on to the terminal. Lines that
-are not messages are skipped, and the end of standard error is kept for error messages.
+Replaces the SDK's transport, which accepts lines of any length and passes standard error on to the terminal. Here,
+lines have a size limit, other output is skipped, and the end of standard error is kept for error messages.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ if TYPE_CHECKING:
         MemoryObjectReceiveStream[SessionMessage | Exception], MemoryObjectSendStream[SessionMessage]
     ]
 
-#: Bytes of one message. An image as base64 has a few million.
+#: Maximum size of one message. A base64 image takes a few million bytes.
 MAX_LINE_BYTES = 16 * 1024 * 1024
 _PIECE = 64 * 1024
-#: Bytes of standard error that are kept.
+#: Number of bytes kept from the end of standard error.
 _MAX_STDERR_BYTES = 4096
-#: Seconds for a server to exit after its input is closed, and again after SIGTERM.
+#: Seconds to wait for a server to exit after its input is closed, and again after SIGTERM.
 _GRACE = 2.0
-#: Variables that programs need to find their files; the rest of the environment is not passed on.
+#: Environment variables that programs need to find their files, passed on in addition to the harmless ones.
 _PASSED_VARIABLES = (
     "HOME",
     "PATH",
@@ -54,36 +54,36 @@ class Child:
 
     def __init__(self) -> None:
         self.ended = asyncio.Event()
-        #: Why its messages are no longer read, besides its end.
+        #: Why its messages are no longer read, although it may still be running; empty if they are.
         self.broken = ""
         self.noise = 0
         self._stderr = b""
 
     def add_stderr(self, data: bytes) -> None:
-        """Record output on standard error."""
+        """Record output from standard error."""
         self._stderr = (self._stderr + data)[-_MAX_STDERR_BYTES:]
 
     @property
     def last_stderr_line(self) -> str:
-        """The last line it wrote to standard error."""
+        """The last line that the server wrote to standard error."""
         lines = self._stderr.decode(errors="replace").strip().splitlines()
         return lines[-1][:300] if lines else ""
 
 
 def child_environment(server: McpServer, variables: Mapping[str, str]) -> dict[str, str]:
-    """Return a server's environment: harmless variables, and those of its configuration."""
+    """Return a server's environment: variables that are safe to pass on, and those from its configuration."""
     passed = {name: variables[name] for name in _PASSED_VARIABLES if name in variables}
     return {**harmless_environment(variables), **passed, **server.env}
 
 
 @asynccontextmanager
 async def stdio(server: McpServer, variables: Mapping[str, str], child: Child) -> AsyncGenerator[Streams]:
-    """Start a server and yield its message streams for the SDK. Raises OSError if it cannot be started."""
+    """Start a server and yield its message streams for the SDK. Raises OSError if the server cannot be started."""
     import anyio
 
     env = child_environment(server, variables)
     _check_program(server, env)
-    # A server that ignores the end of its input would outlive this program.
+    # Without the helper, a server that ignores the end of its input would outlive this program.
     orphan_killer = OrphanKiller()
     try:
         process = await asyncio.create_subprocess_exec(
@@ -118,7 +118,7 @@ async def stdio(server: McpServer, variables: Mapping[str, str], child: Child) -
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        # A grandchild may keep the pipes open; the garbage collector would then close them without a loop.
+        # A grandchild may keep the pipes open. Close them here, because later the garbage collector has no event loop.
         process._transport.close()  # type: ignore[attr-defined] # pyright: ignore
         await asyncio.sleep(0)
         for stream in (incoming, read, write, outgoing):
@@ -126,7 +126,7 @@ async def stdio(server: McpServer, variables: Mapping[str, str], child: Child) -
 
 
 def _check_program(server: McpServer, env: Mapping[str, str]) -> None:
-    """Raise OSError if the program is missing: the wrapping shell would report it in its own words."""
+    """Raise OSError if the program is missing. Otherwise only the wrapping shell would notice and print an error."""
     own = os.path.dirname(server.command)
     path = os.path.join(server.cwd, server.command) if own else server.command
     if shutil.which(path, path=env.get("PATH", os.defpath)) is None:
@@ -137,7 +137,7 @@ def _check_program(server: McpServer, env: Mapping[str, str]) -> None:
 async def _read_messages(
     process: asyncio.subprocess.Process, incoming: MemoryObjectSendStream[SessionMessage | Exception], child: Child
 ) -> None:
-    """Forward messages from the server until it exits or sends a malformed one."""
+    """Forward messages from the server until it exits or sends a malformed message."""
     import anyio
 
     assert process.stdout is not None
@@ -211,10 +211,10 @@ async def _terminate(process: asyncio.subprocess.Process) -> None:
                 await _wait_for_exit(process)
                 break
     with suppress(ProcessLookupError, PermissionError):
-        os.killpg(process.pid, signal.SIGKILL)  # what remains of its group
+        os.killpg(process.pid, signal.SIGKILL)  # processes of the group that are still running
 
 
 async def _wait_for_exit(process: asyncio.subprocess.Process) -> None:
-    """Wait for the process only: `process.wait` would also wait for pipes that a grandchild may keep open."""
+    """Wait for the process alone. `process.wait` would also wait for pipes that a grandchild may keep open."""
     while process.returncode is None:  # noqa: ASYNC110 - there is no event for it
         await asyncio.sleep(0.01)

@@ -1,8 +1,8 @@
-"""Which CPU features the installed inference engine (llama.cpp) was built for.
+"""Detects which CPU features the installed inference engine (llama.cpp) was built for.
 
 The prebuilt wheel runs on any processor. An engine built on this machine (`make native`) can use byte dot-product
-instructions and then processes prompts several times faster if the weights are 8-bit; such an engine is called quick.
-Run with `python -m`, this module prints the features of the engine.
+instructions, and then processes prompts several times faster if the weights are 8-bit. This project calls such an
+engine quick. Run with `python -m`, this module prints the features of the engine.
 """
 
 from __future__ import annotations
@@ -13,19 +13,19 @@ import subprocess
 import sys
 from pathlib import Path
 
-#: Byte dot-product instructions, by llama.cpp's names.
+#: Byte dot-product instructions, as llama.cpp names them.
 _ENGINE_FEATURES = frozenset({"DOTPROD", "MATMUL_INT8", "AVX_VNNI", "AVX512_VNNI", "AMX_INT8"})
-#: The same instructions, by their names in /proc/cpuinfo.
+#: Byte dot-product instructions, as /proc/cpuinfo names them.
 _CPU_FLAGS = frozenset({"asimddp", "i8mm", "avx_vnni", "avx512_vnni", "amx_int8"})
 _CPUINFO = Path("/proc/cpuinfo")
-#: Time limit; loading the engine from a slow disk takes a while.
+#: Time limit in seconds for querying the engine. Loading it from a slow disk takes a while.
 _MAX_SECONDS = 60
 
 
 def has_byte_products(system_info: str) -> bool:
-    """Whether the engine's system info (`CPU : NEON = 1 | DOTPROD = 1 | `) lists a byte dot product and CPU only.
+    """Whether the engine uses only the CPU and has byte dot products, by its info (`CPU : NEON = 1 | DOTPROD = 1 | `).
 
-    For engines that use a GPU, other weights may be faster.
+    With a GPU, other weights may be faster.
     """
     kind, _, rest = system_info.partition(" : ")
     if kind != "CPU" or " : " in rest:
@@ -35,7 +35,7 @@ def has_byte_products(system_info: str) -> bool:
 
 @functools.cache
 def is_quick() -> bool:
-    """Whether the installed engine has byte dot products; False if it cannot be queried."""
+    """Whether the installed engine has byte dot products. False if the engine cannot be queried."""
     command = (sys.executable, "-P", "-m", __name__)
     try:
         process = subprocess.run(
@@ -47,7 +47,7 @@ def is_quick() -> bool:
 
 
 def could_be_quick(cpuinfo: Path = _CPUINFO) -> bool:
-    """Whether an engine built here would have byte dot products; False if the processor is unknown."""
+    """Whether an engine built on this machine would have byte dot products. False if the processor is unknown."""
     try:
         flags = cpuinfo.read_text("utf-8", "replace")
     except OSError:

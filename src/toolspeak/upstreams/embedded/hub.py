@@ -1,8 +1,8 @@
-"""Models from the Hugging Face hub: select files, download them once, verify and cache them.
+"""Models from the Hugging Face hub: selects their files, downloads them once, verifies and caches them.
 
-`owner/name` is a model, `owner/name:Q4_K_M` selects a quantization, `hf:owner/name/file.gguf` one file. `HF_ENDPOINT`
-sets another hub, `HF_TOKEN` the access token, which is sent to no other host. Cached models are used without contacting
-the hub.
+`owner/name` is a model, `owner/name:Q4_K_M` selects a quantization, and `hf:owner/name/file.gguf` selects one file.
+`HF_ENDPOINT` sets the URL of another hub. `HF_TOKEN` is the access token, which is sent only to the hub. Cached models
+are used without contacting the hub.
 """
 
 from __future__ import annotations
@@ -24,31 +24,31 @@ import msgspec
 from .package_index import SameHostRedirects, download, download_folder, size_of
 from .weights import ABSENT, NO_LISTENER, DownloadListener, WeightsError, unreadable
 
-#: Optional prefix of hub names.
+#: Prefix of hub names, optional unless the name includes a file.
 PREFIX = "hf:"
 _ENDPOINT = "https://huggingface.co"
-#: Size limit for a model's file list.
+#: Maximum size of a model's file list.
 _MAX_LIST_BYTES = 8 << 20
 _ANSWER_SECONDS = 30
-#: Preferred quantizations if none is requested, best value for its size first.
+#: Quantizations to prefer if none is requested, those with the best quality for their size first.
 _PREFERRED_QUANTS = ("Q4_K_M", "Q4_0", "Q4_K_S", "Q5_K_M", "Q8_0")
-#: Records the downloaded files, in the same folder.
+#: Name of the file that lists the downloaded files, in the same folder.
 _RECORD = "files.json"
 #: Required free space as a multiple of the file sizes, so the disk does not fill up.
 _SPACE_FACTOR = 1.05
 
 _WORD = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,95}").fullmatch
-#: Accepted file names.
+#: Matches the names of model files, without unusual characters.
 _FILE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._+-]{0,200}\.gguf").fullmatch
 _PART = re.compile(r"(.*)-00001-of-(\d{5})\.gguf").fullmatch
 
 
 class HubName(msgspec.Struct, frozen=True):
-    """A model on the hub."""
+    """The name of a model on the hub, and the selected file."""
 
     owner: str
     name: str
-    #: A file by path or by quantization; if both are empty, the preferred one.
+    #: Selects a file by path or by quantization. If both are empty, a preferred quantization is chosen.
     file: str = ""
     quant: str = ""
 
@@ -66,7 +66,7 @@ class _Lfs(msgspec.Struct, frozen=True):
 
 
 class HubFile(msgspec.Struct, frozen=True):
-    """A file in the hub's list."""
+    """A file of a model, as the hub lists it."""
 
     path: str
     size: int = 0
@@ -78,13 +78,13 @@ class HubFile(msgspec.Struct, frozen=True):
 
     @property
     def cache_path(self) -> Path:
-        """Relative path in the cache. The folder becomes one escaped path component, so it cannot lead upwards."""
+        """Relative path in the cache. The folder is escaped into one path component, so it cannot lead upwards."""
         above = self.path.rpartition("/")[0]
         return Path(urllib.parse.quote(above, safe="").replace(".", "%2E"), self.base)
 
     @property
     def partial(self) -> Path:
-        """Relative path during the download."""
+        """Relative path of the incomplete file during the download."""
         return self.cache_path.with_name(f".{self.base}.part")
 
     @property
@@ -93,7 +93,7 @@ class HubFile(msgspec.Struct, frozen=True):
 
 
 def parse_name(text: str) -> HubName | None:
-    """Parse the name of a hub model; None if it is not one."""
+    """Parse the name of a hub model. Returns None if the text is not such a name."""
     name = text.removeprefix(PREFIX)
     name, _, quant = name.partition(":")
     owner, _, rest = name.partition("/")
@@ -101,19 +101,19 @@ def parse_name(text: str) -> HubName | None:
     if not _WORD(owner) or not _WORD(repo) or (quant and not _WORD(quant)):
         return None
     if not file:
-        # Without the prefix, a name that ends like a file is a local file.
+        # Without the prefix, a name that ends in `.gguf` means a local file.
         return None if not text.startswith(PREFIX) and repo.endswith(".gguf") else HubName(owner, repo, "", quant)
     plain = all(map(_WORD, file.split("/"))) and file.endswith(".gguf") and not quant
     return HubName(owner, repo, file) if plain and text.startswith(PREFIX) else None
 
 
 def runs_here(name: str) -> bool:
-    """Whether a name without a provider can only be a local model: a file, or a hub model."""
+    """Whether a model name without a provider can only mean a local model: a file, or a hub model."""
     return name.endswith(".gguf") or name.startswith(PREFIX) or "/" in name.partition(":")[0]
 
 
 def cached_file(model: HubName, cache: Path) -> Path | None:
-    """The cached file of a model, if it is complete."""
+    """Return the cached file of a model, if it is complete."""
     folder = _folder(model, cache)
     try:
         files = _select_files(model, _recorded_files(folder))
@@ -126,7 +126,7 @@ def cached_file(model: HubName, cache: Path) -> Path | None:
 
 
 def _recorded_files(folder: Path) -> list[HubFile]:
-    """The files downloaded into a folder, as the hub listed them."""
+    """Return the files downloaded into a folder, as the hub listed them."""
     try:
         return msgspec.json.decode((folder / _RECORD).read_bytes(), type=list[HubFile])
     except (*ABSENT, msgspec.DecodeError):
@@ -136,7 +136,7 @@ def _recorded_files(folder: Path) -> list[HubFile]:
 def obtain(
     model: HubName, cache: Path, environment: Mapping[str, str], follower: DownloadListener = NO_LISTENER
 ) -> Path:
-    """The file of a model, from the cache or downloaded into it; of a split model, the first part."""
+    """Return the file of a model, downloading it if it is not cached. For a split model, return the first part."""
     cached = cached_file(model, cache)
     if cached is not None:
         return cached
@@ -176,7 +176,7 @@ def _is_complete(file: HubFile, folder: Path) -> bool:
 
 
 def _bytes_present(files: list[HubFile], folder: Path) -> int:
-    """How many bytes have arrived so far, in this process or another."""
+    """Count the bytes downloaded so far, by this process or another."""
     return sum(size_of(folder / file.cache_path) or size_of(folder / file.partial) for file in files)
 
 
@@ -188,7 +188,7 @@ def _folder(model: HubName, cache: Path) -> Path:
 
 
 def _select_files(model: HubName, listed: Iterable[HubFile]) -> list[HubFile]:
-    """The files of the model, its first part first."""
+    """Return the selected file of the model, or all its parts in order if it is split."""
     usable = {file.path: file for file in listed if _FILE(file.base) and "mmproj" not in file.base.lower()}
     if model.file:
         first = usable.get(model.file)
@@ -219,7 +219,7 @@ def _parts(first: HubFile, files: Mapping[str, HubFile]) -> list[HubFile]:
     names = [f"{split[1]}-{number:05}-of-{split[2]}.gguf" for number in range(1, int(split[2]) + 1)]
     missing = [name for name in names if name not in files]
     if missing:
-        raise WeightsError(f"the hub does not list the part {missing[0]}", hint="choose another file of the model")
+        raise WeightsError(f"the part {missing[0]} is missing on the hub", hint="choose another file of the model")
     return [files[name] for name in names]
 
 
@@ -227,7 +227,7 @@ def _parts(first: HubFile, files: Mapping[str, HubFile]) -> list[HubFile]:
 
 
 class _Hub:
-    """Client of the hub for one model."""
+    """A client that fetches one model from the hub."""
 
     def __init__(self, model: HubName, environment: Mapping[str, str]) -> None:
         self._model = model
@@ -249,7 +249,7 @@ class _Hub:
             raise self._explain(error) from error
 
     def fetch(self, file: HubFile, folder: Path, parts: Path, progress: Callable[[int], None]) -> None:
-        """Download a file into a folder; resumes an interrupted download."""
+        """Download a file into a folder. Resumes an interrupted download."""
         partial, target = parts / file.partial, folder / file.cache_path
         for path in (partial, target):
             path.parent.mkdir(exist_ok=True)
@@ -269,7 +269,7 @@ class _Hub:
         partial.replace(target)
 
     def _explain(self, error: Exception) -> WeightsError:
-        """Turn a failure into an error message with a hint."""
+        """Convert a download failure to a `WeightsError` with a hint."""
         host = urllib.parse.urlsplit(self._endpoint).netloc
         status = error.code if isinstance(error, urllib.error.HTTPError) else 0
         with suppress(AttributeError):
@@ -280,12 +280,12 @@ class _Hub:
         if status == 404:
             return WeightsError(f"{host} has no model {self._model}", hint="check the name: it must be owner/name")
         why = str(getattr(error, "reason", None) or error)[:300]
-        hint = "the next try resumes the download; offline, use --model FILE.gguf; HF_ENDPOINT sets another hub"
+        hint = "try again to resume; offline, use --model FILE.gguf; set HF_ENDPOINT to use another hub"
         return WeightsError(f"cannot download the model {self._model} from {host}: {why}", hint=hint)
 
 
 def _matches(path: Path, file: HubFile) -> bool:
-    """Whether a file has the listed size and hash."""
+    """Whether a file has the size and hash that the hub lists."""
     if file.bytes and path.stat().st_size != file.bytes:
         return False
     if file.lfs is None or not file.lfs.oid:

@@ -1,8 +1,8 @@
 """The process that runs the embedded model: llama.cpp's server, on loopback only.
 
-It reads one JSON line (`Recipe`) from stdin and answers with one (`Ready`). A separate process keeps a broken model
-file from crashing the caller. It ends with its parent, which closes the pipe to stdin. Chat templates in model files
-are rendered by llama.cpp, never by Python.
+It reads a `Recipe` as one JSON line from stdin, and writes a `Ready` as one JSON line to stdout. It is a separate
+process, so a broken model file cannot crash the caller. It exits when stdin closes, at the latest when its parent
+exits. llama.cpp, never Python, renders the chat templates in model files.
 """
 
 from __future__ import annotations
@@ -15,31 +15,31 @@ import msgspec
 
 from .engine_build import has_byte_products
 
-#: Size of the prompt cache, which makes returning to an earlier prompt free. llama.cpp would use up to 8 GB: 14 MB for
-#: every new prompt of a small model.
+#: Size of the prompt cache, which saves processing an earlier prompt again. By default, llama.cpp would use up to 8 GB,
+#: and each new prompt of a small model takes 14 MB.
 _PROMPT_CACHE_MIB = 64
 
 
 class Recipe(msgspec.Struct, frozen=True):
-    """Which model to run, and how."""
+    """The model to run, and its settings."""
 
-    #: Path of the model file, and the hub name if it comes from there.
+    #: Path of the model file, and its name on the hub if it was downloaded from there.
     path: str = ""
     hub: str = ""
     #: Path of a LoRA adapter.
     adapter: str = ""
     #: Name of the model.
     name: str = ""
-    #: Context per answer, in tokens.
+    #: Context size for each answer, in tokens.
     context: int = 4096
-    #: Concurrent answers; further requests wait in order.
+    #: Maximum number of concurrent answers. Further requests wait in order.
     parallel: int = 1
     threads: int = 1
-    #: Threads for reading a prompt if the engine has byte dot products; otherwise `threads` applies.
+    #: Number of threads that process prompts if the engine has byte dot products; otherwise `threads` applies.
     prompt_threads: int = 1
-    #: Maximum answer in tokens if the request sets none: a small model may never stop.
+    #: Maximum tokens per answer if the request sets no limit. A small model may never stop by itself.
     longest: int = 1024
-    #: API key of the server.
+    #: API key that the server requires.
     key: str = ""
 
 
@@ -55,11 +55,11 @@ def main() -> int:
     recipe = msgspec.json.decode(sys.stdin.buffer.readline(), type=Recipe)
     try:
         server = _start_server(recipe)
-    except Exception as error:  # report any error of the native library to the parent
+    except Exception as error:  # report any error from the native library to the parent
         _report(Ready(error=f"{type(error).__name__}: {error}"))
         return 1
     _report(Ready(url=server.listening_address))
-    sys.stdin.buffer.read()  # until the parent exits
+    sys.stdin.buffer.read()  # blocks until the parent closes the pipe or exits
     return 0
 
 
@@ -73,7 +73,7 @@ class _LlamaServer(Protocol):
 
 
 def _start_server(recipe: Recipe) -> _LlamaServer:
-    xllamacpp = importlib.import_module("xllamacpp")  # has no type information
+    xllamacpp = importlib.import_module("xllamacpp")  # not a plain import: it has no type information
     params = xllamacpp.CommonParams()
     params.model.path = recipe.path
     params.model_alias = {recipe.name}

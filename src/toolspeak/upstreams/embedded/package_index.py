@@ -1,7 +1,7 @@
-"""Download a distribution from the Python package index without installing it: with pip, uv, or directly.
+"""Downloads a distribution from a Python package index without installing it: with pip, with uv, or directly.
 
-pip and uv come first because they respect the user's settings (index, proxy, certificates, keyring). Each method is a
-function that puts the distribution into a work folder or raises `FetchFailed`.
+pip and uv are tried first, because they respect the user's settings (index, proxy, certificates, keyring). Each method
+is a function that puts the distribution into a work folder or raises `FetchFailed`.
 """
 
 from __future__ import annotations
@@ -29,52 +29,52 @@ from ...file_locks import file_lock
 #: Receives the number of bytes downloaded so far.
 ByteProgress = Callable[[int], None]
 
-#: Time limit for pip or uv; 100 MB take minutes on a slow connection.
+#: Time limit in seconds for pip or uv. On a slow connection, 100 MB take minutes.
 _MAX_SECONDS = 1800
 _POLL_SECONDS = 0.2
 _BLOCK = 1 << 18
-#: Size limit for an index page.
+#: Maximum size of an index page.
 _MAX_PAGE_BYTES = 8 << 20
 _ANSWER_SECONDS = 30
-#: Limit for quoted error text.
+#: Maximum length of quoted error text.
 _MAX_REASON_CHARS = 300
-#: pip writes this before the reason of a connection error, and these characters around it.
+#: pip prints this text before the cause of a connection error, and these characters around the cause.
 _BROKEN = "connection broken by "
 _QUOTES = "'\")"
-#: The process that locks this file downloads into its folder.
+#: Lock file. The process that holds the lock downloads into the folder of the file.
 _LOCK = ".lock"
-#: Suffix of incomplete files, and prefixes of temporary folders. `_WORK` folders are made only under the lock; `_OWN`
-#: folders by processes that could not lock, so they may be in use at any time.
+#: Suffix of incomplete files, and prefixes of temporary folders. `_WORK` folders are created under the lock. `_PRIVATE`
+#: folders are created by processes that could not get the lock, so they may be in use at any time.
 _PART, _WORK, _PRIVATE = ".part", ".coming-", ".fetching-"
-#: Settings that name the index; the first one set is used.
+#: Environment variables with the URL of the index. The first one that is set is used.
 _INDEX_SETTINGS = ("PIP_INDEX_URL", "UV_DEFAULT_INDEX", "UV_INDEX_URL")
 
 
 class FetchFailed(Exception):
-    """This method cannot provide the distribution."""
+    """A download method cannot provide the distribution."""
 
 
 class FetchRequest(NamedTuple):
-    """What to download, and where to."""
+    """The distribution to download, and the folders to use."""
 
     name: str
     version: str
-    #: An empty temporary folder, and one that outlasts an interrupted download.
+    #: An empty temporary folder, and a folder that survives an interrupted download.
     work: Path
     keep: Path
-    #: Environment for pip and uv.
+    #: Environment variables for pip and uv.
     environment: Mapping[str, str]
     progress: ByteProgress
 
 
-#: Sends a request, as `urllib.request.urlopen` does.
+#: Sends a request, with the signature of `urllib.request.urlopen`.
 Send: TypeAlias = Callable[..., Any]
-#: Puts a distribution into the work folder, as a wheel or an unpacked folder. Raises `FetchFailed` if it cannot.
+#: Downloads a distribution into the work folder, as a wheel or an unpacked folder. Raises `FetchFailed` on failure.
 FetchMethod: TypeAlias = Callable[[FetchRequest], Path]
 
 
 def by_pip(request: FetchRequest) -> Path:
-    """Download with pip, if it can be imported."""
+    """Download with pip, if it is installed."""
     if importlib.util.find_spec("pip") is None:
         raise FetchFailed("pip is not installed")
     command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--only-binary", ":all:"]
@@ -83,7 +83,7 @@ def by_pip(request: FetchRequest) -> Path:
 
 
 def by_uv(request: FetchRequest) -> Path:
-    """Download with uv, which has no download command but can install into a folder without dependencies."""
+    """Download with uv. It has no download command, but can install into a folder without dependencies."""
     uv = shutil.which("uv", path=request.environment.get("PATH"))
     if uv is None:
         raise FetchFailed("uv is not installed")
@@ -94,14 +94,14 @@ def by_uv(request: FetchRequest) -> Path:
 
 
 def by_index(request: FetchRequest) -> Path:
-    """Download from the configured index; resumes an interrupted download."""
+    """Download directly from the configured index. Resumes an interrupted download."""
     index = next((request.environment[each] for each in _INDEX_SETTINGS if request.environment.get(each)), "")
     if not index.startswith(("https://", "http://")):
         raise FetchFailed(f"no index is set by {' or '.join(_INDEX_SETTINGS)}")
     try:
         index, headers = _without_credentials(index)
-    except ValueError:  # its message may contain the password
-        raise FetchFailed("the index: its setting is not a valid URL") from None
+    except ValueError:  # the error message may contain the password
+        raise FetchFailed("the configured index URL is not valid") from None
     send = urllib.request.build_opener(SameHostRedirects).open
     try:
         page = urllib.request.Request(f"{index.rstrip('/')}/{request.name}/", headers=headers)
@@ -115,7 +115,7 @@ def by_index(request: FetchRequest) -> Path:
     return wheel
 
 
-#: In the order in which they are tried.
+#: The download methods, in the order in which they are tried.
 FETCH_METHODS: tuple[FetchMethod, ...] = (by_pip, by_uv, by_index)
 
 
@@ -123,8 +123,8 @@ FETCH_METHODS: tuple[FetchMethod, ...] = (by_pip, by_uv, by_index)
 
 
 def _run(program: str, command: Sequence[str], request: FetchRequest) -> None:
-    """Run a program that downloads; progress is measured by the files in its folders."""
-    # Its temporary files go to our folder, where their growth is visible and cleanup is certain.
+    """Run a program that downloads. Progress is measured by the size of the files in the work folder."""
+    # The program's temporary files go to the work folder too, so they are counted and certain to be removed.
     own = {**request.environment, **dict.fromkeys(("TMPDIR", "TEMP", "TMP"), str(request.work))}
     log = request.work / "output"
     with log.open("wb") as output:
@@ -141,12 +141,12 @@ def _run(program: str, command: Sequence[str], request: FetchRequest) -> None:
 
 
 def _reason(lines: Sequence[str]) -> str:
-    """The last line, and the cause of a broken connection: pip reports it earlier than the final error."""
+    """Return the last line of the output, and the cause of a connection error, which pip prints before that line."""
     last = lines[-1][:_MAX_REASON_CHARS]
     broken = next((line for line in reversed(lines) if _BROKEN in line), None)
     if broken is None:
         return last
-    # 'SomeError('<an object at 0x7f>: Failed to connect: why')': /simple/name/
+    # Format: 'SomeError('<an object at 0x7f>: Failed to connect: why')': /simple/name/
     what = broken.partition(_BROKEN)[2]
     what = (what.rpartition("': ")[0] or what).rpartition(">: ")[2]
     return f"{last} (a connection failed: {what.strip(_QUOTES)[:_MAX_REASON_CHARS]})"
@@ -164,13 +164,13 @@ def _wait_with_progress(process: subprocess.Popen[bytes], request: FetchRequest)
 
 
 def _largest_in(folder: Path) -> int:
-    """Size of the largest file in a folder, at any depth: the file being downloaded."""
-    # Unlike `rglob`, it tolerates folders that vanish meanwhile.
+    """Return the size of the largest file in a folder tree, which is the file being downloaded."""
+    # Unlike `rglob`, `os.walk` tolerates folders that vanish meanwhile.
     return max((size_of(Path(where, name)) for where, _, names in os.walk(folder) for name in names), default=0)
 
 
 def size_of(file: Path) -> int:
-    """Size of a file in bytes; 0 if there is no such file."""
+    """Return the size of a file in bytes, or 0 if it does not exist."""
     try:
         return file.stat().st_size
     except OSError:
@@ -188,7 +188,7 @@ def _wheel_in(work: Path, program: str) -> Path:
 
 
 class _Links(HTMLParser):
-    """Collects the links of an index page."""
+    """Collects the links on an index page."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -200,7 +200,7 @@ class _Links(HTMLParser):
 
 
 def _without_credentials(index: str) -> tuple[str, dict[str, str]]:
-    """Split the credentials off the URL of an index; returns the URL and the headers to authenticate."""
+    """Split the credentials off an index URL. Returns the plain URL, and headers that authenticate."""
     parts = urllib.parse.urlsplit(index)
     credentials, separator, host = parts.netloc.rpartition("@")
     if not separator:
@@ -227,7 +227,7 @@ def _wheel_url(page: urllib.request.Request, name: str, version: str, send: Send
 
 
 class SameHostRedirects(urllib.request.HTTPRedirectHandler):
-    """Follows redirects, but sends credentials only to the original host: files are often stored elsewhere."""
+    """Follows redirects, which often lead to a file host, but sends credentials only to the original host."""
 
     def redirect_request(
         self, req: urllib.request.Request, fp: IO[bytes], code: int, msg: str, headers: HTTPMessage, newurl: str
@@ -245,23 +245,23 @@ def _origin(url: str) -> tuple[str, str]:
 
 @contextmanager
 def work_folder(folder: Path) -> Generator[Path]:
-    """A temporary folder inside the one from `download_folder`."""
+    """Create a temporary folder inside a download folder."""
     with tempfile.TemporaryDirectory(prefix=_WORK, dir=folder) as work:
         yield Path(work)
 
 
 def bytes_received(folder: Path) -> int:
-    """How much of a distribution has arrived in this folder, in this process or another."""
+    """Return how many bytes have been downloaded into a folder, by this process or another."""
     whole = (size_of(part) for part in folder.glob(f".*{_PART}"))
     return max((*whole, *map(_largest_in, folder.glob(f"{_WORK}*"))), default=0)
 
 
 @contextmanager
 def download_folder(folder: Path, waits: Callable[[], None] | None = None) -> Generator[Path]:
-    """The folder to download into: the target folder itself, for one process at a time; others wait.
+    """Lock a folder and yield the folder to download into. Other processes wait until the lock is released.
 
-    If files cannot be locked it is a private folder, and interrupted downloads start over. Work folders left by a
-    killed process are removed.
+    That is the locked folder itself. If files cannot be locked, it is a temporary folder, and interrupted downloads
+    start over. Work folders left by a killed process are removed.
 
     Args:
         waits: called repeatedly while another process downloads.
@@ -274,7 +274,7 @@ def download_folder(folder: Path, waits: Callable[[], None] | None = None) -> Ge
             target = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix=_PRIVATE, dir=folder)))
         else:
             for abandoned in folder.glob(f"{_WORK}*"):
-                # Files that an orphaned program writes after this stay until the next time.
+                # If an orphaned program still writes here, its files stay until the next download.
                 shutil.rmtree(abandoned, ignore_errors=True)
         yield target
 
@@ -282,7 +282,7 @@ def download_folder(folder: Path, waits: Callable[[], None] | None = None) -> Ge
 def download(
     url: str, target: Path, progress: ByteProgress, headers: Mapping[str, str] | None = None, send: Send | None = None
 ) -> None:
-    """Download a file, resuming where an earlier try stopped."""
+    """Download a file. Resumes where an earlier attempt stopped."""
     have = target.stat().st_size if target.exists() else 0
     ranged = {"Range": f"bytes={have}-"} if have else {}
     request = urllib.request.Request(url, headers={**(headers or {}), **ranged})
@@ -292,7 +292,7 @@ def download(
         error.close()
         if error.code != 416:
             raise
-        return  # already complete, or corrupt: the hash will tell
+        return  # already complete, or corrupt; the hash check will tell
     with answer, target.open("ab" if answer.status == 206 else "wb") as file:
         done = have if answer.status == 206 else 0
         expected = done + int(answer.headers.get("Content-Length") or 0)
@@ -305,7 +305,7 @@ def download(
 
 
 def _error_text(error: Exception) -> str:
-    # HTTP errors quote the response or a part of the URL; neither belongs in a message.
+    # The text of these errors quotes the response or the URL, which do not belong in a message.
     if isinstance(error, HTTPException) and not isinstance(error, OSError):
         return f"its response is not valid HTTP ({type(error).__name__})"
     reason = getattr(error, "reason", None)

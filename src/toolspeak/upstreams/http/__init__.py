@@ -1,1 +1,1 @@
-"""HTTP upstreams: connections, transports, retries, event streams."""
+"""HTTP upstreams: connections, transports, retries and event streams."""

@@ -1,7 +1,7 @@
 """Base URLs, request headers and redaction of secrets.
 
 Settings are validated here once, so no value can inject a line into a request. Errors name a rejected setting but never
-quote it: it may be a key.
+quote its value, because it may be a key.
 """
 
 from __future__ import annotations
@@ -14,30 +14,30 @@ import msgspec
 
 from ...errors import ConfigError
 
-#: Shorter values are not treated as secrets: replacing them would mangle texts.
+#: Shorter values are not treated as secrets, because masking them would mangle ordinary text.
 _MIN_SECRET_CHARS = 8
 
 _MASK = "***"
-#: Minimum length of a secret's prefix to redact at the end of a truncated text.
+#: Minimum length of a prefix of a secret that is redacted at the end of a truncated text.
 _MIN_SECRET_PREFIX = 4
-#: One character as JSON may write it; the last two alternatives are truncated escapes.
+#: One character of a JSON string, escaped or not. Also matches escapes that are cut off at the end of the text.
 _JSON_CHARACTER = re.compile(r"\\u[0-9a-fA-F]{4}|\\[^u]|\\u[0-9a-fA-F]{0,3}|\\|[^\\]", re.DOTALL)
 _UNICODE_ESCAPE = len("\\u0000")
 _ESCAPES = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
-#: How often an error may be quoted inside the JSON of another.
+#: How many levels of JSON strings inside JSON strings are searched for secrets. Services quote errors in errors.
 _MAX_JSON_NESTING = 3
 
 _PORTS = {"http": 80, "https": 443}
 
-#: RFC 9110, sections 5.1 and 5.5.
+#: Header names and values, by RFC 9110, sections 5.1 and 5.5.
 _NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _VALUE = re.compile(r"(?:[!-~\x80-\xff](?:[\t !-~\x80-\xff]*[!-~\x80-\xff])?)?")
-#: Characters of a base URL: no backslash, whitespace or control character, which URL parsers read differently.
+#: Characters allowed in a base URL. URL parsers disagree about backslashes, whitespace and control characters.
 _URL = re.compile(r"[!-\[\]-~]+")
 
 _VERSION = re.compile(r"v[0-9]+[a-z0-9]*")
 
-#: Headers that define the framing of a message, so only the transport sets them.
+#: Headers that only the transport sets, because they determine how a message is framed and encoded.
 _TRANSPORT_HEADERS = frozenset(
     {"accept-encoding", "connection", "content-length", "content-type", "host", "transfer-encoding"}
 )
@@ -50,7 +50,7 @@ class BaseUrl(msgspec.Struct, frozen=True):
     secure: bool
     host: str
     port: int
-    #: Host and port in the form of the `Host` header.
+    #: Host and port, as in the `Host` header.
     authority: str
     path: str
 
@@ -90,7 +90,7 @@ def _problem(url: SplitResult) -> str:
 
 
 def without_ending(base: BaseUrl, endings: Iterable[str]) -> BaseUrl:
-    """Strip the first matching ending from the path: users often copy the full URL of a method."""
+    """Strip the first matching ending from the path, because users often copy the full URL of an API method."""
     for ending in endings:
         if base.path.endswith(ending):
             cut = len(ending)
@@ -99,12 +99,12 @@ def without_ending(base: BaseUrl, endings: Iterable[str]) -> BaseUrl:
 
 
 def ends_with_version(base: BaseUrl) -> bool:
-    """Whether the path ends with a version such as `/v1` or `/v1beta`: base URLs come with and without one."""
+    """Whether the path ends with a version such as `/v1` or `/v1beta`. Base URLs come with and without one."""
     return _VERSION.fullmatch(base.path.rpartition("/")[2]) is not None
 
 
 def header_lines(headers: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
-    """The headers of every request; `headers` override the defaults."""
+    """Return the headers to send with every request. `headers` overrides the defaults."""
     lines = {"user-agent": ("User-Agent", "toolspeak"), "accept": ("Accept", "text/event-stream, application/json")}
     for name, value in headers.items():
         if not _NAME.fullmatch(name):
@@ -114,7 +114,7 @@ def header_lines(headers: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
         if not _VALUE.fullmatch(value):
             raise ConfigError(f"the value of the header `{name}` contains an invalid character")
         lines[name.lower()] = (name, value)
-    # Compressed replies are supported, but compression delays a stream and costs time.
+    # Compressed replies are supported but not requested, because compression delays a stream and costs time.
     return (("Content-Type", "application/json"), ("Accept-Encoding", "identity"), *lines.values())
 
 
@@ -123,12 +123,12 @@ def header_block(base: BaseUrl, lines: Iterable[tuple[str, str]]) -> bytes:
 
 
 def secret_values(values: Iterable[str]) -> tuple[str, ...]:
-    """The values to redact, the longest first because one may contain another."""
+    """Return the values to redact, longest first, because one may contain another."""
     return tuple(sorted({value for value in values if len(value) >= _MIN_SECRET_CHARS}, key=len, reverse=True))
 
 
 def redact(text: str, secrets: Iterable[str]) -> str:
-    """Mask secrets in a text, also if they are JSON-escaped or cut off at the end of the text."""
+    """Mask secrets in a text, even if they are JSON-escaped or cut off at the end of the text."""
     secrets = tuple(secrets)
     for depth in range(_MAX_JSON_NESTING + 1 if secrets else 0):
         if depth and "\\" not in text:
@@ -152,7 +152,7 @@ def _redact_at_depth(text: str, secrets: tuple[str, ...], depth: int) -> str:
 
 
 def _unescape(text: str, places: Sequence[int]) -> tuple[str, list[int]]:
-    """Unescape JSON string content; also returns the source position of each character and of the end."""
+    """Unescape the content of a JSON string. Also returns the source position of each character and of the end."""
     characters: list[str] = []
     origins: list[int] = []
     for match in _JSON_CHARACTER.finditer(text):
@@ -172,7 +172,7 @@ def _unescape_one(written: str) -> str:
 
 
 def _spans(text: str, secret: str) -> Iterator[tuple[int, int]]:
-    """Where a secret occurs, including its prefix at the end of the text."""
+    """Yield where a secret occurs, including a prefix of it at the end of the text."""
     start = text.find(secret)
     while start >= 0:
         yield start, start + len(secret)

@@ -1,8 +1,8 @@
-"""HTTP/1.1 connections: response parsing, one connection, and the pool of idle ones.
+"""HTTP/1.1 connections: a response parser, a connection, and a connection pool.
 
-A connection carries one exchange at a time. Received bytes are parsed at once and buffered until read; when too many
-are buffered, reading from the socket pauses (back-pressure). One timer serves the whole life of a connection: moving a
-deadline is one assignment, and the timer checks it when it fires.
+A connection carries one request at a time. Received bytes are parsed at once and buffered until they are read. If too
+many are buffered, reading from the socket pauses (back-pressure). Each connection has a single timer, which checks the
+deadline only when it fires. This makes it cheap to move the deadline.
 """
 
 from __future__ import annotations
@@ -18,17 +18,15 @@ import msgspec
 from ...errors import UpstreamError, UpstreamTimeout
 from .address import BaseUrl
 
-#: Limit for a response head (with preceding informational responses), for all trailers, and for consecutive reads
-#: without body bytes. Common servers accept 8 to 64 KiB of headers.
+#: Maximum size of a response head (with preceding informational responses), of all trailers together, and of the data
+#: between two pieces of a body. Common servers accept 8 to 64 KiB of headers.
 MAX_HEAD_BYTES = 64 * 1024
-#: Bytes of a header line besides name and value: colon, space and line end.
+#: Bytes in a header line in addition to name and value: colon, space and line end.
 _HEADER_OVERHEAD = 4
 
 
 class HttpResponse:
-    """Incremental parser for the responses on one connection. No sockets, no clock; `restart` prepares for the next
-    response.
-    """
+    """An incremental parser for the responses on one connection, without sockets or a clock."""
 
     __slots__ = (
         "_body",
@@ -51,35 +49,35 @@ class HttpResponse:
         self.restart()
 
     def restart(self) -> None:
-        """Reset for the next response."""
-        #: 0 until the status line of the final response has arrived.
+        """Prepare for the next response."""
+        #: The status code; 0 until the head of the final response has arrived.
         self.status = 0
         #: Whether all headers of the final response have arrived.
         self.started = False
         #: Whether the response is complete.
         self.complete = False
-        #: Set if the bytes are not a valid response or its head is too long. Earlier bytes stay valid.
+        #: The error if the data is not a valid response or its head is too long. Bytes parsed before stay valid.
         self.error: UpstreamError | None = None
-        #: Whether the response is complete and the connection can carry another.
+        #: Whether the response is complete and the connection can carry another one.
         self.reusable = False
         self._raw: dict[bytes, bytes] = {}
         self._trailers = 0
-        #: Bytes since the start, the end of the head, or the last read with body bytes.
+        #: Number of bytes since the start, the end of the head, or the last piece of the body.
         self._without_body = 0
 
     @property
     def headers(self) -> dict[str, str]:
-        """Headers by lower-case name. The last value wins, except that content encodings are joined."""
+        """Headers by lower-case name. If a header is repeated, the last one wins, but content encodings are joined."""
         return {name.decode("latin-1"): value.decode("latin-1") for name, value in self._raw.items()}
 
     def header(self, name: bytes) -> str:
         return self._raw.get(name, b"").decode("latin-1")
 
     def feed(self, data: bytes) -> bytes:
-        """Parse received bytes and return those of the body. Check `error` afterwards."""
+        """Parse received bytes and return those that belong to the body. Check `error` afterwards."""
         room = MAX_HEAD_BYTES - self._without_body
         if len(data) > room and not self.started:
-            # Cut at the limit of the head, so the result does not depend on how the network cuts.
+            # Split the data at the size limit, so the result does not depend on how the network splits it.
             self._parse(data[:room])
             data = data[room:]
             if not self.started:
@@ -111,20 +109,20 @@ class HttpResponse:
         self.error = self.error or UpstreamError(f"the response head is longer than {MAX_HEAD_BYTES} bytes")
 
     def end(self) -> bool:
-        """Handle the end of the connection; returns whether the response is complete."""
+        """Handle the end of the connection. Returns whether the response is complete."""
         framed = b"content-length" in self._raw or b"transfer-encoding" in self._raw
         self.reusable = False
         self.complete = self.complete or (self.started and not framed)
         return self.complete
 
-    # Callbacks of the parser.
+    # Callbacks for the parser.
 
     def on_message_begin(self) -> None:
-        """Bytes after a complete response are unsolicited: do not reuse the connection."""
+        """Do not reuse the connection if bytes follow a complete response, because they are unsolicited."""
         self.reusable = False
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Store a header; trailers are only counted."""
+        """Store a header. Trailers are not stored, but count towards the size limit."""
         if not self.started:
             name = name.lower()
             if name == b"content-encoding" and name in self._raw:
@@ -141,7 +139,7 @@ class HttpResponse:
             self.error = UpstreamError("the response is not HTTP: its status is below 100")
             raise self.error  # stops the parser
         if status < 200:
-            # An informational response: the final one follows.
+            # This is an informational response, and the final one follows.
             self._raw.clear()
         else:
             self.status = status
@@ -159,13 +157,13 @@ class HttpResponse:
             self.reusable = self._parser.should_keep_alive()
 
 
-#: Body bytes to buffer before reading from the socket pauses.
+#: If more body bytes than this are buffered, reading from the socket pauses.
 MAX_BUFFERED_BYTES = 256 * 1024
-#: Larger requests are written in pieces, so an early rejection is noticed before everything is sent.
+#: Larger requests are written in pieces of this size, so an early rejection is noticed before everything is sent.
 WRITE_CHUNK_BYTES = 64 * 1024
-#: Seconds to keep an idle connection. Many services close theirs after a minute.
+#: Seconds to keep an idle connection open. Many services close idle connections after a minute.
 KEEP_ALIVE_SECONDS = 30.0
-#: Limits for draining the rest of a response before the connection is reused; beyond them it is closed.
+#: Limits for draining the rest of a response before the connection is reused. If one is exceeded, it is closed.
 DRAIN_SECONDS = 0.5
 MAX_DRAIN_BYTES = 16 * 1024
 
@@ -173,15 +171,15 @@ _NEVER = float("inf")
 
 
 class Timeouts(msgspec.Struct, frozen=True):
-    """Timeouts in seconds."""
+    """Timeouts for one request, in seconds."""
 
-    #: To connect, including name resolution and TLS.
+    #: Time to connect, including name resolution and TLS.
     connect: float = 10.0
-    #: Until the first byte of the reply. Long, because a reply that is not streamed comes only when it is complete.
+    #: Time until the first byte of the reply. Long, because a reply that is not streamed arrives only when complete.
     first_byte: float = 600.0
-    #: Between two reads of a reply.
+    #: Maximum time between two reads of a reply.
     idle: float = 60.0
-    #: For the whole exchange, including retry delays.
+    #: Time for the whole request and its reply, including retry delays.
     total: float = 3600.0
 
 
@@ -192,7 +190,7 @@ class TruncatedReply(UpstreamError):
 
 
 class HttpConnection(asyncio.Protocol):
-    """One connection. Calls `keep` when it becomes idle and `lost` when it has ended."""
+    """One HTTP connection. Calls `keep` when it becomes idle, and `lost` when it has ended."""
 
     def __init__(
         self,
@@ -233,7 +231,7 @@ class HttpConnection(asyncio.Protocol):
 
     @property
     def status(self) -> int:
-        """The status of the response; 0 before it has arrived."""
+        """The status code of the response; 0 before it has arrived."""
         return self.response.status
 
     @property
@@ -244,14 +242,14 @@ class HttpConnection(asyncio.Protocol):
         return self.response.header(name)
 
     def start(self, head: bytes, payload: bytes, end: float) -> None:
-        """Send a request; the exchange must be complete at `end` (event loop time)."""
+        """Send a request. Its response must be complete at `end` (event loop time)."""
         self.response.restart()
         self._busy = True
         self._body_started = self.has_response_bytes = False
         self._end = end
         self._set_deadline(self._timeouts.first_byte)
         if self._transport.is_closing():
-            # uvloop refuses to write then; `connection_lost` reports the end.
+            # uvloop cannot write to a closing transport. `connection_lost` reports the end later.
             return
         if len(payload) <= WRITE_CHUNK_BYTES:
             self._transport.write(head + payload)
@@ -261,7 +259,7 @@ class HttpConnection(asyncio.Protocol):
             self._write_rest()
 
     async def read(self) -> bytes:
-        """The next piece of the body; empty at its end."""
+        """Return the next piece of the body, or empty bytes at its end."""
         while not self._pieces:
             if self.response.complete:
                 return b""
@@ -279,7 +277,7 @@ class HttpConnection(asyncio.Protocol):
         return body
 
     def finish(self) -> None:
-        """End the exchange: drain the rest of the response, then reuse or close the connection."""
+        """Finish with the current response: drain the rest of it, then reuse or close the connection."""
         self._pieces.clear()
         self._size = 0
         if self._paused:
@@ -300,7 +298,7 @@ class HttpConnection(asyncio.Protocol):
             await self._end_waiter
 
     def abort(self, error: UpstreamError | None = None) -> None:
-        """Close the connection at once; a waiting reader gets `error`."""
+        """Close the connection at once. `error` is raised in a waiting reader."""
         self._error = self._error or error
         self._unsent = None
         self._transport.abort()
@@ -314,7 +312,7 @@ class HttpConnection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         if not self._busy:
-            # Unsolicited data must not be taken for the response to the next request.
+            # Unsolicited data must not be mistaken for the response to the next request.
             self.abort()
             return
         self.has_response_bytes = True
@@ -379,7 +377,7 @@ class HttpConnection(asyncio.Protocol):
             self._transport.resume_reading()
 
     def _write_rest(self) -> None:
-        """Write the rest of a large request as fast as the service accepts it, until it responds.
+        """Write the rest of a large request as fast as the service accepts it. Stops when a response arrives.
 
         Informational responses such as `100 Continue` do not count.
         """
@@ -428,7 +426,7 @@ class HttpConnection(asyncio.Protocol):
             self._arm()
         elif self._busy and not self._draining:
             if self._pieces and now < self._end:
-                # The reader is slow, not the service.
+                # Data is waiting to be read, so the reader is slow and not the service.
                 self._set_deadline(self._timeouts.idle)
             else:
                 self.abort(self._timeout_error(now))
@@ -440,21 +438,21 @@ class HttpConnection(asyncio.Protocol):
         if now >= self._end:
             return UpstreamTimeout(f"the reply took longer than {times.total:g} s")
         if self._body_started:
-            return UpstreamTimeout(f"no further byte of the reply within {times.idle:g} s")
-        return UpstreamTimeout(f"no first byte of a reply within {times.first_byte:g} s")
+            return UpstreamTimeout(f"no more bytes of the reply within {times.idle:g} s")
+        return UpstreamTimeout(f"no first byte of the reply within {times.first_byte:g} s")
 
 
-#: Limit for idle connections.
+#: Maximum number of idle connections.
 MAX_IDLE_CONNECTIONS = 256
 
 _HTTP1_ALPN = ("http/1.1", None)
 
 
 class ConnectionPool:
-    """The connections to one service, for the event loop it is created in.
+    """The connections to one service, for the event loop in which the pool is created.
 
-    The most recently used connection is reused first, so the others become idle and close. The number in use is not
-    limited here.
+    The most recently used connection is reused first, so surplus connections stay idle and are closed. The number of
+    connections in use is not limited here.
     """
 
     def __init__(self, where: BaseUrl, tls: ssl.SSLContext | None, timeouts: Timeouts) -> None:
@@ -475,7 +473,7 @@ class ConnectionPool:
         return len(self._idle)
 
     def take(self) -> HttpConnection | None:
-        """An idle connection, if there is one."""
+        """Take an idle connection out of the pool, if there is one."""
         while self._idle:
             connection = self._idle.pop()
             if connection.usable:
@@ -483,7 +481,7 @@ class ConnectionPool:
         return None
 
     async def connect(self, end: float) -> HttpConnection:
-        """Open a connection, before `end`."""
+        """Open a new connection. Raises UpstreamTimeout if that is not done before `end` (event loop time)."""
         where, seconds = self._where, self._timeouts.connect
         remaining = end - self.loop.time()
         try:
@@ -512,11 +510,11 @@ class ConnectionPool:
         return connection
 
     async def watch(self) -> None:
-        """Make the connections end with the event loop, even if the pool is never closed."""
+        """Ensure that the connections end with the event loop, even if the pool is never closed."""
         await anext(self._watch)
 
     async def _until_the_loop_ends(self) -> AsyncGenerator[None, None]:
-        """A closing loop closes the asynchronous generators started in it; this one then closes the pool."""
+        """Close the pool when the event loop ends: a loop that shuts down closes its asynchronous generators."""
         try:
             yield
         finally:
@@ -529,7 +527,7 @@ class ConnectionPool:
             await self._watch.aclose()
 
     def close(self) -> None:
-        """Close all connections; exchanges in progress fail."""
+        """Close all connections. Requests in progress fail."""
         self.closed = True
         for connection in tuple(self._all):
             connection.abort(UpstreamError("this upstream was closed", should_retry=False))

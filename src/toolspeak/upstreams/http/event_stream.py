@@ -1,4 +1,4 @@
-"""Decodes the response of a service into events, independent of the transport; includes gzip and deflate.
+"""Decodes the response of a service into events, whatever the transport is. Supports gzip and deflate.
 
 A reply releases its connection as soon as the last event has been read, and closes it if the reply is truncated.
 """
@@ -18,18 +18,18 @@ from ..base import DEADLINE, error_of, redact_batch, shorten
 from ..codecs import Codec, Decoder
 from .connection import TruncatedReply
 
-#: Bytes of an error body to read.
+#: Maximum bytes to read from the body of an error response.
 MAX_ERROR_BYTES = 64 * 1024
-#: Bytes of an unexpected web page to quote.
+#: Maximum bytes to quote from an unexpected web page.
 _MAX_PAGE_BYTES = 4096
 #: Seconds to wait after the finish reason for the rest of the reply (usage and the end marker).
 AFTER_FINISH_SECONDS = 3.0
 
-#: Whether a content type is a stream. Any other type is assumed to match the request.
+#: Content types, and whether they mean a stream. For any other type, the request decides.
 _STREAMS = {"text/event-stream": True, "application/x-ndjson": True, "application/json": False}
 
-#: Events that end a reply; events that are not part of the answer (a failure after only these still counts as one
-#: before the first event); events that quote the service.
+#: Events that end a reply; events that are not part of the answer, so a failure after only these still counts as one
+#: before the first event; events that may quote text from the service, which must be redacted.
 _FINAL_EVENTS = frozenset({Finish, Failure})
 _METADATA_EVENTS = frozenset({Noted, UsageSeen})
 _QUOTING_EVENTS = frozenset({Failure, Noted})
@@ -45,19 +45,19 @@ class IncomingResponse(Protocol):
 
     @property
     def headers(self) -> Mapping[str, str]:
-        """All headers, by lower-case name."""
+        """All headers by lower-case name."""
         ...
 
     def header(self, name: bytes) -> str:
-        """One header, by lower-case name."""
+        """Return the header with this lower-case name, or an empty string."""
         ...
 
     async def read(self) -> bytes:
-        """The next piece of the body; empty at its end."""
+        """Return the next piece of the body, or empty bytes at its end."""
         ...
 
     def finish(self) -> None:
-        """Release the connection; the rest of the body is not needed."""
+        """Release the connection, because the rest of the body is not needed."""
 
     async def abandon(self) -> None:
         """Close the connection."""
@@ -69,18 +69,18 @@ class ReplyStream:
     def __init__(
         self, source: IncomingResponse, first: bytes, decoder: Decoder, inflate: Inflater | None, clean: Clean
     ) -> None:
-        #: Whether the reply has ended and its connection is released.
+        #: Whether the reply has ended and its connection has been released.
         self.over = False
         self._source = source
         self._first: bytes | None = first
         self._decoder = decoder
         self._inflate = inflate
         self._clean = clean
-        #: Deadline for the rest of the reply; 0 before the finish reason.
+        #: Deadline for the rest of the reply; 0 until the finish reason has arrived.
         self._rest_deadline = 0.0
 
     async def first(self) -> list[Event]:
-        """The first batch with a part of the answer, preceded by all earlier events."""
+        """Return the first batch that contains a part of the answer, preceded by all earlier events."""
         before: list[Event] = []
         while events := await self.next():
             if type(events[-1]) is Failure and all(type(event) in _METADATA_EVENTS for event in events[:-1]):
@@ -93,7 +93,7 @@ class ReplyStream:
         return before
 
     async def next(self) -> list[Event]:
-        """The next batch; empty at the end."""
+        """Return the next batch, or an empty one at the end."""
         try:
             while not self.over:
                 piece, self._first = self._first, None
@@ -107,7 +107,7 @@ class ReplyStream:
         return []
 
     async def _read_after_finish(self) -> bytes:
-        """Read on after the finish reason, within a short time and the deadline of the turn."""
+        """Read what follows the finish reason, for a short time and not beyond the deadline of the turn."""
         now = asyncio.get_running_loop().time()
         if not self._rest_deadline:
             self._rest_deadline = now + min(AFTER_FINISH_SECONDS, (DEADLINE.get() - now) / 2)
@@ -118,7 +118,7 @@ class ReplyStream:
             raise UpstreamTimeout("the reply did not end after its finish reason") from error
 
     async def abandon(self) -> None:
-        """Close the connection: the rest is not needed."""
+        """Close the connection, because the rest of the reply is not needed."""
         self.over = True
         await self._source.abandon()
 
@@ -137,7 +137,7 @@ class ReplyStream:
         return self._finish_with(self._decoder.close())
 
     def _finish_with(self, events: list[Event]) -> list[Event]:
-        """Release the connection: some services keep it open after the last event."""
+        """Return the last events, redacted, and release the connection. Some services would keep it open."""
         self.over = True
         self._source.finish()
         if _QUOTING_EVENTS.isdisjoint(map(type, events)):
@@ -148,10 +148,10 @@ class ReplyStream:
         return redact_batch(events, self._clean)
 
     async def _end_truncated(self, error: UpstreamError) -> list[Event]:
-        """Handle a truncated reply. It is complete if its finish reason had arrived.
+        """Handle a truncated reply. If its finish reason has arrived, the answer is complete.
 
-        A body that is not streamed has no other sign of its end: if it is shorter than announced it is a failure, even
-        if it can be decoded.
+        A body that is not streamed is a failure if it is shorter than announced, even if it can be decoded, because
+        nothing else shows where it ends.
         """
         await self.abandon()
         finished = self._decoder.finished
@@ -175,9 +175,9 @@ def open_reply(
     clean: Clean,
     never: tuple[bytes, ...] | None = None,
 ) -> ReplyStream:
-    """The reply in a response with a successful status; `first` is the first piece of its body.
+    """Return the reply in a successful response. `first` is the first piece of its body.
 
-    Unless `never` is None, batches carry the original bytes, except bytes that contain one of `never`.
+    Unless `never` is None, events carry their raw bytes, except bytes that contain one of the secrets in `never`.
     """
     encoding = source.header(b"content-encoding")
     inflate = inflater(encoding) if encoding else None
@@ -194,7 +194,7 @@ def open_reply(
 
 
 async def read_error_body(source: IncomingResponse, body: bytes) -> bytes:
-    """The body of an error response as far as it can be read; on failure the status alone is still useful."""
+    """Return as much of the body of an error response as can be read. Failures are ignored: the status is enough."""
     try:
         inflate = inflater(source.header(b"content-encoding"))
         body = _plain(inflate, body)
@@ -209,18 +209,18 @@ def _plain(inflate: Inflater | None, data: bytes) -> bytes:
     return data if inflate is None else inflate.feed(data)
 
 
-#: Decompression limits, against zip bombs: a few kilobytes can expand to gigabytes. Output bytes per body; the largest
-#: reply that is read in one piece is half of it.
+#: Maximum bytes per body after decompression. Protects against zip bombs, where a few kilobytes expand to gigabytes.
+#: The largest reply that may be read in one piece is half of this.
 MAX_DECOMPRESSED_BYTES = 64 * 1024 * 1024
-#: Maximum expansion, beyond the free bytes. Streams of similar events reach about 60, a bomb 1000.
+#: Maximum compression ratio, ignoring the first bytes. Streams of similar events reach about 60, a zip bomb 1000.
 MAX_RATIO = 200
 RATIO_FREE_BYTES = 1024 * 1024
 
-#: Input bytes per body: a body may be endless and expand to nothing.
+#: Maximum bytes per body before decompression, because an endless body may expand to nothing.
 MAX_COMPRESSED_BYTES = MAX_DECOMPRESSED_BYTES
-#: gzip members per body. Some services send one per event; each costs a few microseconds, even if empty.
+#: Maximum gzip members per body. Some services send one per event. Each costs a few microseconds, even if empty.
 MAX_MEMBERS = 100_000
-#: Bytes to try first for each member, then twice as many: bytes after its end are copied only once.
+#: Size of the first piece to decompress of each member. It then doubles, so few bytes beyond the end are copied.
 _FIRST_PIECE = 256
 
 _GZIP = 16 + zlib.MAX_WBITS
@@ -232,24 +232,24 @@ _IDENTITY = ("", "identity")
 
 
 def _padding(data: bytes, at: int) -> int:
-    """The end of zero padding (block or tape)."""
+    """Return where the zero padding that may follow a gzip member ends."""
     match = _NON_ZERO.search(data, at)
     return len(data) if match is None else match.start()
 
 
 def inflater(encoding: str) -> Inflater | None:
-    """The decompressor for a Content-Encoding header; None if there is nothing to do."""
+    """Return the decompressor for a Content-Encoding header, or None if the body is not compressed."""
     codings = [coding for part in encoding.lower().split(",") if (coding := part.strip()) not in _IDENTITY]
     if not codings:
         return None
     if len(codings) > 1 or codings[0] not in _CODINGS:
-        # The name is not quoted: a header may contain anything.
-        raise UpstreamError("the reply is compressed in an unsupported way, which was not requested")
+        # Do not quote the name, because a header may contain anything.
+        raise UpstreamError("the reply uses an unsupported compression, although none was requested")
     return Inflater(_CODINGS[codings[0]])
 
 
 class Inflater:
-    """Decompresses a body incrementally, within limits."""
+    """Decompresses a body incrementally, with limits."""
 
     def __init__(self, window: int) -> None:
         self._window = window
@@ -284,9 +284,9 @@ class Inflater:
         return b"".join(plain)
 
     def _next_member(self, data: bytes, at: int) -> int:
-        """The start of the next member, or the end of the data."""
+        """Return the start of the next member, or the end of the data."""
         if self._window != _GZIP:
-            return len(data)  # only gzip (RFC 1952) allows another member
+            return len(data)  # only gzip (RFC 1952) allows several members
         at = _padding(data, at)
         if at < len(data):
             self._members += 1
@@ -300,7 +300,7 @@ class Inflater:
         return self._stream.eof or not self._in
 
     def _begin(self, data: bytes) -> bytes:
-        """Detect raw deflate: RFC 9110 requires zlib's two-byte header, some services omit it."""
+        """Detect raw deflate. RFC 9110 requires zlib's two-byte header, but some services omit it."""
         data, self._pending = self._pending + data, b""
         if len(data) < 2:
             self._pending = data
@@ -312,7 +312,7 @@ class Inflater:
 
     def _take(self, data: memoryview) -> bytes:
         allowed = min(MAX_DECOMPRESSED_BYTES, RATIO_FREE_BYTES + MAX_RATIO * self._in) - self._out
-        # One byte more than allowed reveals excess output.
+        # Ask for one byte more than allowed, to detect excess output.
         plain = self._stream.decompress(data, allowed + 1)
         self._out += len(plain)
         if len(plain) > allowed:

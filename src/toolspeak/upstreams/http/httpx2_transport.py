@@ -1,4 +1,4 @@
-"""The httpx2 transport: proxies and HTTP/2, at about twenty times the cost per request.
+"""The httpx2 transport: supports proxies and HTTP/2, at about twenty times the cost per request.
 
 It behaves like the default transport, except that only HTTP/2 connections are reused.
 """
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-#: Never reuse an HTTP/1.1 connection: bytes after a response stay in httpx2's buffer, where they cannot be detected,
-#: and would be taken for the next response. HTTP/2 numbers its responses and never sends this header.
+#: Prevents the reuse of HTTP/1.1 connections. Bytes after a response would stay undetected in httpx2's buffer and be
+#: mistaken for the next response. HTTP/2 numbers its responses and never sends this header.
 _ONE_REQUEST = ("Connection", "close")
 
 
@@ -68,7 +68,7 @@ class Httpx2Upstream(Service):
         self._versions = (http1, http2)
         self._secrets = secret_values([*self._secrets, *_proxy_secrets(proxy)])
         self._clients: dict[asyncio.AbstractEventLoop, httpx2.AsyncClient] = {}
-        #: Tasks that drain finished responses.
+        #: Tasks that drain responses in the background.
         self._ending: set[asyncio.Task[None]] = set()
         _httpx2()
 
@@ -111,10 +111,10 @@ class Httpx2Upstream(Service):
             extensions={"trace": new.trace},
         )
         sending = client.send(request, stream=True)
-        return await waits.within(self.timeouts.first_byte, sending, "first byte of a reply")
+        return await waits.within(self.timeouts.first_byte, sending, "first byte of the reply")
 
     def _client(self) -> httpx2.AsyncClient:
-        """The client of this event loop: connections belong to the loop that opened them."""
+        """Return the client for the running event loop. Connections belong to the loop that opened them."""
         loop = asyncio.get_running_loop()
         client = self._clients.get(loop)
         if client is None:
@@ -123,13 +123,13 @@ class Httpx2Upstream(Service):
                 del self._clients[other]
             try:
                 client = package.AsyncClient(
-                    # The same verification as the default transport (OpenSSL's trusted certificates). Not shared,
-                    # because httpx2 modifies the context.
+                    # Certificates are verified as in the default transport, with OpenSSL's trusted certificates. The
+                    # context is not shared, because httpx2 modifies it.
                     verify=self._tls or ssl.create_default_context(),
                     http1=self._versions[0],
                     http2=self._versions[1],
                     proxy=self._proxy or None,
-                    # Only the configuration reads the environment.
+                    # Proxy settings come from the configuration, which has already read the environment.
                     trust_env=False,
                     follow_redirects=False,
                     timeout=package.Timeout(None, connect=self.timeouts.connect),
@@ -141,7 +141,7 @@ class Httpx2Upstream(Service):
                 )
             except (ValueError, ImportError, package.InvalidURL) as error:
                 # The original message may contain the proxy password.
-                raise ConfigError("httpx2 rejected these settings", hint="check the URL of the proxy") from error
+                raise ConfigError("httpx2 rejected the settings", hint="check the proxy URL") from error
             self._clients[loop] = client
         return client
 
@@ -152,12 +152,12 @@ class _NewConnection:
     opened = False
 
     async def trace(self, name: str, info: object) -> None:
-        """Trace callback of httpx2."""
+        """Receive trace events from httpx2."""
         self.opened = self.opened or name.startswith("connection.connect")
 
 
 class _Waits:
-    """Applies the timeouts of one exchange and translates httpx2's errors."""
+    """Applies the timeouts of one request, and converts httpx2's errors."""
 
     def __init__(self, timeouts: Timeouts, end: float, clean: Callable[[str], str]) -> None:
         self.timeouts = timeouts
@@ -165,7 +165,7 @@ class _Waits:
         self._clean = clean
 
     async def within(self, seconds: float, waiting: Awaitable[T], what: str) -> T:
-        """Await, for at most `seconds` and never beyond the total timeout."""
+        """Await `waiting` for at most `seconds`, and never beyond the total timeout."""
         package = _httpx2()
         remaining = self._end - asyncio.get_running_loop().time()
         try:
@@ -184,7 +184,7 @@ class _Waits:
         except package.HTTPError as error:
             raise TruncatedReply(self._clean(f"the connection broke: {str(error) or type(error).__name__}")) from error
         except RuntimeError as error:
-            # A closed client raises this.
+            # httpx2 raises RuntimeError if the client is closed.
             raise UpstreamError("this upstream was closed", should_retry=False) from error
 
 
@@ -207,7 +207,7 @@ class _Httpx2Response:
     async def read(self) -> bytes:
         times = self._waits.timeouts
         seconds = times.idle if self._body_started else times.first_byte
-        what = "further byte of the reply" if self._body_started else "first byte of a reply"
+        what = "more bytes of the reply" if self._body_started else "first byte of the reply"
         while True:
             piece = await self._waits.within(seconds, anext(self._pieces, None), what)
             if piece is None:
@@ -217,7 +217,7 @@ class _Httpx2Response:
                 return piece
 
     def finish(self) -> None:
-        """Drain the rest in the background, so that the connection can be reused."""
+        """Drain the rest of the response in the background, so the connection can be reused."""
         if not self._over and not self._response.is_closed:
             self._over = True
             task = asyncio.get_running_loop().create_task(self._drain())
@@ -238,13 +238,13 @@ class _Httpx2Response:
 
 
 def _check_framing(headers: Mapping[str, str]) -> None:
-    """Reject a response with two length headers (response smuggling); httpx2 would accept it."""
+    """Reject a response with two length headers (response smuggling), which httpx2 would accept."""
     if "content-length" in headers and "transfer-encoding" in headers:
-        raise UpstreamError("the answer is not HTTP: both Content-Length and Transfer-Encoding are set")
+        raise UpstreamError("the response is not HTTP: both Content-Length and Transfer-Encoding are set")
 
 
 def _certificate_refused(error: BaseException | None) -> bool:
-    """Whether a certificate failure is the root cause; httpx2 wraps errors more than once."""
+    """Whether a certificate failure is the root cause. httpx2 wraps errors more than once."""
     while error is not None and not isinstance(error, ssl.SSLCertVerificationError):
         error = error.__cause__ or error.__context__
     return error is not None

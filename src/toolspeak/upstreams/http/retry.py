@@ -1,7 +1,7 @@
 """Retry policy: whether to retry a failed request, and after how long.
 
-Only transient errors are retried, only before the first event, and only for a share of the traffic: an overloaded
-service must not get three times the requests. Clock, sleep and randomness are injected.
+Only transient errors are retried, and only before the first event. Retries are limited to a share of the traffic, so an
+overloaded service does not get three times the requests. Clock, sleep and randomness are injected.
 """
 
 from __future__ import annotations
@@ -16,36 +16,36 @@ import msgspec
 
 from ...errors import UpstreamError
 
-#: Statuses that are usually transient. 409 is a lock conflict, 529 an overloaded service.
+#: Statuses that are usually transient. 409 means a lock conflict, 529 an overloaded service.
 TRANSIENT_STATUSES = frozenset({408, 409, 429, 500, 502, 503, 504, 529})
-#: Statuses that never become successful, whatever the headers claim.
+#: Statuses that are never retried, whatever the headers say.
 PERMANENT_STATUSES = frozenset({400, 401, 403, 404, 422})
 
-#: Retries available at the start, and the maximum that can be saved up.
+#: Number of retries available at the start, which is also the maximum that can be saved up.
 _MAX_TOKENS = 10.0
 
 
 class Retry(msgspec.Struct, frozen=True):
-    """How often and when to retry, before the first byte."""
+    """How often and when to retry a request that failed before its first event."""
 
     most: int = 2
-    #: The first delay in seconds; it doubles with each retry, up to `longest`. `jitter` is the fraction that is random.
+    #: First delay in seconds. It doubles with each retry, up to `longest`. `jitter` is the random fraction of a delay.
     first: float = 0.5
     longest: float = 8.0
     jitter: float = 0.25
-    #: If a service requests a longer delay, its error is reported at once.
+    #: If a service requests a longer delay than this, its error is raised at once.
     longest_asked: float = 60.0
-    #: Retries per request, in the long run.
+    #: Maximum retries per request, on average over many requests.
     share: float = 0.2
 
 
 class World(msgspec.Struct, frozen=True):
-    """Injected sleep, randomness and clock."""
+    """Sleep, randomness and clock, which tests can replace."""
 
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
-    #: A number from 0 to 1.
+    #: Returns a random number from 0 to 1.
     chance: Callable[[], float] = random.random
-    #: Unix time, only compared with dates in headers.
+    #: Returns the Unix time.
     now: Callable[[], float] = time.time
 
 
@@ -61,7 +61,7 @@ class RetryBudget:
             self._tokens = min(_MAX_TOKENS, self._tokens + self._share)
 
     def spend(self) -> bool:
-        """Take one retry from the budget, if available."""
+        """Take one retry from the budget. Returns whether one was available."""
         if self._tokens < 1:
             return False
         self._tokens -= 1
@@ -69,14 +69,14 @@ class RetryBudget:
 
 
 def retry_delay(error: UpstreamError, attempt: int, retry: Retry, chance: Callable[[], float]) -> float | None:
-    """Seconds to wait after attempt number `attempt` (counted from 0) failed; None if it is not to be retried."""
+    """Return the delay in seconds before the next attempt, or None for no retry. `attempt` is counted from 0."""
     if attempt >= retry.most or not _is_transient(error):
         return None
     requested = error.retry_after
     if requested is not None and requested > retry.longest_asked:
         return None
     if requested:
-        # Not sooner than requested, and not all clients at the same moment.
+        # Wait at least as long as requested. The jitter keeps clients from retrying all at the same moment.
         return requested * (1 + retry.jitter * chance())
     return min(retry.first * 2**attempt, retry.longest) * (1 - retry.jitter * chance())
 
@@ -88,7 +88,7 @@ def _is_transient(error: UpstreamError) -> bool:
 
 
 def retry_after_seconds(headers: Mapping[str, str], now: Callable[[], float]) -> float | None:
-    """The delay that a service requests by header; None if it is missing or unreadable."""
+    """Return the delay in seconds that a service requests in a header, or None if it is missing or invalid."""
     for name, unit in (("retry-after-ms", 1000), ("x-ms-retry-after-ms", 1000), ("retry-after", 1)):
         value = headers.get(name, "")
         seconds = _number(value)
@@ -108,7 +108,7 @@ def _number(text: str) -> float | None:
 
 
 def _seconds_until(date: str, now: Callable[[], float]) -> float | None:
-    # Dates are rare, and this import is slow.
+    # Imported here, because dates are rare and this import is slow.
     from email.utils import parsedate_to_datetime
 
     try:
@@ -118,5 +118,5 @@ def _seconds_until(date: str, now: Callable[[], float]) -> float | None:
 
 
 def should_retry_header(headers: Mapping[str, str]) -> bool | None:
-    """The value of `x-should-retry`, if set."""
+    """Return the value of the `x-should-retry` header, or None if it is not set."""
     return {"true": True, "false": False}.get(headers.get("x-should-retry", "").strip().lower())

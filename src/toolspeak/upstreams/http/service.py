@@ -1,4 +1,4 @@
-"""`Service`: the transport-independent half of an HTTP upstream, with retries and redaction.
+"""`Service`: the part of an HTTP upstream that does not depend on the transport, with retries and redaction.
 
 Redirects are never followed. The API key is sent in one header only and is redacted from errors and notes.
 """
@@ -25,7 +25,7 @@ from .retry import Retry, RetryBudget, World, retry_after_seconds, retry_delay, 
 
 
 class Service:
-    """Base class of `HttpUpstream` and `Httpx2Upstream`; not usable on its own."""
+    """Abstract base class of `HttpUpstream` and `Httpx2Upstream`."""
 
     def __init__(
         self,
@@ -43,11 +43,11 @@ class Service:
     ) -> None:
         self._codec = codec(protocol)
         self._address, self._version = resolve_endpoint(base_url, protocol)
-        #: As configured: settings are looked up by this URL.
+        #: The base URL as configured, by which settings are looked up.
         self.base_url = parse_base_url(base_url).url
         self.protocol = protocol
         self.provider = provider or self._codec.provider
-        #: Default model of clients that use this service; requests name their own.
+        #: Default model of clients that use this service. Each request names its own model.
         self.model = model
         self.timeouts = timeouts or Timeouts()
         key_header = {self._codec.key_header: f"{self._codec.key_prefix}{api_key}"} if api_key else {}
@@ -70,15 +70,18 @@ class Service:
         return self._batches(request, passthrough_bytes=False)
 
     def open_passthrough(self, request: Request) -> Batches:
-        """Post the request and read the reply; batches carry its bytes if both use the same protocol."""
+        """Like `open`, but events carry the raw bytes of the reply if it is streamed in the client's protocol."""
         return self._batches(request, passthrough_bytes=request.stream and request.protocol == self.protocol)
 
     async def close(self) -> None:
-        """Drop all connections; exchanges in progress fail."""
+        """Close all connections. Requests in progress fail."""
         self._closed = True
 
     async def _post(self, path: str, payload: bytes, end: float, notes: list[Event]) -> tuple[IncomingResponse, bytes]:
-        """Send a request to `path` and wait for the first piece of the response body, at most until `end`."""
+        """Send a request to `path` and wait for the first piece of the response body, at most until `end`.
+
+        `end` is in event loop time.
+        """
         raise NotImplementedError
 
     async def _batches(self, request: Request, *, passthrough_bytes: bool) -> Batches:
@@ -96,7 +99,7 @@ class Service:
                 await answer.abandon()
 
     async def _begin(self, request: Request, never: tuple[bytes, ...] | None) -> tuple[ReplyStream, list[Event]]:
-        """Send the request, with retries, until the first event arrives."""
+        """Send the request, with retries, and wait for the first event."""
         if self._closed:
             raise UsageError("this upstream is closed")
         payload = self._codec.encode(request)
@@ -133,7 +136,7 @@ class Service:
             await self._world.sleep(delay)
 
     def _retry_delay(self, error: UpstreamError, attempt: int, end: float) -> float | None:
-        """Seconds to wait before the next attempt; None if a retry is useless, too late or over budget."""
+        """Return the delay in seconds before a retry, or None if a retry is useless, too late or over budget."""
         delay = retry_delay(error, attempt, self._retry, self._world.chance)
         if delay is None or self._closed or asyncio.get_running_loop().time() + delay >= end:
             return None
@@ -142,7 +145,7 @@ class Service:
     async def _send_once(
         self, request: Request, payload: bytes, end: float, notes: list[Event], never: tuple[bytes, ...] | None
     ) -> tuple[ReplyStream, list[Event]]:
-        """Send the request once. Unless `never` is None, batches carry bytes that contain none of it."""
+        """Send the request once. Unless `never` is None, events carry raw bytes that contain none of these secrets."""
         source, piece = await self._post(self._version + self._codec.path(request), payload, end, notes)
         answer: ReplyStream | None = None
         try:
@@ -158,7 +161,7 @@ class Service:
         raise error
 
     async def _error_from_response(self, source: IncomingResponse, piece: bytes) -> UpstreamError:
-        """The error that a response with status 300 or more means."""
+        """Return the error for a response with a status of 300 or more."""
         status = source.status
         body = await read_error_body(source, piece)
         headers = source.headers
@@ -166,7 +169,7 @@ class Service:
         if status < 400:
             hint = "redirects are not followed: set the base URL to the final address"
             return UpstreamError(f"`{self._address.authority}` answered {status}", hint=hint, upstream_status=status)
-        # Redact before anything is cut: part of a secret is harder to find.
+        # Redact before any text is shortened, because part of a secret is harder to find.
         body = redact(body.decode("latin-1"), self._secrets).encode("latin-1")
         error = error_of(redact_failure(self._codec.error(status, body, headers), self._clean))
         if error.retry_after is None:
@@ -179,13 +182,13 @@ class Service:
         return redact(text, self._secrets)
 
 
-# Refused fields: request fields that some services reject although toolspeak, not the caller, added them (usage in
-# streams, stop sequences, rules that are also enforced on the answer). If a 400 names one, the request is sent once
-# more with the field dropped or renamed, and so is every later request for a while.
+# Refused fields are request fields that some services reject. toolspeak, not the caller, has added them: usage in
+# streams, stop sequences, rules that are also enforced on the answer. If an error names such a field, the request is
+# sent once more with the field dropped or renamed. For a while, later requests are changed in the same way.
 
-#: Statuses that blame the request.
+#: Statuses for an invalid request.
 _REQUEST_ERRORS = frozenset({400, 422})
-#: Replacements for refused fields; empty means drop the field.
+#: New names for refused fields; empty means the field is dropped.
 _REPLACEMENTS = {
     "stream_options": "",
     "store": "",
@@ -195,32 +198,32 @@ _REPLACEMENTS = {
     "max_completion_tokens": "max_tokens",
     "reasoning_content": "",
 }
-#: Fields inside messages: some services require their own reasoning back, others reject it.
+#: Fields inside messages. Some services require their own reasoning back, others reject it.
 _IN_MESSAGES = frozenset({"reasoning_content"})
-#: Fields that belong to the caller unless the request marks them as dispensable.
+#: Fields that the caller may have set. They are changed only if the request marks them as dispensable.
 _CALLERS = frozenset({"parallel_tool_calls", "stop"})
-#: Seconds until a field is tried again: services get updated.
+#: Seconds until a refused field is tried again, because services get updated.
 _REMEMBER_SECONDS = 24 * 3600.0
-#: Limit for remembered models: their names come from requests.
+#: Maximum number of models to remember. Their names come from requests, so there may be any number.
 _MAX_MODELS = 256
 
 
 class RefusedFields:
-    """The fields that a service has refused, by model."""
+    """Remembers which fields a service has refused, for each model."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
         self._by_model: OrderedDict[str, tuple[float, tuple[str, ...]]] = OrderedDict()
 
     def for_request(self, request: Request) -> tuple[str, ...]:
-        """The fields to drop or rename in this request."""
+        """Return the fields to drop or rename in this request."""
         if not self._by_model:
             return ()
         until, fields = self._by_model.get(request.model, (0.0, ()))
         return tuple(field for field in fields if _may_change(field, request)) if self._clock() < until else ()
 
     def remember(self, request: Request, fields: tuple[str, ...]) -> None:
-        """Remember fields that were refused, after a request without them succeeded."""
+        """Remember refused fields. Called after a request without them has succeeded."""
         _, before = self._by_model.pop(request.model, (0.0, ()))
         self._by_model[request.model] = (self._clock() + _REMEMBER_SECONDS, tuple(dict.fromkeys((*before, *fields))))
         if len(self._by_model) > _MAX_MODELS:
@@ -228,7 +231,7 @@ class RefusedFields:
 
 
 def refused_field(error: UpstreamError, payload: bytes, request: Request) -> str:
-    """The removable field that an error names as its cause, or an empty string."""
+    """Return the field that an error names as its cause and that may be changed, or an empty string."""
     if error.upstream_status not in _REQUEST_ERRORS:
         return ""
     error_text = f"{error} {error.body}"
@@ -242,7 +245,7 @@ def refused_field(error: UpstreamError, payload: bytes, request: Request) -> str
 
 
 def _containers(body: JSONObject, field: str) -> list[JSONObject]:
-    """The objects in a body that may contain a field."""
+    """Return the objects in a request body that may contain a field."""
     if field not in _IN_MESSAGES:
         return [body]
     listed = body.get("messages")
@@ -257,7 +260,7 @@ def _may_change(field: str, request: Request) -> bool:
 
 
 def without_fields(payload: bytes, fields: tuple[str, ...]) -> bytes:
-    """A request body with these fields dropped or renamed."""
+    """Return a request body with these fields dropped or renamed."""
     body = msgspec.json.decode(payload)
     for field in fields:
         for container in _containers(body, field):

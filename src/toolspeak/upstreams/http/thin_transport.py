@@ -1,7 +1,7 @@
 """The default transport: HTTP/1.1 over pooled keep-alive connections, with minimal work per request.
 
-TLS certificates are verified. If a pooled connection turns out to be closed, the request is sent once more on a new
-one, provided no byte of a response had arrived. Proxies and HTTP/2 need `httpx2_transport`.
+TLS certificates are verified. If a pooled connection turns out to be closed, and no byte of a response has arrived, the
+request is sent once more on a new connection. Proxies and HTTP/2 need `httpx2_transport`.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from .connection import ConnectionPool, HttpConnection, Timeouts, TruncatedReply
 from .retry import Retry, World
 from .service import Service
 
-#: Limit for cached request heads; some protocols put the model into the path.
+#: Maximum number of cached request heads. Some protocols put the model into the path, so there may be many.
 _MAX_CACHED_HEADS = 256
 
 
 class HttpUpstream(Service):
-    """A service at `base_url` that uses `protocol`."""
+    """A service at `base_url` that speaks `protocol`."""
 
     def __init__(
         self,
@@ -47,7 +47,7 @@ class HttpUpstream(Service):
         self._tls = (tls or _default_tls()) if self._address.secure else None
         self._block = header_block(self._address, self._lines)
         self._heads: dict[str, bytes] = {}
-        #: Connections belong to the event loop that opened them.
+        #: One pool per event loop, because connections belong to the loop that opened them.
         self._pools: dict[asyncio.AbstractEventLoop, ConnectionPool] = {}
 
     async def close(self) -> None:
@@ -60,7 +60,7 @@ class HttpUpstream(Service):
                 loop.call_soon_threadsafe(pool.close)
 
     async def aside(self, target: str, payload: bytes = b"", *, seconds: float = 5.0, most: int = 1 << 20) -> bytes:
-        """Request a path outside the protocol: GET, or POST with a payload."""
+        """Request a path that is not part of the protocol: GET, or POST if there is a payload."""
         _check_target(target)
         length = b"Content-Length: %d\r\n" % len(payload) if payload else b""
         head = b"%b %b HTTP/1.1\r\n%b%b\r\n" % (b"POST" if payload else b"GET", target.encode(), self._block, length)
@@ -77,7 +77,7 @@ class HttpUpstream(Service):
                 body += piece
             return body
         finally:
-            # Not worth pooling: such requests are rare.
+            # Pooling is not worthwhile, because such requests are rare.
             await connection.abandon()
 
     async def _post(self, path: str, payload: bytes, end: float, notes: list[Event]) -> tuple[HttpConnection, bytes]:
@@ -98,7 +98,7 @@ class HttpUpstream(Service):
         return connection, await _send(connection, head, payload, end)
 
     def _head(self, path: str) -> bytes:
-        """The request head up to the value of Content-Length."""
+        """Return the request head up to the value of Content-Length."""
         target = f"{self._address.path}{path}"
         _check_target(target)
         head = b"POST %b HTTP/1.1\r\n%bContent-Length: " % (target.encode(), self._block)
@@ -117,7 +117,7 @@ class HttpUpstream(Service):
 def _check_target(target: str) -> None:
     """Reject characters that could end or split the request line."""
     if not target.isascii() or not target.isprintable() or " " in target:
-        raise UpstreamError("the path of the request contains an invalid character")
+        raise UpstreamError("the request path contains an invalid character")
 
 
 async def _send(connection: HttpConnection, head: bytes, payload: bytes, end: float) -> bytes:
@@ -132,7 +132,7 @@ async def _send(connection: HttpConnection, head: bytes, payload: bytes, end: fl
 
 @cache
 def _default_tls() -> ssl.SSLContext:
-    """TLS settings that verify certificates and host names. Cached: creating them is slow."""
+    """Return TLS settings that verify certificates and host names. Cached, because creating them is slow."""
     context = ssl.create_default_context()
     context.set_alpn_protocols(["http/1.1"])
     return context
@@ -149,16 +149,16 @@ def open_service(
     provider: str = "",
     retry: Retry | None = None,
 ) -> Service:
-    """The service at `base_url`, with the transport of this route. A proxy from the environment is noted."""
+    """Return the service at `base_url`, with the transport that `route` selects. Adds a note if a proxy is used."""
     common = (base_url, api_key, protocol, timeouts, headers or {})
     if route.transport == "thin":
         return HttpUpstream(*common, provider=provider, retry=retry)
     from .httpx2_transport import Httpx2Upstream
 
-    notes = (Note("proxy_used", f"through the proxy of {route.variable}"),) if route.proxy else ()
+    notes = (Note("proxy_used", f"sent through the proxy set by {route.variable}"),) if route.proxy else ()
     try:
         return Httpx2Upstream(*common, provider=provider, retry=retry, proxy=route.proxy.reveal(), notes=notes)
     except ConfigError as error:
         if route.variable:
-            error.hint = f'{error.hint}; or bypass the proxy of {route.variable}: transport = "thin"'
+            error.hint = f'{error.hint}; or bypass the proxy set by {route.variable}: transport = "thin"'
         raise

@@ -1,1 +1,1 @@
-"""Tools that the proxy runs itself: the loop, its memory, its progress events."""
+"""Tools that the proxy itself runs: the tool loop, its memory, and the configured tools."""

@@ -1,7 +1,7 @@
-"""The tool loop of the proxy: several turns that look like one, with the server's tools run in between.
+"""The tool loop of the proxy: runs server tools between several turns that look like one to the client.
 
-Text is streamed to the client as it arrives. Calls of the server's tools run here and are not shown; a call of a
-client's tool ends the loop and is handed over. Closing the iterator cancels whatever runs.
+Text is streamed to the client as it arrives. Calls to server tools run here and are hidden from the client. A call to a
+client tool ends the loop and goes to the client. Closing the iterator cancels the running turn or tools.
 """
 
 from __future__ import annotations
@@ -55,26 +55,26 @@ from .memory import LoopMemory
 
 _log = logging.getLogger("toolspeak.server")
 
-#: Events held back until the end: calls, which may be the server's, and the frame of an answer.
+#: Events held back until the end: calls, which may be for server tools, and events that conclude an answer.
 _HELD_BACK = (CallStart, CallArgs, CallEnd, UsageSeen, Finish, OpaqueSeen, Failure)
-#: When a source that reported problems is started again.
+#: Seconds before a source that reported problems is started again.
 _RETRY_SECONDS = 30.0
-#: Between the texts before and after a tool ran.
+#: Inserted between the text before and after tools ran.
 _PARAGRAPH_BREAK = "\n\n"
 
 
 class ToolSource(Protocol):
     """A source of tools that must be started, such as MCP servers."""
 
-    #: What was left out at the last start, and why.
+    #: What was omitted at the last start, and why.
     notes: list[Note]
 
     async def start(self) -> list[Executable]:
-        """Start it and return its tools."""
+        """Start the source and return its tools."""
         ...
 
     async def close(self) -> None:
-        """Stop it."""
+        """Stop the source."""
         ...
 
 
@@ -82,10 +82,10 @@ class LoopTools:
     """The tools that the server runs for some callers; implements `upstream_router.ServerTools`.
 
     Args:
-        tools: must run without asking for approval, or answer with an error.
-        limits: when to stop.
-        tool_seconds: timeout of one call.
-        sources: where more tools come from; started with the first request.
+        tools: tools that never ask for approval; if they need it, they return an error.
+        limits: limits on rounds, tokens and time.
+        tool_seconds: timeout of a single call.
+        sources: sources of more tools, started with the first request.
         clock: a monotonic clock.
     """
 
@@ -98,7 +98,7 @@ class LoopTools:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._tools = tuple(tools)
-        Toolbox(self._tools)  # raises an error if two names clash
+        Toolbox(self._tools)  # raises an error for duplicate names
         self.limits = limits or RoundLimits()
         self.tool_seconds = tool_seconds
         self._sources = sources
@@ -108,7 +108,7 @@ class LoopTools:
         self._clock = clock
 
     async def prepare(self) -> None:
-        """Start all sources; a source that reported problems is started again after a while."""
+        """Start all sources. A source that reported problems is restarted after a while."""
         if not any(self._clock() >= due for due in self._due.values()):
             return
         async with self._starting:
@@ -121,7 +121,7 @@ class LoopTools:
                         _log.warning("%s: %s", note.code, note.detail)
 
     def offered(self) -> tuple[Tool, ...]:
-        """The tools, once the sources are started."""
+        """Return all tools; call `prepare` first to start the sources."""
         return tuple(each.tool for each in self._all())
 
     def _all(self) -> list[Executable]:
@@ -136,10 +136,10 @@ class LoopTools:
         notes: tuple[Note, ...],
         chosen: frozenset[str] | None = None,
     ) -> PlannedTurn:
-        """A turn with these tools, or the chosen ones, in addition to the client's own.
+        """Return a turn that offers these tools, or only the chosen ones, in addition to the client's tools.
 
         Raises:
-            UsageError: two tools have the same name, a chosen tool does not exist, or several answers are requested.
+            UsageError: two tools have the same name, a chosen tool does not exist, or `n` is above 1.
         """
         recalled, recall_notes = maker.tool_memory.recall(tenant, request, settings)
         toolbox = self._toolbox(chosen)
@@ -147,7 +147,7 @@ class LoopTools:
         memory = LoopMemory(maker.tool_memory, tenant)
         messages, lost_notes = memory.restore(recalled.messages)
         recalled = msgspec.structs.replace(recalled, messages=messages)
-        # Calls run only when complete and valid, and must be distinguishable from text of others (nonce marks).
+        # Run only complete and valid calls, and use nonce marks to tell them from calls in quoted text.
         checked = msgspec.structs.replace(settings, stream_calls="checked", marks="nonce")
         turn = LoopTurn(
             _TurnContext(maker, recalled, checked, tenant), self, toolbox, memory, (*notes, *recall_notes, *lost_notes)
@@ -156,7 +156,7 @@ class LoopTools:
         return PlannedTurn(turn, recalled, turn.first.plan, toolbox.tools)
 
     def _toolbox(self, chosen: frozenset[str] | None) -> Toolbox:
-        """The tools for one answer. Texts too long for the model are stored for this answer only."""
+        """Return the tools for one answer. Results too long for the model are stored until the answer ends."""
         return Toolbox(cut_short(self._all() if chosen is None else only(self._all(), *sorted(chosen))))
 
     async def close(self) -> None:
@@ -168,13 +168,13 @@ class LoopTools:
 def _check(request: Request, toolbox: Toolbox) -> None:
     own = {tool.name for tool in toolbox.tools}
     for tool in request.tools:
-        if tool.name in own:  # ambiguous: either side could run it
-            hint = "rename yours, or use a key for which the server runs no tools"
-            raise UsageError(f"the tool `{tool.name:.80}` is one that the server itself runs", hint=hint)
+        if tool.name in own:  # ambiguous: the client or the server could run it
+            hint = "rename your tool, or use a key without server tools"
+            raise UsageError(f"the server already runs a tool named `{tool.name:.80}`", hint=hint)
 
 
 class _TurnContext(NamedTuple):
-    """What all turns of a loop share."""
+    """Values shared by all turns of a loop."""
 
     maker: TurnFactory
     request: Request
@@ -183,7 +183,7 @@ class _TurnContext(NamedTuple):
 
 
 class LoopTurn:
-    """Iterate over `batches()` for the events; `outcome` is set with the last of them."""
+    """All turns of one loop. Iterate over `batches()` for the events; the last batch sets `outcome`."""
 
     def __init__(
         self, context: _TurnContext, tools: LoopTools, toolbox: Toolbox, memory: LoopMemory, notes: tuple[Note, ...]
@@ -192,7 +192,7 @@ class LoopTurn:
         self._tools = tools
         self._toolbox = toolbox
         self._memory = memory
-        self._call_scope = secrets.token_hex(16)  # call ids are unique within one answer only
+        self._call_scope = secrets.token_hex(16)  # distinguishes answers: call ids are unique only within one answer
         self._rounds = Rounds(
             context.request.messages,
             toolbox.tools,
@@ -202,11 +202,11 @@ class LoopTurn:
             now=time.monotonic(),
         )
         self._first_ask = self._rounds.start()
-        #: The first turn; its plan applies to all of them.
+        #: The first turn, whose plan is reported for the whole loop.
         self.first = self._plan_turn(self._first_ask, notes)
         self._text_sent = False
-        self._line_breaks: str = ""  # withheld after visible text
-        self._after_tools = False  # a tool has run since the last visible text
+        self._line_breaks: str = ""  # line breaks held back after visible text
+        self._after_tools = False  # whether a tool has run since the last visible text
         self._last: TracedReply | None = None
         self._outcomes: list[TurnOutcome] = []
         self._current: AnyTurn | None = None
@@ -217,18 +217,18 @@ class LoopTurn:
         self.held_seconds = 0.0
         self.tool_seconds = 0.0
         self.outcome: TurnOutcome | None = None
-        #: Whether calls that run here are reported to the client, and the reports not sent yet.
+        #: Whether the client gets progress events for server tools, and the events not sent yet.
         self.reports_progress = False
         self.pending_progress: list[JSONObject] = []
 
     @property
     def answered(self) -> tuple[AttemptTrace, ...]:
-        """The completed requests of all turns."""
+        """The completed model requests of all turns."""
         before = tuple(attempt for outcome in self._outcomes for attempt in outcome.trace.attempts)
         return before if self._current is None else before + self._current.answered
 
     async def batches(self, *, passthrough_bytes: bool = False) -> AsyncGenerator[list[Event], None]:
-        """The events of all turns. Batches carry no bytes, since the events are regrouped."""
+        """Yield the events of all turns. Batches carry no raw bytes, because events are regrouped."""
         action: Action = self._first_ask
         planned: PlannedTurn | None = self.first
         tools_ran = False
@@ -248,18 +248,17 @@ class LoopTurn:
                 tools_ran = True
                 if self.reports_progress:
                     self.pending_progress += [_call_report(planned.call) for planned in action.calls]
-                    yield []  # lets the encoder send the pending reports
+                    yield []  # lets the encoder send the pending progress events
                 results = await self._run_calls(action)
                 if self.reports_progress:
                     self.pending_progress += [_result_report(each) for each in results]
                     yield []
                 action = self._rounds.feed(Executed(results), time.monotonic())
                 self._after_tools = self._text_sent
-        # Directly after a turn, the client's calls are alone; after tools ran, they were made along with the
-        # server's.
+        # If tools ran last, the model made the client's calls in the same round as calls to server tools.
         yield self._end(action, mixed=tools_ran)
 
-    # ---- one turn of the row
+    # ---- one turn
 
     def _plan_turn(self, ask: AskModel, notes: tuple[Note, ...] = ()) -> PlannedTurn:
         context, choice = self._context, self._choice(ask)
@@ -267,14 +266,14 @@ class LoopTurn:
         return context.maker.make(request, context.settings, context.tenant, notes)
 
     def _choice(self, ask: AskModel) -> ToolChoice:
-        """The tool choice of a turn: what the client requires applies to the first turn only."""
+        """Return the tool choice of a turn. The client's choice applies to the first turn only."""
         requested = self._context.request.tool_choice
         if ask.number == 1 and not ask.summary:
             return requested
         return msgspec.structs.replace(ask.choice, parallel=requested.parallel)
 
     def _visible(self, batch: list[Event]) -> list[Event]:
-        """The events of a batch that go to the client at once."""
+        """Return the events of a batch that are sent to the client at once."""
         visible: list[Event] = []
         for event in batch:
             if isinstance(event, TextDelta):
@@ -285,7 +284,7 @@ class LoopTurn:
         return visible
 
     def _separated(self, text: str) -> str:
-        """A piece of text without the line breaks at its end, which may only have framed a removed call."""
+        """Return text without its final line breaks, which may have surrounded a removed call. Hold them back."""
         if self._after_tools:
             text = text.lstrip("\n")
             self._after_tools = not text
@@ -299,7 +298,7 @@ class LoopTurn:
 
     def _collect(self, reply: TracedReply, turn: AnyTurn) -> RoundInput:
         outcome = turn.outcome
-        assert outcome is not None  # a complete turn has one
+        assert outcome is not None  # always set by a complete turn
         self.first_token_seconds = self.first_token_seconds or turn.first_token_seconds
         self.upstream_seconds += turn.upstream_seconds
         self.held_seconds += turn.held_seconds
@@ -309,10 +308,10 @@ class LoopTurn:
         self._last = msgspec.structs.replace(reply, failure=outcome.failure or reply.failure)
         return self._last
 
-    # ---- tools
+    # ---- tool calls
 
     async def _run_calls(self, action: Execute) -> tuple[CallOutcome, ...]:
-        """Run all calls of a round, in the same order as an agent does; cancelling this cancels them."""
+        """Run all calls of a round in the order an agent would use. Cancelling this coroutine cancels them."""
         began = time.monotonic()
         try:
             return tuple(await run_in_order(action.calls, lambda planned: self._run_call(planned, action)))
@@ -322,7 +321,9 @@ class LoopTurn:
     async def _run_call(self, planned: PlannedCall, action: Execute) -> CallOutcome:
         call = planned.call
         if why := action.consent_reason(planned):
-            return CallOutcome(ToolResult(call.id, f"not run: {why}, and nobody can be asked", call.name, error=True))
+            return CallOutcome(
+                ToolResult(call.id, f"not run: {why}, and no one is available to approve it", call.name, error=True)
+            )
         self._rounds.mark_started(call.id)
         context = CallContext(call.id, call_key(self._call_scope, planned.key), action.tainted)
         began = time.monotonic()
@@ -332,12 +333,12 @@ class LoopTurn:
         result = ToolResult(call.id, output.content, call.name, output.error, output.parts)
         return CallOutcome(result, time.monotonic() - began, output.final)
 
-    # ---- the end
+    # ---- end of the loop
 
     def _end(self, finished: Finished, *, mixed: bool) -> list[Event]:
-        """The last batch: the client's calls, the usage, the finish reason."""
+        """Return the last batch: the client's calls, the usage and the finish reason."""
         answer, reply = finished.answer, self._last
-        assert reply is not None  # there was at least one turn
+        assert reply is not None  # there is at least one turn
         self.outcome = self._outcome_of_all(reply.failure)
         handed = self._memory.store(answer, finished.client_calls, mixed=mixed)
         client_ids = {call.id: visible.id for call, visible in zip(finished.client_calls, handed, strict=True)}
@@ -350,16 +351,16 @@ class LoopTurn:
         events += [OpaqueSeen(_with_client_id(part, client_ids)) for part in reply.opaque]
         events += [Noted(note) for note in answer.notes if note not in reply.notes]
         if answer.rounds:
-            events.append(Noted(Note("server_rounds", f"{len(answer.rounds)} rounds of tools ran in the proxy")))
+            events.append(Noted(Note("server_rounds", f"the proxy ran {len(answer.rounds)} rounds of tool calls")))
         if reply.failure is not None:
             return [*events, UsageSeen(answer.usage), reply.failure]
         stopped: FinishReason = "stop" if reply.finish_reason == "tool_calls" else reply.finish_reason
         return [*events, UsageSeen(answer.usage), Finish("tool_calls" if handed else stopped)]
 
     def _outcome_of_all(self, failure: Failure | None) -> TurnOutcome:
-        """The outcome of all turns as one."""
+        """Merge the outcomes of all turns into one."""
         warnings = dict.fromkeys(warning for outcome in self._outcomes for warning in outcome.warnings)
-        # A last turn without calls is the normal end of a loop.
+        # A loop normally ends with a turn without calls, so that needs no explanation.
         last, called = self._outcomes[-1].trace, len(self._outcomes) > 1
         if called:
             last = msgspec.structs.replace(last, why_no_call="", no_call_code="")
@@ -372,7 +373,7 @@ class LoopTurn:
 
 
 def _with_client_id(part: Opaque, client_ids: Mapping[str, str]) -> Opaque:
-    """An opaque part that refers to a call by the id that the client knows."""
+    """Replace the call id in an opaque part with the id that the client knows."""
     call_id = part.data.get("id") if is_object(part.data) else None
     if not isinstance(call_id, str) or call_id not in client_ids:
         return part

@@ -1,9 +1,9 @@
 """Memory of tool rounds that ran in the proxy and are hidden from the client.
 
-A round may contain calls of the server's tools and of the client's. The client sees its own only, under ids generated
-here: ids of an upstream are unique within one conversation at best, and hidden results must never appear in another
-one. When the client returns with results, the hidden rounds are inserted again and calls get their original ids back.
-All processes share this memory.
+A round may contain calls to server tools and to client tools. The client sees only its own calls, with ids generated
+here: upstream ids may repeat in other conversations, where hidden results must never appear. When the client sends its
+results, the hidden rounds are inserted again and the calls get their original ids back. Processes share this memory if
+a database is configured.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ from ....engine.rounds.transcript import Answer, Round
 from ....runtime.tool_memory import ToolMemory
 from ...observe.request_context import new_id
 
-#: Prefix of generated ids. It begins like those of emulated calls, so if the rounds are lost the id is not sent to an
-#: upstream that did not create it.
+#: Prefix of generated ids. It starts like the ids of emulated calls, which are never sent upstream. This matters if the
+#: stored rounds are lost, because the upstream does not know these ids.
 _ID_PREFIX = "emulated_served_"
-_LOST_NOTE = Note("server_rounds_lost", "the results of the server's tools before a call are no longer stored")
+_LOST_NOTE = Note("server_rounds_lost", "earlier results of server tools are no longer stored")
 
 
 class _StoredRounds(msgspec.Struct, frozen=True):
-    """The rounds of an answer; with `mixed`, the last one includes the client's calls."""
+    """The rounds of an answer. With `mixed`, the last round includes the client's calls."""
 
     rounds: tuple[Round, ...]
     mixed: bool
-    #: The model's text along with the client's calls.
+    #: The text that the model wrote in the message with the client's calls.
     text: str
-    #: Client-visible id -> the id that the upstream assigned.
+    #: Maps the id that the client sees to the id that the upstream assigned.
     original_ids: dict[str, str] = msgspec.field(name="handed")
 
 
@@ -43,9 +43,9 @@ class LoopMemory:
         self._tenant = tenant
 
     def store(self, answer: Answer, handed: Sequence[ToolCall], *, mixed: bool) -> tuple[ToolCall, ...]:
-        """Store the rounds of an answer that ends with calls for the client; `mixed`: made along with the last round.
+        """Store the rounds of an answer that ends with calls for the client, `mixed` if these are in the last round.
 
-        Returns these calls as the client is to see them: with generated ids if rounds are hidden before them.
+        Return these calls as the client sees them: with generated ids if there are hidden rounds.
         """
         if not answer.rounds:
             return tuple(handed)
@@ -58,13 +58,13 @@ class LoopMemory:
         return visible
 
     def restore(self, messages: Sequence[Message]) -> tuple[tuple[Message, ...], tuple[Note, ...]]:
-        """Insert the hidden rounds into a conversation; also returns notes about missing ones."""
+        """Insert the hidden rounds into a conversation. Return the messages, and a note if rounds are missing."""
         restorer = _Restorer({call.id for message in messages for call in message.calls})
         restored = tuple(each for message in messages for each in self._with_rounds(message, restorer))
         return restored, (_LOST_NOTE,) if restorer.lost else ()
 
     def _with_rounds(self, message: Message, restorer: _Restorer) -> Iterator[Message]:
-        """A message and the hidden messages that belong before and after it."""
+        """Yield a message with the hidden messages that belong before and after it."""
         stored = self._find(message, restorer)
         if stored is None:
             yield restorer.with_original_ids(message)
@@ -95,18 +95,18 @@ class LoopMemory:
 
 
 class _Restorer:
-    """The state while one conversation is restored."""
+    """State of restoring one conversation."""
 
     def __init__(self, used_ids: set[str]) -> None:
-        #: Client-visible id -> upstream id, for calls whose rounds were inserted already: a client may spread the
-        #: calls of one answer over several messages.
+        #: Maps client ids to upstream ids for calls whose rounds were already inserted. A client may spread the calls
+        #: of one answer over several messages.
         self.originals: dict[str, str] = {}
         self.lost = False
         self._used_ids = used_ids
 
     def register(self, stored: _StoredRounds) -> None:
         """Add the ids of rounds that are about to be inserted."""
-        # The client may have merged two conversations, so an original id may be taken by another call.
+        # If the client merged two conversations, another call may already use the original id.
         self.originals |= {
             ours: ours if original in self._used_ids else original for ours, original in stored.original_ids.items()
         }
@@ -115,7 +115,7 @@ class _Restorer:
         )
 
     def with_original_ids(self, message: Message) -> Message:
-        """A client's message with the ids that the upstream knows."""
+        """Return a client's message with the ids that the upstream knows."""
         originals: Mapping[str, str] = self.originals
         if not any(each.id in originals for each in (*message.calls, *message.results)):
             return message
@@ -133,5 +133,5 @@ def _item_name(call_id: str) -> str:
 
 
 def item_names(messages: Sequence[Message]) -> Iterator[str]:
-    """The names under which rounds of these messages may be stored."""
+    """Return the names under which the rounds of these messages may be stored."""
     return (_item_name(call.id) for message in messages for call in message.calls if call.id.startswith(_ID_PREFIX))

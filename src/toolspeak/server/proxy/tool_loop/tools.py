@@ -1,8 +1,8 @@
-"""The tools that the proxy itself runs, from `[server_tools.NAME]` of the configuration.
+"""The tools that the proxy itself runs, built from `[server_tools.NAME]` in the configuration.
 
-Being listed there is the approval, since there is no user to ask. So everything that changes something is confined: the
-shell requires a sandbox, and files are written in the work directory only, if sandboxing is possible. MCP tools run
-only if the configuration declares them read-only; the others return an error.
+Listing a tool there approves it, because there is no user to ask. So tools with side effects are confined: the shell
+requires a sandbox, and files can be written only in the work directory and only if sandboxing is possible. MCP tools
+run only if the configuration declares them read-only; the others return an error.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ if TYPE_CHECKING:
 def loops_from(
     rows: Mapping[str, ServerToolsRow], state: State, variables: Mapping[str, str], logins: Path | None = None
 ) -> dict[str, LoopTools]:
-    """Key name -> the tools that the server runs for its holder.
+    """Map each key name to the tools that the server runs for that key.
 
     Args:
-        state: where the definitions of MCP servers are pinned.
-        variables: the environment, parts of which MCP servers see.
-        logins: the folder with the logins to MCP servers.
+        state: stores the approved tool definitions of MCP servers.
+        variables: the environment; MCP servers get a part of it.
+        logins: the folder with OAuth tokens for MCP servers.
 
     Raises:
-        ConfigError: a key is in two tables, or a tool is not available.
+        ConfigError: a key is listed in two tables, or a tool is not available.
     """
     loops: dict[str, LoopTools] = {}
     for name, row in rows.items():
@@ -59,11 +59,11 @@ def _loop(name: str, row: ServerToolsRow, sources: Callable[[], list[ToolSource]
         tools = [tool for kind in _kinds(row) for tool in _build(kind, row)]
         return LoopTools(tools, limits, row.tool_timeout, sources())
     except UsageError as error:
-        raise ConfigError(f"server_tools.`{name}` is not usable: {error}") from None
+        raise ConfigError(f"`server_tools.{name}` cannot be used: {error}") from None
 
 
 def _kinds(row: ServerToolsRow) -> list[str]:
-    """The built-in kinds, each once, without those that another one includes."""
+    """Return the built-in kinds of tools without duplicates and without kinds that another one includes."""
     kinds = dict.fromkeys(kind for kind in row.tools if not kind.startswith(_MCP_PREFIX))
     included = {inner for kind in kinds for inner in _INCLUDES.get(kind, ())}
     return [kind for kind in kinds if kind not in included]
@@ -79,7 +79,7 @@ def _build(kind: str, row: ServerToolsRow) -> list[Executable]:
 
 
 def _sources(row: ServerToolsRow, state: State, variables: Mapping[str, str], logins: Path | None) -> list[ToolSource]:
-    """The MCP servers that are listed."""
+    """Return the listed MCP servers as tool sources."""
     names = [name.removeprefix(_MCP_PREFIX) for name in row.tools if name.startswith(_MCP_PREFIX)]
     if not names:
         return []
@@ -98,7 +98,7 @@ def _sources(row: ServerToolsRow, state: State, variables: Mapping[str, str], lo
 
 
 class _ReadOnly:
-    """MCP servers whose read-only tools run; the others would need an approval."""
+    """MCP servers whose read-only tools can run. Other tools would need approval, so they return an error."""
 
     def __init__(self, servers: McpServers) -> None:
         self._servers = servers
@@ -126,13 +126,13 @@ def _shell_tools(folder: str) -> list[Executable]:
     return [Shell(folder, Approval(yes=True), sandbox="require")]
 
 
-#: Prefix of a listed MCP server.
+#: Prefix of an MCP server in the list of tools.
 _MCP_PREFIX = "mcp:"
-#: The built-in kinds.
+#: Maps each built-in kind of tools to a function that builds them for a work directory.
 _KINDS: dict[str, Callable[[str], list[Executable]]] = {
     "files": _read_tools,
     "files.write": _write_tools,
     "shell": _shell_tools,
 }
-#: Kinds that another kind includes.
+#: Maps a kind to the kinds it includes.
 _INCLUDES = {"files.write": ("files",)}

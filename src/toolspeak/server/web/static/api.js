@@ -1,10 +1,10 @@
 // @ts-check
-/** HTTP requests of the page to its server: JSON in both directions, and one class of error. */
+/** HTTP requests to the server, with JSON in both directions and one error class. */
 
-/** The event that is dispatched when the server answers that the session is not valid. */
+/** The event that is dispatched when the server reports that the session is invalid. */
 export const SESSION_EXPIRED = "toolspeak-session-expired";
 
-/** An error response of the server. */
+/** An error response from the server. */
 export class ApiError extends Error {
   /**
    * @param {number} status
@@ -60,12 +60,12 @@ export async function errorFrom(response) {
     const error = JSON.parse(text).error;
     return new ApiError(response.status, String(error?.message ?? error ?? text), id);
   } catch {
-    return new ApiError(response.status, text.slice(0, 500) || `the server answered with status ${response.status}`, id);
+    return new ApiError(response.status, text.slice(0, 500) || `the server responded with status ${response.status}`, id);
   }
 }
 
 /**
- * The `x-toolspeak` metadata of a response, which error responses have too.
+ * The `x-toolspeak` metadata of a response; error responses also have it.
  * @param {Response} response
  * @returns {{id?: string, plan?: string, warnings?: string[]}}
  */

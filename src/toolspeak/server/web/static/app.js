@@ -38,7 +38,7 @@ let about;
 /** @type {Part | undefined} */
 let current;
 
-/** Number of the latest navigation: the result of an older one is discarded. */
+/** Number of the latest navigation; results of older ones are discarded. */
 let navigations = 0;
 
 /** Shows the part that the address selects. */
@@ -107,7 +107,7 @@ function showSignIn() {
 signOut.addEventListener("click", async () => {
   for (const part of parts.values()) part.end?.();
   await fetchJson("toolspeak/session", { method: "DELETE" }).catch(() => {});
-  location.replace(location.pathname); // a reload clears everything from the page before the next user sees it
+  location.replace(location.pathname); // a reload clears the page before the next user sees it
 });
 startTheme(/** @type {HTMLElement} */ (document.getElementById("theme")));
 addEventListener("hashchange", show);

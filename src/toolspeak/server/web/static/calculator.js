@@ -1,7 +1,7 @@
 // @ts-check
-/** Evaluates arithmetic expressions with + - * / % ^ and brackets by a parser, never as a script. */
+/** Evaluates arithmetic expressions with + - * / % ^ and brackets, using a parser instead of `eval`. */
 
-/** Deepest nesting of brackets and signs. */
+/** Maximum nesting depth of brackets and signs. */
 const DEEPEST = 64;
 const TOKEN = /\s*(?:(\d+(?:\.\d+)?(?:e[+-]?\d+)?|\.\d+)|([-+*/%^()]))/iy;
 

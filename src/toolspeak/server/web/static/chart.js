@@ -7,7 +7,7 @@ import { disclosure, responsive, h, s } from "./dom.js";
 
 const [HEIGHT, LEFT, BOTTOM, TOP] = [170, 52, 24, 8];
 const PLOT = HEIGHT - BOTTOM - TOP;
-/** Time labels below the bars: the most of them, and the width that each needs. */
+/** Maximum number of time labels below the bars, and the width that each needs. */
 const [MOST_TIMES, TIME_WIDTH] = [6, 60];
 
 /**

@@ -10,7 +10,7 @@ import { makeMenu } from "./menu.js";
 import { makeSessions } from "./sessions.js";
 import { makeToolPicker } from "./tool_picker.js";
 
-/** Pixels from the end within which the view follows new text. */
+/** Maximum distance from the end, in pixels, at which the view follows new text. */
 const FOLLOW_DISTANCE = 120;
 
 /**
@@ -53,7 +53,7 @@ export function makeChat(about) {
     if (near) scrollToEnd();
   }
 
-  /** Whether the session is still valid: without one, the server ignores the settings of a request. */
+  /** Whether the session is still valid. Without one, the server ignores the settings of a request. */
   async function isSignedIn() {
     try {
       await fetchJson("toolspeak/about");
@@ -93,7 +93,7 @@ export function makeChat(about) {
   }
 
   /**
-   * Saves the current conversation, and shows a notice when that fails.
+   * Saves the current conversation and shows a notice if that fails.
    * @param {string} [session] in which it is already stored
    */
   function makeSaver(session) {
@@ -136,7 +136,7 @@ export function makeChat(about) {
 
   function clear() {
     conversation.cancel();
-    conversation.exchanges = []; // a new list: the old one may still have to be saved
+    conversation.exchanges = []; // a new list, because the old one may still have to be saved
     saver = makeSaver();
     setChildren(transcript, empty(suggest));
     field.focus();
@@ -148,7 +148,7 @@ export function makeChat(about) {
     const question = field.value.trim();
     model.value = model.value.trim();
     if (!question || !model.reportValidity()) return;
-    if (picker.error()) return picker.showError(); // the question was meant with these tools
+    if (picker.error()) return picker.showError(); // do not send the question without the tools that the user entered
     field.value = "";
     send(question);
   });
@@ -177,7 +177,7 @@ export function makeChat(about) {
     form,
   );
   addEventListener("pagehide", () => saver.saveOnClose(model.value));
-  // On the document, so that Escape stops an answer wherever the focus is.
+  // On the document, so Escape stops an answer wherever the focus is.
   document.addEventListener("keydown", (event) => {
     if (event.key === "Escape" && !event.isComposing && element.isConnected) conversation.cancel();
   });
@@ -185,7 +185,7 @@ export function makeChat(about) {
 }
 
 /**
- * Mode, plan and dialect of this chat: side by side where there is room, else in a menu.
+ * Mode, plan and dialect of this chat, shown side by side if there is room, else in a menu.
  * @param {Record<string, HTMLSelectElement>} settings
  */
 function makeSettings(settings) {
@@ -209,7 +209,7 @@ function makeSettings(settings) {
   return place;
 }
 
-/** Example questions: each needs demo tools. */
+/** Example questions that need the demo tools. */
 const QUESTIONS = ["What time is it in Oslo, and what is 17 times 23?", "Roll three dice and add them up.", "How many hours are there in a leap year?"];
 
 /**

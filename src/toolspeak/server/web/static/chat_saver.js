@@ -1,17 +1,17 @@
 // @ts-check
 /**
- * Saves chats in the store of the server, if it has one: each question with its answer, when the answer has ended. What
- * could not be saved is sent with the next exchange, or by a retry after a while, so that page and store agree.
+ * Saves chats in the server's store, if it has one: each question with its answer, once the answer has ended. If a save
+ * fails, it is retried after a while or together with the next exchange.
  */
 
 import { fetchJson, ApiError } from "./api.js";
 
-/** Largest body, in bytes, that browsers send for a page that is being closed. */
+/** Maximum size in bytes of a request that browsers send while a page is being closed. */
 const LARGEST_LAST_BODY = 60_000;
-/** Attempts of one save while the session is locked, and the first pause between them, which doubles each time. */
+/** Number of attempts to save while the session is locked, and the first pause between them, which doubles each time. */
 const ATTEMPTS = 6;
 const PAUSE = 250;
-/** Milliseconds until a failed save is retried: the first delay, and the longest. */
+/** First and longest delay before a failed save is retried, in milliseconds. */
 const FIRST_DELAY = 5_000;
 const LONGEST_DELAY = 60_000;
 
@@ -36,12 +36,12 @@ export class ChatSaver {
     this._delay = FIRST_DELAY;
     /** @type {ReturnType<typeof setTimeout> | undefined} */
     this._timer = undefined;
-    /** The last save: each one starts after the one before. */
+    /** The last save. Each save starts after the previous one has ended. */
     this._last = Promise.resolve();
   }
 
   /**
-   * Saves all exchanges that have ended and are not saved yet. They replace whatever the session has in their place.
+   * Saves all finished exchanges that are not saved yet. They replace what the session contains from that point on.
    * @param {string} model
    */
   save(model) {
@@ -57,7 +57,7 @@ export class ChatSaver {
   }
 
   /**
-   * Saves the rest while the page is being closed, including a partial answer, if it is short enough.
+   * Saves the unsaved exchanges while the page is being closed, including a partial answer, if they are short enough.
    * @param {string} model
    */
   saveOnClose(model) {
@@ -65,7 +65,7 @@ export class ChatSaver {
     if (!this._enabled || !missing.length) return;
     const body = JSON.stringify(this._body(count, missing, model));
     if (body.length > LARGEST_LAST_BODY) return;
-    this._enabled = false; // the answer that is aborted now is already in this body
+    this._enabled = false; // the answer that is being aborted is already in this body
     addEventListener("pageshow", () => (this._enabled = true), { once: true });
     fetch("toolspeak/sessions", { method: "POST", keepalive: true, headers: { "content-type": "application/json" }, body });
   }
@@ -85,7 +85,7 @@ export class ChatSaver {
         const status = error instanceof ApiError ? error.status : 0;
         const gone = status === 404 && this._session !== "";
         if (attempt >= ATTEMPTS || !(gone || status === 409)) return /** @type {Error} */ (error).message;
-        // The session was removed, or belongs to another user: the whole chat goes into a new one.
+        // The session was removed or belongs to another user, so save the whole chat in a new one.
         if (gone) this._session = "";
         else await new Promise((resolve) => setTimeout(resolve, PAUSE * 2 ** (attempt - 1)));
       }
@@ -93,7 +93,7 @@ export class ChatSaver {
   }
 
   /**
-   * The exchanges that the session lacks, and how many come before them.
+   * The exchanges that are not in the session yet, and the number of exchanges before them.
    * @param {boolean} [running] whether to include an answer that is still streaming
    */
   _missing(running = false) {

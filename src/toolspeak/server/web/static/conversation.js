@@ -7,7 +7,7 @@
 import { ApiError } from "./api.js";
 import { streamReply } from "./stream.js";
 
-/** Rounds after which a model that keeps calling tools is stopped. */
+/** Maximum number of rounds, after which a model that keeps calling tools is stopped. */
 const MAX_ROUNDS = 20;
 
 /** @typedef {{id: string, name: string, arguments: string, result: string, failed: boolean, seconds: number, done: boolean}} CallRecord */
@@ -124,7 +124,7 @@ export class Conversation {
       Object.assign(answer, { record: reply.record, plan: reply.plan, warnings: reply.warnings });
       if (!reply.calls.length) return;
       const incomplete = reply.finish === "length" && reply.calls.find((call) => !isComplete(call));
-      if (incomplete) throw new Error(`the answer reached the token limit inside a call of \`${incomplete.name}\`; the call was not run`);
+      if (incomplete) throw new Error(`the answer reached the token limit inside a call to \`${incomplete.name}\`, so the call was not run`);
       /** @type {Round} */
       const round = { text: reply.text, reasoning: reply.reasoning, calls: [], record: reply.record, seconds: 0 };
       round.calls = reply.calls.map(pending);
@@ -186,7 +186,7 @@ function isComplete(call) {
  */
 const pending = (call) => ({ ...call, result: "", failed: false, seconds: 0, done: false });
 
-/** Rounds of one answer whose tools the server runs: their events arrive beside the text, calls first, then results. */
+/** Rounds of one answer whose tools the server runs. Their events arrive between the text, first calls, then results. */
 class ServerRounds {
   /**
    * @param {Answer} answer
@@ -238,7 +238,7 @@ class ServerRounds {
  * @returns {object[]}
  */
 function messages({ question, answer }) {
-  // Rounds that the server ran before it passed a call on: it restores them itself when it gets the result.
+  // Leave out rounds that the server ran before it passed on a call: it restores them when it gets the result.
   const passedOn = new Set(answer.rounds.filter((round) => !round.server).map((round) => round.record));
   const sent = answer.rounds.filter((round) => !round.server || !round.record || !passedOn.has(round.record));
   const rounds = sent.flatMap((round) => [

@@ -1,5 +1,5 @@
 // @ts-check
-/** Demo tools. They run in this page, with no access to data and no side effects. */
+/** Demo tools, which run in this page without access to data and without side effects. */
 
 import { calculate } from "./calculator.js";
 

@@ -76,7 +76,7 @@ function head(one) {
   );
 }
 
-/** The index of tools among the parts of the bar, which is shown however short it was. */
+/** The index of the tools segment in the time bar, which is shown even if it is very short. */
 const TOOLS = 3;
 
 /** @param {RequestDetail} one drawn as a bar from the first to the last byte */

@@ -1,7 +1,7 @@
 // @ts-check
 /**
- * Creates all elements of this page. Text becomes text nodes, and there is no way to pass markup, so that nothing that a
- * model, a client or a tool wrote can inject elements.
+ * Creates all elements of this page. Text always becomes text nodes and is never parsed as markup, so models, clients
+ * and tools cannot inject elements.
  */
 
 /** @typedef {Node | string | number | null | undefined | false | Child[]} Child lists may be nested */
@@ -59,7 +59,7 @@ export function setChildren(element, ...children) {
 }
 
 /**
- * A container whose drawing is redrawn when its width changes: scaling it would scale its labels, too.
+ * A container that redraws its content when its width changes, because scaling would also scale the labels.
  * @param {string} className
  * @param {(width: number) => Child} draw
  */
@@ -84,7 +84,7 @@ export function responsive(className, draw) {
 export const labelled = (name, field) => h("label", {}, name, field);
 
 /**
- * A drop-down list. `empty` is the label of the choice without a value.
+ * A drop-down list. `empty` is the label of the empty choice.
  * @param {string[]} choices
  * @param {string} [empty]
  * @param {Attributes} [attributes]
@@ -97,8 +97,8 @@ export function select(choices, empty, attributes = {}) {
 }
 
 /**
- * A disclosure whose content is created when it is first opened: at the click, since `toggle` fires only after it opened
- * and would show an empty box for a moment; at `toggle` when a script or a text search opened it.
+ * A disclosure whose content is created when it is first opened. A click creates it at once, because `toggle` fires only
+ * after an empty box was shown. `toggle` creates it if a script or a text search opened the disclosure.
  * @param {Child} title
  * @param {() => Child} make
  * @param {{open?: boolean, class?: string}} [options]

@@ -8,7 +8,7 @@ import { percent } from "./format.js";
 
 const ALL = "all";
 const BAR = 12;
-/** Below this width the labels are above the bars instead of beside them. */
+/** Width below which labels are placed above the bars instead of beside them. */
 const NARROW = 480;
 
 /**

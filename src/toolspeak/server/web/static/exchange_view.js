@@ -14,10 +14,10 @@ import { markdown } from "./markdown.js";
 /** Notices for answers that did not complete. */
 const STATUS = /** @type {Record<string, string>} */ ({ interrupted: "Stopped", failed: "Request failed" });
 
-/** Texts longer than this many characters are drawn at this interval, in milliseconds, instead of with each frame. */
+/** Texts longer than this many characters are redrawn at this interval in milliseconds, not with each frame. */
 const LONG = 50_000;
 const LONG_INTERVAL = 100;
-/** Longer arguments and results get a scrollable box of their own, in characters. */
+/** Arguments and results longer than this many characters get a scrollable box. */
 const LONGEST_INLINE = 8000;
 
 /** @typedef {{text?: string, reasoning?: string, call?: import("./stream.js").Call}} Piece */
@@ -72,7 +72,7 @@ export class ExchangeView {
     field.focus();
   }
 
-  // ---- while the answer streams
+  // ---- streaming answer
 
   /** @param {Piece} piece is drawn with the next frame, together with all pieces until then */
   piece(piece) {
@@ -164,7 +164,7 @@ export class ExchangeView {
     });
   }
 
-  // ---- afterwards
+  // ---- complete answer
 
   /** Shows the complete answer: rounds as lines, then the final text. The streamed text stays until that is drawn. */
   end() {
@@ -230,7 +230,7 @@ function tokens({ input_tokens, output_tokens }) {
 }
 
 /**
- * One line that expands.
+ * A round as one line that expands.
  * @param {import("./conversation.js").Round} round
  * @param {number} number
  */
@@ -266,13 +266,13 @@ function drawRound(round, number) {
 const drawCode = (text, failed = false) => (text.length > LONGEST_INLINE ? longText(text) : h("pre", { class: `code small ${failed ? "failed" : ""}`, dir: "auto" }, text));
 
 /**
- * Why a request led to no call, in one line.
+ * The reason why a request led to no call, in one line.
  * @param {string} id
  */
 async function whyNoCall(id) {
   try {
     const { trace, error } = await fetchJson(`toolspeak/requests/${encodeURIComponent(id)}`);
-    const line = trace.why_no_call || error || "there was a call";
+    const line = trace.why_no_call || error || "There was a call.";
     announce(line);
     return withCode(line);
   } catch (error) {

@@ -8,7 +8,7 @@ import { clock, compact, plural, duration } from "./format.js";
 import { makePoller } from "./polling.js";
 import { VirtualList } from "./virtual_list.js";
 
-/** Milliseconds between two polls, the most requests in the list, and the height of a row in pixels. */
+/** Milliseconds between two polls, maximum number of requests in the list, and height of a row in pixels. */
 const POLL_INTERVAL = 1500;
 const MAX_REQUESTS = 2000;
 const ROW_HEIGHT = 76;
@@ -41,7 +41,7 @@ const ROW_HEIGHT = 76;
 
 /** @typedef {{id: string, time: number, seconds: number, face: string, model: string}} Running one request that is still running */
 
-/** Placeholders for what is not known before a request has ended. */
+/** Placeholder values for fields that are unknown until a request has ended. */
 const RUNNING_DEFAULTS = { number: 0, plan: "", tools: "", status: 0, requests: 0, retries: 0, calls: 0, candidates: 0, repairs: 0, warnings: [], outcome: /** @type {const} */ ("answered"), error: "", why_no_call: "", replay_of: "", input_tokens: 0, output_tokens: 0 };
 const NO_TIMES = { first: 0, waited: 0, added: 0, first_token: 0, held: 0, tooled: 0 };
 
@@ -61,13 +61,13 @@ const endTime = (line) => line.time + line.timing.whole;
 export function makeInspector(about) {
   /** @type {Line[]} */
   let lines = [];
-  /** The server's opaque position of the newest request in the list. */
+  /** Opaque position of the newest listed request, assigned by the server. */
   let cursor = "";
   /** @type {Line[]} requests that are still running */
   let running = [];
   /** Number of workers that did not respond in time. */
   let late = 0;
-  /** The id of the open request: a late response about another one is ignored. */
+  /** The id of the open request; late responses for other requests are ignored. */
   let openId = "";
   let failed = false;
   /** Whether the open request was still running when it was opened. */
@@ -82,7 +82,7 @@ export function makeInspector(about) {
     open(line, moved) {
       const address = `#/inspector/${line.id}`;
       if (!moved) return void (location.hash = address);
-      history.replaceState(null, "", address); // one step back leaves the list, however many rows the arrow keys visited
+      history.replaceState(null, "", address); // one step back leaves the list, even after moving through it with arrow keys
       open(line.id);
     },
   });
@@ -117,10 +117,10 @@ export function makeInspector(about) {
       failed = false;
       const ids = new Set(requests.map((line) => line.id));
       lines = [...requests, ...lines.filter((line) => !ids.has(line.id))].slice(0, MAX_REQUESTS);
-      lines.sort((one, two) => endTime(two) - endTime(one)); // a worker that was late may report older requests
+      lines.sort((one, two) => endTime(two) - endTime(one)); // a late worker may report older requests
       filters.addOptions(requests);
       update();
-      if (openedWhileRunning && ids.has(openId)) open(openId); // it has ended now
+      if (openedWhileRunning && ids.has(openId)) open(openId); // the open request has ended
     },
     (message) => {
       failed = true;
@@ -140,7 +140,7 @@ export function makeInspector(about) {
       setChildren(detail, h("div", { class: "nothing soft" }, h("p", {}, "Select a request to see what was sent, what the model answered and how the answer was parsed.")));
       return;
     }
-    // The previous request is removed at once, so that it cannot be re-run by mistake.
+    // Remove the previous request at once, so it cannot be re-run by mistake.
     setChildren(detail, makeBackLink(), h("p", { class: "soft", role: "status" }, "Loading…"));
     try {
       const one = await fetchJson(`toolspeak/requests/${encodeURIComponent(id)}`);
@@ -168,10 +168,10 @@ export function makeInspector(about) {
 }
 
 /**
- * Why a request cannot be shown.
+ * The reason why a request cannot be shown.
  * @param {unknown} error
  */
-const loadError = (error) => (error instanceof ApiError && error.status === 404 ? "This request is no longer kept, or it belongs to another user." : /** @type {Error} */ (error).message);
+const loadError = (error) => (error instanceof ApiError && error.status === 404 ? "This request is no longer stored, or it belongs to another user." : /** @type {Error} */ (error).message);
 
 /**
  * The filters of the list.
@@ -242,7 +242,7 @@ function outcome(line) {
   if (line.running) return h("span", { class: "badge warn" }, "running");
   if (line.outcome === "left") return h("span", { class: "badge", title: "The client disconnected before the end" }, "client disconnected");
   if (line.status >= 400) return h("span", { class: "badge bad" }, `error ${line.status}`);
-  if (line.error) return h("span", { class: "badge bad" }, "interrupted"); // the error came after a successful start
+  if (line.error) return h("span", { class: "badge bad" }, "interrupted"); // the error occurred after the response had started
   if (line.calls) return h("span", { class: "badge good" }, plural(line.calls, "call"));
   if (line.tools === "none") return h("span", { class: "badge" }, "no tools");
   return h("span", { class: "badge" }, "no tool call");

@@ -1,9 +1,9 @@
 // @ts-check
-/** A text that grows at its end, in blocks: appending costs the same however long the text already is. */
+/** A growing text in blocks, so that the cost of appending does not depend on its length. */
 
 import { h } from "./dom.js";
 
-/** Characters after which a block ends at the next line break, and after which it ends anywhere. */
+/** Number of characters after which a block ends at the next line break, and after which it ends anywhere. */
 const BLOCK = 4000;
 const LARGEST = 8000;
 
@@ -33,7 +33,7 @@ export class LiveText {
 }
 
 /**
- * How much of a text still fits into a block. The line break at its end is not shown: the next block starts a new line.
+ * The part of a text that still fits into a block. Its final line break is omitted, because the next block starts a line.
  * @param {string} text
  * @param {number} length of the block so far
  * @returns {{end: number, next: number, ends: boolean}}
@@ -43,7 +43,7 @@ function splitPoint(text, length) {
   const most = LARGEST - length;
   if (line >= 0 && line < most) return { end: line, next: line + 1, ends: true };
   if (text.length < most) return { end: text.length, next: text.length, ends: false };
-  // Never between the two halves of one character.
+  // Never split a surrogate pair.
   const at = most > 1 && /[\ud800-\udbff]/.test(text[most - 1]) ? most - 1 : most;
   return { end: at, next: at, ends: true };
 }

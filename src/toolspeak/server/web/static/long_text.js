@@ -1,15 +1,15 @@
 // @ts-check
 /**
- * Long texts in pieces, of which the browser lays out only the visible ones: a megabyte opens at once. Ranges of the
- * text can be marked; a mark that continues in the next piece is drawn in both.
+ * Long texts in pieces. The browser lays out only the visible pieces, so a megabyte opens at once. Ranges of the text can
+ * be marked; a mark that continues in the next piece is drawn in both.
  */
 
 import { h } from "./dom.js";
 import { TimeSlice } from "./time_slice.js";
 
-/** Characters of a piece: a few screens. */
+/** Number of characters in a piece: a few screens. */
 const PIECE = 4000;
-/** List items that are drawn at first, and with each click on the button for more. */
+/** Number of list items drawn at first and with each click on the button for more. */
 const FIRST = 100;
 
 /** @typedef {{start: number, end: number, make: (text: string, first: boolean) => Node}} TextRange */
@@ -48,7 +48,7 @@ function pieces(text) {
   for (let start = 0; start < text.length; ) {
     let end = Math.min(start + PIECE, text.length);
     if (end < text.length) {
-      // Searches this piece only: in a text of one line, each search would go back to its beginning.
+      // Search this piece only: in a text without line breaks, each search would go back to the beginning.
       const line = text.slice(start, end).lastIndexOf("\n");
       if (line > 0) end = start + line + 1;
       else if (/[\ud800-\udbff]/.test(text[end - 1])) end -= 1;

@@ -1,26 +1,26 @@
 // @ts-check
 /**
- * Markdown as DOM nodes. The text of a model can become headings, lists, tables, code, emphasis and links to web pages,
- * and nothing else. Images are shown as their alternative text and never loaded. Every line is parsed once, and long
- * texts are drawn in time slices, in sections of which the browser lays out only the visible ones.
+ * Renders Markdown as DOM nodes. The text of a model can only become headings, lists, tables, code, emphasis and links to
+ * web pages. Images are shown as their alternative text and never loaded. Every line is parsed once. Long texts are drawn
+ * in time slices and in sections, of which the browser lays out only the visible ones.
  */
 
 import { h } from "./dom.js";
 import { longText } from "./long_text.js";
 import { TimeSlice } from "./time_slice.js";
 
-/** Longer texts are shown without formatting, since each block takes time. */
+/** Maximum length of a formatted text. Longer texts are shown as plain text, because each block takes time. */
 const LONGEST = 200_000;
-/** The most lines of a section, and of a list or a table within it. */
+/** Maximum number of lines in a section, and in a list or table within it. */
 const MOST_LINES = 200;
-/** Code longer than this, in characters, gets a scrollable box of its own. */
+/** Code longer than this many characters gets a scrollable box. */
 const LONG_CODE = 20_000;
-/** Spaces by which a nested list is indented, and the deepest nesting. */
+/** Number of spaces by which a nested list is indented, and maximum nesting depth. */
 const NESTED_INDENT = 2;
 const DEEPEST = 6;
-/** Characters of a link address in which brackets are counted. */
+/** Number of characters of a link address in which brackets are counted. */
 const LONGEST_ADDRESS = 2000;
-/** Longer lines are shown as plain text. */
+/** Maximum length of a formatted line. Longer lines are shown as plain text. */
 const LONGEST_LINE = 20_000;
 const FENCE = /^ {0,3}(`{3,}|~{3,})\s*([\w+#.-]*)/;
 const HEADING = /^ {0,3}(#{1,6}) +(.*)$/;
@@ -30,7 +30,7 @@ const QUOTE = /^ {0,3}> ?(.*)$/;
 const DIVIDER = /^ {0,3}\|?( *:?-+:? *\|)+ *(:?-+:?)? *$/;
 
 /**
- * Draws a text as blocks. A short text is complete at once (`done` is null), a long one when `done` resolves.
+ * Draws a text as blocks. A short text is complete at once (`done` is null), a long text when `done` resolves.
  * @param {string} text
  * @returns {{element: HTMLElement, done: Promise<void> | null}}
  */
@@ -117,7 +117,7 @@ function quote(lines, at, place) {
   const inner = [];
   const most = at + MOST_LINES;
   for (let match; at < Math.min(most, lines.length) && (match = QUOTE.exec(lines[at])); at += 1) inner.push(match[1]);
-  // The content is not parsed as blocks: quotes could be nested without limit.
+  // The content is not parsed as blocks, because quotes could be nested without limit.
   place.append(h("blockquote", {}, inner.flatMap((line, index) => (index ? [h("br"), ...inline(line)] : inline(line)))));
   return at;
 }
@@ -195,7 +195,7 @@ function paragraph(lines, at, place) {
 /** @param {string} line */
 const starts = (line) => [FENCE, HEADING, ITEM, QUOTE].some((pattern) => pattern.test(line));
 
-// ---- within a line
+// ---- inline markup
 
 /** @type {[string, string][]} emphasis marks and their elements */
 const PAIRS = [["**", "strong"], ["__", "strong"], ["~~", "s"], ["*", "em"], ["_", "em"]];
@@ -210,7 +210,7 @@ export function inline(text, depth = 0) {
   if (text.length > LONGEST_LINE || depth > DEEPEST) return [text];
   /** @type {(Node | string)[]} */
   const out = [];
-  /** Marks that do not occur again in the line: a second search would be wasted. @type {Set<string>} */
+  /** Marks that do not occur again in the line, so they need not be searched again. @type {Set<string>} */
   const exhausted = new Set();
   let plain = 0;
   let at = 0;
@@ -248,7 +248,7 @@ export function inline(text, depth = 0) {
 }
 
 /**
- * Where a mark closes: not within code, and a single sign does not match half of a double one.
+ * The position where a mark closes. Marks inside code do not count, and `*` does not match half of `**`.
  * @param {string} text
  * @param {string} mark
  * @param {number} from
@@ -286,7 +286,7 @@ function linkAt(text, at, closer) {
 }
 
 /**
- * Where a link address ends: balanced brackets are part of it.
+ * The position where a link address ends. Balanced brackets are part of the address.
  * @param {string} text
  * @param {number} from
  * @param {number} first closing bracket, or -1

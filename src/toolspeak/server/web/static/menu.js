@@ -11,12 +11,12 @@ import { h } from "./dom.js";
  */
 export function makeMenu(title, inside, options = {}) {
   const summary = h("summary", {}, title);
-  // Of several details elements with the same name, browsers keep only one open.
+  // Browsers keep only one of the details elements with the same name open.
   const details = /** @type {HTMLDetailsElement} */ (h("details", { class: `menu ${options.class ?? ""}`, name: "menu" }, summary, inside));
   details.addEventListener("toggle", () => details.open && options.opened?.());
   details.addEventListener("keydown", (event) => {
     if (event.key !== "Escape" || !details.open) return;
-    event.stopPropagation(); // elsewhere Escape stops an answer
+    event.stopPropagation(); // outside a menu, Escape stops an answer
     details.open = false;
     summary.focus();
   });

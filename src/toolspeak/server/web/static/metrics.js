@@ -56,7 +56,7 @@ export function makeMetrics() {
       rows = latest;
       const listed = new Set([...model.options].map((option) => option.value));
       for (const name of new Set(rows.map((row) => row.model))) if (name && !listed.has(name)) model.append(h("option", { value: name }, name));
-      // A table that is expanded is not redrawn.
+      // Do not redraw while a table is expanded.
       if (!content.querySelector("details[open]")) draw();
     },
     (message) => setChildren(content, h("p", { class: "notice bad" }, message)),
@@ -69,7 +69,7 @@ export function makeMetrics() {
     h(
       "div",
       { class: "page" },
-      h("header", { class: "row apart" }, h("div", {}, h("h1", {}, "Metrics"), h("p", { class: "lead" }, "All workers, last 24 hours, since start. Also at ", h("code", {}, "/metrics"), " for Prometheus.")), h("div", { class: "fields" }, labelled("Model", model), labelled("Period", range))),
+      h("header", { class: "row apart" }, h("div", {}, h("h1", {}, "Metrics"), h("p", { class: "lead" }, "Data from all workers for the last 24 hours. Also available at ", h("code", {}, "/metrics"), " for Prometheus.")), h("div", { class: "fields" }, labelled("Model", model), labelled("Period", range))),
       content,
     ),
   );

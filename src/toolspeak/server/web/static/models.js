@@ -1,5 +1,5 @@
 // @ts-check
-/** What toolspeak knows about each model and from which source, a probe on demand, and charts of evaluation results. */
+/** Model profiles and their sources, probes on demand, and charts of evaluation results. */
 
 import { fetchJson } from "./api.js";
 import { disclosure, h, setChildren, announce, withCode } from "./dom.js";
@@ -36,7 +36,7 @@ const POLL_INTERVAL = 700;
 export function makeModels(about) {
   const list = h("div", { class: "stack" }, h("p", { class: "soft" }, "Loading…"));
   const evaluations = h("div", { class: "stack" });
-  // Separate from the server's evaluations, which are redrawn whenever they are loaded.
+  // Opened files are separate from the server's evaluations, which are redrawn whenever they are loaded.
   const opened = h("div", { class: "stack" });
   let visible = false;
 

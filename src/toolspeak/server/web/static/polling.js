@@ -1,5 +1,5 @@
 // @ts-check
-/** Polling while a part is shown: one request at a time, and none while it is hidden. */
+/** Polls while a part of the page is visible, one request at a time. */
 
 /**
  * @param {(signal: AbortSignal) => Promise<void>} poll fetches what is new; the signal aborts it

@@ -1,12 +1,12 @@
 // @ts-check
-/** The sessions of the store: a searchable list, from which one can be opened and continued. */
+/** A searchable list of stored sessions, which can be opened and continued. */
 
 import { fetchJson } from "./api.js";
 import { h, labelled, setChildren } from "./dom.js";
 import { plural, day } from "./format.js";
 import { makeMenu } from "./menu.js";
 
-/** Milliseconds without typing after which the search starts. */
+/** Milliseconds after the last keystroke before the search starts. */
 const TYPING_PAUSE = 250;
 
 /** @typedef {{id: string, title: string, updated: number, entries: number, about: {model?: string}}} Info */

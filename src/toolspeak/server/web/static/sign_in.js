@@ -1,5 +1,5 @@
 // @ts-check
-/** The sign-in form: with the one-time link that the server printed, or with an admin key. */
+/** The sign-in form for the one-time link that the server printed, or for an admin key. */
 
 import { fetchJson } from "./api.js";
 import { h, labelled, setChildren, withCode } from "./dom.js";
@@ -14,7 +14,7 @@ export function signIn(done, why) {
   const status = h("div", { role: "alert" });
   const send = async (/** @type {Event} */ event) => {
     event.preventDefault();
-    // The whole link may be pasted: the code follows its `#`. A key has none.
+    // Users may paste the whole link, in which the code follows `#`. A key contains no `#`.
     const code = field.value.trim().split("#").at(-1);
     try {
       await fetchJson("toolspeak/session", { method: "POST", body: { code } });

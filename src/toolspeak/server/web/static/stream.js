@@ -39,7 +39,7 @@ export async function streamReply(body, settings, signal, onPiece) {
   /** @type {StreamedReply} */
   const reply = { text: "", reasoning: "", calls: [], finish: "", record: "", plan: "", warnings: [], input: 0, output: 0 };
   applyMetadata(reply, metadata(response));
-  onPiece(reply, null); // so that a request that is stopped now has its id
+  onPiece(reply, null); // report the id now, in case the request is stopped
   const slice = new TimeSlice();
   for await (const data of events(response.body)) {
     if (data !== "[DONE]") applyChunk(reply, JSON.parse(data), onPiece);

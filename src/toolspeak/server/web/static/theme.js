@@ -24,7 +24,7 @@ export function startTheme(button) {
     try {
       localStorage.setItem(KEY, theme);
     } catch {
-      // Storage may be disabled; the theme then lasts until the page is closed.
+      // If storage is disabled, the theme lasts until the page is closed.
     }
     show();
   });

@@ -1,7 +1,7 @@
 // @ts-check
-/** Long work in time slices: other tasks run in between, so that the page stays responsive. */
+/** Splits long work into time slices with other tasks in between, so the page stays responsive. */
 
-/** Milliseconds of one slice: half a frame. */
+/** Length of a slice in milliseconds: half a frame. */
 const SLICE = 8;
 
 const channel = new MessageChannel();
@@ -9,14 +9,14 @@ const channel = new MessageChannel();
 const waiting = [];
 channel.port1.onmessage = () => waiting.shift()?.();
 
-/** Lets other tasks run. A timer would wait for a second in a hidden tab. */
+/** Lets other tasks run. A timer would wait up to a second in a hidden tab. */
 const pause = () =>
   new Promise((/** @type {(value: void) => void} */ resolve) => {
     waiting.push(resolve);
     channel.port2.postMessage(null);
   });
 
-/** Measures one time slice. */
+/** Measures time slices. */
 export class TimeSlice {
   constructor() {
     this._start = performance.now();
@@ -26,7 +26,7 @@ export class TimeSlice {
     return performance.now() - this._start > SLICE;
   }
 
-  /** Lets other tasks run, and begins the next slice. */
+  /** Lets other tasks run, then begins the next slice. */
   async next() {
     await pause();
     this._start = performance.now();

@@ -1,7 +1,7 @@
 // @ts-check
 /**
- * Which tools a chat offers: demo tools, tools that the server runs, and the user's own tools, for which the user
- * provides the results.
+ * Selection of the tools that a chat offers: demo tools, tools that the server runs, and the user's own tools, for
+ * which the user provides the results.
  */
 
 import { fetchJson } from "./api.js";
@@ -14,19 +14,19 @@ import { makeMenu } from "./menu.js";
 const EXAMPLE = `[{"name": "get_weather", "description": "The weather in a city.",
   "parameters": {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}}]`;
 
-/** Names that can be written in a prompt; upstreams with stricter rules report that themselves. */
+/** Valid tool names. Upstreams with stricter rules report violations themselves. */
 const NAME = /^[^\s\p{C}<>`]{1,200}$/u;
 
 /** @typedef {{name: string, description: string, side_effects: boolean}} ServerTool */
 
 /**
- * `error` returns why the user's own tools cannot be parsed, `showError` scrolls that message into view.
+ * `error` returns the reason why the user's own tools cannot be parsed; `showError` scrolls it into view.
  * @returns {{element: HTMLElement, tools: () => ChatTool[], serverTools: () => string[], error: () => string, showError: () => void}}
  */
 export function makeToolPicker() {
   /** @type {ChatTool[]} */
   let own = [];
-  /** Why the user's own tools cannot be parsed. */
+  /** The reason why the user's own tools cannot be parsed. */
   let parseError = "";
   const chosen = new Set(DEMO_TOOLS.map((tool) => tool.name));
   /** @type {Set<string>} */
@@ -75,7 +75,7 @@ export function makeToolPicker() {
   };
 
   const server = h("fieldset", { class: "stack-tight", hidden: true });
-  /** Loads the server tools when the menu is opened: the server may have to start MCP servers for that. */
+  /** Loads the server tools when the menu is opened, because the server may have to start MCP servers first. */
   const loadServerTools = async () => {
     try {
       /** @type {{tools: ServerTool[], why: string}} */
@@ -87,7 +87,7 @@ export function makeToolPicker() {
         h("legend", {}, "Server tools"),
         why && h("p", { class: "small soft" }, withCode(why)),
         available.map((tool) => choice(tool, serverChosen)),
-        available.some((tool) => tool.side_effects) && h("p", { class: "small soft" }, "Approval is not possible here: a call that needs it fails with an error."),
+        available.some((tool) => tool.side_effects) && h("p", { class: "small soft" }, "This page cannot ask for approval, so calls that need it fail."),
       );
     } catch (error) {
       server.hidden = false;
@@ -99,7 +99,7 @@ export function makeToolPicker() {
   const demo = h("fieldset", { class: "stack-tight" }, h("legend", {}, "Demo tools (run in your browser)"), DEMO_TOOLS.map((tool) => choice(tool, chosen)));
   const inside = h("div", { class: "picker card stack" }, demo, server, labelled("Your own tools (JSON Schema)", field), status);
   const element = makeMenu(title, inside, { class: "tools", opened: () => loadServerTools().then(reveal) });
-  /** The server tools above it may push the message out of view. */
+  /** Scrolls to the error message, which the server tools above it may push out of view. */
   const reveal = () => parseError && status.scrollIntoView({ block: "nearest" });
   const showError = () => {
     element.open = true;

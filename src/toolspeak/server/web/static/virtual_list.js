@@ -1,12 +1,12 @@
 // @ts-check
 /**
- * A virtual list of any length: only the visible rows are in the document. It is a list box: arrow keys, Home, End and
- * Page keys move, Enter opens.
+ * A virtual list of any length: only the visible rows are in the document. It behaves like a list box: the arrow, Home,
+ * End and Page keys move the selection, and Enter opens the selected row.
  */
 
 import { h, setChildren } from "./dom.js";
 
-/** Extra rows above and below the visible ones, so that scrolling shows no gaps. */
+/** Number of extra rows above and below the visible ones, so scrolling shows no gaps. */
 const OVERSCAN = 6;
 
 /**
@@ -96,7 +96,7 @@ export class VirtualList {
       rows.push(row);
     }
     this._rendered = rendered;
-    // Rows that stay are not replaced: otherwise a click that is in progress on one would be lost.
+    // Do not replace rows that stay: a click in progress would be lost.
     for (const row of [...this._space.children]) if (!rows.includes(/** @type {HTMLElement} */ (row))) row.remove();
     rows.forEach((row, index) => {
       if (this._space.children[index] !== row) this._space.insertBefore(row, this._space.children[index] ?? null);
@@ -126,7 +126,7 @@ export class VirtualList {
 
   /** @param {MouseEvent} event on any of the rows */
   _onClick(event) {
-    // The list may move between pointerdown and pointerup. Then the click has no row of its own; the pressed row is meant.
+    // If the list moves between pointerdown and pointerup, the click hits no row. Use the row that was pressed.
     const key = keyAt(event) ?? this._pressedKey;
     const item = this._items.find((each) => this._key(each) === key);
     if (item) this._open(item, false);

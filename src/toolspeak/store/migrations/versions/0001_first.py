@@ -1,4 +1,4 @@
-"""The first tables: sessions and what is in them, leases, the small state, recordings.
+"""Create the initial tables: sessions and their contents, leases, key-value state, recordings.
 
 Revision ID: 0001
 """
