@@ -328,7 +328,7 @@ def test_a_call_without_a_mark_that_changes_something_needs_consent_once_foreign
     result = run(agent(upstream, look, sender(done), marks=marks).run("Look, then write."))
     assert done == []
     assert result.content == "Done."
-    assert "nobody can be asked" in content(result.rounds[1].calls[0])
+    assert "no one can approve it" in content(result.rounds[1].calls[0])
 
 
 @pytest.mark.requirement("R-E10")

@@ -269,7 +269,7 @@ def test_commas_in_texts_are_no_values(text: str):
 
 
 def test_a_text_that_never_ends_is_looked_at_once():
-    with pytest.raises(UsageError, match="not JSON"):
+    with pytest.raises(UsageError, match="not valid JSON"):
         read_object(b'{"a":"' + b'\\",' * (MAX_VALUES + 1) + b"\\")
 
 

@@ -167,7 +167,7 @@ def test_an_mcp_tool_runs_if_the_configuration_calls_it_read_only(tmp_path: Path
     added, failed = asked[0].messages[-1].results
     assert (added.content, added.error) == ("3", False)
     assert failed.error
-    assert "nobody can be asked" in failed.content
+    assert "no one can approve it" in failed.content
 
 
 def test_a_server_that_the_file_does_not_name_is_told(tmp_path: Path) -> None:

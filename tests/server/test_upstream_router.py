@@ -254,7 +254,7 @@ def test_a_field_that_would_choose_an_upstream_is_ignored_and_noted(field: str):
     assert answer.status == 200
     record = run(ask(team.app, "GET", "/toolspeak/requests/" + answer.json["id"].removeprefix("chatcmpl-"))).json
     (note,) = [note for note in record["notes"] if note["code"] == "routing_ignored"]
-    assert note["detail"].endswith(f"ignored: {field}")
+    assert note["detail"].endswith(f"ignored fields: {field}")
 
 
 # ---- falling back

@@ -51,7 +51,7 @@ def test_a_tool_that_changes_nothing_needs_nobody():
 def test_with_nobody_to_ask_the_answer_is_no():
     decision = decide(Approval())
     assert (decision.allowed, decision.by) == (False, "nobody")
-    assert "nobody can be asked" in decision.reason
+    assert "no one can approve it" in decision.reason
 
 
 def test_a_rule_allows_and_a_rule_that_forbids_is_stronger():

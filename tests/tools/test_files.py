@@ -104,7 +104,7 @@ def test_what_cannot_be_read_is_told(work: Path):
     refused(work, "read_file", "no text file", path="latin")
     refused(work, "read_file", "is a folder", path="folder")
     refused(work, "read_file", "is a folder", path=".")
-    refused(work, "read_file", "no ordinary file", path="pipe")
+    refused(work, "read_file", "not a regular file", path="pipe")
     refused(work, "read_file", "`missing`: no such file", path="missing")
     refused(work, "read_file", "no such file", path="missing/deeper")
     refused(work, "read_file", "not a directory", path="short/deeper")
@@ -140,7 +140,7 @@ def test_what_cannot_be_written_is_told(work: Path):
     os.mkfifo(work / "pipe")
     refused(work, "write_file", "is a folder", path="folder", content="x")
     refused(work, "write_file", "is a folder", path=".", content="x")
-    refused(work, "write_file", "no ordinary file", path="pipe", content="x")
+    refused(work, "write_file", "not a regular file", path="pipe", content="x")
     refused(work, "write_file", "half a character", path="x", content="\ud800")
     refused(work, "write_file", "not a directory", path="file/x", content="x")
 
@@ -187,9 +187,9 @@ def test_a_folder_is_listed_sorted_with_kinds_and_sizes(work: Path):
     (work / ".git" / "config").touch()
     (work / "link").symlink_to("b")
     os.mkfifo(work / "pipe")
-    assert do(work, "list_files") == ".git/\na/\nb (5 bytes)\nlink (link)\npipe (no ordinary file)"
+    assert do(work, "list_files") == ".git/\na/\nb (5 bytes)\nlink (link)\npipe (not a regular file)"
     listed = do(work, "list_files", recursive=True).split("\n")
-    assert listed == [".git/", "a/", "b (5 bytes)", "link (link)", "pipe (no ordinary file)", "a/inner (0 bytes)"]
+    assert listed == [".git/", "a/", "b (5 bytes)", "link (link)", "pipe (not a regular file)", "a/inner (0 bytes)"]
     assert do(work, "list_files", path="a") == "inner (0 bytes)"
     assert do(work, "list_files", path=".git") == "config (0 bytes)"
     refused(work, "list_files", "`b` is no folder", path="b")

@@ -57,7 +57,7 @@ def test_a_prefix_changes_the_name_only():
 
 def test_a_tool_runs_after_approval_and_not_before():
     inner = Say(side_effects=True)
-    with pytest.raises(ToolDenied, match="nobody can be asked"):
+    with pytest.raises(ToolDenied, match="no one can approve it"):
         run(Approved(inner, Approval()))
     assert inner.runs == 0
     assert run(Approved(inner, Approval(lambda _: "once"))).content == "hello"

@@ -143,7 +143,7 @@ async def require_approval(
         ToolDenied: the call is not approved.
     """
     if approval is None:
-        raise ToolDenied(f"the call was not run: {why}, and no one is available to approve it")
+        raise ToolDenied(f"the call was not run: {why}, and no one can approve it")
     sandboxed = is_sandboxed(executable)
     decision = await approval.decide(
         executable.tool, arguments, context, sandboxed=sandboxed, why=why, yes_counts=yes_counts

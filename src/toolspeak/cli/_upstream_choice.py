@@ -49,9 +49,7 @@ def replay_route(config: Config, recorded: Any, upstream: str, model: str) -> Mo
     match = _configured(config, msgspec.structs.replace(original, model=model or original.model))
     if match is None:
         where = f"{original.provider}:{original.model}" + (f" at {original.base_url}" if original.base_url else "")
-        hint = (
-            f"add --upstream {shlex.quote(original.base_url or 'URL')}, or --model PROVIDER:MODEL to use another model"
-        )
+        hint = f"add --upstream {shlex.quote(original.base_url or 'URL')}, or another model: --model PROVIDER:MODEL"
         raise UsageError(f"`{where}` answered this request but is not configured", hint=hint)
     return match
 

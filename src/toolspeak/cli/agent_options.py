@@ -78,22 +78,16 @@ def agent_options(command: Callable[..., None]) -> Callable[..., None]:
     """Add the agent options to a command, which receives them in the argument `options`."""
 
     @click.option("--model", "-m", default="", metavar="NAME", help=_MODEL)
-    @click.option(
-        "--upstream", default="", metavar="URL", help="Base URL of the model, such as http://127.0.0.1:9000/v1."
-    )
+    @click.option("--upstream", default="", metavar="URL", help="Base URL, for example http://127.0.0.1:9000/v1.")
     @click.option("--protocol", default="", type=click.Choice(["", *_PROTOCOLS]), help="Protocol of the upstream.")
     @click.option("--mode", default="", type=click.Choice(["", *_MODES]), help="When to emulate tool calls.")
     @click.option("--tools", default="shell,files", show_default=True, help="Tool groups: shell, files or none.")
     @click.option("--mcp-config", default="", metavar="FILE", help="JSON file that defines MCP servers.")
-    @click.option(
-        "--workdir", default=".", metavar="DIR", help="Work directory for shell and file tools.  [default: current]"
-    )
+    @click.option("--workdir", default=".", metavar="DIR", help="Directory for shell and files.  [default: current]")
     @click.option("--yes", is_flag=True, help=_YES)
     @click.option("--allow", multiple=True, metavar="RULE", help=_ALLOW)
     @click.option("--store/--no-store", default=True, help="Save the session.")
-    @click.option(
-        "--max-rounds", default=50, show_default=True, type=_ROUNDS, metavar="N", help="Maximum number of rounds."
-    )
+    @click.option("--max-rounds", default=50, show_default=True, type=_ROUNDS, metavar="N", help="Maximum rounds.")
     @click.option("--verbose", is_flag=True, help="Log every step.")
     @wraps(command)
     def wrapped(**values: Any) -> None:
@@ -165,10 +159,7 @@ def _only_model(served: Iterable[str]) -> str:
     if len(names) == 1:
         return names[0]
     example = f"one of {', '.join(map(shlex.quote, names[:_MAX_LISTED]))}" if names else "NAME:MODEL"
-    raise UsageError(
-        "a model is required, because the configured upstreams serve several or list none",
-        hint=f"add --model {example}",
-    )
+    raise UsageError("the configured upstreams do not determine a model", hint=f"add --model {example}")
 
 
 class AgentKit(msgspec.Struct, frozen=True):

@@ -33,9 +33,7 @@ Examples:
 @click.option("--client", "name", metavar="NAME", help="Client to configure.  [default: list all clients]")
 @click.option("--url", default=DEFAULT_URL, show_default=True, metavar="URL", help="Address of the toolspeak server.")
 @click.option("--model", default="", metavar="NAME", help="Model to use.  [default: the configured one]")
-@click.option(
-    "--key-env", metavar="NAME", default="", help="Environment variable that contains your key for the server."
-)
+@click.option("--key-env", metavar="NAME", default="", help="Environment variable that contains your server key.")
 @click.option(
     "--shell", type=click.Choice(list(SHELLS)), default="sh", show_default=True, help="Shell syntax to print."
 )

@@ -115,10 +115,7 @@ class _EvalOptions(msgspec.Struct, frozen=True):
 )
 @click.option("--category", multiple=True, metavar="NAME", help="Run only this category; repeatable.")
 @click.option(
-    "--mode",
-    multiple=True,
-    type=click.Choice(get_args(Mode)),
-    help="When to emulate tool calls; repeatable.  [default: auto]",
+    "--mode", multiple=True, type=click.Choice(get_args(Mode)), help="When to emulate; repeatable.  [default: auto]"
 )
 @click.option(
     "--plan",
@@ -151,11 +148,7 @@ class _EvalOptions(msgspec.Struct, frozen=True):
     help="Run only the K-th of N equal parts, to split a run over machines. Concatenate their cases.jsonl afterwards.",
 )
 @click.option(
-    "--parallel",
-    type=click.IntRange(1, _MAX_PARALLEL),
-    default=4,
-    show_default=True,
-    help="Number of concurrent cases.",
+    "--parallel", type=click.IntRange(1, _MAX_PARALLEL), default=4, show_default=True, help="Concurrent cases."
 )
 @click.option(
     "--timeout",
@@ -180,12 +173,7 @@ class _EvalOptions(msgspec.Struct, frozen=True):
     help="Maximum number of tokens per answer.",
 )
 @click.option("--out", metavar="FOLDER", default="toolspeak-eval", show_default=True, help="Output folder.")
-@click.option(
-    "--report",
-    metavar="FILE",
-    default="",
-    help="Also write a table that compares all settings stored in the output folder.",
-)
+@click.option("--report", metavar="FILE", default="", help="Also write a table of all settings in the output folder.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(**values: object) -> None:
     """Measure how well a model calls tools through toolspeak.
@@ -233,9 +221,7 @@ def _suite(options: _EvalOptions, config: Config) -> Suite:
 
     files = find_files(config.cache_folder)
     if files is None:
-        click.echo(
-            f"fetching {DISTRIBUTION} {VERSION} (2 MB) into {config.cache_folder}; this happens only once", err=True
-        )
+        click.echo(f"fetching {DISTRIBUTION} {VERSION} (2 MB, only once) into {config.cache_folder}", err=True)
         files = obtain_files(config.cache_folder, config.environment())
     return Bfcl(files, [name for name in options.category if name in CATEGORIES])
 

@@ -43,9 +43,7 @@ def new(name: str, models: str | None, rate: int, concurrency: int, admin: bool)
     with usage_errors():
         key, text = ApiKeys(load().state()).new(name, allowed, rate, concurrency, admin=admin)
     click.echo(text)
-    click.echo(
-        f"note: this is the key for `{key.name}` (id {key.id}). Save it now: it cannot be shown again.", err=True
-    )
+    click.echo(f"note: this is the key `{key.name}` (id {key.id}). Save it now: it cannot be shown again.", err=True)
 
 
 @command.command("list")

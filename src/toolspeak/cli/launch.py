@@ -50,10 +50,7 @@ Examples:
 @click.option("--url", default=DEFAULT_URL, show_default=True, metavar="URL", help="Address of the toolspeak server.")
 @click.option("--model", default="", metavar="NAME", help="Model to use.  [default: the server's first]")
 @click.option(
-    "--key-env",
-    metavar="NAME",
-    default="",
-    help=f"Environment variable that contains your key.  [default: {_KEY_VARIABLE}]",
+    "--key-env", metavar="NAME", default="", help=f"Environment variable with your key.  [default: {_KEY_VARIABLE}]"
 )
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 def command(name: str, url: str, model: str, key_env: str, arguments: tuple[str, ...]) -> None:

@@ -121,13 +121,9 @@ def login(name: str, browser: bool, files: Sequence[str]) -> None:
         config = load_config()
         server = _find_server(config, files, name)
         if not server.url:
-            raise UsageError(
-                f"`{name}` is a local program and needs no login", hint="put its key, if it has one, into `env`"
-            )
+            raise UsageError(f"`{name}` is a local program and needs no login", hint="put its key into `env`")
         if server.oauth.grant == "client_credentials":
-            raise UsageError(
-                f"toolspeak logs in to `{name}` automatically", hint="its credentials are in `oauth` of its entry"
-            )
+            raise UsageError(f"toolspeak logs in to `{name}` automatically", hint="`oauth` has the credentials")
         asyncio.run(_login(config, server, browser))
 
 

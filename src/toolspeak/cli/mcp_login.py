@@ -86,10 +86,7 @@ class BrowserLogin:
             UsageError: the URL is not an HTTP URL.
         """
         parts = urlsplit(url)
-        if parts.scheme not in (
-            "http",
-            "https",
-        ):  # the URL comes from the server, and browsers can open other things than web pages
+        if parts.scheme not in ("http", "https"):  # the server chose the URL, and browsers can open programs, too
             raise UsageError(f"the login URL of the server is not a web page: `{escape(url)[:200]}`")
         self._state = parse_qs(parts.query).get("state", [""])[-1] or self._state
         self._tell(url)

@@ -34,9 +34,7 @@ Examples:
     show_default=True,
     help="How much evidence a call needs.",
 )
-@click.option(
-    "--dialect", metavar="NAME", default="auto", show_default=True, help="Dialect (call notation) of the text."
-)
+@click.option("--dialect", metavar="NAME", default="auto", show_default=True, help="Call notation of the text.")
 @click.option("--nonce", metavar="WORD", help="Accept only call markers that carry this nonce.")
 @click.option(
     "--untrusted",

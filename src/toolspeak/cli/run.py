@@ -40,9 +40,7 @@ Examples:
 
 @click.command("run", epilog=_EXAMPLES)
 @click.argument("task", default="")
-@click.option(
-    "--session", default="", metavar="ID", help="Continue this session. Without a task, resume an interrupted answer."
-)
+@click.option("--session", default="", metavar="ID", help="Continue this session. Without a task, resume its answer.")
 @click.option("--json", "as_json", is_flag=True, help="Print events as JSON lines.")
 @agent_options
 def command(task: str, session: str, as_json: bool, options: AgentOptions) -> None:

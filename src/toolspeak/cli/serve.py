@@ -75,12 +75,7 @@ def _server_options(command: Callable[..., None]) -> Callable[..., None]:
     @click.option("--allow-host", multiple=True, metavar="NAME", help="Accept this host name in requests; repeatable.")
     @click.option("--workers", default=1, show_default=True, type=click.IntRange(1, 256), help="Worker processes.")
     @click.option(
-        "--drain",
-        default=30.0,
-        show_default=True,
-        type=_SECONDS,
-        metavar="SECONDS",
-        help="Time for running requests to finish on shutdown.",
+        "--drain", default=30.0, show_default=True, type=_SECONDS, metavar="SECONDS", help="Grace period on shutdown."
     )
     @click.option(
         "--linger",
@@ -135,8 +130,7 @@ class _ConfigReader:
     type=click.Choice(["replace", "forward", "check"]),
     default="replace",
     show_default=True,
-    help="Key for --upstream: the configured key, the client's key, or (check) the configured key if the client "
-    "has a valid toolspeak key.",
+    help="Key for --upstream: configured (replace), the client's (forward), or configured after a key check (check).",
 )
 @_server_options
 def command(upstream: str, model: str, auth: Auth, options: _ServeOptions, **settings: str | int | None) -> None:

@@ -95,9 +95,7 @@ def unsupported_error(method: str, path: str) -> NotFound | NotServed:
     route, methods = find_route(method, path), methods_of(path)
     if route is not None:
         return NotFound(
-            f"{display_path(path)} does not exist or is not available to this caller",
-            _GENERAL_HINT,
-            route.error_protocol,
+            f"{display_path(path)} does not exist or is not accessible", _GENERAL_HINT, route.error_protocol
         )
     normalized = "/" + "/".join(filter(None, path.split("/")))
     if normalized != path and (match := find_route(method, normalized)) is not None:

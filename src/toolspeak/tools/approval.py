@@ -146,7 +146,7 @@ class Approval:
     ) -> ApprovalDecision:
         reason = why or _question_reason(context, sandboxed, self._yes)
         if self._ask is None:
-            return ApprovalDecision(False, f"{reason}, and no one is available to approve it", "nobody")
+            return ApprovalDecision(False, f"{reason}, and no one can approve it", "nobody")
         question = Question(tool, arguments, reason, context.call_id, context.tainted, sandboxed, context.session)
         answer = await _ask_person(self._ask, question)
         if answer == "tool":

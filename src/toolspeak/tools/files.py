@@ -283,7 +283,7 @@ def _entry_line(entry: _FolderEntry) -> str:
         return f"{name}/"
     if stat.S_ISLNK(entry.mode):
         return f"{name} (link)"
-    return f"{name} ({entry.size} bytes)" if entry.is_file else f"{name} (no ordinary file)"
+    return f"{name} ({entry.size} bytes)" if entry.is_file else f"{name} (not a regular file)"
 
 
 def _matching_lines(

@@ -77,7 +77,7 @@ class LimitedHttpProtocol(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         """Parse received data, within limits."""
-        self._progressed = self._complete and not self._pending_bytes  # the first data of a request
+        self._progressed = self._complete and not self._pending_bytes  # true for the first data of a request
         self._pending_bytes += len(data)
         super().data_received(data)
         if self._pending_bytes > _MAX_HEAD_BYTES:

@@ -217,12 +217,7 @@ def _timings(counters: Counters) -> Iterator[str]:
     tables = (
         ("request_seconds", "Seconds until the last byte.", SECONDS_BOUNDS, "total"),
         ("first_byte_seconds", "Seconds until the first byte.", SECONDS_BOUNDS, "first_byte"),
-        (
-            "added_seconds",
-            "Seconds of toolspeak overhead, without waiting for the upstream or the client.",
-            ADDED_BOUNDS,
-            "added",
-        ),
+        ("added_seconds", "Overhead in seconds, without waiting for upstream and client.", ADDED_BOUNDS, "added"),
     )
     for name, help_text, bounds, field in tables:
         yield from _header(f"toolspeak_{name}", "histogram", help_text)

@@ -1,7 +1,6 @@
 """Request and reply types of all protocols and pages, for the OpenAPI document.
 
-The codecs accept more than these types allow and preserve unknown fields, but their output matches these types exactly.
-Tests check this.
+The codecs accept more than these types allow and preserve unknown fields. Tests check that their output matches them.
 """
 
 from __future__ import annotations

@@ -100,7 +100,7 @@ class Lifecycle:
         """Count a response of any kind."""
         name = (route.client_protocol or route.page) if route is not None else "none"
         self.metrics.count_response(name, context.status)
-        if self._access_log and not context.logged:  # a page, or a model request rejected early
+        if self._access_log and not context.logged:  # for pages, and model requests that were rejected early
             self._line(context, {"route": name})
 
     def count_request(self, context: RequestContext, record: RequestRecord, times: Times, provider: str) -> None:

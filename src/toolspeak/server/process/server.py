@@ -311,8 +311,5 @@ def raise_file_limit() -> int:
 
 
 def _max_connections(files: int) -> int | None:
-    """Return the number of connections beyond which clients get a 503 response; None for no limit.
-
-    It leaves enough file descriptors for upstream connections and for sending the 503 responses.
-    """
+    """Return the connection limit, beyond which clients get a 503: it saves file descriptors for upstreams."""
     return max(1, (files - _OTHER_FILES) // _FILES_PER_CLIENT) if files else None

@@ -260,8 +260,7 @@ class Exchange:
                 raise
         finally:
             timer.cancel()
-            # Drop the reference to the watcher, which refers back to this object: a reference cycle would keep large
-            # answers in memory.
+            # Drop the watcher, which refers back to this object: a reference cycle would keep large answers in memory.
             watcher, self._watcher = self._watcher, None
             if watcher is not None:
                 watcher.cancel()

@@ -73,8 +73,7 @@ class ModelCatalogue:
     """The models of several upstreams.
 
     Args:
-        upstreams: maps the name of each upstream to the models it serves, with `*` as a wildcard; an upstream without
-            models accepts any name. The first match wins.
+        upstreams: maps upstreams to their models, with `*` as a wildcard; without models, an upstream accepts any name.
         aliases: maps an alias to a model or `upstream:model`.
     """
 

@@ -248,8 +248,7 @@ class Gateway:
         tools = self.server_tools(caller) if self._server_tools or chosen else None
         if chosen and tools is None:
             raise Forbidden(
-                "the server runs no tools for this caller",
-                hint="list its key in `[server_tools.NAME]` of the configuration",
+                "the server runs no tools for this caller", hint="list its key in `[server_tools.NAME]` of the config"
             )
         # The web page selects its tools by name; callers with a key get all of their tools by default.
         without_tools = not chosen if caller.from_page else chosen == frozenset()
@@ -359,7 +358,7 @@ class Gateway:
 
     @property
     def conversation(self) -> ToolMemory:
-        """The memory of earlier turns."""
+        """The memory of tools in earlier turns."""
         return ToolMemory(self._memory)
 
     @property

@@ -1,7 +1,6 @@
 """Recording entry of one request: client request, upstream requests, answers and parse results.
 
-An entry refers to existing objects instead of copying them, so recording is cheap. Only the messages of large requests
-are encoded.
+An entry refers to existing objects instead of copying them. Only the messages of large requests are encoded.
 """
 
 from __future__ import annotations

@@ -45,9 +45,8 @@ def _overhead(entry: RecordingEntry, limit: int) -> int:
     if not attempts:
         return 0
     max_values = limit // _VALUE_BYTES + 1
-    count = _count_request_values(attempts[-1].request, max_values) * len(
-        attempts
-    )  # every attempt contains the request
+    # Every attempt contains the request.
+    count = _count_request_values(attempts[-1].request, max_values) * len(attempts)
     for each in attempts:
         if each.candidates:
             count += _count_values([each.candidates], max_values)

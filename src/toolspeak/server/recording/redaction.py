@@ -126,8 +126,7 @@ def _string_end(text: str, begin: int, quote: str, depth: int) -> int:
         before = position
         while before > end and text[before - 1] == "\\":
             before -= 1
-        # A quote inside the string has 2 * depth + 1 backslashes. Backslashes that end the string come before those
-        # of the closing quote.
+        # Inner quotes have 2 * depth + 1 backslashes. Backslashes that end the string precede those of its quote.
         if position - before < depth:
             return before  # the enclosing string ends here, so this string is incomplete
         if (position - before - depth) % (2 * depth + 2) == 0:

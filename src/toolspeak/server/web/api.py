@@ -1,7 +1,6 @@
 """The JSON API of the web page: recorded requests, models, metrics, sessions, evaluation results.
 
-Each page of `routes` has one handler coroutine. No handler executes a tool. With several workers, results cover all of
-them.
+Each page of `routes` has one handler, and none executes a tool. With several workers, results cover all of them.
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ _ANY_TOOL = (Tool("any"),)
 
 
 class _Busy(UsageError):
-    """Another probe is running."""
+    """A probe is already running."""
 
     status = 409
 

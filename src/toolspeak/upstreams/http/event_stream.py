@@ -244,7 +244,7 @@ def inflater(encoding: str) -> Inflater | None:
         return None
     if len(codings) > 1 or codings[0] not in _CODINGS:
         # Do not quote the name, because a header may contain anything.
-        raise UpstreamError("the reply uses an unsupported compression, although none was requested")
+        raise UpstreamError("the reply is compressed in a way that was not requested")
     return Inflater(_CODINGS[codings[0]])
 
 

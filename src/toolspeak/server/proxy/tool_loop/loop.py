@@ -321,9 +321,7 @@ class LoopTurn:
     async def _run_call(self, planned: PlannedCall, action: Execute) -> CallOutcome:
         call = planned.call
         if why := action.consent_reason(planned):
-            return CallOutcome(
-                ToolResult(call.id, f"not run: {why}, and no one is available to approve it", call.name, error=True)
-            )
+            return CallOutcome(ToolResult(call.id, f"not run: {why}, and no one can approve it", call.name, error=True))
         self._rounds.mark_started(call.id)
         context = CallContext(call.id, call_key(self._call_scope, planned.key), action.tainted)
         began = time.monotonic()
