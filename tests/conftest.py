@@ -61,6 +61,11 @@ _NEEDS_SYSTEM = "needs a system package; run `make test-system`"
 _MAX_ID = 80
 
 
+def pytest_xdist_auto_num_workers() -> int:
+    """One worker more than there are processors: many tests wait for a process, a socket or a time limit."""
+    return (os.cpu_count() or 1) + 1
+
+
 def _browser() -> str:
     """The reason why there is no browser; empty when there is one."""
     names = ("chromium", "chromium-browser", "google-chrome")

@@ -491,7 +491,7 @@ def test_the_signs_of_a_language_change_no_match_on_the_sets():
             assert [rule.name for rule, _ in phrases(name).matches(sentence)] == expected, sentence
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=size(40, 300), deadline=None)
 @given(st.data())
 def test_whatever_a_rule_matches_contains_a_sign(data: st.DataObject):
     words = phrases(data.draw(st.sampled_from(SIGNS)))

@@ -139,7 +139,7 @@ def test_a_program_that_does_not_end_is_killed_with_all_it_started(tmp_path: Pat
         held: list[socket.socket] = []
         thread = threading.Thread(target=lambda: held.append(server.accept()[0]))
         thread.start()
-        ended = run([sys.executable, "-c", program], tmp_path, {}, 5)
+        ended = run([sys.executable, "-c", program], tmp_path, {}, 2)
         if not held:  # it was killed before it began, which is as good
             socket.create_connection(("127.0.0.1", port)).close()
         thread.join()

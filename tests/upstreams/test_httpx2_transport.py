@@ -40,7 +40,7 @@ pytest.importorskip("httpx2")
 
 KEY = "sk-canary-0123456789"
 #: Where nothing may come too late; and where a service stalls and is waited for, on a machine that may be busy.
-PATIENT, STALLED = Timeouts(connect=15, first_byte=15, idle=15, total=20), Timeouts(first_byte=1, idle=1, total=20)
+PATIENT, STALLED = Timeouts(connect=15, first_byte=15, idle=15, total=20), Timeouts(first_byte=0.5, idle=0.5, total=20)
 #: What this transport's own reader of HTTP takes for an end, though it is none, or the other way round.
 OTHERWISE: dict[str, str] = {}
 
