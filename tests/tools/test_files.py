@@ -165,7 +165,7 @@ def test_a_piece_that_occurs_once_is_replaced(work: Path):
 @pytest.mark.parametrize(
     ("content", "old", "words"),
     [
-        ("abc", "x", "does not hold that piece .read the file"),
+        ("abc", "x", "does not contain that text .read the file"),
         ("a\r\nb", "a\nb", "its lines end with CR LF"),
         ("aXbXc", "X", "more than once"),
         ("aaa", "aa", "more than once"),

@@ -119,7 +119,7 @@ class _Walk:
 
     def __init__(self, root: str, path: str, create: bool, protected: frozenset[tuple[int, int]]) -> None:
         if not path or "\0" in path or len(path) > _MAX_PATH_CHARS:
-            raise ToolError("a path must be a text that is not empty, holds no NUL and is not too long")
+            raise ToolError("a path must be a non-empty string without NUL characters, and not too long")
         self._root = root
         self._path = path
         self._create = create

@@ -196,7 +196,7 @@ def _edited(text: str, path: str, old: str, new: str) -> str:
     count = text.count(old)
     if count == 0:
         hint = "its lines end with CR LF" if "\r\n" in text and "\n" in old else "read the file and copy it exactly"
-        raise ToolError(f"`{display_path(path)}` does not hold that piece", hint=hint)
+        raise ToolError(f"`{display_path(path)}` does not contain that text", hint=hint)
     if count > 1 or text.find(old, text.find(old) + 1) >= 0:
         raise ToolError(
             f"`{display_path(path)}` contains that text more than once", hint="add more of the surrounding text"
@@ -345,7 +345,7 @@ def _encoded(text: str) -> bytes:
     try:
         data = text.encode()
     except UnicodeEncodeError:
-        raise ToolError("the text holds half a character (a lone surrogate)") from None
+        raise ToolError("the text contains half a character (a lone surrogate)") from None
     if len(data) > _MAX_FILE_BYTES:
         raise ToolError(f"the text has {len(data)} bytes, more than {_MAX_FILE_BYTES}")
     return data

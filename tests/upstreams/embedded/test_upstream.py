@@ -41,7 +41,7 @@ from toolspeak.upstreams.embedded.upstream import (
 from toolspeak.upstreams.embedded.weights import DEFAULT, QUICK, obtain_quick
 
 #: How many generated schemas are tried: one for each plan, or enough to show every kind several times.
-SCHEMAS = size(3, 40)
+SCHEMAS = size(1, 40)
 #: Whether weights of 8 bits are made for an engine that does not use them.
 MAKE_QUICK = FULL_SIZE
 #: Each plan is enforced by a grammar of its own; schemas take them in turn.

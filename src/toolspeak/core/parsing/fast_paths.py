@@ -304,8 +304,10 @@ class WholeObject(NamedTuple):
 def whole_object(
     buf: str, pos: int, stops: tuple[str, ...], allowance: Allowance | None = None, besides: int = 0
 ) -> WholeObject | None:
-    """Return the plain object at `pos`; None if it is missing, incomplete or not plain, or if the allowance does not
-    cover its values and `besides` more. The caller deducts the values.
+    """Return the plain object at `pos`; None if it is missing, incomplete or not plain, or has too many values.
+
+    The allowance limits the number of values; `besides` counts others that the caller needs it for. The caller deducts
+    what it uses.
 
     An object is plain if the tolerant parser accepts it without a note. The pattern excludes every ambiguous quote.
     """

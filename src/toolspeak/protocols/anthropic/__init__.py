@@ -40,7 +40,7 @@ __all__ = [
 ]
 
 LOSSES: tuple[Loss, ...] = (
-    Loss("request", "protocol", "after a round trip, the protocol is `anthropic`"),
+    Loss("request", "protocol", "the original protocol is not preserved: after a round trip it is `anthropic`"),
     Loss(
         "request",
         "protocol-specific fields",
@@ -65,7 +65,7 @@ LOSSES: tuple[Loss, ...] = (
     Loss("request", "tool_choice without tools", "is not sent"),
     Loss("request", "allowed tools", "only allowed tools are sent; with `none` or a named tool, all tools are"),
     Loss("request", "parallel under none", "is not sent"),
-    Loss("request", "max_tokens", "a missing `max_tokens` is set, because the service requires it"),
+    Loss("request", "max_tokens", "a default `max_tokens` is sent if it is missing, because the service requires it"),
     Loss("request", "temperature", "a temperature above 1 is lowered to 1"),
     Loss("request", "stop", "stop sequences that contain only white space are not sent"),
     Loss("request", "seed and n", "are not sent"),

@@ -28,7 +28,7 @@ __all__ = [
 ]
 
 LOSSES: tuple[Loss, ...] = (
-    Loss("request", "protocol", "after a round trip, the protocol is `gemini`"),
+    Loss("request", "protocol", "the original protocol is not preserved: after a round trip it is `gemini`"),
     Loss("request", "model and stream", "both are in the URL path; `decode_request` takes them as arguments"),
     Loss("request", "protocol-specific fields", "other protocols' `extra` fields, opaque parts and tools are not sent"),
     Loss("request", "foreign calls", "the first call in a message from another protocol is marked as unsigned"),

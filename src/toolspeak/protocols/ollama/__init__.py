@@ -27,7 +27,7 @@ __all__ = [
 ]
 
 LOSSES: tuple[Loss, ...] = (
-    Loss("request", "protocol", "after a round trip, the protocol is `ollama`"),
+    Loss("request", "protocol", "the original protocol is not preserved: after a round trip it is `ollama`"),
     Loss("request", "protocol-specific fields", "another protocol's `extra` fields and tools are not sent"),
     Loss("request", "routing fields", "`api_base`, `api_key` and the like stay in `options.extra` and are never sent"),
     Loss("request", "names of messages", "are not sent"),

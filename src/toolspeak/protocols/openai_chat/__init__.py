@@ -32,7 +32,7 @@ __all__ = [
 
 
 LOSSES: tuple[Loss, ...] = (
-    Loss("request", "protocol", "after a round trip, the protocol is `openai_chat`"),
+    Loss("request", "protocol", "the original protocol is not preserved: after a round trip it is `openai_chat`"),
     Loss("request", "protocol-specific fields", "other protocols' `extra` fields, opaque parts and tools are not sent"),
     Loss("request", "routing fields", "`api_base`, `api_key` and the like stay in `options.extra` and are never sent"),
     Loss("request", "empty text", "a message that contains only empty text is decoded without parts"),

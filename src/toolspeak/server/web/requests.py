@@ -43,7 +43,7 @@ async def no_other_workers(what: str, about: JSONObject) -> tuple[list[JSONValue
 
 
 class _WorkerRequests(msgspec.Struct, frozen=True):
-    """The requests of one worker: finished ones after a given number, newest first, and running ones."""
+    """The running requests of one worker, and the finished ones since a given request number, newest first."""
 
     worker: int
     newest: int
