@@ -108,8 +108,8 @@ def test_what_cannot_be_read_is_told(work: Path):
     refused(work, "read_file", "`missing`: no such file", path="missing")
     refused(work, "read_file", "no such file", path="missing/deeper")
     refused(work, "read_file", "not a directory", path="short/deeper")
-    refused(work, "read_file", "must be a text", path="")
-    refused(work, "read_file", "must be a text", path="a\0b")
+    refused(work, "read_file", "must be a non-empty string", path="")
+    refused(work, "read_file", "must be a non-empty string", path="a\0b")
 
 
 def test_a_file_that_is_too_large_is_not_read(work: Path, monkeypatch: pytest.MonkeyPatch):
@@ -332,7 +332,7 @@ def test_a_lock_is_forgotten_when_its_file_is_not_written_any_more(work: Path):
     before = len(files._LOCKS)
     for number in range(50):
         do(work, "write_file", path=f"{number}", content="text")
-    refused(work, "edit_file", "does not hold", path="0", old="missing", new="y")
+    refused(work, "edit_file", "does not contain", path="0", old="missing", new="y")
     assert len(files._LOCKS) == before
 
 

@@ -428,6 +428,7 @@ def test_a_demanded_call_comes_streamed_or_not():
 
 @pytest.mark.requirement("H1")
 @pytest.mark.usefixtures("weights")
+@only_at_full_size
 def test_a_grammar_that_lets_prose_through_changes_no_word_of_it():
     with ts.Client("embedded:") as client:
         # The first fills the cache: a prompt that is read in other pieces is rounded otherwise, which decides a tie.

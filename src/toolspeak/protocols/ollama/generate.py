@@ -23,7 +23,11 @@ from .request import decode_request as decode_chat
 PROTOCOL: Final = "ollama_generate"
 
 LOSSES: tuple[Loss, ...] = (
-    Loss("request", "protocol", "after a round trip, the protocol is `ollama`, whose options are used"),
+    Loss(
+        "request",
+        "protocol",
+        "the original protocol is not preserved: after a round trip it is `ollama`, whose options are used",
+    ),
     Loss("request", "raw", "a raw prompt is sent as a chat message, to which the upstream applies its template"),
     Loss("request", "template", "is not sent"),
     Loss("request", "image size", "`width`, `height` and `steps` are not sent, because images cannot be generated"),
