@@ -31,7 +31,7 @@ $(STAMP): $(LOCK) pyproject.toml scripts/setup
 	@sh scripts/setup $(VENV) $(LOCK)
 	@touch $@
 
-run: $(STAMP) ## the proxy, with a small model that runs here; PORT and ARGS change it, NATIVE=no builds no engine beside it
+run: $(STAMP) ## start the proxy with a small local model; set PORT and ARGS; NATIVE=no skips the background build
 	@sh scripts/run $(VENV) $(LOCK) "$(NATIVE)" --port $(PORT) $(ARGS)
 
 native: $(STAMP) ## build the small model's engine for this processor: it answers several times as fast; needs a C++ compiler
@@ -67,7 +67,7 @@ format: $(STAMP) ## rewrite the files as `make check` wants them
 bench: $(STAMP) ## parsers against other parsers, hostile input, codec, engine, transport
 	@for bench in parsers codec engine transport; do $(BIN)/python bench/$$bench.py && echo; done
 
-bench-proxy: $(STAMP) ## the proxy beside other proxies, which are installed into .bench; needs Linux and cc
+bench-proxy: $(STAMP) ## compare the proxy with other proxies, installed into .bench; needs Linux and cc
 	@$(BIN)/python bench/proxy.py
 
 fuzz: $(STAMP) ## random input for FUZZ_SECONDS (60)

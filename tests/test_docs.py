@@ -8,8 +8,11 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import pytest
+
 import toolspeak as ts
 from tests.cases import check_each
+from toolspeak.engine.planning.capabilities import Overrides, capabilities
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -28,6 +31,13 @@ def _names(shown: list[Any]) -> dict[str, Any]:
         "stream_of_text": [TEXT[at : at + 7] for at in range(0, len(TEXT), 7)],
         "show": shown.append,
     }
+
+
+@pytest.fixture(autouse=True)
+def _own_overrides(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Samples that override capabilities must not change them for other tests."""
+    monkeypatch.setattr(capabilities(), "_api", Overrides())
+    monkeypatch.setattr(capabilities(), "_cache", {})
 
 
 @check_each("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())

@@ -11,7 +11,7 @@ from tests.cases import check_each
 from tests.upstreams.faulty_service import GOOD, TEXT
 from tests.upstreams.loopback_server import always, serving
 from tests.upstreams.request_helpers import reply, run
-from toolspeak.config import Route, Secret, load
+from toolspeak.config import Secret, TransportRoute, load
 from toolspeak.config.proxies import route_for
 from toolspeak.errors import ConfigError
 from toolspeak.plugins import Plugins
@@ -20,11 +20,11 @@ from toolspeak.upstreams.http.thin_transport import HttpUpstream, open_service
 
 HTTPS, HTTP = "https://api.example.com/v1", "http://model.example.org:8000/v1"
 PROXY = "http://proxy.test:3128"
-THIN = Route()
+THIN = TransportRoute()
 
 
-def through(variable: str, proxy: str = PROXY) -> Route:
-    return Route("httpx2", Secret(proxy), variable)
+def through(variable: str, proxy: str = PROXY) -> TransportRoute:
+    return TransportRoute("httpx2", Secret(proxy), variable)
 
 
 @check_each(
@@ -49,7 +49,7 @@ def through(variable: str, proxy: str = PROXY) -> Route:
     ],
 )
 def test_the_environment_names_a_proxy_by_the_variables_that_everybody_knows(
-    url: str, environment: dict[str, str], expected: Route
+    url: str, environment: dict[str, str], expected: TransportRoute
 ):
     assert route_for(url, "auto", environment) == expected
 
@@ -95,14 +95,14 @@ def test_hosts_that_no_proxy_lists_are_reached_without_one(listed: str, url: str
     ("transport", "environment", "expected"),
     [
         ("thin", {"HTTPS_PROXY": PROXY}, THIN),
-        ("httpx2", {}, Route("httpx2")),
+        ("httpx2", {}, TransportRoute("httpx2")),
         ("httpx2", {"HTTPS_PROXY": PROXY}, through("HTTPS_PROXY")),
-        ("httpx2", {"HTTPS_PROXY": PROXY, "NO_PROXY": "*"}, Route("httpx2")),
+        ("httpx2", {"HTTPS_PROXY": PROXY, "NO_PROXY": "*"}, TransportRoute("httpx2")),
         ("auto", {}, THIN),
     ],
 )
 def test_the_transport_can_be_set_by_argument_setting_flag_and_variable(
-    transport: str, environment: dict[str, str], expected: Route
+    transport: str, environment: dict[str, str], expected: TransportRoute
 ):
     assert load({}, env=environment).route(HTTPS, transport) == expected
     assert load({"transport": transport}, env=environment).route(HTTPS) == expected
@@ -153,9 +153,11 @@ def test_the_other_transport_without_a_proxy_needs_no_note():
 
 
 @pytest.mark.parametrize(
-    ("route", "hint"), [(through("HTTPS_PROXY"), 'transport = "thin"'), (Route("httpx2"), "http2")]
+    ("route", "hint"), [(through("HTTPS_PROXY"), 'transport = "thin"'), (TransportRoute("httpx2"), "http2")]
 )
-def test_a_transport_that_is_not_installed_says_what_to_do(route: Route, hint: str, monkeypatch: pytest.MonkeyPatch):
+def test_a_transport_that_is_not_installed_says_what_to_do(
+    route: TransportRoute, hint: str, monkeypatch: pytest.MonkeyPatch
+):
     monkeypatch.setitem(sys.modules, "httpx2", None)
     with pytest.raises(ConfigError, match="httpx2") as caught:
         open_service(route, HTTPS)

@@ -25,12 +25,10 @@ from toolspeak.engine.constraints.build import (
     Flavour,
     decision_constraint,
     envelope_constraint,
-    has_maximal_string,
     response_constraint,
     wire_options,
 )
 from toolspeak.engine.constraints.schema_writer import strict_schema
-from toolspeak.engine.constraints.shapes import MAX_STRING
 from toolspeak.errors import SchemaError, UsageError
 
 FLAVOURS: tuple[Flavour, ...] = get_args(Flavour)
@@ -235,11 +233,6 @@ def test_many_large_tools_do_not_blow_the_constraint_up():
         found = decision_constraint(tools, ToolChoice(), flavour)
         assert len(found.grammar or json.dumps(found.schema)) < 2 * 1024 * 1024
         assert "schema_too_large" in {note.code for note in found.notes}
-
-
-def test_a_string_as_long_as_the_bound_is_known():
-    assert has_maximal_string({"a": [1, {"b": "x" * MAX_STRING}]})
-    assert not has_maximal_string({"a": ["x" * 100, None], "b": 2})
 
 
 # ---- on the wire

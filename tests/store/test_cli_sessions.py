@@ -111,7 +111,7 @@ def test_a_postgresql_database_without_a_store_gets_no_tables_by_being_looked_at
     assert invoke("--store", url, "list").exit_code == 0
     missing = invoke("--store", url + "x", "list")
     assert missing.exit_code == 2
-    assert "the name of the database are right" in missing.output
+    assert "database name are correct" in missing.output
 
 
 def test_sessions_are_listed_searched_and_shown(place: str):

@@ -100,8 +100,8 @@ def test_what_cannot_be_read_is_told(work: Path):
     refused(work, "read_file", "1 or more", path="short", first_line=0)
     refused(work, "read_file", "1 or more", path="short", lines=0)
     refused(work, "read_file", "the file has 100000 lines", path="long")
-    refused(work, "read_file", "no text file; it has 6 bytes", path="binary")
-    refused(work, "read_file", "no text file", path="latin")
+    refused(work, "read_file", "not a text file; it has 6 bytes", path="binary")
+    refused(work, "read_file", "not a text file", path="latin")
     refused(work, "read_file", "is a folder", path="folder")
     refused(work, "read_file", "is a folder", path=".")
     refused(work, "read_file", "not a regular file", path="pipe")
@@ -192,7 +192,7 @@ def test_a_folder_is_listed_sorted_with_kinds_and_sizes(work: Path):
     assert listed == [".git/", "a/", "b (5 bytes)", "link (link)", "pipe (not a regular file)", "a/inner (0 bytes)"]
     assert do(work, "list_files", path="a") == "inner (0 bytes)"
     assert do(work, "list_files", path=".git") == "config (0 bytes)"
-    refused(work, "list_files", "`b` is no folder", path="b")
+    refused(work, "list_files", "`b` is not a folder", path="b")
     (work / "empty").mkdir()
     assert do(work, "list_files", path="empty") == "[the folder is empty]"
 

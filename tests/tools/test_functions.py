@@ -300,7 +300,7 @@ def test_a_result_without_end_is_a_typed_error():
     def give() -> Any:
         return circle
 
-    with pytest.raises(ToolError, match="no JSON"):
+    with pytest.raises(ToolError, match="not JSON"):
         run(tool(give), {})
 
 

@@ -57,7 +57,7 @@ _EMBEDDED = "embedded:"
 _MAX_LISTED = 8
 
 
-class AgentOptions(msgspec.Struct, frozen=True):
+class CommandOptions(msgspec.Struct, frozen=True):
     """Command-line options of an agent."""
 
     model: str = ""
@@ -91,7 +91,7 @@ def agent_options(command: Callable[..., None]) -> Callable[..., None]:
     @click.option("--verbose", is_flag=True, help="Log every step.")
     @wraps(command)
     def wrapped(**values: Any) -> None:
-        options = AgentOptions(**{name: values.pop(name) for name in AgentOptions.__struct_fields__})
+        options = CommandOptions(**{name: values.pop(name) for name in CommandOptions.__struct_fields__})
         if options.verbose:
             logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
         command(options=options, **values)
@@ -99,7 +99,7 @@ def agent_options(command: Callable[..., None]) -> Callable[..., None]:
     return wrapped
 
 
-def make_client(options: AgentOptions) -> tuple[AsyncClient, Config]:
+def make_client(options: CommandOptions) -> tuple[AsyncClient, Config]:
     """Build a client for the selected model; the default is the embedded model.
 
     Configured upstreams are resolved as in the proxy: by `NAME:model`, an alias, or a model that an upstream lists.
@@ -203,7 +203,7 @@ class AgentKit(msgspec.Struct, frozen=True):
 
 @asynccontextmanager
 async def agent_kit(
-    client: AsyncClient, config: Config, options: AgentOptions, ask: Ask | None
+    client: AsyncClient, config: Config, options: CommandOptions, ask: Ask | None
 ) -> AsyncGenerator[AgentKit]:
     """Open the tools and the session store, and close them at the end of the context.
 
@@ -247,7 +247,7 @@ class _SandboxedFileTool:
         return await self._inner.run(arguments, context)
 
 
-def _local_tools(groups: set[str], options: AgentOptions, notes: list[str]) -> Iterable[Executable]:
+def _local_tools(groups: set[str], options: CommandOptions, notes: list[str]) -> Iterable[Executable]:
     from ..tools.approval import Approval
     from ..tools.files import file_tools
     from ..tools.shell import Shell
@@ -287,7 +287,7 @@ async def _mcp_tools(stack: AsyncExitStack, config: Config, path: str, notes: li
     return tools
 
 
-def _session_store(stack: AsyncExitStack, config: Config, options: AgentOptions, notes: list[str]) -> SessionStore:
+def _session_store(stack: AsyncExitStack, config: Config, options: CommandOptions, notes: list[str]) -> SessionStore:
     from ..store.session_interface import MemorySessions
 
     if options.store and find_spec("sqlalchemy") is None:

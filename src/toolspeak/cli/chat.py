@@ -22,7 +22,7 @@ from ..engine.rounds.transcript import Answer, Entry
 from ..errors import ConfigError, ToolspeakError, UsageError
 from ..store.session_interface import SessionJournal
 from ..tools.approval import ApprovalAnswer, Question
-from .agent_options import AgentKit, AgentOptions, agent_kit, agent_options, make_client
+from .agent_options import AgentKit, CommandOptions, agent_kit, agent_options, make_client
 from .agent_screen import (
     PROMPT,
     LineScreen,
@@ -57,7 +57,7 @@ Examples:
 @click.command("chat", epilog=_EXAMPLES)
 @click.option("--session", default="", metavar="ID", help="Continue this session.")
 @agent_options
-def command(session: str, options: AgentOptions) -> None:
+def command(session: str, options: CommandOptions) -> None:
     """Chat with an agent that uses a shell, files or MCP tools. Type /help for commands."""
     with reported_failures():
         failed = asyncio.run(_chat(session, options))
@@ -103,7 +103,7 @@ class _TerminalReader:
         return await self._session.prompt_async(prompt)
 
 
-async def _chat(session: str, options: AgentOptions) -> bool:
+async def _chat(session: str, options: CommandOptions) -> bool:
     """Run the chat. Return whether a line from a pipe failed. On a terminal, the user has already seen the error."""
     client, config = make_client(options)
     terminal = sys.stdin.isatty() and sys.stdout.isatty()

@@ -22,7 +22,7 @@ from ..errors import UsageError
 from ..tools.approval import ApprovalAnswer, ApprovalDecision, Question
 from ..tools.wrappers import is_untrusted
 from ._io import read_text
-from .agent_options import AgentKit, AgentOptions, agent_kit, agent_options, make_client
+from .agent_options import AgentKit, CommandOptions, agent_kit, agent_options, make_client
 from .agent_screen import LineScreen, PromptGuard, ask_on_terminal, clean, limit_reached
 from .config import print_notes, usage_errors
 
@@ -43,7 +43,7 @@ Examples:
 @click.option("--session", default="", metavar="ID", help="Continue this session. Without a task, resume its answer.")
 @click.option("--json", "as_json", is_flag=True, help="Print events as JSON lines.")
 @agent_options
-def command(task: str, session: str, as_json: bool, options: AgentOptions) -> None:
+def command(task: str, session: str, as_json: bool, options: CommandOptions) -> None:
     """Run an agent on one task.
 
     The agent uses a shell, files or the tools of MCP servers. Without --upstream or --model, it uses a small embedded
@@ -61,7 +61,7 @@ def command(task: str, session: str, as_json: bool, options: AgentOptions) -> No
     sys.exit(_exit_status(result))
 
 
-async def _run_task(task: str, session: str, as_json: bool, options: AgentOptions) -> AgentResult:
+async def _run_task(task: str, session: str, as_json: bool, options: CommandOptions) -> AgentResult:
     client, config = make_client(options)
     live = sys.stdout.isatty() and not as_json
     screen = LineScreen(partial(click.echo, err=True), live=live)

@@ -33,11 +33,11 @@ from .values import (
     NamedUpstream,
     Origin,
     Record,
-    Route,
     Secret,
     ServerToolsRow,
     Setting,
     Source,
+    TransportRoute,
     UpstreamRow,
     read_secret_file,
     redacted_url,
@@ -210,7 +210,7 @@ class Config:
         key = self._secret_at(*self._find("api_key"), *self._find("api_key_file")) or self._vendor_key(row, url)
         return Endpoint(provider, model, url or variable or (row.url if row else ""), str(protocol), key)
 
-    def route(self, base_url: str, transport: str = "") -> Route:
+    def route(self, base_url: str, transport: str = "") -> TransportRoute:
         """Choose the transport and proxy for a base URL; `transport` overrides the setting."""
         return route_for(base_url, transport or str(self._value("transport")), self._environment)
 

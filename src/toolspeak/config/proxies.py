@@ -10,14 +10,14 @@ from collections.abc import Mapping
 from contextlib import suppress
 from urllib.parse import SplitResult, urlsplit
 
-from .values import Route, Secret
+from .values import Secret, TransportRoute
 
 _PORTS = {"http": 80, "https": 443}
 #: Variable set by CGI servers, where a client can set `HTTP_PROXY` by its `Proxy` header (httpoxy).
 _CGI = "REQUEST_METHOD"
 
 
-def route_for(url: str, transport: str, environment: Mapping[str, str]) -> Route:
+def route_for(url: str, transport: str, environment: Mapping[str, str]) -> TransportRoute:
     """Choose the transport and proxy for a URL."""
     if transport == "thin":
         return _direct(transport)
@@ -31,11 +31,11 @@ def route_for(url: str, transport: str, environment: Mapping[str, str]) -> Route
     if not variable or not host or _is_here(host) or _is_excepted(host, port, environment):
         return _direct(transport)
     proxy = environment[variable].strip()
-    return Route("httpx2", Secret(proxy if "://" in proxy else f"http://{proxy}"), variable)
+    return TransportRoute("httpx2", Secret(proxy if "://" in proxy else f"http://{proxy}"), variable)
 
 
-def _direct(transport: str) -> Route:
-    return Route("httpx2" if transport == "httpx2" else "thin")
+def _direct(transport: str) -> TransportRoute:
+    return TransportRoute("httpx2" if transport == "httpx2" else "thin")
 
 
 def _proxy_variable(where: SplitResult, environment: Mapping[str, str]) -> str:

@@ -85,7 +85,7 @@ class Setting(msgspec.Struct, frozen=True):
     origin: Origin
 
 
-class Route(msgspec.Struct, frozen=True):
+class TransportRoute(msgspec.Struct, frozen=True):
     """Transport and proxy for a service."""
 
     transport: Literal["thin", "httpx2"] = "thin"

@@ -183,7 +183,7 @@ class _Files:
             data = _read_bytes(descriptor, _MAX_FILE_BYTES)
         text = _decoded(data)
         if text is None:
-            raise ToolError(f"`{display_path(path)}` is no text file; it has {len(data)} bytes")
+            raise ToolError(f"`{display_path(path)}` is not a text file; it has {len(data)} bytes")
         return text
 
 
@@ -236,7 +236,7 @@ class _SearchBudget:
 
 def _folder_at(place: OpenedEntry, path: str) -> int:
     if place.name:
-        raise ToolError(f"`{display_path(path)}` is no folder")
+        raise ToolError(f"`{display_path(path)}` is not a folder")
     return place.folder
 
 

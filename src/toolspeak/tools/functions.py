@@ -280,4 +280,4 @@ def output_of(value: object) -> ToolOutput:
             try:
                 return ToolOutput(msgspec.json.encode(to_json(value)).decode())
             except (TypeError, ValueError, RecursionError) as error:
-                raise ToolError(f"the tool returned something that is no JSON: {error}") from None
+                raise ToolError(f"the tool returned something that is not JSON: {error}") from None

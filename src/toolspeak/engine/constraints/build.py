@@ -13,12 +13,12 @@ from typing import Literal
 
 import msgspec
 
-from ...core.types import JSONObject, JSONValue, Note, Tool, ToolChoice, is_array, is_object, tools_from
+from ...core.types import JSONObject, JSONValue, Note, Tool, ToolChoice, is_object, tools_from
 from ...errors import UsageError
 from .dialect_grammar import call_template, marked_gbnf
 from .grammars import gbnf, lark
 from .schema_writer import plain, strict
-from .shapes import MAX_STRING, NULL, TEXT, AnyValue, Array, Fixed, Ledger, Member, Object, Shape, Text, Union, shape_of
+from .shapes import NULL, TEXT, AnyValue, Array, Fixed, Ledger, Member, Object, Shape, Text, Union, shape_of
 
 Flavour = Literal["openai_strict", "json_schema", "gbnf", "lark"]
 
@@ -114,20 +114,6 @@ def inline_constraint(
 def response_constraint(schema: JSONValue, flavour: Flavour) -> Constraint:
     """Build a constraint for a JSON document that matches the schema; `None` allows any object."""
     return _compile_cached(_ConstraintSpec("response", flavour, reply=(schema,)))
-
-
-def has_maximal_string(value: JSONValue) -> bool:
-    """Whether a string in the value has the maximum length that grammars allow, so it was probably truncated."""
-    stack: list[JSONValue] = [value]
-    while stack:
-        part = stack.pop()
-        if isinstance(part, str) and len(part) >= MAX_STRING:
-            return True
-        if is_object(part):
-            stack += part.values()
-        elif is_array(part):
-            stack += part
-    return False
 
 
 def _callable_tools(

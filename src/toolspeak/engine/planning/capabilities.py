@@ -429,10 +429,6 @@ class Capabilities:
         fields = _fields(what, f"the override of `{model}`")
         self._update_overrides(models={**self._api.models, self.model_key(model): fields})
 
-    def clear_overrides(self) -> None:
-        """Remove the overrides set by `override_provider` and `override_model`."""
-        self._update_overrides(providers={}, upstreams={}, models={})
-
     def configure(self, *sources: tuple[str, Overrides]) -> None:
         """Replace the overrides from the configuration. Later sources take precedence."""
         self._configured = tuple(

@@ -129,7 +129,7 @@ class EnvelopeReader:
         role = _CALL_KEYS.get(key, "calls")
         if role in self._call_roles:
             # A retry prompt may quote this detail, so do not change the wording.
-            builder.note(Note("duplicate_key", f"`{key}` stands beside another {role}"))
+            builder.note(Note("duplicate_key", f"`{key}` occurs beside another {role}"))
             return "calls"
         if role != "calls":
             self._call_roles.add(role)

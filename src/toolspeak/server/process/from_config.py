@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Literal, TypeAlias
 
-from ...config import Auth, Config, NamedUpstream, Route, Secret
+from ...config import Auth, Config, NamedUpstream, Secret, TransportRoute
 from ...engine.planning.capabilities import Capabilities
 from ...errors import UsageError
 from ...key_value import State
@@ -211,7 +211,7 @@ def _named_upstream(config: Config, named: NamedUpstream, plugins: Plugins) -> U
 
 
 def _with_key(
-    key: Credential, base_url: str, protocol: str, timeouts: Timeouts, provider: str, route: Route
+    key: Credential, base_url: str, protocol: str, timeouts: Timeouts, provider: str, route: TransportRoute
 ) -> Upstream:
     """Connect to an upstream with a key. A client's own key is sent in the header that the client used."""
     text = key.secret.reveal()

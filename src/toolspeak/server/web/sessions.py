@@ -55,7 +55,7 @@ class ChatRound(msgspec.Struct, frozen=True):
     calls: tuple[ChatCall, ...] = ()
 
 
-class ChatAnswer(msgspec.Struct, frozen=True):
+class PageAnswer(msgspec.Struct, frozen=True):
     """The answer to a question."""
 
     rounds: tuple[ChatRound, ...] = ()
@@ -76,7 +76,7 @@ class QuestionAnswer(msgspec.Struct, frozen=True):
     """A question and its answer."""
 
     question: str
-    answer: ChatAnswer
+    answer: PageAnswer
 
 
 def to_transcript(exchange: QuestionAnswer) -> tuple[Message, Answer]:

@@ -11,7 +11,7 @@ import ssl
 from collections.abc import Iterable, Mapping
 from functools import cache
 
-from ...config import Route
+from ...config import TransportRoute
 from ...core.events import Event, Noted
 from ...core.types import Note
 from ...errors import ConfigError, UpstreamError
@@ -139,7 +139,7 @@ def _default_tls() -> ssl.SSLContext:
 
 
 def open_service(
-    route: Route,
+    route: TransportRoute,
     base_url: str,
     api_key: str = "",
     protocol: str = "openai_chat",
