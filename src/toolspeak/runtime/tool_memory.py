@@ -18,7 +18,7 @@ import msgspec
 
 from ..core.types import JSONObject, JSONValue, Message, Note, Options, Request, TextPart, Tool, ToolChoice, tools_from
 from ..engine.planning.strategy import Settings
-from ..engine.prompting.tool_history import has_tool_history, tools_of_history
+from ..engine.prompting.tool_use_detection import has_tool_history, tools_of_history
 from ..errors import UsageError
 from ..key_value import SharedState, State
 from ..protocols import openai_chat

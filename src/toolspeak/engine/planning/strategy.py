@@ -12,7 +12,7 @@ import msgspec
 
 from ...core.parsing.acceptance import Policy
 from ...core.types import Request, Tool, ToolCall, require
-from ..prompting.tool_history import has_tool_history
+from ..prompting.tool_use_detection import has_tool_history
 from .capabilities import Capabilities, Capability, Profile, ProfileMatch, capabilities, check_fields, split_model
 
 #: Token budget for the tools in a prompt. The 25 tools of a typical coding agent (75 kB of schemas) fit in compact

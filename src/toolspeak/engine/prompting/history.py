@@ -31,7 +31,7 @@ from .escaping import (
     shorten,
 )
 from .templates import template_text
-from .tool_history import has_tool_history
+from .tool_use_detection import has_tool_history
 
 #: All kinds of media. By default, a model is assumed to accept all of them.
 MEDIA_KINDS = frozenset({"image", "audio", "video", "file"})

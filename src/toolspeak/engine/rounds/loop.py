@@ -25,7 +25,7 @@ import msgspec
 from ...core.events import Reply
 from ...core.types import Message, Note, TextPart, Tool, ToolCall, ToolChoice, ToolResult, Usage
 from ...errors import UsageError
-from ..prompting.tool_history import has_tool_history
+from ..prompting.tool_use_detection import has_tool_history
 from ..turn.trace import TracedReply
 from .call_checks import CallChecker, UncertainCalls, call_key, has_unmarked_call, reject_call
 from .expansion import messages_of

@@ -25,7 +25,7 @@ from ...core.types import Note, Tool, is_array, is_object
 from ...dialects.openings import Marks
 from ...parsing import parse_context
 from .envelope_reader import EnvelopeReader
-from .native_calls import NativeCalls
+from .native_call_checks import NativeCalls
 
 
 class AnswerReader(Protocol):

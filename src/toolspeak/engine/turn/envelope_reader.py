@@ -29,7 +29,7 @@ from ...core.parsing.acceptance import Evidence
 from ...core.parsing.call_builder import CallBuilder
 from ...core.parsing.context import ParseContext
 from ...core.types import Note
-from .native_calls import JsonPieces
+from .native_call_checks import JsonPieces
 
 _OPEN = frozenset({OBJECT, ARRAY, STRING})
 _CLOSE = frozenset({END_OBJECT, END_ARRAY, END_STRING})

@@ -14,7 +14,7 @@ from tests.cases import check_each
 from tests.core.chunking import ANY_TEXT, PLACES, cut, joined
 from toolspeak.core.events import CallArgs, CallEnd, CallStart, Event, Judged, fold
 from toolspeak.core.types import Note, Tool
-from toolspeak.engine.turn.native_calls import JsonPieces, NativeCalls
+from toolspeak.engine.turn.native_call_checks import JsonPieces, NativeCalls
 
 pytestmark = pytest.mark.requirement("B4", "B8")
 

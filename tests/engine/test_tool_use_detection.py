@@ -6,7 +6,7 @@ import pytest
 
 from toolspeak.core.types import Message, TextPart, Tool, ToolCall, ToolResult
 from toolspeak.dialects.registry import render_calls
-from toolspeak.engine.prompting.tool_history import has_tool_history, tools_of_history
+from toolspeak.engine.prompting.tool_use_detection import has_tool_history, tools_of_history
 from toolspeak.parsing import parse
 
 ASK = Message("user", (TextPart("Weather in Rome?"),))
