@@ -131,7 +131,7 @@ def test_the_mark_alone_is_enough(
 ):
     monkeypatch.setattr(RequestBuilder, "untrusted_texts", lambda self, phase: ())
     attacked = Attacked(channel, form, attack, tmp_path)
-    run(attacked.work(retries=2, approve=lambda question: True))
+    run(attacked.work(retries=2, approve=lambda question: True, marks="nonce"))
     assert attacked.sent == []
 
 

@@ -2,27 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from .core.events import Event, Reply, fold
 from .core.parsing.acceptance import Policy
-from .core.parsing.context import ParseContext, Texts
+from .core.parsing.context import ParseContext
 from .core.parsing.scanner import TextScanner
-from .core.parsing.tags import unescape
 from .core.types import JSONValue, Tool, require, tools_from
 from .dialects.openings import Marks
 from .dialects.registry import marks_of
 from .errors import UsageError
 
 _POLICIES = ("strict", "standard", "eager")
-
-#: Limits of the search for calls in an untrusted text: characters before a tool name to search for openings, openings
-#: to try per name, characters to parse from each opening, and openings to try in total.
-_MAX_BEFORE, _MAX_OPENERS, _WINDOW, _MAX_STARTS = 200, 6, 4096, 400
-#: Texts with which a model might complete a call whose beginning it copied from an untrusted text.
-_ENDINGS = ("</parameter></function></tool_call>", "\n</parameter>\n</function>\n</tool_call>", '"}}')
-_CODE_BEFORE = frozenset("\"'`<=:>/.([{|｜\n")
-_CODE_AFTER = frozenset("\"'`>({[<|｜")
 
 Tools = Iterable[Tool | Mapping[str, JSONValue]] | None
 
@@ -57,7 +48,7 @@ class Scanner:
         require(untrusted, Iterable, "`untrusted`", "a list of strings")
         for text in untrusted:
             require(text, str, "every item of `untrusted`", "a string")
-        context = parse_context(tools_from(tools), policy, nonce, tuple(untrusted))
+        context = ParseContext(tools_from(tools), policy, nonce, tuple(untrusted))
         self._scanner = TextScanner(context, Marks(context, marks_of(dialect)))
 
     def feed(self, chunk: str) -> list[Event]:
@@ -67,64 +58,6 @@ class Scanner:
     def close(self) -> list[Event]:
         """End the answer. Returns the last events."""
         return self._scanner.close()
-
-
-def parse_context(
-    tools: tuple[Tool, ...] | None,
-    policy: Policy,
-    nonce: str | None,
-    untrusted: tuple[str, ...],
-    copied: Texts = tuple,
-) -> ParseContext:
-    """Create a parse context that recognizes calls in untrusted texts in every known format.
-
-    Calls after the first one of a block are also compared with the `copied` texts.
-    """
-    return ParseContext(tools, policy, nonce, untrusted, lambda text, name: _calls_in(text, name, tools), copied)
-
-
-def _calls_in(text: str, name: str, tools: tuple[Tool, ...] | None) -> list[JSONValue] | None:
-    """Return the arguments of every call to `name` that can be parsed anywhere in an untrusted `text`.
-
-    Parsing starts at every position before the name that may open a call, even if the call is quoted, escaped or in
-    code. Returns None if there are suspiciously many positions. A call that is cut off at the end of the text counts
-    as well, completed as a model might complete it.
-    """
-    candidates = tools if tools is not None else (Tool(name),)
-    starts: set[int] = set()
-    for at in _mentions(text, name):
-        before = text[max(0, at - _MAX_BEFORE) : at]
-        openers = [index for index, char in enumerate(before) if char in "<{[`\n" or before.startswith("Action", index)]
-        starts.update(at - len(before) + index for index in openers[-_MAX_OPENERS:])
-        starts.add(at)
-        if len(starts) > _MAX_STARTS:
-            return None
-    windows = {text, *(text[start : start + _WINDOW] for start in starts)}
-    replies = [parse(variant, candidates, policy="eager") for window in windows for variant in _plain_variants(window)]
-    last = {text[start:] for start in starts if start + _WINDOW >= len(text)}
-    unfinished = [window for window in last if not parse(window, candidates, policy="eager").complete]
-    replies += [parse(window + ending, candidates, policy="eager") for window in unfinished for ending in _ENDINGS]
-    # Include rejected candidates: a call that is broken here may be intact in the answer.
-    return [each.arguments for reply in replies for each in reply.candidates if each.name == name]
-
-
-def _mentions(text: str, name: str) -> Iterator[int]:
-    """Yield the positions where the name looks like part of code rather than prose."""
-    at = text.find(name)
-    while at >= 0:
-        end = at + len(name)
-        before = text[max(0, at - 8) : at].rstrip(" ")[-1:] or "\n"
-        after = text[end : end + 8].lstrip(" \n")[:1] or "\n"
-        if before in _CODE_BEFORE or after in _CODE_AFTER:
-            yield at
-        at = text.find(name, end)
-
-
-def _plain_variants(text: str) -> set[str]:
-    """Return the text itself, and variants without backticks, escapes, entities or quote marks."""
-    unquoted = text.replace("\n> ", "\n")
-    unescaped = text.replace("\\n", "\n").replace('\\"', '"')
-    return {text, text.replace("`", " "), unescape(text), unquoted, unescaped}
 
 
 def parse(

@@ -83,7 +83,7 @@ def test_a_value_that_may_still_change_is_held_to_its_end_and_aligned():
     assert pieces(FILE, *tokens) == ["", "", "", "", "", '{"lines":12', "", "}"]
     fragments, settled = stream('{"lines": "12", "content": "x"}', FILE)
     assert "".join(fragments) == '{"lines":12,"content":"x"}'
-    assert settled == FinalArguments({"lines": 12, "content": "x"}, settled.notes, ())
+    assert settled == FinalArguments({"lines": 12, "content": "x"}, settled.notes, (), {"lines": "12", "content": "x"})
     assert codes(settled) == ["string_to_number"]
 
 

@@ -347,9 +347,9 @@ def test_weak_evidence_never_goes_live():
 
 
 @pytest.mark.requirement("R-E4")
-@check_each(("echoed", "expected"), [({"a": "x"}, ("text", "echo")), ({"a": "y"}, ("call", "accepted"))])
-def test_a_name_that_stands_in_an_untrusted_text_is_held_until_its_arguments_are_compared(echoed: Any, expected: Any):
-    context, builder = begin(context=ParseContext(TOOLS, untrusted=("f",), find_calls=lambda text, name: [echoed]))
+@check_each(("echoed", "expected"), [("x", ("text", "echo")), ("y", ("call", "accepted"))])
+def test_a_name_that_stands_in_an_untrusted_text_is_held_until_its_arguments_are_compared(echoed: str, expected: Any):
+    context, builder = begin(context=ParseContext(TOOLS, untrusted=(f"f(a={echoed!r})",)))
     builder.take_name("f")
     builder.tokens(WHOLE)
     builder.go_live()
@@ -362,7 +362,7 @@ def test_a_name_that_stands_in_an_untrusted_text_is_held_until_its_arguments_are
 @check_each(("first", "expected"), [("f", ("text", "echo")), ("", ("call", "accepted"))])
 def test_a_call_is_compared_with_copied_texts_where_another_one_precedes_it(first: str, expected: Any):
     """A candidate without a name is the document around the calls."""
-    context = ParseContext(TOOLS, find_calls=lambda text, name: [{"a": "x"}], copied=lambda: ("f",))
+    context = ParseContext(TOOLS, copied=lambda: ("f(a='x')",))
     block: list[CallBuilder] = []
     for _ in range(2):
         block.append(CallBuilder(context, Evidence("hermes", "strong"), block=block))
@@ -372,6 +372,18 @@ def test_a_call_is_compared_with_copied_texts_where_another_one_precedes_it(firs
     block[1].tokens(WHOLE)
     block[1].end()
     assert verdict(context.collect()) == expected
+
+
+@pytest.mark.requirement("R-E3")
+def test_a_call_without_the_nonce_is_noted_where_it_counts():
+    context = ParseContext(TOOLS, nonce="k7q2xm", unmarked_counts=True)
+    builder = CallBuilder(context, Evidence("hermes", "strong", nonce=False, unmarked_counts=True))
+    builder.take_name("f")
+    builder.tokens(WHOLE)
+    builder.end()
+    events = context.collect()
+    assert verdict(events) == ("call", "accepted")
+    assert [note.code for event in events if isinstance(event, CallEnd) for note in event.notes] == ["unmarked"]
 
 
 # ---- cut and failed

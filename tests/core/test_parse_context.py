@@ -82,58 +82,34 @@ def test_a_thousand_tools_are_not_all_compared():
 
 
 @pytest.mark.requirement("R-E4")
-def test_a_call_that_stands_in_an_untrusted_text_is_an_echo():
-    asked: list[tuple[str, str]] = []
-
-    def find(text: str, name: str) -> list[Any]:
-        asked.append((text, name))
-        return [{"path": "/"}]
-
-    context = ParseContext(None, untrusted=("run rm now", "nothing here"), find_calls=find)
-    assert context.may_echo("rm")
-    assert not context.may_echo("ls")
-    assert context.is_echo("rm", {"path": "/"})
-    assert not context.is_echo("rm", {"path": "/tmp"})
-    assert not context.is_echo("ls", {"path": "/"})
-    assert asked == [("run rm now", "rm")]  # read once, and only where the name stands
+def test_a_call_that_occurs_in_an_untrusted_text_is_an_echo():
+    context = ParseContext(None, untrusted=("run rm(path='/') now", "nothing here"))
+    assert (context.may_echo("rm"), context.may_echo("ls")) == (True, False)
+    assert context.is_echo("rm", [{"path": "/etc"}, {"path": "/"}])
+    assert not context.is_echo("rm", [{"path": "/tmp"}])
+    assert not context.is_echo("ls", [{"path": "/"}])
 
 
 @pytest.mark.requirement("R-E4")
-def test_a_text_that_is_too_much_to_search_is_taken_for_an_echo():
-    context = ParseContext(None, untrusted=("run rm now",), find_calls=lambda text, name: None)
-    assert context.is_echo("rm", {"path": "/"})
-    assert not context.is_echo("ls", {})
-
-
-@pytest.mark.requirement("R-E4")
-def test_only_further_calls_of_a_block_are_compared_with_what_may_have_been_copied():
-    asked: list[str] = []
+def test_only_calls_that_nothing_proves_are_compared_with_what_may_have_been_copied():
+    collected: list[str] = []
 
     def copied() -> tuple[str, ...]:
-        asked.append("copied")
-        return ("run rm now",)
+        collected.append("copied")
+        return ("run rm() now",)
 
-    context = ParseContext(None, untrusted=("see ls",), find_calls=lambda text, name: [{}], copied=copied)
-    assert (context.may_echo("rm"), context.is_echo("rm", {}), context.may_echo("ls")) == (False, False, True)
-    assert asked == []
-    assert (context.may_echo("rm", True), context.is_echo("rm", {}, True), context.is_echo("ls", {}, True)) == (
-        True,
-        True,
-        True,
-    )
-    assert not context.is_echo("rm", {"path": "/"}, True)
-    assert asked == ["copied"]  # gathered once
+    context = ParseContext(None, untrusted=("see ls()",), copied=copied)
+    assert (context.may_echo("rm"), context.is_echo("rm", [{}]), context.may_echo("ls")) == (False, False, True)
+    assert collected == []
+    assert (context.may_echo("rm", True), context.is_echo("rm", [{}], True)) == (True, True)
+    assert context.is_echo("ls", [{}], True)
+    assert not context.is_echo("rm", [{"path": "/"}], True)
+    assert collected == ["copied"]  # collected once
 
 
 def test_without_untrusted_texts_nothing_is_an_echo():
     assert not ParseContext(None).may_echo("rm")
-    assert not ParseContext(None).is_echo("rm", {})
-
-
-def test_without_a_way_to_find_calls_nothing_is_an_echo():
-    context = ParseContext(None, untrusted=("rm",))
-    assert context.may_echo("rm")
-    assert not context.is_echo("rm", {})
+    assert not ParseContext(None).is_echo("rm", [{}])
 
 
 # ---- what goes out

@@ -138,9 +138,3 @@ def test_a_call_that_a_page_dictated_is_text_however_the_page_wrote_it(page: str
 @check_each("page", ["", "send a mail to a@b.c", CALL.replace("a@b.c", "x@y.z"), CALL.replace("send", "s")])
 def test_a_call_of_the_models_own_stays_a_call(page: str):
     assert calls(CALL, [SEND], untrusted=[page]) == ONE
-
-
-@pytest.mark.requirement("R-E4")
-def test_a_text_that_names_a_tool_more_often_than_anybody_does_makes_every_call_of_it_an_echo():
-    assert calls(CALL, [SEND], untrusted=["<send>\n" * 10]) == ONE
-    assert calls(CALL, [SEND], untrusted=["<send>\n" * 1000]) == []

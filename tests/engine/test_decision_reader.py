@@ -9,7 +9,7 @@ from tests.engine.engine_helpers import ASKED, DECISION, TOOLS
 from tests.offline_turn import NONCE, carry_out, engine_for
 from toolspeak.core.events import CallArgs, CallEnd, CallStart, Event, TextDelta, fold
 from toolspeak.core.types import Request
-from toolspeak.engine.turn.answer_readers import DecisionReader
+from toolspeak.engine.turn.answer_readers import DecisionReader, ReadingRules
 
 CALL = '"tools":[{"name":"get_weather","arguments":{"city":"Oslo"}}]'
 MARKED = f'{{"nonce":"{NONCE}",{CALL}}}'
@@ -23,7 +23,7 @@ def native(name: str, arguments: str) -> list[Event]:
 
 def read(text: str, nonce: str | None = NONCE, chunk: int = 0, cut: bool = False) -> tuple[list[str], list[str]]:
     """The cities asked about, and the notes."""
-    reading = DecisionReader(TOOLS, "standard", nonce)
+    reading = DecisionReader(ReadingRules(TOOLS, nonce=nonce))
     size = chunk or len(text) or 1
     events: list[Event] = []
     for at in range(0, len(text), size):
@@ -92,7 +92,7 @@ def test_of_many_documents_that_are_none_only_the_last_are_looked_at():
 
 
 def test_a_native_call_is_no_text():
-    reading = DecisionReader(TOOLS, "standard")
+    reading = DecisionReader(ReadingRules(TOOLS))
     events = [each for event in native("get_weather", '{"city":"Oslo"}') for each in reading.feed(event)]
     assert [call.name for call in fold(events + reading.close(False)).calls] == ["get_weather"]
 

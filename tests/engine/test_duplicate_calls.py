@@ -15,7 +15,7 @@ from tests.offline_turn import carry_out, engine_for, user
 from toolspeak.core.events import CallArgs, CallEnd, CallStart, Event, Noted, TextDelta, fold
 from toolspeak.core.types import JSONObject, Note, Tool
 from toolspeak.engine.planning.capabilities import Profile, capabilities
-from toolspeak.engine.turn.answer_readers import DuplicateCallFilter, EnvelopeOrTextReader, RelayReader
+from toolspeak.engine.turn.answer_readers import DuplicateCallFilter, EnvelopeOrTextReader, ReadingRules, RelayReader
 
 TOOLS = (Tool("weather"), Tool("now"))
 PARIS: JSONObject = {"name": "weather", "arguments": {"city": "Paris"}}
@@ -53,7 +53,7 @@ def call(index: int, name: str, *fragments: str, valid: bool = True) -> list[Eve
 def test_the_same_call_leaves_once_however_it_is_cut(
     written: list[JSONObject], left: list[JSONObject], places: Sequence[int]
 ):
-    reading = DuplicateCallFilter(EnvelopeOrTextReader(TOOLS, "standard"))
+    reading = DuplicateCallFilter(EnvelopeOrTextReader(ReadingRules(TOOLS)))
     events = [event for piece in cut(document(*written), places) for event in reading.feed(TextDelta(piece))]
     events += reading.close(False)
     reply = fold(events)
@@ -123,7 +123,7 @@ def test_what_belongs_to_no_call_passes():
 
 @given(st.lists(st.sampled_from([PARIS, ROME, NOW]), max_size=8))
 def test_what_leaves_is_each_call_once_in_its_order(written: list[JSONObject]):
-    reading = DuplicateCallFilter(EnvelopeOrTextReader(TOOLS, "standard"))
+    reading = DuplicateCallFilter(EnvelopeOrTextReader(ReadingRules(TOOLS)))
     reply = fold([*reading.feed(TextDelta(document(*written))), *reading.close(False)])
     wanted = list({json.dumps(each): each for each in written}.values())
     assert [{"name": each.name, "arguments": each.arguments} for each in reply.calls] == wanted

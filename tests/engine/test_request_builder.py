@@ -290,7 +290,8 @@ def test_what_others_wrote_is_not_trusted_where_marks_carry_no_nonce():
     marked.build("inline")
     assert (marked.untrusted_texts("inline"), marked.untrusted_texts("envelope")) == ((), ())
     marked.build("decision")
-    assert "get_weather" in "".join(marked.untrusted_texts("decision"))
+    examples = marked.untrusted_texts("decision")
+    assert "get_weather" in "".join(examples)
     assert marked.copyable_texts() == (text, *(tool.description for tool in TOOLS))
 
 

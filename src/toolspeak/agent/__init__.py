@@ -32,8 +32,9 @@ from .run import AgentOptions, EmitEvent, TaskRun
 
 __all__ = ["Agent", "AsyncAgent"]
 
-#: A call runs only after validation, and only if it contains the nonce, which no document can know.
-_REQUEST_DEFAULTS: dict[str, JSONValue] = {"stream_calls": "checked", "marks": "nonce"}
+#: A call runs only after validation. With tool results in the conversation, one with side effects needs consent unless
+#: it carries the nonce, which no document can know.
+_REQUEST_DEFAULTS: dict[str, JSONValue] = {"stream_calls": "checked", "marks": "confirm"}
 #: Default timeout per call in seconds: long enough for a build, short enough to stop a tool that hangs.
 TOOL_SECONDS = 600.0
 #: Seconds for which `close` waits for cancelled tasks.

@@ -253,7 +253,10 @@ class BlockReader:
             self._block.evidence = msgspec.structs.replace(self._block.evidence, nonce=True)
             return at + end
         word = word_for_nonce(window, 0)  # a call with a miscopied nonce is rejected, but reported
-        return at if word is None or self._block.context.knows(word[0]) else at + word[1]
+        if word is None or self._block.context.knows(word[0]):
+            return at
+        self._block.evidence = msgspec.structs.replace(self._block.evidence, unmarked_counts=None)
+        return at + word[1]
 
     def _stop(self, buf: str, pos: int, at: int, final: bool) -> int:
         """Read a literal closing mark. Returns MORE if the text is too short to tell, 0 if there is none."""

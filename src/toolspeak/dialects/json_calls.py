@@ -238,11 +238,13 @@ class JsonCalls(Body):
 
     def _see_nonce(self, text: str) -> None:
         block = self.block
-        if block.context.nonce is not None and is_nonce(text, block.context.nonce):
-            block.evidence = msgspec.structs.replace(block.evidence, nonce=True)
-            for frame in self._frames:
-                if frame.builder is not None:
-                    frame.builder.evidence = block.evidence
+        if block.context.nonce is None:
+            return
+        is_right = is_nonce(text, block.context.nonce)
+        block.evidence = msgspec.structs.replace(block.evidence, nonce=is_right, unmarked_counts=None)
+        for frame in self._frames:
+            if frame.builder is not None:
+                frame.builder.evidence = block.evidence
 
     def _take_name(self, builder: CallBuilder, name: str) -> None:
         if name in _FINAL_ANSWERS:

@@ -19,6 +19,8 @@ from .body_grammars import ArgumentsBody, BlockContext, Steps, arguments_ahead, 
 from .named_calls import clean_name
 
 ACTION = Opening("react")
+#: `Action` with a word after it. Unless the word is the nonce, it is a wrong one.
+SIGNED_ACTION = Opening("react", wrong_nonce=True)
 CHANNEL = Opening("harmony", at_mark=True)
 
 #: Labels between the name and the arguments. A label comes before its own prefixes.
@@ -136,7 +138,10 @@ class ReactReader(LineReader):
             self._block.evidence = msgspec.structs.replace(self._block.evidence, nonce=True)
             return text[end:]
         word = word_for_nonce(text, 0)
-        return text if word is None else text[word[1] :]
+        if word is None or self._block.context.knows(text):
+            return text
+        self._block.evidence = msgspec.structs.replace(self._block.evidence, unmarked_counts=None)
+        return text[word[1] :]
 
     def _read_label(self, buf: str, pos: int, final: bool) -> int:
         gap = _GAP(buf, pos)

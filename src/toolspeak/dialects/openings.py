@@ -11,13 +11,15 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable
 from functools import cache, lru_cache
 
+import msgspec
+
 from ..core.parsing.acceptance import Evidence
 from ..core.parsing.context import ParseContext
 from ..core.parsing.dialect_interface import NONE, Opening, Reader, Role
 from ..core.parsing.tags import MORE, NAMESPACES, Tag, read_head
 from .call_block import BLOCK_CLOSERS, BlockReader
 from .json_calls import ROLES
-from .line_calls import ACTION, CHANNEL, ChannelReader, ReactReader
+from .line_calls import ACTION, CHANNEL, SIGNED_ACTION, ChannelReader, ReactReader
 from .tag_names import CALL_TAGS, LONE_NAME_TAGS, NOISE
 from .tag_parameters import call_name
 
@@ -483,7 +485,7 @@ class Marks:
         window = buf[pos : pos + _WINDOW]
         action = _SIGNED_ACTION(window)
         if action is not None:
-            return ("open", ACTION, action.end()) if self._counts(ACTION) else NONE
+            return ("open", SIGNED_ACTION, action.end()) if self._counts(ACTION) else NONE
         is_partial = not final and len(window) < _WINDOW and _SIGNED_ACTION_PARTIAL(window) is not None
         return MORE if is_partial else NONE
 
@@ -520,8 +522,12 @@ class Marks:
 
     def fence(self, info: str, marks: str) -> Opening | None:
         """Return the opening of a code fence with this info string."""
-        opening = _fence_opening(self._unsigned(info), marks)
-        return opening if self._counts(opening) else None
+        unsigned = self._unsigned(info)
+        opening = _fence_opening(unsigned, marks)
+        if opening is None or not self._counts(opening):
+            return None
+        is_wrong = unsigned != info and _signed(info)[1] != self._nonce
+        return msgspec.structs.replace(opening, wrong_nonce=True) if is_wrong else opening
 
     # ---- bare calls
 
@@ -550,7 +556,7 @@ class Marks:
         """Create a reader for the block after this opening."""
         if opening is CHANNEL:
             return ChannelReader(context, evidence)
-        if opening is ACTION:
+        if opening in (ACTION, SIGNED_ACTION):
             return ReactReader(context, evidence)
         return BlockReader(opening, context, evidence)
 

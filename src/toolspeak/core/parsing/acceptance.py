@@ -42,6 +42,8 @@ class Evidence(msgspec.Struct, frozen=True):
     example: Example | None = None
     #: Whether the opening mark carries the nonce; None if no nonce is required.
     nonce: bool | None = None
+    #: Whether the call may count without the nonce; None if not, or if a wrong word is in its place.
+    unmarked_counts: Literal[True] | None = None
     #: Whether an untrusted text contains the same call.
     echo: bool = False
 
@@ -69,7 +71,7 @@ REGION_REASONS = frozenset({"reasoning", "in_fence", "in_code", "example", "no_n
 
 _REJECT_AT_NAME: tuple[_Rule, ...] = (
     ("reasoning", lambda e, p: e.in_reasoning),
-    ("no_nonce", lambda e, p: e.nonce is False),
+    ("no_nonce", lambda e, p: e.nonce is False and not e.unmarked_counts),
     ("in_fence", lambda e, p: e.in_fence and p != "eager"),
     ("in_code", lambda e, p: e.in_code),
     ("example", lambda e, p: e.example is not None and (p == "strict" or (p == "standard" and not _may_end(e)))),

@@ -58,6 +58,8 @@ class FinalArguments(msgspec.Struct, frozen=True):
     value: JSONValue
     notes: tuple[Note, ...]
     problems: tuple[str, ...]
+    #: The value before it was coerced, if that changed it.
+    written: JSONValue = None
 
 
 class Arguments:
@@ -76,6 +78,7 @@ class Arguments:
         self._held_depth = 0
         self._writer = Writer()
         self._sent: set[str] = set()
+        self._written: JSONObject = {}  # values before they were coerced
         self._later: JSONObject = {}
         self._places: JSONObject = {}  # positional values by placeholder key
         self._notes: list[Note] = []
@@ -184,6 +187,8 @@ class Arguments:
             self._notes.append(null_dropped((self._key,)))
             return
         coerced = self._schema.coerce_property(self._key, value)
+        if coerced.notes:
+            self._written[self._key] = value
         self._notes.extend(coerced.notes)
         self._begin_property()
         self._ready.append(to_json(coerced.value))
@@ -209,9 +214,10 @@ class Arguments:
         if not self._schema.piecewise:
             return self._settle_whole(later)
         sent: JSONObject = _decode("".join([*self._all, *self._ready, "}"])) if self._sent else {}
+        written = {**sent, **self._written, **later} if self._written or later else None
         problems = self._send_rest(sent, later) if later or not self._sent else self._schema.problems(sent)
         self._ready.append("}")
-        return FinalArguments(sent, tuple(self._notes), problems)
+        return FinalArguments(sent, tuple(self._notes), problems, written)
 
     def _send_rest(self, sent: JSONObject, later: JSONObject) -> tuple[str, ...]:
         """Coerce all arguments, emit the remaining ones, add them to `sent`, and return the problems of the result."""
@@ -265,4 +271,4 @@ class Arguments:
             self._ready.append("{}")
         else:
             self._ready.append(to_json(coerced.value))
-        return FinalArguments(coerced.value, tuple(self._notes), problems)
+        return FinalArguments(coerced.value, tuple(self._notes), problems, value if coerced.notes else None)

@@ -25,6 +25,9 @@ from .fast_paths import WholeObject
 #: and the schema does not allow the key that follows.
 _TORN = frozenset({"inner_quotes", "unknown_dropped"})
 
+#: Notes that mean that the last value ended without its closing mark.
+_OPEN_END = frozenset({"missing_closer", "missing_close_tag", "missing_quote", "wrong_closer", "wrong_close_tag"})
+
 #: `new`: the name is not known yet. `live`: being streamed. `held`: waiting for the end of the call. `tail`: complete,
 #: but the text that follows decides. `done`, `rejected`: decided.
 State = Literal["new", "live", "held", "tail", "done", "rejected"]
@@ -71,7 +74,7 @@ class CallBuilder:
     def take_name(self, name: str, *, hold: bool = False) -> bool:
         """Set the name. Return False if this is not a call. `hold`: hold the call even if its marks are strong."""
         self.name = name
-        self.evidence = msgspec.structs.replace(self.evidence, known=self._context.knows(name))
+        self.evidence = self._evidence_for(name)
         decision = judge_name(self.evidence, self._context.policy)
         if decision.action == "reject" or not name:
             self._reject(decision.reason if name else "no_name", "reasoning" if self.evidence.in_reasoning else "text")
@@ -82,19 +85,23 @@ class CallBuilder:
         self._early = []
         return True
 
+    def _evidence_for(self, name: str) -> Evidence:
+        counts = None if self._context.needs_nonce(name) else self.evidence.unmarked_counts
+        return msgspec.structs.replace(self.evidence, known=self._context.knows(name), unmarked_counts=counts)
+
     def _accept(self, decision: Acceptance, schema: ArgumentSchema, hold: bool = False) -> None:
         """Accept the call on the basis of its name: stream it or hold it."""
         self._arguments = Arguments(schema, self._context.allowance)
         # A candidate without a name is the document that contains the calls.
         self._further = any(other.name for other in self._block if other is not self)
-        live = decision.action == "live" and not hold and not self._context.may_echo(self.name, self._further)
+        live = decision.action == "live" and not hold and not self._may_echo()
         self.state = "live" if live else "held"
         if live:
             self._start()
 
     def take_call(self, name: str, arguments: WholeObject) -> bool:
         """Take a complete call at once. Return False and change nothing unless it is accepted and valid as it is."""
-        evidence = msgspec.structs.replace(self.evidence, known=self._context.knows(name))
+        evidence = self._evidence_for(name)
         decision = judge_name(evidence, self._context.policy)
         if decision.action == "reject" or not fits_as_it_is(schema := self._context.schema(name), arguments.value):
             return False
@@ -119,10 +126,18 @@ class CallBuilder:
     def go_live(self) -> None:
         """Start streaming a call that was held until the structure of its body was clear."""
         live = judge_name(self.evidence, self._context.policy).action == "live"
-        if self.state == "held" and live and not self._context.may_echo(self.name, self._further):
+        if self.state == "held" and live and not self._may_echo():
             self.state = "live"
             self._start()
             self._flow()
+
+    @property
+    def _is_unproven(self) -> bool:
+        """Whether nothing shows that the model itself means this call: it has no nonce, or follows another call."""
+        return self._further or self.evidence.nonce is False
+
+    def _may_echo(self) -> bool:
+        return self._context.may_echo(self.name, self._is_unproven)
 
     def _start(self) -> None:
         self._index = self._context.next_index()
@@ -198,6 +213,8 @@ class CallBuilder:
         """Emit the end of the call and the verdict."""
         if problems:
             self._notes.append(Note("arguments_invalid", f"`{self.name}`: {'; '.join(problems)}"[:500]))
+        if self.evidence.nonce is False:
+            self._notes.append(Note("unmarked", f"`{self.name}` was called without the nonce"))
         self.state = "done"
         self._context.calls_seen += 1
         self._context.calls_valid += not problems
@@ -205,7 +222,9 @@ class CallBuilder:
         self._judge("invalid" if problems else "call", "arguments_invalid" if problems else "accepted", settled)
 
     def _end_held(self, settled: FinalArguments, problems: tuple[str, ...]) -> None:
-        echo = self._context.is_echo(self.name, settled.value, self._further)
+        open_end = any(note.code in _OPEN_END for note in self._notes)
+        forms = [settled.value] if settled.written is None else [settled.value, settled.written]
+        echo = self._context.is_echo(self.name, forms, self._is_unproven, open_end)
         self.evidence = msgspec.structs.replace(self.evidence, fits=not problems, echo=echo)
         self._settled = settled
         self._problems = problems

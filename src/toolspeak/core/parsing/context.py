@@ -5,14 +5,16 @@ The scanner and the readers of all dialects share it. It does not depend on any 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from difflib import get_close_matches
+from typing import Literal
 
 from ..events import Event, Noted, ReasoningDelta, TextDelta
 from ..json_repair.containers import MAX_VALUES, Allowance
 from ..schema.argument_schema import ArgumentSchema
 from ..types import JSONValue, Note, Tool
 from .acceptance import Policy
+from .echoes import EchoSearch
 from .tool_index import toolkit
 
 #: Tools that always count as having side effects, however they are declared.
@@ -25,9 +27,7 @@ MAX_CANDIDATES = 2 * MAX_CALLS
 #: Longest name for which a similar name is suggested: the search takes more than linear time.
 _MAX_NEAR_MISS = 64
 
-#: Finds the arguments of all calls to a tool in an untrusted text. Returns None if there are too many places to check.
-EchoFinder = Callable[[str, str], Sequence[JSONValue] | None]
-#: Returns texts that the model may have copied into an argument. Called only when they are needed.
+#: Returns texts that the model may have copied. Called only when they are needed.
 Texts = Callable[[], tuple[str, ...]]
 
 
@@ -40,11 +40,15 @@ class ParseContext:
         policy: Policy = "standard",
         nonce: str | None = None,
         untrusted: tuple[str, ...] = (),
-        find_calls: EchoFinder | None = None,
         copied: Texts = tuple,
+        *,
+        unmarked_counts: bool = False,
+        confirms: bool = False,
     ) -> None:
         self.policy: Policy = policy
         self.nonce = nonce
+        self.unmarked_counts: Literal[True] | None = True if unmarked_counts and nonce is not None else None
+        self._confirms = confirms
         self._kit = None if tools is None else toolkit(tools)
         self.tools = None if self._kit is None else self._kit.by_name
         self.commits = 0  # number of calls whose start has been emitted
@@ -55,9 +59,8 @@ class ParseContext:
         self.calls_seen = 0  # number of calls that were started and have ended
         self._untrusted = untrusted
         self._copied = copied
-        self._compared_further: tuple[str, ...] | None = None  # untrusted and copied texts, collected on demand
-        self._find_calls = find_calls
-        self._echoes: dict[tuple[str, str], Sequence[JSONValue] | None] = {}
+        self._echoes: EchoSearch | None = None  # in the untrusted texts
+        self._copies: EchoSearch | None = None  # in the copied texts as well
         self._next_index = 0
         self._events: list[Event] = []
         self._text: list[str] = []
@@ -85,6 +88,10 @@ class ParseContext:
         tool = (self.tools or {}).get(name)
         return name in ALWAYS_SIDE_EFFECTS or (tool is not None and tool.side_effects)
 
+    def needs_nonce(self, name: str) -> bool:
+        """Whether calls to this tool must carry the nonce even if others need not."""
+        return self._confirms and self.side_effects(name)
+
     def near_miss(self, name: str) -> str:
         """Return the most similar tool name, or an empty string."""
         if not self.tools or len(name) > _MAX_NEAR_MISS:
@@ -95,30 +102,31 @@ class ParseContext:
 
     # ---- echoes: calls copied from untrusted texts
 
-    def may_echo(self, name: str, further: bool = False) -> bool:
+    def may_echo(self, name: str, broad: bool = False) -> bool:
         """Whether an untrusted text mentions this tool, so that `is_echo` must check its calls.
 
-        `further`: another call precedes this one in the same block. Text that the model copied into an argument of
-        that call may have closed it and opened this one, so copied texts are searched as well.
+        `broad`: nothing shows that the call is the model's own. It carries no nonce, or another call precedes it in
+        its block: text copied into an argument of that call may have closed it and opened this one. Such a call is
+        compared with the copied texts as well.
         """
-        return any(name in text for text in self._compared(further))
+        return self._search(broad).may_contain(name)
 
-    def is_echo(self, name: str, arguments: JSONValue, further: bool = False) -> bool:
-        """Whether an untrusted text contains this call, or too many possible calls to check."""
-        echoes = [self._calls_in(text, name) for text in self._compared(further) if name in text]
-        return any(calls is None or arguments in calls for calls in echoes)
+    def is_echo(self, name: str, arguments: Iterable[JSONValue], broad: bool = False, open_end: bool = False) -> bool:
+        """Whether untrusted texts contain every part of this call, with any of these forms of its arguments.
 
-    def _compared(self, further: bool) -> tuple[str, ...]:
-        if not further:
-            return self._untrusted
-        if self._compared_further is None:
-            self._compared_further = (*self._untrusted, *self._copied())
-        return self._compared_further
+        `open_end`: the last value has no closing mark.
+        """
+        search = self._search(broad)
+        return any(search.contains(name, each, open_end) for each in arguments)
 
-    def _calls_in(self, text: str, name: str) -> Sequence[JSONValue] | None:
-        if (text, name) not in self._echoes:
-            self._echoes[text, name] = self._find_calls(text, name) if self._find_calls else ()
-        return self._echoes[text, name]
+    def _search(self, broad: bool) -> EchoSearch:
+        if broad:
+            if self._copies is None:
+                self._copies = EchoSearch((*self._untrusted, *self._copied()))
+            return self._copies
+        if self._echoes is None:
+            self._echoes = EchoSearch(self._untrusted)
+        return self._echoes
 
     # ---- events
 

@@ -67,6 +67,8 @@ class Opening(msgspec.Struct, frozen=True):
     call_prefix: str = ""
     #: Whether the calls are JSON objects whose keys are tool names.
     keyed: bool = False
+    #: Whether the mark carries another word in place of the nonce.
+    wrong_nonce: bool = False
 
 
 class Reader(Protocol):

@@ -27,6 +27,8 @@ from .text_position import MAX_TAIL, TextOutput, TextPosition
 MAX_FENCE_LINE = 120
 
 _NOT_PLAIN = re.compile(r"[<>`{\[\]✿\n\ud800-\udfff]").search
+#: A tag with a word after its name, where a nonce would be.
+_WORD_IN_TAG = re.compile(r"<[\w:.|-]{1,64}\s{1,4}[\w-]{1,32}\s{0,4}>").fullmatch
 _BLANK = re.compile(r"[ \t\r\n\u00a0]+").match
 _FENCE_LINE = re.compile(r"(`{3,32}+|~{3,32}+)([^\n]{0,120}+)(?:\n|\Z)").match
 _FENCE_START = re.compile(r"`{1,2}|~{1,2}|(?:`{3,32}+|~{3,32}+)[^\n]{0,120}+").fullmatch
@@ -496,7 +498,9 @@ class TextScanner:
             return self._plain(buf, pos)
         context = self.context
         nonce = None if context.nonce is None else has_word(buf[pos:end], context.nonce)
-        evidence = self._position.evidence(opening, nonce)
+        has_other_word = opening.wrong_nonce or _WORD_IN_TAG(buf, pos, end) is not None
+        unmarked_counts = None if nonce or has_other_word else context.unmarked_counts
+        evidence = self._position.evidence(opening, nonce, unmarked_counts)
         if self._pending and opening.wrapper == "strong" and evidence.example is None:
             self._output.resolve(True)
         self._reader = self._table.reader(opening, context, evidence)

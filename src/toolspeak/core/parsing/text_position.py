@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from typing import Literal
 
 import msgspec
 
@@ -75,7 +76,7 @@ class TextPosition:
         """Whether the position is inside inline code."""
         return self.tick_runs % 2 == 1
 
-    def evidence(self, opening: Opening, nonce: bool | None) -> Evidence:
+    def evidence(self, opening: Opening, nonce: bool | None, unmarked_counts: Literal[True] | None = None) -> Evidence:
         """Return the evidence for and against a candidate that opens at this position."""
         return Evidence(
             dialect=opening.dialect,
@@ -86,6 +87,7 @@ class TextPosition:
             in_code=self.in_code,
             in_reasoning=self.reasoning or self.in_aside,
             nonce=nonce,
+            unmarked_counts=unmarked_counts,
             example=self._example(),
         )
 

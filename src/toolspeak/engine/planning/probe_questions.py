@@ -27,7 +27,7 @@ from ...core.text import REPLACEMENT, printable
 from ...core.types import JSONObject, Message, Options, Request, TextPart, Tool, ToolChoice, Usage
 from ...dialects.registry import DIALECTS
 from ..constraints.build import Flavour, response_constraint, wire_options
-from ..turn.answer_readers import AnswerReader, EnvelopeOrTextReader, NativeAndTextReader
+from ..turn.answer_readers import AnswerReader, EnvelopeOrTextReader, NativeAndTextReader, ReadingRules
 from ..turn.request_builder import RequestBuilder
 from .capabilities import Profile, ProfileMatch
 from .strategy import Settings, plan
@@ -259,9 +259,8 @@ def _kind(trait: Trait, failure: Failure) -> AnswerKind:
 
 
 def _parse_reply(question: ProbeQuestion, events: Sequence[Event], cut: bool) -> Reply:
-    reader: AnswerReader = NativeAndTextReader((TOOL,), "standard", nonce=question.nonce, untrusted=question.untrusted)
-    if question.document:
-        reader = EnvelopeOrTextReader((TOOL,), "standard", question.nonce, question.untrusted)
+    rules = ReadingRules((TOOL,), nonce=question.nonce, untrusted=question.untrusted)
+    reader: AnswerReader = EnvelopeOrTextReader(rules) if question.document else NativeAndTextReader(rules)
     frame = (UsageSeen, Finish)
     parsed = [each for event in events if not isinstance(event, frame) for each in reader.feed(event)]
     return fold([*parsed, *reader.close(cut)])

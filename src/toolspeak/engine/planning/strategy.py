@@ -41,7 +41,9 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     #: How strictly calls in text are accepted.
     policy: Policy = "standard"
     #: Whether calls carry a nonce. `auto` means that they do if the dialect and the profile allow it.
-    marks: Literal["nonce", "fixed", "auto"] = "auto"
+    #: `confirm` is `auto` for programs that run the calls themselves: once tool results are in the conversation, a call
+    #: with side effects is asked for again if it comes without the nonce.
+    marks: Literal["nonce", "fixed", "auto", "confirm"] = "auto"
     #: Whether to remove all tools from requests.
     chat_only: bool = False
     #: `live` streams arguments as they arrive; `checked` sends a call once it is complete and valid. If empty,
@@ -78,6 +80,8 @@ class Plan(msgspec.Struct, frozen=True):
     #: The dialect of inline calls and of the tool history.
     dialect: str
     marks: Literal["nonce", "fixed"]
+    #: Whether a call without the nonce counts: never, always, or only without side effects at first.
+    unmarked: Literal["never", "counts", "confirm"]
     policy: Policy
     stream_calls: Literal["live", "checked"]
     retries: int
@@ -184,7 +188,8 @@ def _plan(situation: _Situation, match: ProfileMatch, settings: Settings) -> Pla
     dialect = settings.dialect if settings.dialect not in ("", "auto") else profile.dialect
     # Without tools no call needs a nonce, so the dialect is not loaded.
     marks = "fixed" if decision.rule == _NO_TOOLS else _marks(dialect, settings, profile)
-    unmarked = "" if settings.marks in ("auto", marks) else "; the dialect does not support the requested nonce"
+    lacks_nonce = settings.marks not in ("auto", "confirm", marks)
+    unmarked = "; the dialect does not support the requested nonce" if lacks_nonce else ""
     alone = "; one call at a time, because the model garbles a second one"
     single = "" if profile.parallel or decision.kind in ("pass", "plain") else alone
     demanding = not situation.stream or situation.demands
@@ -193,6 +198,7 @@ def _plan(situation: _Situation, match: ProfileMatch, settings: Settings) -> Pla
         second=decision.second,
         dialect=dialect,
         marks=marks,
+        unmarked=_UNMARKED.get(settings.marks, "counts"),
         policy=settings.policy,
         stream_calls=settings.stream_calls or ("checked" if demanding else "live"),
         retries=settings.retries,
@@ -264,8 +270,11 @@ def _emulation(settings: Settings, profile: Profile, default: Emulation) -> tupl
     return emulation, ""
 
 
+_UNMARKED: dict[str, Literal["never", "confirm"]] = {"nonce": "never", "confirm": "confirm"}
+
+
 def _marks(dialect: str, settings: Settings, profile: Profile) -> Literal["nonce", "fixed"]:
-    marks = settings.marks if settings.marks != "auto" else profile.marks
+    marks = settings.marks if settings.marks in ("nonce", "fixed") else profile.marks
     return "fixed" if marks == "fixed" or not _carries_nonce(dialect) else "nonce"
 
 

@@ -183,5 +183,6 @@ def has_unmarked_call(reply: Reply) -> bool:
     """Whether a call was parsed from text and carries no nonce."""
     if not isinstance(reply, TracedReply) or reply.record is None:
         return False
-    marked = reply.record.nonce and reply.record.plan not in _NATIVE
-    return not marked and any(each.verdict == "call" and each.dialect != "native" for each in reply.candidates)
+    asked_for = reply.record.nonce and reply.record.plan not in _NATIVE
+    calls = [each for each in reply.candidates if each.verdict == "call" and each.dialect != "native"]
+    return any(not asked_for or any(note.code == "unmarked" for note in each.notes) for each in calls)

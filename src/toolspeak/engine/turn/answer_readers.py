@@ -10,7 +10,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from typing import Literal, Protocol
 
@@ -19,11 +19,10 @@ import msgspec
 from ...core.events import CallArgs, CallEnd, CallStart, Event, Noted, TextDelta
 from ...core.json_repair.whole_text import loads, parse_value
 from ...core.parsing.acceptance import Policy
-from ...core.parsing.context import Texts
+from ...core.parsing.context import ParseContext, Texts
 from ...core.parsing.scanner import TextScanner
 from ...core.types import Note, Tool, is_array, is_object
 from ...dialects.openings import Marks
-from ...parsing import parse_context
 from .envelope_reader import EnvelopeReader
 from .native_call_checks import NativeCalls
 
@@ -57,11 +56,34 @@ class RelayReader:
         return []
 
 
-def _text_scanner(
-    tools: tuple[Tool, ...], policy: Policy, nonce: str | None, untrusted: tuple[str, ...], copied: Texts
-) -> TextScanner:
-    context = parse_context(tools, policy, nonce, untrusted, copied)
-    return TextScanner(context, Marks(context))
+class ReadingRules(msgspec.Struct, frozen=True):
+    """What an answer is compared with to find the calls in its text."""
+
+    tools: tuple[Tool, ...]
+    policy: Policy = "standard"
+    #: The word that the model was asked to write into its calls, if any.
+    nonce: str | None = None
+    #: Whether a call without the nonce may count, unless it repeats one of the copied texts.
+    unmarked_counts: bool = False
+    #: Whether calls with side effects must carry the nonce all the same.
+    confirms: bool = False
+    #: Texts from which no call may be copied.
+    untrusted: tuple[str, ...] = ()
+    #: More such texts, for calls that do not carry the nonce themselves.
+    copied: Texts = tuple
+
+    def scanner(self, tools: tuple[Tool, ...] | None = None) -> TextScanner:
+        """Create a scanner, possibly for other tools."""
+        context = ParseContext(
+            self.tools if tools is None else tools,
+            self.policy,
+            self.nonce,
+            self.untrusted,
+            self.copied,
+            unmarked_counts=self.unmarked_counts,
+            confirms=self.confirms,
+        )
+        return TextScanner(context, Marks(context))
 
 
 #: First index for native calls, high enough not to clash with calls found in the text of the same answer.
@@ -71,28 +93,16 @@ _NATIVE_FROM = 1_000_000
 class NativeAndTextReader:
     """Checks native calls and, with `scan`, finds calls that the model wrote as text.
 
-    With a nonce, only calls in text that carry the nonce count. Native calls are then ignored, because no tool was
-    offered natively. `thinking`: only separate the reasoning from the text, without looking for calls in the text.
-    `whole`: the answer is not streamed. `copied`: texts from which later calls of a block must not be copied.
+    With a nonce, native calls are ignored, because no tool was offered natively. `thinking`: only separate the
+    reasoning from the text, without looking for calls in the text. `whole`: the answer is not streamed.
     """
 
-    def __init__(
-        self,
-        tools: Sequence[Tool],
-        policy: Policy,
-        *,
-        nonce: str | None = None,
-        untrusted: Sequence[str] = (),
-        copied: Texts = tuple,
-        scan: bool = True,
-        thinking: bool = False,
-        whole: bool = False,
-    ) -> None:
-        text_tools = () if thinking else tuple(tools)
-        self._scanner = _text_scanner(text_tools, policy, nonce, tuple(untrusted), copied) if scan or thinking else None
+    def __init__(self, rules: ReadingRules, *, scan: bool = True, thinking: bool = False, whole: bool = False) -> None:
+        self._scanner = rules.scanner(() if thinking else None) if scan or thinking else None
         self.flow = None if self._scanner is None else self._scanner.pass_through
         self._thinking = thinking
-        self._calls = NativeCalls(tuple(tools), policy, _NATIVE_FROM, whole=whole) if nonce is None else None
+        is_native = rules.nonce is None
+        self._calls = NativeCalls(rules.tools, rules.policy, _NATIVE_FROM, whole=whole) if is_native else None
 
     def feed(self, event: Event) -> list[Event]:
         if type(event) is TextDelta:
@@ -121,16 +131,9 @@ class EnvelopeOrTextReader:
 
     flow = None
 
-    def __init__(
-        self,
-        tools: Sequence[Tool],
-        policy: Policy,
-        nonce: str | None = None,
-        untrusted: Sequence[str] = (),
-        copied: Texts = tuple,
-    ) -> None:
-        self._scanner = _text_scanner(tuple(tools), policy, nonce, tuple(untrusted), copied)
-        self._calls = NativeAndTextReader(tools, policy, nonce=nonce, scan=False)  # for unrequested native calls
+    def __init__(self, rules: ReadingRules) -> None:
+        self._scanner = rules.scanner()
+        self._calls = NativeAndTextReader(rules, scan=False)  # for unrequested native calls
         self._document = EnvelopeReader(self._scanner.context)
         #: `maybe`: the answer starts with `{`, but no envelope key has been seen yet.
         self._format: Literal["unknown", "maybe", "document", "text"] = "unknown"
@@ -216,15 +219,8 @@ class DecisionReader:
 
     flow = None
 
-    def __init__(
-        self,
-        tools: Sequence[Tool],
-        policy: Policy,
-        nonce: str | None = None,
-        untrusted: Sequence[str] = (),
-        copied: Texts = tuple,
-    ) -> None:
-        self._new_reader = partial(NativeAndTextReader, tools, policy, nonce=nonce, untrusted=untrusted, copied=copied)
+    def __init__(self, rules: ReadingRules) -> None:
+        self._new_reader = partial(NativeAndTextReader, rules)
         self._answer = self._new_reader()
         self._text: list[str] = []
         self._called = False

@@ -38,6 +38,7 @@ from ...errors import UsageError
 from ...parsing import parse
 from ..planning.strategy import Plan, Settings
 from ..prompting.escaping import display_name, is_plain_name
+from ..prompting.tool_use_detection import has_tool_history
 from .actions import EMULATED, Action, AskUpstream, Done, Emit, StopAttempt, TurnOutcome
 from .answer_readers import (
     AnswerReader,
@@ -45,6 +46,7 @@ from .answer_readers import (
     DuplicateCallFilter,
     EnvelopeOrTextReader,
     NativeAndTextReader,
+    ReadingRules,
     RelayReader,
 )
 from .diagnosis import diagnose
@@ -448,25 +450,24 @@ class Engine:
             return RelayReader()
         builder, policy = self._builder, self._plan.policy
         if phase.reads == "plain":
-            return NativeAndTextReader((), policy, thinking=True)
-        untrusted, copied = builder.untrusted_texts(phase.name), builder.copyable_texts
+            return NativeAndTextReader(ReadingRules((), policy), thinking=True)
+        rules = ReadingRules(
+            builder.readable_tools,
+            policy,
+            self._nonce(phase),
+            self._plan.unmarked != "never",
+            self._plan.unmarked == "confirm" and not self._retries and has_tool_history(self._request.messages),
+            builder.untrusted_texts(phase.name),
+            builder.copyable_texts,
+        )
         if phase.reads == "envelope":
-            return EnvelopeOrTextReader(builder.readable_tools, policy, builder.nonce, untrusted, copied)
+            return EnvelopeOrTextReader(rules)
         if phase.name == "decision":
-            return DecisionReader(builder.readable_tools, policy, builder.nonce, untrusted, copied)
+            return DecisionReader(rules)
         native = phase.name in ("native", "trial")
         scan = not native or self._plan.rescue
         thinking = not scan and self._plan.profile.leaks
-        return NativeAndTextReader(
-            builder.readable_tools,
-            policy,
-            nonce=self._nonce(phase),
-            untrusted=untrusted,
-            copied=copied,
-            scan=scan,
-            thinking=thinking,
-            whole=whole,
-        )
+        return NativeAndTextReader(rules, scan=scan, thinking=thinking, whole=whole)
 
     # ---- outcome
 

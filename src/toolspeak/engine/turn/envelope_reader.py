@@ -58,6 +58,7 @@ class EnvelopeReader:
         self._calls: list[CallBuilder] = []
         self._call_roles: set[_Role] = set()  # roles already seen in the current call
         self._signed = False  # whether the document carries the right nonce
+        self._has_wrong_nonce = False
         self._call_notes: tuple[Note, ...] = ()  # repair notes already attached to a call
         #: Whether an envelope key has been seen.
         self.recognised = False
@@ -156,7 +157,8 @@ class EnvelopeReader:
 
     def _evidence(self) -> Evidence:
         nonce = None if self._context.nonce is None else self._signed
-        return Evidence(dialect="envelope", wrapper="strong", nonce=nonce)
+        unmarked_counts = None if self._signed or self._has_wrong_nonce else self._context.unmarked_counts
+        return Evidence(dialect="envelope", wrapper="strong", nonce=nonce, unmarked_counts=unmarked_counts)
 
     def _end_call(self) -> None:
         builder, self._builder = self._builder, None
@@ -201,6 +203,7 @@ class EnvelopeReader:
         text = _plain("".join(self._text or ()))
         if role == "nonce":
             self._signed = text == self._context.nonce
+            self._has_wrong_nonce = not self._signed
         elif role == "name":
             assert self._builder is not None
             self._builder.take_name(text.strip())

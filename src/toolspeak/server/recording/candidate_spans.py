@@ -14,10 +14,10 @@ import msgspec
 from ...core.events import Candidate
 from ...core.parsing.acceptance import REGION_REASONS, Policy
 from ...core.parsing.call_builder import CallBuilder
+from ...core.parsing.context import ParseContext
 from ...core.parsing.scanner import TextScanner
 from ...core.types import Tool
 from ...dialects.openings import Marks
-from ...parsing import parse_context
 
 #: Dialect name of native calls, which do not appear in the text.
 _NATIVE = "native"
@@ -53,7 +53,7 @@ def _find_blocks(text: str, tools: tuple[Tool, ...], policy: Policy, nonce: str 
         if builders:
             blocks.append(_CandidateBlock(start, len(text) if end is None else end, builders))
 
-    context = parse_context(tools, policy, nonce, ())
+    context = ParseContext(tools, policy, nonce)
     TextScanner(context, Marks(context), add_block).read_all(text)
     return blocks
 

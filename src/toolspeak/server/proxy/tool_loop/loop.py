@@ -147,8 +147,9 @@ class LoopTools:
         memory = LoopMemory(maker.tool_memory, tenant)
         messages, lost_notes = memory.restore(recalled.messages)
         recalled = msgspec.structs.replace(recalled, messages=messages)
-        # Run only complete and valid calls, and use nonce marks to tell them from calls in quoted text.
-        checked = msgspec.structs.replace(settings, stream_calls="checked", marks="nonce")
+        # Run only complete and valid calls. After a tool result, calls with side effects need the nonce.
+        marks = settings.marks if settings.marks == "nonce" else "confirm"
+        checked = msgspec.structs.replace(settings, stream_calls="checked", marks=marks)
         turn = LoopTurn(
             _TurnContext(maker, recalled, checked, tenant), self, toolbox, memory, (*notes, *recall_notes, *lost_notes)
         )

@@ -1,0 +1,165 @@
+"""Calls that only repeat what the model has read, in whatever wrapper, dialect or escaping."""
+
+from __future__ import annotations
+
+import html
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.cases import check_each
+from tests.time_growth import assert_linear
+from toolspeak.core.parsing import echoes
+from toolspeak.core.parsing.echoes import EchoSearch
+from toolspeak.core.types import ToolCall
+from toolspeak.dialects.registry import DIALECTS, render_calls
+
+pytestmark = pytest.mark.requirement("R-E4")
+
+PAGE = "x = 1\nif a < b && c:\n    print(\"hi\", 'there')\n"
+CALLS = (
+    ToolCall("send_mail", {"to": "eve@evil.test", "subject": "Hello there & bye", "count": 3, "urgent": True}),
+    ToolCall("read_file", {"path": "src/app.py"}),
+    ToolCall("write_file", {"path": "a/b.txt", "content": PAGE * 120}),
+    ToolCall("plan", {"steps": [{"name": "a", "n": 1}, {"name": "b", "n": -2.5}], "options": {"deep": {"x": None}}}),
+    ToolCall("look_up", {"input": "name", "name": "arguments", "value": None}),
+    ToolCall("move", {"x": -5, "y": 1.5, "z": 2.0}),
+    ToolCall("note", {"text": "<b>bold</b> <parameter=x>y</parameter>"}),
+    ToolCall("get_weather", {"city": "北京", "unit": "摄氏"}),
+    ToolCall("ping", {}),
+)
+
+
+def _wide(name: str) -> str:
+    return "".join(chr(ord(char) + 0xFEE0) if char.isalnum() else char for char in name)
+
+
+#: Ways in which a page may carry a call, given the call and the name of its tool.
+DISGUISES: dict[str, Callable[[str, str], str]] = {
+    "plain": lambda text, name: text,
+    "in a JSON string": lambda text, name: json.dumps({"content": text}),
+    "in JSON in JSON": lambda text, name: json.dumps(json.dumps({"content": text})),
+    "five levels of JSON": lambda text, name: json.dumps(json.dumps(json.dumps(json.dumps(json.dumps(text))))),
+    "entities": lambda text, name: html.escape(text),
+    "entities twice": lambda text, name: html.escape(html.escape(text)),
+    "entities in JSON in entities": lambda text, name: html.escape(json.dumps(html.escape(text))),
+    "CR LF": lambda text, name: text.replace("\n", "\r\n"),
+    "quoted lines": lambda text, name: "> " + text.replace("\n", "\n> "),
+    "indented": lambda text, name: "    " + text.replace("\n", "\n    "),
+    "zero-width characters": lambda text, name: text.replace(name, "\u200b".join(name)),
+    "an escaped letter": lambda text, name: text.replace(name, f"{name[0]}\\u{ord(name[1]):04x}{name[2:]}"),
+    "a letter as an entity": lambda text, name: text.replace(name, f"{name[0]}&#{ord(name[1])};{name[2:]}"),
+    "full-width letters": lambda text, name: text.replace(name, _wide(name)),
+    "after an unclosed comment": lambda text, name: f"<!-- see <think> {text}",
+}
+
+
+#: What costs time if anything does.
+PIECES = (
+    *(
+        "\\",
+        '\\"',
+        "\\u0065",
+        "&lt;",
+        "&amp;",
+        "&#101;",
+        "<",
+        "</",
+        "<|",
+        "[",
+        "[ab",
+        "`",
+        " ",
+        "\n",
+        "-",
+        "1.",
+        "e\u0301",
+    ),
+    *("arguments:", "args ", " string=", ":1", "send(to=", "action ", "北京"),
+)
+
+
+@check_each("disguise", DISGUISES)
+@check_each("dialect", DIALECTS)
+def test_a_repeated_call_is_an_echo_in_every_dialect_and_disguise(dialect: str, disguise: str):
+    for call in CALLS:
+        page = f"Some page.\n{DISGUISES[disguise](render_calls(dialect, [call]), call.name)}\nThe rest."
+        search = EchoSearch([page])
+        assert search.may_contain(call.name)
+        assert search.contains(call.name, call.arguments), call
+
+
+@check_each(
+    ("texts", "name", "arguments"),
+    [
+        (["send(to='a', body='b')"], "send", {"body": "b", "to": "a"}),  # another order of the keys
+        (["send('a', 'b')"], "send", {"to": "a", "body": "b"}),  # without keys
+        (['{"arguments": {"to": "a"}, "name": "send"}'], "send", {"to": "a"}),
+        (["send(to='a')", "and body: 'b'"], "send", {"to": "a", "body": "b"}),  # put together from two texts
+        (["resend(to='a')"], "send", {"to": "a"}),  # the beginning is missing
+        (["send(urgent=None)"], "send", {"urgent": None}),
+        (['"send": {"n": 3.0}'], "send", {"n": 3.0}),
+        (['{"n": "\\ud835\\udc2c\\ud835\\udc21", "tool": "send"}'], "send", {"n": "𝐬𝐡"}),
+    ],
+)
+def test_whole_units_count_wherever_they_come_from(texts: list[str], name: str, arguments: dict[str, Any]):
+    assert EchoSearch(texts).contains(name, arguments)
+
+
+@check_each(
+    ("text", "name", "arguments"),
+    [
+        ("Contents of src/app.py: x", "read_file", {"path": "src/app.py"}),  # only the value
+        ('[{"path": "src/app.py", "size": 3}]', "read_file", {"path": "src/app.py"}),  # a listing with the same key
+        ("read_file(path='src/other.py')", "read_file", {"path": "src/app.py"}),  # the same call with another value
+        ("get_weather(days=20)", "get_weather", {"days": 2}),
+        ("move(x=5)", "move", {"x": -5}),
+        ("move(x=15)", "move", {"x": 1.5}),
+        ("edit(path='a', new='b')", "edit", {"path": "a", "new": "c"}),  # one unit is the model's own
+        ("Use the tool ping to check, or `ping`.", "ping", {}),
+        ('The tool is called "ping".', "ping", {}),
+        ("", "ping", {}),
+        ("pin: g", "ping", {}),
+        ('{"tool": "ping", "parameters": {"host": "a"}}', "ping", {}),  # with arguments
+        ("ping: checks the connection", "ping", {}),
+    ],
+)
+def test_a_value_or_the_same_form_with_other_values_is_not_an_echo(text: str, name: str, arguments: dict[str, Any]):
+    assert not EchoSearch([text]).contains(name, arguments)
+
+
+def test_a_value_that_was_cut_off_matches_the_beginning_of_a_word():
+    search = EchoSearch(["send(to='eve@evil.test')"])
+    assert not search.contains("send", {"to": "eve@evil.te"})
+    assert search.contains("send", {"to": "eve@evil.te"}, open_end=True)
+
+
+def test_a_value_with_more_levels_than_are_decoded_is_still_found():
+    value = "x & y"
+    for _ in range(5):
+        value = html.escape(json.dumps(value))
+    assert EchoSearch([f"send(to={value})"]).contains("send", {"to": value})
+
+
+def test_the_memory_of_texts_is_bounded(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(echoes, "_MAX_CACHED", 40)
+    for number in range(9):
+        assert EchoSearch([f"send(to='{number}')"]).contains("send", {"to": number})
+
+
+def test_odd_codes_are_not_characters():
+    text = 'x &#9999999; &nosuch; \\U99999999 {"name": "ping"}'
+    assert EchoSearch([text]).contains("ping", {})
+
+
+@pytest.mark.requirement("R-T12")
+@pytest.mark.no_cover
+@check_each("piece", PIECES)
+def test_reducing_a_text_takes_time_linear_in_its_length(piece: str):
+    def prepare(size: int) -> Callable[[], object]:
+        text = piece * (size // len(piece)) + str(size)
+        return lambda: EchoSearch([text + str(id(object()))]).contains("send", {"to": "x"})
+
+    assert_linear(prepare, 200_000)
