@@ -137,9 +137,9 @@ def test_a_value_that_was_cut_off_matches_the_beginning_of_a_word():
 
 
 def test_a_value_with_more_levels_than_are_decoded_is_still_found():
-    value = "x & y"
+    value = "e"
     for _ in range(5):
-        value = html.escape(json.dumps(value))
+        value = "".join(f"\\u0026#{ord(char)};" for char in value)
     assert EchoSearch([f"send(to={value})"]).contains("send", {"to": value})
 
 
