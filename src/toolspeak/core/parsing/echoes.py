@@ -13,8 +13,8 @@ from __future__ import annotations
 
 import re
 import sys
+from array import array
 from bisect import bisect_left
-from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
 from html.entities import html5
 from itertools import accumulate
@@ -46,14 +46,16 @@ _NAMED_ENTITY = re.compile(r"&([A-Za-z][A-Za-z0-9]{1,30}+;)")
 _SURROGATE = re.compile(r"[\ud800-\udfff]")
 
 
-def _code_point(match: re.Match[str]) -> str:
-    code = int(match[match.lastindex or 1], 16)
+def _char(code: int) -> str:
     return chr(code) if code <= sys.maxunicode else " "
+
+
+def _code_point(match: re.Match[str]) -> str:
+    return _char(int(match[match.lastindex or 1], 16))
 
 
 def _numbered(match: re.Match[str]) -> str:
-    code = int(match[1]) if match[1] else int(match[2], 16)
-    return chr(code) if code <= sys.maxunicode else " "
+    return _char(int(match[1]) if match[1] else int(match[2], 16))
 
 
 def _named(match: re.Match[str]) -> str:
@@ -183,21 +185,27 @@ def _plain(text: str, levels: int = _MAX_LEVELS) -> str:
 
 def _words(plain: str) -> list[str]:
     """Return the words of a plain text without the markup of calls."""
+    return _WORDS(_without_markup(plain))
+
+
+def _without_markup(plain: str, besides: str = "") -> str:
+    """Remove the markup of calls, besides that which begins with one literal."""
     for literal, markup in _MARKUP:
-        if literal in plain:
+        if literal in plain and literal != besides:
             plain = markup.sub(" ", plain)
-    return _WORDS(plain)
+    return plain
 
 
 class _Words:
     """The words of a text, joined, with the positions where words end."""
 
-    __slots__ = ("_ends", "_words", "content")
+    __slots__ = ("_ends", "content")
 
     def __init__(self, plain: str) -> None:
-        self._words = _words(plain)
-        self.content = "".join(self._words)
-        self._ends: list[int] | None = None
+        words = _words(plain)
+        self.content = "".join(words)
+        # An array, because a list of the words would take ten times the memory of the text.
+        self._ends = array("I", accumulate(map(len, words)))
 
     def contains(self, parts: Sequence[str], open_end: bool) -> bool:
         """Whether the parts follow each other, each ending with a word. `open_end`: the last may end within one."""
@@ -215,8 +223,6 @@ class _Words:
         return False
 
     def _is_end(self, at: int) -> bool:
-        if self._ends is None:
-            self._ends = [*accumulate(map(len, self._words))]
         index = bisect_left(self._ends, at)
         return at == 0 or (index < len(self._ends) and self._ends[index] == at)
 
@@ -260,31 +266,27 @@ def _is_in_call_syntax(plain: str, at: int, end: int) -> bool:
 
 def _has_no_arguments(after: str) -> bool:
     """Whether a bracket or a tag closes the call before any word follows."""
-    after = after.replace("<|close|>", _CLOSING)
-    for literal, markup in _MARKUP:
-        if literal in after and literal != _CLOSING:
-            after = markup.sub(" ", after)
-    end = _WORD_OR_END(after)
+    end = _WORD_OR_END(_without_markup(after.replace("<|close|>", _CLOSING), besides=_CLOSING))
     return end is None or not end.group().isalnum()
 
 
 class _Cache:
-    """Reduced texts, the most recent ones first to stay, limited by their total length."""
+    """Reduced texts, emptied when they exceed a total length. Threads may share it."""
 
     def __init__(self) -> None:
-        self._texts: OrderedDict[str, _ReducedText] = OrderedDict()
+        self._texts: dict[str, _ReducedText] = {}
         self._size = 0
 
     def get(self, text: str) -> _ReducedText:
-        reduced = self._texts.get(text)
-        if reduced is not None:
-            self._texts.move_to_end(text)
-            return reduced
+        return self._texts.get(text) or self._new(text)
+
+    def _new(self, text: str) -> _ReducedText:
         reduced = _ReducedText(text)
-        self._texts[text] = reduced
         self._size += len(text)
-        while self._size > _MAX_CACHED:
-            self._size -= len(self._texts.popitem(last=False)[0])
+        if self._size > _MAX_CACHED:
+            self._texts.clear()
+            self._size = len(text)
+        self._texts[text] = reduced
         return reduced
 
 
