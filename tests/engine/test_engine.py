@@ -178,8 +178,8 @@ def test_the_decision_is_made_on_a_clone_that_lists_what_was_done():
     turned = turn(NO_TOOLS, "Arr, 4 degrees.", settings=DECISION, messages=messages)
     clone, final = turned.asked
     prompt = clone.messages[0].text
-    assert [message.role for message in clone.messages] == ["system", "user", "user", "assistant", "user"]
-    assert [message.text for message in clone.messages[1:4]] == ["Hello", "How is it in Oslo?", "I look."]
+    assert [message.role for message in clone.messages] == ["system", "user", "assistant", "user"]
+    assert [message.text for message in clone.messages[1:3]] == ["Hello\n\nHow is it in Oslo?", "I look."]
     assert "pirate" not in prompt
     assert "4 degrees" in prompt
     assert (clone.tools, clone.tool_choice, clone.stream) == ((), ToolChoice(), False)

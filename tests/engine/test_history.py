@@ -13,6 +13,7 @@ from toolspeak.core.types import Media, Message, Note, Opaque, Part, TextPart, T
 from toolspeak.dialects.registry import DIALECTS, dialect, render_calls, render_result
 from toolspeak.engine.prompting.history import (
     MEDIA_KINDS,
+    alternate_roles,
     decision_messages,
     is_answered,
     nonce_is_free,
@@ -488,3 +489,49 @@ def test_without_a_nonce_no_past_answer_reads_as_a_call_that_was_not_made(name: 
 def test_a_conversation_that_grows_keeps_its_beginning(messages: tuple[Message, ...]):
     grown = project((*messages, ANSWER), "hermes", nonce=NONCE).messages
     assert grown[:-1] == project(messages, "hermes", nonce=NONCE).messages
+
+
+# ---- alternating roles
+
+
+@check_each(
+    ("messages", "expected"),
+    [
+        ((say("user", "a"),), "user: a"),
+        ((say("system", "s"), say("system", "t"), say("user", "a")), "system: s\n\nt|user: a"),
+        ((say("user", "a"), say("user", "b")), "user: a\n\nb"),
+        ((say("user", "a"), say("system", "s"), say("user", "b")), "user: a\n\ns\n\nb"),
+        ((say("user", "a"), say("assistant", "b"), say("system", "s")), "user: a|assistant: b|user: s"),
+        (
+            (say("assistant", "a"), say("user", "b")),
+            "user: (The assistant starts the conversation.)|assistant: a|user: b",
+        ),
+        ((say("user", "a", name="ann"), say("user", "b", name="ann")), "user: a\n\nb"),
+        ((say("user", "a", name="ann"), say("user", "b")), "user: ann: a\n\nb"),
+        ((Message("user"), say("user", "b")), "user: b"),
+        ((say("system", "s"),), "system: s"),
+    ],
+)
+def test_neighbours_of_one_role_are_merged(messages: tuple[Message, ...], expected: str):
+    assert "|".join(f"{each.role}: {each.text}" for each in alternate_roles(messages)) == expected
+
+
+def test_merged_messages_keep_calls_results_and_reasoning():
+    merged = alternate_roles(
+        (
+            ASK,
+            say("assistant", "a", reasoning="r", calls=(call(id="1"),)),
+            say("assistant", "b", reasoning="q", calls=(call(id="2"),)),
+            result("x", "1"),
+            result("y", "2"),
+            Message("user", results=(ToolResult("3", "z"),)),
+            ASK,
+        )
+    )
+    assert [each.role for each in merged] == ["user", "assistant", "tool", "tool", "user"]
+    assert (merged[1].reasoning, [each.id for each in merged[1].calls]) == ("r\n\nq", ["1", "2"])
+    assert ([each.content for each in merged[4].results], merged[4].text) == (["z"], ASK.text)
+
+
+def test_messages_that_alternate_are_left_alone():
+    assert alternate_roles(ROUND) is ROUND

@@ -15,7 +15,19 @@ from tests.cases import check_each
 from tests.server.live_proxy import read_request, service
 from tests.simulated_models import Able, model, refused
 from tests.upstreams.loopback_server import Answer, Heard, head, serving
-from toolspeak import AsyncClient, Client, Event, Finish, Request, Scripted, TextDelta, ToolCall, Usage, UsageSeen
+from toolspeak import (
+    AsyncClient,
+    Client,
+    Event,
+    Failure,
+    Finish,
+    Request,
+    Scripted,
+    TextDelta,
+    ToolCall,
+    Usage,
+    UsageSeen,
+)
 from toolspeak.config import load
 from toolspeak.engine.planning.capabilities import Capabilities, Profile
 from toolspeak.engine.planning.probe_results import ProbeResult
@@ -284,6 +296,28 @@ def test_an_upstream_that_refuses_a_system_message_is_asked_again_at_once_and_ge
         ["user"],
         ["user"],
     ]
+
+
+@pytest.mark.requirement("R-F47")
+def test_an_upstream_that_demands_alternation_is_asked_again_at_once_and_remembered():
+    refusal = Failure("Jinja Exception: Conversation roles must alternate user/assistant", status=500)
+
+    def strict(request: Request) -> list[Event]:
+        roles = [message.role for message in request.messages]
+        return [refusal] if roles == ["user", "user"] else calls(ToolCall("find", {"item": "lamp"}))
+
+    upstream = Scripted(strict, again=True, base_url=HERE)
+    question: list[Any] = [{"role": "user", "content": "Find it."}, {"role": "user", "content": "Please."}]
+
+    async def talk() -> list[Any]:
+        state = MemoryState()
+        store = ProbeStore(state)
+        store.put(PLACE, StoredProbe(*PLACE, ProbeResult({"capability": "openai"}), store.clock()))
+        async with client_of(upstream, state=state, probe="off") as client:
+            return [await client.chat(question, TOOLS) for _ in range(2)]
+
+    replies = asyncio.run(talk())
+    assert [reply.requests for reply in replies] == [2, 1]
 
 
 def test_an_upstream_that_refuses_a_system_message_gets_the_callers_own_by_the_user():

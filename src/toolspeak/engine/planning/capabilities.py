@@ -42,6 +42,9 @@ class Profile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     #: Whether the model supports a system role. If its chat template rejects or drops system messages, the tool prompt
     #: goes into the first user message.
     system_role: bool = True
+    #: Whether user and assistant messages must alternate in native requests as well. Requests that carry the tool
+    #: prompt always alternate.
+    alternates: bool = False
     #: Supported media. Others are replaced by placeholders, because the upstream would reject them.
     media: tuple[MediaKind, ...] = ("image", "audio", "video", "file")
     #: Supported flavour of constrained decoding, which the envelope plan needs. Empty if there is none.

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Mapping
 from functools import lru_cache
+from itertools import pairwise
 from operator import is_
 from typing import Literal
 
@@ -51,6 +52,8 @@ _LEVELS: dict[Role, Literal["turns", "own"]] = {"user": "turns", "assistant": "o
 _DECIDE = "Which tools, if any, are called next? Reply with the JSON document only."
 #: The key in `extra` that marks a prompt prefix to cache, the same for every protocol.
 _CACHE = "cache_control"
+#: The user message before an assistant message that starts the conversation.
+_BEGIN = "(The assistant starts the conversation.)"
 _ANSWER = "These are results of earlier steps. Answer with what is known."
 
 
@@ -420,6 +423,55 @@ def without_system(messages: tuple[Message, ...]) -> tuple[Message, ...]:
         return (Message("user", (TextPart(text),)), *rest)
     parts = join_text_parts((TextPart(f"{text}\n---\n\n"), *rest[0].parts))
     return (msgspec.structs.replace(rest[0], parts=parts), *rest[1:])
+
+
+def alternate_roles(messages: tuple[Message, ...]) -> tuple[Message, ...]:
+    """Merge neighbours of the same role and start with a user message, because many chat templates demand both.
+
+    System messages stay at the start only; later ones become user messages. Tool messages are left alone.
+    """
+    roles: list[str] = [message.role for message in messages]
+    head = next((at for at, role in enumerate(roles) if role != "system"), len(roles))
+    begins = head == len(roles) or roles[head] != "assistant"
+    if begins and head <= 1 and "system" not in roles[head:] and not _repeats_role(roles):
+        return messages
+    merged: list[Message] = []
+    for at, message in enumerate(messages):
+        if at == head and not begins:
+            merged.append(Message("user", (TextPart(_BEGIN),)))
+        if at >= head and message.role == "system":
+            message = msgspec.structs.replace(message, role="user")
+        if merged and merged[-1].role == message.role and message.role != "tool":
+            merged[-1] = _merge(merged[-1], message)
+        else:
+            merged.append(message)
+    return tuple(merged)
+
+
+def _repeats_role(roles: list[str]) -> bool:
+    return any(role == following != "tool" for role, following in pairwise(roles))
+
+
+def _merge(first: Message, second: Message) -> Message:
+    """Merge two messages of one role. Names that differ are written into the text."""
+    if first.name != second.name:
+        first, second = _with_name_in_text(first), _with_name_in_text(second)
+    gap = (TextPart("\n\n"),) if first.parts and second.parts else ()
+    return msgspec.structs.replace(
+        first,
+        parts=join_text_parts((*first.parts, *gap, *second.parts)),
+        reasoning="\n\n".join(filter(None, (first.reasoning, second.reasoning))),
+        calls=first.calls + second.calls,
+        results=first.results + second.results,
+        extra={**first.extra, **second.extra},
+    )
+
+
+def _with_name_in_text(message: Message) -> Message:
+    if not message.name:
+        return message
+    parts = join_text_parts((TextPart(f"{message.name}: "), *message.parts))
+    return msgspec.structs.replace(message, name="", parts=parts)
 
 
 # ---- questions about a conversation

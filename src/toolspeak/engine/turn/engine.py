@@ -352,6 +352,14 @@ class Engine:
     def _failed(self, current: _Attempt, failure: Failure) -> list[Action]:
         phase = current.phase
         empty = not current.raw and not current.events
+        limitation = detect_limitation(failure, current.request, self._plan.profile) if empty else None
+        if limitation is not None and phase.reads != "relay":
+            self._plan = self._builder.apply_limitation(limitation)
+            self._limitations.append(limitation)
+            return [
+                Emit([Noted(Note(limitation.code, failure.message[:_MAX_MESSAGE_CHARS]))]),
+                *self._enter(phase.name),
+            ]
         following = self._following(phase.unsupported)
         rejects_tools = failure.status in _REJECTION_STATUSES and "tool" in f"{failure.message} {failure.body}".lower()
         # If a call is required but no prompt can teach the tools, report the upstream's rejection to the caller.
@@ -360,16 +368,6 @@ class Engine:
             return [
                 Emit([Noted(Note("native_unsupported", failure.message[:_MAX_MESSAGE_CHARS]))]),
                 *self._enter(following),
-            ]
-        limitation = (
-            detect_limitation(failure, current.request, self._plan.profile) if phase.emulates and empty else None
-        )
-        if limitation is not None:
-            self._plan = self._builder.apply_limitation(limitation)
-            self._limitations.append(limitation)
-            return [
-                Emit([Noted(Note(limitation.code, failure.message[:_MAX_MESSAGE_CHARS]))]),
-                *self._enter(phase.name),
             ]
         return self._answered_before(current, failure) or self._done(current, failure)
 

@@ -34,6 +34,7 @@ from ..prompting.call_result_pairing import pair
 from ..prompting.escaping import is_plain_name, join_text_parts
 from ..prompting.history import (
     Projection,
+    alternate_roles,
     decision_messages,
     is_answered,
     mark_cache_prefix,
@@ -190,11 +191,12 @@ class RequestBuilder:
         tools, losses = transform_tools(self._request.tools, self._plan.profile.transform)
         projected = without_media(self._messages, self._plan.profile.media)
         self._note((*losses, *projected.notes))
+        messages = alternate_roles(projected.messages) if self._plan.profile.alternates else projected.messages
         options = self._request.options
         if not self._choice.parallel:  # may be left out: extra calls are dropped anyway
             options = msgspec.structs.replace(options, dispensable=("parallel_tool_calls",))
         return msgspec.structs.replace(
-            self._request, messages=projected.messages, tools=tools, tool_choice=self._choice, options=options
+            self._request, messages=messages, tools=tools, tool_choice=self._choice, options=options
         )
 
     def _final(self) -> Request:
@@ -207,8 +209,9 @@ class RequestBuilder:
     def _bare(self, projected: Projection, options: Options) -> Request:
         """Build a request without native tools and without a tool choice."""
         self._note(projected.notes)
+        messages = alternate_roles(projected.messages)
         return msgspec.structs.replace(
-            self._request, messages=projected.messages, tools=(), tool_choice=ToolChoice(), options=options
+            self._request, messages=messages, tools=(), tool_choice=ToolChoice(), options=options
         )
 
     def _projected(self) -> Projection:
@@ -334,6 +337,8 @@ class RequestBuilder:
         if fault.kind in _SHOW_ANSWER and answer.strip():
             excerpt = answer if len(answer) <= _MAX_ANSWER else f"{answer[:_MAX_ANSWER]} [...]"
             messages = (*messages, Message("assistant", (TextPart(excerpt),)))
+            if not base.tools or self._plan.profile.alternates:
+                messages = alternate_roles(messages)
         return msgspec.structs.replace(base, messages=_append_user_text(messages, text))
 
     def _example(self, phase: PhaseName) -> str:

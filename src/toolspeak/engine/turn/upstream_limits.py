@@ -1,4 +1,4 @@
-"""Upstream limitations that a turn can work around: no system role, no constrained output.
+"""Upstream limitations that a turn can work around: alternating roles, no system role, no constrained output.
 
 If an upstream rejects a feature that toolspeak added to a request, the engine repeats the request without that
 feature. The limitation is remembered for that upstream. Fields that a protocol codec adds are handled by
@@ -7,16 +7,24 @@ feature. The limitation is remembered for that upstream. Fields that a protocol 
 
 from __future__ import annotations
 
+import re
+
 import msgspec
 
 from ...core.events import Failure
 from ...core.types import JSONObject, Request
 from ..planning.capabilities import Profile
+from ..prompting.history import alternate_roles
 
 #: HTTP statuses for requests that an upstream does not understand. Some upstreams return 500 if a chat template fails.
 _REJECTION_STATUSES = frozenset({400, 422, 500, 501})
 #: Words that refer to constrained output in upstream error messages. Messages may also name the request field.
 _CONSTRAINT_WORDS = ("grammar", "json_schema", "response_format", "guided", "structured output")
+#: How upstreams and chat templates say that user and assistant messages must alternate.
+_ALTERNATION = re.compile(
+    r"\balternat(?:e|es|ing|ion)\b|\bsuccessive (?:user|assistant)|\broles? in a row|\bconsecutive (?:user|assistant)"
+    r"|\bunexpected role\b|\bmust start with an? user\b|\bfirst message must (?:be|have)\b"
+)
 
 
 class UpstreamLimitation(msgspec.Struct, frozen=True):
@@ -28,6 +36,9 @@ class UpstreamLimitation(msgspec.Struct, frozen=True):
     profile_fields: JSONObject
 
 
+_ALTERNATES = UpstreamLimitation(
+    "roles_must_alternate", "the upstream demands alternating user and assistant messages", {"alternates": True}
+)
 _NO_SYSTEM_ROLE = UpstreamLimitation(
     "system_role_refused", "the upstream refused a system message", {"system_role": False}
 )
@@ -38,17 +49,37 @@ def detect_limitation(failure: Failure, request: Request, profile: Profile) -> U
     """Return the limitation that explains this failure, or None if no feature that toolspeak added was rejected."""
     if failure.status not in _REJECTION_STATUSES:
         return None
+    error = _error_text(failure)
+    if demands_alternation(failure):
+        return _alternation_limit(error, request, profile)
+    if not request.options.contract:  # in other requests, only the order of the messages is ours to change
+        return None
     if profile.system_role and request.messages[0].role == "system" and refuses_system_role(failure):
         return _NO_SYSTEM_ROLE
-    error = _error_text(failure)
     if request.options.grammar and any(word in error for word in (*_CONSTRAINT_WORDS, *request.options.grammar)):
         return _NO_CONSTRAINT
     return None
 
 
+def _alternation_limit(error: str, request: Request, profile: Profile) -> UpstreamLimitation | None:
+    """Return what to change in a request whose roles the upstream rejected."""
+    if alternate_roles(request.messages) != request.messages:
+        return None if profile.alternates else _ALTERNATES
+    # The roles alternate. Templates of models without a system role count a system message as a role out of order.
+    has_system = not request.tools and request.messages[0].role == "system"
+    return _NO_SYSTEM_ROLE if profile.system_role and has_system and "system" not in error else None
+
+
+def demands_alternation(failure: Failure | None) -> bool:
+    """Whether the upstream, or its chat template, rejected the order of the roles."""
+    if failure is None or failure.status not in _REJECTION_STATUSES:
+        return False
+    return _ALTERNATION.search(_error_text(failure)) is not None
+
+
 def refuses_system_role(failure: Failure | None) -> bool:
     """Whether the upstream, or its chat template, rejected the system role."""
-    if failure is None or failure.status not in _REJECTION_STATUSES:
+    if failure is None or failure.status not in _REJECTION_STATUSES or demands_alternation(failure):
         return False
     error = _error_text(failure)
     return "system" in error and "role" in error
