@@ -135,7 +135,7 @@ def test_a_call_whose_marks_lack_the_nonce_is_asked_again_where_it_opens_the_ans
     text = call("get_weather", '{"city": "Paris"}')
     fault = diagnose(read(text, nonce="k7q2xm"), AUTO, TOOLS)
     assert fault is not None
-    assert (fault.kind, "marks" in fault.detail) == ("no_call", True)
+    assert (fault.kind, "marks" in fault.detail, fault.name) == ("unmarked", True, "get_weather")
     assert diagnose(read(f"Look:\n{text}", nonce="k7q2xm"), AUTO, TOOLS) is None
 
 

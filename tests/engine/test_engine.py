@@ -67,7 +67,8 @@ def test_with_mode_off_everything_goes_up_and_comes_back_as_it_is():
 
 @pytest.mark.requirement("A3")
 def test_the_text_of_a_fallbacks_native_answer_waits_for_its_first_call_and_then_everything_flows():
-    engine = engine_for(ASKED, TOOLS, FALLBACK, stream=True, profile=NATIVE)
+    live = Settings(mode="fallback", stream_calls="live")
+    engine = engine_for(ASKED, TOOLS, live, stream=True, profile=NATIVE)
     engine.start()
     assert engine.feed(1, TextDelta("Let me ")) == []
     assert engine.feed(1, TextDelta("check.")) == []
@@ -378,7 +379,8 @@ def test_a_call_whose_nonce_is_miscopied_is_asked_for_again_with_the_right_one(m
     assert "the marks around the call of `get_weather` were not the ones asked for" in last_words(turned.asked[1])
     assert f"json action {NONCE}\n" in last_words(turned.asked[1])
     stubborn = turn(wrong, stream=stream, chunk=3 * stream)
-    assert (stubborn.calls, len(stubborn.asked), stubborn.reply.text) == ([], 3, wrong)
-    assert stubborn.outcome.trace.why_no_call.startswith("a call was required, but there was none: the marks around")
+    assert (stubborn.calls, len(stubborn.asked)) == ([], 3)
+    assert stubborn.reply.text.startswith("The model wrote a call of `get_weather`, but not in the form that was asked")
+    assert stubborn.outcome.trace.why_no_call.startswith("the call does not carry the nonce that was asked for: the ma")
     quoted = f"The page says:\n\n{wrong}\n\nThat is all."
     assert (turn(quoted).calls, len(turn(quoted).asked), turn(quoted).reply.text) == ([], 1, quoted)

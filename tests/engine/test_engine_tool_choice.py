@@ -47,6 +47,8 @@ from toolspeak.engine.planning.strategy import Settings
 from toolspeak.engine.turn.actions import AskUpstream, Done, Emit, StopAttempt
 from toolspeak.errors import UsageError
 
+LIVE_CALLS = Settings(mode="force", stream_calls="live")
+
 # ---- the choice of tools
 
 
@@ -222,8 +224,9 @@ def test_thinking_without_a_call_of_a_tool_is_no_fault(thought: str):
 
 
 @pytest.mark.requirement("B11")
-def test_an_announced_call_of_which_nothing_has_left_is_made_by_the_retry():
-    turned = turn(f"Wait.\n{action()}", f"Sorry.\n{action(city='Oslo')}", stream=True)
+@check_each("settings", [INLINE, LIVE_CALLS])
+def test_an_announced_call_of_which_nothing_has_left_is_made_by_the_retry(settings: Settings):
+    turned = turn(f"Wait.\n{action()}", f"Sorry.\n{action(city='Oslo')}", stream=True, settings=settings)
     starts = [event for event in turned.events if isinstance(event, CallStart)]
     assert [(start.index, start.name) for start in starts] == [(0, "get_weather")]
     assert (turned.calls, turned.outcome.requests) == (WEATHER_CALL, 2)
@@ -232,7 +235,7 @@ def test_an_announced_call_of_which_nothing_has_left_is_made_by_the_retry():
 
 @pytest.mark.requirement("B11")
 def test_an_announced_call_that_is_never_made_is_closed_as_invalid():
-    turned = turn(action(), ANSWER, stream=True)
+    turned = turn(action(), ANSWER, stream=True, settings=LIVE_CALLS)
     assert [event for event in turned.events if isinstance(event, CallArgs | CallEnd)] == [
         CallArgs(0, "{}"),
         CallEnd(0, False, (Note("arguments_invalid", "`get_weather` was announced, but never made"),)),
@@ -242,7 +245,7 @@ def test_an_announced_call_that_is_never_made_is_closed_as_invalid():
 
 @pytest.mark.requirement("B11")
 def test_a_call_whose_arguments_have_left_is_closed_and_not_asked_for_again():
-    turned = turn(f"{action(days=1)}\nDone.", stream=True)
+    turned = turn(f"{action(days=1)}\nDone.", stream=True, settings=LIVE_CALLS)
     joined = "".join(event.fragment for event in turned.events if isinstance(event, CallArgs))
     assert json.loads(joined) == {"days": 1}
     (end,) = [event for event in turned.events if isinstance(event, CallEnd)]

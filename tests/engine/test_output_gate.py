@@ -24,17 +24,18 @@ from toolspeak.core.events import (
     fold,
 )
 from toolspeak.core.types import Note, Opaque, ToolChoice
-from toolspeak.engine.turn.output_gate import OutputGate, TextPolicy
+from toolspeak.engine.turn.output_gate import CHECKED, LIVE, OutputGate, TextPolicy
 
 pytestmark = pytest.mark.requirement("B11")
 
 AUTO = ToolChoice()
 BAD = Note("arguments_invalid", "`f`: it does not fit")
+SHOWN = (TextDelta, CallStart)
 REFUSAL = "I'm sorry, but I don't have access to the weather."
 
 
 def gate(choice: ToolChoice = AUTO, *, checked: bool = False, text: TextPolicy = "opening") -> OutputGate:
-    made = OutputGate(choice, lambda index: f"emulated_7_{index}", checked)
+    made = OutputGate(choice, lambda index: f"emulated_7_{index}", CHECKED if checked else LIVE)
     made.begin(text)
     return made
 
@@ -91,7 +92,7 @@ def test_what_stands_behind_a_text_goes_with_it_when_it_turns_out_to_be_none_to_
 def test_white_space_keeps_nothing_waiting():
     passing = gate()
     assert passing.take([TextDelta("\n"), ReasoningDelta("hm"), PART]) == [ReasoningDelta("hm"), PART]
-    assert passing.release() == [TextDelta("\n")]
+    assert passing.release() == []
     assert not passing.text_emitted
 
 
@@ -203,8 +204,80 @@ def test_a_decision_says_nothing_but_calls():
 def test_white_space_does_not_count_as_text_that_has_left():
     passing = gate(text="until_call")
     passing.take([TextDelta("\n\n")])
-    assert passing.release() == [TextDelta("\n\n")]
+    assert passing.release() == []
     assert not passing.text_emitted
+
+
+@check_each("chunk", [1, 2, 100])
+@check_each("policy", ["live", "opening", "until_call"])
+@check_each(
+    ("answer", "expected"),
+    [
+        (["\n\n", "f", " \n", "f", "\n"], "f f"),
+        (["\n", "Sunny.\n", "f", "\n", "f"], "\nSunny.\n f f"),
+        (["f", "\n\nDone. "], "f \n\nDone. "),
+        (["f", "\n", "g", "\nDone.\n", "f", "\n"], "f g \nDone.\n f"),
+    ],
+)
+@pytest.mark.requirement("B8")
+def test_white_space_beside_a_call_is_dropped_unless_text_follows(
+    answer: list[str], expected: str, policy: TextPolicy, chunk: int
+):
+    passing = gate(text=policy)
+    out: list[Event] = []
+    for index, part in enumerate(answer):
+        is_call = part in ("f", "g")
+        pieces = [part[at : at + chunk] for at in range(0, len(part), chunk)]
+        out += passing.take(call(part, "{}", index=index) if is_call else [TextDelta(piece) for piece in pieces])
+    out += passing.release()
+    shown = [
+        event.name if isinstance(event, CallStart) else event.text for event in joined(out) if type(event) in SHOWN
+    ]
+    assert " ".join(shown) == expected
+
+
+def test_what_is_relayed_keeps_its_white_space():
+    passing = OutputGate(AUTO, str, trims=False)
+    passing.begin("live")
+    events = [TextDelta("\n"), *call("f", "{}", own="a"), TextDelta("\n")]
+    assert passing.take(events) == events
+
+
+# ---- text that contains a rejected call
+
+
+@check_each("policy", ["live", "opening"])
+def test_text_is_held_from_a_rejected_call_on(policy: TextPolicy):
+    passing = OutputGate(AUTO, str, without_calls=lambda text: text.replace("<call>", ""))
+    passing.begin(policy)
+    assert text(passing.take([TextDelta("Sunny. ")])) == "Sunny. "
+    passing.hold_text()
+    assert passing.take([TextDelta("<call>"), TextDelta(" Done.")]) == []
+    assert text(passing.release()) == " Done."
+
+
+def test_text_with_a_rejected_call_goes_before_the_next_call_without_its_markup():
+    passing = OutputGate(AUTO, str, without_calls=lambda text: text.replace("<call>", ""))
+    passing.begin("live")
+    passing.hold_text()
+    out = passing.take([TextDelta("<call>\n"), *call("f", "{}"), TextDelta("Done.")])
+    assert (text(out), names(out)) == ("Done.", ["f"])
+
+
+# ---- text before calls that is dropped
+
+
+def test_text_before_a_call_is_dropped_on_demand():
+    passing = gate(text="without_call")
+    out = passing.take([TextDelta("Let me look."), *call("f", "{}"), TextDelta("Done.")]) + passing.release()
+    assert (text(out), names(out)) == ("", ["f"])
+    assert [event.note.code for event in out if isinstance(event, Noted)] == ["text_dropped"]
+
+
+def test_text_without_a_call_comes_at_the_end():
+    passing = gate(text="without_call")
+    assert passing.take([TextDelta("Sunny. "), TextDelta("Warm.")]) == []
+    assert text(passing.release()) == "Sunny. Warm."
 
 
 def test_everything_that_is_neither_text_nor_call_passes():
@@ -339,7 +412,7 @@ def test_what_flows_is_known_beforehand():
     passing.take([TextDelta(" ")])
     assert not passing.text_streams
     passing.take([TextDelta("Sunny."), CallStart(0, "f"), CallArgs(0, "{")])
-    assert (passing.text_streams, passing.streaming_call) == (True, 0)
+    assert (passing.text_streams, passing.streaming_call) == (False, 0)  # white space after the call waits
     passing.take([CallArgs(0, "}"), CallEnd(0)])
     assert passing.streaming_call == -1
     passing.begin("never")
@@ -406,6 +479,50 @@ def test_nothing_of_a_checked_call_leaves_that_is_not_valid():
     assert passing.finish() == []
 
 
+# ---- calls that are held while they are short
+
+
+def held(most: int = 8) -> OutputGate:
+    made = OutputGate(AUTO, lambda index: f"emulated_7_{index}", most)
+    made.begin("opening")
+    return made
+
+
+def test_a_short_call_leaves_whole_when_it_is_valid_and_not_at_all_when_it_is_not():
+    passing = held()
+    assert passing.take(call("f", '{"a"', ":1}", end="none")) == []
+    assert passing.take([CallEnd(0)]) == [*call("f", '{"a":1}', own="emulated_7_0")]
+    assert passing.take(call("f", '{"a":2}', index=1, end="invalid")) == [Noted(BAD)]
+    assert not passing.spoiled
+
+
+def test_a_long_call_streams_from_the_limit_on():
+    passing = held()
+    assert passing.take(call("f", '{"a":', end="none")) == []
+    begun = [CallStart(0, "f", "emulated_7_0"), CallArgs(0, '{"a":"xyz')]
+    assert passing.take([CallArgs(0, '"xyz')]) == begun
+    assert passing.streaming_call == -1
+    assert passing.take([CallArgs(0, '"}'), CallEnd(0)]) == [CallArgs(0, '"}'), CallEnd(0)]
+    assert passing.emitted_calls == 1
+
+
+def test_a_long_call_waits_for_an_earlier_one():
+    passing = held()
+    long = '{"a":"long"}'
+    assert passing.take([CallStart(0, "f"), CallStart(1, "g"), CallArgs(1, long), CallArgs(0, "{}")]) == []
+    out = passing.take([CallEnd(0)])
+    assert out == [*call("f", "{}", own="emulated_7_0"), CallStart(1, "g", "emulated_7_1"), CallArgs(1, long)]
+    assert passing.take([CallEnd(1)]) == [CallEnd(1)]
+
+
+def test_a_long_call_that_turns_out_to_be_one_too_many_is_dropped():
+    passing = OutputGate(ToolChoice(parallel=False), str, 8)
+    passing.begin("opening")
+    long = '{"a":"long"}'
+    passing.take([CallStart(0, "f"), CallStart(1, "g"), CallArgs(1, long), CallArgs(0, "{}")])
+    assert names(passing.take([CallEnd(0), CallArgs(1, " "), CallEnd(1)])) == ["f"]
+
+
 # ---- numbers and ids
 
 
@@ -449,7 +566,9 @@ _CHOICES = st.sampled_from(
         ToolChoice(parallel=False),
     ]
 )
-_POLICIES: st.SearchStrategy[TextPolicy] = st.sampled_from(["live", "opening", "until_call", "to_end", "never"])
+_POLICIES: st.SearchStrategy[TextPolicy] = st.sampled_from(
+    ["live", "opening", "until_call", "to_end", "without_call", "never"]
+)
 #: One part of an answer: a text, or a call (name, arguments, end).
 _PARTS = st.lists(_TEXTS | st.tuples(_NAMES, st.sampled_from(["", '{"a":"long text"}']), _ENDS), max_size=5)
 _ANSWERS = st.lists(st.tuples(_POLICIES, _PARTS), min_size=1, max_size=3)
@@ -458,10 +577,10 @@ Part = str | tuple[str, str, Literal["valid", "invalid", "none"]]
 
 
 def play(
-    answers: list[tuple[TextPolicy, list[Part]]], places: Sequence[int], choice: ToolChoice, checked: bool
+    answers: list[tuple[TextPolicy, list[Part]]], places: Sequence[int], choice: ToolChoice, most: int
 ) -> tuple[OutputGate, list[Event]]:
     """A turn whose texts and arguments are cut at the places: the gate behind it, and what has left."""
-    passing = OutputGate(choice, lambda index: f"emulated_7_{index}", checked)
+    passing = OutputGate(choice, lambda index: f"emulated_7_{index}", most)
     left: list[Event] = []
     for policy, parts in answers:
         passing.begin(policy)
@@ -485,11 +604,11 @@ def play(
     return passing, joined(left)
 
 
-@given(_ANSWERS, PLACES, _CHOICES, st.booleans())
+@given(_ANSWERS, PLACES, _CHOICES, st.sampled_from([LIVE, 8, CHECKED]))
 def test_a_cut_never_changes_what_leaves(
-    answers: list[tuple[TextPolicy, list[Part]]], places: Sequence[int], choice: ToolChoice, checked: bool
+    answers: list[tuple[TextPolicy, list[Part]]], places: Sequence[int], choice: ToolChoice, most: int
 ):
-    (whole, all_at_once), (pieces, in_pieces) = (play(answers, cuts, choice, checked) for cuts in ((), places))
+    (whole, all_at_once), (pieces, in_pieces) = (play(answers, cuts, choice, most) for cuts in ((), places))
     assert in_pieces == all_at_once
     assert (pieces.emitted_calls, pieces.text_emitted, pieces.spoiled) == (
         whole.emitted_calls,
@@ -498,11 +617,9 @@ def test_a_cut_never_changes_what_leaves(
     )
 
 
-@given(_ANSWERS, _CHOICES, st.booleans())
-def test_what_leaves_is_always_in_order(
-    answers: list[tuple[TextPolicy, list[Part]]], choice: ToolChoice, checked: bool
-):
-    passing, left = play(answers, [], choice, checked)
+@given(_ANSWERS, _CHOICES, st.sampled_from([LIVE, 8, CHECKED]))
+def test_what_leaves_is_always_in_order(answers: list[tuple[TextPolicy, list[Part]]], choice: ToolChoice, most: int):
+    passing, left = play(answers, [], choice, most)
     reply = fold(left)  # every fragment and end belongs to a call that has begun
     starts = [event for event in left if isinstance(event, CallStart)]
     ends = [event.index for event in left if isinstance(event, CallEnd)]
@@ -515,7 +632,7 @@ def test_what_leaves_is_always_in_order(
     for index in ends:
         sent = "".join(event.fragment for event in left if isinstance(event, CallArgs) and event.index == index)
         assert isinstance(json.loads(sent or "{}"), dict)
-    if checked:
+    if most == CHECKED:
         assert len(reply.calls) == len(starts)
 
 
@@ -534,7 +651,7 @@ def test_what_leaves_is_always_in_order(
 )
 @check_each("policy", ["live", "to_end"])
 def test_a_call_that_came_to_nothing_is_shown_without_its_mark(text: str, shown: str, policy: TextPolicy):
-    made = OutputGate(AUTO, str, False, "k7q2xm")
+    made = OutputGate(AUTO, str, LIVE, "k7q2xm")
     made.begin(policy)
     note = Noted(BAD)
     out = made.take([TextDelta("a "), note]) + made.take([TextDelta(text), note]) + made.release()
@@ -544,7 +661,7 @@ def test_a_call_that_came_to_nothing_is_shown_without_its_mark(text: str, shown:
 @check_each("size", [1, 7, 100])
 def test_a_document_that_is_held_is_shown_without_its_mark_however_it_was_cut(size: int):
     text = '{"nonce": "k7q2xm", "tools": []} and {"nonce":"k7q2xm","tools":[]}'
-    made = OutputGate(AUTO, str, False, "k7q2xm")
+    made = OutputGate(AUTO, str, LIVE, "k7q2xm")
     made.begin("to_end")
     for at in range(0, len(text), size):
         made.take([TextDelta(text[at : at + size])])
@@ -552,6 +669,6 @@ def test_a_document_that_is_held_is_shown_without_its_mark_however_it_was_cut(si
 
 
 def test_without_marks_nothing_is_taken_out():
-    made = OutputGate(AUTO, str, False)
+    made = OutputGate(AUTO, str)
     made.begin("live")
     assert made.take([TextDelta("```json action k7q2xm\n")]) == [TextDelta("```json action k7q2xm\n")]

@@ -353,11 +353,11 @@ def test_asking_again_ends_with_the_users_words_whoever_spoke_last():
 @check_each(
     ("phase", "example"),
     [
-        ("inline", f'```json action {NONCE}\n{{"tool":"get_weather","parameters":{{"city":"..."}}}}\n```'),
-        ("decision", f'{{"nonce":"{NONCE}","tools":[{{"name":"get_weather","arguments":{{"city":"..."}}}}]}}'),
+        ("inline", f'```json action {NONCE}\n{{"tool":"get_weather","parameters":{{"city":"example city"}}}}\n```'),
+        ("decision", f'{{"nonce":"{NONCE}","tools":[{{"name":"get_weather","arguments":{{"city":"example city"}}}}]}}'),
         (
             "envelope",
-            f'{{"nonce":"{NONCE}","calls":[{{"name":"get_weather","arguments":{{"city":"..."}}}}],"reply":""}}',
+            f'{{"nonce":"{NONCE}","calls":[{{"name":"get_weather","arguments":{{"city":"example city"}}}}],"reply":""}}',
         ),
     ],
 )

@@ -216,7 +216,8 @@ def test_fallback_without_a_call_to_ask_for_is_native_alone(asked: Request, rule
 @check_each(
     ("stream", "choice", "wanted", "expected"),
     [
-        (True, "auto", "", "live"),
+        (True, "auto", "", "held"),
+        (True, "auto", "live", "live"),
         (True, "required", "", "checked"),
         (True, "named", "", "checked"),
         (False, "auto", "", "checked"),
@@ -224,7 +225,9 @@ def test_fallback_without_a_call_to_ask_for_is_native_alone(asked: Request, rule
         (False, "required", "live", "live"),
     ],
 )
-def test_calls_stream_live_unless_one_is_due(stream: bool, choice: str, wanted: Any, expected: str):
+def test_calls_are_held_while_they_are_short_and_checked_where_one_is_due(
+    stream: bool, choice: str, wanted: Any, expected: str
+):
     made = plan(request(stream=stream, choice=choice), NONE, Settings(stream_calls=wanted))
     assert made.stream_calls == expected
 
@@ -295,6 +298,7 @@ def test_the_defaults():
         "marks": "auto",
         "chat_only": False,
         "stream_calls": "",
+        "text_before_calls": "keep",
         "retries": 2,
         "sticky_tools": "results",
         "contract": "compact",
@@ -428,6 +432,6 @@ def test_a_plan_is_made_once_for_what_it_depends_on_and_the_kept_ones_are_bounde
     requests = [Request("m", (), (Tool("f"),), stream=stream) for stream in (False, True)]
     plans = [plan(request, found, settings) for request in requests]
     assert plan(Request("other", (), (Tool("g"), Tool("h"))), found, settings) is plans[0]
-    assert plans[1].stream_calls == "live"
+    assert plans[1].stream_calls == "held"
     assert plan(requests[0], ProfileMatch(Profile(), "c", "d"), settings).rule == "c"
     assert len(strategy_module._plan_cache) == 1  # pyright: ignore[reportPrivateUsage]

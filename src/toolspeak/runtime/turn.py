@@ -21,9 +21,8 @@ from ..upstreams.base import Batches, Upstream, error_of, failure_of, open_upstr
 if TYPE_CHECKING:
     from ..engine.turn.engine import Engine
 
-_SEE = "`error.reply.trace()` shows every request"
-_CHOICE_HINT = f"offer a suitable tool, or set `tool_choice` to `auto`; {_SEE}"
-_FORMAT_HINT = f"relax the schema, or use a stronger model; {_SEE}"
+_CHOICE_HINT = "offer a suitable tool, or set `tool_choice` to `auto`"
+_FORMAT_HINT = "relax the schema, or use a stronger model"
 
 
 class AnyTurn(Protocol):
@@ -237,14 +236,15 @@ class ReplyCollector:
         return TracedReply(**fields)
 
 
-def error_after(outcome: TurnOutcome) -> ModelError | None:
+def error_after(outcome: TurnOutcome, see: str = "`error.reply.trace()`") -> ModelError | None:
+    """Return the error with which a turn ended, if any. `see`: where a user finds the details of the turn."""
     failure = outcome.failure
     match failure:
         case None:
             return None
         case Failure(kind="tool_choice"):
-            return ToolChoiceError(failure.message, hint=_CHOICE_HINT)
+            return ToolChoiceError(failure.message, hint=f"{_CHOICE_HINT}; {see} shows every request")
         case Failure(kind="format"):
-            return FormatError(failure.message, hint=_FORMAT_HINT)
+            return FormatError(failure.message, hint=f"{_FORMAT_HINT}; {see} shows every request")
         case _:
             return error_of(failure)

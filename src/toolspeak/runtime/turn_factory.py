@@ -28,6 +28,9 @@ from .turn import AnyTurn, EngineTurn
 if TYPE_CHECKING:
     from ..engine.turn.engine import Engine
 
+#: Where users of the library find the details of a turn.
+SEE_TRACE = "`reply.trace()`"
+
 
 def checked_templates(templates: Mapping[str, str] | None) -> Mapping[str, str] | None:
     """Validate custom prompt templates."""
@@ -89,9 +92,17 @@ class TurnFactory:
         return self._capabilities.find(self.resolved.provider, self.resolved.model, self.resolved.base_url)
 
     def make(
-        self, original: Request, settings: Settings, tenant: str = "", earlier_notes: tuple[Note, ...] = ()
+        self,
+        original: Request,
+        settings: Settings,
+        tenant: str = "",
+        earlier_notes: tuple[Note, ...] = (),
+        see: str = SEE_TRACE,
     ) -> PlannedTurn:
-        """Create the turn for a request. `earlier_notes` are notes already made about the request."""
+        """Create the turn for a request.
+
+        `earlier_notes`: notes already made about the request. `see`: where a user finds the details of the turn.
+        """
         if original.options.n > 1:
             # Only the first answer would be used, but all of them would cost money.
             raise UsageError("`n` above 1 is not supported", hint="send one request per answer")
@@ -111,6 +122,7 @@ class TurnFactory:
                 protocol=resolved.protocol,
                 templates=self._templates,
                 notes=(*earlier_notes, *notes),
+                see=see,
             )
         ended = self._probes and partial(self._probes.turn_ended, self._probed, request, planned, settings)
         return PlannedTurn(EngineTurn(engine, resolved.upstream, ended), request, planned)

@@ -47,8 +47,12 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     #: Whether to remove all tools from requests.
     chat_only: bool = False
     #: `live` streams arguments as they arrive; `checked` sends a call once it is complete and valid. If empty,
-    #: streaming requests that do not demand a call use `live`, others `checked`.
+    #: streaming requests that do not demand a call hold each call until it is valid or 2 KB long, and others use
+    #: `checked`.
     stream_calls: Literal["", "live", "checked"] = ""
+    #: Whether text before a call is sent. `drop` holds the text of an answer until its end and drops it if the answer
+    #: contains a call, for clients that take the first text for the final answer.
+    text_before_calls: Literal["keep", "drop"] = "keep"
     #: Maximum number of retries after an invalid answer.
     retries: Annotated[int, msgspec.Meta(ge=0, le=MAX_RETRIES)] = DEFAULT_RETRIES
     #: When to restore tools that a later request no longer lists: after a tool result, always, or never.
@@ -83,7 +87,8 @@ class Plan(msgspec.Struct, frozen=True):
     #: Whether a call without the nonce counts: never, always, or only without side effects at first.
     unmarked: Literal["never", "counts", "confirm"]
     policy: Policy
-    stream_calls: Literal["live", "checked"]
+    #: Whether calls are streamed as they arrive, held until they are valid or long, or held until they are valid.
+    stream_calls: Literal["live", "held", "checked"]
     retries: int
     profile: Profile
     #: Whether to parse calls in the text of native answers.
@@ -200,7 +205,7 @@ def _plan(situation: _Situation, match: ProfileMatch, settings: Settings) -> Pla
         marks=marks,
         unmarked=_UNMARKED.get(settings.marks, "counts"),
         policy=settings.policy,
-        stream_calls=settings.stream_calls or ("checked" if demanding else "live"),
+        stream_calls=settings.stream_calls or ("checked" if demanding else "held"),
         retries=settings.retries,
         profile=profile if settings.constrain else msgspec.structs.replace(profile, constraint=""),
         rescue=decision.rescue and settings.rescue and profile.leaks,

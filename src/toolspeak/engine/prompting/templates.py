@@ -204,6 +204,11 @@ def example_of(tools: Iterable[Tool]) -> Example | None:
     return first
 
 
+def placeholder_call(tool: Tool) -> ToolCall:
+    """Build a call with its required arguments only, as placeholders of the right types."""
+    return ToolCall(tool.name, _ExampleBuilder(tool.parameters).required_arguments())
+
+
 def _try(tool: Tool) -> Example | None:
     builder = _ExampleBuilder(tool.parameters)
     arguments = builder.arguments()
@@ -220,6 +225,9 @@ class _ExampleBuilder:
     def __init__(self, root: JSONValue) -> None:
         self._root = root
         self.distinct = False
+
+    def required_arguments(self) -> JSONObject:
+        return self._object(self._flat(self._root), 0)
 
     def arguments(self) -> JSONObject:
         """Build the required arguments. If none of them is free text, add the first optional one that is."""

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
 
 from ...core.events import Candidate, Reply
 from ...core.json_repair.parser import UNSAFE_NOTES
 from ...core.parsing.context import ALWAYS_SIDE_EFFECTS
+from ...core.parsing.echoes import EchoSearch
 from ...core.schema.argument_schema import ArgumentSchema
 from ...core.types import Message, Tool, ToolChoice
 from ...errors import SchemaError
@@ -37,14 +39,21 @@ def diagnose(
         return Fault("too_many", f"{len(allowed)} calls, but only one is allowed") if many else None
     if reply.finish_reason in _FINAL_REASONS:
         return None
-    fault = _call_fault(reply, choice, tools) if reply.candidates else None
+    fault = _call_fault(reply, choice, tools, messages) if reply.candidates else None
     return fault or _text_fault(reply, choice, _permitted(choice, tools), messages)
 
 
-def _call_fault(reply: Reply, choice: ToolChoice, tools: Sequence[Tool]) -> Fault | None:
+def is_mistaken(candidate: Candidate, choice: ToolChoice, tools: Sequence[Tool], messages: tuple[Message, ...]) -> bool:
+    """Whether a candidate that counts as text was meant as a call, so that its markup is no text for the caller."""
+    if candidate.verdict not in ("text", "truncated") or choice.mode == "none":
+        return False
+    return _candidate_fault(candidate, _Facts(choice, {tool.name: tool for tool in tools}, messages)) is not None
+
+
+def _call_fault(reply: Reply, choice: ToolChoice, tools: Sequence[Tool], messages: tuple[Message, ...]) -> Fault | None:
     """Return the fault of the first faulty call candidate, or None."""
-    by_name = {tool.name: tool for tool in tools}
-    faults = (_candidate_fault(candidate, reply, choice, by_name) for candidate in reply.candidates)
+    facts = _Facts(choice, {tool.name: tool for tool in tools}, messages, bool(reply.text.strip()))
+    faults = (_candidate_fault(candidate, facts) for candidate in reply.candidates)
     return next((fault for fault in faults if fault is not None), None)
 
 
@@ -104,23 +113,33 @@ def _reports(verdict: Verdict, text: str, messages: tuple[Message, ...]) -> bool
     return verdict.rule not in DENIES_TOOLS or offer_of(tuple(sorted(called))).may_be_named(fold(text))
 
 
-_Check = Callable[[Candidate, Reply, ToolChoice, dict[str, Tool]], Fault | None]
+class _Facts(NamedTuple):
+    """What a check of one candidate depends on."""
+
+    choice: ToolChoice
+    by_name: dict[str, Tool]
+    messages: tuple[Message, ...]
+    #: Whether the answer has text besides the candidates.
+    has_text: bool = False
 
 
-def _candidate_fault(candidate: Candidate, reply: Reply, choice: ToolChoice, by_name: dict[str, Tool]) -> Fault | None:
+_Check = Callable[[Candidate, _Facts], Fault | None]
+
+
+def _candidate_fault(candidate: Candidate, facts: _Facts) -> Fault | None:
     check = _CHECKS.get(candidate.verdict) or _CHECKS.get(candidate.reason)
-    return check(candidate, reply, choice, by_name) if check is not None else None
+    return check(candidate, facts) if check is not None else None
 
 
-def _forbidden(candidate: Candidate, reply: Reply, choice: ToolChoice, by_name: dict[str, Tool]) -> Fault | None:
+def _forbidden(candidate: Candidate, facts: _Facts) -> Fault | None:
     """Check an accepted call: `tool_choice` must permit the tool."""
-    if choice.permits(candidate.name):
+    if facts.choice.permits(candidate.name):
         return None
     detail = f"`{quoted(candidate.name)}` may not be called now"
     return Fault("unknown_tool", detail, candidate.name)
 
 
-def _invalid(candidate: Candidate, reply: Reply, choice: ToolChoice, by_name: dict[str, Tool]) -> Fault | None:
+def _invalid(candidate: Candidate, facts: _Facts) -> Fault | None:
     codes = {note.code: note.detail for note in candidate.notes}
     if "unsafe_repair" in codes:
         detail = f"`{quoted(candidate.name)}`: the arguments are not valid JSON, and guessing is not safe for this tool"
@@ -129,10 +148,10 @@ def _invalid(candidate: Candidate, reply: Reply, choice: ToolChoice, by_name: di
     return Fault("bad_arguments", detail, candidate.name)
 
 
-def _misfit(candidate: Candidate, reply: Reply, choice: ToolChoice, by_name: dict[str, Tool]) -> Fault | None:
+def _misfit(candidate: Candidate, facts: _Facts) -> Fault | None:
     """Check a weakly marked call with invalid arguments. If no call is required, it must start the answer."""
-    tool = by_name.get(candidate.name)
-    if tool is None or not (choice.demands or candidate.evidence.get("answer_start")):
+    tool = facts.by_name.get(candidate.name)
+    if tool is None or not (facts.choice.demands or candidate.evidence.get("answer_start")):
         return None
     return Fault("bad_arguments", quoted(f"`{candidate.name}`: {'; '.join(_problems(tool, candidate))}"), tool.name)
 
@@ -145,33 +164,44 @@ def _problems(tool: Tool, candidate: Candidate) -> Iterable[str]:
         return refused
 
 
-def _unknown(candidate: Candidate, reply: Reply, choice: ToolChoice, by_name: dict[str, Tool]) -> Fault | None:
+def _unknown(candidate: Candidate, facts: _Facts) -> Fault | None:
     """Check a call to an unknown tool. It must have call markers, or start the answer and resemble a tool's name."""
     evidence = candidate.evidence
     near = any(note.code == "near_miss" for note in candidate.notes)
     deliberate = evidence.get("wrapper") == "strong" and evidence.get("line_start")
-    if not (deliberate or (near and evidence.get("answer_start")) or choice.demands):
+    if not (deliberate or (near and evidence.get("answer_start")) or facts.choice.demands):
         return None
     detail = next((note.detail for note in candidate.notes if note.code in ("near_miss", "unknown_tool")), "")
     return Fault("unknown_tool", quoted(detail or f"`{candidate.name}` is not a tool"), candidate.name)
 
 
-def _unmarked(candidate: Candidate, reply: Reply, choice: ToolChoice, by_name: dict[str, Tool]) -> Fault | None:
+def _unmarked(candidate: Candidate, facts: _Facts) -> Fault | None:
     """Check a call to a known tool without the nonce. If no call is required, it must start the answer."""
-    if candidate.name in by_name and (choice.demands or candidate.evidence.get("answer_start")):
-        return Fault("no_call", f"the marks around the call of `{quoted(candidate.name)}` were not the ones asked for")
+    if candidate.name in facts.by_name and (facts.choice.demands or candidate.evidence.get("answer_start")):
+        detail = f"the marks around the call of `{quoted(candidate.name)}` were not the ones asked for"
+        return Fault("unmarked", detail, candidate.name)
     return None
 
 
-def _truncated(candidate: Candidate, reply: Reply, choice: ToolChoice, by_name: dict[str, Tool]) -> Fault | None:
-    if candidate.evidence.get("wrapper") != "strong" and not choice.demands:
+def _repeated(candidate: Candidate, facts: _Facts) -> Fault | None:
+    """Check a call that repeats an untrusted text. If the user wrote it, the model may mean it: ask for the nonce."""
+    if candidate.evidence.get("nonce") is not False:
+        return None
+    texts = tuple(message.text for message in facts.messages if message.role == "user")
+    if not EchoSearch(texts).contains(candidate.name, candidate.arguments, open_end=True):
+        return None
+    return _unmarked(candidate, facts)
+
+
+def _truncated(candidate: Candidate, facts: _Facts) -> Fault | None:
+    if candidate.evidence.get("wrapper") != "strong" and not facts.choice.demands:
         return None
     return Fault("truncated", f"the call of `{quoted(candidate.name or '?')}` was not finished", candidate.name)
 
 
-def _in_reasoning(candidate: Candidate, reply: Reply, choice: ToolChoice, by_name: dict[str, Tool]) -> Fault | None:
+def _in_reasoning(candidate: Candidate, facts: _Facts) -> Fault | None:
     """Check a call inside the reasoning. It is a fault unless a text answer follows."""
-    if reply.text.strip() and not choice.demands:
+    if facts.has_text and not facts.choice.demands:
         return None
     return Fault("in_reasoning", f"`{quoted(candidate.name)}` was called inside the reasoning", candidate.name)
 
@@ -185,4 +215,5 @@ _CHECKS: dict[str, _Check] = {
     "unknown_tool": _unknown,
     "does_not_fit": _misfit,
     "no_nonce": _unmarked,
+    "echo": _repeated,
 }

@@ -1,6 +1,6 @@
 """Turn engine: the state machine of one turn. It takes upstream events and returns actions.
 
-    engine = Engine(request, plan, settings, stamp=unix_ns, nonces=...)
+    engine = Engine(request, plan, settings, stamp=unix_ns, nonces=..., see="`toolspeak explain 3f2a9c`")
     actions = engine.start()                  # [AskUpstream(1, request)]
     actions = engine.feed(1, event)           # [Emit([...])], [StopAttempt(1), AskUpstream(2, ...)], ...
     actions = engine.end(1)                   # the answer has ended: [Emit, Done] or [AskUpstream(2, ...)]
@@ -12,6 +12,7 @@ The engine is deterministic: it uses no clock and no randomness. The caller pass
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 
 import msgspec
@@ -34,6 +35,7 @@ from ...core.events import (
 )
 from ...core.parsing.tool_index import TEACHABLE, toolkit
 from ...core.types import Note, Request, ToolChoice, Usage
+from ...dialects.openings import ACTION_FENCES
 from ...errors import UsageError
 from ...parsing import parse
 from ..planning.strategy import Plan, Settings
@@ -49,9 +51,9 @@ from .answer_readers import (
     ReadingRules,
     RelayReader,
 )
-from .diagnosis import diagnose
-from .faults import Fault, fault_text, reason_text
-from .output_gate import OutputGate, TextPolicy
+from .diagnosis import diagnose, is_mistaken
+from .faults import Fault, closing_sentence, fault_text, reason_text
+from .output_gate import CHECKED, LIVE, MAX_HELD_CHARS, OutputGate, TextPolicy
 from .phases import FIRST_PHASE, PHASES, Phase, PhaseName
 from .request_builder import RequestBuilder
 from .response_format import check_format
@@ -71,6 +73,13 @@ _MAX_MESSAGE_CHARS = 200
 _CUTTING = frozenset({"length", "content_filter", "error"})
 #: Plans that send tools of every type to the upstream.
 _NATIVE = frozenset({"pass", "native", "fallback"})
+#: A word where a call carries its nonce: after the info string of a fence, or in a tag.
+_WORD_IN_OPENING = re.compile(
+    rf"((?:`{{3}}|~{{3}})(?:{'|'.join(sorted(ACTION_FENCES, reverse=True))}))[ \t]{{1,4}}[^\s`]{{1,64}}(?=[ \t]{{0,4}}\n)"
+    r"|(<[\w:.|-]{1,64})\s{1,4}[^\s<>/=]{1,64}(?=\s{0,4}>)"
+)
+#: How much of a call is held back, by the plan's `stream_calls`.
+_MAX_HELD = {"live": LIVE, "held": MAX_HELD_CHARS, "checked": CHECKED}
 #: Events that describe an answer but carry none of its content.
 _FRAME = (UsageSeen, Finish, Failure)
 
@@ -120,8 +129,10 @@ class Engine:
         protocol: str = "openai_chat",
         templates: Mapping[str, str] | None = None,
         notes: tuple[Note, ...] = (),
+        see: str = "`reply.trace()`",
     ) -> None:
         self._warnings: list[str] = []
+        self._see = see
         if settings.chat_only and request.tool_choice.demands:
             self._warn(_CHOICE_DROPPED)
             request = msgspec.structs.replace(request, tool_choice=_ANY)
@@ -131,8 +142,16 @@ class Engine:
         self._builder = RequestBuilder(request, plan, settings, nonces=nonces, protocol=protocol, templates=templates)
         self._builder.notes.extend(notes)
         choice = request.tool_choice if PHASES[FIRST_PHASE[plan.kind]].enforces else _ANY
-        checked = plan.stream_calls == "checked" and plan.kind != "pass"
-        self._gate = OutputGate(choice, lambda index: f"emulated_{stamp}_{index}", checked, self._builder.nonce)
+        relays = plan.kind == "pass"
+        self._drops_text = settings.text_before_calls == "drop" and not relays
+        self._gate = OutputGate(
+            choice,
+            lambda index: f"emulated_{stamp}_{index}",
+            LIVE if relays else _MAX_HELD[plan.stream_calls],
+            self._builder.nonce,
+            trims=not relays,
+            without_calls=self._without_calls,
+        )
         self._attempts: list[_Attempt] = []
         self._attempt: _Attempt | None = None
         self._retries = 0
@@ -178,7 +197,7 @@ class Engine:
         if not events:
             return []
         current.events += events
-        out = self._gate.take(events)
+        out = self._take(current, events)
         actions: list[Action] = [Emit(out)] if out else []
         if (len(events) > 1 or type(events[0]) is Noted) and self._is_over(events):
             current.over = True
@@ -187,6 +206,27 @@ class Engine:
             if current.request.stream:  # an unstreamed answer is already complete; its usage follows
                 actions += [StopAttempt(current.number), *self.end(current.number)]
         return actions
+
+    def _take(self, current: _Attempt, events: list[Event]) -> list[Event]:
+        """Pass events to the gate. Text is held from the point where the model seems to have made a faulty call."""
+        out: list[Event] = []
+        start = 0
+        for at, event in enumerate(events):
+            if type(event) is Judged and current.phase.recovers and self._is_mistaken(event.candidate):
+                out += self._gate.take(events[start:at])
+                self._gate.hold_text()
+                start = at
+        return out + self._gate.take(events[start:] if start else events)
+
+    def _is_mistaken(self, candidate: Candidate) -> bool:
+        builder, request = self._builder, self._request
+        return is_mistaken(candidate, request.tool_choice, builder.offered_tools, request.messages)
+
+    def _without_calls(self, text: str) -> str:
+        """Remove the markup of calls from the text of an answer whose calls were rejected."""
+        text = _WORD_IN_OPENING.sub(r"\1\2", text)  # without a nonce, any word in its place is a mistake
+        text = parse(text, self._builder.readable_tools, policy="eager").text
+        return parse(text).text
 
     def _frame(self, current: _Attempt, event: UsageSeen | Finish | Failure) -> list[Action]:
         if isinstance(event, UsageSeen):
@@ -210,7 +250,7 @@ class Engine:
             return []
         events = current.reader.close(current.cut)
         current.events += events
-        out = (self._gate.take(events) if events else []) + self._gate.settle()
+        out = (self._take(current, events) if events else []) + self._gate.settle()
         self._attempt = None
         self._attempts.append(current)
         actions = self._conclude(current, out)
@@ -425,6 +465,8 @@ class Engine:
     def _text_policy(self, phase: Phase) -> TextPolicy:
         if phase.text != "opening":
             return phase.text
+        if self._drops_text:
+            return "without_call"
         if self._request.tool_choice.demands:
             return "until_call"
         if self._checks_format(phase):
@@ -477,6 +519,8 @@ class Engine:
         # The caller gets the partial text of an interrupted answer, but not the text of an unusable one.
         releases_text = failure is None or (failure is current.failure and not self._request.tool_choice.demands)
         events: list[Event] = self._gate.release() if releases_text else []
+        if failure is None and self._ends_silent(current):
+            events.append(TextDelta(closing_sentence(current.fault, self._see)))
         events += self._gate.finish()
         usage = current.usage if len(self._attempts) == 1 else sum((each.usage for each in self._attempts), Usage())
         events.append(UsageSeen(usage))
@@ -489,6 +533,13 @@ class Engine:
             reason = "stop"
         events.append(Finish("error" if failure is not None else reason))
         return [Emit(events), Done(self._outcome(failure))]
+
+    def _ends_silent(self, current: _Attempt) -> bool:
+        """Whether the turn would end with neither a call nor words, and without a finish reason that explains it."""
+        gate = self._gate
+        if gate.emitted_calls or gate.text_emitted or gate.spoiled or not current.phase.enforces:
+            return False
+        return current.reason not in _CUTTING and not current.reply().opaque
 
     @property
     def completed_attempts(self) -> tuple[AttemptTrace, ...]:

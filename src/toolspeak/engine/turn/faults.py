@@ -18,6 +18,7 @@ FaultKind = Literal[
     "unknown_tool",
     "truncated",
     "in_reasoning",
+    "unmarked",
     "no_call",
     "too_many",
     "bad_format",
@@ -64,11 +65,34 @@ FAULT_TEXTS: Mapping[FaultKind, str] = {
     "unknown_tool": "the model called a tool that does not exist",
     "truncated": "the call was cut off",
     "in_reasoning": "the call was inside the model's reasoning",
+    "unmarked": "the call does not carry the nonce that was asked for",
     "no_call": "a call was required, but there was none",
     "too_many": "there were more calls than allowed",
     "bad_format": "the answer did not have the requested format",
     "empty": "the answer was empty",
 }
+
+
+#: What a turn says if it ends with neither a call nor words of the model. `{name}` is the tool.
+_CLOSING_SENTENCES: Mapping[FaultKind, str] = {
+    "bad_arguments": "The model tried to call {name}, but its arguments do not fit the tool.",
+    "unknown_tool": "The model tried to call {name}, which it may not call.",
+    "truncated": "The model did not finish its call of {name}.",
+    "in_reasoning": "The model called {name} only in its reasoning, where calls do not count.",
+    "unmarked": "The model wrote a call of {name}, but not in the form that was asked for, so it was not made.",
+}
+_EMPTY = "The model returned an empty answer."
+
+
+def closing_sentence(fault: Fault | None, see: str) -> str:
+    """Say why a turn ends without a call and without words of the model. `see`: where to find more.
+
+    >>> closing_sentence(Fault("truncated", name="ping"), "`toolspeak explain 3f2a9c`")
+    'The model did not finish its call of `ping`. For details, see `toolspeak explain 3f2a9c`.'
+    """
+    sentence = _CLOSING_SENTENCES.get(fault.kind, _EMPTY) if fault is not None else _EMPTY
+    name = f"`{fault.name}`" if fault is not None and fault.name else "a tool"
+    return f"{sentence.format(name=name)} For details, see {see}."
 
 
 def reason_text(reason: str) -> str:

@@ -2,12 +2,14 @@
 
 Streamed events cannot be retracted, so every event of an answer passes through this gate. It holds back text that may
 have to be discarded. Reasoning and opaque parts that follow held text wait too, to preserve the order. The gate also
-enforces `tool_choice`, buffers calls that must be validated first, and numbers the calls across all attempts of a turn.
+enforces `tool_choice`, buffers calls that must be validated first, numbers the calls across all attempts of a turn, and
+drops white space beside calls.
 """
 
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable, Iterable
 from itertools import groupby
 from typing import Literal
@@ -17,8 +19,16 @@ from ...core.types import Note, ToolChoice
 from ..refusals.refusal_prefix import may_open_refusal
 
 #: How text is handled. `live`: streamed. `opening`: held while it may be the beginning of a refusal.
-#: `until_call`: held until a call is emitted. `to_end`: held until the engine releases it. `never`: discarded.
-TextPolicy = Literal["live", "opening", "until_call", "to_end", "never"]
+#: `until_call`: held until a call is emitted. `to_end`: held until the engine releases it. `without_call`: held until
+#: the end, and discarded if a call is emitted. `never`: discarded.
+TextPolicy = Literal["live", "opening", "until_call", "to_end", "without_call", "never"]
+
+#: How many characters of a call's arguments are held back. A shorter call that turns out to be invalid is retried
+#: without a trace in the stream, and waiting for so little text costs no noticeable time.
+MAX_HELD_CHARS = 2048
+#: Limits for calls that are streamed as they arrive, and for calls that are emitted only if they are valid.
+LIVE = 0
+CHECKED = sys.maxsize
 
 _CALL = (CallStart, CallEnd)
 #: Policies under which held text is emitted right before a call.
@@ -33,27 +43,47 @@ _NONCE_IN_DOCUMENT = r'"nonce": ?"{0}",? ?'
 class PendingCall:
     """A call that has not been fully emitted."""
 
-    __slots__ = ("args_emitted", "buffer", "end", "id", "index", "name")
+    __slots__ = ("args_emitted", "buffer", "end", "id", "index", "name", "size")
 
     def __init__(self, start: CallStart) -> None:
         self.name = start.name
         self.id = start.id
         self.index = -1  # its number in the output, once its start has been emitted
-        self.buffer: list[str] = []  # argument fragments held until the call is validated
+        self.buffer: list[str] = []  # argument fragments that are held back
+        self.size = 0  # characters in `buffer`
         self.end: CallEnd | None = None  # set if the call is valid but must wait for earlier calls
         self.args_emitted = False
 
 
 class OutputGate:
-    """Filters the events of one turn. `checked`: emit only complete, valid calls. `nonce`: removed from text."""
+    """Filters the events of one turn.
+
+    Args:
+        max_held: how many characters of a call to hold back until it is valid: `LIVE`, `MAX_HELD_CHARS` or `CHECKED`.
+        nonce: removed from text.
+        trims: whether to drop white space beside calls.
+        without_calls: removes the markup of calls from text in which a rejected call was found.
+    """
 
     def __init__(
-        self, choice: ToolChoice, make_id: Callable[[int], str], checked: bool, nonce: str | None = None
+        self,
+        choice: ToolChoice,
+        make_id: Callable[[int], str],
+        max_held: int = LIVE,
+        nonce: str | None = None,
+        *,
+        trims: bool = True,
+        without_calls: Callable[[str], str] = str,
     ) -> None:
         self._choice = choice
         self._nonce = nonce
         self._make_id = make_id
-        self._checked = checked
+        self._max_held = max_held
+        self._trims = trims
+        self._without_calls = without_calls
+        self._suspect = False  # a rejected call was found in this answer, so its markup is in the held text
+        self._blank: list[str] = []  # white space that is dropped if a call follows
+        self._in_text = not trims  # whether text was emitted since the last call
         self._text: TextPolicy = "live"
         self._open = True  # whether text is streamed
         self._pending: list[Event] = []  # held text, and events that must not overtake it
@@ -98,8 +128,23 @@ class OutputGate:
         self._open = text == "live"
         self._previous, self._pending = self._pending, []
         self._queue = False
+        self._suspect = False
         self.streaming_call = -1
-        self.text_streams = self._open and self.text_emitted
+        self._end_text()
+
+    def _end_text(self) -> None:
+        """End a run of text, at a call or at the end of an answer."""
+        if self._trims:
+            self._blank = []
+            self._in_text = False
+        self.text_streams = self._open and self._in_text and self.text_emitted
+
+    def hold_text(self) -> None:
+        """Hold the text from here on to the next call or the end of the answer: it contains a rejected call."""
+        self._suspect = True
+        if self._text in ("live", "opening"):
+            self._text = "until_call"
+            self._open = self.text_streams = False
 
     @property
     def held_text(self) -> str:
@@ -111,10 +156,26 @@ class OutputGate:
         pending = self._pending if text is None else self._replacement(text)
         self._pending, self._previous, self._queue = [], [], False
         self._open = self._text != "never"
-        out = self._clean(pending) if self._open else []
-        self.text_emitted = self.text_emitted or bool(_text_of(out).strip())
-        self.text_streams = self._open and self.text_emitted
+        out: list[Event] = []
+        for event in self._clean(pending) if self._open else ():
+            if type(event) is TextDelta:
+                self._say(event.text, out)
+            else:
+                out.append(event)
         return out
+
+    def _say(self, text: str, out: list[Event]) -> None:
+        """Emit text. White space waits for other text, because it is dropped beside a call."""
+        if not self._in_text:
+            if not text.strip():
+                self._blank.append(text)
+                return
+            text = "".join((*self._blank, text))
+            self._blank = []
+            self._in_text = True
+        self.text_emitted = self.text_emitted or bool(text.strip())
+        self.text_streams = self._open and self.text_emitted
+        out.append(TextDelta(text))
 
     def _replacement(self, text: str) -> list[Event]:
         if self._previous and text == _text_of(self._previous):
@@ -122,7 +183,7 @@ class OutputGate:
         return [TextDelta(text), *(event for event in self._pending if type(event) is not TextDelta)]
 
     def _clean(self, pending: list[Event]) -> list[Event]:
-        """Join adjacent text events, and remove the nonce if they contain a JSON document that carries it."""
+        """Join adjacent text events, and remove rejected calls and the nonce of a JSON document from them."""
         out: list[Event] = []
         for is_text, events in groupby(pending, lambda event: type(event) is TextDelta):
             if not is_text:
@@ -131,6 +192,8 @@ class OutputGate:
             text = _text_of(events)
             if self._nonce is not None and self._text in ("to_end", "until_call") and self._nonce in text:
                 text = re.sub(_NONCE_IN_DOCUMENT.format(self._nonce), "", text)
+            if self._suspect:
+                text = self._without_calls(text)
             if text:
                 out.append(TextDelta(text))
         return out
@@ -156,8 +219,7 @@ class OutputGate:
         for event in events:
             if type(event) is TextDelta:
                 if self._open:
-                    self.text_emitted = self.text_streams = self.text_emitted or bool(event.text.strip())
-                    out.append(event)
+                    self._say(event.text, out)
                 else:
                     self._hold(event.text, out)
             elif type(event) is CallArgs:
@@ -200,7 +262,7 @@ class OutputGate:
             out.append(Noted(Note(code, f"a call of `{event.name}` was dropped")))
             return
         call = self._calls[event.index] = PendingCall(event)
-        if not self._checked:
+        if self._max_held == LIVE:
             self._announce(call, out)
         elif self._text == "opening":
             out.extend(self.release())  # valid or not, a call means that the model did not refuse
@@ -216,6 +278,11 @@ class OutputGate:
     def _announce(self, call: PendingCall, out: list[Event]) -> None:
         if self._text in _BEFORE_CALLS:
             out.extend(self.release())
+        elif self._text == "without_call":
+            if self.held_text.strip():
+                out.append(Noted(Note("text_dropped", "the text before a call was dropped, as the settings ask")))
+            self._text, self._pending = "never", []
+        self._end_text()
         earlier = self._earlier_start(call.name)
         if earlier is not None:
             (self._waiting if earlier in self._waiting else self._failed).remove(earlier)
@@ -242,6 +309,9 @@ class OutputGate:
             return
         if call.index < 0:
             call.buffer.append(event.fragment)
+            call.size += len(event.fragment)
+            if call.size >= self._max_held:
+                self._emit_ready(out)
             return
         call.args_emitted = True
         if call.index == event.index:
@@ -267,18 +337,29 @@ class OutputGate:
         self._emit_ready(out)
 
     def _emit_ready(self, out: list[Event], final: bool = False) -> None:
-        """Emit validated calls in the order in which they started."""
-        ready: list[tuple[int, PendingCall, CallEnd]] = []
-        for index, call in self._calls.items():
+        """Emit calls in the order in which they started: validated ones, and the beginning of a long one."""
+        for index, call in list(self._calls.items()):
             if call is None:
                 continue
             if call.end is not None:
-                ready.append((index, call, call.end))
+                del self._calls[index]
+                self._end_valid(call, call.end, out)
             elif not final:
-                break
-        for index, call, end in ready:
-            del self._calls[index]
-            self._end_valid(call, end, out)
+                if call.size >= self._max_held and call.index < 0 and not self._begin_call(call, out):
+                    self._calls[index] = None
+                return
+
+    def _begin_call(self, call: PendingCall, out: list[Event]) -> bool:
+        """Emit the start of a held call and its arguments so far. Return False if `tool_choice` forbids it."""
+        code = self._rejection(call.name)
+        if code:  # several calls were held at the same time
+            out.append(Noted(Note(code, f"a call of `{call.name}` was dropped")))
+            return False
+        self._announce(call, out)
+        out.append(CallArgs(call.index, "".join(call.buffer) or "{}"))
+        call.args_emitted = True
+        call.buffer = []
+        return True
 
     def _close(self, call: PendingCall, event: CallEnd, out: list[Event]) -> None:
         if event.valid:
@@ -293,13 +374,8 @@ class OutputGate:
             out.extend(Noted(note) for note in event.notes)
 
     def _end_valid(self, call: PendingCall, event: CallEnd, out: list[Event]) -> None:
-        if call.index < 0:
-            code = self._rejection(call.name)
-            if code:  # several calls were validated at the same time
-                out.append(Noted(Note(code, f"a call of `{call.name}` was dropped")))
-                return
-            self._announce(call, out)
-            out.append(CallArgs(call.index, "".join(call.buffer) or "{}"))
+        if call.index < 0 and not self._begin_call(call, out):
+            return
         self.emitted_calls += 1
         out.append(CallEnd(call.index, True, event.notes))
 

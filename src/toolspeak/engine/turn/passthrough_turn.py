@@ -92,7 +92,7 @@ class PassthroughTurn:
             # Imported on demand: the gate loads the refusal classifier, and calls without offered tools are rare.
             from .output_gate import OutputGate
 
-            self._gate = OutputGate(_ANY, lambda index: f"emulated_{self._stamp}_{index}", False)
+            self._gate = OutputGate(_ANY, lambda index: f"emulated_{self._stamp}_{index}", trims=False)
         out = self._gate.take([event])
         return [Emit(out)] if out else []
 

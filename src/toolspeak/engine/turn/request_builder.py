@@ -12,7 +12,6 @@ from typing import assert_never
 import msgspec
 
 from ...core.parsing.tool_index import toolkit
-from ...core.schema.argument_schema import ArgumentSchema
 from ...core.text import estimate_tokens
 from ...core.types import (
     JSONObject,
@@ -23,7 +22,6 @@ from ...core.types import (
     ResponseFormat,
     TextPart,
     Tool,
-    ToolCall,
     ToolChoice,
 )
 from ...dialects.registry import render_calls
@@ -47,6 +45,7 @@ from ..prompting.history import (
     without_media,
     without_system,
 )
+from ..prompting.templates import placeholder_call
 from ..prompting.tool_prompt import Contract, decision_contract, envelope_contract, inline_contract, place
 from .faults import Fault
 from .phases import PhaseName
@@ -59,13 +58,12 @@ _MAX_NONCES = 16
 _MAX_ANSWER = 4000
 #: Faults for which a retry shows the model its own answer. A refusal is not shown, because the model would repeat it.
 _SHOW_ANSWER = frozenset(
-    {"bad_arguments", "unknown_tool", "truncated", "described", "permission", "too_many", "bad_format"}
+    {"bad_arguments", "unknown_tool", "truncated", "unmarked", "described", "permission", "too_many", "bad_format"}
 )
 #: Plans in which calls are not parsed, so tool definitions need no validation.
 _UNPARSED = frozenset({"pass", "plain"})
 #: The protocol in which a request must mark the prompt prefix to cache.
 _MARKS_CACHE = "anthropic"
-_SAMPLE = "..."
 #: The schema for a JSON response format that specifies none.
 _ANY_OBJECT: JSONObject = {"type": "object"}
 
@@ -332,7 +330,7 @@ class RequestBuilder:
     def retry_request(self, phase: PhaseName, base: Request, answer: str, fault: Fault, attempt: int) -> Request:
         """Build a retry request that tells the model what was wrong and what to do."""
         last = attempt >= self._plan.retries
-        text = instruction(fault, attempt, tools=self.offered_tools, example=self._example(phase), last=last)
+        text = instruction(fault, attempt, tools=self.offered_tools, example=self._example(phase, fault), last=last)
         messages = base.messages
         if fault.kind in _SHOW_ANSWER and answer.strip():
             excerpt = answer if len(answer) <= _MAX_ANSWER else f"{answer[:_MAX_ANSWER]} [...]"
@@ -341,14 +339,13 @@ class RequestBuilder:
                 messages = alternate_roles(messages)
         return msgspec.structs.replace(base, messages=_append_user_text(messages, text))
 
-    def _example(self, phase: PhaseName) -> str:
-        """Render an example call. Placeholder values make it useless to copy."""
+    def _example(self, phase: PhaseName, fault: Fault) -> str:
+        """Render an example call of the tool that the fault concerns, with placeholders of the right types."""
         if not self.offered_tools or phase == "native":
             return ""
-        tool = self.offered_tools[0]
-        names = ArgumentSchema.of(tool.parameters).names
+        tool = next((each for each in self.offered_tools if each.name == fault.name), self.offered_tools[0])
         dialect = phase if phase in ("decision", "envelope") else self._plan.dialect
-        return render_calls(dialect, [ToolCall(tool.name, dict.fromkeys(names, _SAMPLE))], self.nonce)
+        return render_calls(dialect, [placeholder_call(tool)], self.nonce)
 
 
 def _append_user_text(messages: tuple[Message, ...], text: str) -> tuple[Message, ...]:

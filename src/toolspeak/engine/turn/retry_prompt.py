@@ -32,6 +32,7 @@ _PROBLEMS: dict[FaultKind, str] = {
         "You made a tool call inside your reasoning, where it is not seen. Write it in the answer itself, after the "
         "reasoning has ended."
     ),
+    "unmarked": "Your tool call was not made{detail}.",
     "no_call": "Your last answer did not include a tool call{detail}.",
     "too_many": "You made more than one tool call. Exactly one is allowed in this answer.",
     "bad_format": "Your answer does not have the form that was asked for{detail}.",
@@ -63,6 +64,10 @@ _ORDERS: dict[FaultKind, tuple[str, ...]] = {
     "truncated": (
         "Write the whole call again from its beginning to its closing mark.",
         "You must write the whole call again, as short as it can be, and nothing else.",
+    ),
+    "unmarked": (
+        "If the user's request needs this call, write it again with its marks exactly as shown. If not, answer in words.",
+        "You must write the call with its marks exactly as shown, letter by letter, or answer in words.",
     ),
     "no_call": (
         "Answer with a tool call now. Do not explain.",

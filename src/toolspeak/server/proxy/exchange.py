@@ -112,6 +112,7 @@ class Exchange:
         keep_alive: float = KEEP_ALIVE_SECONDS,
     ) -> None:
         self._id = identifier
+        self._see = f"`toolspeak explain {identifier}`"
         self._gateway = gateway
         self._protocol = protocol
         self._scope = scope
@@ -225,7 +226,7 @@ class Exchange:
         renamed = request.model != resolved.model
         upstream_request = msgspec.structs.replace(request, model=resolved.model) if renamed else request
         notes = (*routing_notes(request), *protocol.request_notes(body))
-        planned = await self._gateway.make_turn(target, upstream_request, caller, notes)
+        planned = await self._gateway.make_turn(target, upstream_request, caller, notes, self._see)
         self._planned, self._request = planned, planned.request
         protocol.check(request, planned.plan.kind, resolved.protocol)
         await self._watched(planned, target, _with_previous_id(request, previous.previous_id))
@@ -324,7 +325,7 @@ class Exchange:
         self._notes += [event.note for event in events if type(event) is Noted]
         outcome = planned.turn.outcome
         assert outcome is not None
-        error = error_after(outcome)
+        error = error_after(outcome, self._see)
         if error is not None:
             raise error
         reply = msgspec.structs.replace(fold(events), requests=outcome.requests, warnings=outcome.warnings)
@@ -364,7 +365,7 @@ class Exchange:
         finally:
             await batches.aclose()
         assert turn.outcome is not None
-        error = error_after(turn.outcome)
+        error = error_after(turn.outcome, self._see)
         if error is not None and not self._started:
             raise error
         # Before the client sees the end of the stream, because its next request may refer to these calls.

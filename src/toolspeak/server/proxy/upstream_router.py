@@ -23,7 +23,7 @@ from ...key_value import State
 from ...runtime.model_resolution import ResolvedModel
 from ...runtime.prober import ProbeScheduler
 from ...runtime.tool_memory import ToolMemory
-from ...runtime.turn_factory import PlannedTurn, TurnFactory
+from ...runtime.turn_factory import SEE_TRACE, PlannedTurn, TurnFactory
 from ...upstreams.base import Batches, Upstream, open_upstream
 from ...upstreams.failover import Failover
 from ..access.auth import ANONYMOUS, Caller, Credential, Forbidden, Unauthorized, tenant_of
@@ -111,6 +111,7 @@ class ServerTools(Protocol):
         tenant: str,
         notes: tuple[Note, ...],
         chosen: frozenset[str] | None = None,
+        see: str = SEE_TRACE,
     ) -> PlannedTurn:
         """Return a turn that offers these tools, or only the chosen ones, in addition to the client's tools."""
         ...
@@ -241,7 +242,7 @@ class Gateway:
         return Target(*cached, caller.tenant or key_tenant)
 
     async def make_turn(
-        self, target: Target, request: Request, caller: Caller, notes: tuple[Note, ...] = ()
+        self, target: Target, request: Request, caller: Caller, notes: tuple[Note, ...], see: str
     ) -> PlannedTurn:
         """Return the turn that answers a request, with server tools if the caller may use them."""
         chosen = target.server_tools
@@ -253,9 +254,9 @@ class Gateway:
         # The web page selects its tools by name; callers with a key get all of their tools by default.
         without_tools = not chosen if caller.from_page else chosen == frozenset()
         if tools is None or without_tools or target.settings.chat_only or request.tool_choice.mode == "none":
-            return target.maker.make(request, target.settings, target.tenant, notes)
+            return target.maker.make(request, target.settings, target.tenant, notes, see)
         await tools.prepare()
-        return tools.make(target.maker, request, target.settings, target.tenant, notes, chosen)
+        return tools.make(target.maker, request, target.settings, target.tenant, notes, chosen, see)
 
     def server_tools(self, caller: Caller) -> ServerTools | None:
         """Return the tools that the server runs for a caller: those of its key, or else those of the web page."""

@@ -48,7 +48,7 @@ from ....engine.turn.actions import TurnOutcome
 from ....engine.turn.trace import AttemptTrace, TracedReply
 from ....errors import UsageError
 from ....runtime.turn import AnyTurn, ReplyCollector
-from ....runtime.turn_factory import PlannedTurn, TurnFactory
+from ....runtime.turn_factory import SEE_TRACE, PlannedTurn, TurnFactory
 from ....tools.base import CallContext, Executable, call_key
 from ....tools.wrappers import cut_short, only
 from .memory import LoopMemory
@@ -135,6 +135,7 @@ class LoopTools:
         tenant: str,
         notes: tuple[Note, ...],
         chosen: frozenset[str] | None = None,
+        see: str = SEE_TRACE,
     ) -> PlannedTurn:
         """Return a turn that offers these tools, or only the chosen ones, in addition to the client's tools.
 
@@ -151,7 +152,11 @@ class LoopTools:
         marks = settings.marks if settings.marks == "nonce" else "confirm"
         checked = msgspec.structs.replace(settings, stream_calls="checked", marks=marks)
         turn = LoopTurn(
-            _TurnContext(maker, recalled, checked, tenant), self, toolbox, memory, (*notes, *recall_notes, *lost_notes)
+            _TurnContext(maker, recalled, checked, tenant, see),
+            self,
+            toolbox,
+            memory,
+            (*notes, *recall_notes, *lost_notes),
         )
         turn.reports_progress = chosen is not None
         return PlannedTurn(turn, recalled, turn.first.plan, toolbox.tools)
@@ -181,6 +186,8 @@ class _TurnContext(NamedTuple):
     request: Request
     settings: Settings
     tenant: str
+    #: Where a user finds the details of the loop.
+    see: str
 
 
 class LoopTurn:
@@ -264,7 +271,7 @@ class LoopTurn:
     def _plan_turn(self, ask: AskModel, notes: tuple[Note, ...] = ()) -> PlannedTurn:
         context, choice = self._context, self._choice(ask)
         request = msgspec.structs.replace(context.request, messages=ask.messages, tools=ask.tools, tool_choice=choice)
-        return context.maker.make(request, context.settings, context.tenant, notes)
+        return context.maker.make(request, context.settings, context.tenant, notes, context.see)
 
     def _choice(self, ask: AskModel) -> ToolChoice:
         """Return the tool choice of a turn. The client's choice applies to the first turn only."""
