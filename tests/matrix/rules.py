@@ -33,7 +33,7 @@ SUBSET = ("get_weather", "get_time")
 
 EMULATED = "tool calls emulated"
 RESCUED = "tool calls read from text"
-SPOILED = "a call was streamed, but its arguments are unusable"
+EMPTY = "The model returned an empty answer. For details, see `reply.trace()`."
 
 #: Choices that demand a call.
 DEMANDING = ("required", "named", "subset")
@@ -64,8 +64,6 @@ class Expected:
     error: str = ""
     #: The model's thinking reaches the caller as such.
     reasoning: bool = False
-    #: Some call has gone out that turned out wrong, so that a stream and a whole reply differ.
-    spoiled: bool = False
 
 
 @dataclass(frozen=True)
@@ -174,33 +172,6 @@ RULES: tuple[Rule, ...] = (
         plan=("leaking",),
         scenario=("one", "two", "refusal", "bad_arguments", "invented", "reasoning"),
     ),
-    Rule(
-        ("B11",),
-        "a streamed call whose arguments have begun to leave is closed as invalid and not asked for again",
-        {"calls": (), "text": FIRST, "finish": "stop", "requests": 1, "spoiled": True},
-        plan=("native", "leaking", "inline", "envelope"),
-        stream=(True,),
-        choice=LIVE,
-        scenario=("bad_arguments",),
-    ),
-    Rule(
-        ("B11", "D7", "E3"),
-        "the reply warns of it; a rescued call that turned out wrong is not returned, so nothing was rescued",
-        {"warnings": (SPOILED,)},
-        plan=("native", "leaking"),
-        stream=(True,),
-        choice=LIVE,
-        scenario=("bad_arguments",),
-    ),
-    Rule(
-        ("B11", "E3"),
-        "the reply warns of it beside saying that emulation shaped it",
-        {"warnings": (EMULATED, SPOILED)},
-        plan=("inline", "envelope"),
-        stream=(True,),
-        choice=LIVE,
-        scenario=("bad_arguments",),
-    ),
     Rule(("A3", "A9"), "a fallback asks natively first", {}, plan=("fallback",), more=1),
     # ---- none: one request, no call, nothing emulated
     Rule(
@@ -213,11 +184,11 @@ RULES: tuple[Rule, ...] = (
             "requests": 1,
             "warnings": (),
             "error": "",
-            "spoiled": False,
         },
         choice=("none",),
     ),
     Rule(("B6",), "the reason stays", {"finish": "length"}, choice=("none",), scenario=("truncated",)),
+    Rule(("E3",), "a turn never ends without words", {"text": EMPTY}, choice=("none",), scenario=("reasoning",)),
 )
 
 #: Cells that cannot happen, with the reason. There are none: what looks impossible can be brought about by an upstream

@@ -292,7 +292,9 @@ def test_a_call_in_the_text_of_a_native_answer_is_still_found(cut: int):
 def test_text_beside_native_tools_comes_as_its_bytes_until_a_call_does():
     texts = ["Certainly, I ", "will look at ", "the clock."]
     said = [_chat(f'{{"content":"{text}"}}') for text in texts]
-    call = '[{"index":0,"id":"c1","type":"function","function":{"name":"get_time","arguments":"{}"}}]'
+    call = (
+        '[{"index":0,"id":"c1","type":"function","function":{"name":"get_time","arguments":"{\\"city\\":\\"Oslo\\"}"}}]'
+    )
     stream = _with([OPENING, *said, _chat(f'{{"tool_calls":{call}}}')])
     body = {**CHAT.body, "tools": TOOLS}
     answer, _ = run(_answered(stream, body, capability="openai", settings=Settings(retries=0)))

@@ -75,9 +75,14 @@ _CUTTING = frozenset({"length", "content_filter", "error"})
 _NATIVE = frozenset({"pass", "native", "fallback"})
 #: A word where a call carries its nonce: after the info string of a fence, or in a tag.
 _WORD_IN_OPENING = re.compile(
-    rf"((?:`{{3}}|~{{3}})(?:{'|'.join(sorted(ACTION_FENCES, reverse=True))}))[ \t]{{1,4}}[^\s`]{{1,64}}(?=[ \t]{{0,4}}\n)"
-    r"|(<[\w:.|-]{1,64})\s{1,4}[^\s<>/=]{1,64}(?=\s{0,4}>)"
+    rf"((?:`{{3}}|~{{3}})(?:{'|'.join(sorted(ACTION_FENCES, reverse=True))}))[ \t]{{1,4}}[^\s`]{{1,64}}"
+    r"(?=[ \t]{0,4}\n)|(<[\w:.|-]{1,64})\s{1,4}[^\s<>/=]{1,64}(?=\s{0,4}>)"
 )
+#: Kinds of opaque parts, in all protocols, that describe an answer, a call or reasoning but are no content themselves.
+_METADATA = re.compile(
+    r"\w+_(?:timings|usage|candidate|prompt|call|answer)|(?:redacted_)?thinking|citations|tool_use|stop|usage|logprobs"
+    r"|response|phase|start:.*|annotation:.*|item:reasoning"
+).fullmatch
 #: How much of a call is held back, by the plan's `stream_calls`.
 _MAX_HELD = {"live": LIVE, "held": MAX_HELD_CHARS, "checked": CHECKED}
 #: Events that describe an answer but carry none of its content.
@@ -335,7 +340,7 @@ class Engine:
         text = reply.text if current.phase.reads == "envelope" else "".join(current.raw)
         text += reply.reasoning
         cut = current.reason in _CUTTING or self._request.tool_choice.mode == "none"
-        if cut or text.strip() or reply.calls or reply.candidates or reply.opaque:
+        if cut or text.strip() or reply.calls or reply.candidates or _has_content(reply):
             return None
         return Fault("empty", "the model returned no content")
 
@@ -539,7 +544,7 @@ class Engine:
         gate = self._gate
         if gate.emitted_calls or gate.text_emitted or gate.spoiled or not current.phase.enforces:
             return False
-        return current.reason not in _CUTTING and not current.reply().opaque
+        return current.reason not in _CUTTING and not _has_content(current.reply())
 
     @property
     def completed_attempts(self) -> tuple[AttemptTrace, ...]:
@@ -606,6 +611,11 @@ def _check_choice(request: Request, plan: Plan) -> None:
         raise UsageError(f"`tool_choice` names unknown tools: {unknown}", hint="list them in `tools`")
     if choice.demands and not names:
         raise UsageError("`tool_choice` requires a call, but no usable tool is listed", hint="add tools to `tools`")
+
+
+def _has_content(reply: Reply) -> bool:
+    """Whether opaque parts carry content, such as an image or the result of a hosted tool."""
+    return any(_METADATA(part.kind) is None for part in reply.opaque)
 
 
 def _traced(attempt: _Attempt) -> AttemptTrace:

@@ -66,7 +66,7 @@ _ORDERS: dict[FaultKind, tuple[str, ...]] = {
         "You must write the whole call again, as short as it can be, and nothing else.",
     ),
     "unmarked": (
-        "If the user's request needs this call, write it again with its marks exactly as shown. If not, answer in words.",
+        "If the user's request needs this call, write it again with its marks exactly as shown. If not, use words.",
         "You must write the call with its marks exactly as shown, letter by letter, or answer in words.",
     ),
     "no_call": (

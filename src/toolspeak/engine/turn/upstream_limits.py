@@ -14,7 +14,6 @@ import msgspec
 from ...core.events import Failure
 from ...core.types import JSONObject, Request
 from ..planning.capabilities import Profile
-from ..prompting.history import alternate_roles
 
 #: HTTP statuses for requests that an upstream does not understand. Some upstreams return 500 if a chat template fails.
 _REJECTION_STATUSES = frozenset({400, 422, 500, 501})
@@ -63,6 +62,8 @@ def detect_limitation(failure: Failure, request: Request, profile: Profile) -> U
 
 def _alternation_limit(error: str, request: Request, profile: Profile) -> UpstreamLimitation | None:
     """Return what to change in a request whose roles the upstream rejected."""
+    from ..prompting.history import alternate_roles  # slow: it imports every dialect
+
     if alternate_roles(request.messages) != request.messages:
         return None if profile.alternates else _ALTERNATES
     # The roles alternate. Templates of models without a system role count a system message as a role out of order.

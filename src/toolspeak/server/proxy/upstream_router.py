@@ -242,7 +242,7 @@ class Gateway:
         return Target(*cached, caller.tenant or key_tenant)
 
     async def make_turn(
-        self, target: Target, request: Request, caller: Caller, notes: tuple[Note, ...], see: str
+        self, target: Target, request: Request, caller: Caller, notes: tuple[Note, ...] = (), see: str = SEE_TRACE
     ) -> PlannedTurn:
         """Return the turn that answers a request, with server tools if the caller may use them."""
         chosen = target.server_tools
