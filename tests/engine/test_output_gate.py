@@ -30,7 +30,6 @@ pytestmark = pytest.mark.requirement("B11")
 
 AUTO = ToolChoice()
 BAD = Note("arguments_invalid", "`f`: it does not fit")
-SHOWN = (TextDelta, CallStart)
 REFUSAL = "I'm sorry, but I don't have access to the weather."
 
 
@@ -231,7 +230,9 @@ def test_white_space_beside_a_call_is_dropped_unless_text_follows(
         out += passing.take(call(part, "{}", index=index) if is_call else [TextDelta(piece) for piece in pieces])
     out += passing.release()
     shown = [
-        event.name if isinstance(event, CallStart) else event.text for event in joined(out) if type(event) in SHOWN
+        event.text if isinstance(event, TextDelta) else event.name
+        for event in joined(out)
+        if isinstance(event, TextDelta | CallStart)
     ]
     assert " ".join(shown) == expected
 
