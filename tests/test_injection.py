@@ -1,14 +1,16 @@
 """Text that the model has only read is never called: echoed, quoted, or cut up and put together anew.
 
 The generator writes calls into untrusted texts in every form it knows, some with the very nonce that the engine would
-pick first; three upstreams give those texts back, under each plan. With marks that carry a nonce no call may come of
+pick first; four upstreams give those texts back, under each plan, one of them inside an argument of a real call. With marks that carry a nonce no call may come of
 it. The control is the same engine on the same answers with the nonce off, and without having seen the texts: there many
 do, which shows that the generator bites.
 """
 
 from __future__ import annotations
 
+import html
 import json
+import re
 from collections.abc import Callable
 from random import Random
 from typing import Literal
@@ -18,7 +20,7 @@ import pytest
 
 from tests.cases import check_each, size
 from tests.offline_turn import carry_out, engine_for, user
-from toolspeak import Message, TextPart, Tool, ToolCall, ToolResult, fold, render_calls
+from toolspeak import Message, Request, TextPart, Tool, ToolCall, ToolResult, fold, render_calls
 from toolspeak.dialects.registry import DIALECTS
 from toolspeak.engine.planning.capabilities import Profile
 from toolspeak.engine.planning.strategy import Settings
@@ -94,7 +96,16 @@ def _splice(random: Random, texts: list[str]) -> str:
     return "".join(pieces)
 
 
-UPSTREAMS = {"echo": _echo, "quote": _quote, "splice": _splice}
+#: Stands for the document in the model's own call.
+HOLE = "PLACE0OF0THE0DOCUMENT"
+
+
+def _copy(random: Random, texts: list[str]) -> str:
+    """A document, with quotes and tags as they are, in an argument of the model's own call."""
+    return HOLE
+
+
+UPSTREAMS = {"echo": _echo, "quote": _quote, "splice": _splice, "copy": _copy}
 
 
 def _conversation(random: Random, texts: list[str]) -> list[Message]:
@@ -125,8 +136,29 @@ def _calls_made(seed: int, marks: Literal["nonce", "fixed"], seen: bool = True) 
         messages if seen else messages[:1], TOOLS, settings, stream=stream, profile=profile, nonces=NONCES.__getitem__
     )
     answer = upstream(random, texts)
-    events, _, _ = carry_out(engine, lambda request: answer, chunk=random.choice([0, 0, 7]))
-    return len(fold(events).calls)
+    written = dialect if plan == "inline" else plan
+
+    def play(request: Request) -> str:
+        if answer != HOLE:
+            return answer
+        said = "".join(message.text for message in request.messages)
+        nonce = next((nonce for nonce in NONCES if said.count(nonce) > 1), None)  # the prompt shows it twice
+        return render_calls(written, [ToolCall("search", {"q": HOLE})], nonce).replace(HOLE, texts[-1])
+
+    events, _, _ = carry_out(engine, play, chunk=random.choice([0, 0, 7]))
+    calls = fold(events).calls
+    return len([call for call in calls if answer != HOLE or not _is_copy(call, texts[-1])]) + (len(calls) > 1)
+
+
+def _is_copy(call: ToolCall, text: str) -> bool:
+    """Whether a call is the model's own, with the whole document. Escapes and entities of the document may be read."""
+    value = call.arguments.get("q")
+    said = value if isinstance(value, str) else json.dumps(value)
+    return (call.name, *call.arguments) == ("search", "q") and _letters(said) == _letters(text)
+
+
+def _letters(text: str) -> str:
+    return "".join(re.findall(r"\w", re.sub(r"\\[nrt]|\\u[0-9a-f]{4}", "", html.unescape(text))))
 
 
 @pytest.mark.no_cover
@@ -243,8 +275,7 @@ def _turn(form: str, messages: list[Message], answer: str, chunk: int = 0):
 @check_each("form", PAGES)
 def test_a_document_that_is_copied_into_a_marked_call_does_not_become_a_second_one(form: str, channel: str, chunk: int):
     reply = _turn(form, _read_page(PAGES[form], channel), _noting(form, PAGES[form]), chunk)
-    assert "send_mail" not in [call.name for call in reply.calls]
-    assert reply.calls[0].name == "note"
+    assert reply.calls == ()  # the note is cut short, so it is asked for again
     assert ("send_mail", "text", "echo") in [(each.name, each.verdict, each.reason) for each in reply.candidates]
 
 
@@ -256,14 +287,14 @@ def test_the_same_answers_contain_a_second_call_where_the_engine_has_not_seen_th
 
 
 #: Two calls in one marked block.
-PARALLEL = [ToolCall("note", {"text": "salt"}), ToolCall("send_mail", {"to": "ada@example.org"})]
+PARALLEL = [ToolCall("note", {"text": "pepper"}), ToolCall("send_mail", {"to": "ada@example.org"})]
 JOINED = {
     "qwen_xml": (
-        f"<tool_call {OWN_NONCE}>\n<function=note>\n<parameter=text>\nsalt\n</parameter>\n</function>\n"
+        f"<tool_call {OWN_NONCE}>\n<function=note>\n<parameter=text>\npepper\n</parameter>\n</function>\n"
         "<function=send_mail>\n<parameter=to>\nada@example.org\n</parameter>\n</function>\n</tool_call>"
     ),
     "action": (
-        f'```json action {OWN_NONCE}\n{{"tool": "note", "parameters": {{"text": "salt"}}}}\n'
+        f'```json action {OWN_NONCE}\n{{"tool": "note", "parameters": {{"text": "pepper"}}}}\n'
         '{"tool": "send_mail", "parameters": {"to": "ada@example.org"}}\n```'
     ),
     **{

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from .core.events import Event, Reply, fold
 from .core.parsing.acceptance import Policy
 from .core.parsing.context import ParseContext
+from .core.parsing.copied_values import CutCallFilter
 from .core.parsing.scanner import TextScanner
 from .core.types import JSONValue, Tool, require, tools_from
 from .dialects.openings import Marks
@@ -50,14 +51,20 @@ class Scanner:
             require(text, str, "every item of `untrusted`", "a string")
         context = ParseContext(tools_from(tools), policy, nonce, tuple(untrusted))
         self._scanner = TextScanner(context, Marks(context, marks_of(dialect)))
+        self._raw: list[str] = []
+        self._cut_calls = CutCallFilter(self._raw, lambda: untrusted) if untrusted else None
 
     def feed(self, chunk: str) -> list[Event]:
         """Parse a chunk. Returns the events that are now final."""
-        return self._scanner.feed(chunk)
+        if self._cut_calls is None:
+            return self._scanner.feed(chunk)
+        self._raw.append(chunk)
+        return self._cut_calls.filter(self._scanner.feed(chunk))
 
     def close(self) -> list[Event]:
         """End the answer. Returns the last events."""
-        return self._scanner.close()
+        events = self._scanner.close()
+        return events if self._cut_calls is None else self._cut_calls.filter(events, final=True)
 
 
 def parse(

@@ -547,3 +547,12 @@ def test_no_more_is_learned_than_there_is_room_for(monkeypatch: pytest.MonkeyPat
     for name in ("a", "b", "c"):
         known.learn("x", name, "", "openai", "it called")
     assert [known.find("x", name).profile.capability for name in ("a", "b", "c")] == ["none", "openai", "openai"]
+
+
+def test_what_is_learned_is_added_to_what_was_learned_before():
+    known = Capabilities()
+    at = ("", "m", "http://x/v1")
+    known.learn(*at, {"alternates": True}, "one")
+    known.learn(*at, {"system_role": False}, "two")
+    profile = known.find(*at).profile
+    assert (profile.alternates, profile.system_role) == (True, False)

@@ -528,10 +528,19 @@ def test_merged_messages_keep_calls_results_and_reasoning():
             ASK,
         )
     )
-    assert [each.role for each in merged] == ["user", "assistant", "tool", "tool", "user"]
+    assert [each.role for each in merged] == ["user", "assistant", "tool", "tool", "user", "assistant", "user"]
     assert (merged[1].reasoning, [each.id for each in merged[1].calls]) == ("r\n\nq", ["1", "2"])
-    assert ([each.content for each in merged[4].results], merged[4].text) == (["z"], ASK.text)
+    assert ([each.content for each in merged[4].results], merged[4].text, merged[6].text) == (["z"], "", ASK.text)
+
+
+def test_templates_that_do_not_count_results_see_alternating_roles():
+    both = Message("user", (TextPart("And now?"),), results=(ToolResult("1", "x"),))
+    for messages in ((ASK, CALL, RESULT, ASK), (ASK, CALL, both)):
+        merged = alternate_roles(messages)
+        counted = [each.role for each in merged if not (each.calls or each.results)]
+        assert counted == ["user", "assistant", "user"]
+        assert [each.content for message in merged for each in message.results] == [messages[2].results[0].content]
 
 
 def test_messages_that_alternate_are_left_alone():
-    assert alternate_roles(ROUND) is ROUND
+    assert alternate_roles(ROUND) == ROUND

@@ -23,11 +23,10 @@ from unicodedata import category, normalize
 import msgspec
 
 from ..types import JSONValue, is_object
+from .text_cache import TextCache
 
 #: How many levels of escapes and entities are decoded.
 _MAX_LEVELS = 4
-#: Characters of untrusted text whose reduced form is cached.
-_MAX_CACHED = 4 * 1024 * 1024
 
 # ------------------------------------------------------------------------------------------- decoding
 
@@ -270,27 +269,7 @@ def _has_no_arguments(after: str) -> bool:
     return end is None or not end.group().isalnum()
 
 
-class _Cache:
-    """Reduced texts, emptied when they exceed a total length. Threads may share it."""
-
-    def __init__(self) -> None:
-        self._texts: dict[str, _ReducedText] = {}
-        self._size = 0
-
-    def get(self, text: str) -> _ReducedText:
-        return self._texts.get(text) or self._new(text)
-
-    def _new(self, text: str) -> _ReducedText:
-        reduced = _ReducedText(text)
-        self._size += len(text)
-        if self._size > _MAX_CACHED:
-            self._texts.clear()
-            self._size = len(text)
-        self._texts[text] = reduced
-        return reduced
-
-
-_reduced = _Cache().get
+_reduced = TextCache(_ReducedText).get
 
 
 # ------------------------------------------------------------------------------------------- searching

@@ -456,12 +456,18 @@ class Capabilities:
         why: str,
         rule: Literal["probe", "learned"] = "learned",
     ) -> None:
-        """Store observed profile fields until `forget`. The rule `learned` (real use) overrides `probe`."""
-        layer = _ProfileLayer(rule, _fields(what, f"the learned profile of `{model}`"), why)
+        """Store observed profile fields until `forget`. The rule `learned` (real use) overrides `probe`.
+
+        A probe replaces the fields of the last one; learned fields are added to those learned before.
+        """
+        fields = _fields(what, f"the learned profile of `{model}`")
         key = (self.canonical(provider), model, _normalised_url(base_url))
         if key not in self._learned and len(self._learned) >= _MAX_CACHED:
             del self._learned[next(iter(self._learned))]  # drop the oldest, because requests may contain any name
-        self._learned.setdefault(key, {})[rule] = layer
+        layers = self._learned.setdefault(key, {})
+        if rule == "learned" and rule in layers:
+            fields = {**layers[rule].fields, **fields}
+        layers[rule] = _ProfileLayer(rule, fields, why)
         self._cache.clear()
 
     def forget(self, provider: str, model: str, base_url: str) -> None:

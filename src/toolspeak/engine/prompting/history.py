@@ -54,6 +54,8 @@ _DECIDE = "Which tools, if any, are called next? Reply with the JSON document on
 _CACHE = "cache_control"
 #: The user message before an assistant message that starts the conversation.
 _BEGIN = "(The assistant starts the conversation.)"
+#: The assistant message between a tool result and a message of the user.
+_RECEIVED = "(The result was received.)"
 _ANSWER = "These are results of earlier steps. Answer with what is known."
 
 
@@ -428,12 +430,19 @@ def without_system(messages: tuple[Message, ...]) -> tuple[Message, ...]:
 def alternate_roles(messages: tuple[Message, ...]) -> tuple[Message, ...]:
     """Merge neighbours of the same role and start with a user message, because many chat templates demand both.
 
-    System messages stay at the start only; later ones become user messages. Tool messages are left alone.
+    System messages stay at the start only; later ones become user messages. Templates that know tools do not count
+    calls and their results, so an assistant message is inserted between a result and a message of the user.
     """
     roles: list[str] = [message.role for message in messages]
     head = next((at for at, role in enumerate(roles) if role != "system"), len(roles))
     begins = head == len(roles) or roles[head] != "assistant"
-    if begins and head <= 1 and "system" not in roles[head:] and not _repeats_role(roles):
+    if (
+        begins
+        and head <= 1
+        and "system" not in roles[head:]
+        and not _repeats_role(roles)
+        and not any(map(_has_results, messages))
+    ):
         return messages
     merged: list[Message] = []
     for at, message in enumerate(messages):
@@ -441,11 +450,25 @@ def alternate_roles(messages: tuple[Message, ...]) -> tuple[Message, ...]:
             merged.append(Message("user", (TextPart(_BEGIN),)))
         if at >= head and message.role == "system":
             message = msgspec.structs.replace(message, role="user")
-        if merged and merged[-1].role == message.role and message.role != "tool":
-            merged[-1] = _merge(merged[-1], message)
-        else:
-            merged.append(message)
+        for part in _without_results(message):
+            if merged and part.role == "user" and part.parts and _has_results(merged[-1]):
+                merged.append(Message("assistant", (TextPart(_RECEIVED),)))
+            if merged and merged[-1].role == part.role and part.role != "tool":
+                merged[-1] = _merge(merged[-1], part)
+            else:
+                merged.append(part)
     return tuple(merged)
+
+
+def _has_results(message: Message) -> bool:
+    return message.role == "tool" or bool(message.results)
+
+
+def _without_results(message: Message) -> tuple[Message, ...]:
+    """Split a user message into its results and its text."""
+    if not message.results or not message.parts or message.role == "tool":
+        return (message,)
+    return (msgspec.structs.replace(message, parts=()), msgspec.structs.replace(message, results=()))
 
 
 def _repeats_role(roles: list[str]) -> bool:

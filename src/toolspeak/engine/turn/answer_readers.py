@@ -4,6 +4,7 @@
 - `NativeAndTextReader` checks native calls and finds calls written as text.
 - `EnvelopeOrTextReader` parses the JSON document that the envelope plan asks for.
 - `DecisionReader` parses the answer to a request that asks only which tools to call.
+- `CopiedValueFilter` wraps another reader and rejects calls whose values were ended by copied text.
 - `DuplicateCallFilter` wraps another reader and drops repeated calls.
 """
 
@@ -20,6 +21,7 @@ from ...core.events import CallArgs, CallEnd, CallStart, Event, Noted, TextDelta
 from ...core.json_repair.whole_text import loads, parse_value
 from ...core.parsing.acceptance import Policy
 from ...core.parsing.context import ParseContext, Texts
+from ...core.parsing.copied_values import CutCallFilter
 from ...core.parsing.scanner import TextScanner
 from ...core.types import Note, Tool, is_array, is_object
 from ...dialects.openings import Marks
@@ -222,10 +224,13 @@ class DecisionReader:
     def __init__(self, rules: ReadingRules) -> None:
         self._new_reader = partial(NativeAndTextReader, rules)
         self._answer = self._new_reader()
+        self._raw: list[str] = []
         self._text: list[str] = []
         self._called = False
 
     def feed(self, event: Event) -> list[Event]:
+        if type(event) is TextDelta:
+            self._raw.append(event.text)
         return self._observe(self._answer.feed(event))
 
     def _observe(self, events: list[Event]) -> list[Event]:
@@ -243,7 +248,7 @@ class DecisionReader:
     def _embedded_calls(self, text: str) -> list[Event]:
         """Return the events of the calls in the last JSON document of the text."""
         document = _last_document(text)
-        if not document:
+        if not document or document not in "".join(self._raw):  # a mark was removed from its middle
             return []
         reader = self._new_reader()
         events = [*reader.feed(TextDelta(document)), *reader.close(False)]
@@ -265,6 +270,28 @@ def _last_document(text: str) -> str:
         if document.status == "complete" and is_object(document.value) and is_array(document.value.get("tools")):
             return text[start : document.end]
     return ""
+
+
+# ---- copied values
+
+
+class CopiedValueFilter:
+    """Rejects calls of which copied text has ended a value too early. `raw`: the pieces of the answer; it grows."""
+
+    def __init__(self, reader: AnswerReader, raw: list[str], texts: Texts) -> None:
+        self._reader = reader
+        self._flow = reader.flow
+        self.flow = None if self._flow is None else self._flow_on
+        self._calls = CutCallFilter(raw, texts)
+
+    def _flow_on(self, event: TextDelta) -> Event | None:
+        return None if self._calls.waiting or self._flow is None else self._flow(event)
+
+    def feed(self, event: Event) -> list[Event]:
+        return self._calls.filter(self._reader.feed(event))
+
+    def close(self, cut: bool) -> list[Event]:
+        return self._calls.filter(self._reader.close(cut), final=True)
 
 
 # ---- duplicate calls

@@ -44,6 +44,7 @@ from ..prompting.tool_use_detection import has_tool_history
 from .actions import EMULATED, Action, AskUpstream, Done, Emit, StopAttempt, TurnOutcome
 from .answer_readers import (
     AnswerReader,
+    CopiedValueFilter,
     DecisionReader,
     DuplicateCallFilter,
     EnvelopeOrTextReader,
@@ -58,7 +59,7 @@ from .phases import FIRST_PHASE, PHASES, Phase, PhaseName
 from .request_builder import RequestBuilder
 from .response_format import check_format
 from .trace import AttemptTrace, Trace
-from .upstream_limits import UpstreamLimitation, detect_limitation
+from .upstream_limits import UpstreamLimitation, demands_alternation, detect_limitation
 
 RESCUED = "tool calls read from text"
 SPOILED = "a call was streamed, but its arguments are unusable"
@@ -92,13 +93,13 @@ _FRAME = (UsageSeen, Finish, Failure)
 class _Attempt:
     """One upstream request and its answer so far."""
 
-    def __init__(self, number: int, phase: Phase, request: Request, reader: AnswerReader) -> None:
+    def __init__(self, number: int, phase: Phase, request: Request, reader: AnswerReader, raw: list[str]) -> None:
         self.number = number
         self.phase = phase
         self.request = request
         self.reader = reader
         self.flow = reader.flow
-        self.raw: list[str] = []
+        self.raw = raw  # the pieces of its text
         self.events: list[Event] = []  # the output of the reader
         self.reason: FinishReason = "unknown"
         self.usage = Usage()
@@ -406,7 +407,11 @@ class Engine:
                 *self._enter(phase.name),
             ]
         following = self._following(phase.unsupported)
-        rejects_tools = failure.status in _REJECTION_STATUSES and "tool" in f"{failure.message} {failure.body}".lower()
+        rejects_tools = (
+            failure.status in _REJECTION_STATUSES
+            and "tool" in f"{failure.message} {failure.body}".lower()
+            and not demands_alternation(failure)
+        )
         # If a call is required but no prompt can teach the tools, report the upstream's rejection to the caller.
         askable = self._builder.has_teachable_tools or not self._request.tool_choice.demands
         if following and empty and rejects_tools and askable:
@@ -482,9 +487,12 @@ class Engine:
         number = len(self._attempts) + 1
         self._gate.begin(text)
         reader = self._reader(phase, whole=not request.stream)
+        raw: list[str] = []
+        if phase.reads in ("answer", "envelope"):
+            reader = CopiedValueFilter(reader, raw, self._builder.copyable_texts)
         if not self._plan.profile.repeats and phase.enforces:
             reader = DuplicateCallFilter(reader)
-        self._attempt = _Attempt(number, phase, request, reader)
+        self._attempt = _Attempt(number, phase, request, reader, raw)
         fresh = [Noted(note) for note in self._builder.notes[self._emitted_notes :]]
         self._emitted_notes += len(fresh)
         actions: list[Action] = [AskUpstream(number, request)]

@@ -1,0 +1,371 @@
+"""Copied values: whether text that a model copied into an argument has ended the argument too early.
+
+A model that copies a page into an argument may forget to escape it. A quote or a closing tag of the page then ends the
+value: the rest of the page is lost, or becomes another argument or another call. Such a call parses well, so it is
+found by comparison: the value stands in an untrusted text, and in both texts the same closing mark and the same words
+follow, or the closing mark comes again, because the model's own one stands behind the copied one.
+
+A value that is complete in the untrusted text, such as a path in a JSON listing, is not suspicious.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple
+
+import msgspec
+
+from ..events import CallEnd, Candidate, Event, Judged
+from ..types import JSONValue, Note, is_array, is_object
+from .text_cache import TextCache
+
+#: Characters before a value that show what it belongs to.
+_HEAD = 12
+#: Characters after a value that are compared.
+_MAX_RUN = 400
+#: Letters and digits after a closing mark that both texts must share. The marks that close a call have none.
+_SHARED, _SHARED_WITHOUT_VALUE = 2, (12, 64)
+#: Characters at the end of a value that both texts must share.
+_TAIL = 4
+#: How far the beginning of a value in an untrusted text is looked for.
+_MAX_VALUE = 2000
+#: How many strings of an answer are compared, and at how many places of one text. More are not plausible.
+_MAX_STRINGS, _MAX_PLACES = 1000, 32
+#: Characters between a key and an empty value.
+_MAX_GAP = 64
+
+_SPACE_ESCAPE = re.compile(r"\\[nrtbf]")
+_CODE_ESCAPE = re.compile(r"\\u([0-9a-fA-F]{4})")
+_SIGNS = {"&lt;": "<", "&gt;": ">", "&quot;": '"', "&apos;": "'", "&#39;": "'", "&#34;": '"', "&amp;": "&"}
+_INVISIBLE = re.compile("[\u00ad\u200b-\u200f\u2060-\u2064\ufeff]+")
+#: A closing mark: a tag, a special token, a word in square brackets, or one character.
+_MARK = re.compile(r"<[^<>]{1,80}>|\[/?[A-Z_]{2,20}\]|.", re.DOTALL).match
+_TAGS = re.compile(r"(?:</[^<>]{0,80}|<[|｜][^<>=\"]{0,80})(?:>|\Z)")
+_QUOTES = "\"'`“”‘’"
+#: Stands for a quote that is escaped, which closes no string.
+_ESCAPED = "\ue000"
+
+
+def _tight(text: str) -> str:
+    """Remove white space and invisible characters, and decode the usual escapes and entities."""
+    return _tight_with_escapes(text).replace(_ESCAPED, '"')
+
+
+def _tight_with_escapes(text: str) -> str:
+    if "\\" in text:
+        if "\\u" in text:
+            text = _CODE_ESCAPE.sub(lambda code: chr(int(code[1], 16)), text)
+        text = _SPACE_ESCAPE.sub("", text.replace('\\"', _ESCAPED)).replace("\\", "")
+    if "&" in text:
+        for entity, sign in _SIGNS.items():
+            text = text.replace(entity, sign)
+    if not text.isascii():
+        text = _INVISIBLE.sub("", text)
+    return "".join(text.split())
+
+
+class _UntrustedText(NamedTuple):
+    tight: str
+    #: The same with escaped quotes marked as such; positions are the same.
+    escaped: str
+
+
+def _reduce(text: str) -> _UntrustedText:
+    escaped = _tight_with_escapes(text)
+    return _UntrustedText(escaped.replace(_ESCAPED, '"'), escaped)
+
+
+_reduced = TextCache(_reduce).get
+
+
+class _Place(NamedTuple):
+    """Where a value stands in the answer: the text before it and after it."""
+
+    before: str
+    value: str
+    after: str
+    #: The answer, and where the value ends in it. `before` and `after` are the parts that are compared.
+    answer: str
+    end: int
+    #: Whether a later call of the answer is an echo.
+    echo_follows: bool
+
+
+_CUT = "a value seems to end too early, at a quote or tag of a text that was copied into it; escape the copied text"
+
+
+class CutCallFilter:
+    """Rejects calls of which copied text has ended a value too early.
+
+    The end of a call waits if the text that follows it must be compared as well.
+
+    Args:
+        raw: the pieces of the answer so far; it grows.
+        texts: returns the untrusted texts. Called once, when there is a value to compare.
+    """
+
+    def __init__(self, raw: list[str], texts: Callable[[], Iterable[str]]) -> None:
+        self._values = _Comparison(raw, texts)
+        #: Events that wait for more text.
+        self.waiting: list[Event] = []
+
+    def filter(self, events: list[Event], *, final: bool = False) -> list[Event]:
+        """Return the events that are certain. `final`: the answer has ended."""
+        if not self.waiting and not any(type(event) is Judged for event in events):
+            return events
+        events, self.waiting = self.waiting + events, []
+        echoes = [at for at, event in enumerate(events) if type(event) is Judged and event.candidate.reason == "echo"]
+        last_echo = echoes[-1] if echoes else 0
+        out: list[Event] = []
+        for at, event in enumerate(events):
+            if type(event) is Judged and _is_written_call(event.candidate) and type(end := events[at - 1]) is CallEnd:
+                cut = self._values.is_cut(event.candidate.arguments, at < last_echo, final)
+                if cut is None:  # the end of the call precedes the verdict
+                    self.waiting = [out.pop(), *events[at:]]
+                    return out
+                if cut:
+                    note = Note("arguments_invalid", f"`{event.candidate.name}`: {_CUT}")
+                    out[-1] = CallEnd(end.index, False, (*end.notes, note))
+                    event = _as_invalid(event.candidate, note)
+            out.append(event)
+        return out
+
+
+def _is_written_call(candidate: Candidate) -> bool:
+    return candidate.verdict == "call" and candidate.dialect != "native"
+
+
+def _as_invalid(candidate: Candidate, note: Note) -> Judged:
+    notes = (*candidate.notes, note)
+    return Judged(msgspec.structs.replace(candidate, verdict="invalid", reason="arguments_invalid", notes=notes))
+
+
+class _Comparison:
+    """Compares the calls of one answer with untrusted texts."""
+
+    def __init__(self, raw: list[str], texts: Callable[[], Iterable[str]]) -> None:
+        self._raw = raw
+        self._get_texts = texts
+        self._texts: list[_UntrustedText] | None = None
+        self._strings = 0
+        self._first = 0  # the first piece of the answer that may belong to the next call
+        self._start = 0  # where in the tight text of those pieces the next call begins
+        self._window = ((-1, -1), "")  # the tight text of those pieces, and which they are
+
+    def is_cut(self, arguments: JSONValue, echo_follows: bool, final: bool) -> bool | None:
+        """Whether copied text has ended a value of this call. None: more of the answer is needed, unless `final`."""
+        start = self._start
+        undecided = False
+        for key, value in _strings(arguments):
+            place = self._find(key, value, echo_follows)
+            if place is None:
+                continue
+            self._strings += 1
+            cut = self._strings > _MAX_STRINGS or self._compare(place, final)
+            if cut:
+                return True
+            undecided = undecided or cut is None
+        if undecided:
+            self._start = start  # the same values are compared again
+            return None
+        self._advance()
+        return False
+
+    # ---- the answer
+
+    def _tight_raw(self) -> str:
+        span = (self._first, len(self._raw))
+        if self._window[0] != span:
+            self._window = (span, _tight("".join(self._raw[self._first :])))
+        return self._window[1]
+
+    def _find(self, key: str, value: str, echo_follows: bool) -> _Place | None:
+        """Find a value in the answer, after its key. None if it is written in some other way."""
+        raw, value, key = self._tight_raw(), _tight(value), _tight(key)
+        named = raw.find(key, self._start) if key else self._start
+        named = max(named, self._start) + len(key)
+        at = _find_whole(raw, value, named)
+        if at < 0:
+            return None
+        self._start = at + len(value)
+        after = raw[self._start : self._start + _MAX_RUN]
+        before = raw[max(0, at - _HEAD, raw.rfind("<", max(0, at - _HEAD), at)) : at]
+        return _Place(before, value, after, raw, self._start, echo_follows)
+
+    def _advance(self) -> None:
+        """Forget the pieces that belong to the call which was compared."""
+        last = len(self._raw) - 1
+        if last > self._first:
+            left = len(self._tight_raw()) - self._start
+            self._first = last
+            self._start = max(0, len(self._tight_raw()) - left)
+
+    # ---- comparison
+
+    def _compare(self, place: _Place, final: bool) -> bool | None:
+        if self._texts is None:
+            self._texts = [_reduced(text) for text in self._get_texts() if text]
+        undecided = False
+        for text in self._texts:
+            cut = _is_continued(text, place, final)
+            if cut:
+                return True
+            undecided = undecided or cut is None
+        return None if undecided else False
+
+
+def _find_whole(text: str, value: str, start: int) -> int:
+    """Find a value that is not part of a longer word. Returns -1 if there is none."""
+    at = text.find(value, start)
+    while at >= 0 and value:
+        before, after = text[max(start, at - 1) : at], text[at + len(value) : at + len(value) + 1]
+        if not (before.isalnum() and value[0].isalnum()) and not (after.isalnum() and value[-1].isalnum()):
+            break
+        at = text.find(value, at + 1)
+    return at
+
+
+def _strings(value: JSONValue, key: str = "") -> Iterator[tuple[str, str]]:
+    """Yield the strings in a value, each with the key that precedes it."""
+    if isinstance(value, str):
+        yield key, value
+    elif is_object(value):
+        for name, member in value.items():
+            yield from _strings(member, name)
+    elif is_array(value):
+        for item in value:
+            yield from _strings(item, key)
+
+
+def _is_continued(text: _UntrustedText, place: _Place, final: bool) -> bool | None:
+    """Whether an untrusted text contains what follows a value in the answer, beyond the marks that close it."""
+    if not place.value:
+        return _follows_nothing(text.tight, place, final)
+    if not place.after:
+        return False if final else None
+    mark = _mark_at(place.after)
+    if place.value[-_TAIL:] + mark in text.tight:
+        twice = _comes_twice(mark, place.after, final), _closes_twice(text, place, mark, final)
+        if any(twice) or None in twice:
+            return True if any(twice) else None
+    cut = _is_shared(text, place, mark, place.value[-_TAIL:], _SHARED, final)
+    return cut if cut is not False else _follows_other_value(text, place, mark, final)
+
+
+def _follows_other_value(text: _UntrustedText, place: _Place, mark: str, final: bool) -> bool | None:
+    """Whether copied text that begins with a closing mark follows a value of the model's own.
+
+    Calls in one block look alike at their beginning, so many words must be shared, or the next call must be an echo.
+    """
+    few, many = (_is_shared(text, place, mark, "", letters, final) for letters in _SHARED_WITHOUT_VALUE)
+    if not few or many:
+        return few
+    return place.echo_follows or (False if final else None)
+
+
+def _is_shared(text: _UntrustedText, place: _Place, mark: str, tail: str, letters: int, final: bool) -> bool | None:
+    """Whether an untrusted text contains the end of the value and so many letters of what follows in the answer."""
+    run = place.after[: _shared_size(place.after, letters)]
+    at = text.tight.find(tail + run)
+    if at < 0:
+        return False
+    if len(run) == len(place.after) < _MAX_RUN:
+        return False if final else None
+    for _ in range(_MAX_PLACES):
+        if _is_copied_at(text, place, mark, at + len(tail)):
+            return True
+        at = text.tight.find(tail + run, at + 1)
+        if at < 0:
+            return False
+    return True  # too many places to compare
+
+
+def _mark_at(after: str) -> str:
+    mark = _MARK(after)
+    assert mark is not None
+    return mark.group()
+
+
+def _letters(run: str) -> int:
+    """Count the letters and digits outside closing tags."""
+    return sum(map(str.isalnum, _TAGS.sub("", run)))
+
+
+def _shared_size(after: str, letters: int) -> int:
+    """Return how much of the text after a value must be shared: so many letters and digits outside closing tags."""
+    at = -1
+    for _ in range(letters):
+        at = _next_letter(after, at + 1)
+    return at + 1
+
+
+def _next_letter(after: str, at: int) -> int:
+    """Return the position of the next letter or digit outside closing tags, or the end of the text."""
+    while at < len(after) and not after[at].isalnum():
+        tag = _TAGS.match(after, at)
+        at = tag.end() if tag is not None else at + 1
+    return min(at, len(after))
+
+
+def _comes_twice(mark: str, after: str, final: bool) -> bool | None:
+    """Whether a closing mark comes again behind other closing marks, followed by no word."""
+    again = after.find(mark, len(mark))
+    if again < 0 or _letters(after[:again]):
+        return None if again < 0 and not final and not _letters(after) else False
+    behind = after[again + len(mark) : again + len(mark) + 1]
+    if not behind and not final:
+        return None
+    return not behind.isalnum() and behind != ":"
+
+
+def _closes_twice(text: _UntrustedText, place: _Place, mark: str, final: bool) -> bool | None:
+    """Whether all marks that close the call come again at the end of the answer, behind words of the model."""
+    run = place.after[: _next_letter(place.after, 0)]
+    at = text.tight.find(place.value[-_TAIL:] + run)
+    if at < 0 or len(run) == len(place.after):
+        return False
+    if not _is_copied_at(text, place, mark, at + len(place.value[-_TAIL:])):
+        return False
+    return None if not final else run in place.answer[place.end + len(run) :]
+
+
+def _is_copied_at(text: _UntrustedText, place: _Place, mark: str, end: int) -> bool:
+    """Whether the mark at `end` of an untrusted text belongs to copied text, rather than to a value of its own.
+
+    It does not if the value there begins where the value in the answer begins, or differs from it.
+    """
+    if text.escaped[end] == _ESCAPED:
+        return True
+    opening = ">" if mark[0] == "<" else mark if mark in _QUOTES else ""
+    start = text.escaped.rfind(opening, max(0, end - _MAX_VALUE), end) if opening else -1
+    if start < 0:
+        return True
+    size = _common_suffix(place.value, text.tight[start:end])
+    if size == end - start - 1:
+        return mark not in _QUOTES and not text.tight[: start + 1].endswith(place.before)
+    return size == end - start
+
+
+def _follows_nothing(text: str, place: _Place, final: bool) -> bool | None:
+    """Whether copied text follows an empty value: its first characters, a closing mark, have ended the value."""
+    if place.before + place.after[:4] in text:
+        return False
+    few, many = _SHARED_WITHOUT_VALUE
+    inside_tags = {at for tag in _TAGS.finditer(place.after) for at in range(tag.start() + 1, tag.end())}
+    for at in range(min(_MAX_GAP, len(place.after))):
+        if at in inside_tags or place.after[at].isalnum():
+            continue
+        run = place.after[at : at + _shared_size(place.after[at:], few if place.echo_follows else many)]
+        if at + len(run) < len(place.after) and run in text:
+            return True
+    return False if final else None
+
+
+def _common_suffix(one: str, other: str) -> int:
+    """Return the length of the longest common suffix."""
+    size = min(len(one), len(other))
+    for at in range(size):
+        if one[-1 - at] != other[-1 - at]:
+            return at
+    return size
