@@ -6,7 +6,7 @@ import pytest
 
 from toolspeak import Candidate, Message, Reply, Request, TextPart, Tool, ToolCall, Usage
 from toolspeak.core.events import FinishReason
-from toolspeak.engine.rounds.loop import Execute, Rounds
+from toolspeak.engine.rounds.loop import Action, Execute, Finished, Rounds
 from toolspeak.engine.rounds.transcript import CallRecord
 from toolspeak.engine.turn.trace import AttemptTrace, Trace, TracedReply
 
@@ -70,13 +70,24 @@ def test_where_places_are_not_known_the_calls_that_stand_come_first():
 
 
 def test_what_the_model_was_asked_for_again_is_answered_once():
-    attempts = tuple(
-        AttemptTrace("contract", Request("m", TASK), "", "", candidates, (), "stop", Usage())
-        for candidates in ((_unknown("fly"), _unknown("fly")), (_unknown("swim"), _unknown("swim")), ())
-    )
-    tried = tuple(each for attempt in attempts for each in attempt.candidates)
-    rounds = Rounds(TASK, [LOOK])
-    rounds.start()
-    execute = rounds.feed(TracedReply("Hm.", candidates=tried, record=Trace("text", "", "", attempts)))
+    fly, swim = (_unknown("fly"), _unknown("fly")), (_unknown("swim"), _unknown("swim"))
+    execute = _after(("decision", fly), ("decision", swim), ("final", ()))
     assert isinstance(execute, Execute)
     assert [record.call.name for record in execute.round.calls] == ["swim", "swim"]
+
+
+def test_words_after_a_call_that_failed_are_the_answer():
+    finished = _after(("inline", (_unknown("fly"),)), ("inline", ()))
+    assert isinstance(finished, Finished)
+    assert finished.answer.content == "Hm."
+
+
+def _after(*tried: tuple[str, tuple[Candidate, ...]]) -> Action:
+    """The step after a turn whose requests had these candidates, and which ended in words."""
+    attempts = tuple(
+        AttemptTrace(phase, Request("m", TASK), "", "", candidates, (), "stop", Usage()) for phase, candidates in tried
+    )
+    candidates = tuple(each for attempt in attempts for each in attempt.candidates)
+    rounds = Rounds(TASK, [LOOK])
+    rounds.start()
+    return rounds.feed(TracedReply("Hm.", candidates=candidates, record=Trace("text", "", "", attempts)))

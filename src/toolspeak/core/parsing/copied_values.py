@@ -88,10 +88,12 @@ class _Place(NamedTuple):
     #: The answer, and where the value ends in it. `before` and `after` are the parts that are compared.
     answer: str
     end: int
-    #: Whether a later call of the answer is an echo.
+    #: Whether a later call of the answer was rejected as part of copied text.
     echo_follows: bool
 
 
+#: Reasons for which a call that is part of copied text is rejected.
+_COPIED = ("echo", "no_nonce")
 _CUT = "a value seems to end too early, at a quote or tag of a text that was copied into it; escape the copied text"
 
 
@@ -115,7 +117,7 @@ class CutCallFilter:
         if not self.waiting and not any(type(event) is Judged for event in events):
             return events
         events, self.waiting = self.waiting + events, []
-        echoes = [at for at, event in enumerate(events) if type(event) is Judged and event.candidate.reason == "echo"]
+        echoes = [at for at, event in enumerate(events) if type(event) is Judged and event.candidate.reason in _COPIED]
         last_echo = echoes[-1] if echoes else 0
         out: list[Event] = []
         for at, event in enumerate(events):

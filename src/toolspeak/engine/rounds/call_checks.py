@@ -88,9 +88,9 @@ class CallChecker:
 
 
 def _last_candidates(reply: Reply) -> tuple[Candidate, ...]:
-    """Return the candidates of the last request that had any. Earlier requests were already followed by a retry."""
+    """Return the candidates of the last request that could lead to calls. Earlier ones were followed by a retry."""
     attempts = reply.record.attempts if isinstance(reply, TracedReply) and reply.record is not None else ()
-    return next((attempt.candidates for attempt in reversed(attempts) if attempt.candidates), reply.candidates)
+    return next((attempt.candidates for attempt in reversed(attempts) if attempt.phase != "final"), reply.candidates)
 
 
 def call_key(call: ToolCall) -> str:
