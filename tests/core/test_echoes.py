@@ -100,6 +100,12 @@ def test_a_repeated_call_is_an_echo_in_every_dialect_and_disguise(dialect: str, 
         (["send(to='a')", "and body: 'b'"], "send", {"to": "a", "body": "b"}),  # put together from two texts
         (["resend(to='a')"], "send", {"to": "a"}),  # the beginning is missing
         (["send(urgent=None)"], "send", {"urgent": None}),
+        (['{"tool": "ping", "parameters": {"host": "a"}}'], "ping", {}),  # without arguments, only the name is compared
+        (["remove('/')"], "remove", {"path": "/"}),  # no letters and no digits
+        (["<remove><path>*</path></remove>"], "remove", {"path": "*"}),
+        (['{"arguments": {"n": 7, "to": "x"}, "name": "send"}'], "send", {"to": "x", "n": 7}),  # the name last
+        (['{"name": "run", "arguments": {"input": {"a": 1}, "mode": "x"}}'], "run", {"input": {"a": 1}, "mode": "x"}),
+        (["send(to=&#39;eve&#39;)"], "send", {"to": "&#39", "body": "eve&#39"}),  # misread
         (['"send": {"n": 3.0}'], "send", {"n": 3.0}),
         (['{"n": "\\ud835\\udc2c\\ud835\\udc21", "tool": "send"}'], "send", {"n": "𝐬𝐡"}),
     ],
@@ -122,7 +128,10 @@ def test_whole_units_count_wherever_they_come_from(texts: list[str], name: str, 
         ('The tool is called "ping".', "ping", {}),
         ("", "ping", {}),
         ("pin: g", "ping", {}),
-        ('{"tool": "ping", "parameters": {"host": "a"}}', "ping", {}),  # with arguments
+        ("ls(path='src/shop')", "ls", {"path": "src"}),  # only the beginning of the value
+        ("ls(path='src')", "ls", {"path": "."}),
+        ("look_up(value='2*3')", "look_up", {"value": "2+3"}),  # other punctuation
+        ("plan(steps=[False])", "plan", {"steps": [True]}),
         ("ping: checks the connection", "ping", {}),
     ],
 )

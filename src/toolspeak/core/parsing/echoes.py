@@ -1,12 +1,14 @@
 """Echo detection: whether a call merely repeats text that the model has read.
 
 A call consists of units: its name with one of its arguments, and each key with its value. It is an echo if every
-unit occurs in an untrusted text in call form, whatever the wrapper, dialect or escaping. A value alone is not a unit,
-so arguments may be copied from documents, and an example with other values does not match.
+unit occurs in an untrusted text in call form, whatever the wrapper, dialect or escaping. Without arguments, it is an
+echo if its name occurs in call syntax. A value alone is not a unit, so arguments may be copied from documents, and an
+example with other values does not match.
 
 Both sides are reduced to the same content first: escapes and entities are decoded, characters are folded, and the
 markup between names, keys and values is removed. What remains is a string of words in which a unit is contiguous, so a
-comparison is one substring search. Every step takes time linear in the text. The reduced texts are cached.
+comparison is one substring search; the punctuation of short values is compared as well. Every step takes time linear in
+the text. The reduced texts are cached.
 """
 
 from __future__ import annotations
@@ -15,18 +17,21 @@ import re
 import sys
 from array import array
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from html.entities import html5
 from itertools import accumulate
+from typing import NamedTuple
 from unicodedata import category, normalize
 
 import msgspec
 
-from ..types import JSONValue, is_object
+from ..types import JSONValue, is_array, is_object
 from .text_cache import TextCache
 
 #: How many levels of escapes and entities are decoded.
 _MAX_LEVELS = 4
+#: Longest string whose punctuation is compared. Longer ones differ in their words.
+_MAX_LITERAL = 400
 
 # ------------------------------------------------------------------------------------------- decoding
 
@@ -138,9 +143,9 @@ _MARKUP = tuple(
         ("<|open|>", r"(?:tools|call|argument)\b(?: (?:tool|key)(?==))?"),
         ("<|close|>", r"\w{0,16}"),
         ("[call_id]", r"\w{0,64}"),
-        ("[", r"/?[a-z]{2,9}(?:_[a-z]{2,9})?\]"),
+        ("[", r"(?!true\]|false\]|null\]|none\])/?[a-z]{2,9}(?:_[a-z]{2,9})?\]"),
         # Closing tags, attributes, and words that only say what a tag contains. Folding makes `｜` a plain bar.
-        ("</", r"[^<>]{1,160}>"),
+        ("</", r"[^<>=]{1,160}>"),
         (" string=", _ATTRIBUTE),
         (" type=", _ATTRIBUTE),
         (" index=", _ATTRIBUTE),
@@ -164,10 +169,34 @@ _WORDS = re.compile(r"-?\d+(?:\.\d+)*+|[^\W\d_]+").findall
 #: What comes before or after a name in call syntax. A name in quotes needs a key or a bracket before it.
 _BEFORE_NAME, _AFTER_NAME = frozenset("<=:>|"), frozenset("({[")
 _NAMESPACE = "functions."
-_CLOSING = "</"
-_WORD_OR_END = re.compile(r"[^\W_]|[)}\]]|</|/>").search
-#: Characters after a name in which its arguments begin, if it has any.
-_MAX_AFTER_NAME = 160
+#: What makes a value longer: a path, an address or a number goes on.
+_LONGER = re.compile(r"[/.@:+*~%#-]+\w").match
+#: Words of the markup, which keys of a call may look like.
+_MARKUP_WORDS = frozenset(
+    {
+        *(
+            "toolcall",
+            "toolcalls",
+            "functioncall",
+            "functioncalls",
+            "tooluse",
+            "toolrequest",
+            "tool",
+            "tools",
+            "invoke",
+        ),
+        *("function", "parameter", "parameters", "param", "params", "arg", "args", "argument", "arguments", "argkey"),
+        *("argvalue", "input", "toolname", "toolinput", "name", "action", "call", "escape", "item", "json"),
+    }
+)
+#: An entity without its semicolon at the end of a value, where a reader took the semicolon for a separator, or a key
+#: with an invisible character, which a reader took for part of a value.
+_MISREAD = re.compile(
+    r"&(?:#\w{1,7}|quot|apos|lt|gt|amp)\Z|\A\w*[\u00ad\u200b-\u200f\u2060-\u2064\ufeff]\w*(?:\Z|[=:])"
+).search
+#: Words between a name and its arguments that may also be keys.
+_CONTAINERS = ("input", "args", "arguments", "parameters", "params", "toolinput")
+_QUOTE_SIGNS = str.maketrans("", "", "\"'`“”‘’\\")
 _QUOTES, _BEFORE_QUOTE = frozenset("\"'"), frozenset(":=([,{")
 
 
@@ -182,16 +211,20 @@ def _plain(text: str, levels: int = _MAX_LEVELS) -> str:
     return folded
 
 
-def _words(plain: str) -> list[str]:
+def _words(plain: str, kept: frozenset[str] = frozenset()) -> list[str]:
     """Return the words of a plain text without the markup of calls."""
-    return _WORDS(_without_markup(plain))
+    return _WORDS(_without_markup(plain, kept=kept))
 
 
-def _without_markup(plain: str, besides: str = "") -> str:
-    """Remove the markup of calls, besides that which begins with one literal."""
+def _without_markup(plain: str, besides: str = "", kept: frozenset[str] = frozenset()) -> str:
+    """Remove the markup of calls, besides that which begins with one literal or contains a kept word alone."""
+
+    def replacement(match: re.Match[str]) -> str:
+        return match.group() if "".join(_WORDS(match.group())) in kept else " "
+
     for literal, markup in _MARKUP:
         if literal in plain and literal != besides:
-            plain = markup.sub(" ", plain)
+            plain = markup.sub(replacement if kept else " ", plain)
     return plain
 
 
@@ -200,8 +233,8 @@ class _Words:
 
     __slots__ = ("_ends", "content")
 
-    def __init__(self, plain: str) -> None:
-        words = _words(plain)
+    def __init__(self, plain: str, kept: frozenset[str] = frozenset()) -> None:
+        words = _words(plain, kept)
         self.content = "".join(words)
         # An array, because a list of the words would take ten times the memory of the text.
         self._ends = array("I", accumulate(map(len, words)))
@@ -229,28 +262,64 @@ class _Words:
 class _ReducedText:
     """An untrusted text, reduced to its words: as they are, and as if the text had no white space."""
 
-    __slots__ = ("_plain", "_tight", "words")
+    __slots__ = ("_literal", "_plain", "_tight", "_with_keys", "words")
 
     def __init__(self, text: str) -> None:
         self._plain = _plain(text)
         self.words = _Words(self._plain)
         self._tight: _Words | None = None
+        self._with_keys: tuple[frozenset[str], _Words] | None = None
+        self._literal: str | None = None
 
-    def contains(self, parts: Sequence[str], open_end: bool) -> bool:
-        """Whether the parts follow each other, even if white space was added within words or markup."""
+    def contains(self, parts: Sequence[str], open_end: bool, keys: frozenset[str]) -> bool:
+        """Whether the parts follow each other, even if white space was added within words or markup.
+
+        `keys`: keys of the call that look like markup.
+        """
         if self.words.contains(parts, open_end):
+            return True
+        if keys and self._words_with(keys).contains(parts, open_end):
             return True
         if self._tight is None:
             self._tight = _Words("".join(self._plain.split()))
         return self._tight.contains(parts, open_end)
 
-    def has_bare_call(self, name: str) -> bool:
-        """Whether a call to the folded name without arguments occurs, not just its name in a sentence."""
+    def _words_with(self, keys: frozenset[str]) -> _Words:
+        if self._with_keys is None or self._with_keys[0] != keys:
+            self._with_keys = (keys, _Words(self._plain, keys))
+        return self._with_keys[1]
+
+    @property
+    def _unquoted(self) -> str:
+        if self._literal is None:
+            self._literal = _unquote(self._plain)
+        return self._literal
+
+    def has_value(self, value: str) -> bool:
+        """Whether a value of one line occurs with its punctuation, and not only as the beginning of a longer one."""
+        text = self._unquoted
+        at = text.find(value)
+        if at < 0:
+            return "".join(value.split()) in "".join(text.split())
+        while at >= 0:
+            if _LONGER(text, at + len(value)) is None:
+                return True
+            at = text.find(value, at + 1)
+        return False
+
+    def has_signs_after(self, labels: Sequence[str], value: str) -> bool:
+        """Whether a value without letters and digits follows its key or the name of the call."""
+        between = r"(?:[=:,|({\[>\s]|</?[^<>]{0,60}>|<\|[^<>|]{0,40}\|>){0,8}"
+        labelled = "|".join(re.escape(label) for label in labels)
+        return re.search(rf"(?:{labelled}){between}{re.escape(value)}(?!\w)", self._unquoted) is not None
+
+    def has_call_of(self, name: str) -> bool:
+        """Whether the folded name occurs in call syntax, not just in a sentence."""
         plain = self._plain
         at = plain.find(name)
         while at >= 0:
             end = at + len(name)
-            if _is_in_call_syntax(plain, at, end) and _has_no_arguments(plain[end : end + _MAX_AFTER_NAME]):
+            if _is_in_call_syntax(plain, at, end):
                 return True
             at = plain.find(name, end)
         return False
@@ -263,16 +332,20 @@ def _is_in_call_syntax(plain: str, at: int, end: int) -> bool:
     return before[-1:] in _QUOTES and before[:-1].rstrip()[-1:] in _BEFORE_QUOTE
 
 
-def _has_no_arguments(after: str) -> bool:
-    """Whether a bracket or a tag closes the call before any word follows."""
-    end = _WORD_OR_END(_without_markup(after.replace("<|close|>", _CLOSING), besides=_CLOSING))
-    return end is None or not end.group().isalnum()
-
-
 _reduced = TextCache(_ReducedText).get
 
 
 # ------------------------------------------------------------------------------------------- searching
+
+
+class _Argument(NamedTuple):
+    """A reduced argument of a call."""
+
+    key: str
+    #: The forms that its value may have in a text.
+    forms: tuple[str, ...]
+    #: A string of one line, folded and without quotes; empty for other values.
+    literal: str
 
 
 class EchoSearch:
@@ -290,52 +363,125 @@ class EchoSearch:
         """Whether the texts contain every unit of the call. `open_end`: the last value was cut off."""
         if not self._texts:
             return False
-        if not is_object(arguments) or not arguments:
+        if not is_object(arguments) or not arguments or _is_misread(arguments):
             plain = _plain(name)
-            return any(_reduced(text).has_bare_call(plain) for text in self._texts)
+            return any(_reduced(text).has_call_of(plain) for text in self._texts)
         if not self.may_contain(name):
             return False
-        calls = [(_reduce(name, levels), _reduce_items(arguments, levels)) for levels in (_MAX_LEVELS, _MAX_LEVELS - 1)]
+        keys = frozenset("".join(_words(_plain(key))) for key in arguments) & _MARKUP_WORDS
+        views = [frozenset[str](), keys] if keys else [frozenset[str]()]
+        calls = [
+            _Call(_reduce(name, levels), [(kept, _reduce_arguments(arguments, levels, kept)) for kept in views])
+            for levels in (_MAX_LEVELS, _MAX_LEVELS - 1)
+        ]
         if calls[0] == calls[1]:
             calls.pop()
-        return any(self._contains_units(*call, open_end) for call in calls)
+        return any(self._contains_units(call, open_end) for call in calls)
 
-    def _contains_units(self, name: str, items: list[tuple[str, tuple[str, ...]]], open_end: bool) -> bool:
-        for variant in _variants(items):
-            values = [value for _, value in variant]
-            pairs = [part for pair in variant for part in pair]
-            if all(values) and self._has((name, *values), open_end):  # positional arguments
-                return True
-            if any(self._has((*pairs, label, name), False) for label in _NAME_LABELS):  # a JSON object in that order
-                return True
-        # The name belongs to the argument that comes first in the text, which may be any of them.
-        lasts = [open_end and at == len(items) - 1 for at in range(len(items))]
-        units = [[(key, value) for value in values] for key, values in items]
-        if not any(self._has((name, *pair), last) for pairs, last in zip(units, lasts, strict=True) for pair in pairs):
-            return False
-        return all(any(self._has(pair, last) for pair in pairs) for pairs, last in zip(units, lasts, strict=True))
+    def _contains_units(self, call: _Call, open_end: bool) -> bool:
+        count = len(call.views[0][1])
+        whole = range(count)
+        if self._has(call, _positional, whole, open_end) or self._has(call, _name_last, whole):
+            return True
+        # The name belongs to the argument next to it, which may be any of them, before it or after it.
+        lasts = [open_end and at == count - 1 for at in whole]
+        named = any(self._has(call, _name_first, [at], lasts[at]) or self._has(call, _name_last, [at]) for at in whole)
+        return named and all(self._has(call, _pair, [at], lasts[at]) for at in whole)
 
-    def _has(self, parts: Sequence[str], open_end: bool) -> bool:
-        return any(_reduced(text).contains(parts, open_end) for text in self._texts)
+    def _has(self, call: _Call, parts_of: _Parts, chosen: Sequence[int], open_end: bool = False) -> bool:
+        """Whether a text contains these arguments of the call, arranged in one of the ways that `parts_of` yields."""
+        for kept, arguments in call.views:
+            compared = [arguments[at] for at in chosen]
+            for parts in parts_of(call.name, compared):
+                for text in map(_reduced, self._texts):
+                    if text.contains(parts, open_end, kept) and all(
+                        _confirms(text, call.name, argument, open_end) for argument in compared
+                    ):
+                        return True
+        return False
 
 
-def _reduce(text: str, levels: int) -> str:
-    return "".join(_words(_plain(text, levels)))
+class _Call(NamedTuple):
+    """A reduced call: its name, and its arguments for each set of words that are not taken for markup."""
+
+    name: str
+    views: list[tuple[frozenset[str], list[_Argument]]]
 
 
-def _reduce_items(arguments: dict[str, JSONValue], levels: int) -> list[tuple[str, tuple[str, ...]]]:
-    """Return the reduced keys, each with the reduced forms that its value may have in a text."""
+#: Yields the ways in which a name and some arguments may follow each other in a text.
+_Parts = Callable[[str, list[_Argument]], Iterator[Sequence[str]]]
+
+
+def _positional(name: str, arguments: list[_Argument]) -> Iterator[Sequence[str]]:
+    for variant in _variants(arguments):
+        if all(value or argument.literal for (_, value), argument in zip(variant, arguments, strict=True)):
+            yield name, *(value for _, value in variant)
+
+
+def _name_last(name: str, arguments: list[_Argument]) -> Iterator[Sequence[str]]:
+    for variant in _variants(arguments):
+        for label in _NAME_LABELS:
+            yield *(part for pair in variant for part in pair), label, name
+
+
+def _name_first(name: str, arguments: list[_Argument]) -> Iterator[Sequence[str]]:
+    for (pair,) in _variants(arguments):
+        yield name, *pair
+        if pair[0] in _MARKUP_WORDS:
+            yield from ((name, container, *pair) for container in _CONTAINERS)
+
+
+def _pair(name: str, arguments: list[_Argument]) -> Iterator[Sequence[str]]:
+    for (pair,) in _variants(arguments):
+        yield pair
+
+
+def _is_misread(arguments: dict[str, JSONValue]) -> bool:
+    """Whether arguments were split in the wrong places, so that only the name can be compared."""
+    items = [*arguments, *(item for value in arguments.values() for item in (value if is_array(value) else (value,)))]
+    return any(isinstance(item, str) and _MISREAD(item) is not None for item in items)
+
+
+def _confirms(text: _ReducedText, name: str, argument: _Argument, open_end: bool) -> bool:
+    """Whether a text contains a value with its punctuation, which the comparison of words ignores."""
+    if not argument.literal or open_end:
+        return True
+    if any(argument.forms):
+        return text.has_value(argument.literal)
+    return text.has_signs_after((argument.key, name), argument.literal)
+
+
+def _reduce(text: str, levels: int, kept: frozenset[str] = frozenset()) -> str:
+    return "".join(_words(_plain(text, levels), kept))
+
+
+def _unquote(plain: str) -> str:
+    return plain.translate(_QUOTE_SIGNS)
+
+
+def _reduce_arguments(arguments: dict[str, JSONValue], levels: int, kept: frozenset[str]) -> list[_Argument]:
     return [
-        (_reduce(key, levels), tuple(dict.fromkeys(_reduce(form, levels) for form in _forms(value))))
+        _Argument(
+            _reduce(key, levels, kept),
+            tuple(dict.fromkeys(_reduce(form, levels, kept) for form in _forms(value))),
+            _literal(value, levels),
+        )
         for key, value in arguments.items()
     ]
 
 
-def _variants(items: list[tuple[str, tuple[str, ...]]]) -> Iterator[list[tuple[str, str]]]:
-    """Yield the items with the first form of each value, then with the last one if they differ."""
-    yield [(key, values[0]) for key, values in items]
-    if any(len(values) > 1 for _, values in items):
-        yield [(key, values[-1]) for key, values in items]
+def _literal(value: JSONValue, levels: int) -> str:
+    """Return a string of one line as it may stand in a text. Lines may be quoted there, so longer strings do not."""
+    if not isinstance(value, str) or len(value) > _MAX_LITERAL:
+        return ""
+    plain = _unquote(_plain(value, levels)).strip()
+    return "" if "\n" in plain else plain
+
+
+def _variants(arguments: list[_Argument]) -> Iterator[list[tuple[str, str]]]:
+    """Yield keys and values with the first form of each value, then with each further one."""
+    for at in range(max(len(argument.forms) for argument in arguments)):
+        yield [(argument.key, argument.forms[min(at, len(argument.forms) - 1)]) for argument in arguments]
 
 
 def _forms(value: JSONValue) -> tuple[str, ...]:
