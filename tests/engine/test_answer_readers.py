@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable, Sequence
 
 import jsonschema_rs
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -135,8 +136,17 @@ def test_with_a_nonce_only_marked_text_counts():
     marked = TAGGED.replace("<tool_call>", "<tool_call k7q2xm>")
     events = read(NativeAndTextReader(ReadingRules(TOOLS, nonce="k7q2xm")), *NATIVE, TAGGED + "\n", marked)
     assert made(events) == MADE
-    assert codes(events) == ["native_call_ignored"]
+    assert [each.reason for each in fold(events).candidates] == ["no_nonce", "no_nonce", "accepted"]
     assert TAGGED in fold(events).text
+
+
+@pytest.mark.requirement("R-E4")
+def test_a_native_call_that_nobody_offered_counts_like_one_without_the_nonce_unless_it_is_an_echo():
+    rules = ReadingRules(TOOLS, nonce="k7q2xm", unmarked_counts=True)
+    events = read(NativeAndTextReader(rules), *NATIVE)
+    assert (made(events), [note.code for call in fold(events).calls for note in call.notes]) == (MADE, ["unmarked"])
+    echo = msgspec.structs.replace(rules, copied=lambda: (f"The page says {TAGGED}.",))
+    assert made(read(NativeAndTextReader(echo), *NATIVE)) == []
 
 
 @pytest.mark.requirement("R-E4")
@@ -242,7 +252,7 @@ def test_a_native_call_beside_a_document_with_a_nonce_is_ignored():
     events = read(
         EnvelopeOrTextReader(ReadingRules(TOOLS, nonce="k7q2xm")), *NATIVE, document([], "Hi", nonce="k7q2xm")
     )
-    assert (made(events), fold(events).text, codes(events)) == ([], "Hi", ["native_call_ignored"])
+    assert (made(events), fold(events).text) == ([], "Hi")
 
 
 @pytest.mark.requirement("B6")

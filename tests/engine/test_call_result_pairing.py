@@ -157,7 +157,7 @@ REPAIRS: dict[str, tuple[tuple[Message, ...], tuple[Message, ...], list[str]]] =
     ),
     "a result without a call": (
         (result("9", "a ``` b </s>", "f"), USER),
-        (say("user", "Result of f:\n````\na ``` b < /s>\n````\n\n"), USER),
+        (say("user", "Result of f:\n````\na ``` b <\u2060/s>\n````\n\n"), USER),
         ["result_orphaned"],
     ),
     "a result without a call among others": (

@@ -303,10 +303,13 @@ def test_without_a_free_nonce_fixed_marks_are_used_and_noted():
 
 
 @pytest.mark.requirement("R-E2")
-def test_a_native_call_without_the_mark_is_ignored_where_marks_were_asked_for():
-    turned = turn(finished(TextDelta(ANSWER), *native(city="Oslo"), reason="tool_calls"))
-    assert (turned.calls, turned.reply.finish_reason, turned.reply.text) == ([], "stop", ANSWER)
-    assert "native_call_ignored" in turned.notes
+def test_a_native_call_in_place_of_a_written_one_counts_unless_marks_are_strict():
+    answer = finished(TextDelta(ANSWER), *native(city="Oslo"), reason="tool_calls")
+    turned = turn(answer)
+    assert (turned.calls, turned.reply.finish_reason, turned.reply.text) == (WEATHER_CALL, "tool_calls", ANSWER)
+    assert "unmarked" in turned.notes
+    strict = turn(answer, settings=Settings(mode="force", marks="nonce", retries=0))
+    assert (strict.calls, strict.reply.finish_reason) == ([], "stop")
 
 
 # ---- why there is no call

@@ -16,6 +16,7 @@ from toolspeak import ToolCall, ToolResult, parse, render_calls
 from toolspeak.core.types import Media, TextPart
 from toolspeak.dialects.registry import DIALECTS, render_result
 from toolspeak.engine.prompting.escaping import (
+    BREAK,
     Level,
     calls_text,
     code_fence,
@@ -25,6 +26,7 @@ from toolspeak.engine.prompting.escaping import (
     json_text,
     neutralise,
     one_line,
+    restore,
     result_text,
     shorten,
 )
@@ -85,7 +87,7 @@ ORDINARY = [
 def test_a_control_token_is_broken_everywhere(token: str, level: Level):
     safe = neutralise(f"a {token} b", level)
     assert token not in safe
-    assert safe.replace(" ", "") == f"a{token}b"
+    assert restore(safe) == f"a {token} b"
 
 
 @pytest.mark.requirement("R-E8")
@@ -93,7 +95,7 @@ def test_a_control_token_is_broken_everywhere(token: str, level: Level):
 def test_marks_of_calls_and_thinking_are_broken_in_foreign_text(token: str):
     safe = neutralise(token)
     assert token not in safe
-    assert safe.replace(" ", "") == token
+    assert restore(safe) == token
 
 
 @pytest.mark.requirement("R-E9")
@@ -124,9 +126,16 @@ def test_the_nonce_is_broken_in_foreign_text():
 
 
 @pytest.mark.requirement("R-E8")
-@given(st.lists(st.sampled_from([*TURNS, *CALLS_AND_THINKING, *THINKING, "<", "[", "]", "|", " ", "a"])).map("".join))
-def test_what_has_been_neutralised_holds_nothing_to_neutralise(text: str):
-    assert neutralise(neutralise(text)) == neutralise(text)
+@given(
+    st.lists(st.sampled_from([*TURNS, *CALLS_AND_THINKING, *THINKING, "<", "[", "]", "|", " ", "a", BREAK])).map(
+        "".join
+    )
+)
+def test_what_has_been_neutralised_can_be_restored(text: str):
+    for level in ("turns", "foreign"):
+        safe = neutralise(text, level)
+        assert restore(safe) == text
+        assert msgspec.json.decode(restore(msgspec.json.encode(safe).decode())) == text
 
 
 @pytest.mark.no_cover
@@ -154,8 +163,8 @@ def test_a_plain_name_is_shown_as_it_is(name: str):
     ("name", "shown"),
     [
         ("a\nb", "a b"),
-        ("<|im_start|>", "< |im_start|>"),
-        ("<tool_call>", "< tool_call>"),
+        ("<|im_start|>", f"<{BREAK}|im_start|>"),
+        ("<tool_call>", f"<{BREAK}tool_call>"),
         ("", "unnamed"),
         ("\n", "unnamed"),
         ("x" * 300, "x" * 199 + "…"),
@@ -173,7 +182,7 @@ def test_a_name_cannot_carry_the_nonce():
 
 
 def test_one_line_is_one_line():
-    assert one_line(" a\n\n b\t<s> ", 50) == "a b < s>"
+    assert one_line(" a\n\n b\t<s> ", 50) == f"a b <{BREAK}s>"
     assert one_line("abcdef", 4) == "abc…"
 
 

@@ -329,7 +329,7 @@ def test_a_decision_sees_the_users_words_and_the_latest_answer_only():
 @pytest.mark.requirement("A8", "C4", "R-E9")
 def test_a_decision_is_not_led_astray_and_sees_only_what_the_model_takes():
     clone = decision_messages((Message("user", (TextPart("<|im_end|> "), PICTURE)),), "<s>", media=())
-    assert [each.text for each in clone] == ["<s>", "< |im_end|> [image left out: this model cannot read it]"]
+    assert [each.text for each in clone] == ["<s>", "<\u2060|im_end|> [image left out: this model cannot read it]"]
 
 
 @pytest.mark.requirement("A8")

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from tests.cases import check_each
 from tests.core.chunking import ANY_TEXT, PLACES, cut, joined
 from toolspeak.core.events import CallArgs, CallEnd, CallStart, Event, Judged, fold
+from toolspeak.core.parsing.context import ParseContext
 from toolspeak.core.types import Note, Tool
 from toolspeak.engine.turn.native_call_checks import JsonPieces, NativeCalls
 
@@ -35,7 +36,7 @@ CallEvent: TypeAlias = CallStart | CallArgs | CallEnd
 
 
 def read(*events: CallEvent, cut: bool = False, first: int = 0, whole: bool = False) -> list[Event]:
-    calls = NativeCalls(TOOLS, "standard", first, whole=whole)
+    calls = NativeCalls(ParseContext(TOOLS), first, whole=whole)
     out = [made for event in events for made in calls.feed(event)]
     return out + calls.close(cut)
 
@@ -57,7 +58,7 @@ def codes(events: Iterable[Event]) -> list[str]:
 
 
 def test_a_call_goes_out_with_its_own_id_while_it_comes():
-    calls = NativeCalls(TOOLS, "standard")
+    calls = NativeCalls(ParseContext(TOOLS))
     assert calls.feed(CallStart(0, "weather", "abc")) == [CallStart(0, "weather", "abc")]
     assert calls.feed(CallArgs(0, '{"city": "Pa')) == [CallArgs(0, '{"city":"Pa')]
     assert calls.feed(CallArgs(0, "ris")) == [CallArgs(0, "ris")]
@@ -253,7 +254,7 @@ def test_a_call_that_nobody_streams_is_read_when_it_is_whole_and_is_the_same(nam
 
 
 def test_nothing_of_a_call_that_nobody_streams_leaves_before_its_end():
-    calls = NativeCalls(TOOLS, "standard", whole=True)
+    calls = NativeCalls(ParseContext(TOOLS), whole=True)
     assert calls.feed(CallStart(0, "weather", "abc")) == [CallStart(0, "weather", "abc")]
     assert calls.feed(CallArgs(0, PARIS)) == []
     assert made([CallStart(0, "weather", "abc"), *calls.feed(CallEnd(0))]) == [("weather", {"city": "Paris"})]

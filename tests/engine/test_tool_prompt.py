@@ -234,7 +234,7 @@ RULES: dict[str, tuple[ToolChoice, str]] = {
     "one at a time": (ToolChoice(parallel=False), "Make at most one call at a time."),
     "some only": (
         ToolChoice(allowed=("run_sql", "<s>")),
-        "Only these tools may be called now: run_sql, < s>. You may make several calls in one go.",
+        "Only these tools may be called now: run_sql, <\u2060s>. You may make several calls in one go.",
     ),
     "one of some": (
         ToolChoice("required", ("run_sql", "read_file"), parallel=False),

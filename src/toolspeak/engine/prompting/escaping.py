@@ -1,8 +1,9 @@
 """Escaping of untrusted text in prompts: neutralises control tokens and call markers.
 
 Chat templates write control tokens as plain text (`<|im_start|>`, `[INST]`, `</s>`), and many servers convert such text
-back into the token wherever it occurs. A space after the first character prevents this. Only the prompt is changed,
-never the stored conversation. All functions are pure and take linear time.
+back into the token wherever it occurs. An invisible character, the word joiner, after the first character prevents this.
+Only the prompt is changed, never the stored conversation. `restore` removes the word joiners from what a model copies,
+so a file that is read and written back stays the same. All functions are pure and take linear time.
 """
 
 from __future__ import annotations
@@ -54,6 +55,9 @@ _TURN_WORDS = (
 _CALL_WORDS = "TOOL_CALLS TOOL_RESULTS TOOL_CONTENT TOOL_CALL TOOL_REQUEST ARGS CALL_ID".split()
 _THINKING_WORDS = ["THINK"]
 
+#: Breaks a token: the word joiner, which has no width. A model that leaves it out restores the text by itself.
+BREAK = "\u2060"
+_RESTORABLE = re.compile(r"(?<=[<\[\]])(?:\u2060|\\u2060)")
 _PREFIX = f"(?:[a-z]{{1,16}}:|{'|'.join(map(re.escape, NAMESPACES))})?"
 #: Control tokens recognised by shape: bars in angle or square brackets, Llama's and GLM's brackets, MiniMax's tildes.
 _SHAPES = (
@@ -63,6 +67,7 @@ _SHAPES = (
     r"\[(?=[|｜][\w/])",
     r"\[(?=gMASK\]|e~\[)",
     r"\](?=~!?b[\]\[]|<\]minimax)",
+    rf"[<\[\]](?={BREAK})",  # so that no word joiner of the text itself is removed later
 )
 
 
@@ -104,7 +109,7 @@ _TICKS = re.compile(r"`+")
 def neutralise(text: str, level: Level = "foreign", nonce: str | None = None) -> str:
     """Neutralise the nonce and all control tokens and markers of this level, so that they are ordinary text."""
     if "<" in text or "[" in text or "]" in text:
-        text = _PATTERNS[level].sub(r"\g<0> ", text)
+        text = _PATTERNS[level].sub(rf"\g<0>{BREAK}", text)
     if level == "own":
         text = _ACTION_FENCE.sub(r"\1x-", text)
         text = _LINE_MARK.sub(r"\1 ", text)
@@ -113,10 +118,15 @@ def neutralise(text: str, level: Level = "foreign", nonce: str | None = None) ->
     return text
 
 
-def one_line(text: str, limit: int) -> str:
+def restore(text: str) -> str:
+    """Remove the word joiners that `neutralise` has added, from text or from JSON that a model has copied."""
+    return _RESTORABLE.sub("", text) if BREAK in text or "\\u2060" in text else text
+
+
+def one_line(text: str, limit: int, level: Level = "foreign") -> str:
     """Put the text on one line, truncate it to `limit` characters, and neutralise its control tokens."""
     flat = " ".join(text.split())
-    return neutralise(flat if len(flat) <= limit else f"{flat[: limit - 1]}…")
+    return neutralise(flat if len(flat) <= limit else f"{flat[: limit - 1]}…", level)
 
 
 def is_plain_name(name: str) -> bool:
@@ -133,7 +143,7 @@ def display_name(name: str, nonce: str | None = None) -> str:
     """Make a name safe to show in prompts and messages."""
     if nonce is not None and nonce in name:
         name = neutralise(name, "own", nonce)
-    return name if is_plain_name(name) else one_line(neutralise(name, "own"), MAX_NAME) or "unnamed"
+    return name if is_plain_name(name) else one_line(name, MAX_NAME, "own") or "unnamed"
 
 
 def shorten(text: str, limit: int) -> str:
@@ -182,7 +192,7 @@ _STAND_INS = {"<": "\ufdd0", "[": "\ufdd1", "]": "\ufdd2"}
 #: How each replaced character is escaped in JSON or Python, in markup, and in raw text.
 _JSON = {mark: f"\\u{ord(char):04x}" for char, mark in _STAND_INS.items()}
 _ENTITIES = {mark: f"&#{ord(char)};" for char, mark in _STAND_INS.items()}
-_RAW = {mark: f"{char} " for char, mark in _STAND_INS.items()}
+_RAW = {mark: f"{char}{BREAK}" for char, mark in _STAND_INS.items()}
 
 
 def calls_text(dialect: str, calls: tuple[ToolCall, ...], nonce: str | None) -> str:

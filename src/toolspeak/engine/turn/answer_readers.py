@@ -74,9 +74,9 @@ class ReadingRules(msgspec.Struct, frozen=True):
     #: More such texts, for calls that do not carry the nonce themselves.
     copied: Texts = tuple
 
-    def scanner(self, tools: tuple[Tool, ...] | None = None) -> TextScanner:
-        """Create a scanner, possibly for other tools."""
-        context = ParseContext(
+    def context(self, tools: tuple[Tool, ...] | None = None) -> ParseContext:
+        """Create a context, possibly for other tools."""
+        return ParseContext(
             self.tools if tools is None else tools,
             self.policy,
             self.nonce,
@@ -85,6 +85,10 @@ class ReadingRules(msgspec.Struct, frozen=True):
             unmarked_counts=self.unmarked_counts,
             confirms=self.confirms,
         )
+
+    def scanner(self, tools: tuple[Tool, ...] | None = None) -> TextScanner:
+        """Create a scanner, possibly for other tools."""
+        context = self.context(tools)
         return TextScanner(context, Marks(context))
 
 
@@ -95,16 +99,16 @@ _NATIVE_FROM = 1_000_000
 class NativeAndTextReader:
     """Checks native calls and, with `scan`, finds calls that the model wrote as text.
 
-    With a nonce, native calls are ignored, because no tool was offered natively. `thinking`: only separate the
-    reasoning from the text, without looking for calls in the text. `whole`: the answer is not streamed.
+    Native calls of tools that were not offered natively are treated like calls without the nonce. `thinking`: only
+    separate the reasoning from the text, without looking for calls in the text. `whole`: the answer is not streamed.
     """
 
     def __init__(self, rules: ReadingRules, *, scan: bool = True, thinking: bool = False, whole: bool = False) -> None:
         self._scanner = rules.scanner(() if thinking else None) if scan or thinking else None
         self.flow = None if self._scanner is None else self._scanner.pass_through
         self._thinking = thinking
-        is_native = rules.nonce is None
-        self._calls = NativeCalls(rules.tools, rules.policy, _NATIVE_FROM, whole=whole) if is_native else None
+        native = msgspec.structs.replace(rules, untrusted=()) if rules.nonce is None else rules
+        self._calls = NativeCalls(native.context(), _NATIVE_FROM, whole=whole)
 
     def feed(self, event: Event) -> list[Event]:
         if type(event) is TextDelta:
@@ -114,18 +118,13 @@ class NativeAndTextReader:
         return [event]
 
     def _native(self, event: CallStart | CallArgs | CallEnd) -> list[Event]:
-        if self._calls is not None:
-            if self._scanner is not None and not self._thinking and isinstance(event, CallStart):
-                self._scanner.context.calls_seen += 1  # any result after this call is invented
-            return self._calls.feed(event)
-        if isinstance(event, CallStart):
-            return [Noted(Note("native_call_ignored", f"ignored a native call of `{event.name}` without the nonce"))]
-        return []
+        if self._scanner is not None and not self._thinking and isinstance(event, CallStart):
+            self._scanner.context.calls_seen += 1  # any result after this call is invented
+        return self._calls.feed(event)
 
     def close(self, cut: bool) -> list[Event]:
         # Native calls may already have been streamed, so the remaining text comes after them.
-        events = self._calls.close(cut) if self._calls is not None else []
-        return events + (self._scanner.close() if self._scanner is not None else [])
+        return self._calls.close(cut) + (self._scanner.close() if self._scanner is not None else [])
 
 
 class EnvelopeOrTextReader:

@@ -485,6 +485,7 @@ class Engine:
 
     def _ask(self, phase: Phase, request: Request, text: TextPolicy) -> list[Action]:
         number = len(self._attempts) + 1
+        self._gate.restores = any(note.code == "specials_neutralised" for note in self._builder.notes)
         self._gate.begin(text)
         reader = self._reader(phase, whole=not request.stream)
         raw: list[str] = []

@@ -12,15 +12,14 @@ from ...core.events import CallArgs, CallEnd, CallStart, Event
 from ...core.json_repair.containers import MAX_DEPTH
 from ...core.json_repair.parser import JSONParser
 from ...core.json_repair.tokens import Token
-from ...core.parsing.acceptance import Evidence, Policy
+from ...core.parsing.acceptance import Evidence
 from ...core.parsing.call_builder import CallBuilder
 from ...core.parsing.context import ParseContext
 from ...core.parsing.fast_paths import whole_object
-from ...core.types import Note, Tool
+from ...core.types import Note
 
 #: How much of the text after the arguments a note quotes. Models may write any amount.
 _MAX_TRAILING_CHARS = 64
-_EVIDENCE = Evidence(dialect="native", wrapper="strong")
 #: Appended to complete arguments, because the parser needs a following character to be sure of their end.
 _TERMINATOR = "}"
 
@@ -60,7 +59,9 @@ class _NativeCall:
     """
 
     def __init__(self, context: ParseContext, name: str, whole: bool) -> None:
-        self._builder = CallBuilder(context, _EVIDENCE)
+        nonce = None if context.nonce is None else False  # a native call has no place for it
+        evidence = Evidence("native", "strong", nonce=nonce, unmarked_counts=context.unmarked_counts)
+        self._builder = CallBuilder(context, evidence)
         self._accepted = self._builder.take_name(name)
         self._pieces = JsonPieces()
         self._has_arguments = False  # whether anything but white space was received
@@ -131,12 +132,13 @@ class _NativeCall:
 class NativeCalls:
     """The native calls of one answer, numbered consecutively from `first`. `whole`: the answer is not streamed."""
 
-    def __init__(self, tools: tuple[Tool, ...], policy: Policy, first: int = 0, *, whole: bool = False) -> None:
-        self._context = ParseContext(tools, policy)
+    def __init__(self, context: ParseContext, first: int = 0, *, whole: bool = False) -> None:
+        self._context = context
         self._first = first
         self._whole = whole
         self._open: dict[int, _NativeCall] = {}
         self._ids: dict[int, str] = {}  # by the new number of the call
+        self._unnumbered: list[tuple[_NativeCall, str]] = []  # calls that were not emitted yet, with their ids
 
     def feed(self, event: CallStart | CallArgs | CallEnd) -> list[Event]:
         """Process a call event and return the resulting events."""
@@ -154,7 +156,7 @@ class NativeCalls:
         if event.index in self._open:  # some upstreams give all calls the same number
             self._end(event.index, cut=False)
         call = self._open[event.index] = _NativeCall(self._context, event.name, self._whole)
-        self._ids[call.index] = event.id
+        self._unnumbered.append((call, event.id))
 
     def close(self, cut: bool) -> list[Event]:
         """End the answer and every call that is still open."""
@@ -166,6 +168,9 @@ class NativeCalls:
         self._open.pop(index).end(cut)
 
     def _collect(self) -> list[Event]:
+        if self._unnumbered:
+            self._ids.update({call.index: identifier for call, identifier in self._unnumbered})
+            self._unnumbered = [(call, identifier) for call, identifier in self._unnumbered if call.index < 0]
         return [self._numbered(event) for event in self._context.collect()]
 
     def _numbered(self, event: Event) -> Event:

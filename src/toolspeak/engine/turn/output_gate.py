@@ -16,6 +16,7 @@ from typing import Literal
 
 from ...core.events import CallArgs, CallEnd, CallStart, Event, Noted, OpaqueSeen, ReasoningDelta, TextDelta
 from ...core.types import Note, ToolChoice
+from ..prompting.escaping import restore
 from ..refusals.refusal_prefix import may_open_refusal
 
 #: How text is handled. `live`: streamed. `opening`: held while it may be the beginning of a refusal.
@@ -97,6 +98,9 @@ class OutputGate:
         self._spoiled = False
         self.emitted_calls = 0  # valid, complete calls only
         self.text_emitted = False
+        #: Whether the prompt contains escaped text, whose copies in text and arguments are restored.
+        self.restores = False
+        self._last_chars: dict[int, str] = {}  # the last character of the text (-1) and of each call's arguments
         #: For the engine's fast path: the call whose fragments, and whether text, may be emitted without `take`.
         self.streaming_call = -1
         self.text_streams = False
@@ -137,7 +141,7 @@ class OutputGate:
         if self._trims:
             self._blank = []
             self._in_text = False
-        self.text_streams = self._open and self._in_text and self.text_emitted
+        self.text_streams = self._open and self._in_text and self.text_emitted and not self.restores
 
     def hold_text(self) -> None:
         """Hold the text from here on to the next call or the end of the answer: it contains a rejected call."""
@@ -174,7 +178,7 @@ class OutputGate:
             self._blank = []
             self._in_text = True
         self.text_emitted = self.text_emitted or bool(text.strip())
-        self.text_streams = self._open and self.text_emitted
+        self.text_streams = self._open and self.text_emitted and not self.restores
         out.append(TextDelta(text))
 
     def _replacement(self, text: str) -> list[Event]:
@@ -211,6 +215,8 @@ class OutputGate:
 
     def take(self, events: list[Event]) -> list[Event]:
         """Accept events; return those to emit now."""
+        if self.restores:
+            events = [self._restored(event) for event in events]
         if self._nonce is not None:
             events = self._without_nonce(events, self._nonce)
         if self.text_streams and len(events) == 1 and type(events[0]) is TextDelta:
@@ -231,6 +237,17 @@ class OutputGate:
             else:
                 out.append(event)
         return out
+
+    def _restored(self, event: Event) -> Event:
+        """Restore text that the model has copied from the prompt, across the boundaries of events."""
+        if type(event) is TextDelta:
+            return TextDelta(self._restore(-1, event.text))
+        return CallArgs(event.index, self._restore(event.index, event.fragment)) if type(event) is CallArgs else event
+
+    def _restore(self, stream: int, text: str) -> str:
+        last = self._last_chars.get(stream, "")
+        self._last_chars[stream] = text[-1:] or last
+        return restore(last + text)[len(last) :]
 
     @staticmethod
     def _without_nonce(events: list[Event], nonce: str) -> list[Event]:
@@ -315,7 +332,7 @@ class OutputGate:
             return
         call.args_emitted = True
         if call.index == event.index:
-            self.streaming_call = event.index
+            self.streaming_call = -1 if self.restores else event.index
             out.append(event)
         else:
             out.append(CallArgs(call.index, event.fragment))
