@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from tests.engine.engine_helpers import (
     BROWSER,
     DECISION,
     FALLBACK,
+    INLINE,
     NATIVE,
     NO_TOOLS,
     PLANS,
@@ -29,7 +31,7 @@ from tests.engine.engine_helpers import (
     native,
     turn,
 )
-from tests.offline_turn import NONCE, STAMP, engine_for, user
+from tests.offline_turn import NONCE, STAMP, carry_out, engine_for, user
 from toolspeak.core.events import (
     CallArgs,
     CallEnd,
@@ -38,8 +40,9 @@ from toolspeak.core.events import (
     Finish,
     TextDelta,
     UsageSeen,
+    fold,
 )
-from toolspeak.core.types import Message, TextPart, Tool, ToolCall, ToolChoice, ToolResult, Usage
+from toolspeak.core.types import Message, Request, TextPart, Tool, ToolCall, ToolChoice, ToolResult, Usage
 from toolspeak.engine.planning.capabilities import Profile
 from toolspeak.engine.planning.strategy import Settings
 from toolspeak.engine.turn.actions import AskUpstream, Done
@@ -409,7 +412,7 @@ def test_a_file_that_is_read_and_written_back_stays_the_same(stream: bool, chunk
         """A model that writes what it has read, as it sees it, in a call and in words."""
         text = request.messages[-1].text.partition("\n")[2].partition("\n```")[0]
         seen.append(text)
-        call = json.dumps({"tool": "write", "parameters": {"text": f"{text}\n"}}, ensure_ascii=escapes)
+        call = json.dumps({"tool": "write", "parameters": {"text": text}}, ensure_ascii=escapes)
         return f"The file says: {text}\n```json action {NONCE}\n{call}\n```"
 
     engine = engine_for(messages, (*TOOLS, write), INLINE, stream=stream)

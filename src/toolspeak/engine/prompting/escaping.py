@@ -1,7 +1,7 @@
 """Escaping of untrusted text in prompts: neutralises control tokens and call markers.
 
 Chat templates write control tokens as plain text (`<|im_start|>`, `[INST]`, `</s>`), and many servers convert such text
-back into the token wherever it occurs. An invisible character, the word joiner, after the first character prevents this.
+back into the token wherever it occurs. An invisible character (a word joiner) after the first character prevents this.
 Only the prompt is changed, never the stored conversation. `restore` removes the word joiners from what a model copies,
 so a file that is read and written back stays the same. All functions are pure and take linear time.
 """
