@@ -30,8 +30,12 @@ _SHARED, _SHARED_WITHOUT_VALUE = 2, (12, 64)
 _TAIL = 4
 #: How far the beginning of a value in an untrusted text is looked for.
 _MAX_VALUE = 2000
-#: How many strings of an answer are compared, and at how many places of one text. More are not plausible.
-_MAX_STRINGS, _MAX_PLACES = 1000, 32
+#: At how many places of one text a string is compared. More are not plausible.
+_MAX_PLACES = 32
+#: Characters of untrusted text that are searched for one answer, so that very many calls do not take very long.
+_MAX_SEARCHED = 300_000_000
+#: How often a text is searched for a string, and for an empty one.
+_SEARCHES, _SEARCHES_FOR_EMPTY = 4, 40
 #: Characters between a key and an empty value.
 _MAX_GAP = 64
 
@@ -150,7 +154,8 @@ class _Comparison:
         self._raw = raw
         self._get_texts = texts
         self._texts: list[_UntrustedText] | None = None
-        self._strings = 0
+        self._size = 0  # of the texts
+        self._searched = 0
         self._first = 0  # the first piece of the answer that may belong to the next call
         self._start = 0  # where in the tight text of those pieces the next call begins
         self._window = ((-1, -1), "")  # the tight text of those pieces, and which they are
@@ -163,8 +168,7 @@ class _Comparison:
             place = self._find(key, value, echo_follows)
             if place is None:
                 continue
-            self._strings += 1
-            cut = self._strings > _MAX_STRINGS or self._compare(place, final)
+            cut = self._compare(place, final)
             if cut:
                 return True
             undecided = undecided or cut is None
@@ -208,6 +212,10 @@ class _Comparison:
     def _compare(self, place: _Place, final: bool) -> bool | None:
         if self._texts is None:
             self._texts = [_reduced(text) for text in self._get_texts() if text]
+            self._size = sum(len(text.tight) for text in self._texts)
+        self._searched += self._size * (_SEARCHES if place.value else _SEARCHES_FOR_EMPTY)
+        if self._searched > _MAX_SEARCHED:
+            return False
         undecided = False
         for text in self._texts:
             cut = _is_continued(text, place, final)

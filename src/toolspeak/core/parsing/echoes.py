@@ -196,6 +196,7 @@ _MISREAD = re.compile(
 ).search
 #: Words between a name and its arguments that may also be keys.
 _CONTAINERS = ("input", "args", "arguments", "parameters", "params", "toolinput")
+_SYMBOLS = re.compile(r"[^\w\x00-\x7f]+")
 _QUOTE_SIGNS = str.maketrans("", "", "\"'`“”‘’\\")
 _QUOTES, _BEFORE_QUOTE = frozenset("\"'"), frozenset(":=([,{")
 
@@ -309,7 +310,7 @@ class _ReducedText:
 
     def has_signs_after(self, labels: Sequence[str], value: str) -> bool:
         """Whether a value without letters and digits follows its key or the name of the call."""
-        between = r"(?:[=:,|({\[>\s]|</?[^<>]{0,60}>|<\|[^<>|]{0,40}\|>){0,8}"
+        between = r"(?:[=:,|({\[>\s]|</?[^<>]{0,60}>|<\|[^<>|]{0,40}\|>|(?:type|string)=\w{1,16}){0,8}"
         labelled = "|".join(re.escape(label) for label in labels)
         return re.search(rf"(?:{labelled}){between}{re.escape(value)}(?!\w)", self._unquoted) is not None
 
@@ -456,7 +457,13 @@ def _reduce(text: str, levels: int, kept: frozenset[str] = frozenset()) -> str:
 
 
 def _unquote(plain: str) -> str:
-    return plain.translate(_QUOTE_SIGNS)
+    """Remove quotes, and symbols outside ASCII, which are escaped in many ways."""
+    text = plain.translate(_QUOTE_SIGNS)
+    if not text.isascii():
+        text = _SYMBOLS.sub("", text)
+    while "  " in text:
+        text = text.replace("  ", " ")
+    return text
 
 
 def _reduce_arguments(arguments: dict[str, JSONValue], levels: int, kept: frozenset[str]) -> list[_Argument]:
