@@ -172,3 +172,10 @@ def test_reducing_a_text_takes_time_linear_in_its_length(piece: str):
         return lambda: EchoSearch([text + str(id(object()))]).contains("send", {"to": "x"})
 
     assert_linear(prepare, 200_000)
+
+
+def test_a_text_that_tells_how_to_call_a_tool_contains_its_name_in_call_syntax():
+    text = '{"tool": "ping", "parameters": {"host": "a"}}'
+    assert not EchoSearch([text], [text]).contains("ping", {})
+    bare = '{"tool": "ping", "parameters": {}}'
+    assert EchoSearch([bare], [bare]).contains("ping", {})

@@ -41,6 +41,7 @@ class ParseContext:
         nonce: str | None = None,
         untrusted: tuple[str, ...] = (),
         copied: Texts = tuple,
+        declared: Texts = tuple,
         *,
         unmarked_counts: bool = False,
         confirms: bool = False,
@@ -59,6 +60,7 @@ class ParseContext:
         self.calls_seen = 0  # number of calls that were started and have ended
         self._untrusted = untrusted
         self._copied = copied
+        self._declared = declared
         self._echoes: EchoSearch | None = None  # in the untrusted texts
         self._copies: EchoSearch | None = None  # in the copied texts as well
         self._next_index = 0
@@ -122,10 +124,10 @@ class ParseContext:
     def _search(self, broad: bool) -> EchoSearch:
         if broad:
             if self._copies is None:
-                self._copies = EchoSearch((*self._untrusted, *self._copied()))
+                self._copies = EchoSearch((*self._untrusted, *self._copied()), self._declared())
             return self._copies
         if self._echoes is None:
-            self._echoes = EchoSearch(self._untrusted)
+            self._echoes = EchoSearch(self._untrusted, self._declared())
         return self._echoes
 
     # ---- events

@@ -353,7 +353,7 @@ def _is_copied_at(text: _UntrustedText, place: _Place, mark: str, end: int) -> b
         return True
     size = _common_suffix(place.value, text.tight[start:end])
     if size == end - start - 1:
-        return mark not in _QUOTES and not text.tight[: start + 1].endswith(place.before)
+        return mark not in _QUOTES and not text.tight.endswith(place.before, 0, start + 1)
     return size == end - start
 
 

@@ -169,6 +169,10 @@ _WORDS = re.compile(r"-?\d+(?:\.\d+)*+|[^\W\d_]+").findall
 #: What comes before or after a name in call syntax. A name in quotes needs a key or a bracket before it.
 _BEFORE_NAME, _AFTER_NAME = frozenset("<=:>|"), frozenset("({[")
 _NAMESPACE = "functions."
+_CLOSING = "</"
+_WORD_OR_END = re.compile(r"[^\W_]|[)}\]]|</|/>").search
+#: Characters after a name in which its arguments begin, if it has any.
+_MAX_AFTER_NAME = 160
 #: What makes a value longer: a path, an address or a number goes on.
 _LONGER = re.compile(r"[/.@:+*~%#-]+\w").match
 #: Words of the markup, which keys of a call may look like.
@@ -314,13 +318,13 @@ class _ReducedText:
         labelled = "|".join(re.escape(label) for label in labels)
         return re.search(rf"(?:{labelled}){between}{re.escape(value)}(?!\w)", self._unquoted) is not None
 
-    def has_call_of(self, name: str) -> bool:
-        """Whether the folded name occurs in call syntax, not just in a sentence."""
+    def has_call_of(self, name: str, bare: bool) -> bool:
+        """Whether the folded name occurs in call syntax, not just in a sentence. `bare`: and without arguments."""
         plain = self._plain
         at = plain.find(name)
         while at >= 0:
             end = at + len(name)
-            if _is_in_call_syntax(plain, at, end):
+            if _is_in_call_syntax(plain, at, end) and not (bare and _has_arguments(plain[end : end + _MAX_AFTER_NAME])):
                 return True
             at = plain.find(name, end)
         return False
@@ -331,6 +335,12 @@ def _is_in_call_syntax(plain: str, at: int, end: int) -> bool:
     if plain[end : end + 2].lstrip()[:1] in _AFTER_NAME or before[-1:] in _BEFORE_NAME or before.endswith(_NAMESPACE):
         return True
     return before[-1:] in _QUOTES and before[:-1].rstrip()[-1:] in _BEFORE_QUOTE
+
+
+def _has_arguments(after: str) -> bool:
+    """Whether a word follows before a bracket or a tag closes the call."""
+    end = _WORD_OR_END(_without_markup(after.replace("<|close|>", _CLOSING), besides=_CLOSING))
+    return end is not None and end.group().isalnum()
 
 
 _reduced = TextCache(_ReducedText).get
@@ -350,10 +360,14 @@ class _Argument(NamedTuple):
 
 
 class EchoSearch:
-    """Search for echoes in a set of untrusted texts, which are reduced when they are first needed."""
+    """Search for echoes in a set of untrusted texts, which are reduced when they are first needed.
 
-    def __init__(self, texts: Iterable[str]) -> None:
+    `declared`: those of the texts that tell the model how to call tools, so they contain names in call syntax.
+    """
+
+    def __init__(self, texts: Iterable[str], declared: Iterable[str] = ()) -> None:
         self._texts = tuple(dict.fromkeys(text for text in texts if text))
+        self._declared = frozenset(declared)
 
     def may_contain(self, name: str) -> bool:
         """Whether a text mentions the tool, so that its calls must be compared."""
@@ -366,7 +380,7 @@ class EchoSearch:
             return False
         if not is_object(arguments) or not arguments or _is_misread(arguments):
             plain = _plain(name)
-            return any(_reduced(text).has_call_of(plain) for text in self._texts)
+            return any(_reduced(text).has_call_of(plain, text in self._declared) for text in self._texts)
         if not self.may_contain(name):
             return False
         keys = frozenset("".join(_words(_plain(key))) for key in arguments) & _MARKUP_WORDS

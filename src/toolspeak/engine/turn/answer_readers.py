@@ -73,6 +73,8 @@ class ReadingRules(msgspec.Struct, frozen=True):
     untrusted: tuple[str, ...] = ()
     #: More such texts, for calls that do not carry the nonce themselves.
     copied: Texts = tuple
+    #: Those of the texts that tell the model how to call tools.
+    declared: Texts = tuple
 
     def context(self, tools: tuple[Tool, ...] | None = None) -> ParseContext:
         """Create a context, possibly for other tools."""
@@ -82,6 +84,7 @@ class ReadingRules(msgspec.Struct, frozen=True):
             self.nonce,
             self.untrusted,
             self.copied,
+            self.declared,
             unmarked_counts=self.unmarked_counts,
             confirms=self.confirms,
         )

@@ -513,6 +513,7 @@ class Engine:
             self._plan.unmarked == "confirm" and not self._retries and has_tool_history(self._request.messages),
             builder.untrusted_texts(phase.name),
             builder.copyable_texts,
+            builder.declared_texts,
         )
         if phase.reads == "envelope":
             return EnvelopeOrTextReader(rules)

@@ -150,8 +150,14 @@ class RequestBuilder:
     def copyable_texts(self) -> tuple[str, ...]:
         """Return the untrusted texts that could, if copied into an argument, close the call and open another one."""
         # Tool descriptions may be untrusted too, and they may contain example calls.
-        descriptions = (tool.description for tool in self._request.tools if tool.description)
-        return (*untrusted_texts(self._messages), *descriptions)
+        return (*untrusted_texts(self._messages), *self._descriptions())
+
+    def declared_texts(self) -> tuple[str, ...]:
+        """Return the untrusted texts that tell the model how to call tools."""
+        return (*self._descriptions(), *self._examples)
+
+    def _descriptions(self) -> tuple[str, ...]:
+        return tuple(tool.description for tool in self._request.tools if tool.description)
 
     def apply_limitation(self, limitation: UpstreamLimitation) -> Plan:
         """Work around an upstream limitation in all further requests. Return the adapted plan."""
