@@ -100,6 +100,10 @@ def test_a_repeated_call_is_an_echo_in_every_dialect_and_disguise(dialect: str, 
         (["send(to='a')", "and body: 'b'"], "send", {"to": "a", "body": "b"}),  # put together from two texts
         (["resend(to='a')"], "send", {"to": "a"}),  # the beginning is missing
         (["send(urgent=None)"], "send", {"urgent": None}),
+        (["   1\t<invoke name='send'>\n   2\t<parameter name='to'>a</parameter>"], "send", {"to": "a"}),  # cat -n
+        (['{"send": {"to": "a"}}'], "send", {"to": "a"}),
+        (["send(body='👋')"], "send", {"body": "👋"}),
+        (["send(body='Hi 👋 all')"], "send", {"body": "Hi 👋 all"}),
         (['{"tool": "ping", "parameters": {"host": "a"}}'], "ping", {}),  # without arguments, only the name is compared
         (["remove('/')"], "remove", {"path": "/"}),  # no letters and no digits
         (["<remove><path>*</path></remove>"], "remove", {"path": "*"}),
@@ -125,6 +129,11 @@ def test_whole_units_count_wherever_they_come_from(texts: list[str], name: str, 
         ("move(x=15)", "move", {"x": 1.5}),
         ("edit(path='a', new='b')", "edit", {"path": "a", "new": "c"}),  # one unit is the model's own
         ("Use the tool ping to check, or `ping`.", "ping", {}),
+        ("Please read README.md", "read", {"path": "README.md"}),  # a sentence
+        ("Error: could not read README.md: busy, try again", "read", {"path": "README.md"}),
+        ("search cats", "search", {"query": "cats"}),
+        ('{"ping": "starting"}', "ping", {}),
+        ("Error: ping failed", "ping", {}),
         ('The tool is called "ping".', "ping", {}),
         ("", "ping", {}),
         ("pin: g", "ping", {}),
@@ -132,6 +141,7 @@ def test_whole_units_count_wherever_they_come_from(texts: list[str], name: str, 
         ("ls(path='src')", "ls", {"path": "."}),
         ("look_up(value='2*3')", "look_up", {"value": "2+3"}),  # other punctuation
         ("plan(steps=[False])", "plan", {"steps": [True]}),
+        ("send(body='Thanks!')", "send", {"body": "👋"}),
         ("ping: checks the connection", "ping", {}),
     ],
 )

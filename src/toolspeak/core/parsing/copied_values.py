@@ -25,9 +25,11 @@ _HEAD = 12
 #: Characters after a value that are compared.
 _MAX_RUN = 400
 #: Letters and digits after a closing mark that both texts must share. The marks that close a call have none.
-_SHARED, _SHARED_WITHOUT_VALUE = 2, (12, 64)
+_SHARED, _SHARED_LAST, _SHARED_WITHOUT_VALUE = 2, 24, (12, 64)
 #: Characters at the end of a value that both texts must share.
 _TAIL = 4
+#: The least length of a value that is taken for a copy although it may be a value of its own.
+_MIN_COPY = 12
 #: How far the beginning of a value in an untrusted text is looked for.
 _MAX_VALUE = 2000
 #: At how many places of one text a string is compared. More are not plausible.
@@ -94,6 +96,10 @@ class _Place(NamedTuple):
     end: int
     #: Whether a later call of the answer was rejected as part of copied text.
     echo_follows: bool
+    #: The key of the next argument; empty behind the last one.
+    next_key: str
+    #: How much of `after` shows that it was copied: up to the beginning of the next value, or many words.
+    proof: int
 
 
 #: Reasons for which a call that is part of copied text is rejected.
@@ -164,8 +170,8 @@ class _Comparison:
         """Whether copied text has ended a value of this call. None: more of the answer is needed, unless `final`."""
         start = self._start
         undecided = False
-        for key, value in _strings(arguments):
-            place = self._find(key, value, echo_follows)
+        for key, value, next_key in _all_strings(arguments):
+            place = self._find(key, value, next_key, echo_follows)
             if place is None:
                 continue
             cut = self._compare(place, final)
@@ -186,18 +192,19 @@ class _Comparison:
             self._window = (span, _tight("".join(self._raw[self._first :])))
         return self._window[1]
 
-    def _find(self, key: str, value: str, echo_follows: bool) -> _Place | None:
+    def _find(self, key: str, value: str, next_key: str, echo_follows: bool) -> _Place | None:
         """Find a value in the answer, after its key. None if it is written in some other way."""
         raw, value, key = self._tight_raw(), _tight(value), _tight(key)
         named = raw.find(key, self._start) if key else self._start
         named = max(named, self._start) + len(key)
         at = _find_whole(raw, value, named)
-        if at < 0:
+        if at < 0 or at + len(value) == len(raw):  # a closing mark always follows
             return None
         self._start = at + len(value)
         after = raw[self._start : self._start + _MAX_RUN]
-        before = raw[max(0, at - _HEAD, raw.rfind("<", max(0, at - _HEAD), at)) : at]
-        return _Place(before, value, after, raw, self._start, echo_follows)
+        before = raw[max(0, at - _HEAD, raw.rfind("<", max(0, at - _HEAD), at)) : at] if value else key
+        proof = _proof_size(after, _tight(next_key))
+        return _Place(before, value, after, raw, self._start, echo_follows, next_key, proof)
 
     def _advance(self) -> None:
         """Forget the pieces that belong to the call which was compared."""
@@ -236,7 +243,16 @@ def _find_whole(text: str, value: str, start: int) -> int:
     return at
 
 
-def _strings(value: JSONValue, key: str = "") -> Iterator[tuple[str, str]]:
+def _all_strings(arguments: JSONValue) -> Iterator[tuple[str, str, str]]:
+    """Yield the strings in the arguments, each with the key that precedes it and the next key of the call."""
+    items = [*arguments.items()] if is_object(arguments) else []
+    next_keys = [*(key for key, _ in items[1:]), ""]
+    for (key, value), next_key in zip(items, next_keys[: len(items)], strict=True):
+        for nearest, text in _strings(value, key):
+            yield nearest, text, next_key
+
+
+def _strings(value: JSONValue, key: str) -> Iterator[tuple[str, str]]:
     """Yield the strings in a value, each with the key that precedes it."""
     if isinstance(value, str):
         yield key, value
@@ -252,8 +268,6 @@ def _is_continued(text: _UntrustedText, place: _Place, final: bool) -> bool | No
     """Whether an untrusted text contains what follows a value in the answer, beyond the marks that close it."""
     if not place.value:
         return _follows_nothing(text.tight, place, final)
-    if not place.after:
-        return False if final else None
     mark = _mark_at(place.after)
     if place.value[-_TAIL:] + mark in text.tight:
         twice = _comes_twice(mark, place.after, final), _closes_twice(text, place, mark, final)
@@ -268,6 +282,8 @@ def _follows_other_value(text: _UntrustedText, place: _Place, mark: str, final: 
 
     Calls in one block look alike at their beginning, so many words must be shared, or the next call must be an echo.
     """
+    if place.next_key and place.after[: place.proof] in text.tight:  # an argument may have been added
+        return _is_shared(text, place, mark, "", _letters(place.after[: place.proof]), final)
     few, many = (_is_shared(text, place, mark, "", letters, final) for letters in _SHARED_WITHOUT_VALUE)
     if not few or many:
         return few
@@ -283,7 +299,8 @@ def _is_shared(text: _UntrustedText, place: _Place, mark: str, tail: str, letter
     if len(run) == len(place.after) < _MAX_RUN:
         return False if final else None
     for _ in range(_MAX_PLACES):
-        if _is_copied_at(text, place, mark, at + len(tail)):
+        copied = _is_copied_at(text, place, mark, at + len(tail))
+        if copied or (copied is None and text.tight.startswith(place.after[: place.proof], at + len(tail))):
             return True
         at = text.tight.find(tail + run, at + 1)
         if at < 0:
@@ -335,26 +352,34 @@ def _closes_twice(text: _UntrustedText, place: _Place, mark: str, final: bool) -
     at = text.tight.find(place.value[-_TAIL:] + run)
     if at < 0 or len(run) == len(place.after):
         return False
-    if not _is_copied_at(text, place, mark, at + len(place.value[-_TAIL:])):
+    copied = _is_copied_at(text, place, mark, at + len(place.value[-_TAIL:]))
+    if copied is False or (copied is None and len(place.value) < _MIN_COPY):
         return False
     return None if not final else run in place.answer[place.end + len(run) :]
 
 
-def _is_copied_at(text: _UntrustedText, place: _Place, mark: str, end: int) -> bool:
+def _is_copied_at(text: _UntrustedText, place: _Place, mark: str, end: int) -> bool | None:
     """Whether the mark at `end` of an untrusted text belongs to copied text, rather than to a value of its own.
 
-    It does not if the value there begins where the value in the answer begins, or differs from it.
+    It does not if the value there begins where the value in the answer begins, or ends in another way. None: it may.
     """
-    if text.escaped[end] == _ESCAPED:
-        return True
-    opening = ">" if mark[0] == "<" else mark if mark in _QUOTES else ""
+    quote = text.escaped[end] if mark in _QUOTES else ""  # an escaped quote ends what another one has opened
+    opening = ">" if mark[0] == "<" else quote
     start = text.escaped.rfind(opening, max(0, end - _MAX_VALUE), end) if opening else -1
     if start < 0:
         return True
     size = _common_suffix(place.value, text.tight[start:end])
-    if size == end - start - 1:
-        return mark not in _QUOTES and not text.tight.endswith(place.before, 0, start + 1)
-    return size == end - start
+    if size == end - start:
+        return True
+    if size < end - start - 1:
+        return None if size == len(place.value) else False
+    return False if quote or text.tight.endswith(place.before, 0, start + 1) else None
+
+
+def _proof_size(after: str, next_key: str) -> int:
+    """Return how much of the text behind a value shows that it was copied with the value."""
+    at = after.find(next_key) + len(next_key) if next_key and next_key in after else 0
+    return at + _shared_size(after[at:], _SHARED if at else _SHARED_LAST)
 
 
 def _follows_nothing(text: str, place: _Place, final: bool) -> bool | None:

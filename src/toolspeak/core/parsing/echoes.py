@@ -166,9 +166,13 @@ _MARKUP = tuple(
 _NAME_LABELS = ("name", "tool", "function", "toolname", "")
 #: Words, and numbers with their sign and decimals.
 _WORDS = re.compile(r"-?\d+(?:\.\d+)*+|[^\W\d_]+").findall
-#: What comes before or after a name in call syntax. A name in quotes needs a key or a bracket before it.
-_BEFORE_NAME, _AFTER_NAME = frozenset("<=:>|"), frozenset("({[")
-_NAMESPACE = "functions."
+#: What comes before a name in call syntax: a tag, a key for names, or a special token; and what comes after it.
+_BEFORE_NAME = re.compile(
+    r".*(?:<|functions\.|[|>]\s?|(?<![a-z])(?:name|tool|function|action|call|invoke|recipient|to)[\"']?\s?[:=]\s?[\"'`]{0,3})\Z",
+    re.DOTALL,
+).match
+_AFTER_NAME = frozenset("({[")
+_QUOTES = frozenset("\"'")
 _CLOSING = "</"
 _WORD_OR_END = re.compile(r"[^\W_]|[)}\]]|</|/>").search
 #: Characters after a name in which its arguments begin, if it has any.
@@ -202,12 +206,17 @@ _MISREAD = re.compile(
 _CONTAINERS = ("input", "args", "arguments", "parameters", "params", "toolinput")
 _SYMBOLS = re.compile(r"[^\w\x00-\x7f]+")
 _QUOTE_SIGNS = str.maketrans("", "", "\"'`“”‘’\\")
-_QUOTES, _BEFORE_QUOTE = frozenset("\"'"), frozenset(":=([,{")
+
+
+#: The number of a line, as tools that show files write it.
+_LINE_NUMBER = re.compile(r"(?m)^[ ]{0,8}\d{1,6}(?:\t|→)")
 
 
 def _plain(text: str, levels: int = _MAX_LEVELS) -> str:
     """Decode and fold a text, and collapse its white space."""
     folded = _fold(_decode(text, levels).replace("\\", ""))
+    if "\t" in folded or "→" in folded:
+        folded = _LINE_NUMBER.sub("", folded)
     for char in "\t\r\f\v\xa0":
         folded = folded.replace(char, " ")
     for double in ("  ", "\n ", "\n\n"):
@@ -312,6 +321,14 @@ class _ReducedText:
             at = text.find(value, at + 1)
         return False
 
+    def has_sign(self, sign: str) -> bool:
+        """Whether a text without white space occurs, whatever white space the untrusted text has."""
+        return not sign or sign in self._plain or sign in "".join(self._plain.split())
+
+    def has_symbols(self, value: str) -> bool:
+        """Whether a value of symbols outside ASCII occurs, or may occur in an escape that was not decoded."""
+        return value in self._plain or "\ufffd" in self._plain
+
     def has_signs_after(self, labels: Sequence[str], value: str) -> bool:
         """Whether a value without letters and digits follows its key or the name of the call."""
         between = r"(?:[=:,|({\[>\s]|</?[^<>]{0,60}>|<\|[^<>|]{0,40}\|>|(?:type|string)=\w{1,16}){0,8}"
@@ -331,10 +348,10 @@ class _ReducedText:
 
 
 def _is_in_call_syntax(plain: str, at: int, end: int) -> bool:
-    before = plain[max(0, at - 12) : at].rstrip()
-    if plain[end : end + 2].lstrip()[:1] in _AFTER_NAME or before[-1:] in _BEFORE_NAME or before.endswith(_NAMESPACE):
+    after = plain[end : end + 4].lstrip()
+    if after[:1] in _AFTER_NAME or _BEFORE_NAME(plain, max(0, at - 64), at) is not None:
         return True
-    return before[-1:] in _QUOTES and before[:-1].rstrip()[-1:] in _BEFORE_QUOTE
+    return after[:1] in _QUOTES and after[1:].lstrip()[:1] == ":" and plain[end + 2 : end + 8].lstrip(' ":')[:1] == "{"
 
 
 def _has_arguments(after: str) -> bool:
@@ -357,6 +374,8 @@ class _Argument(NamedTuple):
     forms: tuple[str, ...]
     #: A string of one line, folded and without quotes; empty for other values.
     literal: str
+    #: A string that consists of symbols outside ASCII, folded; empty for other values.
+    symbols: str
 
 
 class EchoSearch:
@@ -386,7 +405,11 @@ class EchoSearch:
         keys = frozenset("".join(_words(_plain(key))) for key in arguments) & _MARKUP_WORDS
         views = [frozenset[str](), keys] if keys else [frozenset[str]()]
         calls = [
-            _Call(_reduce(name, levels), [(kept, _reduce_arguments(arguments, levels, kept)) for kept in views])
+            _Call(
+                _reduce(name, levels),
+                [(kept, _reduce_arguments(arguments, levels, kept)) for kept in views],
+                f"{''.join(_plain(name).split())}(",
+            )
             for levels in (_MAX_LEVELS, _MAX_LEVELS - 1)
         ]
         if calls[0] == calls[1]:
@@ -396,21 +419,28 @@ class EchoSearch:
     def _contains_units(self, call: _Call, open_end: bool) -> bool:
         count = len(call.views[0][1])
         whole = range(count)
-        if self._has(call, _positional, whole, open_end) or self._has(call, _name_last, whole):
+        if self._has(call, _positional, whole, open_end, call.opening) or self._has(call, _name_last, whole):
             return True
         # The name belongs to the argument next to it, which may be any of them, before it or after it.
         lasts = [open_end and at == count - 1 for at in whole]
         named = any(self._has(call, _name_first, [at], lasts[at]) or self._has(call, _name_last, [at]) for at in whole)
         return named and all(self._has(call, _pair, [at], lasts[at]) for at in whole)
 
-    def _has(self, call: _Call, parts_of: _Parts, chosen: Sequence[int], open_end: bool = False) -> bool:
-        """Whether a text contains these arguments of the call, arranged in one of the ways that `parts_of` yields."""
+    def _has(
+        self, call: _Call, parts_of: _Parts, chosen: Sequence[int], open_end: bool = False, sign: str = ""
+    ) -> bool:
+        """Whether a text contains these arguments of the call, arranged in one of the ways that `parts_of` yields.
+
+        `sign`: must occur in the text as well.
+        """
         for kept, arguments in call.views:
             compared = [arguments[at] for at in chosen]
             for parts in parts_of(call.name, compared):
                 for text in map(_reduced, self._texts):
-                    if text.contains(parts, open_end, kept) and all(
-                        _confirms(text, call.name, argument, open_end) for argument in compared
+                    if (
+                        text.contains(parts, open_end, kept)
+                        and all(_confirms(text, call.name, argument, open_end) for argument in compared)
+                        and text.has_sign(sign)
                     ):
                         return True
         return False
@@ -421,6 +451,8 @@ class _Call(NamedTuple):
 
     name: str
     views: list[tuple[frozenset[str], list[_Argument]]]
+    #: The name and the bracket that opens its arguments if they have no keys.
+    opening: str
 
 
 #: Yields the ways in which a name and some arguments may follow each other in a text.
@@ -459,6 +491,8 @@ def _is_misread(arguments: dict[str, JSONValue]) -> bool:
 
 def _confirms(text: _ReducedText, name: str, argument: _Argument, open_end: bool) -> bool:
     """Whether a text contains a value with its punctuation, which the comparison of words ignores."""
+    if argument.symbols and not open_end:
+        return text.has_symbols(argument.symbols)
     if not argument.literal or open_end:
         return True
     if any(argument.forms):
@@ -486,6 +520,7 @@ def _reduce_arguments(arguments: dict[str, JSONValue], levels: int, kept: frozen
             _reduce(key, levels, kept),
             tuple(dict.fromkeys(_reduce(form, levels, kept) for form in _forms(value))),
             _literal(value, levels),
+            _symbols(value, levels),
         )
         for key, value in arguments.items()
     ]
@@ -497,6 +532,13 @@ def _literal(value: JSONValue, levels: int) -> str:
         return ""
     plain = _unquote(_plain(value, levels)).strip()
     return "" if "\n" in plain else plain
+
+
+def _symbols(value: JSONValue, levels: int) -> str:
+    if not isinstance(value, str) or not value or value.isascii() or len(value) > _MAX_LITERAL:
+        return ""
+    plain = _plain(value, levels).strip()
+    return "" if _unquote(plain).strip() else plain
 
 
 def _variants(arguments: list[_Argument]) -> Iterator[list[tuple[str, str]]]:

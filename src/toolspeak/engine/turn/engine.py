@@ -407,10 +407,11 @@ class Engine:
                 *self._enter(phase.name),
             ]
         following = self._following(phase.unsupported)
-        rejects_tools = (
-            failure.status in _REJECTION_STATUSES
-            and "tool" in f"{failure.message} {failure.body}".lower()
-            and not demands_alternation(failure)
+        # Roles that still do not please after they were merged are those of calls and results.
+        rejects_tools = failure.status in _REJECTION_STATUSES and (
+            self._plan.profile.alternates
+            if demands_alternation(failure)
+            else "tool" in f"{failure.message} {failure.body}".lower()
         )
         # If a call is required but no prompt can teach the tools, report the upstream's rejection to the caller.
         askable = self._builder.has_teachable_tools or not self._request.tool_choice.demands

@@ -341,8 +341,8 @@ class RequestBuilder:
         if fault.kind in _SHOW_ANSWER and answer.strip():
             excerpt = answer if len(answer) <= _MAX_ANSWER else f"{answer[:_MAX_ANSWER]} [...]"
             messages = (*messages, Message("assistant", (TextPart(excerpt),)))
-            if not base.tools or self._plan.profile.alternates:
-                messages = alternate_roles(messages)
+        if not base.tools:
+            messages = alternate_roles(messages)
         return msgspec.structs.replace(base, messages=_append_user_text(messages, text))
 
     def _example(self, phase: PhaseName, fault: Fault) -> str:
