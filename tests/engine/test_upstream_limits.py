@@ -11,7 +11,7 @@ from tests.cases import check_each
 from tests.engine.engine_helpers import ASKED, CONSTRAINED, INLINE, PLANS, TOOLS, native
 from tests.offline_turn import NONCE, Play, carry_out, engine_for
 from toolspeak.core.events import Event, Failure, Finish, Noted, TextDelta, fold
-from toolspeak.core.types import Message, Options, Request, TextPart
+from toolspeak.core.types import Message, Options, Request, TextPart, ToolCall, ToolResult
 from toolspeak.engine.planning.capabilities import Profile
 from toolspeak.engine.planning.strategy import Settings
 from toolspeak.engine.prompting.history import without_system
@@ -256,3 +256,24 @@ def test_alternation_that_merging_does_not_cure_is_reported_as_it_is():
     failure = Failure(MISTRAL, status=400)
     _, outcome, asked = carry_out(engine_for(list(conversation("suau")), TOOLS, INLINE), lambda _: [failure])
     assert (len(asked), outcome.failure, outcome.limitations) == (1, failure, ())
+
+
+@check_each("plan", ["native", "fallback"])
+def test_an_upstream_that_knows_no_results_is_asked_without_native_tools(plan: str):
+    """Its template demands alternation of all messages, so merging does not help."""
+    settings, profile = PLANS[plan]
+    call = ToolCall("search", {"query": "x"}, "c1")
+    messages = [
+        *conversation("u"),
+        Message("assistant", calls=(call,)),
+        Message("tool", results=(ToolResult("c1", "found"),)),
+    ]
+    written = {"native": CALL["inline"], "fallback": CALL["decision"]}[plan]
+
+    def play(request: Request) -> str | list[Event]:
+        return [ALTERNATION[0]] if any(each.role == "tool" for each in request.messages) else written
+
+    events, outcome, asked = carry_out(engine_for(messages, TOOLS, settings, profile=profile), play)
+    assert outcome.failure is None
+    assert [call.name for call in fold(events).calls] == ["search"]
+    assert not asked[-1].tools

@@ -407,11 +407,9 @@ class Engine:
                 *self._enter(phase.name),
             ]
         following = self._following(phase.unsupported)
-        # Roles that still do not please after they were merged are those of calls and results.
+        # If merging roles does not help, those of calls and results are the problem.
         rejects_tools = failure.status in _REJECTION_STATUSES and (
-            self._plan.profile.alternates
-            if demands_alternation(failure)
-            else "tool" in f"{failure.message} {failure.body}".lower()
+            "tool" in f"{failure.message} {failure.body}".lower() or demands_alternation(failure)
         )
         # If a call is required but no prompt can teach the tools, report the upstream's rejection to the caller.
         askable = self._builder.has_teachable_tools or not self._request.tool_choice.demands
