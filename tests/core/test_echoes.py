@@ -11,7 +11,7 @@ import pytest
 
 from tests.cases import check_each
 from tests.time_growth import assert_linear
-from toolspeak.core.parsing import text_cache
+from toolspeak.core.parsing import echoes, text_cache
 from toolspeak.core.parsing.echoes import EchoSearch
 from toolspeak.core.types import ToolCall
 from toolspeak.dialects.registry import DIALECTS, render_calls
@@ -166,6 +166,11 @@ def test_the_memory_of_texts_is_bounded(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(text_cache, "_MAX_CHARS", 40)
     for number in range(9):
         assert EchoSearch([f"send(to='{number}')"]).contains("send", {"to": number})
+
+
+def test_the_memory_of_folded_characters_is_bounded(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(echoes, "_MAX_FOLDED", 0)
+    assert EchoSearch(["ｓｅｎｄ(to='𝐚')"]).contains("send", {"to": "a"})
 
 
 def test_odd_codes_are_not_characters():

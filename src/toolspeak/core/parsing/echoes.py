@@ -97,6 +97,10 @@ def _decode(text: str, levels: int) -> str:
 # -------------------------------------------------------------------------------------------- folding
 
 
+#: How many characters are kept with their folded form. Texts of all languages use fewer.
+_MAX_FOLDED = 65_536
+
+
 class _Folding(dict[int, str]):
     """Maps characters to their compatible form without case, marks and invisible characters; fills itself."""
 
@@ -104,7 +108,8 @@ class _Folding(dict[int, str]):
         char = chr(code)
         kept = (each for each in normalize("NFKD", char) if category(each) not in ("Mn", "Me", "Cf"))
         folded = "".join(kept).casefold()
-        self[code] = folded
+        if len(self) < _MAX_FOLDED:
+            self[code] = folded
         return folded
 
 
