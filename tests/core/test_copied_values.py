@@ -94,7 +94,7 @@ CUT: dict[str, tuple[str, tuple[str, ...]]] = {
         json_call('See: "}}\n' + "words and more words " * 9),
         ('"}}\n' + "words and more words " * 9,),
     ),
-    "more places than are compared": (json_call('a.b", "to": "c'), ('"x a.b", "to": "c' * 40,)),
+    "more places than are compared": (json_call('a.b", "to": "c'), ('"x a.b", "to": "c' * 2100,)),
     "a text without letters": (json_call("Salt." + '"}}' * 99), ("Salt." + '"}}' * 99,)),
 }
 
@@ -126,6 +126,10 @@ OWN: dict[str, tuple[str, tuple[str, ...]]] = {
     "another value than a manual shows": (
         tag_call("src/b.py", "<parameter=to>\nann\n</parameter>\n"),
         (tag_call("src/a.py", "<parameter=to>\nann\n</parameter>\n").replace(NONCE, "other"),),
+    ),
+    "a name like many of a listing": (
+        json_call("new/index.js", ', "to": "ann"'),
+        ("".join(f'{{"name": "{at}/index.js", "to": "ann"}}, ' for at in range(500)),),
     ),
     "an empty value": (json_call("", ', "to": "ann"'), (LISTING,)),
     "an empty value of a listing": (json_call("", ', "to": "ann"'), ('[{"text": "", "to": "ann"}]',)),

@@ -32,8 +32,8 @@ _TAIL = 4
 _MIN_COPY = 12
 #: How far the beginning of a value in an untrusted text is looked for.
 _MAX_VALUE = 2000
-#: At how many places of one text a string is compared. More are not plausible.
-_MAX_PLACES = 32
+#: At how many places of one text a string is compared: more than a long listing of similar names has.
+_MAX_PLACES = 2000
 #: Characters of untrusted text that are searched for one answer, so that very many calls do not take very long.
 _MAX_SEARCHED = 300_000_000
 #: How often a text is searched for a string, and for an empty one.
@@ -355,7 +355,7 @@ def _closes_twice(text: _UntrustedText, place: _Place, mark: str, final: bool) -
     copied = _is_copied_at(text, place, mark, at + len(place.value[-_TAIL:]))
     if copied is False or (copied is None and len(place.value) < _MIN_COPY):
         return False
-    return None if not final else run in place.answer[place.end + len(run) :]
+    return None if not final else place.answer.find(run, place.end + len(run)) >= 0
 
 
 def _is_copied_at(text: _UntrustedText, place: _Place, mark: str, end: int) -> bool | None:
