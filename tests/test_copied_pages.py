@@ -112,7 +112,7 @@ def test_every_page_is_one_value_or_asked_for_again(dialect: str):
     for at, page in enumerate(pages(dialect)):
         for number, (shape, make) in enumerate(ARGUMENTS.items()):
             for turn, (where, wrap) in enumerate(RESULTS.items()):
-                if (at + number + turn) % size(12, 1):
+                if (at + number + turn) % size(12, 3):
                     continue
                 arguments = make(page)
                 settings = Settings(mode="force", dialect=dialect, retries=0)
@@ -172,7 +172,7 @@ def nonce_in(request: Request) -> str | None:
 
 @check_each("dialect", size(["action", "hermes", "qwen_xml", "invoke", "glm", "pythonic"], list(DIALECTS)))
 def test_an_agent_runs_no_call_of_a_page_and_no_part_of_one(dialect: str):
-    for page in list(pages(dialect))[:: size(5, 1)]:
+    for page in list(pages(dialect))[:: size(5, 3)]:
         noted: list[str] = []
         sent: list[str] = []
 

@@ -25,7 +25,7 @@ _HEAD = 12
 #: Characters after a value that are compared.
 _MAX_RUN = 400
 #: Letters and digits after a closing mark that both texts must share. The marks that close a call have none.
-_SHARED, _SHARED_LAST, _SHARED_WITHOUT_VALUE = 2, 24, (12, 64)
+_SHARED, _SHARED_LAST, _SHARED_WITHOUT_VALUE = 2, 16, (12, 64)
 #: Characters at the end of a value that both texts must share.
 _TAIL = 4
 #: The least length of a value that is taken for a copy although it may be a value of its own.
