@@ -277,3 +277,9 @@ def test_an_upstream_that_knows_no_results_is_asked_without_native_tools(plan: s
     assert outcome.failure is None
     assert [call.name for call in fold(events).calls] == ["search"]
     assert not asked[-1].tools
+
+
+def test_only_a_rejection_can_demand_alternation():
+    assert not demands_alternation(None)
+    assert not demands_alternation(Failure(GEMMA, status=404))
+    assert demands_alternation(Failure(GEMMA, status=400))
