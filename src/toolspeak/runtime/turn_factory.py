@@ -16,6 +16,7 @@ from ..core.types import Note, Request, Tool
 from ..engine.planning.capabilities import Capabilities, ProfileMatch
 from ..engine.planning.strategy import Plan, Settings, plan
 from ..engine.prompting.nonces import nonces_of
+from ..engine.turn.faults import SEE_TRACE
 from ..engine.turn.passthrough_turn import PassthroughTurn, is_passthrough
 from ..errors import UsageError
 from ..key_value import State
@@ -27,9 +28,6 @@ from .turn import AnyTurn, EngineTurn
 
 if TYPE_CHECKING:
     from ..engine.turn.engine import Engine
-
-#: Where users of the library find the details of a turn.
-SEE_TRACE = "`reply.trace()`"
 
 
 def checked_templates(templates: Mapping[str, str] | None) -> Mapping[str, str] | None:

@@ -1,9 +1,9 @@
 """Copied values: whether text that a model copied into an argument has ended the argument too early.
 
 A model that copies a page into an argument may forget to escape it. A quote or a closing tag of the page then ends the
-value: the rest of the page is lost, or becomes another argument or another call. Such a call parses well, so it is
-found by comparison: the value stands in an untrusted text, and in both texts the same closing mark and the same words
-follow, or the closing mark comes again, because the model's own one stands behind the copied one.
+value: the rest of the page is lost, or becomes another argument or another call. Such a call parses without errors, so
+it is detected by comparison. The value occurs in an untrusted text, and either the same closing mark and the same words
+follow it in both texts, or the answer has a second closing mark: the model's own, after the copied one.
 
 A value that is complete in the untrusted text, such as a path in a JSON listing, is not suspicious.
 """
@@ -86,7 +86,7 @@ _reduced = TextCache(_reduce).get
 
 
 class _Place(NamedTuple):
-    """Where a value stands in the answer: the text before it and after it."""
+    """The position of a value in the answer, with the text around it."""
 
     before: str
     value: str

@@ -184,24 +184,8 @@ _WORD_OR_END = re.compile(r"[^\W_]|[)}\]]|</|/>").search
 _MAX_AFTER_NAME = 160
 #: What makes a value longer: a path, an address or a number goes on.
 _LONGER = re.compile(r"[/.@:+*~%#-]+\w").match
-#: Words of the markup, which keys of a call may look like.
-_MARKUP_WORDS = frozenset(
-    {
-        *(
-            "toolcall",
-            "toolcalls",
-            "functioncall",
-            "functioncalls",
-            "tooluse",
-            "toolrequest",
-            "tool",
-            "tools",
-            "invoke",
-        ),
-        *("function", "parameter", "parameters", "param", "params", "arg", "args", "argument", "arguments", "argkey"),
-        *("argvalue", "input", "toolname", "toolinput", "name", "action", "call", "escape", "item", "json"),
-    }
-)
+#: Whether a reduced key looks like a word of the markup.
+_is_markup_word = re.compile(_TAG_WORDS.replace("_", "_?")).fullmatch
 #: An entity without its semicolon at the end of a value, where a reader took the semicolon for a separator, or a key
 #: with an invisible character, which a reader took for part of a value.
 _MISREAD = re.compile(
@@ -281,14 +265,15 @@ class _Words:
 class _ReducedText:
     """An untrusted text, reduced to its words: as they are, and as if the text had no white space."""
 
-    __slots__ = ("_literal", "_plain", "_tight", "_with_keys", "words")
+    __slots__ = ("_plain", "_squeezed", "_tight", "_unquoted", "_with_keys", "words")
 
     def __init__(self, text: str) -> None:
         self._plain = _plain(text)
         self.words = _Words(self._plain)
         self._tight: _Words | None = None
         self._with_keys: tuple[frozenset[str], _Words] | None = None
-        self._literal: str | None = None
+        self._unquoted: str | None = None
+        self._squeezed: dict[str, str] = {}  # texts without their white space, by text
 
     def contains(self, parts: Sequence[str], open_end: bool, keys: frozenset[str]) -> bool:
         """Whether the parts follow each other, even if white space was added within words or markup.
@@ -300,7 +285,7 @@ class _ReducedText:
         if keys and self._words_with(keys).contains(parts, open_end):
             return True
         if self._tight is None:
-            self._tight = _Words("".join(self._plain.split()))
+            self._tight = _Words(self._squeeze(self._plain))
         return self._tight.contains(parts, open_end)
 
     def _words_with(self, keys: frozenset[str]) -> _Words:
@@ -308,18 +293,23 @@ class _ReducedText:
             self._with_keys = (keys, _Words(self._plain, keys))
         return self._with_keys[1]
 
-    @property
-    def _unquoted(self) -> str:
-        if self._literal is None:
-            self._literal = _unquote(self._plain)
-        return self._literal
+    def _squeeze(self, text: str) -> str:
+        """Remove the white space of a form of this text. Done once, because texts are long."""
+        if text not in self._squeezed:
+            self._squeezed[text] = "".join(text.split())
+        return self._squeezed[text]
+
+    def _without_quotes(self) -> str:
+        if self._unquoted is None:
+            self._unquoted = _unquote(self._plain)
+        return self._unquoted
 
     def has_value(self, value: str) -> bool:
         """Whether a value of one line occurs with its punctuation, and not only as the beginning of a longer one."""
-        text = self._unquoted
+        text = self._without_quotes()
         at = text.find(value)
         if at < 0:
-            return "".join(value.split()) in "".join(text.split())
+            return "".join(value.split()) in self._squeeze(text)
         while at >= 0:
             if _LONGER(text, at + len(value)) is None:
                 return True
@@ -328,7 +318,7 @@ class _ReducedText:
 
     def has_sign(self, sign: str) -> bool:
         """Whether a text without white space occurs, whatever white space the untrusted text has."""
-        return not sign or sign in self._plain or sign in "".join(self._plain.split())
+        return not sign or sign in self._plain or sign in self._squeeze(self._plain)
 
     def has_symbols(self, value: str) -> bool:
         """Whether a value of symbols outside ASCII occurs, or may occur in an escape that was not decoded."""
@@ -338,7 +328,7 @@ class _ReducedText:
         """Whether a value without letters and digits follows its key or the name of the call."""
         between = r"(?:[=:,|({\[>\s]|</?[^<>]{0,60}>|<\|[^<>|]{0,40}\|>|(?:type|string)=\w{1,16}){0,8}"
         labelled = "|".join(re.escape(label) for label in labels)
-        return re.search(rf"(?:{labelled}){between}{re.escape(value)}(?!\w)", self._unquoted) is not None
+        return re.search(rf"(?:{labelled}){between}{re.escape(value)}(?!\w)", self._without_quotes()) is not None
 
     def has_call_of(self, name: str, bare: bool) -> bool:
         """Whether the folded name occurs in call syntax, not just in a sentence. `bare`: and without arguments."""
@@ -407,7 +397,7 @@ class EchoSearch:
             return any(_reduced(text).has_call_of(plain, text in self._declared) for text in self._texts)
         if not self.may_contain(name):
             return False
-        keys = frozenset("".join(_words(_plain(key))) for key in arguments) & _MARKUP_WORDS
+        keys = frozenset(filter(_is_markup_word, ("".join(_words(_plain(key))) for key in arguments)))
         views = [frozenset[str](), keys] if keys else [frozenset[str]()]
         calls = [
             _Call(
@@ -479,7 +469,7 @@ def _name_last(name: str, arguments: list[_Argument]) -> Iterator[Sequence[str]]
 def _name_first(name: str, arguments: list[_Argument]) -> Iterator[Sequence[str]]:
     for (pair,) in _variants(arguments):
         yield name, *pair
-        if pair[0] in _MARKUP_WORDS:
+        if _is_markup_word(pair[0]) is not None:
             yield from ((name, container, *pair) for container in _CONTAINERS)
 
 

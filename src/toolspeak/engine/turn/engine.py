@@ -53,7 +53,7 @@ from .answer_readers import (
     RelayReader,
 )
 from .diagnosis import diagnose, is_mistaken
-from .faults import Fault, closing_sentence, fault_text, reason_text
+from .faults import SEE_TRACE, Fault, closing_sentence, fault_text, reason_text
 from .output_gate import CHECKED, LIVE, MAX_HELD_CHARS, OutputGate, TextPolicy
 from .phases import FIRST_PHASE, PHASES, Phase, PhaseName
 from .request_builder import RequestBuilder
@@ -135,7 +135,7 @@ class Engine:
         protocol: str = "openai_chat",
         templates: Mapping[str, str] | None = None,
         notes: tuple[Note, ...] = (),
-        see: str = "`reply.trace()`",
+        see: str = SEE_TRACE,
     ) -> None:
         self._warnings: list[str] = []
         self._see = see

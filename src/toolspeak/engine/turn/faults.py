@@ -82,6 +82,8 @@ _CLOSING_SENTENCES: Mapping[FaultKind, str] = {
     "unmarked": "The model wrote a call of {name}, but not in the form that was asked for, so it was not made.",
 }
 _EMPTY = "The model returned an empty answer."
+#: Where users of the library find the details of a turn.
+SEE_TRACE = "`reply.trace()`"
 
 
 def closing_sentence(fault: Fault | None, see: str) -> str:

@@ -18,12 +18,13 @@ from ...config import Auth, redacted_url
 from ...core.types import Note, Request, Tool
 from ...engine.planning.capabilities import Capabilities
 from ...engine.planning.strategy import Settings
+from ...engine.turn.faults import SEE_TRACE
 from ...errors import ConfigError, UsageError
 from ...key_value import State
 from ...runtime.model_resolution import ResolvedModel
 from ...runtime.prober import ProbeScheduler
 from ...runtime.tool_memory import ToolMemory
-from ...runtime.turn_factory import SEE_TRACE, PlannedTurn, TurnFactory
+from ...runtime.turn_factory import PlannedTurn, TurnFactory
 from ...upstreams.base import Batches, Upstream, open_upstream
 from ...upstreams.failover import Failover
 from ..access.auth import ANONYMOUS, Caller, Credential, Forbidden, Unauthorized, tenant_of

@@ -45,10 +45,11 @@ from ....engine.rounds.loop import (
     Rounds,
 )
 from ....engine.turn.actions import TurnOutcome
+from ....engine.turn.faults import SEE_TRACE
 from ....engine.turn.trace import AttemptTrace, TracedReply
 from ....errors import UsageError
 from ....runtime.turn import AnyTurn, ReplyCollector
-from ....runtime.turn_factory import SEE_TRACE, PlannedTurn, TurnFactory
+from ....runtime.turn_factory import PlannedTurn, TurnFactory
 from ....tools.base import CallContext, Executable, call_key
 from ....tools.wrappers import cut_short, only
 from .memory import LoopMemory
