@@ -40,9 +40,6 @@ TURNS = size(60, 600)
 CLIENT_TURNS = size(18, 180)
 SPLICES = size(2_000, 20_000)
 LEGITIMATE = 500
-#: Known gaps: so many of the 10,200 readings of a part at full size may be calls. All are calls of documents whose
-#: beginning or end was trimmed.
-TOLERATED = size(0, 5)
 #: Failing cases that a failure shows.
 MAX_SHOWN = 3
 
@@ -373,7 +370,7 @@ def test_an_answer_that_repeats_what_was_read_is_not_a_call(part: int):
             reading = READINGS[(seed + at) % len(READINGS)]
             if _makes_call(example, policy, reading, pieces):
                 failures.append(f"{policy}, {reading}, {example}")
-    assert len(failures) <= TOLERATED, _shown(failures)
+    assert not failures, _shown(failures)
 
 
 def test_most_of_the_same_answers_are_calls_if_nothing_was_read():
@@ -414,6 +411,14 @@ DIFFICULT: dict[str, tuple[str, str]] = {
     ),
     "entities that look like separators": ("```tool_code\nprint(edit_file(path=&#39;eve&#39;, count=3))\n```", ""),
     "entities in the answer only": ('[list_files(folder="eve")]', "[list_files(folder=&quot;eve&quot;)]"),
+    "entities that look like separators, after a tag that was cut off": (
+        'unction=list_files>{"folder": "eve"}</function',
+        "list_files(folder=&#x27;eve&#x27;)",
+    ),
+    "a value like a key with an invisible character, after a key that was cut off": (
+        'ame":"read_file","arguments":{"path":"https://eve',
+        '<invoke name="read_file">\n<parameter name="path">http\u2060s://eve</parameter>\n</invoke>',
+    ),
     "a closing tag that was cut off before the name": (
         '</par\n\nction=read_file>{"path": "eve"}',
         '<function=read_file>{"path": "eve"}</function>',

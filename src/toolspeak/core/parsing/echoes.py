@@ -343,7 +343,7 @@ class _ReducedText:
 
 
 def _is_in_call_syntax(plain: str, at: int, end: int) -> bool:
-    after = plain[end : end + 4].lstrip()
+    after = plain[end : end + 4].lstrip(" \n>")
     if after[:1] in _AFTER_NAME or _BEFORE_NAME(plain, max(0, at - 64), at) is not None:
         return True
     return after[:1] in _QUOTES and after[1:].lstrip()[:1] == ":" and plain[end + 2 : end + 8].lstrip(' ":')[:1] == "{"
@@ -392,9 +392,10 @@ class EchoSearch:
         """Whether the texts contain every unit of the call. `open_end`: the last value was cut off."""
         if not self._texts:
             return False
-        if not is_object(arguments) or not arguments or _is_misread(arguments):
-            plain = _plain(name)
-            return any(_reduced(text).has_call_of(plain, text in self._declared) for text in self._texts)
+        if not is_object(arguments) or not arguments:
+            return self._contains_name(name)
+        if _is_misread(arguments) and self._contains_name(name):
+            return True
         if not self.may_contain(name):
             return False
         keys = frozenset(filter(_is_markup_word, ("".join(_words(_plain(key))) for key in arguments)))
@@ -410,6 +411,11 @@ class EchoSearch:
         if calls[0] == calls[1]:
             calls.pop()
         return any(self._contains_units(call, open_end) for call in calls)
+
+    def _contains_name(self, name: str) -> bool:
+        """Whether a text contains the name in call syntax."""
+        plain = _plain(name)
+        return any(_reduced(text).has_call_of(plain, text in self._declared) for text in self._texts)
 
     def _contains_units(self, call: _Call, open_end: bool) -> bool:
         count = len(call.views[0][1])
@@ -479,7 +485,7 @@ def _pair(name: str, arguments: list[_Argument]) -> Iterator[Sequence[str]]:
 
 
 def _is_misread(arguments: dict[str, JSONValue]) -> bool:
-    """Whether arguments were split in the wrong places, so that only the name can be compared."""
+    """Whether arguments may have been split in the wrong places, so that the name alone shows an echo."""
     items = [*arguments, *(item for value in arguments.values() for item in (value if is_array(value) else (value,)))]
     return any(isinstance(item, str) and _MISREAD(item) is not None for item in items)
 
