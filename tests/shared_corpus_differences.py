@@ -39,6 +39,13 @@ GROUPS: list[tuple[str, str, str]] = [
         "aisdk-qwen_xml-032 aisdk-qwen_xml-033 toolbridge-022 toolbridge-068 toolbridge-069 zeroclaw-L5129",
     ),
     (
+        "B4",
+        "a value between tags is what was written: entities and CDATA sections inside it are not decoded",
+        "aisdk-qwen_xml-044 aisdk-qwen_xml-048 aisdk-tool_tag_xml-004 aisdk-tool_tag_xml-020 aisdk-tool_tag_xml-049 "
+        "aisdk-tool_tag_xml-052 toolbridge-032 toolbridge-095",
+    ),
+    ("B4", "a value ends at its own closing tag, not where a tag of a call begins", "aisdk-qwen_xml-064"),
+    (
         "B11",
         "the call was complete when its last brace came; what follows cannot take it back",
         "aisdk-hermes-126 aisdk-hermes-127 aisdk-hermes-129 aisdk-hermes-131 aisdk-hermes-164 aisdk-hermes-165 "

@@ -42,7 +42,7 @@ STREAMS: dict[str, tuple[str, list[tuple[str, str]], str]] = {
             ("x\n  ", "\\rx"),
             ("y", "\\n  y"),
             ("a < b && c", "a < b && c"),
-            ("<b>&amp;</b> ", "<b>&</b> "),
+            ("<b>&amp;</b> ", "<b>&amp;</b> "),
             ("\n" + " " * 300, "\\n" + " " * 300),
             ("]<]mini", ""),
             ("s", "]<]minis"),

@@ -43,8 +43,6 @@ def test_a_quoted_call_is_part_of_the_value(nonce: str | None, policy: str, oute
     options = {"tools": tools, "nonce": nonce, "policy": policy}
     reply = parse(text, **options)
     value = f"See:\n{QUOTED[quoted]}"
-    if kind == "held":  # the mark before a tag means nothing where a value is read as a whole
-        value = value.replace("]<]minimax[>[", "")
     assert [(call.name, call.arguments) for call in reply.calls] == [("save", {"text": value})]
     assert not reply.calls[0].notes
     assert not reply.text
@@ -77,8 +75,8 @@ VALUES = [
     ),
     Case(
         "the next call where nobody offers tools",
-        "<function=save><parameter=text>a<function>b<function=ping></function>",
-        (("save", {"text": "a<function>b"}), ("ping", {})),
+        "<function=save><parameter=text>a<function>b\n<function=ping></function>",
+        (("save", {"text": "a<function>b\n"}), ("ping", {})),
         codes={"missing_closer", "missing_close_tag"},
         options={"tools": None},
     ),
@@ -99,11 +97,7 @@ def test_a_tool_that_changes_the_world_is_not_called_with_a_value_that_was_cut()
     tools = (
         Tool("save", parameters={"type": "object", "properties": {"text": {"type": "string"}}}, side_effects=True),
     )
-    for text in (
-        "<function=save>\n<parameter=text>\nThe closer is </parameter> here.\nmore\n</parameter>\n</function>",
-        "<tool_call><function=save><parameter=text>a<function=b></function></tool_call>",
-    ):
-        assert not parse(text, tools=tools).calls
+    assert not parse("<tool_call><function=save><parameter=text>a<function=b></function></tool_call>", tools).calls
 
 
 SIGNED = {

@@ -274,30 +274,22 @@ ESCAPED = {
     "markup in invoke": (
         styles.invoke,
         TEXT,
-        '<invoke name="save">\n<parameter name="text">a &lt; b &amp;amp; "c"</parameter>\n</invoke>',
+        '<invoke name="save">\n<parameter name="text">a < b &amp; "c"</parameter>\n</invoke>',
     ),
     "markup in qwen": (
         styles.qwen_xml,
         TEXT,
-        (
-            "<tool_call>\n"
-            "<function=save>\n"
-            "<parameter=text>\n"
-            'a &lt; b &amp;amp; "c"\n'
-            "</parameter>\n"
-            "</function>\n"
-            "</tool_call>"
-        ),
+        ('<tool_call>\n<function=save>\n<parameter=text>\na < b &amp; "c"\n</parameter>\n</function>\n</tool_call>'),
     ),
     "a line break at the beginning": (
         styles.invoke,
         ToolCall("f", {"a": "\nx"}),
-        '<invoke name="f">\n<parameter name="a">\n\nx\n</parameter>\n</invoke>',
+        '<invoke name="f">\n<parameter name="a">\nx</parameter>\n</invoke>',
     ),
     "a carriage return": (
         styles.qwen_xml,
         ToolCall("f", {"a": "x\r"}),
-        "<tool_call>\n<function=f>\n<parameter=a>\nx&#13;\n</parameter>\n</function>\n</tool_call>",
+        "<tool_call>\n<function=f>\n<parameter=a>\nx\r\n</parameter>\n</function>\n</tool_call>",
     ),
     "a key that is no tag in invoke": (styles.invoke, ODD, '<invoke name="save">\n{"a b":1}\n</invoke>'),
     "a key that is no tag in qwen": (

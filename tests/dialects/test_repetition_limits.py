@@ -45,7 +45,7 @@ def test_tags_in_a_value_stay_in_it_however_many_of_them_are_remembered(
     value: str, most: int, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(tag_values, "_MAX_CACHED", most)
-    meant = value.removeprefix("\n").removesuffix("\n").replace("&lt;", "<")
+    meant = value.removeprefix("\n").removesuffix("\n")
     assert calls(read(CALL.format(value))) == [("save", {"text": meant})]
 
 
@@ -223,8 +223,8 @@ def test_a_call_with_too_many_values_that_are_not_closed_is_given_up(
     values: int, verdict: str, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(tag_parameters, "MAX_REPAIRS", 2)
-    opened = "".join(f"<parameter=k{index}>v" for index in range(values))
-    reply = read(f"<function=save><parameter=text>x</parameter>{opened}<parameter=z>v</parameter></function>")
+    opened = "".join(f"\n<parameter=k{index}>v" for index in range(values))
+    reply = parse(f"<function=save><parameter=text>x</parameter>{opened}\n<parameter=z>v</parameter></function>")
     assert [each.verdict for each in reply.candidates] == [verdict]
 
 

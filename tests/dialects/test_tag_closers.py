@@ -50,14 +50,15 @@ CLOSERS = [
     ),
     Case(
         "a closer nobody asked for",
-        "<function=save><parameter=path>a</parameter></foo><n>1</n></function>",
-        (("save", {"path": "a", "n": 1}),),
+        "<function=save><n>1</n></foo><parameter=path>a</parameter></function>",
+        codes={"arguments_invalid", "wrong_closer"},
+        verdicts=(("save", "invalid", "arguments_invalid"),),
     ),
     Case(
         "text between parameters",
         "<function=save><parameter=path>a</parameter> and <n>2</n></function>",
-        (("save", {"path": "a", "n": 2}),),
-        codes={"stray_text"},
+        codes={"arguments_invalid"},
+        verdicts=(("save", "invalid", "arguments_invalid"),),
     ),
     Case(
         "json in a fence that never closes",
@@ -74,8 +75,8 @@ CLOSERS = [
     Case(
         "a less-than sign between parameters",
         "<function=save><parameter=path>a</parameter> < 3 <n>2</n></function>",
-        (("save", {"path": "a", "n": 2}),),
-        codes={"stray_text"},
+        codes={"arguments_invalid"},
+        verdicts=(("save", "invalid", "arguments_invalid"),),
     ),
     Case(
         "ticks between parameters",
@@ -85,8 +86,8 @@ CLOSERS = [
     Case(
         "one tick",
         "<function=save><parameter=path>a</parameter>` <n>2</n></function>",
-        (("save", {"path": "a", "n": 2}),),
-        codes={"stray_text"},
+        codes={"arguments_invalid"},
+        verdicts=(("save", "invalid", "arguments_invalid"),),
     ),
     Case(
         "json without a closing tag", '<function=save>{"path": "a"}\nDone.', (("save", {"path": "a"}),), said="\nDone."
@@ -166,7 +167,7 @@ CLOSERS = [
     Case(
         "cut in ticks",
         "<function=save><parameter=path>a</parameter>``",
-        codes={"stray_text", "truncated_call"},
+        codes={"truncated_call"},
         verdicts=(("save", "truncated", "truncated"),),
         complete=False,
     ),

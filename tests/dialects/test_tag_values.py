@@ -72,8 +72,7 @@ TEXTS = [
     Case(
         "entities",
         "<function=save><parameter=text>a &lt; b &amp;amp; &#65;&#x42; &quot;</parameter></function>",
-        (("save", {"text": 'a < b &amp; AB "'}),),
-        codes={"entity"},
+        (("save", {"text": "a &lt; b &amp;amp; &#65;&#x42; &quot;"}),),
     ),
     Case(
         "no entities",
@@ -87,13 +86,23 @@ TEXTS = [
     ),
     Case(
         "cdata",
-        "<function=save><parameter=text><![CDATA[a <b> &lt; ]] ]]> c</parameter></function>",
-        (("save", {"text": "a <b> &lt; ]]  c"}),),
+        "<function=save><parameter=text><![CDATA[a <b> &lt; ]] ]]></parameter></function>",
+        (("save", {"text": "a <b> &lt; ]] "}),),
     ),
     Case(
-        "two cdata sections",
-        "<function=save><parameter=text><![CDATA[a]]>b<![CDATA[c]]></parameter></function>",
-        (("save", {"text": "abc"}),),
+        "cdata on lines of its own",
+        "<function=save><parameter=text>\n<![CDATA[a\n</parameter>\n]]>\n</parameter></function>",
+        (("save", {"text": "a\n</parameter>\n"}),),
+    ),
+    Case(
+        "cdata and more",
+        "<function=save><parameter=text><![CDATA[a]]> b</parameter></function>",
+        (("save", {"text": "<![CDATA[a]]> b"}),),
+    ),
+    Case(
+        "cdata inside a text",
+        "<function=save><parameter=text><svg><![CDATA[a]]></svg></parameter></function>",
+        (("save", {"text": "<svg><![CDATA[a]]></svg>"}),),
     ),
     Case(
         "cdata that never ends",
@@ -109,7 +118,7 @@ TEXTS = [
     ),
     Case(
         "noise before the closing tag",
-        "<function=save><parameter=text>a]<]minimax[>[</parameter></function>",
+        "<function=save>]<]minimax[>[<parameter=text>a]<]minimax[>[</parameter></function>",
         (("save", {"text": "a"}),),
     ),
     Case(
@@ -119,7 +128,7 @@ TEXTS = [
     ),
     Case(
         "noise in the middle",
-        "<function=save><parameter=text>a]<]minimax[>[b</parameter></function>",
+        "<function=save>]<]minimax[>[<parameter=text>a]<]minimax[>[b</parameter></function>",
         said="b</parameter></function>",
         codes={"arguments_invalid"},
         verdicts=(("save", "invalid", "arguments_invalid"),),
@@ -149,7 +158,7 @@ UNTYPED = [
     Case("an object", '<function=ping><parameter=a>{"x": [1]}</parameter></function>', (("ping", {"a": {"x": [1]}}),)),
     Case("a list", "<function=ping><parameter=a>[1, 2]</parameter></function>", (("ping", {"a": [1, 2]}),)),
     Case("no object", "<function=ping><parameter=a>{x of y}</parameter></function>", (("ping", {"a": "{x of y}"}),)),
-    Case("entities", "<function=ping><parameter=a>a &lt; b</parameter></function>", (("ping", {"a": "a < b"}),)),
+    Case("entities", "<function=ping><parameter=a>a &lt; b</parameter></function>", (("ping", {"a": "a &lt; b"}),)),
     Case("cdata", "<function=ping><parameter=a><![CDATA[1 < 2]]></parameter></function>", (("ping", {"a": "1 < 2"}),)),
     Case(
         "cdata that never ends",
@@ -159,7 +168,11 @@ UNTYPED = [
         complete=False,
     ),
     Case("markup", "<function=ping><parameter=a><b>x</b></parameter></function>", (("ping", {"a": "<b>x</b>"}),)),
-    Case("noise", "<function=ping><parameter=a>1]<]minimax[>[</parameter></function>", (("ping", {"a": "1"}),)),
+    Case(
+        "noise",
+        "<function=ping>]<]minimax[>[<parameter=a>1]<]minimax[>[</parameter></function>",
+        (("ping", {"a": "1"}),),
+    ),
 ]
 
 
@@ -189,8 +202,8 @@ TYPED = [
     ),
     Case(
         "entities around json",
-        '<function=save><parameter=opts>{"a": &quot;x&quot;}</parameter></function>',
-        (("save", {"opts": {"a": "x"}}),),
+        '<function=save><parameter=opts>{"a": "&quot;x&quot;"}</parameter></function>',
+        (("save", {"opts": {"a": "&quot;x&quot;"}}),),
     ),
     Case("anything", "<function=save><parameter=any>42</parameter></function>", (("save", {"any": "42"}),)),
     Case(
@@ -201,7 +214,7 @@ TYPED = [
     Case(
         "a text in an attribute",
         '<invoke name="ping"><parameter name="a" string="true">\n{"x": 1}\n</parameter></invoke>',
-        (("ping", {"a": '{"x": 1}'}),),
+        (("ping", {"a": '\n{"x": 1}\n'}),),
     ),
     Case(
         "no text in an attribute",
@@ -236,7 +249,7 @@ def test_a_value_of_another_type_is_held_and_read(case: Case):
 ENDS = [
     Case(
         "the next parameter",
-        "<function=save><parameter=text>a<parameter=n>1</parameter></function>",
+        "<function=save><parameter=text>a\n <parameter=n>1</parameter></function>",
         (("save", {"text": "a", "n": 1}),),
         codes={"missing_closer"},
     ),
@@ -244,7 +257,7 @@ ENDS = [
         "the next key",
         (
             "<tool_call>save\n"
-            "<arg_key>text</arg_key><arg_value>a<arg_key>n</arg_key><arg_value>1</arg_value></tool_call>"
+            "<arg_key>text</arg_key><arg_value>a\n<arg_key>n</arg_key><arg_value>1</arg_value></tool_call>"
         ),
         (("save", {"text": "a", "n": 1}),),
         codes={"missing_closer"},
@@ -269,7 +282,7 @@ ENDS = [
     ),
     Case(
         "a held value before the next parameter",
-        "<function=save><parameter=n>1<parameter=text>a</parameter></function>",
+        "<function=save><parameter=n>1\n<parameter=text>a</parameter></function>",
         (("save", {"text": "a", "n": 1}),),
         codes={"missing_closer"},
     ),
@@ -325,7 +338,7 @@ ENDS = [
     Case(
         "white space before a text in a tag of the tool",
         "<save><text>  a b\n </text></save>",
-        (("save", {"text": "a b"}),),
+        (("save", {"text": "a b\n "}),),
     ),
     Case(
         "much white space before a text in a tag of the tool",
@@ -366,22 +379,23 @@ def test_a_text_flows_while_it_is_written():
     assert scanner.feed('two "x"') == [CallArgs(0, 'two \\"x\\"')]
     assert scanner.feed("\n") == []  # the last line break may belong to the tag
     assert scanner.feed("three") == [CallArgs(0, "\\nthree")]
-    assert scanner.feed(" &amp") == [CallArgs(0, " ")]
-    assert scanner.feed("; <b>x &lt;") == [CallArgs(0, "& <b>x <")]
+    assert scanner.feed(" &amp; <b>x &lt;") == [CallArgs(0, " &amp; <b>x &lt;")]
     assert scanner.feed("\n  ") == []
     assert scanner.feed("<b>\n") == [CallArgs(0, "\\n  <b>")]
     assert scanner.feed("a]") == [CallArgs(0, "\\na")]
     assert scanner.feed("</para") == [CallArgs(0, "]")]
-    assert scanner.feed("meter>") == [CallArgs(0, '"')]
+    assert scanner.feed("meter>") == []  # what follows decides whether the tag belongs to the text
+    assert scanner.feed("\n<parameter=n>") == [CallArgs(0, '"')]
 
 
 @pytest.mark.requirement("B8", "B11")
-def test_a_line_break_in_a_text_on_the_line_of_its_tag_flows_at_once():
+def test_a_line_break_in_a_text_on_the_line_of_its_tag_flows_with_the_next_character():
     scanner = Scanner(TOOLS)
     scanner.feed("<function=save><parameter=text>one")
-    assert scanner.feed("\n") == [CallArgs(0, "\\n")]
-    assert scanner.feed("a\n") == [CallArgs(0, "a\\n")]
-    assert scanner.feed("</parameter>") == [CallArgs(0, '"')]
+    assert scanner.feed("\n") == []
+    assert scanner.feed("a\n") == [CallArgs(0, "\\na")]
+    assert scanner.feed("</parameter>\n</function>") == []
+    assert scanner.close()[0] == CallArgs(0, '\\n"}')
 
 
 @pytest.mark.requirement("B8", "B11")
@@ -391,7 +405,8 @@ def test_a_value_that_may_change_is_held():
     assert scanner.feed("4") == []
     assert scanner.feed("2") == []
     assert scanner.feed("</parameter>") == []
-    assert scanner.feed("</function>")[0] == CallArgs(0, '{"n":42}')
+    assert scanner.feed("</function>") == []
+    assert scanner.feed("\nDone.")[0] == CallArgs(0, '{"n":42}')
 
 
 def test_a_text_of_an_unsure_call_does_not_flow():
@@ -402,7 +417,7 @@ def test_a_text_of_an_unsure_call_does_not_flow():
 
 @pytest.mark.requirement("B11")
 def test_a_value_that_is_held_may_be_cut_anywhere():
-    text = '<function=save><parameter=opts>{"a": <![CDATA[1]]>}</parameter></function>'
+    text = '<function=save><parameter=opts><![CDATA[{"a": 1}]]></parameter></function>'
     for cut in range(len(text)):
         scanner = Scanner(tools=TOOLS)
         reply = fold([*scanner.feed(text[:cut]), *scanner.feed(text[cut:]), *scanner.close()])

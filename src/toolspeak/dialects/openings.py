@@ -20,7 +20,7 @@ from ..core.parsing.tags import MORE, NAMESPACES, Tag, read_head
 from .call_block import BLOCK_CLOSERS, BlockReader
 from .json_calls import ROLES
 from .line_calls import ACTION, CHANNEL, SIGNED_ACTION, ChannelReader, ReactReader
-from .tag_names import CALL_TAGS, LONE_NAME_TAGS, NOISE
+from .tag_names import ANSWER_ENDS, CALL_TAGS, LONE_NAME_TAGS, NOISE, RESULTS
 from .tag_parameters import call_name
 
 
@@ -89,35 +89,6 @@ _LABELS = {"|channel": Opening("gemma", preamble="thought\n")}
 THINKING_ENDS = frozenset({"|END_THINKING|", "|end_of_thought|", "|inner_suffix|", "channel|", "|close|think"})
 TURN_ENDS = frozenset({"|end|", "|return|"})
 _ENDS: dict[str, Role] = {**dict.fromkeys(THINKING_ENDS, "think_end"), **dict.fromkeys(TURN_ENDS, "turn_end")}
-#: Marks that begin a tool result.
-RESULTS = frozenset(
-    {
-        "tool_response",
-        "tool_result",
-        "tool_results",
-        "tool_output",
-        "function_result",
-        "function_results",
-        "function_response",
-        "observation",
-        "|tool_response",
-        "|tool_response|",
-        "tool_outputs",
-        "tool_use_result",
-        "function_output",
-        "|tool_outputs|",
-        "|tool_outputs_begin|",
-        "|tool_output_begin|",
-        "|observation|",
-        "|START_TOOL_RESULT|",
-        "start_function_response",
-        # the model pretends that a new turn begins, which only the caller may do
-        "|im_start|",
-        "|start_header_id|",
-        "|start_of_role|",
-        "start_of_turn",
-    }
-)
 #: Chat template tokens that are dropped from the text.
 NOISE_TAGS = frozenset(
     {
@@ -135,21 +106,6 @@ NOISE_TAGS = frozenset(
         "|open|",
         "|close|",
         "|role_sep|",
-    }
-)
-#: Tokens that end an answer.
-LAST = frozenset(
-    {
-        "|im_end|",
-        "|eot_id|",
-        "|eom_id|",
-        "|end_of_sentence|",
-        "|endoftext|",
-        "|end_of_text|",
-        "|end_of_turn|",
-        "|assistant_end|",
-        "|END_OF_TURN_TOKEN|",
-        "end_of_turn",
     }
 )
 #: `<s>` begins an answer. Elsewhere it means strikethrough in HTML.
@@ -291,7 +247,17 @@ def _place(calls: bool) -> Callable[[str, int], re.Match[str] | None]:
 @lru_cache(maxsize=256)
 def _tag_names(tools: frozenset[str]) -> list[str]:
     """Return the names of all marks, sorted. Cached, because the tools rarely change."""
-    names = {*OPENINGS, *THINKING, *THINKING_ENDS, *TURN_ENDS, *RESULTS, *NOISE_TAGS, *CLOSING_TAGS, *LAST, *tools}
+    names = {
+        *OPENINGS,
+        *THINKING,
+        *THINKING_ENDS,
+        *TURN_ENDS,
+        *RESULTS,
+        *NOISE_TAGS,
+        *CLOSING_TAGS,
+        *ANSWER_ENDS,
+        *tools,
+    }
     return sorted({*names, *LONG_PARTS, *EXAMPLES, *NAMESPACES, FIRST, COMMENT, "｜", "/"})
 
 
@@ -391,7 +357,7 @@ class Marks:
             return _ENDS[name], None
         if closing:
             return self._closer(name)
-        if name in LAST:
+        if name in ANSWER_ENDS:
             return "last", None
         opening = self._opening(name)
         if opening is not None:

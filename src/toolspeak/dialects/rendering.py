@@ -1,7 +1,8 @@
 """Render calls as text, with one function per style. `registry` assigns a style to each dialect.
 
-A style takes the calls of a turn and an optional nonce. Parsing the result returns exactly the same calls: markup in
-values is escaped, and arguments whose keys cannot be written in the style are rendered as JSON.
+A style takes the calls of a turn and an optional nonce. Parsing the result returns exactly the same calls. Text between
+tags is written as it is, as models are trained to see it. Arguments that cannot be written like that, because of a key
+or because a value contains tags of calls, are rendered as JSON.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import TypeAlias
 from ..core.parsing.arguments import to_json
 from ..core.types import JSONObject, JSONValue, ToolCall, is_array, is_object
 from .openings import OPENINGS, THINKING
-from .tag_names import CALL_TAGS, CONTAINER_TAGS, NAME_TAGS, PARAMETER_TAGS
+from .tag_names import BLOCK_TAGS, CALL_TAGS, CONTAINER_TAGS, NAME_TAGS, NOISE, PARAMETER_TAGS
 
 Style: TypeAlias = Callable[[Sequence[ToolCall], str | None], str]
 
@@ -24,6 +25,11 @@ _MARKS = frozenset({*OPENINGS, *THINKING, *NAME_TAGS, *PARAMETER_TAGS})
 _PARTS = PARAMETER_TAGS | CONTAINER_TAGS | CALL_TAGS | {"arg_key", "arg_value"}
 #: Tags that may contain all arguments, in order of preference.
 _CONTAINERS = ("arguments", "parameters", "tool_input")
+#: A tag of a call, a CDATA section or MiniMax's tag prefix in a value, which a reader may misunderstand.
+_CALL_TAG = re.compile(
+    rf"</?\s?(?:[^\s<>/]{{0,16}}[:|｜])?(?:{'|'.join(sorted(_PARTS | BLOCK_TAGS))})\b"
+    rf"|<[|｜](?:open|close)[|｜]>|<!\[CDATA\[|{re.escape(NOISE)}"
+).search
 _GEMMA_QUOTE = '<|"|>'
 
 
@@ -274,31 +280,28 @@ def _quoted(value: JSONValue, quote: str) -> str:
 # ---- tags
 
 
-def _escaped(text: str) -> str:
-    return text.replace("&", "&amp;").replace("<", "&lt;").replace("\r", "&#13;")
-
-
 def _text(value: JSONValue) -> str:
-    """Render the content of a tag: strings as escaped text, other values as escaped JSON."""
-    return _escaped(value if isinstance(value, str) else to_json(value))
+    """Render the content of a tag: strings as they are, other values as JSON."""
+    if isinstance(value, str):
+        return value
+    json = to_json(value)
+    return json.replace("<", r"\u003c") if _CALL_TAG(json) else json
 
 
-def _inline(value: JSONValue) -> str:
-    """Render a value on the same line as its tags, or on separate lines if it begins with a line break."""
-    text = _text(value)
-    return f"\n{text}\n" if text.startswith("\n") else text
-
-
-def _fits_tags(call: ToolCall) -> bool:
-    """Whether every key can be written in a tag."""
-    return all(_TAG_KEY(key) for key in call.arguments)
+def _fits_tags(call: ToolCall, *names: str) -> bool:
+    """Whether tags can hold every key and value. `names`: further tags that values must not contain."""
+    own = re.compile(rf"</?(?:{'|'.join(map(re.escape, names))})\b").search if names else None
+    return all(
+        _TAG_KEY(key) and not (isinstance(value, str) and (_CALL_TAG(value) or (own is not None and own(value))))
+        for key, value in call.arguments.items()
+    )
 
 
 def invoke(calls: Sequence[ToolCall], nonce: str | None) -> str:
     """Render `<invoke name="...">` with `<parameter name="...">` elements."""
 
     def parameter(key: str, value: JSONValue) -> str:
-        return f'<parameter name="{key}">{_inline(value)}</parameter>'
+        return f'<parameter name="{key}">{_text(value)}</parameter>'
 
     return "\n".join(_invoke(call, parameter, "") for call in calls)
 
@@ -308,7 +311,7 @@ def dsml(calls: Sequence[ToolCall], nonce: str | None) -> str:
 
     def parameter(key: str, value: JSONValue) -> str:
         kind = "true" if isinstance(value, str) else "false"
-        return f'<｜DSML｜parameter name="{key}" string="{kind}">{_inline(value)}</｜DSML｜parameter>'
+        return f'<｜DSML｜parameter name="{key}" string="{kind}">{_text(value)}</｜DSML｜parameter>'
 
     return "\n".join(_invoke(call, parameter, "｜DSML｜") for call in calls)
 
@@ -351,7 +354,7 @@ def _pairs(call: ToolCall) -> str:
 
 def _pair_value(value: JSONValue) -> str:
     """Render a value. Text that begins with `"` becomes a JSON string, because the parser removes a pair of quotes."""
-    return _escaped(to_json(value)) if isinstance(value, str) and value[:1] == '"' else _inline(value)
+    return to_json(value) if isinstance(value, str) and value[:1] == '"' else _text(value)
 
 
 def tool_use(calls: Sequence[ToolCall], nonce: str | None) -> str:
@@ -381,7 +384,7 @@ def _tool_element(call: ToolCall, nonce: str | None) -> str:
 
 def _children(call: ToolCall) -> str:
     clashes = call.name in call.arguments or not _PARTS.isdisjoint(call.arguments)
-    if clashes or not _fits_tags(call):
+    if clashes or not _fits_tags(call, call.name, *call.arguments):
         return to_json(call.arguments) + "\n"
     return "".join(f"<{key}>\n{_text(value)}\n</{key}>\n" for key, value in call.arguments.items())
 
@@ -398,7 +401,7 @@ def _long_arguments(call: ToolCall) -> str:
     if not _fits_tags(call):
         return to_json(call.arguments)
     return "".join(
-        f'<|open|>argument key="{key}" type="{_kind(value)}"<|sep|>{_inline(value)}<|close|>argument<|sep|>'
+        f'<|open|>argument key="{key}" type="{_kind(value)}"<|sep|>{_text(value)}<|close|>argument<|sep|>'
         for key, value in call.arguments.items()
     )
 

@@ -15,6 +15,7 @@ from ..core.parsing.fast_paths import FastPath
 from ..core.parsing.tags import MORE, Tag, lex_name, lex_tag
 from ..core.types import Note
 from .body_grammars import BlockContext, Body, arguments_ahead
+from .tag_ends import skip_blank
 from .tag_names import (
     BLOCK_TAGS,
     CALL_TAGS,
@@ -22,9 +23,10 @@ from .tag_names import (
     LONE_NAME_TAGS,
     NAME_ATTRIBUTES,
     NAME_TAGS,
+    NOISE,
     PARAMETER_TAGS,
 )
-from .tag_parameters import TagParameters, call_name, skip_blank
+from .tag_parameters import TagParameters, call_name
 from .value_parsing import body_of, has_structure, value_of
 
 #: Maximum length of unstructured text in a tag named after a tool; longer text is prose.
@@ -106,7 +108,6 @@ class TagCalls(Body):
         tag = lex_tag(buf, pos, final)
         assert not isinstance(tag, int)  # the block reader has already checked this tag
         self._place.own = tag.name
-        self._place.prefixed = "DSML" in buf[pos : tag.end]
         self._parameters.bracket_due = buf[tag.end - 1] != ">"
         name = call_name(tag)
         if name:
@@ -173,14 +174,14 @@ class TagCalls(Body):
             self._builder.note(Note("wrong_close_tag", tag.name[:64]))
         alone = closed and self._lone
         self._parameters.name_is_separate = closed
-        self._parameters.closes = self._parameters.closes and not alone
+        self._place.closes = self._place.closes and not alone
         self._take(name, hold=alone)
         self._phase = self._next_part if alone else self._phase
         return tag.end if closed else end
 
     def _next_part(self, buf: str, pos: int, final: bool) -> int:
         """Require argument tags after a name tag outside a block; without them it was an ordinary element."""
-        at = skip_blank(buf, pos, final)
+        at = self._skip_blank(buf, pos, final)
         if at == MORE or (at == len(buf) and at - pos < LOOKAHEAD):
             return MORE
         tag = lex_tag(buf, at, final) if at - pos < LOOKAHEAD and buf[at] == "<" else None
@@ -191,6 +192,11 @@ class TagCalls(Body):
             return self._fail(pos)
         return self._go_live(at)
 
+    def _skip_blank(self, buf: str, pos: int, final: bool) -> int:
+        at = skip_blank(buf, pos, final)
+        self._place.noise = self._place.noise or NOISE in buf[pos:at]
+        return at
+
     def _go_live(self, at: int) -> int:
         self._builder.go_live()
         self._phase = self._read_parameters
@@ -198,7 +204,7 @@ class TagCalls(Body):
 
     def _proof(self, buf: str, pos: int, final: bool) -> int:
         """Require a tag or JSON after the opening tag; anything else means that the tool was only mentioned."""
-        at = skip_blank(buf, pos, final)
+        at = self._skip_blank(buf, pos, final)
         if at - pos >= LOOKAHEAD:
             return self._fail(pos)
         if at == MORE or at == len(buf):
@@ -212,7 +218,7 @@ class TagCalls(Body):
 
     def _first(self, buf: str, pos: int, final: bool) -> int:
         """Decide how to read the body of a tag named after a tool: JSON, declared parameters, or text to store."""
-        at = skip_blank(buf, pos, final)
+        at = self._skip_blank(buf, pos, final)
         if at - pos >= LOOKAHEAD:
             self._phase = self._body
             return pos

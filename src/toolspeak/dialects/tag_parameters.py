@@ -15,9 +15,10 @@ from ..core.parsing.arguments import to_json
 from ..core.parsing.call_builder import CallBuilder
 from ..core.parsing.dialect_interface import Progress
 from ..core.parsing.fast_paths import FastPath
-from ..core.parsing.tags import MORE, Tag, lex_head, lex_tag
+from ..core.parsing.tags import MORE, Tag, lex_tag
 from ..core.types import JSONValue, Note, is_array
 from .body_grammars import ArgumentsBody, BlockContext, arguments_ahead
+from .tag_ends import ValuePlace, skip_blank, tag_prefix
 from .tag_names import (
     BLOCK_TAGS,
     CALL_ENDS,
@@ -30,14 +31,10 @@ from .tag_names import (
     NOISE,
     PARAMETER_TAGS,
 )
-from .tag_values import TagValue, ValuePlace
+from .tag_values import TagValue
 from .value_parsing import plain_text
 
-_BLANK = re.compile(r"[\s,]*").match
 _FENCE = re.compile(r"```[a-z]{0,12}+").match
-_NO_LETTERS = re.compile(r"[^A-Za-z]").sub
-#: Kimi K3 writes out whether a tag opens or closes.
-_LONG_HEADS = ("<|open|", "<|close|")
 #: Type of a value, by its `string` attribute.
 _STRING_ATTRIBUTE = {"true": "string", "false": "json"}
 
@@ -50,7 +47,6 @@ class TagParameters:
 
     def __init__(self, block: BlockContext, builder: CallBuilder, closes: bool) -> None:
         self.state: Progress = "open"
-        self.closes = closes  # a closing tag is expected; a bare name before the tags has none
         self.bracket_due = False  # the opening tag lacks its closing bracket
         self.name_is_separate = False  # the name was in a separate tag
         self.size = 0
@@ -61,6 +57,7 @@ class TagParameters:
         guarded = context.nonce is not None or context.policy == "strict"
         self.place = ValuePlace(builder, context.schema(builder.name), context.allowance, guarded=guarded)
         self.place.open_ended = context.tools is None
+        self.place.closes = closes
         self._phase: Callable[[str, int, bool], int] = self._between
         self._container = ""  # the tag around all arguments, if the name was in a separate tag
         self._repairs = 0  # number of values without a closing tag
@@ -91,7 +88,7 @@ class TagParameters:
     @property
     def may_end(self) -> bool:
         """Whether the call would be complete if the answer ended here."""
-        return not self.closes and self._started and self._phase == self._between
+        return not self.place.closes and self._started and self._phase == self._between
 
     def finish_json(self) -> Progress:
         """Handle the end of the answer during or after JSON arguments."""
@@ -113,10 +110,11 @@ class TagParameters:
 
     def _between(self, buf: str, pos: int, final: bool) -> int:
         at = skip_blank(buf, pos, final)
-        if at - pos >= LOOKAHEAD and not self.closes:
+        if at - pos >= LOOKAHEAD and not self.place.closes:
             return self._end_here(pos)
         if at == MORE or at == len(buf):
-            return at if self.closes else MORE
+            return at if self.place.closes else MORE
+        self.place.noise = self.place.noise or NOISE in buf[pos:at]
         if buf[at] != "<":
             return self._untagged(buf, pos, at, final)
         if buf.startswith("!", at + 1):
@@ -124,7 +122,7 @@ class TagParameters:
         tag = lex_tag(buf, at, final)
         if isinstance(tag, int):
             return MORE if tag == MORE else self._stray(buf, pos, at, final)
-        self._prefix = _prefix(buf, at, tag)
+        self._prefix = tag_prefix(buf, at, tag.name)
         return self._tag(tag, at)
 
     def _untagged(self, buf: str, pos: int, at: int, final: bool) -> int:
@@ -156,7 +154,7 @@ class TagParameters:
 
     def _stray(self, buf: str, before: int, pos: int, final: bool) -> int:
         """Drop unexpected text with a note, or end a call that has no closing tag. Skip code fences."""
-        if not self.closes:
+        if not self.place.closes:
             return self._end_here(before)
         fence = _FENCE(buf, pos)
         if fence is not None and (fence.end() < len(buf) or final):
@@ -176,7 +174,7 @@ class TagParameters:
         if tag.name in BLOCK_TAGS and not call_name(tag) and not self.place.schema.declares(tag.name):
             return self._fail(at, "missing_close_tag")  # the next block begins before the end of this call
         if self._is_next(tag):
-            self.end(missing=self.closes)
+            self.end(missing=self.place.closes)
             return at
         plain = not tag.value and not tag.attributes
         if plain and not self.place.pairs and self.place.schema.declares(tag.name):
@@ -192,7 +190,7 @@ class TagParameters:
         """Read a tag around all arguments. After a separate name, its closing tag ends the call."""
         if self.name_is_separate and not self._container and tag.kind == "open":
             self._container = tag.name
-            self.closes = True
+            self.place.closes = True
             self._phase = self._contained
         return tag.end
 
@@ -221,7 +219,7 @@ class TagParameters:
         if tag.name.startswith("|") or call_name(tag):
             return True
         other = bool(self._block.context.knows(tag.name)) and not self.place.schema.declares(tag.name)
-        return other and not self.closes
+        return other and not self.place.closes
 
     def _close_tag(self, tag: Tag, at: int) -> int:
         if tag.name in (self.place.own, self._builder.name, self._container) or tag.name in CALL_TAGS:
@@ -254,7 +252,7 @@ class TagParameters:
         if tag.name == "arg_key":
             self._phase = self._between
             return tag.end
-        return self._begin(self._key, Tag("open", "parameter", self._key, {}, tag.end))
+        return self._begin(self._key, Tag("open", "", self._key, {}, tag.end))
 
     # ---- JSON instead of parameter tags
 
@@ -280,7 +278,7 @@ class TagParameters:
             return MORE
         if buf.startswith(CDATA_END, at):
             return at + len(CDATA_END)
-        if buf[at] == "}" and at == pos and self.closes:
+        if buf[at] == "}" and at == pos and self.place.closes:
             self._block.note_extra_closer()
             return at + 1
         if self._in_fence and buf.startswith("```", at):
@@ -321,7 +319,8 @@ class TagParameters:
         streams = live is not None and key in live and key not in self.values and key not in self._streamed
         active = self._builder.state in ("live", "held") and value_type in ("", "string")
         self.place.equals = bool(tag.value)
-        self._value = TagValue(self.place, key, tag.name, value_type, streams and active)
+        self.place.keys.add(key)
+        self._value = TagValue(self.place, key, tag.name, self._prefix, value_type, streams and active)
         self._phase = self._read_value
         return tag.end
 
@@ -338,7 +337,7 @@ class TagParameters:
             self._streamed.add(self._key)
         else:
             self._add(value.value)
-        return self._after_value(value.ended_by, new, _prefix(buf, new, value.ended_by))
+        return self._after_value(value, value.ended_by, new, tag_prefix(buf, new, value.ended_by.name))
 
     def _add(self, value: JSONValue) -> None:
         key = self._key
@@ -356,13 +355,15 @@ class TagParameters:
             else:
                 self.values[key] = [earlier, value]
 
-    def _after_value(self, tag: Tag, at: int, prefix: str) -> int:
+    def _after_value(self, value: TagValue, tag: Tag, at: int, prefix: str) -> int:
         """Continue after a value. Add a note if the value was not ended by its own closing tag."""
         self._phase = self._between
         if tag.kind == "close" and (tag.name == self._closer or tag.name in PARAMETER_TAGS):
-            if tag.name != self._closer or prefix != self._prefix:
+            if self._closer and (tag.name != self._closer or prefix != self._prefix):
                 self._builder.note(Note("wrong_closer", self._key[:64]))
             return at if tag.name == self._container else tag.end
+        if value.has_closer:  # it may have ended there or here
+            return self._fail(at, "wrong_close_tag")
         self._repairs += 1
         if self._repairs > MAX_REPAIRS:
             return self._fail(at, "too_many_repairs")
@@ -400,23 +401,3 @@ def call_name(tag: Tag) -> str:
         return ""
     name = tag.value or next((tag.attributes[key] for key in NAME_ATTRIBUTES if key in tag.attributes), "")
     return name.partition(" ")[0]  # a nonce may follow the name
-
-
-def skip_blank(buf: str, pos: int, final: bool) -> int:
-    """Return the position after white space, commas and MiniMax's tag prefix; MORE if more text is needed."""
-    while True:
-        blank = _BLANK(buf, pos)
-        assert blank is not None
-        pos = blank.end()
-        if not buf.startswith(NOISE[0], pos):
-            return pos
-        if buf.startswith(NOISE, pos):
-            pos += len(NOISE)
-            continue
-        return MORE if not final and NOISE.startswith(buf[pos : pos + len(NOISE)]) else pos
-
-
-def _prefix(buf: str, at: int, tag: Tag) -> str:
-    """Return the letters of the namespace before the name of the tag at `at`."""
-    head = lex_head(buf, at)
-    return "" if head in _LONG_HEADS else _NO_LETTERS("", head.removesuffix(tag.name))

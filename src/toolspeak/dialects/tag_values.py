@@ -1,41 +1,35 @@
 """Reader of a value between two tags.
 
-Values that the schema declares as strings are streamed. Other values are buffered and parsed at their closing tag. If
-that tag is wrong or missing, the next tag of the call ends the value. A value may contain a quoted call: the tags of
-quoted calls are counted, so their closing tags do not end the value.
+Values that the schema declares as strings are streamed. Other values are buffered and parsed at their closing tag.
+Text is passed on as it was written: entities are not decoded. `tag_ends` decides which tag ends the value.
 """
 
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Callable
-from functools import cache
+from collections.abc import Callable, Iterable
+from functools import lru_cache
 from typing import ClassVar, Literal
 
-import msgspec
-
 from ..core.events import CallArgs
-from ..core.json_repair.containers import Allowance
 from ..core.json_repair.literals import escape_text
 from ..core.json_repair.lookahead import LOOKAHEAD, match_start
 from ..core.json_repair.tokens import END_STRING, KEY, OBJECT, PART, STRING
-from ..core.parsing.call_builder import CallBuilder
 from ..core.parsing.fast_paths import FastPath, MarkupFastPath, Search
-from ..core.parsing.tags import MORE, NAMESPACES, Tag, fold_name, lex_name, lex_tag, unescape
-from ..core.schema.argument_schema import ArgumentSchema
-from ..core.types import JSONValue, Note
+from ..core.parsing.tags import MORE, NAMESPACES, NO_TAG, Tag, fold_name
+from ..core.types import JSONValue
 from .body_grammars import Steps
+from .tag_ends import ValueEnd, ValuePlace
 from .tag_names import CALL_ENDS, CALL_TAGS, CDATA, CDATA_END, NOISE, PARAMETER_TAGS
 from .value_parsing import value_of
 
 #: Returned by a step when the value ends.
 _ENDED = -2
-_ENTITY = Note("entity")
+_LINE_START = re.compile(r"\n[ \t]*\Z").search
 
 
 #: Tags that the reader must examine inside a value, besides the value's own closing tag.
-_MEANINGFUL = PARAMETER_TAGS | CALL_ENDS | {"arg_key"}
+_MEANINGFUL = PARAMETER_TAGS | CALL_ENDS | {"arg_key", "arg_value"}
 _PREFIXES = frozenset(prefix for prefix in NAMESPACES if prefix[0] != "|")
 #: All prefixes of meaningful names, to recognize a name that is cut off at the end of a chunk.
 _BEGINNINGS = frozenset(name[:size] for name in _MEANINGFUL | _PREFIXES for size in range(1, len(name) + 1))
@@ -63,29 +57,33 @@ def _name_pattern(follows: dict[str, str]) -> str:
 _BARRED = rf"[|｜]{{1,64}}+{_name_pattern(dict.fromkeys(('open', 'close', 'DSML'), ''))}"
 _OPENERS = dict.fromkeys(_MEANINGFUL, _NAME_END) | dict.fromkeys(CALL_TAGS, _CALL_END)
 _ANYTHING_AFTER = dict.fromkeys((*_PREFIXES, CDATA[1:]), "")
-#: The text after `<`: a meaningful name, CDATA, or a closing tag, whose name is captured.
-_TAG = (
-    rf"(?:{_BARRED}|{_name_pattern(_OPENERS | _ANYTHING_AFTER)}"
-    rf"|/\s{{0,8}}+(?:\Z|{_BARRED}|([^|｜{_NO_NAME}][^{_NO_NAME}]*+)))"
-)
-#: The beginning of an entity, or of MiniMax's tag prefix.
-_OTHERS = r"&#?\w{0,8}+\Z|\](?:\Z|<(?:\Z|\]))"
-#: A tag at the start of a line, with its indentation.
-_INDENTED = rf"[ \t]{{0,{LOOKAHEAD - 1}}}+(?:\Z|<{_TAG})"
-#: For speed, each alternative begins with a different character, or the pattern with a character class.
-_PATTERNS = {
-    "held": rf"[<\ud800-\udfff](?:(?<=<){_TAG}|(?<!<))",
-    "inline": rf"<{_TAG}|{_OTHERS}",
-    "lines": rf"<{_TAG}|{_OTHERS}|\n{_INDENTED}|\r(?:\Z|\n{_INDENTED})",
-}
+#: The beginning of MiniMax's tag prefix.
+_NOISE = r"\](?:\Z|<(?:\Z|\]))"
 #: Maximum number of cached tag names per value; real text contains fewer.
 _MAX_CACHED = 1024
+#: Longest name of a tool or parameter whose opening tags are looked for.
+_MAX_OWN = 64
+_NAME = re.compile(r"[\w.-]+").fullmatch
 
 
-@cache
-def _stop_pattern(kind: str) -> Search:
-    """Compile the pattern on first use, because compiling is slow."""
-    return re.compile(_PATTERNS[kind]).search
+@lru_cache(maxsize=256)
+def _stop_pattern(kind: str, own: frozenset[str]) -> Search:
+    """Return the search for stops. `own`: names of tags besides those that all calls may contain.
+
+    For speed, each alternative begins with a different character, or the pattern with a character class.
+    """
+    openers = dict.fromkeys(own, _NAME_END) | _OPENERS | _ANYTHING_AFTER
+    # The text after `<`: a meaningful name, CDATA, or a closing tag, whose name is captured.
+    tag = (
+        rf"(?:{_BARRED}|{_name_pattern(openers)}"
+        rf"|/\s{{0,8}}+(?:\Z|{_BARRED}|([^|｜{_NO_NAME}][^{_NO_NAME}]*+)))"
+    )
+    indented = rf"[ \t]{{0,{LOOKAHEAD - 1}}}+(?:\Z|<{tag})"  # a tag at the start of a line, with its indentation
+    patterns = {
+        "held": rf"[<\ud800-\udfff](?:(?<=<){tag}|(?<!<))",
+        "streamed": rf"<{tag}|{_NOISE}|\n{indented}|\r(?:\Z|\n{indented})",
+    }
+    return re.compile(patterns[kind]).search
 
 
 class ValueStops:
@@ -94,13 +92,13 @@ class ValueStops:
     A value may be a page of HTML, full of irrelevant tags. The patterns match only opening tags that calls contain.
     They match every closing tag, because it may belong to the value itself; its name is then looked up.
 
-    Kinds: `held` values are buffered, `inline` values are streamed and share a line with their tags, and `lines` values
-    are streamed without the line break before the closing tag. `own` contains the tag names of the value and its call.
-    A match that reaches the end of the text needs more text.
+    `own` contains the tag names of the value and its call. If they are names of the tool and its parameters, their
+    opening tags matter, too (`markup`). A match that reaches the end of the text needs more text.
     """
 
-    def __init__(self, kind: Literal["held", "inline", "lines"], *own: str) -> None:
-        self.pattern = _stop_pattern(kind)  # also finds irrelevant closing tags
+    def __init__(self, kind: Literal["held", "streamed"], own: Iterable[str], markup: bool) -> None:
+        names = (name for name in own if len(name) <= _MAX_OWN and _NAME(name)) if markup else ()
+        self.pattern = _stop_pattern(kind, frozenset(names))  # also finds irrelevant closing tags
         self._own = tuple(filter(None, own))
         self._ignored: set[str] = set()  # names of irrelevant closing tags
         self._ignored_prefixes: set[str] = set()  # the same for names cut off at the end of the text
@@ -117,9 +115,7 @@ class ValueStops:
             name: str = match[match.lastindex]
             if name not in passed and self._means(name, passed):
                 return match
-            match = self.pattern(
-                text, match.start(match.lastindex)
-            )  # continue inside the name, which may contain an entity
+            match = self.pattern(text, match.end(match.lastindex))
         return match
 
     def _means(self, written: str, passed: set[str]) -> bool:
@@ -133,35 +129,10 @@ class ValueStops:
         return means
 
 
-class ValuePlace(msgspec.Struct):
-    """Properties of the call that a value belongs to."""
-
-    builder: CallBuilder
-    schema: ArgumentSchema
-    #: Remaining number of values that the answer may contain.
-    allowance: Allowance
-    #: Name of the tag that opened the call.
-    own: str = ""
-    #: Whether every tag inside the call is a key.
-    markup: bool = False
-    #: Whether keys and values are in separate tags.
-    pairs: bool = False
-    #: Whether the tags have DeepSeek's prefix, which distinguishes them from tags inside a value.
-    prefixed: bool = False
-    #: Whether the argument object has been started for a streamed value.
-    opened: bool = False
-    #: Whether keys are written as `<parameter=KEY>`, so `<parameter name="KEY">` is not the next parameter.
-    equals: bool = False
-    #: Whether opening tags never end a value, because a nonce is required or the policy is strict.
-    guarded: bool = False
-    #: Whether the opening tag of a call may end an unclosed value. True only if the tools are unknown, so no call runs.
-    open_ended: bool = False
-
-
 class TagValue(Steps):
     """Reads one value. When `done`, `ended_by` is the tag that ended it, at the position that `feed` returned."""
 
-    def __init__(self, place: ValuePlace, key: str, closer: str, typed: str, flows: bool) -> None:
+    def __init__(self, place: ValuePlace, key: str, closer: str, prefix: str, typed: str, flows: bool) -> None:
         super().__init__()
         self.ended_by: Tag | None = None
         self.streamed = False
@@ -170,11 +141,10 @@ class TagValue(Steps):
         self._key = key
         self._closer = closer
         self._typed = typed
-        self._own_line = False
-        self._quoted: Counter[str] = Counter()  # number of open tags in quoted calls, by name
-        self._quoted_calls = 0  # number of open call tags among them
-        self._stops = ValueStops("held", closer, place.own)
-        self._entity_noted = False  # a note about a decoded entity was added
+        self._end = ValueEnd(place, closer, prefix)
+        self._newline = ""  # the line break after the opening tag, if it does not belong to the value
+        self._line_start = False  # the tag that ends the value begins a line
+        self._stops = ValueStops("held", (closer, place.own), place.markup)
         self._text: list[str] = []
         self._sink: list[str] | None = None  # collects the text while the fast path reads
         self._phase: Callable[[str, int, bool], int] = self._lead if flows else self._hold
@@ -193,9 +163,11 @@ class TagValue(Steps):
         live, index = builder.state == "live", builder.index
         keep = arguments.record if live else arguments.keep
         assert keep is not None  # because a string argument is open
+        if not self._end.has_lines:
+            keep = self._watched(keep)
 
         def read(text: str, match: re.Match[str]) -> tuple[CallArgs | None, int, bool]:
-            sink = self._sink = [self._decoded(text[: match.start()])]
+            sink = self._sink = [text[: match.start()]]
             end, waits = self._read_streamed(text, match.start())
             self._sink = None
             fragment = escape_text("".join(sink))
@@ -204,100 +176,60 @@ class TagValue(Steps):
             return (CallArgs(index, fragment) if live and fragment else None), end, waits
 
         stops, live_index = self._stops, index if live else None
-        return MarkupFastPath(stops.pattern, stops.resolve, keep, live_index, read, self._decoded, room, grow)
+        return MarkupFastPath(stops.pattern, stops.resolve, keep, live_index, read, room, grow)
+
+    def _watched(self, keep: Callable[[str], None]) -> Callable[[str], None]:
+        """Return a function that calls `keep` and notices the first line break in what it keeps."""
+
+        def watched(fragment: str) -> None:
+            if not self._end.has_lines and "\\n" in fragment:
+                self._end.has_lines = True
+            keep(fragment)
+
+        return watched
 
     def _read_streamed(self, text: str, pos: int) -> tuple[int, bool]:
         """Emit the part of `text` that belongs to the value. Returns its end, and whether to wait for more text."""
         while pos < len(text):
             char = text[pos]
             if char == "<":
-                new = self._pass_tag(text, pos)
+                new = self._pass_tag(text, pos, self._line_start)
                 if new > pos:
                     self._say("<", new)
-            elif text.startswith(NOISE, pos):
+            elif self._place.noise and text.startswith(NOISE, pos):
                 return pos, False
             else:
                 new = self._INTERRUPTS[char](self, text, pos, False)
             if new < 0:
                 return pos, new == MORE
             pos = match_start(self._stops.search, text, new)
-            self._say(self._decoded(text[new:pos]), pos)
+            self._say(text[new:pos], pos)
         return pos, False
 
     def _read_held(self, text: str, match: re.Match[str]) -> tuple[None, int, bool]:
         """Buffer the part of `text` that belongs to the value. Returns its end, and whether to wait for more text."""
         pos, end, new = match.start(), len(text), 0
         while pos < end and new >= 0:
-            new = self._pass_tag(text, pos)
+            if self._may_begin_cdata(text, pos):
+                break
+            new = self._pass_tag(text, pos, self._begins_line(text[max(0, pos - LOOKAHEAD) : pos]))
             pos = pos if new < 0 else match_start(self._stops.search, text, new)
         self._text.append(text[:pos])
         return None, pos, new == MORE
 
-    def _pass_tag(self, text: str, pos: int) -> int:
-        """Skip the `<` of a tag that is text. Returns _ENDED if the value ends or CDATA begins, or MORE."""
-        if self._may_begin_cdata(text, pos):
-            return _ENDED if self._begins_cdata(text, pos) else MORE
-        tag = self._ends(text, pos, False)
-        if tag is None:
-            return self._text_tag(text, pos, False)
+    def _pass_tag(self, text: str, pos: int, line_start: bool) -> int:
+        """Skip the `<` of a tag that is text. Returns _ENDED if the value ends here, or MORE."""
+        tag = self._end.at(text, pos, line_start, False)
+        if tag == NO_TAG:
+            return self._end.pass_text(text, pos, line_start, False)
         return MORE if tag == MORE else _ENDED
 
-    # ---- the end of a value
-
-    def _ends(self, buf: str, pos: int, final: bool) -> Tag | int | None:
-        """Return the tag at `pos` if it ends the value, None if it is text, or MORE if more text is needed."""
-        name, closing, end = lex_name(buf, pos)
-        if end == len(buf) and not final and len(buf) - pos < LOOKAHEAD:
-            return MORE
-        if name not in ("|close|", "|open|") and not self._may_end(name, closing):
-            return None
-        tag = lex_tag(buf, pos, final)
-        if isinstance(tag, int):
-            return MORE if tag == MORE else None
-        other = self._place.equals and tag.name in PARAMETER_TAGS and bool(tag.attributes) and tag.kind != "close"
-        bare = tag.name in CALL_TAGS and tag.kind != "close" and not (tag.value or tag.attributes)
-        return tag if not (other or bare) and self._may_end(tag.name, tag.kind == "close") else None
-
-    def _may_end(self, name: str, closing: bool) -> bool:
-        place = self._place
-        if closing:
-            if self._quoted[name]:
-                return False
-            if name == self._closer or (name == place.own and name):
-                return True
-            return (not place.markup or place.prefixed) and (name in PARAMETER_TAGS or name in CALL_ENDS)
-        if place.markup or place.guarded or self._quotes_call:
-            return False
-        return name == "arg_key" or name in PARAMETER_TAGS or (place.open_ended and name in CALL_TAGS)
-
     @property
-    def _quotes_call(self) -> bool:
-        return self._quoted_calls > 0
+    def has_closer(self) -> bool:
+        """Whether the value contains its own closing tag."""
+        return self._end.has_closer
 
-    def _may_quote(self, name: str, closing: bool) -> bool:
-        """Whether a tag with this name belongs to a call quoted in the value."""
-        if self._place.markup:
-            return False
-        if closing:
-            return self._quoted[name] > 0
-        return name in CALL_ENDS or (name in PARAMETER_TAGS and self._quotes_call)
-
-    def _text_tag(self, buf: str, pos: int, final: bool) -> int:
-        """Skip the `<` of a tag that is text, and count it if it belongs to a quoted call."""
-        name, closing, _ = lex_name(buf, pos)
-        if not self._may_quote(name, closing):
-            return pos + 1
-        tag = lex_tag(buf, pos, final)
-        if tag == MORE:
-            return MORE
-        if not isinstance(tag, int) and (closing or tag.kind == "open"):
-            mention = name in CALL_TAGS and not closing and not (tag.value or tag.attributes)
-            more = 0 if mention else -1 if closing else 1
-            self._quoted[name] += more
-            self._quoted_calls += more if name in CALL_TAGS else 0
-        return pos + 1
-
-    def _end(self, tag: Tag, pos: int) -> int:
+    def _end_with(self, tag: Tag, pos: int) -> int:
         self.ended_by = tag
         self.state = "done"
         return pos
@@ -305,7 +237,7 @@ class TagValue(Steps):
     # ---- streamed values
 
     def _lead(self, buf: str, pos: int, final: bool) -> int:
-        """Decide from the first characters whether to stream the value."""
+        """Decide from the first characters whether to stream the value. One in a CDATA section is held."""
         at = pos
         if self._place.markup:
             while at < len(buf) and at < pos + LOOKAHEAD and buf[at] in " \t":
@@ -316,11 +248,25 @@ class TagValue(Steps):
         if self._place.pairs and rest[:1] == '"':
             self._phase = self._hold
             return pos
-        self._own_line = rest.startswith(("\n", "\r\n"))
-        lines = self._own_line or self._place.markup
-        self._stops = ValueStops("lines" if lines else "inline", self._closer, self._place.own)
+        newline = "\r\n" if rest == "\r\n" else "\n" if rest[:1] == "\n" else ""
+        if self._may_begin_cdata(buf, at + len(newline)):
+            if self._begins_cdata(buf, at + len(newline)):
+                self._phase = self._hold
+                return pos
+            if not final:
+                return MORE
+        if self._trims_lines:
+            self._newline = newline
+            self._end.apart = bool(newline)
+            at += len(newline)
+        self._stops = ValueStops("streamed", (self._closer, self._place.own), self._place.markup)
         self._begin_string()
-        return at + (0 if not self._own_line else 2 if rest[0] == "\r" else 1)
+        return at
+
+    @property
+    def _trims_lines(self) -> bool:
+        """Whether the line breaks next to the tags do not belong to the value, as in the templates of these models."""
+        return self._place.equals or self._place.markup
 
     def _begin_string(self) -> None:
         builder = self._place.builder
@@ -333,28 +279,22 @@ class TagValue(Steps):
         self._phase = self._flow
 
     def _say(self, text: str, pos: int) -> int:
+        if not self._end.has_lines and "\n" in text:
+            self._end.has_lines = True
         if self._sink is not None:
             self._sink.append(text)
         else:
             self._place.builder.token((PART, escape_text(text)))
         return pos
 
-    def _decoded(self, text: str) -> str:
-        """Decode entities, and note the first one."""
-        decoded = unescape(text)
-        if decoded != text and not self._entity_noted:
-            self._entity_noted = True
-            self._place.builder.note(_ENTITY)
-        return decoded
-
     def _flow(self, buf: str, pos: int, final: bool) -> int:
         end = match_start(self._stops.search, buf, pos)
         if end > pos:
-            return self._say(self._decoded(buf[pos:end]), end)
+            return self._say(buf[pos:end], end)
         return self._INTERRUPTS[buf[pos]](self, buf, pos, final)
 
     def _flow_newline(self, buf: str, pos: int, final: bool) -> int:
-        """Drop a line break before the closing tag; emit any other."""
+        """Read a line break. Before the closing tag, it is dropped if there was one after the opening tag."""
         newline = "\r\n" if buf[pos] == "\r" else "\n"
         if not buf.startswith(newline, pos):
             return MORE if pos + 1 == len(buf) and not final else self._say("\r", pos + 1)
@@ -364,59 +304,54 @@ class TagValue(Steps):
             at += 1
         if at == len(buf) and not final:
             return MORE
-        if buf[at : at + 1] == "<":
-            tag = self._ends(buf, at, final)
-            if tag == MORE:
-                return MORE
-            if tag is not None:
-                return at
-        return self._say(newline, pos + len(newline))
+        tag = self._end.at(buf, at, True, final) if buf[at : at + 1] == "<" else NO_TAG
+        if tag == MORE:
+            return MORE
+        if tag == NO_TAG:
+            return self._pass_line(buf, pos, at, final)
+        self._line_start = True
+        if isinstance(tag, Tag) and (tag.kind != "close" or tag.name != self._closer):
+            return at  # the value has no closing tag of its own
+        if not self._newline:
+            return self._say(buf[pos:at], at)
+        return at if newline in (self._newline, "\n") else self._say("\r", at)
 
-    def _flow_entity(self, buf: str, pos: int, final: bool) -> int:
-        """Wait for more text, because an entity may be cut off."""
-        return self._say("&", pos + 1) if final else MORE
+    def _pass_line(self, buf: str, pos: int, at: int, final: bool) -> int:
+        """Emit a line break, with the `<` at `at` if there is one."""
+        if buf[at : at + 1] != "<":
+            return self._say(buf[pos:at], at)
+        end = self._end.pass_text(buf, at, True, final)
+        return MORE if end == MORE else self._say(buf[pos:end], end)
 
     def _flow_noise(self, buf: str, pos: int, final: bool) -> int:
+        """Drop MiniMax's tag prefix before the tag that ends the value."""
         rest = buf[pos : pos + len(NOISE)]
         if rest != NOISE:
             return MORE if not final and NOISE.startswith(rest) else self._say("]", pos + 1)
-        tag = self._ends(buf, pos + len(NOISE), final) if len(buf) > pos + len(NOISE) else MORE
+        after = pos + len(NOISE)
+        if not self._place.noise:
+            return self._say(NOISE, after)
+        tag = self._end.at(buf, after, False, final) if len(buf) > after else MORE
         if tag == MORE and not final:
             return MORE
-        if tag is None and self._may_quote(*lex_name(buf, pos + len(NOISE))[:2]):
-            return self._say(NOISE, pos + len(NOISE))
-        if tag is None or isinstance(tag, int):
+        if isinstance(tag, int):
             self.state = "failed"  # the tag after this prefix does not belong to the call
             return pos
-        return pos + len(NOISE)
+        return after
 
     def _flow_tag(self, buf: str, pos: int, final: bool) -> int:
-        if self._begins_cdata(buf, pos):
-            self._phase = self._flow_cdata
-            return pos + len(CDATA)
-        if self._may_begin_cdata(buf, pos) and not final:
-            return MORE
-        tag = self._ends(buf, pos, final)
+        tag = self._end.at(buf, pos, self._line_start, final)
         if tag == MORE:
             return MORE
-        if tag is None or isinstance(tag, int):
-            end = self._text_tag(buf, pos, final)
+        if isinstance(tag, int):
+            end = self._end.pass_text(buf, pos, False, final)
             return MORE if end == MORE else self._say("<", end)
         self._place.builder.token((END_STRING, ""))
-        return self._end(tag, pos)
-
-    def _flow_cdata(self, buf: str, pos: int, final: bool) -> int:
-        end = buf.find(CDATA_END, pos)
-        if end >= 0:
-            self._phase = self._flow
-            return self._say(buf[pos:end], end + len(CDATA_END))
-        end = _before_cdata_end(buf, final)
-        return self._say(buf[pos:end], end) if end > pos else MORE
+        return self._end_with(tag, pos)
 
     _INTERRUPTS: ClassVar[dict[str, Callable[..., int]]] = {
         "\n": _flow_newline,
         "\r": _flow_newline,
-        "&": _flow_entity,
         "]": _flow_noise,
         "<": _flow_tag,
     }
@@ -428,21 +363,34 @@ class TagValue(Steps):
         if end > pos:
             self._text.append(buf[pos:end])
             return end
-        if self._begins_cdata(buf, pos):
+        if self._is_blank() and self._may_begin_cdata(buf, pos):
+            if not self._begins_cdata(buf, pos):
+                return len(buf) if final else MORE
             self._text.append(CDATA)
             self._phase = self._hold_cdata
             return pos + len(CDATA)
-        if self._may_begin_cdata(buf, pos) and not final:
-            return MORE
-        tag = self._ends(buf, pos, final)
+        tag = self._end.at(buf, pos, self._begins_line(""), final)
         if tag == MORE:
             return MORE
-        if tag is None or isinstance(tag, int):
-            end = self._text_tag(buf, pos, final)
+        if isinstance(tag, int):
+            end = self._end.pass_text(buf, pos, self._begins_line(""), final)
             self._text.append("<" if end != MORE else "")
             return end
-        self.value = self._meaning("".join(self._text).replace(NOISE, ""))
-        return self._end(tag, pos)
+        text = "".join(self._text)
+        self.value = self._meaning(text.replace(NOISE, "") if self._place.noise else text)
+        return self._end_with(tag, pos)
+
+    def _is_blank(self) -> bool:
+        """Whether only white space has been buffered so far."""
+        return len(self._text) < LOOKAHEAD and not any(map(str.strip, self._text))
+
+    def _begins_line(self, before: str) -> bool:
+        """Whether only spaces precede the text after `before` on its line."""
+        for piece in reversed(self._text):
+            if len(before) >= LOOKAHEAD or before.strip(" \t"):
+                break
+            before = piece[-LOOKAHEAD:] + before
+        return _LINE_START(before) is not None
 
     def _hold_cdata(self, buf: str, pos: int, final: bool) -> int:
         end = buf.find(CDATA_END, pos)
@@ -460,7 +408,8 @@ class TagValue(Steps):
             place.pairs and raw[:1] == '"' and raw[-1:] == '"' and "string" in place.schema.property_types(self._key)
         )
         typed = "json" if quoted else self._typed
-        return value_of(raw, place.schema, self._key, typed, place.markup, place.allowance)
+        trims = self._trims_lines or typed != "string"
+        return value_of(raw, place.schema, self._key, typed, place.markup, place.allowance, trims)
 
     # ---- CDATA
 

@@ -10,7 +10,7 @@ import re
 
 from ..core.json_repair.containers import Allowance
 from ..core.json_repair.whole_text import parse_value
-from ..core.parsing.tags import Tag, lex_tag, unescape
+from ..core.parsing.tags import Tag, lex_tag
 from ..core.schema.argument_schema import ArgumentSchema
 from ..core.types import JSONObject, JSONValue, Note, is_object
 from .tag_names import CDATA, CDATA_END
@@ -20,44 +20,41 @@ _MAX_DEPTH = 64
 
 
 def plain_text(raw: str) -> str:
-    """Decode entities once. The content of CDATA sections stays unchanged."""
-    if CDATA not in raw:
-        return unescape(raw)
-    pieces: list[str] = []
-    pos = 0
-    while True:
-        start = raw.find(CDATA, pos)
-        if start < 0:
-            pieces.append(unescape(raw[pos:]))
-            return "".join(pieces)
-        pieces.append(unescape(raw[pos:start]))
-        end = raw.find(CDATA_END, start)
-        end = len(raw) if end < 0 else end
-        pieces.append(raw[start + len(CDATA) : end])
-        pos = end + len(CDATA_END)
+    """Return the content of a CDATA section, or any other text as it is."""
+    bare = raw.strip()
+    if bare.startswith(CDATA) and bare.endswith(CDATA_END):
+        return bare[len(CDATA) : -len(CDATA_END)]
+    return raw
 
 
 def trim(raw: str) -> str:
     """Remove the line breaks after the opening tag and before the closing tag."""
-    if raw.startswith("\r\n"):
-        raw = raw[2:]
-    elif raw.startswith("\n"):
-        raw = raw[1:]
-    else:
+    newline = "\r\n" if raw.startswith("\r\n") else "\n"
+    if not raw.startswith(newline):
         return raw
-    head, newline, last = raw.rpartition("\n")
-    return head.removesuffix("\r") if newline and not last.strip(" \t") else raw
+    raw = raw[len(newline) :]
+    head, last_newline, last = raw.rpartition("\n")
+    if not last_newline or last.strip(" \t"):
+        return raw
+    return head.removesuffix("\r") if newline == "\r\n" else head
 
 
 def value_of(
-    raw: str, schema: ArgumentSchema, key: str, typed: str, markup: bool, allowance: Allowance | None = None
+    raw: str,
+    schema: ArgumentSchema,
+    key: str,
+    typed: str,
+    markup: bool,
+    allowance: Allowance | None = None,
+    trims: bool = True,
 ) -> JSONValue:
     """Convert `raw` to the value of `key`. `typed` is the type from an attribute, or empty. With `markup`, nested tags
-    are keys of an object. Each JSON value counts against the `allowance`, which limits the values of an answer."""
+    are keys of an object. Each JSON value counts against the `allowance`, which limits the values of an answer. With
+    `trims`, the line breaks next to the tags do not belong to the text."""
     wants = schema.property_types(key)
-    text = plain_text(raw)
+    text = plain_text(trim(raw) if trims else raw)
     if typed == "string":
-        return plain_text(trim(raw))
+        return text
     if typed:
         return _json_or(text, text, allowance)
     if not wants:
@@ -66,11 +63,11 @@ def value_of(
     if "null" in wants and bare == "null":
         return None
     if wants <= {"string", "null"}:
-        return bare if markup and "\n" not in text else plain_text(trim(raw))
+        return bare if markup and "\n" not in raw else text
     nested = tree(raw, strip=True) if bare.startswith("<") or ("<" in raw and "string" not in wants) else None
     if nested is not None:
         return nested
-    return plain_text(trim(raw)) if "string" in wants else _json_or(bare, bare, allowance)
+    return text if "string" in wants else _json_or(bare, bare, allowance)
 
 
 def _untyped(
@@ -78,17 +75,15 @@ def _untyped(
 ) -> JSONValue:
     """Convert a value without a type: text if the schema declares the property, otherwise guessed from the syntax."""
     if schema.declares(key):
-        return plain_text(trim(raw))
+        return text
     bare = text.strip()
     if markup:
         nested = tree(raw)
         if nested is not None:
             return nested
-        return text if schema.parameters is None else _json_or(bare, text, allowance)
-    own_line = raw.startswith(("\n", "\r\n"))
-    if own_line or bare[:1] in ("{", "["):
-        return _json_or(bare, plain_text(trim(raw)), allowance)
-    return text
+        return plain_text(raw) if schema.parameters is None else _json_or(bare, plain_text(raw), allowance)
+    is_apart = raw.startswith(("\n", "\r\n"))
+    return _json_or(bare, text, allowance) if is_apart or bare[:1] in ("{", "[") else text
 
 
 def _json_or(text: str, otherwise: str, allowance: Allowance | None) -> JSONValue:

@@ -118,17 +118,17 @@ class ArgumentFastPath(FastPath):
 
 
 #: Characters that may have a special meaning between tags.
-_MARKUP: Search = re.compile(r"[<&\]\r\n\ud800-\udfff]").search
+_MARKUP: Search = re.compile(r"[<\]\r\n\ud800-\udfff]").search
 
 
 class MarkupFastPath(ArgumentFastPath):
-    """Fast path through text between tags, which is decoded and then escaped for JSON.
+    """Fast path through text between tags, which is escaped for JSON.
 
     `find` finds text that the reader must handle. If a match has a group, `resolve` returns the first match that
     counts: this one, a later one, or None. A match at the very end of a text waits for more text.
     """
 
-    __slots__ = ("_decode", "_find", "_resolve")
+    __slots__ = ("_find", "_resolve")
 
     def __init__(
         self,
@@ -137,14 +137,12 @@ class MarkupFastPath(ArgumentFastPath):
         keep: Callable[[str], None],
         index: int | None,
         read: Read,
-        decode: Callable[[str], str],
         room: int,
         grow: Callable[[int], None],
     ) -> None:
-        super().__init__(_MARKUP, lambda text: escape_text(decode(text)), keep, index, read, room, grow)
+        super().__init__(_MARKUP, escape_text, keep, index, read, room, grow)
         self._find = find
         self._resolve = resolve
-        self._decode = decode
 
     def feed(self, chunk: str) -> list[Event]:
         text = self.rest + chunk
@@ -166,7 +164,7 @@ class MarkupFastPath(ArgumentFastPath):
         else:
             self.rest = text[end:]
             text = text[:end]
-        fragment = escape_text(self._decode(text) if "&" in text else text)
+        fragment = escape_text(text)
         self._keep_piece(fragment)
         index = self._index
         return self._keep(text) if index is None else [CallArgs(index, fragment)]

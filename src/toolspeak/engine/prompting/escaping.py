@@ -18,10 +18,11 @@ import msgspec
 from ...core.parsing.arguments import to_json
 from ...core.parsing.tags import NAMESPACES
 from ...core.types import JSONValue, Part, TextPart, ToolCall
-from ...dialects.openings import ACTION_FENCES, LINES, LITERALS, OPENINGS, RESULT_FENCES, RESULTS
+from ...dialects.openings import ACTION_FENCES, LINES, LITERALS, OPENINGS, RESULT_FENCES
 from ...dialects.registry import dialect as dialect_row
 from ...dialects.registry import render_calls
 from ...dialects.rendering import with_nonce
+from ...dialects.tag_names import RESULTS
 
 #: Which tokens to neutralise. `turns`, for user text: tokens that open or close a role. `foreign`, for tool results and
 #: tool definitions: also tokens around calls, results and reasoning. `own`, for the model's past answers: `turns` and
@@ -191,7 +192,6 @@ def json_text(value: JSONValue, level: Level = "foreign") -> str:
 _STAND_INS = {"<": "\ufdd0", "[": "\ufdd1", "]": "\ufdd2"}
 #: How each replaced character is escaped in JSON or Python, in markup, and in raw text.
 _JSON = {mark: f"\\u{ord(char):04x}" for char, mark in _STAND_INS.items()}
-_ENTITIES = {mark: f"&#{ord(char)};" for char, mark in _STAND_INS.items()}
 _RAW = {mark: f"{char}{BREAK}" for char, mark in _STAND_INS.items()}
 
 
@@ -208,8 +208,6 @@ def calls_text(dialect: str, calls: tuple[ToolCall, ...], nonce: str | None) -> 
 def _escapes(dialect: str) -> dict[str, str]:
     """Render a sample call to find out how this dialect escapes characters."""
     sample = render_calls(dialect, [ToolCall("f", {"a": "<"})])
-    if "&lt;" in sample:
-        return _ENTITIES
     return _JSON if '"<"' in sample else _RAW
 
 

@@ -1,4 +1,4 @@
-"""A value that ended without its own closing tag may be half of what was meant: tools with side effects ask again."""
+"""A value ends at its own closing tag. One that ended otherwise may be half of what was meant."""
 
 from __future__ import annotations
 
@@ -39,37 +39,52 @@ DIALECTS: dict[str, str] = {
         "<tool_call><tool_name>NAME</tool_name><parameters><command>TEXT</command></parameters></tool_call>"
     ),
 }
-CLOSING = ("</tool_call>", "</function>", "</invoke>", "<|close|>call<|sep|>", "</tool>")
-#: Opening tags of parameters, which would invent an argument. `qwen_xml` reads only its own spelling as one.
-OPENING = ("<parameter=x>", '<parameter name="x">', '<｜DSML｜parameter name="x">')
+#: Tags that a value may contain, besides those that can follow its own closing tag.
+TAGS = (
+    *("</tool_call>", "</function>", "</invoke>", "<|close|>call<|sep|>", "</tool>", "</b>", "<tool_call>"),
+    *("<parameter=y>", '<parameter name="y">', '<｜DSML｜parameter name="y">', "<arg_key>y</arg_key>", "<function=y>"),
+    *("</parameter>", "</｜DSML｜parameter>", "</arg_value>", "</command>", "<|close|>argument<|sep|>", "</param>"),
+    *("&lt;b&gt; &amp; &#39;", "<![CDATA[x]]>", "]<]minimax[>["),
+)
 CUTS = [
-    pytest.param(DIALECTS[dialect].replace("TEXT", f"{HALF}{mark}' src"), id=f"{dialect}: {mark}")
-    for dialect in DIALECTS
-    for mark in (*CLOSING, *(OPENING[:1] if dialect == "qwen_xml" else OPENING))
-]
-CUTS += [
-    pytest.param(f"<NAME>\n<command>{HALF}</NAME>' src</command>\n</NAME>", id="tool_tag: its own closing tag"),
-    pytest.param(f"<NAME><y>1</y><command>{HALF}</b>' src</command></NAME>", id="tool_tag: an unknown first tag"),
-    pytest.param(f"<NAME><y>1</y><command>{HALF}</command>' src</command></NAME>", id="tool_tag: its closer twice"),
     pytest.param(f"<tool_call><function=NAME><parameter=command>{HALF}</tool_call>", id="the end of the block"),
     pytest.param(f"<function=NAME><parameter=command>{HALF}</function>", id="the end of the call"),
+    pytest.param(f"<function=NAME><parameter=command>\n{HALF}\n</function>", id="the end of the call, on lines"),
     pytest.param(
-        f"<tool_call><function=NAME><parameter=command>{HALF}</param></parameter></function></tool_call>",
+        f"<function=NAME><parameter=command>{HALF}\n<parameter=x>y</parameter></function>", id="the next parameter"
+    ),
+    pytest.param(
+        f"<tool_call>NAME\n<arg_key>command</arg_key>\n<arg_value>{HALF}\n<arg_key>x</arg_key>\n<arg_value>y"
+        "</arg_value></tool_call>",
+        id="the next key",
+    ),
+    pytest.param(
+        f"<tool_call><function=NAME><parameter=command>{HALF}</param></function></tool_call>",
         id="another tag for parameters",
     ),
     pytest.param(
-        f'<｜DSML｜invoke name="NAME"><｜DSML｜parameter name="command">{HALF}</parameter></｜DSML｜parameter>'
-        "</｜DSML｜invoke>",
+        f'<｜DSML｜invoke name="NAME"><｜DSML｜parameter name="command">{HALF}</parameter></｜DSML｜invoke>',
         id="dsml: its tag without the prefix",
     ),
-    pytest.param(
-        f'<invoke name="NAME"><parameter name="command">{HALF}</｜DSML｜parameter></parameter></invoke>',
-        id="invoke: its tag with a prefix",
-    ),
+    pytest.param(f"<NAME><y>1</y><command>{HALF}</b>' src</command></NAME>", id="tool_tag: an unknown first tag"),
 ]
 SHELL = Tool("shell", parameters=PARAMETERS)
 MAIL = Tool("mail", parameters=PARAMETERS, side_effects=True)
 LOOK = Tool("look", parameters=PARAMETERS)
+
+
+@check_each("tag", TAGS)
+@check_each("dialect", DIALECTS)
+@check_each("schema", [{"type": "string"}, {}], ids=["streamed", "held"])
+@check_each("layout", ["grep -rn '{}' src", "first {}", "first\n{}\nlast", "{} last"])
+def test_a_value_contains_any_tag_that_cannot_end_it(dialect: str, tag: str, schema: dict[str, str], layout: str):
+    command = layout.format(tag)
+    text = DIALECTS[dialect].replace("NAME", "shell").replace("TEXT", command)
+    tools = [Tool("shell", parameters={"type": "object", "properties": {"command": schema, "x": schema}})]
+    reply = parse(text, tools)
+    assert [call.arguments for call in reply.calls] == [{"command": command}]
+    assert not codes_of(reply)
+    assert by_character(text, tools=tools) == reply
 
 
 @check_each("text", CUTS)
@@ -146,7 +161,11 @@ def test_an_agent_asks_again_instead_of_running_half_a_command(dialect: str):
 
         return turn
 
-    upstream = Scripted(answer(f"{HALF}</tool_call>' src"), answer("ls"), "Done.")
+    def half(request: Request) -> str:
+        asked.append(request)
+        return f"<function=shell><parameter=command>{HALF}</function>"
+
+    upstream = Scripted(half, answer("ls"), "Done.")
     agent = AsyncAgent(AsyncClient(upstream), [shell], marks="fixed", approve=lambda question: True)
     assert run(agent.run("Clean up.")).content == "Done."
     assert ran == ["ls"]

@@ -1,0 +1,321 @@
+"""Where a value between tags ends.
+
+A value may be a file that contains tags of calls, so a tag ends it only in the grammar of its own call:
+
+- its own closing tag, if what follows can follow there: another parameter, or the closing tags of the call;
+- a closing tag of the call, if the value's own is missing and the answer or another call follows;
+- at the start of a line, the opening tag of a parameter that the tool declares and the call does not have yet.
+
+Only the first of these is regular. The others, and a closing tag with another name, are repairs with a note. Calls
+quoted in a value are skipped: their tags are counted, so their closing tags do not end the value.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from typing import Literal
+
+import msgspec
+
+from ..core.json_repair.containers import Allowance
+from ..core.json_repair.lookahead import LOOKAHEAD
+from ..core.parsing.call_builder import CallBuilder
+from ..core.parsing.tags import MORE, NO_TAG, Tag, lex_head, lex_name, lex_tag
+from ..core.schema.argument_schema import ArgumentSchema
+from .tag_names import (
+    ANSWER_ENDS,
+    BLOCK_TAGS,
+    CALL_ENDS,
+    CALL_TAGS,
+    CONTAINER_TAGS,
+    KEY_ATTRIBUTES,
+    NOISE,
+    PARAMETER_TAGS,
+    RESULTS,
+)
+
+#: What follows a closing tag: another parameter; another call; the end of the answer; after the end of the call, text
+#: on a new line or on the same line; or anything else, so that the tag belongs to the value.
+_Follows = Literal["parameter", "call", "end", "line", "same_line", "text"]
+#: Levels of closing tags, from the inside to the outside. Each must be outside the one before it.
+_PARAMETER, _CONTAINER, _CALL, _BLOCK, _BLOCKS, _MESSAGE = range(6)
+_PLURALS = frozenset({"tool_calls", "function_calls", "tools"})
+_BLANK = re.compile(r"[\s,]*").match
+#: What may follow a parameter besides tags: the end of a code block, of a CDATA section, or of an unclosed tag.
+_OTHER_ENDS = ("```", "]]>", "/>")
+_SHORT_ELEMENTS = re.compile(r"(?:\s{0,16}+<[^<>/][^<>]{0,64}>[^<]{0,128}</[^<>]{1,64}>)*").match
+_KEY_ELEMENT = re.compile(r"<[^<>]{1,64}>\s{0,16}([^<>]{1,64}?)\s{0,16}</").match
+_NO_LETTERS = re.compile(r"[^A-Za-z0-9]").sub
+#: Kimi K3 writes out whether a tag opens or closes.
+_LONG_HEADS = ("<|open|", "<|close|")
+_LONG_PREFIX = "|"
+
+
+class ValuePlace(msgspec.Struct):
+    """Properties of the call that a value belongs to."""
+
+    builder: CallBuilder
+    schema: ArgumentSchema
+    #: Remaining number of values that the answer may contain.
+    allowance: Allowance
+    #: Name of the tag that opened the call.
+    own: str = ""
+    #: Whether every tag inside the call is a key.
+    markup: bool = False
+    #: Whether keys and values are in separate tags.
+    pairs: bool = False
+    #: Whether the call has a closing tag. Without one, any text may follow its parameters.
+    closes: bool = True
+    #: Whether MiniMax's tag prefix precedes the tags of the call.
+    noise: bool = False
+    #: Whether the argument object has been started for a streamed value.
+    opened: bool = False
+    #: Whether keys are written as `<parameter=KEY>`, so `<parameter name="KEY">` is not the next parameter.
+    equals: bool = False
+    #: Whether opening tags never end a value, because a nonce is required or the policy is strict.
+    guarded: bool = False
+    #: Whether the tools are unknown. Any key and any call may then end an unclosed value, because no call runs.
+    open_ended: bool = False
+    #: The keys that the call has so far.
+    keys: set[str] = msgspec.field(default_factory=set[str])
+
+
+def tag_prefix(buf: str, at: int, name: str) -> str:
+    """Return the letters before or after the name of the tag at `at`, such as those of its namespace."""
+    head = lex_head(buf, at)
+    return _LONG_PREFIX if head in _LONG_HEADS else _NO_LETTERS("", head.replace(name, "", 1))
+
+
+def skip_blank(buf: str, pos: int, final: bool) -> int:
+    """Return the position after white space, commas and MiniMax's tag prefix; MORE if more text is needed."""
+    while True:
+        blank = _BLANK(buf, pos)
+        assert blank is not None
+        pos = blank.end()
+        if not buf.startswith(NOISE[0], pos):
+            return pos
+        if buf.startswith(NOISE, pos):
+            pos += len(NOISE)
+            continue
+        return MORE if not final and NOISE.startswith(buf[pos : pos + len(NOISE)]) else pos
+
+
+class ValueEnd:
+    """Finds the tag that ends one value.
+
+    `closer` and `prefix`: the name and the namespace of its opening tag. Without a `closer`, the value has no closing
+    tag, and the next tag of the call ends it.
+    """
+
+    def __init__(self, place: ValuePlace, closer: str, prefix: str) -> None:
+        self._place = place
+        self._closer = closer
+        self._prefix = prefix
+        #: Whether the value begins on a line of its own, so that its closing tag begins a line.
+        self.apart = False
+        #: Whether the value contains a line break.
+        self.has_lines = False
+        #: Whether the value contains its own closing tag, outside of quoted calls.
+        self.has_closer = False
+        #: The number of open tags in quoted calls, by name: of all tags, and of those at the start of a line.
+        self._quoted: tuple[Counter[str], Counter[str]] = (Counter(), Counter())
+
+    def at(self, buf: str, pos: int, line_start: bool, final: bool) -> Tag | int:
+        """Return the tag at `pos` if it ends the value, NO_TAG if it is text, or MORE."""
+        name, closing, end = lex_name(buf, pos)
+        if end == len(buf) and not final and len(buf) - pos < LOOKAHEAD:
+            return MORE
+        if name not in ("|close|", "|open|") and not self._concerns(name, closing, line_start):
+            return NO_TAG
+        tag = lex_tag(buf, pos, final)
+        if isinstance(tag, int):
+            return tag
+        if not self._closer:
+            return tag
+        if tag.kind == "close":
+            ends = self._closes(buf, pos, tag, line_start, final)
+        else:
+            ends = line_start and self._is_next(buf, pos, tag, final)
+        return MORE if ends is None else tag if ends else NO_TAG
+
+    def _concerns(self, name: str, closing: bool, line_start: bool) -> bool:
+        """Whether a tag with this name may end the value."""
+        place = self._place
+        if closing:
+            known = name == self._closer or (name == place.own and bool(name))
+            return known or ((not place.markup or bool(self._prefix)) and (name in PARAMETER_TAGS or name in CALL_ENDS))
+        if not self._closer:
+            return name in PARAMETER_TAGS
+        if place.markup or place.guarded or not line_start:
+            return False
+        return name == "arg_key" or name in PARAMETER_TAGS or (place.open_ended and name in CALL_TAGS)
+
+    # ---- closing tags
+
+    def _closes(self, buf: str, pos: int, tag: Tag, line_start: bool, final: bool) -> bool | None:
+        """Whether a closing tag ends the value; None if more text is needed."""
+        name = tag.name
+        prefix = tag_prefix(buf, pos, name)
+        is_own = name == self._closer and prefix == self._prefix
+        quoted = self._quoted[self.apart and line_start][name] > 0
+        if _LONG_PREFIX in (prefix, self._prefix) and prefix != self._prefix:
+            return False
+        if not is_own:
+            is_parameter = name == self._closer or name in PARAMETER_TAGS
+            follows = "text" if quoted else self._follows(buf, tag.end if is_parameter else pos, final)
+            return None if follows is None else follows in ("parameter", "call", "end")
+        if not self._place.closes:
+            return not quoted
+        follows = self._follows(buf, tag.end, final)
+        if quoted:
+            return self._is_last(buf, tag.end, final) if follows == "parameter" else follows and follows == "end"
+        if follows is None:
+            return None
+        ends = follows != "text"
+        if follows in ("line", "same_line"):
+            ends = line_start or not (self.apart or (follows == "same_line" and self.has_lines))
+        self.has_closer = self.has_closer or not ends
+        return ends
+
+    def _is_last(self, buf: str, pos: int, final: bool) -> bool | None:
+        """Whether nothing but a few short parameters and the closing tags of the call follow in the answer."""
+        elements = _SHORT_ELEMENTS(buf, pos, pos + LOOKAHEAD)
+        assert elements is not None
+        if not final and len(buf) - pos < LOOKAHEAD:
+            return None
+        return self._follows(buf, elements.end(), final) == "end"
+
+    def _follows(self, buf: str, pos: int, final: bool) -> _Follows | None:
+        """Return what follows at `pos`, after the closing tags of the call; None if more text is needed."""
+        start, level = pos, _PARAMETER
+        while True:
+            at = skip_blank(buf, pos, final)
+            if at - pos >= LOOKAHEAD:
+                return "line" if level >= _CALL else "text"
+            if at == MORE or (at == len(buf) and not final):
+                return None
+            if at == len(buf):
+                return "end"
+            tag = self._tag_at(buf, at, final)
+            if tag == MORE:
+                return None
+            inner = level
+            level = self._level(tag) if isinstance(tag, Tag) and tag.kind == "close" else -1
+            if level <= inner or (pos == start and not self._has_prefix(buf, at, tag)):
+                return self._other(buf, pos, at, tag, inner, final)
+            assert isinstance(tag, Tag)
+            pos = tag.end
+
+    def _tag_at(self, buf: str, at: int, final: bool) -> Tag | int:
+        if buf[at] != "<":
+            return NO_TAG
+        name, _, end = lex_name(buf, at)
+        if end == len(buf) and not final and len(buf) - at < LOOKAHEAD:
+            return MORE
+        return lex_tag(buf, at, final) if name else NO_TAG
+
+    def _level(self, tag: Tag) -> int:
+        name, place = tag.name, self._place
+        if name in (place.own, place.builder.name) or name in CALL_TAGS:
+            return _CALL
+        if name in _PLURALS:
+            return _BLOCKS
+        if name in BLOCK_TAGS or name.startswith("|"):
+            return _BLOCK
+        if name in CONTAINER_TAGS:
+            return _CONTAINER
+        return _MESSAGE if self._prefix == _LONG_PREFIX and name == "message" else -1
+
+    def _has_prefix(self, buf: str, at: int, tag: Tag | int) -> bool:
+        """Whether a tag has a namespace if the value's own tags have one."""
+        return not (self._prefix and isinstance(tag, Tag)) or tag_prefix(buf, at, tag.name) != ""
+
+    def _other(self, buf: str, pos: int, at: int, tag: Tag | int, level: int, final: bool) -> _Follows | None:
+        """Return what follows at `at`, if it is no further closing tag of the call. `level`: that of the last one."""
+        after_call: _Follows = "text" if level < _CALL or pos == at else "line" if "\n" in buf[pos:at] else "same_line"
+        if not isinstance(tag, Tag):
+            return self._text(buf, at, final) or (None if self._may_be_end(buf, at, final) else after_call)
+        is_last = tag.name.startswith("|") or tag.name in ANSWER_ENDS or (tag.name == "s" and tag.kind == "close")
+        if is_last:
+            return "end"
+        if tag.kind == "close" and tag.name == self._closer:
+            return "text"  # the value itself contains the closing tags
+        if tag.kind == "open" and (tag.name in BLOCK_TAGS or (tag.name in CALL_TAGS and (tag.value or tag.attributes))):
+            return "call"
+        if level < _CONTAINER and tag.kind != "close" and self._is_parameter(buf, at, tag):
+            return "parameter"
+        is_apart = tag.name in RESULTS or (tag.kind == "open" and after_call == "text")
+        return "line" if level >= _CALL and is_apart else after_call
+
+    @staticmethod
+    def _text(buf: str, at: int, final: bool) -> _Follows | None:
+        return "line" if buf.startswith(_OTHER_ENDS, at) else None
+
+    @staticmethod
+    def _may_be_end(buf: str, at: int, final: bool) -> bool:
+        rest = buf[at : at + 3]
+        return not final and len(rest) < 3 and any(end.startswith(rest) for end in _OTHER_ENDS)
+
+    def _is_parameter(self, buf: str, at: int, tag: Tag) -> bool:
+        if self._closer not in PARAMETER_TAGS and self._closer != "arg_value":  # every tag is a key
+            return tag.kind == "open"
+        known = tag.name in PARAMETER_TAGS or tag.name in ("arg_key", "arg_value")
+        return self._has_prefix(buf, at, tag) and (known or self._place.schema.declares(tag.name))
+
+    # ---- opening tags
+
+    def _is_next(self, buf: str, pos: int, tag: Tag, final: bool) -> bool | None:
+        """Whether an opening tag begins the next parameter, though this value has no closing tag."""
+        place = self._place
+        if self._quotes_call(True) or not self._concerns(tag.name, False, True):
+            return False
+        if tag.name in CALL_TAGS:
+            return bool(tag.value or tag.attributes)
+        if tag_prefix(buf, pos, tag.name) != self._prefix or place.pairs is not (tag.name == "arg_key"):
+            return False
+        key = tag.value or next((tag.attributes[name] for name in KEY_ATTRIBUTES if name in tag.attributes), "")
+        if place.equals and not tag.value:
+            return False
+        if tag.name == "arg_key":
+            element = _KEY_ELEMENT(buf, pos)
+            if element is None:
+                return None if not final and len(buf) - pos < LOOKAHEAD else False
+            key = element[1]
+        return key not in place.keys and (place.schema.declares(key) or place.open_ended)
+
+    # ---- quoted calls
+
+    def _quotes_call(self, line_start: bool) -> bool:
+        quoted = self._quoted[self.apart and line_start]
+        return any(quoted[name] for name in CALL_ENDS)
+
+    def _may_quote(self, name: str, closing: bool, line_start: bool) -> bool:
+        """Whether a tag with this name belongs to a call quoted in the value."""
+        if closing:
+            return any(quoted[name] for quoted in self._quoted)
+        if self._place.markup:
+            return name in (self._place.own, self._closer)
+        is_parameter = name in PARAMETER_TAGS or name == self._closer
+        return name in CALL_ENDS or (is_parameter and (self._quotes_call(line_start) or self._quotes_call(False)))
+
+    def pass_text(self, buf: str, pos: int, line_start: bool, final: bool) -> int:
+        """Skip the `<` of a tag that is text, and count it if it belongs to a quoted call."""
+        name, closing, _ = lex_name(buf, pos)
+        is_long = name in ("|open|", "|close|")
+        if is_long is not (self._prefix == _LONG_PREFIX) or not (is_long or self._may_quote(name, closing, line_start)):
+            return pos + 1
+        tag = lex_tag(buf, pos, final)
+        if isinstance(tag, int):
+            return MORE if tag == MORE else pos + 1
+        closing = tag.kind == "close"
+        if self._may_quote(tag.name, closing, line_start) and tag.kind != "self":
+            self._count(tag, closing, line_start)
+        return pos + 1
+
+    def _count(self, tag: Tag, closing: bool, line_start: bool) -> None:
+        if tag.name in CALL_TAGS and not closing and not (tag.value or tag.attributes):
+            return  # a mention of the tag
+        for quoted in self._quoted[: 1 + line_start]:
+            if not closing or quoted[tag.name]:
+                quoted[tag.name] += -1 if closing else 1
