@@ -401,10 +401,13 @@ def test_what_may_change_a_value_and_what_is_refused_are_named():
         "ellipsis",
         "inner_quotes",
         "missing_closer",
+        "missing_opener",
         "missing_quote",
         "missing_value",
+        "python_set",
         "split_array",
         "stray_text",
+        "triple_quote_escape",
         "wrong_closer",
     } == VALUE_CHANGING_NOTES
 
