@@ -83,6 +83,7 @@ def test_an_error_names_the_fault_in_one_short_line():
         pytest.param(nested(64), id="as deep as allowed"),
         pytest.param({"jsonSchema": {"type": "x"}, "strict": True}, id="unknown keywords"),
         pytest.param({"$ref": "#"}, id="a reference to itself"),
+        pytest.param({"$recursiveRef": "x.json"}, id="a reference to another document in a place without effect"),
         pytest.param({"$id": "https://example.com/tool", "$defs": {"n": {"$id": "inner"}}}, id="identifiers"),
         pytest.param({"$id": "::::"}, id="an identifier that is no URI"),
         pytest.param({"$schema": DRAFT_4, "id": "x", "properties": {"a": {"type": "integer"}}}, id="an old draft"),

@@ -213,18 +213,17 @@ def _nullable(body: JSONObject) -> JSONObject:
 def _remove(body: JSONObject, path: Path, changes: dict[Path, None]) -> None:
     """Remove the keyword at `path`, or the keyword whose list or table contains it."""
     part: JSONValue = body
-    innermost: tuple[JSONObject, str, Path] | None = None
+    owner, name, length = body, "", 0
     for depth, step in enumerate(path):
         if is_object(part) and isinstance(step, str) and step in part:
-            innermost = part, step, path[: depth + 1]
+            owner, name, length = part, step, depth + 1
             part = part[step]
         elif is_array(part) and isinstance(step, int):
             part = part[step]
         else:  # removed because of another error
             return
-    if innermost is not None:
-        del innermost[0][innermost[1]]
-        changes[innermost[2]] = None
+    del owner[name]
+    changes[path[:length]] = None
 
 
 def _remove_references(root: JSONObject, changes: dict[Path, None]) -> None:
