@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from copy import deepcopy
+from functools import cache
 from typing import NamedTuple
 
 import jsonschema_rs
@@ -45,7 +46,7 @@ _ALIASES = {
     "none": "null",
 }
 _PERCENT = re.compile(r"%([0-9A-Fa-f]{2})")
-_META = jsonschema_rs.validator_for({"$ref": "https://json-schema.org/draft/2020-12/schema"})
+_META_SCHEMA = "https://json-schema.org/draft/2020-12/schema"
 
 
 class Relaxed(NamedTuple):
@@ -53,6 +54,12 @@ class Relaxed(NamedTuple):
 
     schema: JSONObject
     changes: tuple[Path, ...]
+
+
+@cache
+def _meta_validator() -> jsonschema_rs.Validator:
+    """Return the validator for schemas. It is part of jsonschema-rs, so nothing is fetched."""
+    return jsonschema_rs.validator_for({"$ref": _META_SCHEMA})
 
 
 def needs_translation(schema: JSONValue) -> bool:
@@ -76,7 +83,7 @@ def relax(schema: JSONObject) -> Relaxed:
     copy = deepcopy(schema)
     copy.pop("nullable", None)  # arguments are always an object
     body: JSONObject = _translate(copy, (), changes)
-    for error in list(_META.iter_errors(body)):
+    for error in list(_meta_validator().iter_errors(body)):
         _remove(body, tuple(error.instance_path), changes)
     _remove_references(body, changes)
     return Relaxed(body, tuple(changes))
