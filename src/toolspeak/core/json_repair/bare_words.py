@@ -29,7 +29,7 @@ from .tokens import END_STRING, PART, SCALAR, STRING
 ELLIPSES = ("...", "…")
 #: Quotes that end a bare word. An apostrophe does not, because words such as `don't` contain one.
 _WORD_QUOTES = '"“'
-#: The line ends of JavaScript, in which comments come from.
+#: The line ends of JavaScript, whose comments models write into JSON.
 _LINE_ENDS = "\n\r\u2028\u2029"
 _WORD_END = ",，;；{}[]()｛｝［］（）" + _LINE_ENDS + _WORD_QUOTES
 #: What may end a line comment, and the quote, which makes it doubtful that the text is a comment.
