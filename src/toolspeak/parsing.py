@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from .core.events import Event, Reply, fold
+from .core.events import Event, Noted, Reply, fold
 from .core.parsing.acceptance import Policy
 from .core.parsing.context import ParseContext
 from .core.parsing.copied_values import CutCallFilter
@@ -50,6 +50,7 @@ class Scanner:
         for text in untrusted:
             require(text, str, "every item of `untrusted`", "a string")
         context = ParseContext(tools_from(tools), policy, nonce, tuple(untrusted))
+        self._context = context
         self._scanner = TextScanner(context, Marks(context, marks_of(dialect)))
         self._raw: list[str] = []
         self._cut_calls = CutCallFilter(self._raw, lambda: untrusted) if untrusted else None
@@ -64,7 +65,10 @@ class Scanner:
     def close(self) -> list[Event]:
         """End the answer. Returns the last events."""
         events = self._scanner.close()
-        return events if self._cut_calls is None else self._cut_calls.filter(events, final=True)
+        if self._cut_calls is not None:
+            events = self._cut_calls.filter(events, final=True)
+        notes = self._context.schema_notes.values()
+        return [*events, *(Noted(note) for about in notes for note in about)] if notes else events
 
 
 def parse(

@@ -71,6 +71,8 @@ READ = [
     # booleans, null
     (FLAG, "true", True, "string_to_boolean"),
     (FLAG, " FALSE ", False, "string_to_boolean"),
+    (FLAG, "yes", True, "string_to_boolean"),
+    (FLAG, "NO", False, "string_to_boolean"),
     (NOTHING, "null", None, "string_to_null"),
     ({"type": ["integer", "null"]}, "None", None, "string_to_null"),
     (MAYBE_WHOLE, "null", None, "string_to_null"),
@@ -170,7 +172,8 @@ LEFT = [
     (NUMBER, "1e999"),
     (NUMBER, ""),
     (NUMBER, True),
-    (FLAG, "yes"),
+    (FLAG, "on"),
+    (FLAG, "y"),
     (FLAG, 1),
     (NOTHING, "nil"),
     (NOTHING, 0),

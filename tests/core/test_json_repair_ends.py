@@ -401,12 +401,22 @@ def test_what_may_change_a_value_and_what_is_refused_are_named():
         "ellipsis",
         "inner_quotes",
         "missing_closer",
+        "missing_opener",
         "missing_quote",
         "missing_value",
+        "python_set",
         "split_array",
         "stray_text",
+        "triple_quote_escape",
         "wrong_closer",
     } == VALUE_CHANGING_NOTES
+
+
+@check_each("text", ['{"a": [1} and so on', '{"a": {"b": [1}} and so on', '{"a": {"b": [1}}\n```'])
+def test_a_bracket_that_ends_the_text_of_the_value_closes_what_is_open(text: str):
+    reading = read(text)
+    assert reading.text in ('{"a":[1]}', '{"a":{"b":[1]}}')
+    assert (codes(reading), text[reading.end - 1]) == ({"missing_closer"}, "}")
 
 
 # ---- tokens

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -13,12 +14,12 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.cases import check_each, size
-from tests.core.parsing_helpers import read, read_chunks
+from tests.core.parsing_helpers import codes, read, read_chunks
 from tests.core.test_json_repair import CALLS, REPAIRS
 from tests.core.test_json_repair_ends import CUT, HOPELESS
 from tests.time_growth import assert_linear
 from toolspeak.core.json_repair.lookahead import LOOKAHEAD
-from toolspeak.core.json_repair.parser import JSONParser
+from toolspeak.core.json_repair.parser import UNSAFE_NOTES, VALUE_CHANGING_NOTES, JSONParser
 from toolspeak.core.json_repair.tokens import Token
 from toolspeak.core.json_repair.whole_text import parse_value
 
@@ -114,7 +115,59 @@ def test_what_passes_without_a_note_is_valid_json(text: str):
         assert json.loads(text[: reading.end]) == json.loads(reading.text)
 
 
-# ---- (b) chunks
+# ---- (b) damage
+
+#: A bracket, comma or colon of JSON text, or a whole string.
+STRUCTURE = re.compile(r'[{}\[\],:]|"(?:[^"\\]|\\.)*"')
+#: Comments, which may be put before or after a bracket, comma or colon.
+COMMENTS = [
+    "/* c */",
+    '/* "q": 1 */',
+    *(f"{c}{end}" for c in ("// c", '// "q": 1', "# it's [x") for end in "\n\r\u2028"),
+]
+PLAIN_TEXT = st.sampled_from(
+    ["x", "two words", "a, b", "", "it's", "k: v", "{y}", "[z]", "//c", "# t", '"q"', "\n", "\\d"]
+)
+PLAIN_VALUES = st.recursive(
+    PLAIN_TEXT | st.none() | st.booleans() | st.integers(-9, 9),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from("abcd"), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@st.composite
+def damaged_objects(draw: st.DrawFn) -> tuple[Any, str]:
+    """An object, and its JSON text in which a quote, bracket, comma or colon is lost, doubled or replaced, or which got
+    a comment. Words are never joined: `12` may be `1,2` without its comma, and nobody can tell."""
+    value = {"e": draw(st.dictionaries(st.sampled_from("abcd"), PLAIN_VALUES, min_size=1, max_size=3))}
+    text = json.dumps(value, indent=draw(st.sampled_from([None, 2])))
+    places = [at for match in STRUCTURE.finditer(text) for at in {match.start(), match.end() - 1}]
+    at = draw(st.sampled_from(places))
+    if draw(st.booleans()) and text[at] != '"':
+        return value, text[:at] + draw(st.sampled_from(COMMENTS)) + text[at:]
+    return value, text[:at] + draw(st.sampled_from(["", text[at] * 2, *'{}[]":,'])) + text[at + 1 :]
+
+
+@settings(max_examples=size(100, 1000))
+@given(damaged_objects())
+@example(({"a": ["x"], "b": [1]}, '{"a": ["x"}, "b": [1]}'))
+@example(({"e": {"a": ["x"], "b": [1]}}, '{"e": {"a": ["x"}, "b": [1]}}'))
+@example(({"a": 'x, "b": inside', "c": 1}, '{"a": "x, "b": inside", "c": 1}'))
+@example(({"a": 1, "b": 2}, '{"a": 1, // c\r"b": 2}'))
+@example(({"a": [[1]]}, '{"a": [1]]}'))
+@example(({"a": [1, 2]}, '{"a": [1: 2]}'))
+@example(({"a": "b"}, '{"a", "b"}'))
+@example(({"a": [{"b": 1, "c": 2}]}, '{"a": [{"b": 1} "c": 2}]}'))
+@example(({"a": ["x", "# t"]}, '{"a": ["x, "# t"]}'))
+def test_damage_never_loses_or_invents_anything_without_a_note_on_it(damaged: tuple[Any, str]):
+    value, text = damaged
+    reading = read(text)
+    changed = codes(reading) & (VALUE_CHANGING_NOTES | UNSAFE_NOTES)
+    if reading.status == "complete" and not changed and not text[reading.end :].strip():
+        assert json.loads(reading.text) == value
+
+
+# ---- (c) chunks
 
 
 @settings(max_examples=size(37, 150))
@@ -157,7 +210,7 @@ def test_a_chunk_boundary_never_changes_an_argument_list(text: str):
     check_splits(text, [2, 3], call=True)
 
 
-# ---- (c) strict output
+# ---- (d) strict output
 
 
 @given(broken_documents(), OPTIONS, st.booleans())
@@ -171,7 +224,7 @@ def test_whatever_is_not_hopeless_becomes_strict_json(text: str, options: dict[s
             assert parse_value(text) == (type(parse_value(text)))(value, reading.status, reading.notes, reading.end)
 
 
-# ---- (d) no exceptions, no loops
+# ---- (e) no exceptions, no loops
 
 
 class Counting(JSONParser):
@@ -197,7 +250,7 @@ def test_reading_never_raises_and_takes_few_steps(text: str, options: dict[str, 
     assert parser.status in ("complete", "truncated", "hopeless")
 
 
-# ---- (e) linear time
+# ---- (f) linear time
 
 HOSTILE: dict[str, tuple[str, str]] = {
     "quotes": ('{"a": "', '"'),
@@ -320,7 +373,7 @@ def test_a_chunk_of_a_plain_string_takes_one_step():
     assert parser.steps - before == 1000
 
 
-# ---- (f) early fragments
+# ---- (g) early fragments
 
 
 @check_each(

@@ -34,7 +34,7 @@ def test_a_tool_has_its_own_schema_and_everything_else_takes_any_object():
 
 
 def test_a_schema_is_compiled_only_when_it_is_asked_for():
-    context = ParseContext((Tool("broken", parameters={"type": "nonsense"}),))
+    context = ParseContext((Tool("broken", parameters="nonsense"),))
     with pytest.raises(SchemaError):
         context.schema("broken")
 

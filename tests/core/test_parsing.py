@@ -43,7 +43,15 @@ def test_an_option_that_cannot_work_is_the_callers_mistake(case: str):
 
 def test_a_schema_that_is_none_is_the_callers_mistake():
     with pytest.raises(SchemaError):
-        parse(CALL, [Tool("send", parameters={"type": "nonsense"})])
+        parse(CALL, [Tool("send", parameters="nonsense")])
+
+
+def test_what_is_not_understood_in_a_schema_is_noted_once_the_tool_is_called():
+    tools = [Tool("send", parameters={"type": "nonsense"})]
+    reply = parse(CALL + CALL, tools)
+    assert len(reply.calls) == 2
+    assert [note.code for note in reply.notes] == ["schema_relaxed"]
+    assert parse("Hello.", tools).notes == ()
 
 
 def test_parsing_is_a_fed_and_closed_scanner_folded():

@@ -334,7 +334,7 @@ def test_more_text_never_changes_whether_a_quote_closes(text: str, more: str, ar
 
 QUESTIONS = [lookahead.begins_value, lookahead.key_ahead, lookahead.named_argument_ahead, lookahead.key_after_comma]
 AT_QUOTE = [lookahead.quoted_key_at, lookahead.quoted_colon, lookahead.delimiter_after_quote]
-AT_COMMA = [lookahead.number_after_comma, lookahead.array_after_comma]
+AT_COMMA = [lookahead.value_after_comma, lookahead.array_after_comma]
 
 
 @given(TEXTS, TEXTS)
@@ -345,6 +345,9 @@ def test_more_text_never_changes_what_stands_ahead(text: str, more: str):
         answer = question(start, 0)
         if answer is not None:
             assert question(start + more, 0) is answer, question
+    for few, many in ((0, 1), (1, 2), (1, 3)):
+        if (answer := lookahead.closes_more(text, few, many)) is not None:
+            assert lookahead.closes_more(text + more, few, many) is answer
     if (answer := lost_quote("," + text, 0, False)) is not None:
         assert lost_quote("," + text + more, 0, False) is answer
 

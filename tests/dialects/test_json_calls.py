@@ -363,7 +363,7 @@ REPAIRS = [
         "a wrong closer",
         '<tool_call>{"name": "ping", "arguments": {]}</tool_call>',
         (("ping", {}),),
-        codes={"extra_closer", "missing_closer"},
+        codes={"wrong_closer", "missing_closer"},
     ),
     Case(
         "missing closers",

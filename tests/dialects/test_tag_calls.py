@@ -126,8 +126,20 @@ FORMS = [
     Case(
         "a key twice",
         "<function=save><parameter=path>a</parameter><parameter=path>b</parameter><parameter=n>1</parameter><parameter=n>2</parameter></function>",
+        codes={"arguments_invalid", "duplicate_key", "repeated_tag"},
+        verdicts=(("save", "invalid", "arguments_invalid"),),
+    ),
+    Case(
+        "an empty text and another",
+        "<function=save><parameter=path/><parameter=path>b</parameter></function>",
         codes={"arguments_invalid", "duplicate_key"},
         verdicts=(("save", "invalid", "arguments_invalid"),),
+    ),
+    Case(
+        "a number twice",
+        "<function=save><parameter=path>a</parameter><parameter=n>1</parameter><parameter=n>2</parameter></function>",
+        (("save", {"path": "a", "n": 2}),),
+        codes={"repeated_tag"},
     ),
     Case(
         "a key twice in a list",

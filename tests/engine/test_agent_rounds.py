@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 import pytest
 from hypothesis import given
@@ -163,8 +165,9 @@ def test_a_call_of_no_tool_that_was_left_in_the_text_is_answered():
     assert execute.round.calls[0].call.name == "fly"
 
 
-def test_a_schema_that_nobody_can_read_stops_no_call():
-    rounds = Rounds(TASK, [Tool("odd", parameters={"type": 7})])
+@check_each("parameters", [{"type": 7}, 7])
+def test_a_schema_that_nobody_can_read_stops_no_call(parameters: Any):
+    rounds = Rounds(TASK, [Tool("odd", parameters=parameters)])
     rounds.start()
     assert len(executing(rounds, making(ToolCall("odd", {"a": 1}))).calls) == 1
 

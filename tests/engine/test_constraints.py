@@ -205,8 +205,8 @@ def test_a_call_that_no_tool_can_make_is_the_callers_mistake(choice: ToolChoice)
 
 @check_each(
     "parameters",
-    [{"$ref": "https://example.invalid/x"}, {"type": "object", "default": object()}],
-    ids=["remote", "not JSON"],
+    ["object", {"type": "object", "default": object()}],
+    ids=["a text", "not JSON"],
 )
 def test_unusable_schemas_are_refused(parameters: Any):
     with pytest.raises(SchemaError):

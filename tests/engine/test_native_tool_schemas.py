@@ -91,11 +91,16 @@ def test_tools_without_a_schema_of_theirs_stay():
 
 
 def test_a_schema_that_nobody_can_use_stays_with_a_note():
-    for bad in ({"$ref": "https://example.invalid/x"}, {"const": object()}):
-        tool = Tool("f", parameters=bad)
-        found, notes = transform_tools([tool], "plain" if "$ref" in bad else "gemini")
-        assert found[0] is tool
-        assert [note.code for note in notes] == ["not_transformed"]
+    tool = Tool("f", parameters={"const": object()})
+    found, notes = transform_tools([tool], "gemini")
+    assert found[0] is tool
+    assert [note.code for note in notes] == ["not_transformed"]
+
+
+def test_what_nobody_understands_is_not_sent():
+    parameters = {"type": "object", "properties": {"a": {"$ref": "https://example.invalid/x"}}}
+    (tool,), _ = transform_tools([Tool("f", parameters=parameters)], "plain")
+    assert "example.invalid" not in str(tool.parameters)
 
 
 def test_an_unknown_name_changes_nothing_and_a_plugins_name_is_known():

@@ -94,7 +94,7 @@ def test_halves_of_surrogate_pairs_are_repaired():
 
 def test_a_schema_that_is_none_is_the_callers_mistake():
     with pytest.raises(SchemaError):
-        check_format("{}", ResponseFormat({"type": 5}))
+        check_format("{}", ResponseFormat({"description": "\ud800"}))
 
 
 _VALUES = st.recursive(

@@ -281,7 +281,13 @@ def test_notes_are_bounded_and_told_once():
     assert len(again.all()) == 1
 
 
-@check_each("schema", [{"$ref": "https://example.invalid/x"}, {"type": 5}, 7, {"$ref": "#/$defs/missing"}], ids=str)
-def test_what_is_no_local_schema_is_refused(schema: Any):
+@check_each("schema", [7, {"description": "\ud800"}], ids=["a number", "no text"])
+def test_what_is_no_schema_is_refused(schema: Any):
     with pytest.raises(SchemaError):
         shape_of(schema, "f", Ledger())
+
+
+@check_each("schema", [{"$ref": "https://example.invalid/x"}, {"type": "any"}, {"$ref": "#/$defs/missing"}], ids=str)
+def test_what_is_not_understood_in_a_schema_has_no_shape(schema: Any):
+    whole, plain = ({"type": "object", "properties": {"a": inner}} for inner in (schema, {}))
+    assert shape_of(whole, "f", Ledger()) == shape_of(plain, "f", Ledger())

@@ -10,7 +10,9 @@ from tests.cases import check_each
 from tests.server.asgi_client import Parrot, Team, ask, line, run
 
 GOOD = {"type": "object", "properties": {"a": {"type": "string"}}}
-BAD = {"type": "object", "properties": {"a": {"type": "txt"}}}
+FAN = {f"d{n}": {"anyOf": [{"$ref": f"#/$defs/d{n + 1}"}] * 2} for n in range(40)}
+BAD = {"$defs": {**FAN, "d40": {}}, "properties": {"a": {"$ref": "#/$defs/d0"}}}
+ODD = {"type": "OBJECT", "properties": {"a": {"type": "txt"}, "b": {"items": [{"type": "int"}], "required": True}}}
 
 
 def openai(name: str, schema: Any) -> dict[str, Any]:
@@ -40,7 +42,7 @@ FACES: dict[str, tuple[Any, dict[str, Any]]] = {
 @check_each(
     ("schemas", "words"),
     [
-        ({"good": GOOD, "bad": BAD}, ("`bad`", "`properties.a.type`")),
+        ({"good": GOOD, "bad": BAD}, ("`bad`", "too many nested alternatives")),
         ({"twin": GOOD, "twin ": {"type": "object"}}, ("two tools are named `twin`",)),
     ],
     ids=["schema", "names"],
@@ -54,3 +56,14 @@ def test_a_bad_tool_is_a_400_in_the_shape_of_the_protocol(path: str, schemas: di
     assert answer.status == 400
     assert all(word in answer.message for word in words)
     assert parrot.asked == []
+
+
+@pytest.mark.requirement("G3")
+@check_each("path", FACES)
+def test_a_schema_that_is_only_partly_understood_is_no_reason_to_refuse_a_request(path: str):
+    parrot = Parrot()
+    app = Team(line("one", parrot), required=False).app
+    tool, fields = FACES[path]
+    body = {"model": "m", **fields, "tools": [tool("odd", ODD)]}
+    assert run(ask(app, "POST", path, {"content-type": "application/json"}, body)).status == 200
+    assert parrot.asked

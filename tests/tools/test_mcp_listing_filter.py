@@ -37,7 +37,10 @@ ODD: list[tuple[Any, str]] = [
     ({"name": "\x1b[2J" + "x" * 200_000, "inputSchema": PLAIN}, "the tool `\\x1b[2Jxxx"),
     ({"name": "odd", "inputSchema": {**PLAIN, "title": "x" * 3_000_000}}, "its definition has 30000"),
     ({"name": "odd", "inputSchema": PLAIN, "description": "x" * 3_000_000}, "its definition has 30000"),
-    ({"name": "odd", "inputSchema": {"type": "object", "properties": {"a": {"type": "quux"}}}}, "quux"),
+    (
+        {"name": "odd", "inputSchema": {**PLAIN, **json.loads('{"not": ' * 70 + "{}" + "}" * 70)}},
+        "nested deeper than 64",
+    ),
 ]
 
 
@@ -61,6 +64,17 @@ def test_one_tool_that_cannot_be_read_is_left_out_alone(tmp_path: Path, odd: Any
     assert "of the MCP server `raw`" in note.detail
     assert len(note.detail) < 600
     assert note.detail.isprintable()
+
+
+def test_a_tool_whose_schema_is_only_partly_understood_is_offered(tmp_path: Path):
+    offer(tmp_path, {**FINE, "inputSchema": {"type": "object", "properties": {"a": {"type": "quux"}}}})
+    servers = McpServers([raw(tmp_path)], MemoryState())
+
+    async def work(tools: dict[str, Executable]) -> None:
+        assert list(tools) == ["raw__echo"]
+
+    with_tools(servers, work)
+    assert servers.notes == []
 
 
 def test_of_many_that_cannot_be_read_some_are_told_and_the_rest_counted(tmp_path: Path):

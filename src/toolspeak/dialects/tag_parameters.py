@@ -340,13 +340,17 @@ class TagParameters:
         return self._after_value(value, value.ended_by, new, tag_prefix(buf, new, value.ended_by.name))
 
     def _add(self, value: JSONValue) -> None:
+        """Add a value. Repeated tags make an array where the schema allows one; otherwise the last value counts."""
         key = self._key
-        is_declared = self.place.schema.declares(key)
-        if key in self._streamed or (
-            key in self.values and is_declared and "array" not in self.place.schema.property_types(key)
-        ):
+        types = self.place.schema.property_types(key)
+        live = self.place.schema.streamable_strings
+        # A string that streams can no longer change. An empty one counts as well, although it was not streamed.
+        if key in self._streamed or (live and key in live and key in self.values):
             self._builder.note(Note("duplicate_key", f"`{key[:64]}` occurs twice"))
         elif key not in self.values:
+            self.values[key] = value
+        elif types and "array" not in types:
+            self._builder.note(Note("repeated_tag", f"`{key[:64]}` occurs twice; the last value counts"))
             self.values[key] = value
         else:
             earlier = self.values[key]

@@ -29,10 +29,15 @@ from .tokens import END_STRING, PART, SCALAR, STRING
 ELLIPSES = ("...", "…")
 #: Quotes that end a bare word. An apostrophe does not, because words such as `don't` contain one.
 _WORD_QUOTES = '"“'
-_WORD_END = ",，;；{}[]()｛｝［］（）\n" + _WORD_QUOTES
-_COMMENT_END = "\n{}[]"
-#: A space that may end a word because a comment follows.
-_SPACE_AND_COMMENT = r"\s(?=//|/\*|#|/?\Z)"
+#: The line ends of JavaScript, whose comments models write into JSON.
+_LINE_ENDS = "\n\r\u2028\u2029"
+_WORD_END = ",，;；{}[]()｛｝［］（）" + _LINE_ENDS + _WORD_QUOTES
+#: What may end a line comment, and the quote, which makes it doubtful that the text is a comment.
+_COMMENT_END = _LINE_ENDS + '{}[]"'
+#: A space or the beginning of a comment, which may end a word.
+_COMMENT_IN_WORD = r"\s(?=//|/\*|#|/?\Z)|//|/\*|#|/\Z"
+#: Punctuation in unquoted text, other than the colon of a URL or a path: where the text ends is a guess.
+_PUNCTUATION = re.compile(r'[,，;；{}\[\]()"“”]|[:：](?![/\\])').search
 #: A word longer than this is text, not a number or literal.
 _MAX_LITERAL = 64
 
@@ -40,7 +45,7 @@ _MAX_LITERAL = 64
 @lru_cache(maxsize=64)
 def _searches(stop_starts: str) -> tuple[Search, Search]:
     """Return the searches for the possible end of a bare word and of a comment. Stop marks end both."""
-    word = re.compile(f"[{re.escape(_WORD_END + stop_starts)}]|{_SPACE_AND_COMMENT}").search
+    word = re.compile(f"[{re.escape(_WORD_END + stop_starts)}]|{_COMMENT_IN_WORD}").search
     return word, re.compile(f"[{re.escape(_COMMENT_END + stop_starts)}]").search
 
 
@@ -66,7 +71,7 @@ class WordReader:
         if stop is None and not final:
             return MORE
         char = buf[pos]
-        comment = char.isspace() and begins(buf, pos + 1, COMMENTS)
+        comment = self._comment_at(buf, pos)
         if comment is None and not final:
             return MORE
         if not stop and not comment and (char not in _WORD_END or self._is_own_bracket(char)):
@@ -77,6 +82,12 @@ class WordReader:
             return self._read_quote(buf, pos, final)
         self.end()
         return pos
+
+    def _comment_at(self, buf: str, pos: int) -> Tristate:
+        """Whether a comment ends the word here: text such as `http://x` needs a space before it, a number does not."""
+        if buf[pos] in "/#":
+            return not self._is_text() and begins(buf, pos, COMMENTS)
+        return buf[pos].isspace() and begins(buf, pos + 1, COMMENTS)
 
     def _add(self, buf: str, pos: int, end: int) -> int:
         self._parts.append(buf[pos:end])
@@ -91,7 +102,7 @@ class WordReader:
             return own
         self._depth += (char in OPENERS) - (char in CLOSERS)
         self._output.spend()
-        return char != "\n"
+        return char not in _LINE_ENDS
 
     def _is_text(self) -> bool:
         """Whether the word so far is neither a number nor a literal."""
@@ -112,7 +123,7 @@ class WordReader:
         unpaired = look_ahead(delimiter_after_quote, buf, pos, final)
         if unpaired is None:
             return MORE
-        if unpaired:
+        if unpaired or self._is_text():
             self._output.note("missing_quote")
         self.end()
         return pos + unpaired
@@ -154,6 +165,8 @@ class WordReader:
             self._output.note("lone_surrogate")
         elif code:
             self._output.note(code, word[:64] if code == "unquoted_value" else "")
+        if text is None and _PUNCTUATION(word):
+            self._output.note("missing_quote")
 
 
 class CommentReader:
@@ -188,13 +201,18 @@ class CommentReader:
 
     def _is_end(self, char: str) -> bool:
         self._output.spend()
+        if char in _LINE_ENDS:
+            return True
         if char in "{[":
             self._depth += 1
-        elif char in "}]" and self._depth:
+            return False
+        if char in "}]" and self._depth:
             self._depth -= 1
-        else:
-            return char == "\n" or char in self._containers.closers
-        return False
+            return False
+        is_end = char in self._containers.closers
+        if is_end or char == '"':
+            self._output.note("stray_text", "a comment may contain a part of the value")
+        return is_end
 
     def read_block(self, buf: str, pos: int, final: bool) -> int:
         end = buf.find("*/", pos)

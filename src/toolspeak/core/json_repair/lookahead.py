@@ -44,6 +44,8 @@ _SPACES = re.compile(r"[\s\ufeff]*").match
 _WORD = re.compile(r"[\w$.@-]+").match
 #: Stray words before a key. A longer run of words is prose.
 _STRAY_WORDS = re.compile(r"[\w$.@-][\w$.@ \t-]{0,62}").match
+#: A bracket, or a quoted string, which may contain brackets.
+_BRACKETS = re.compile(r'[{}\[\]()｛｝［］（）]|"(?:[^"\\]|\\.|\\\Z)*+(?:"|\Z)', re.DOTALL).finditer
 _UNCLOSED_KEY = re.compile(r"\w+\s*[:：]").fullmatch
 #: The content of a quoted string up to its closing quote; an escaped quote does not close it.
 _QUOTED = {quote: re.compile(rf"(?:[^\\{ends}]|\\.)*", re.DOTALL).match for quote, ends in QUOTES.items()}
@@ -178,10 +180,31 @@ def key_after_comma(text: str, at: int) -> Tristate:
     return text[after] in QUOTES and quoted_key_at(text, after)
 
 
-def number_after_comma(text: str, at: int) -> Tristate:
-    """Whether a number follows the comma at `at`."""
+def value_after_comma(text: str, at: int) -> Tristate:
+    """Whether a number, an object or an array follows the comma at `at`."""
     after = skip_spaces(text, at + 1)
-    return None if after == len(text) else text[after].isdigit() or text[after] == "-"
+    return None if after == len(text) else text[after].isdigit() or text[after] in "-{["
+
+
+def closes_more(text: str, few: int, many: int) -> Tristate:
+    """Whether the brackets of the text close `many` containers that are open before it, rather than only `few`."""
+    if few == 0 and _value_ends(text, 0):
+        return False
+    closed = 0
+    for token in _BRACKETS(text):
+        bracket = token.group()
+        closed += (bracket in CLOSERS) - (bracket in OPENERS)
+        if closed == many:
+            return True
+        if closed == few and bracket in CLOSERS and _value_ends(text, token.end()):
+            return False
+    return None
+
+
+def _value_ends(text: str, at: int) -> bool:
+    """Whether the text at `at` cannot belong to the same value: neither a closing bracket nor a comma follows."""
+    after = skip_spaces(text, at)
+    return after < len(text) and text[after] not in CLOSERS and text[after] not in COMMAS
 
 
 def array_after_comma(text: str, at: int) -> Tristate:

@@ -31,15 +31,17 @@ from .lookahead import (
     QUOTES,
     Search,
     StopMarks,
+    Tristate,
     array_after_comma,
     begins,
+    closes_more,
     key_after_comma,
     look_ahead,
     named_argument_ahead,
-    number_after_comma,
     quoted_colon,
     quoted_key_at,
     skip_spaces,
+    value_after_comma,
 )
 from .strings import StringReader
 from .tokens import ARRAY, END_OBJECT, END_STRING, SCALAR, Status, Token
@@ -52,10 +54,13 @@ VALUE_CHANGING_NOTES = frozenset(
         "ellipsis",
         "inner_quotes",
         "missing_closer",
+        "missing_opener",
         "missing_quote",
         "missing_value",
+        "python_set",
         "split_array",
         "stray_text",
+        "triple_quote_escape",
         "wrong_closer",
     }
 )
@@ -527,7 +532,7 @@ class JSONParser:
             return
         if self._strings.quoted:
             self._containers.resolve("array")
-            self._output.note("python_literal")
+            self._output.note("python_set")
             self._lone_string()
             return
         word = self._strings.take_key()
@@ -535,7 +540,7 @@ class JSONParser:
             self._output.give_up("not_an_object")
             return
         self._containers.resolve("array")
-        self._output.note("python_literal")
+        self._output.note("python_set")
         self._words.emit(word)
         self._containers.end_value(SCALAR)
 
@@ -561,11 +566,11 @@ class JSONParser:
 
     def _comma_after_key(self, buf: str, pos: int, final: bool) -> int:
         """Handle a comma after a key: it replaces a colon, separates elements of a set, or follows a lone key."""
-        number = look_ahead(number_after_comma, buf, pos, final)
+        value = look_ahead(value_after_comma, buf, pos, final)
         key = look_ahead(key_after_comma, buf, pos, final)
-        if number is None or key is None:
+        if value is None or key is None:
             return MORE
-        if self._strings.quoted and number:
+        if self._strings.quoted and value:
             self._output.note("missing_colon")
             self._emit_key()
             return pos + 1
@@ -610,7 +615,7 @@ class JSONParser:
         closer = CLOSERS[char]
         closers = self._containers.closers
         if closer not in closers:
-            self._output.note("extra_closer")
+            self._note_unmatched(closer)
             return pos + 1
         if closer != closers[-1]:
             return self._close_outer(buf, pos, final)
@@ -625,6 +630,12 @@ class JSONParser:
         self._close_one(char)
         return pos + 1
 
+    def _note_unmatched(self, closer: str) -> None:
+        """Note a closing bracket that nothing opened. Only a second brace after an object in an array loses nothing:
+        elsewhere, the opening bracket may be missing."""
+        doubled = closer == "}" and self._kinds[-1] == "array" and self._containers.previous == END_OBJECT
+        self._output.note("extra_closer" if doubled else "wrong_closer")
+
     def _close_one(self, char: str) -> None:
         self._note_fullwidth(char)
         if self._containers.last_comma:
@@ -635,10 +646,10 @@ class JSONParser:
         """Handle the closing bracket of an outer container: inner brackets are missing, or it is the wrong one."""
         containers = self._containers
         depth = containers.closers.rindex(CLOSERS[buf[pos]])
-        continues = look_ahead(key_after_comma, buf, pos + 1, final)
-        if continues is None:
+        is_wrong = self._is_wrong_closer(buf, pos + 1, final, depth)
+        if is_wrong is None:
             return MORE
-        if continues and self._kinds[depth] in ("root", "array", "group"):
+        if is_wrong:
             self._output.note("wrong_closer")
             self._close_one(buf[pos])
             return pos + 1
@@ -647,6 +658,18 @@ class JSONParser:
             containers.pop()
         self._close_one(buf[pos])
         return pos + 1
+
+    def _is_wrong_closer(self, buf: str, pos: int, final: bool, depth: int) -> Tristate:
+        """Whether the closing bracket just before `pos` is a wrong one for the innermost container, rather than the
+        right one for the container at `depth`. If the text ahead does not tell, no key changes its object."""
+        key = look_ahead(key_after_comma, buf, pos, final)
+        if key is None or (key and self._kinds[depth] in ("root", "array", "group")):
+            return key
+        window = buf[pos : pos + LOOKAHEAD]
+        answer = closes_more(window, depth, len(self._containers.closers) - 1)
+        if answer is None and len(window) == LOOKAHEAD:
+            return key
+        return False if answer is None and final else answer
 
     _STATES: ClassVar[dict[State, Callable[..., int]]] = {
         "value": _value,

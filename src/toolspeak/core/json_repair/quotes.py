@@ -257,12 +257,20 @@ def _is_word_key(window: str, at: int) -> Tristate:
 
 
 def lost_quote(buf: str, at: int, final: bool) -> Tristate:
-    """Whether the closing quote before the comma at `at` is missing: a key follows, and its opening quote would
-    otherwise close the string. `None` if more text is needed."""
+    """Whether the closing quote before the comma at `at` is missing: a key and a value follow, and the opening quote of
+    the key would otherwise close the string. `None` if more text is needed."""
     window = buf[at + 1 : at + 1 + LOOKAHEAD]
     after = skip_spaces(window, 0)
     answer = None if after == len(window) else window[after] == '"' and _is_word_key(window, after)
+    if answer:
+        answer = _value_after_key(window, after)
     return False if answer is None and (final or len(window) == LOOKAHEAD) else answer
+
+
+def _value_after_key(window: str, at: int) -> Tristate:
+    """Whether a value follows the quoted key at `at` and its colon."""
+    colon = skip_spaces(window, quoted_end(window, at))
+    return begins_value(window, skip_spaces(window, colon + 1))
 
 
 def _stray_words(window: str, at: int, around: QuoteContext) -> Tristate:

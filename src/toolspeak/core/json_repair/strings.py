@@ -391,22 +391,31 @@ class StringReader:
         return True
 
     def read_triple(self, buf: str, pos: int, final: bool) -> int:
-        """Read text between triple quotes, with Python's escapes."""
+        """Read text between triple quotes. The last three quotes of a run close it."""
         quote = self._quote[0]
         at = match_start(_TRIPLE[quote], buf, pos)
         if at > pos:
             self._text(buf[pos:at])
             return at
         if buf[at] == "\\":
-            return self._raw_backslash(buf, at, final) if self._raw else self._escape(buf, at, final)
+            return self._triple_backslash(buf, at, final)
         mark = begins(buf, at, (self._quote,))
-        if mark is None and not final:
+        if not final and (mark is None or (mark and at + 3 == len(buf))):
             return MORE
-        if mark:
+        if mark and not buf.startswith(quote, at + 3):
             self._end()
             return at + 3
         self._text(quote)
         return at + 1
+
+    def _triple_backslash(self, buf: str, at: int, final: bool) -> int:
+        """Read a backslash between triple quotes as Python does. In JSON, it may be meant as plain text."""
+        if self._raw:
+            return self._raw_backslash(buf, at, final)
+        new = self._escape(buf, at, final)
+        if new != MORE and "call" not in self._kinds:
+            self._output.note("triple_quote_escape")
+        return new
 
     def read_marked(self, buf: str, pos: int, final: bool) -> int:
         """Read text between raw quotes, which has no escapes."""

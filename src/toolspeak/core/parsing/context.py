@@ -52,6 +52,8 @@ class ParseContext:
         self._confirms = confirms
         self._kit = None if tools is None else toolkit(tools)
         self.tools = None if self._kit is None else self._kit.by_name
+        #: Notes on schemas that were needed and are not fully understood, by tool.
+        self.schema_notes: dict[str, tuple[Note, ...]] = {}
         self.commits = 0  # number of calls whose start has been emitted
         self.final_answer = False  # the model has announced its final answer (ReAct)
         self.calls_valid = 0
@@ -83,7 +85,10 @@ class ParseContext:
         """Return the schema of a tool's arguments; it accepts any object if the tool has none."""
         if self._kit is None or name not in self._kit.by_name:
             return _ANY_OBJECT
-        return self._kit.schema(name)
+        schema = self._kit.schema(name)
+        if schema.notes:
+            self.schema_notes[name] = self._kit.schema_notes(name)
+        return schema
 
     def side_effects(self, name: str) -> bool:
         """Whether a call to this tool has side effects."""

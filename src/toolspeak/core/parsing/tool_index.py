@@ -6,14 +6,14 @@ cached by identity. Tools must not be changed after they have been passed in.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
 import msgspec
 
 from ...errors import SchemaError, UsageError
 from ..schema.argument_schema import ArgumentSchema
-from ..types import Tool
+from ..types import Note, Tool
 
 T = TypeVar("T")
 
@@ -43,7 +43,7 @@ class Toolkit:
         self.readable = tools if len(readable) == len(tools) else readable
         self.dropped = tuple(tool for tool in tools if tool.kind not in TEACHABLE)
         self._schemas: dict[str, ArgumentSchema] = {}
-        self._checked = False
+        self._checked: tuple[Note, ...] | None = None
         self._derived: dict[object, Any] = {}
 
     def derive(self, function: Callable[[tuple[Tool, ...]], T]) -> T:
@@ -52,24 +52,27 @@ class Toolkit:
             self._derived[function] = function(self.readable)
         return self._derived[function]
 
-    def check(self) -> None:
-        """Compile every schema, so that an invalid one is reported before the model is called.
+    def check(self) -> tuple[Note, ...]:
+        """Compile every schema before the model is called. Return notes on the schemas that are not fully understood.
 
         Raises:
-            SchemaError: a schema is invalid; the message names the tool and the location.
+            SchemaError: the parameters of a tool are not a schema; the message names the tool.
             UsageError: two different tools have the same name.
         """
-        if self._checked:
-            return
+        if self._checked is None:
+            self._checked = tuple(self._check())
+        return self._checked
+
+    def _check(self) -> Iterator[Note]:
         for tool in self.readable:
             twin = self.by_name[tool.name]
             if twin != tool and twin.kind in TEACHABLE:
                 raise UsageError(f"two tools are named `{tool.name:.80}`", hint="give each tool a unique name")
             try:
-                ArgumentSchema.of(tool.parameters)
+                notes = ArgumentSchema.of(tool.parameters).notes
             except SchemaError as error:
                 raise SchemaError(f"the tool `{tool.name:.80}`: {error.args[0]}", hint=error.hint) from error
-        self._checked = True
+            yield from _about(tool.name, notes)
 
     def schema(self, name: str) -> ArgumentSchema:
         """Return the argument schema of a tool in `by_name`."""
@@ -77,6 +80,15 @@ class Toolkit:
         if schema is None:
             schema = self._schemas[name] = ArgumentSchema.of(self.by_name[name].parameters)
         return schema
+
+    def schema_notes(self, name: str) -> tuple[Note, ...]:
+        """Return notes on what in the schema of a tool is not understood."""
+        return tuple(_about(name, self.schema(name).notes))
+
+
+def _about(tool: str, notes: tuple[Note, ...]) -> Iterator[Note]:
+    """Say in notes on a schema which tool they are about."""
+    return (Note(note.code, f"the tool `{tool:.80}`: {note.detail}") for note in notes)
 
 
 class Toolkits:

@@ -14,7 +14,8 @@ import msgspec
 from ...errors import SchemaError
 from ..types import MAX_SCHEMA_BYTES, JSONValue, Note
 from .coercion import coerce
-from .json_values import ParseText, fold_key, strict_json, unusable_reason
+from .json_values import ParseText, Path, fold_key, strict_json, unusable_reason
+from .relaxation import describe
 from .subschema import ANY, OBJECT, SchemaDocument, Subschema, join_all, meet_all, shorten
 from .validation_errors import explain
 
@@ -25,6 +26,8 @@ CACHED_LARGE_SCHEMAS = 16
 LARGE_SCHEMA_BYTES = 32 * 1024
 #: Maximum number of problems to report.
 MAX_PROBLEMS = 5
+#: Maximum number of places in a note on a schema.
+MAX_CHANGES = 5
 
 #: Keywords other than `properties` with which a root schema can constrain a property.
 _CONSTRAINS_PROPERTIES = frozenset(
@@ -54,6 +57,10 @@ class ArgumentSchema:
         """Compile a schema. Prefer `ArgumentSchema.of`, which uses a cache."""
         self.parameters = parameters
         document = SchemaDocument({"type": "object"} if parameters is None else parameters)
+        #: The schema in use: `parameters`, or what is left of them if they are not a valid JSON schema.
+        self.schema: JSONValue = None if parameters is None else document.body
+        #: A note that names what in the schema was translated or ignored.
+        self.notes = (_relaxed(document.changes),) if document.changes else ()
         plain = document.at("", document.body)
         #: Arguments are an object unless the schema clearly says otherwise.
         self._root = Subschema(document, "", document.body, object_only=plain.allowed_types <= OBJECT)
@@ -71,7 +78,7 @@ class ArgumentSchema:
         """Return the compiled schema of `parameters` from a cache. `None` accepts any object.
 
         Raises:
-            SchemaError: the schema is invalid, too large or too deeply nested, or refers to another document.
+            SchemaError: `parameters` are not a schema at all, or too large, too deeply nested or too complex.
         """
         if parameters is not None and not isinstance(parameters, bool | dict):
             raise SchemaError(f"`parameters` must be a JSON schema, not `{type(parameters).__name__}`")
@@ -165,6 +172,12 @@ def _problems(nodes: Sequence[Subschema], value: JSONValue, path: tuple[str, ...
         if len(sentences) >= limit:
             break
     return tuple(sentences)
+
+
+def _relaxed(changes: tuple[Path, ...]) -> Note:
+    return Note(
+        "schema_relaxed", f"not valid in draft 2020-12, translated or ignored: {describe(changes, MAX_CHANGES)}"
+    )
 
 
 @lru_cache(CACHED_SCHEMAS)

@@ -31,7 +31,7 @@ MAX_EXACT = 2**53
 
 _NUMERIC = frozenset({"integer", "number"})
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
-_BOOLEANS = {"true": True, "false": False}
+_BOOLEANS = {"true": True, "false": False, "yes": True, "no": False}
 #: Names of XML-style elements that wrap a single item.
 _WRAPPERS = frozenset({"item", "element", "value", "entry"})
 _NULL = frozenset({"null"})

@@ -16,6 +16,7 @@ import jsonschema_rs
 from ...errors import SchemaError
 from ..types import JSONObject, JSONValue, is_array, is_object
 from .json_values import MAX_DEPTH, Path, fold, json_text, type_name
+from .relaxation import names_only, needs_translation, relax
 
 #: Number of compiled `patternProperties` patterns to cache.
 CACHED_PATTERNS = 1024
@@ -241,19 +242,33 @@ class SchemaDocument:
     """A whole schema document, with lookup and compilation of its parts."""
 
     def __init__(self, schema: JSONValue) -> None:
+        """Compile a schema. What is invalid in it is translated or ignored; `changes` holds the places."""
         # Without `$id`, all local references have the same base. Remote references are rejected anyway.
-        self.body = {k: v for k, v in schema.items() if k not in ("$id", "id")} if is_object(schema) else schema
-        self._anchors = dict(_survey(self.body))
+        body = {k: v for k, v in schema.items() if k not in ("$id", "id")} if is_object(schema) else schema
+        self.changes: tuple[Path, ...] = ()
+        _check_depth(body)
+        if not needs_translation(body) and self._compiles(body):
+            return
+        relaxed, self.changes = relax(body)
+        if not self._compiles(relaxed):
+            self.changes = ((),)
+            self._compiles(names_only(body))
+
+    def _compiles(self, body: JSONValue) -> bool:
+        """Compile `body` as the whole document. Return False if it is not a valid schema."""
+        self.body = body
+        self._anchors = dict(_anchors(body))
         self._nodes: dict[str, Subschema] = {}
         try:
-            self._validator = jsonschema_rs.validator_for(self.body, retriever=_refuse, base_uri=_BASE)
-            self._class = jsonschema_rs.validator_cls_for(self.body)
-            self._registry = jsonschema_rs.Registry([(_BASE, self.body)], retriever=_refuse)
-            if _effort(self.at("", self.body)) > MAX_EFFORT:
-                raise ValueError("too many nested alternatives")
-        except ValueError as error:
-            message = _located(error) if isinstance(error, jsonschema_rs.ValidationError) else str(error)
-            raise SchemaError(f"`parameters` are not a valid JSON schema: {shorten(message)}") from error
+            self._validator = jsonschema_rs.validator_for(body, retriever=_refuse, base_uri=_BASE)
+            self._class = jsonschema_rs.validator_cls_for(body)
+            self._registry = jsonschema_rs.Registry([(_BASE, body)], retriever=_refuse)
+            effort = _effort(self.at("", body))
+        except ValueError:
+            return False
+        if effort > MAX_EFFORT:
+            raise SchemaError("`parameters` contain too many nested alternatives")
+        return True
 
     def validator(self, pointer: str) -> jsonschema_rs.Validator:
         if not pointer:
@@ -272,6 +287,8 @@ class SchemaDocument:
 
     def resolve(self, reference: JSONValue) -> Subschema | None:
         """Return the target of a local reference, or `None` if it cannot be resolved."""
+        if not str(reference).startswith("#"):
+            return None
         fragment = _PERCENT.sub(lambda match: bytes.fromhex(match[1].decode()), str(reference)[1:].encode()).decode()
         pointer = self._anchors.get(fragment, fragment)
         if pointer[:1] not in ("", "/"):
@@ -286,41 +303,32 @@ class SchemaDocument:
         return self.at(pointer, schema)
 
 
-def _located(error: jsonschema_rs.ValidationError) -> str:
-    """Return the message of a schema error with its location."""
-    place = ".".join(map(str, error.instance_path))
-    return f"`{place}`: {error.message}" if place else error.message
-
-
 def _refuse(uri: str, /) -> NoReturn:
     """Retriever for jsonschema-rs that never fetches anything, because schemas from clients could cause SSRF."""
     raise ValueError(f"reference to another document: `{shorten(uri)}`")
 
 
-def _survey(schema: JSONValue) -> Iterator[tuple[str, str]]:
-    """Yield every anchor with its pointer. Raises `SchemaError` for excessive depth or a remote reference."""
-    stack: list[tuple[str, JSONValue, int, bool]] = [("", schema, 1, False)]
+def _check_depth(schema: JSONValue) -> None:
+    """Raise `SchemaError` for excessive depth."""
+    stack: list[tuple[JSONValue, int]] = [(schema, 1)]
     while stack:
-        pointer, part, depth, data = stack.pop()
+        part, depth = stack.pop()
         if depth > MAX_DEPTH and isinstance(part, dict | list):
             raise SchemaError(f"`parameters` are nested deeper than {MAX_DEPTH} levels")
+        children: list[JSONValue] = [*part.values()] if is_object(part) else part if is_array(part) else []
+        stack += [(each, depth + 1) for each in children]
+
+
+def _anchors(schema: JSONValue) -> Iterator[tuple[str, str]]:
+    """Yield every anchor with its pointer."""
+    stack: list[tuple[str, JSONValue]] = [("", schema)]
+    while stack:
+        pointer, part = stack.pop()
         if is_array(part):
-            stack += [(f"{pointer}/{index}", each, depth + 1, data) for index, each in enumerate(part)]
+            stack += [(f"{pointer}/{index}", each) for index, each in enumerate(part)]
         elif is_object(part):
-            if not data:
-                _refuse_remote(part)
-                yield from ((part[word], pointer) for word in _ANCHORS if isinstance(part.get(word), str))
-            stack += [(f"{pointer}/{_escape(k)}", v, depth + 1, data or k in _DATA) for k, v in part.items()]
-
-
-def _refuse_remote(schema: JSONObject) -> None:
-    for keyword in _REFERENCES:
-        target = schema.get(keyword)
-        if isinstance(target, str) and not target.startswith("#"):
-            raise SchemaError(
-                f"`{keyword}` must not refer to another document: `{shorten(target)}`",
-                hint="put the definition under `$defs` and refer to it as `#/$defs/name`",
-            )
+            yield from ((part[word], pointer) for word in _ANCHORS if isinstance(part.get(word), str))
+            stack += [(f"{pointer}/{_escape(key)}", value) for key, value in part.items() if key not in _DATA]
 
 
 @lru_cache(CACHED_PATTERNS)

@@ -174,7 +174,7 @@ def shape_of(schema: JSONValue, where: str, ledger: Ledger, exact: bool = False)
     Recursive references are expanded a few times. Deeper levels accept any value or, with `exact`, are left out if
     possible. A schema that grows too large becomes any object. Raises `SchemaError` for an unusable schema.
     """
-    ArgumentSchema.of(schema)
+    schema = ArgumentSchema.of(schema).schema
     free = Object(extra=AnyValue())
     if schema is None:
         return free

@@ -97,7 +97,7 @@ class RequestBuilder:
         self.notes.extend(paired.notes)
         kit = toolkit(request.tools)
         if plan.kind not in _UNPARSED:
-            kit.check()
+            self.notes.extend(kit.check())
             if len(kit.readable) + len(kit.dropped) < len(request.tools):
                 self.notes.append(Note("duplicate_tool", "a tool was declared twice and is offered only once"))
         #: Tools whose calls can be parsed, including forbidden ones, so that those are not reported as unknown.
