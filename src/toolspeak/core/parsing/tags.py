@@ -19,7 +19,7 @@ MORE = -1
 NO_TAG = -2
 
 #: Pattern of a tag up to the end of its name.
-TAG_HEAD = r"</?\s{0,8}[^\s<>=/\"'“”{}()\[\],]{0,4096}"
+TAG_HEAD = r"</?\s{0,8}(?:[|｜]{1,4}DSML[|｜]{1,4} )?[^\s<>=/\"'“”{}()\[\],]{0,4096}"
 _HEAD = re.compile(TAG_HEAD).match
 _ATTRIBUTE = re.compile(r"""([\w.:-]{1,64})\s{0,8}=\s{0,8}("[^"]*"|'[^']*'|[“”][^“”]*[“”]|[^\s>]*)""").finditer
 _QUOTES = "\"'“”‘’"
@@ -30,8 +30,24 @@ _PARTIAL = re.compile(r'<[^<>"“]*(?:(?:"[^"]*"|“[^”]*”)[^<>"“]*)*(?:"[
 #: A tag whose `>` is missing: its line ends after the name, and the next line begins with a tag.
 _OPEN_LINE = re.compile(r"<[\w.:-]{1,128}+[ \t\r]{0,16}+\n[ \t\r\n]{0,64}+(?=<(?:[\w/]|\Z))").match
 #: Prefixes of tag names that carry no meaning.
-NAMESPACES = ("antml:", "minimax:", "mm:", "seed:", "steptml:", "tool:", "|DSML|", "DSML")
-_NAMESPACE = re.compile(f"(?:{'|'.join(map(re.escape, NAMESPACES))})(?=[\\w|])").match
+NAMESPACES = (
+    "antml:",
+    "atem:",
+    "minimax:",
+    "mm:",
+    "seed:",
+    "steptml:",
+    "tool:",
+    "|DSML| ",
+    "|DSML|r:",
+    "|DSML|",
+    "DSML",
+)
+_NAMESPACE = re.compile(f"(?:{'|'.join(map(re.escape, NAMESPACES))}|longcat_(?=arg_))(?=[\\w|])").match
+#: Names that may have a suffix without a meaning, as in `<tool_call:opensource>`.
+_SUFFIXED = re.compile(r"(tool_calls?|tool_sep|arg_key|arg_value|think|tool_responses?):\w{0,16}").fullmatch
+#: Names that are different behind a prefix.
+_PREFIXED = {"|DSML| calls": "tool_calls"}
 _FOLD = str.maketrans({"｜": "|", "▁": "_", "＜": "<", "＞": ">"})
 _ENTITIES = {"lt": "<", "gt": ">", "amp": "&", "quot": '"', "apos": "'"}
 _ENTITY = re.compile(r"&(?:(lt|gt|amp|quot|apos)|#(\d{1,7})|#[xX]([0-9a-fA-F]{1,6}));").sub
@@ -64,8 +80,9 @@ def fold_name(raw: str) -> str:
         name = name.replace("||", "|")
     prefix = _NAMESPACE(name)
     if prefix is not None:
-        name = name[prefix.end() :]
-    return name
+        name = _PREFIXED.get(name) or name[prefix.end() :]
+    suffixed = _SUFFIXED(name) if ":" in name else None
+    return name if suffixed is None else suffixed[1]
 
 
 @lru_cache(maxsize=1024)
