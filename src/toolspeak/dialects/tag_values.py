@@ -1,6 +1,6 @@
 """Reader of a value between two tags.
 
-Values that the schema declares as strings are streamed. Other values are buffered and parsed at their closing tag. If
+Values that can only be text are streamed. Other values are buffered and parsed at their closing tag. If
 that tag is wrong or missing, the next tag of the call ends the value. A value may contain a quoted call: the tags of
 quoted calls are counted, so their closing tags do not end the value.
 """
@@ -32,6 +32,11 @@ from .value_parsing import value_of
 #: Returned by a step when the value ends.
 _ENDED = -2
 _ENTITY = Note("entity")
+#: The beginning of a value that may be null, or null or elements. Markup may precede the word.
+_BLANKS = rf"\s{{0,{LOOKAHEAD}}}+"
+_MAY_BE_NULL = re.compile(rf"{_BLANKS}(?:[&\]]|<!|null(?!\w))").match
+_MAY_BE_OTHER = re.compile(rf"{_BLANKS}(?:[&\]<]|null(?!\w))").match
+_MAY_BE_PARTIAL = re.compile(rf"{_BLANKS}(?:<|n|nu|nul|null)?").fullmatch
 
 
 #: Tags that the reader must examine inside a value, besides the value's own closing tag.
@@ -170,6 +175,9 @@ class TagValue(Steps):
         self._key = key
         self._closer = closer
         self._typed = typed
+        others = frozenset[str]() if typed else place.schema.property_types(key) - {"string"}
+        #: Finds the beginning of a value that may be something else than text. None: the value is text.
+        self._may_be_other = (_MAY_BE_NULL if others <= {"null"} else _MAY_BE_OTHER) if others else None
         self._own_line = False
         self._quoted: Counter[str] = Counter()  # number of open tags in quoted calls, by name
         self._quoted_calls = 0  # number of open call tags among them
@@ -190,9 +198,10 @@ class TagValue(Steps):
         arguments = builder.arguments
         if self._phase != self._flow or arguments is None:
             return None
-        live, index = builder.state == "live", builder.index
+        live, index = builder.state == "live" and arguments.live, builder.index
         keep = arguments.record if live else arguments.keep
-        assert keep is not None  # because a string argument is open
+        if keep is None:
+            return None
 
         def read(text: str, match: re.Match[str]) -> tuple[CallArgs | None, int, bool]:
             sink = self._sink = [self._decoded(text[: match.start()])]
@@ -313,7 +322,10 @@ class TagValue(Steps):
         rest = buf[at : at + 2]
         if len(rest) < 2 and not final:
             return MORE
-        if self._place.pairs and rest[:1] == '"':
+        if self._may_be_other and not final and _MAY_BE_PARTIAL(buf, pos) is not None:
+            return MORE
+        is_quoted = self._place.pairs and rest[:1] == '"'
+        if is_quoted or (self._may_be_other is not None and self._may_be_other(buf, pos) is not None):
             self._phase = self._hold
             return pos
         self._own_line = rest.startswith(("\n", "\r\n"))
@@ -402,7 +414,7 @@ class TagValue(Steps):
         if tag is None or isinstance(tag, int):
             end = self._text_tag(buf, pos, final)
             return MORE if end == MORE else self._say("<", end)
-        self._place.builder.token((END_STRING, ""))
+        self._place.builder.tokens([(END_STRING, "")])
         return self._end(tag, pos)
 
     def _flow_cdata(self, buf: str, pos: int, final: bool) -> int:
