@@ -107,14 +107,14 @@ EDITS = schema(path=TEXT, edits={"type": "array", "items": EDIT}, options=EDIT)
 
 def test_the_parts_of_an_array_or_object_flow_one_by_one():
     fragments, settled = stream('{"a": {"b": [1, {"c": "d"}], "e": {}}, "f": []}')
-    assert fragments == ['{"a":{', '"b":[', "1", ",{", '"c":"d', '"}', "]", ',"e":{}', "}", ',"f":[', "]", "}"]
+    assert fragments == ['{"a":{', '"b":[1', ",{", '"c":"d', '"}', "]", ',"e":{}', "}", ',"f":[]', "}"]
     assert settled.value == {"a": {"b": [1, {"c": "d"}], "e": {}}, "f": []}
 
 
 def test_a_string_inside_an_element_flows_as_it_comes():
     tokens = [(OBJECT, ""), (KEY, "edits"), (ARRAY, ""), (OBJECT, ""), (KEY, "new"), *A_STRING, (END_OBJECT, "")]
     assert pieces(EDITS, *tokens, (END_ARRAY, ""), (END_OBJECT, "")) == [
-        *["", "", '{"edits":[', "{", "", '"new":"', "x", "\\n", '"', "}", "]", "", "}"]
+        *["", "", "", '{"edits":[{', "", '"new":"', "x", "\\n", '"', "}", "]", "", "}"]
     ]
 
 
@@ -155,6 +155,14 @@ def test_null_for_an_optional_key_of_an_element_is_dropped():
     assert settled.problems
 
 
+def test_an_array_that_begins_with_null_is_held_because_it_may_mean_null():
+    names = {"anyOf": [{"type": "array", "items": TEXT}, {"type": "null"}]}
+    for text, meant, problems in (("[null]", None, 0), ('[null, "a"]', [None, "a"], 1), ('["a"]', ["a"], 0)):
+        fragments, settled = stream(f'{{"n": {text}}}', schema(n=names))
+        assert json.loads("".join(fragments)) == settled.value == {"n": meant}
+        assert len(settled.problems) == problems
+
+
 def test_an_array_for_something_else_is_held_and_aligned():
     fragments, settled = stream('{"path": ["p"], "edits": {"0": {"old": "a"}}}', EDITS)
     assert fragments == ['{"path":"p"', ',"edits":[{"old":"a"}]', "}"]
@@ -173,7 +181,7 @@ def test_an_object_that_is_judged_as_a_whole_is_held_inside_the_arguments_too():
 def test_deep_containers_are_held():
     text = "[" * 9 + '"x"' + "]" * 9
     fragments, settled = stream(f'{{"a": {text}}}')
-    depth = MAX_STREAMED_DEPTH
+    depth = MAX_STREAMED_DEPTH  # a bracket is emitted with what follows it
     assert fragments == ['{"a":[', *["["] * (depth - 1), text[depth : 9 + 3 + 9 - depth], *["]"] * depth, "}"]
     assert settled.value == {"a": json.loads(text)}
 

@@ -35,6 +35,8 @@ from ..schema.json_values import Path
 from ..types import JSONObject, JSONValue, Note, is_object
 
 _NESTING = {OBJECT: 1, ARRAY: 1, STRING: 1, END_OBJECT: -1, END_ARRAY: -1, END_STRING: -1}
+_ARRAY: Token = (ARRAY, "")
+_NULL: Token = (SCALAR, "null")
 #: Maximum number of containers, one inside the other, that are streamed part by part. Lists of objects that contain
 #: lists of objects are common, deeper nesting is not, and each level may cost another pass over the text.
 MAX_STREAMED_DEPTH = 6
@@ -122,6 +124,7 @@ class Arguments:
         self._raw_writer = Writer()
         self._pieces: list[str] | None = None  # the value being held, as pieces of strict JSON
         self._held_depth = 0
+        self._array_ahead = False  # an array begins, but its first token is not known yet
         self._delay: int | None = None  # number of characters after which the held string can no longer change
         self._writer = Writer()
         self._written: JSONObject = {}  # values before they were coerced
@@ -140,6 +143,11 @@ class Arguments:
     def started(self) -> bool:
         """Whether the arguments have begun."""
         return bool(self._open) or self._pieces is not None
+
+    @property
+    def between_properties(self) -> bool:
+        """Whether the next token may be the key of an argument."""
+        return len(self._open) == 1 and not (self._live or self._array_ahead) and self._pieces is None
 
     @property
     def record(self) -> Callable[[str], None]:
@@ -186,6 +194,8 @@ class Arguments:
             self._continue_string(token)
         elif self._pieces is not None:
             self._hold(self._pieces, token)
+        elif self._array_ahead:
+            self._start_array(token)
         elif not self._open:
             self._begin(token)
         elif kind in (KEY, POSITIONAL):
@@ -217,8 +227,12 @@ class Arguments:
             self._begin_hold(token)
         elif kind == STRING:
             self._start_string(token, self._open[-1].part.text_delay)
+        elif not self._streams(kind == ARRAY):
+            self._begin_hold(token)
+        elif kind == ARRAY:
+            self._array_ahead = True
         else:
-            self._start_container(token, self._open[-1].part)
+            self._start_container(token)
 
     def _start_string(self, token: Token, delay: int | None) -> None:
         if delay == 0:
@@ -303,16 +317,26 @@ class Arguments:
 
     # ---- arrays and objects
 
-    def _start_container(self, token: Token, schema: ValueSchema) -> None:
-        is_list = token[0] == ARRAY
-        streams = schema.streams_items if is_list else schema.streams_members
-        if not streams or len(self._open) > MAX_STREAMED_DEPTH:
-            self._begin_hold(token)
-            return
+    def _streams(self, is_list: bool) -> bool:
+        """Whether the array or object that begins now can be streamed part by part."""
+        schema = self._open[-1].part
+        return len(self._open) <= MAX_STREAMED_DEPTH and (schema.streams_items if is_list else schema.streams_members)
+
+    def _start_array(self, token: Token) -> None:
+        """Begin an array with its first token. `[null]` may mean null, so an array that begins with null is held."""
+        self._array_ahead = False
+        if token == _NULL:
+            self._begin_hold(_ARRAY)
+        else:
+            self._start_container(_ARRAY)
+        self.token(token)
+
+    def _start_container(self, token: Token) -> None:
+        parent, is_list = self._open[-1], token[0] == ARRAY
         if len(self._open) == 1:
             self._raw = []
             self._raw_writer = Writer()
-        container = _Container(schema, is_list, self._open[-1].part_path, len(self._raw), len(self._notes))
+        container = _Container(parent.part, is_list, parent.part_path, len(self._raw), len(self._notes))
         self._ready.append(self._begin_part() + ("[" if is_list else "{"))
         self._open.append(container)
         self._write_raw(token)
