@@ -57,7 +57,7 @@ check: $(STAMP) ## format, lint, types, import direction
 	@$(BIN)/pyright
 	@$(BIN)/lint-imports --no-cache --no-logo
 
-docs: $(STAMP) ## write what is made from tables: dialects and clients in the documentation
+docs: $(STAMP) ## write what is made from data: dialects, delays of streaming and clients in the documentation
 	@$(BIN)/python scripts/tables.py
 
 format: $(STAMP) ## rewrite the files as `make check` wants them

@@ -1,11 +1,13 @@
 """Write the tables that are made from data into the documentation, between their marks.
 
-The dialects come from their table, the tried clients from docs/clients.md, which `make test-clients` writes.
+The dialects come from their table, the delays of streaming from a measurement, the tried clients from docs/clients.md,
+which `make test-clients` writes.
 `python scripts/tables.py` rewrites the files, `--check` only says whether they are current.
 """
 
 from __future__ import annotations
 
+import runpy
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -39,6 +41,11 @@ def clients_table() -> str:
     return _parts(CLIENTS.read_text(encoding="utf-8"), "clients")[1].strip()
 
 
+def streaming_table() -> str:
+    """How soon calls are emitted, as measured now."""
+    return runpy.run_path(str(ROOT / "scripts" / "streaming_delays.py"))["streaming_table"]()
+
+
 def _parts(text: str, mark: str) -> tuple[str, str, str]:
     """What stands before, between and behind the marks."""
     head, _, rest = text.partition(f"<!-- {mark} -->")
@@ -67,6 +74,7 @@ PLACES = (
     Place(README, "dialects", short_table),
     Place(ROOT / "docs" / "dialects.md", "dialects", long_table),
     Place(README, "clients", clients_table),
+    Place(ROOT / "docs" / "parsing.md", "streaming", streaming_table),
 )
 
 

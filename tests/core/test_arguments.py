@@ -12,9 +12,21 @@ from hypothesis import strategies as st
 
 from tests.cases import check_each
 from toolspeak.core.json_repair.parser import JSONParser
-from toolspeak.core.json_repair.tokens import END_OBJECT, END_STRING, KEY, OBJECT, PART, STRING, Token
-from toolspeak.core.parsing.arguments import Arguments, FinalArguments, fits_as_it_is, to_json
+from toolspeak.core.json_repair.tokens import (
+    ARRAY,
+    END_ARRAY,
+    END_OBJECT,
+    END_STRING,
+    KEY,
+    OBJECT,
+    PART,
+    SCALAR,
+    STRING,
+    Token,
+)
+from toolspeak.core.parsing.arguments import MAX_STREAMED_DEPTH, Arguments, FinalArguments, fits_as_it_is, to_json
 from toolspeak.core.schema.argument_schema import ArgumentSchema
+from toolspeak.core.schema.coercion import MAX_NUMBER_CHARS
 from toolspeak.core.types import Note
 
 pytestmark = pytest.mark.requirement("B11")
@@ -87,10 +99,135 @@ def test_a_value_that_may_still_change_is_held_to_its_end_and_aligned():
     assert codes(settled) == ["string_to_number"]
 
 
-def test_a_nested_value_is_held_to_its_end():
+# ---- arrays and objects
+
+EDIT = schema(old=TEXT, new=TEXT, count=WHOLE, required=("old",), closed=True)
+EDITS = schema(path=TEXT, edits={"type": "array", "items": EDIT}, options=EDIT)
+
+
+def test_the_parts_of_an_array_or_object_flow_one_by_one():
     fragments, settled = stream('{"a": {"b": [1, {"c": "d"}], "e": {}}, "f": []}')
-    assert fragments == ['{"a":{"b":[1,{"c":"d"}],"e":{}}', ',"f":[]', "}"]
+    assert fragments == ['{"a":{', '"b":[1', ",{", '"c":"d', '"}', "]", ',"e":{}', "}", ',"f":[]', "}"]
     assert settled.value == {"a": {"b": [1, {"c": "d"}], "e": {}}, "f": []}
+
+
+def test_a_string_inside_an_element_flows_as_it_comes():
+    tokens = [(OBJECT, ""), (KEY, "edits"), (ARRAY, ""), (OBJECT, ""), (KEY, "new"), *A_STRING, (END_OBJECT, "")]
+    assert pieces(EDITS, *tokens, (END_ARRAY, ""), (END_OBJECT, "")) == [
+        *["", "", "", '{"edits":[{', "", '"new":"', "x", "\\n", '"', "}", "]", "", "}"]
+    ]
+
+
+def test_a_part_that_may_still_change_is_held_to_its_end_and_aligned():
+    text = '{"edits": [{"old": "a", "count": "2"}, {"old": 7}], "options": {"old": "b", "count": "3"}}'
+    fragments, settled = stream(text, EDITS)
+    assert '"count":2' in "".join(fragments)
+    assert settled.value == {"edits": [{"old": "a", "count": 2}, {"old": "7"}], "options": {"old": "b", "count": 3}}
+    assert settled.written == json.loads(text)
+    assert [(note.code, note.detail.partition(":")[0]) for note in settled.notes] == [
+        ("string_to_number", "`edits[0].count`"),
+        ("number_to_string", "`edits[1].old`"),
+        ("string_to_number", "`options.count`"),
+    ]
+    assert settled.problems == ()
+
+
+def test_keys_of_an_element_that_are_forbidden_or_misspelt_wait_for_its_end():
+    text = '{"edits": [{"Old": "a", "more": 1, "count": "2", "new": "b"}, {"old": "c"}], "path": "p"}'
+    fragments, settled = stream(text, EDITS)
+    assert settled.value == {"edits": [{"count": 2, "new": "b", "old": "a"}, {"old": "c"}], "path": "p"}
+    assert json.loads("".join(fragments)) == settled.value
+    assert codes(settled) == ["string_to_number", "key_spelling", "unknown_dropped"]
+    assert settled.problems == ()
+    assert settled.written == json.loads(text)
+
+
+def test_a_key_that_comes_twice_in_an_element_is_sent_once():
+    fragments, settled = stream('{"edits": [{"old": "a", "old": "b", "new": "c"}]}', EDITS)
+    assert json.loads("".join(fragments)) == settled.value == {"edits": [{"old": "a", "new": "c"}]}
+
+
+def test_null_for_an_optional_key_of_an_element_is_dropped():
+    fragments, settled = stream('{"edits": [{"old": "a", "new": null, "more": 1}, null]}', EDITS)
+    assert settled.value == {"edits": [{"old": "a"}, None]}
+    assert json.loads("".join(fragments)) == settled.value
+    assert codes(settled) == ["null_dropped", "unknown_dropped"]
+    assert settled.problems
+
+
+def test_an_array_that_begins_with_null_is_held_because_it_may_mean_null():
+    names = {"anyOf": [{"type": "array", "items": TEXT}, {"type": "null"}]}
+    for text, meant, problems in (("[null]", None, 0), ('[null, "a"]', [None, "a"], 1), ('["a"]', ["a"], 0)):
+        fragments, settled = stream(f'{{"n": {text}}}', schema(n=names))
+        assert json.loads("".join(fragments)) == settled.value == {"n": meant}
+        assert len(settled.problems) == problems
+
+
+def test_an_array_for_something_else_is_held_and_aligned():
+    fragments, settled = stream('{"path": ["p"], "edits": {"0": {"old": "a"}}}', EDITS)
+    assert fragments == ['{"path":"p"', ',"edits":[{"old":"a"}]', "}"]
+    assert settled.problems == ()
+
+
+def test_an_object_that_is_judged_as_a_whole_is_held_inside_the_arguments_too():
+    choice = {"anyOf": [EDIT, schema(name=TEXT, required=("name",))]}
+    fragments, settled = stream(
+        '{"it": {"old": "a"}, "all": [{"name": "b"}]}', schema(it=choice, all={"items": choice})
+    )
+    assert fragments == ['{"it":{"old":"a"}', ',"all":[', '{"name":"b"}', "]", "}"]
+    assert settled.problems == ()
+
+
+def test_deep_containers_are_held():
+    text = "[" * 9 + '"x"' + "]" * 9
+    fragments, settled = stream(f'{{"a": {text}}}')
+    depth = MAX_STREAMED_DEPTH  # a bracket is emitted with what follows it
+    assert fragments == ['{"a":[', *["["] * (depth - 1), text[depth : 9 + 3 + 9 - depth], *["]"] * depth, "}"]
+    assert settled.value == {"a": json.loads(text)}
+
+
+LINE = {"anyOf": [{"type": "string", "minLength": 5, "maxLength": 100}, {"type": "null"}, WHOLE]}
+#: Where a line may stand in the arguments, and how it looks there.
+PLACES: dict[str, tuple[Any, str]] = {
+    "property": (schema(a=LINE), '{"a":%s}'),
+    "element": (schema(a={"type": "array", "items": LINE}), '{"a":[%s]}'),
+    "property of an object": (schema(a=schema(b=LINE)), '{"a":{"b":%s}}'),
+}
+
+
+@check_each("place", PLACES)
+@check_each(("text", "meant"), [("12", "12"), ("null", "null"), ("seven", '"seven"'), ("y" * 64, f'"{"y" * 64}"')])
+def test_a_text_that_may_be_a_word_of_another_type_waits(place: str, text: str, meant: str):
+    parameters, around = PLACES[place]
+    fragments, settled = stream(around % json.dumps(text), parameters)
+    assert "".join(fragments) == around % meant
+    assert any(meant in fragment for fragment in fragments)
+    assert settled.problems == ()
+
+
+@check_each("place", PLACES)
+@check_each("text", ["x" * 90, "7" * 90, "x" * 101])
+def test_a_text_that_is_too_long_for_such_a_word_flows(place: str, text: str):
+    parameters, around = PLACES[place]
+    fragments, settled = stream(around % json.dumps(text), parameters)
+    assert "".join(fragments) == around % json.dumps(text)
+    assert len(fragments) > len(text) - MAX_NUMBER_CHARS
+    assert bool(settled.problems) is (len(text) > 100)
+
+
+def test_what_a_caller_has_sent_past_us_counts_inside_an_element():
+    arguments = Arguments(ArgumentSchema.of(EDITS))
+    for token in [(OBJECT, ""), (KEY, "edits"), (ARRAY, ""), (OBJECT, ""), (KEY, "old"), (STRING, "")]:
+        arguments.token(token)
+    assert arguments.take() == '{"edits":[{"old":"'
+    arguments.record("a\\n")
+    keep = arguments.keep
+    assert keep is not None
+    keep("b")
+    for token in [(END_STRING, ""), (KEY, "more"), (SCALAR, "1"), (END_OBJECT, ""), (END_ARRAY, ""), (END_OBJECT, "")]:
+        arguments.token(token)
+    assert arguments.settle().value == {"edits": [{"old": "a\nb"}]}
+    assert arguments.take() == 'b"}]}'
 
 
 def test_keys_are_escaped():
@@ -258,9 +395,10 @@ def test_a_schema_that_takes_no_object_is_still_answered_with_one():
     [
         ("", "{}"),
         ("{", "{}"),
-        ('{"n": [1, ', "{}"),
+        ('{"n": [1, ', '{"n":[1]}'),
+        ('{"n": [{"a": "b', '{"n":[{"a":"b"}]}'),
         ('{"a": "b', '{"a":"b"}'),
-        ('{"a": "b", "n": [1, ', '{"a":"b"}'),
+        ('{"a": "b", "n": [1, ', '{"a":"b","n":[1]}'),
         ('{"a": "b", "c": "d', '{"a":"b","c":"d"}'),
         ('"te', "{}"),
     ],

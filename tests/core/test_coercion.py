@@ -348,7 +348,7 @@ def test_a_reader_of_broken_json_can_be_plugged_in():
     given_text = {"l": "['a', 'b']", "o": "{'a': 1}"}
     assert schema.coerce(given_text, parse).value == {"l": ["a", "b"], "o": {"a": 1}}
     assert schema.coerce(given_text).value == {"l": ["['a', 'b']"], "o": "{'a': 1}"}
-    assert schema.coerce_property("l", "['a']", parse).value == ["a"]
+    assert schema.value.member("l").coerce("['a']", ("l",), parse).value == ["a"]
 
 
 def test_what_a_reader_returns_is_not_trusted():
@@ -364,12 +364,13 @@ def test_one_property_is_aligned_and_judged_by_itself():
     schema = ArgumentSchema.of(
         {"properties": {"n": WHOLE}, "patternProperties": {"^n": {"maximum": 3}}, "required": ["z"]}
     )
-    coerced = schema.coerce_property("n", "2")
+    number = schema.value.member("n")
+    coerced = number.coerce("2", ("n",))
     assert (coerced.value, codes(coerced), coerced.problems) == (2, ["string_to_number"], ())
     assert coerced.notes[0].detail.startswith("`n`")
-    assert schema.coerce_property("n", "5").problems == ("`n` breaks `maximum` 3",)
-    assert schema.coerce_property("other", "5").value == "5"
-    assert schema.coerce_property("n", float("nan")).problems
+    assert number.coerce("5", ("n",)).problems == ("`n` breaks `maximum` 3",)
+    assert schema.value.member("other").coerce("5").value == "5"
+    assert number.coerce(float("nan")).problems
 
 
 def test_a_deep_value_is_aligned_to_its_end():
@@ -571,6 +572,6 @@ def test_whatever_compiles_never_raises(parameters: Any, arguments: Any):
     schema = ArgumentSchema.of({**parameters, "$defs": {"x": {"$ref": "#/$defs/d"}, "d": {}}})
     schema.coerce(arguments)
     for name in ("a", "aB", "nowhere"):
-        for question in (schema.property_types, schema.declares, schema.forbids):
+        for question in (schema.property_types, schema.declares, schema.value.forbids):
             question(name)
-        schema.coerce_property(name, arguments)
+        schema.value.member(name).coerce(arguments, (name,))

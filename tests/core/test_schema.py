@@ -125,7 +125,7 @@ def test_large_schemas_are_cached_apart_so_that_they_cannot_fill_the_memory():
 def test_no_schema_accepts_any_object_and_streams_everything():
     schema = ArgumentSchema.of(None)
     assert schema.parameters is None
-    assert schema.streamable_strings is None
+    assert schema.value.member("any").text_delay == 0
     assert schema.piecewise
     assert schema.names == ()
     assert schema.problems({"anything": [1]}) == ()
@@ -237,54 +237,14 @@ def test_a_name_waits_if_it_is_not_allowed_or_may_mean_a_required_property():
         "required": ["filePath"],
     }
     schema = ArgumentSchema.of(open_schema)
-    waits = {name: schema.forbids(name) for name in ("filePath", "file_path", "no", "x1", "other")}
+    waits = {name: schema.value.forbids(name) for name in ("filePath", "file_path", "no", "x1", "other")}
     assert waits == {"filePath": False, "file_path": True, "no": True, "x1": False, "other": False}
     closed = ArgumentSchema.of({**open_schema, "additionalProperties": False})
-    assert closed.forbids("other")
-    assert not closed.forbids("x1")
+    assert closed.value.forbids("other")
+    assert not closed.value.forbids("x1")
 
 
 # ---------------------------------------------------------------------------------------------- streaming
-
-
-@check_each(
-    "schema",
-    [
-        {"type": "string"},
-        {"type": ["string"], "description": "d", "default": "x", "title": "T", "examples": ["a"], "x-order": 3},
-        {"$ref": "#/$defs/name"},
-        {"$ref": "#/$defs/name", "description": "d"},
-    ],
-)
-def test_a_plain_string_may_be_streamed(schema: Any):
-    assert ArgumentSchema.of({**PEOPLE, "properties": {"it": schema}}).streamable_strings == {"it"}
-
-
-@check_each(
-    "schema",
-    [
-        {},
-        True,
-        False,
-        {"type": "integer"},
-        {"type": ["string", "null"]},
-        {"type": "string", "enum": ["a"]},
-        {"type": "string", "const": "a"},
-        {"type": "string", "pattern": "^a"},
-        {"type": "string", "format": "date"},
-        {"type": "string", "maxLength": 3},
-        {"type": "string", "minLength": 3},
-        {"type": "string", "contentEncoding": "base64"},
-        {"type": "string", "not": {"const": "x"}},
-        {"anyOf": [{"type": "string"}]},
-        {"$ref": "#/$defs/age"},
-        {"$ref": "#/$defs/name", "maxLength": 3},
-        {"$ref": "#/$defs/age", "type": "string"},
-        {"$ref": "#/properties/it"},
-    ],
-)
-def test_a_value_that_may_still_change_or_fail_is_not_streamed(schema: Any):
-    assert ArgumentSchema.of({**PEOPLE, "properties": {"it": schema}}).streamable_strings == frozenset()
 
 
 @check_each(
@@ -307,7 +267,6 @@ def test_a_value_that_may_still_change_or_fail_is_not_streamed(schema: Any):
 )
 def test_nothing_is_streamed_where_the_root_judges_the_object_as_a_whole(keyword: dict[str, Any]):
     schema = ArgumentSchema.of({**PEOPLE, "properties": {"it": {"type": "string"}}, **keyword})
-    assert schema.streamable_strings == frozenset()
     assert not schema.piecewise
 
 
@@ -321,7 +280,7 @@ def test_closing_or_limiting_an_object_does_not_stop_the_stream():
             "minProperties": 1,
         }
     )
-    assert schema.streamable_strings == {"a"}
+    assert schema.value.member("a").text_delay == 0
     assert schema.piecewise
 
 
@@ -500,4 +459,4 @@ def test_what_the_validator_ignores_cannot_break_anything(reference: str):
 
 def test_a_broken_pattern_where_the_validator_does_not_look_matches_nothing():
     schema = ArgumentSchema.of({"then": {"patternProperties": {"(": {}}}, "additionalProperties": False})
-    assert schema.forbids("x")
+    assert schema.value.forbids("x")

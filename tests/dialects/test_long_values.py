@@ -50,7 +50,7 @@ STREAMS: dict[str, tuple[str, list[tuple[str, str]], str]] = {
         "\n</parameter>\n</function>",
     ),
     "a value that is held": (
-        "<function=save><parameter=any>",
+        "<function=save><parameter=tags>",
         [("ab", ""), ("<b>x</b>", ""), ("<par", ""), ("t>", ""), ("<call>", "")],
         "</parameter></function>",
     ),

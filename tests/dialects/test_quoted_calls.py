@@ -25,8 +25,11 @@ OUTER = {
     "invoke": '<function_calls{}>\n<invoke name="save">\n<parameter name="text">See:\n{}</parameter>\n</invoke>\n'
     "</function_calls>",
 }
-#: What may be said about a call whose value is a string, and one whose value may be anything.
-TYPES = {"flows": {"type": "string"}, "held": {}}
+#: Schemas of a value that is streamed, and of one that may still change at its end.
+TYPES = {
+    "flows": {"type": "string"},
+    "held": {"anyOf": [{"type": "string", "minLength": 1}, {"type": "array"}]},
+}
 
 
 @check_each("nonce", [None, NONCE])

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
-from tests.dialects.answer_helpers import TOOLS, Case, check, each, tool
-from toolspeak import CallArgs, Scanner, fold
+from tests.cases import check_each
+from tests.core.chunking import joined
+from tests.dialects.answer_helpers import STRING, TOOLS, Case, by_character, check, each, tool
+from toolspeak import CallArgs, CallEnd, Scanner, fold, parse
 
 #: A tool whose parameter has a long name, and one whose parameters are called like tags.
 ODD = (*TOOLS, tool("read", path="string", parameter="string"))
@@ -395,7 +399,7 @@ def test_a_line_break_in_a_text_on_the_line_of_its_tag_flows_with_the_next_chara
     assert scanner.feed("\n") == []
     assert scanner.feed("a\n") == [CallArgs(0, "\\na")]
     assert scanner.feed("</parameter>\n</function>") == []
-    assert scanner.close()[0] == CallArgs(0, '\\n"}')
+    assert scanner.close()[0] == CallArgs(0, '\\n"')
 
 
 @pytest.mark.requirement("B8", "B11")
@@ -422,3 +426,55 @@ def test_a_value_that_is_held_may_be_cut_anywhere():
         scanner = Scanner(tools=TOOLS)
         reply = fold([*scanner.feed(text[:cut]), *scanner.feed(text[cut:]), *scanner.close()])
         assert [call.arguments for call in reply.calls] == [{"opts": {"a": 1}}], text[:cut]
+
+
+# ---- values that may be null or something else
+
+NULLABLE = tool("save", text={"anyOf": [STRING, {"type": "null"}]}, mixed={"type": ["string", "null", "object"]})
+
+
+@pytest.mark.requirement("B8", "B11")
+@check_each(
+    ("key", "written", "value"),
+    [
+        *((key, "null", None) for key in ("text", "mixed")),
+        *((key, "\n  null\n", None) for key in ("text", "mixed")),
+        *((key, "<![CDATA[null]]>", None) for key in ("text", "mixed")),
+        *((key, " " * 300 + "null", " " * 300 + "null") for key in ("text", "mixed")),
+        *((key, "nullable", "nullable") for key in ("text", "mixed")),
+        *((key, "null and void", "null and void") for key in ("text", "mixed")),
+        *((key, "nu", "nu") for key in ("text", "mixed")),
+        *((key, "", "") for key in ("text", "mixed")),
+        ("text", "<b>x</b>", "<b>x</b>"),
+        ("text", "<a>x</a>", "<a>x</a>"),
+        ("mixed", "<a>x</a>", {"a": "x"}),
+        ("mixed", "x <a>y</a>", "x <a>y</a>"),
+    ],
+)
+def test_a_value_that_may_be_null_or_elements_is_read_alike_however_it_is_cut(key: str, written: str, value: Any):
+    for text in (
+        f"<tool_call><function=save><parameter={key}>{written}</parameter></function></tool_call>",
+        f'<invoke name="save"><parameter name="{key}">{written}</parameter></invoke>',
+    ):
+        reply = parse(text, tools=[NULLABLE])
+        assert [call.arguments for call in reply.calls] == [{key: value}]
+        assert by_character(text, tools=[NULLABLE]) == reply
+
+
+@pytest.mark.requirement("B8", "B11")
+@check_each("key", ["text", "mixed"])
+def test_such_a_value_is_streamed_once_it_can_only_be_text(key: str):
+    scanner = Scanner([NULLABLE])
+    scanner.feed(f"<tool_call><function=save><parameter={key}>")
+    sent = [[event.fragment for event in scanner.feed(char) if isinstance(event, CallArgs)] for char in "nullable"]
+    assert sent == [[], [], [], [], [f'{{"{key}":"nulla'], ["b"], ["l"], ["e"]]
+
+
+def test_a_streamed_value_that_breaks_a_limit_closes_its_call_as_invalid_however_it_is_cut():
+    short = tool("save", text={"type": "string", "maxLength": 3})
+    text = "<tool_call><function=save><parameter=text>abcde</parameter></function></tool_call>"
+    whole, single = Scanner([short]), Scanner([short])
+    events = whole.feed(text) + whole.close()
+    assert joined([event for char in text for event in single.feed(char)] + single.close()) == joined(events)
+    assert [event.fragment for event in joined(events) if isinstance(event, CallArgs)] == ['{"text":"abcde"}']
+    assert [event.valid for event in events if isinstance(event, CallEnd)] == [False]

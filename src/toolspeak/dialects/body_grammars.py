@@ -46,7 +46,13 @@ class BlockContext:
         self.stops = stops
         self.builders: list[CallBuilder] = []
         self.vain = False  # the last name is not a known tool, so readers stop
+        self._commits_before = context.commits
         self._closer_noted = False
+
+    @property
+    def has_started(self) -> bool:
+        """Whether the start of a call of this block has been emitted, so that the block can no longer be text."""
+        return self.context.commits > self._commits_before
 
     def note_extra_closer(self) -> None:
         """Note an unmatched closing bracket after a call. The call itself may have been emitted already."""

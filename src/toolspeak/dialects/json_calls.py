@@ -108,7 +108,6 @@ class JsonCalls(Body):
         self._json = JSONParser(stops=block.stops, allowance=block.context.allowance)
         self._roles: dict[str, _Role] = _CANONICAL if canonical else ROLES
         self._frames: list[_Frame] = []
-        self._exact = block.evidence.wrapper != "strong"
         self._mode: Literal["frame", "text", "arguments", "skip"] = "frame"
         self._depth = 0
         self._parts: list[str] = []
@@ -116,6 +115,11 @@ class JsonCalls(Body):
         self._batch: list[Token] = []
         self._last_key = ""
         self._notes_passed = 0  # number of parser notes already added to a call
+
+    @property
+    def _exact(self) -> bool:
+        """Whether the value may still be something other than calls, so that anything unusual rejects it."""
+        return self.block.evidence.wrapper != "strong" and not self.block.has_started
 
     # ---- reading
 
@@ -274,8 +278,13 @@ class JsonCalls(Body):
         if self._keyed and (frame.role == "other" or self.block.context.knows(text)):
             self._name_key(frame, text)
         frame.has_arguments = frame.has_arguments or frame.role == "arguments"
-        if frame.role == "other" and self._exact:
+        if frame.role == "other" and (self._exact or self._is_bare_call(frame)):
             self._fail("not_a_call")
+
+    def _is_bare_call(self, frame: _Frame) -> bool:
+        """Whether the object is a call without marks whose start has been emitted. It has no other keys."""
+        is_live = frame.builder is not None and frame.builder.state == "live"
+        return is_live and self.block.evidence.wrapper != "strong"
 
     def _name_key(self, frame: _Frame, text: str) -> None:
         """Use the key as the tool name, as in `{"get_weather": {...}}`. Each further key begins another call."""

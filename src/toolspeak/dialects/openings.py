@@ -500,7 +500,9 @@ class Marks:
     def bare(self, buf: str, pos: int, final: bool) -> Opening | int:
         """Return the opening of a call without marks that may begin at `pos`, or NONE or MORE."""
         match = (self._bare_list if buf[pos] == "[" else self._bare_object)(buf, pos, final)
-        return match if isinstance(match, int) or self._counts(match) else NONE
+        if isinstance(match, int) or self._only is None:
+            return match
+        return msgspec.structs.replace(match, asked=True) if self._counts(match) else NONE
 
     def _bare_object(self, buf: str, pos: int, final: bool) -> Opening | int:
         key = _FIRST_KEY(buf, pos, pos + _WINDOW)

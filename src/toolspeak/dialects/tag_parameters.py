@@ -315,14 +315,23 @@ class TagParameters:
         value_type = _STRING_ATTRIBUTE.get(tag.attributes.get("string", ""), "")
         if not value_type and tag.name == "argument":
             value_type = tag.attributes.get("type", "")
-        live = self.place.schema.streamable_strings
-        streams = live is not None and key in live and key not in self.values and key not in self._streamed
-        active = self._builder.state in ("live", "held") and value_type in ("", "string")
         self.place.equals = bool(tag.value)
         self.place.keys.add(key)
-        self._value = TagValue(self.place, key, tag.name, self._prefix, value_type, streams and active)
+        self._value = TagValue(self.place, key, tag.name, self._prefix, value_type, self._streams(key, value_type))
         self._phase = self._read_value
         return tag.end
+
+    def _streams(self, key: str, value_type: str) -> bool:
+        """Whether the value of `key` is text unless its first characters say otherwise, so that it can be streamed."""
+        schema = self.place.schema
+        if not schema.piecewise or not schema.declares(key) or schema.value.member(key).text_delay is None:
+            return False
+        if self._builder.state not in ("live", "held") or key in self.values or key in self._streamed:
+            return False
+        if value_type:
+            return value_type == "string"
+        types = schema.property_types(key)
+        return not self.place.markup or (bool(types) and types <= {"string", "null"})
 
     def _read_value(self, buf: str, pos: int, final: bool) -> int:
         value = self._value
@@ -343,9 +352,8 @@ class TagParameters:
         """Add a value. Repeated tags make an array where the schema allows one; otherwise the last value counts."""
         key = self._key
         types = self.place.schema.property_types(key)
-        live = self.place.schema.streamable_strings
         # A string that streams can no longer change. An empty one counts as well, although it was not streamed.
-        if key in self._streamed or (live and key in live and key in self.values):
+        if key in self._streamed or (key in self.values and types == {"string"}):
             self._builder.note(Note("duplicate_key", f"`{key[:64]}` occurs twice"))
         elif key not in self.values:
             self.values[key] = value

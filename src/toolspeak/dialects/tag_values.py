@@ -1,7 +1,7 @@
 """Reader of a value between two tags.
 
-Values that the schema declares as strings are streamed. Other values are buffered and parsed at their closing tag.
-Text is passed on as it was written: entities are not decoded. `tag_ends` decides which tag ends the value.
+Values that can only be text are streamed. Other values are buffered and parsed at their closing tag. Text is passed on
+as it was written: entities are not decoded. `tag_ends` decides which tag ends the value.
 """
 
 from __future__ import annotations
@@ -26,6 +26,11 @@ from .value_parsing import value_of
 #: Returned by a step when the value ends.
 _ENDED = -2
 _LINE_START = re.compile(r"\n[ \t]*\Z").search
+#: The beginning of a value that may be null, or null or elements. Markup may precede the word.
+_BLANKS = rf"\s{{0,{LOOKAHEAD}}}+"
+_MAY_BE_NULL = re.compile(rf"{_BLANKS}(?:\]|<!|null(?!\w))").match
+_MAY_BE_OTHER = re.compile(rf"{_BLANKS}(?:[\]<]|null(?!\w))").match
+_MAY_BE_PARTIAL = re.compile(rf"{_BLANKS}(?:<|n|nu|nul|null)?").fullmatch
 
 
 #: Tags that the reader must examine inside a value, besides the value's own closing tag.
@@ -141,6 +146,9 @@ class TagValue(Steps):
         self._key = key
         self._closer = closer
         self._typed = typed
+        others = frozenset[str]() if typed else place.schema.property_types(key) - {"string"}
+        #: Finds the beginning of a value that may be something else than text. None: the value is text.
+        self._may_be_other = (_MAY_BE_NULL if others <= {"null"} else _MAY_BE_OTHER) if others else None
         self._end = ValueEnd(place, closer, prefix)
         self._newline = ""  # the line break after the opening tag, if it does not belong to the value
         self._line_start = False  # the tag that ends the value begins a line
@@ -160,9 +168,10 @@ class TagValue(Steps):
         arguments = builder.arguments
         if self._phase != self._flow or arguments is None:
             return None
-        live, index = builder.state == "live", builder.index
+        live, index = builder.state == "live" and arguments.live, builder.index
         keep = arguments.record if live else arguments.keep
-        assert keep is not None  # because a string argument is open
+        if keep is None:
+            return None
         if not self._end.has_lines:
             keep = self._watched(keep)
 
@@ -245,7 +254,10 @@ class TagValue(Steps):
         rest = buf[at : at + 2]
         if len(rest) < 2 and not final:
             return MORE
-        if self._place.pairs and rest[:1] == '"':
+        if self._may_be_other and not final and _MAY_BE_PARTIAL(buf, pos) is not None:
+            return MORE
+        is_quoted = self._place.pairs and rest[:1] == '"'
+        if is_quoted or (self._may_be_other is not None and self._may_be_other(buf, pos) is not None):
             self._phase = self._hold
             return pos
         newline = "\r\n" if rest == "\r\n" else "\n" if rest[:1] == "\n" else ""
@@ -346,7 +358,7 @@ class TagValue(Steps):
         if isinstance(tag, int):
             end = self._end.pass_text(buf, pos, False, final)
             return MORE if end == MORE else self._say("<", end)
-        self._place.builder.token((END_STRING, ""))
+        self._place.builder.tokens([(END_STRING, "")])
         return self._end_with(tag, pos)
 
     _INTERRUPTS: ClassVar[dict[str, Callable[..., int]]] = {

@@ -46,6 +46,8 @@ class Evidence(msgspec.Struct, frozen=True):
     unmarked_counts: Literal[True] | None = None
     #: Whether an untrusted text contains the same call.
     echo: bool = False
+    #: Whether the caller asked for calls of this dialect only; None if not.
+    asked: Literal[True] | None = None
 
     def to_dict(self) -> dict[str, bool | str]:
         """Return the evidence that is not None, as shown to users."""
@@ -106,6 +108,11 @@ def _needs_tail(evidence: Evidence, policy: Policy) -> bool:
 def needs_line(evidence: Evidence) -> bool:
     """Whether the call counts only if it is alone on its line, because a sentence may begin like a Python call."""
     return evidence.wrapper == "bare" and evidence.dialect in ("name", "pythonic")
+
+
+def is_certain_with_argument(evidence: Evidence) -> bool:
+    """Whether a call without marks is certain as soon as its first argument begins, because it was asked for."""
+    return bool(evidence.asked and evidence.known and evidence.line_start) and evidence.example is None
 
 
 @lru_cache(maxsize=1024)

@@ -1,8 +1,9 @@
 """Arguments of one call: turns tokens into fragments of strict JSON.
 
-Streamed text cannot be taken back. So only strings that the schema clearly declares as strings are streamed. Every
-other value is held until it is complete, then coerced to its schema and emitted. Properties that the schema forbids or
-cannot place wait for the end of the object. If the schema constrains the object as a whole, the whole object is held.
+Streamed text cannot be taken back. So a string is streamed as soon as coercion can no longer change it, and an array or
+object part by part if its parts are coerced on their own. Every other value is held until it is complete, then coerced
+to its schema and emitted. Properties that the schema forbids or cannot place wait for the end of their object. If the
+schema constrains an object as a whole, the whole object is held.
 """
 
 from __future__ import annotations
@@ -28,11 +29,17 @@ from ..json_repair.tokens import (
     Writer,
 )
 from ..json_repair.whole_text import parse_value
-from ..schema.argument_schema import ArgumentSchema
+from ..schema.argument_schema import ArgumentSchema, ValueSchema
 from ..schema.coercion import null_dropped
+from ..schema.json_values import Path
 from ..types import JSONObject, JSONValue, Note, is_object
 
 _NESTING = {OBJECT: 1, ARRAY: 1, STRING: 1, END_OBJECT: -1, END_ARRAY: -1, END_STRING: -1}
+_ARRAY: Token = (ARRAY, "")
+_NULL: Token = (SCALAR, "null")
+#: Maximum number of containers, one inside the other, that are streamed part by part. Lists of objects that contain
+#: lists of objects are common, deeper nesting is not, and each level may cost another pass over the text.
+MAX_STREAMED_DEPTH = 6
 
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.decode
@@ -62,6 +69,45 @@ class FinalArguments(msgspec.Struct, frozen=True):
     written: JSONValue = None
 
 
+class _Container:
+    """An array or object that is being streamed part by part. The outermost one is the object of all arguments."""
+
+    __slots__ = ("changed", "is_list", "key", "notes_start", "path", "raw_start", "schema", "sent", "size", "waits")
+
+    def __init__(
+        self, schema: ValueSchema, is_list: bool = False, path: Path = (), raw_start: int = 0, notes_start: int = 0
+    ) -> None:
+        self.schema = schema
+        self.is_list = is_list
+        self.path = path
+        self.raw_start = raw_start  # where the container begins in the raw text
+        self.notes_start = notes_start  # number of notes before the container
+        self.key = ""  # the key of the current property
+        self.size = 0  # number of parts that have been emitted
+        self.sent: set[str] = set()  # keys of the properties that have been emitted
+        self.changed: JSONObject = {}  # properties that were coerced, with their new values
+        self.waits = False  # a property waits for the end of the object
+
+    @property
+    def part_path(self) -> Path:
+        """The path of the current part, until it is counted."""
+        return (*self.path, self.size if self.is_list else self.key)
+
+    @property
+    def part(self) -> ValueSchema:
+        """The schema of the current part, until it is counted."""
+        return self.schema.item(self.size) if self.is_list else self.schema.member(self.key)
+
+    def begin_part(self) -> str:
+        """Count a part and return the text before it."""
+        comma = "," if self.size else ""
+        self.size += 1
+        if self.is_list:
+            return comma
+        self.sent.add(self.key)
+        return f'{comma}"{escape_text(self.key)}":'
+
+
 class Arguments:
     """Collector for the argument tokens of one call. `take()` returns the fragments that are ready."""
 
@@ -70,19 +116,22 @@ class Arguments:
         self._allowance = allowance
         self._ready: list[str] = []  # fragments that the caller has not taken yet
         self._all: list[str] = []  # fragments that the caller has taken
-        self._in_object = False  # the arguments are an object, which is read property by property
-        self._key = ""
+        self._root = _Container(schema.value)
+        self._open: list[_Container] = []  # the containers being streamed; the first is the root
         self._unnamed = False  # the next value is positional
         self._live = False  # inside a string that is being streamed
+        self._raw: list[str] = []  # what the model wrote for the property that contains the current part
+        self._raw_writer = Writer()
         self._pieces: list[str] | None = None  # the value being held, as pieces of strict JSON
         self._held_depth = 0
+        self._array_ahead = False  # an array begins, but its first token is not known yet
+        self._delay: int | None = None  # number of characters after which the held string can no longer change
         self._writer = Writer()
-        self._sent: set[str] = set()
         self._written: JSONObject = {}  # values before they were coerced
         self._later: JSONObject = {}
         self._places: JSONObject = {}  # positional values by placeholder key
         self._notes: list[Note] = []
-        self._root = ""  # JSON text of arguments that are not an object
+        self._whole_text = ""  # JSON text of arguments that are not an object
         self._whole: JSONObject | None = None  # all arguments, if they arrived in one piece
 
     @property
@@ -93,19 +142,36 @@ class Arguments:
     @property
     def started(self) -> bool:
         """Whether the arguments have begun."""
-        return self._in_object or self._pieces is not None
+        return bool(self._open) or self._pieces is not None
+
+    @property
+    def between_properties(self) -> bool:
+        """Whether the next token may be the key of an argument."""
+        return len(self._open) == 1 and not (self._live or self._array_ahead) and self._pieces is None
 
     @property
     def record(self) -> Callable[[str], None]:
         """Function that records a piece of the streamed string, as strict JSON, that the caller itself has emitted."""
-        return self._all.append
+        return self._and_raw(self._all.append)
 
     @property
     def keep(self) -> Callable[[str], None] | None:
-        """Function that stores a piece of the current string, as strict JSON; None if no string is being read."""
+        """Function that stores a piece of the current string, as strict JSON. None: pass the tokens instead."""
         if self._live:
-            return self._ready.append
-        return None if self._pieces is None else self._pieces.append
+            return self._and_raw(self._ready.append)
+        return None if self._pieces is None or self._delay is not None else self._pieces.append
+
+    def _and_raw(self, store: Callable[[str], None]) -> Callable[[str], None]:
+        """Return a function that stores a piece, in the raw text as well if a part is being streamed."""
+        if len(self._open) == 1:
+            return store
+        store_raw = self._raw.append
+
+        def store_both(piece: str) -> None:
+            store(piece)
+            store_raw(piece)
+
+        return store_both
 
     def take(self) -> str:
         """Return the text that became certain since the last call."""
@@ -125,97 +191,203 @@ class Arguments:
         """Add one token of the arguments."""
         kind, text = token
         if self._live:
-            self._ready.append(text if kind == PART else '"')
-            self._live = kind == PART
+            self._continue_string(token)
         elif self._pieces is not None:
             self._hold(self._pieces, token)
-        elif not self._in_object:
-            self._open(token)
+        elif self._array_ahead:
+            self._start_array(token)
+        elif not self._open:
+            self._begin(token)
         elif kind in (KEY, POSITIONAL):
-            self._key = text
+            self._open[-1].key = text
             self._unnamed = kind == POSITIONAL
-        elif kind != END_OBJECT:
+            self._write_raw(token)
+        elif kind in (END_OBJECT, END_ARRAY):
+            self._end_container(token)
+        else:
             self._start_value(token)
 
-    def _open(self, token: Token) -> None:
+    def _begin(self, token: Token) -> None:
         if token[0] == OBJECT:
-            self._in_object = True
+            self._open.append(self._root)
         else:
             self._begin_hold(token)
+
+    def _write_raw(self, token: Token) -> None:
+        if len(self._open) > 1:
+            self._raw.append(self._raw_writer.write(token))
+
+    # ---- values
 
     def _start_value(self, token: Token) -> None:
-        strings = self._schema.streamable_strings
-        streams = token[0] == STRING and (strings is None or self._key in strings)
-        if streams and not self._waits():
-            self._begin_property()
-            self._ready.append('"')
-            self._live = True
-        elif token[0] == SCALAR:
+        kind = token[0]
+        if kind == SCALAR:
             self._end_value(token[1])  # a scalar is complete at once
-        else:
+        elif self._waits():
             self._begin_hold(token)
+        elif kind == STRING:
+            self._start_string(token, self._open[-1].part.text_delay)
+        elif not self._streams(kind == ARRAY):
+            self._begin_hold(token)
+        elif kind == ARRAY:
+            self._array_ahead = True
+        else:
+            self._start_container(token)
 
-    def _begin_property(self) -> None:
-        comma = "," if self._sent else "{"
-        self._sent.add(self._key)
-        self._ready.append(f'{comma}"{escape_text(self._key)}":')
+    def _start_string(self, token: Token, delay: int | None) -> None:
+        if delay == 0:
+            self._begin_string("")
+        else:
+            self._begin_hold(token, delay)
 
-    def _begin_hold(self, token: Token) -> None:
+    def _begin_string(self, text: str) -> None:
+        """Begin to stream a string with its first characters."""
+        self._write_raw((STRING, ""))
+        self._write_raw((PART, text))
+        self._ready.append(f'{self._begin_part()}"{text}')
+        self._live = True
+
+    def _continue_string(self, token: Token) -> None:
+        kind, text = token
+        self._write_raw(token)
+        self._ready.append(text if kind == PART else '"')
+        self._live = kind == PART
+
+    def _begin_part(self) -> str:
+        """Count a part and return the text before it."""
+        container = self._open[-1]
+        opener = "{" if container is self._root and not container.size else ""
+        return opener + container.begin_part()
+
+    def _begin_hold(self, token: Token, delay: int | None = None) -> None:
         self._pieces = []
         self._held_depth = 0
+        self._delay = delay
         self._writer = Writer()
         self._hold(self._pieces, token)
 
     def _hold(self, pieces: list[str], token: Token) -> None:
-        """Add a token to the held value, and end the value once it is complete."""
+        """Add a token to the held value, and end the value once it is complete or can no longer change."""
         kind = token[0]
         pieces.append(self._writer.write(token))
         self._held_depth += _NESTING.get(kind, 0)
         if self._held_depth == 0:
-            self._pieces = None
+            self._pieces = self._delay = None
             self._end_value("".join(pieces))
+        elif self._delay is not None and kind == PART:
+            self._delay -= len(token[1])
+            if self._delay < 0:
+                self._pieces = self._delay = None
+                self._begin_string("".join(pieces)[1:])
 
     def _end_value(self, text: str) -> None:
-        if not self._in_object:
-            self._root = text
+        if not self._open:
+            self._whole_text = text
             return
+        container = self._open[-1]
+        self._write_raw((SCALAR, text))
         value = _decode(text)
         if self._waits():
-            (self._places if self._unnamed else self._later)[self._key] = value
+            self._keep_for_later(container, value)
             return
-        if value is None and self._schema.drops_null(self._key):
-            self._notes.append(null_dropped((self._key,)))
+        if value is None and not container.is_list and container.schema.drops_null(container.key):
+            self._notes.append(null_dropped(container.part_path))
             return
-        coerced = self._schema.coerce_property(self._key, value)
+        coerced = container.part.coerce(value, container.part_path)
         if coerced.notes:
-            self._written[self._key] = value
-        self._notes.extend(coerced.notes)
-        self._begin_property()
-        self._ready.append(to_json(coerced.value))
+            self._written.setdefault(self._root.key, value)
+            container.changed[container.key] = coerced.value
+            self._notes.extend(coerced.notes)
+        self._ready.append(self._begin_part() + to_json(coerced.value))
+
+    def _keep_for_later(self, container: _Container, value: JSONValue) -> None:
+        if container is self._root:
+            (self._places if self._unnamed else self._later)[container.key] = value
+        else:
+            container.waits = True  # the raw text contains the value
 
     def _waits(self) -> bool:
-        """Whether the current property must wait for the end of the object."""
-        schema = self._schema
-        return self._unnamed or not schema.piecewise or self._key in self._sent or schema.forbids(self._key)
+        """Whether the current value must wait for the end of its object."""
+        container = self._open[-1]
+        if container.is_list:
+            return False
+        if container is self._root and (self._unnamed or not self._schema.piecewise):
+            return True
+        return container.key in container.sent or container.schema.forbids(container.key)
+
+    # ---- arrays and objects
+
+    def _streams(self, is_list: bool) -> bool:
+        """Whether the array or object that begins now can be streamed part by part."""
+        schema = self._open[-1].part
+        return len(self._open) <= MAX_STREAMED_DEPTH and (schema.streams_items if is_list else schema.streams_members)
+
+    def _start_array(self, token: Token) -> None:
+        """Begin an array with its first token. `[null]` may mean null, so an array that begins with null is held."""
+        self._array_ahead = False
+        if token == _NULL:
+            self._begin_hold(_ARRAY)
+        else:
+            self._start_container(_ARRAY)
+        self.token(token)
+
+    def _start_container(self, token: Token) -> None:
+        parent, is_list = self._open[-1], token[0] == ARRAY
+        if len(self._open) == 1:
+            self._raw = []
+            self._raw_writer = Writer()
+        container = _Container(parent.part, is_list, parent.part_path, len(self._raw), len(self._notes))
+        self._ready.append(self._begin_part() + ("[" if is_list else "{"))
+        self._open.append(container)
+        self._write_raw(token)
+
+    def _end_container(self, token: Token) -> None:
+        if len(self._open) == 1:
+            return  # the arguments are complete; `settle` closes them
+        container = self._open[-1]
+        if container.waits:
+            self._send_waiting(container)
+        self._write_raw(token)
+        self._ready.append("]" if container.is_list else "}")
+        self._open.pop()
+        if len(self._open) == 1 and self._root.key in self._written:
+            self._written[self._root.key] = _decode("".join(self._raw))
+
+    def _send_waiting(self, container: _Container) -> None:
+        """Coerce an object inside the arguments as a whole, and emit the properties that had to wait."""
+        raw = "".join(self._raw[container.raw_start :])
+        value: JSONObject = {**_decode(raw.removeprefix(",") + "}"), **container.changed}
+        coerced = container.schema.coerce(value, container.path)
+        known = set(self._notes[container.notes_start :])
+        self._notes += [note for note in coerced.notes if note not in known]
+        self._written.setdefault(self._root.key, value)
+        whole: JSONObject = coerced.value  # it stays an object, or it would not be streamed
+        for key, each in whole.items():
+            if key not in container.sent:
+                container.key = key
+                self._ready.append(self._begin_part() + to_json(each))
+
+    # ---- the end
 
     def abandon(self) -> None:
         """Give up on the arguments. Close what has been emitted, so that the fragments still form one object."""
         if self._live:
             self._ready.append('"')
-        self._ready.append("}" if self._sent else "{}")
+        self._ready += ["]" if container.is_list else "}" for container in self._open[:0:-1]]
+        self._ready.append("}" if self._root.size else "{}")
 
     def settle(self) -> FinalArguments:
         """Complete the arguments: coerce what was held and validate the result."""
         if self._whole is not None:
             return FinalArguments(self._whole, (), ())
-        if not self._in_object:
+        if not self._open:
             return self._settle_root()
         later = self._resolve_positions()
         if not self._schema.piecewise:
             return self._settle_whole(later)
-        sent: JSONObject = _decode("".join([*self._all, *self._ready, "}"])) if self._sent else {}
+        sent: JSONObject = _decode("".join([*self._all, *self._ready, "}"])) if self._root.size else {}
         written = {**sent, **self._written, **later} if self._written or later else None
-        problems = self._send_rest(sent, later) if later or not self._sent else self._schema.problems(sent)
+        problems = self._send_rest(sent, later) if later or not sent else self._schema.problems(sent)
         self._ready.append("}")
         return FinalArguments(sent, tuple(self._notes), problems, written)
 
@@ -224,7 +396,7 @@ class Arguments:
         coerced = self._schema.coerce({**sent, **later})
         self._notes.extend(coerced.notes)
         whole = coerced.value if is_object(coerced.value) else {}
-        if not self._sent:
+        if not sent:
             self._ready.append("{")
         for key, value in whole.items():
             if key in sent:
@@ -232,7 +404,7 @@ class Arguments:
             comma = "," if sent else ""
             sent[key] = value
             self._ready.append(f'{comma}"{escape_text(key)}":{to_json(value)}')
-        is_final = not self._sent and whole is coerced.value  # exactly the coerced value is emitted
+        is_final = not self._root.size and whole is coerced.value  # exactly the coerced value is emitted
         return coerced.problems if is_final else self._schema.problems(sent)
 
     def _resolve_positions(self) -> JSONObject:
@@ -241,7 +413,7 @@ class Arguments:
         if is_object(only) and len(self._places) == 1 and not self._later:
             return only
         later = self._later
-        names = (name for name in self._schema.names if name not in self._sent and name not in later)
+        names = (name for name in self._schema.names if name not in self._root.sent and name not in later)
         for place, value in self._places.items():
             name = next(names, "")
             self._notes.append(Note("positional_argument", name))
@@ -249,7 +421,7 @@ class Arguments:
         return later
 
     def _settle_root(self) -> FinalArguments:
-        value: JSONValue = _decode(self._root) if self._root else {}
+        value: JSONValue = _decode(self._whole_text) if self._whole_text else {}
         if isinstance(value, str):
             parsed = parse_value(value, allowance=self._allowance)
             if is_object(parsed.value) and parsed.status == "complete":

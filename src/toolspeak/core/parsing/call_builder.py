@@ -7,16 +7,25 @@ streams a call that is certain, and decides about any other call at its end.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import takewhile
 from typing import Literal
 
 import msgspec
 
 from ..events import CallArgs, CallEnd, CallStart, Candidate, Judged, Verdict
 from ..json_repair.parser import UNSAFE_NOTES, VALUE_CHANGING_NOTES
-from ..json_repair.tokens import Token
+from ..json_repair.tokens import KEY, Token
 from ..schema.argument_schema import ArgumentSchema
 from ..types import Note
-from .acceptance import REGION_REASONS, Acceptance, Evidence, judge_end, judge_name, needs_line
+from .acceptance import (
+    REGION_REASONS,
+    Acceptance,
+    Evidence,
+    is_certain_with_argument,
+    judge_end,
+    judge_name,
+    needs_line,
+)
 from .arguments import Arguments, FinalArguments, fits_as_it_is
 from .context import ParseContext
 from .fast_paths import WholeObject
@@ -48,6 +57,7 @@ class CallBuilder:
         self.name = ""
         self._index = -1
         self._streamed = False  # some of the arguments have been emitted
+        self._starts_with_argument = False  # the call is held only until its first argument begins
         self._arguments: Arguments | None = None
         self._early: list[Token] = []  # argument tokens that arrived before the name
         self._notes: list[Note] = []
@@ -98,6 +108,7 @@ class CallBuilder:
         self.state = "live" if live else "held"
         if live:
             self._start()
+        self._starts_with_argument = not (live or hold) and is_certain_with_argument(self.evidence)
 
     def take_call(self, name: str, arguments: WholeObject) -> bool:
         """Take a complete call at once. Return False and change nothing unless it is accepted and valid as it is."""
@@ -120,16 +131,36 @@ class CallBuilder:
 
     def _end_whole(self, arguments: WholeObject) -> None:
         assert self._arguments is not None
+        if arguments.value:
+            self._start_with_argument()
         self._arguments.take_whole(arguments.value, arguments.text)
         self.end()
 
     def go_live(self) -> None:
         """Start streaming a call that was held until the structure of its body was clear."""
-        live = judge_name(self.evidence, self._context.policy).action == "live"
-        if self.state == "held" and live and not self._may_echo():
+        if judge_name(self.evidence, self._context.policy).action == "live":
+            self._go_live()
+
+    def _go_live(self) -> None:
+        if self.state == "held" and not self._may_echo():
             self.state = "live"
             self._start()
             self._flow()
+
+    def _start_with_argument(self) -> None:
+        """Start streaming a call that was held until its first argument."""
+        if not self._starts_with_argument:
+            return
+        self._starts_with_argument = False
+        if not self._may_echo():
+            for earlier in self._waiting_before():
+                earlier.resolve_tail(answer_end=True)  # only this call follows
+        self._go_live()
+
+    def _waiting_before(self) -> list[CallBuilder]:
+        """Return the complete calls before this one that were waiting for the end of the block."""
+        since_done = list(takewhile(lambda other: other.state != "done", reversed(self._block)))
+        return [other for other in reversed(since_done) if other.state == "tail"]
 
     @property
     def _is_unproven(self) -> bool:
@@ -150,7 +181,14 @@ class CallBuilder:
             if self.state == "new":
                 self._early.append(token)
             return
+        if self._starts_with_argument and token[0] == KEY and self._is_argument(self._arguments, token[1]):
+            self._start_with_argument()
         self._arguments.token(token)
+
+    def _is_argument(self, arguments: Arguments, key: str) -> bool:
+        """Whether this key, which comes next, is an argument of the tool."""
+        schema = self._context.schema(self.name)
+        return arguments.between_properties and (schema.parameters is None or schema.declares(key))
 
     def tokens(self, tokens: Iterable[Token]) -> None:
         """Add tokens and emit the fragments that became certain."""

@@ -69,6 +69,8 @@ class Opening(msgspec.Struct, frozen=True):
     keyed: bool = False
     #: Whether the mark carries another word in place of the nonce.
     wrong_nonce: bool = False
+    #: Whether the caller asked for calls of this dialect only; None if not.
+    asked: Literal[True] | None = None
 
 
 class Reader(Protocol):

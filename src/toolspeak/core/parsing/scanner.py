@@ -12,6 +12,8 @@ from collections.abc import Callable, Sequence
 from string import ascii_letters
 from typing import ClassVar
 
+import msgspec
+
 from ..events import Event, ReasoningDelta, TextDelta
 from ..json_repair.literals import has_surrogate, replace_surrogates
 from ..types import require
@@ -503,6 +505,8 @@ class TextScanner:
         evidence = self._position.evidence(opening, nonce, unmarked_counts)
         if self._pending and opening.wrapper == "strong" and evidence.example is None:
             self._output.resolve(True)
+        elif self._pending and evidence.asked:
+            evidence = msgspec.structs.replace(evidence, asked=None)  # it must not overtake the pending calls
         self._reader = self._table.reader(opening, context, evidence)
         self._block_start = pos
         self._commits = context.commits

@@ -89,6 +89,7 @@ class TextPosition:
             nonce=nonce,
             unmarked_counts=unmarked_counts,
             example=self._example(),
+            asked=opening.asked,
         )
 
     def _example(self) -> Example | None:

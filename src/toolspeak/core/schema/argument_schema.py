@@ -7,15 +7,16 @@ arguments are never changed.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 import msgspec
 
 from ...errors import SchemaError
 from ..types import MAX_SCHEMA_BYTES, JSONValue, Note
-from .coercion import coerce
+from .coercion import MAX_TRIES, MAX_TRIES_PER_VALUE, coerce
 from .json_values import ParseText, Path, fold_key, strict_json, unusable_reason
 from .relaxation import describe
+from .streaming import CONSTRAINS_PROPERTIES, streams_items, streams_members, target, text_delay
 from .subschema import ANY, OBJECT, SchemaDocument, Subschema, join_all, meet_all, shorten
 from .validation_errors import explain
 
@@ -28,18 +29,6 @@ LARGE_SCHEMA_BYTES = 32 * 1024
 MAX_PROBLEMS = 5
 #: Maximum number of places in a note on a schema.
 MAX_CHANGES = 5
-
-#: Keywords other than `properties` with which a root schema can constrain a property.
-_CONSTRAINS_PROPERTIES = frozenset(
-    "$ref $dynamicRef $recursiveRef allOf anyOf oneOf not if then else const enum patternProperties propertyNames "
-    "dependencies dependentRequired dependentSchemas extends disallow".split()
-)
-#: Keywords other than `type` with which a schema can constrain a string.
-_CONSTRAINS_TEXT = frozenset(
-    "$dynamicRef $recursiveRef allOf anyOf oneOf not if then else const enum pattern format minLength maxLength "
-    "contentEncoding contentMediaType contentSchema extends disallow".split()
-)
-_TEXT = frozenset({"string"})
 
 
 class CoercionResult(msgspec.Struct, frozen=True):
@@ -65,13 +54,12 @@ class ArgumentSchema:
         #: Arguments are an object unless the schema clearly says otherwise.
         self._root = Subschema(document, "", document.body, object_only=plain.allowed_types <= OBJECT)
         #: Whether each property is validated on its own, so that it can be streamed before the others are known.
-        self.piecewise = self._root.object_only and _CONSTRAINS_PROPERTIES.isdisjoint(plain.body)
-        #: Properties whose string value may be streamed as it arrives. `None` (no schema): all strings may be streamed.
-        self.streamable_strings = None if parameters is None else _streamable_strings(plain) if self.piecewise else ANY
+        self.piecewise = self._root.object_only and CONSTRAINS_PROPERTIES.isdisjoint(plain.body)
+        #: The arguments as a whole, as a value.
+        self.value = ValueSchema((self._root,))
         #: The top-level properties in declaration order.
         self.names = tuple(self._root.names)
         self._property_types: dict[str, frozenset[str]] = {}  # filled on demand
-        self._required = frozenset(fold_key(name) for node in self._root.in_place for name in node.required)
 
     @staticmethod
     def of(parameters: JSONValue) -> ArgumentSchema:
@@ -97,16 +85,6 @@ class ArgumentSchema:
     def declares(self, name: str) -> bool:
         """Whether the schema declares a top-level property with this name."""
         return name in self._root.names
-
-    def forbids(self, name: str) -> bool:
-        """Whether a top-level property is not allowed, or may be a misspelling of a required one."""
-        if self._root.declares(name):
-            return self._root.forbids(name)
-        return fold_key(name) in self._required or any(node.forbids(name) for node in self._root.in_place)
-
-    def drops_null(self, name: str) -> bool:
-        """Whether null is dropped for this top-level property, because it is optional and not nullable."""
-        return self._root.bars_null(name) and not self._root.requires(name)
 
     def property_types(self, name: str) -> frozenset[str]:
         """Return the JSON types that a top-level property may have. Empty: unknown or any."""
@@ -137,18 +115,83 @@ class ArgumentSchema:
         """
         return _coerce((self._root,), arguments, parse_text, ())
 
-    def coerce_property(self, name: str, value: JSONValue, parse_text: ParseText = strict_json) -> CoercionResult:
-        """Coerce and validate the value of one top-level property on its own."""
-        return _coerce(self._root.slots(name), value, parse_text, (name,))
+
+class ValueSchema:
+    """The schemas of one value, and which parts of the value may be streamed before it is complete."""
+
+    def __init__(self, nodes: Sequence[Subschema], tries: int = MAX_TRIES) -> None:
+        self._nodes = nodes
+        self._tries = tries  # number of schemas that one coercion may try
+        self._members: dict[str, ValueSchema] = {}  # filled on demand, for declared properties only
+        self._items: dict[tuple[str, ...], ValueSchema] = {}  # filled on demand, by the pointers of the schemas
+
+    @cached_property
+    def text_delay(self) -> int | None:
+        """Number of characters after which a string can no longer change. None: it may change up to its end."""
+        return text_delay(self._nodes)
+
+    @cached_property
+    def _targets(self) -> list[Subschema]:
+        return [target(node) for node in self._nodes]
+
+    @cached_property
+    def streams_items(self) -> bool:
+        """Whether the items of an array can be emitted one by one."""
+        return all(map(streams_items, self._targets))
+
+    @cached_property
+    def streams_members(self) -> bool:
+        """Whether the properties of an object can be emitted one by one."""
+        return all(map(streams_members, self._targets))
+
+    def item(self, index: int) -> ValueSchema:
+        """Return the schema of the array item at `index`."""
+        items = [item for node in self._targets if (item := node.item(index)) is not None]
+        pointers = tuple(item.pointer for item in items)
+        if pointers not in self._items:
+            self._items[pointers] = ValueSchema(items, MAX_TRIES_PER_VALUE)  # an array may have many items
+        return self._items[pointers]
+
+    def member(self, name: str) -> ValueSchema:
+        """Return the schema of the property `name`."""
+        known = self._members.get(name)
+        if known is None:
+            known = ValueSchema([slot for node in self._targets for slot in node.slots(name)], self._tries)
+            if any(name in node.names for node in self._targets):
+                self._members[name] = known
+        return known
+
+    @cached_property
+    def _required(self) -> frozenset[str]:
+        nodes = (each for node in self._targets for each in node.in_place)
+        return frozenset(fold_key(name) for node in nodes for name in node.required)
+
+    def forbids(self, name: str) -> bool:
+        """Whether the property `name` is not allowed, or may be a misspelling of a required one."""
+        if any(node.declares(name) for node in self._targets):
+            return any(node.forbids(name) for node in self._targets)
+        return fold_key(name) in self._required or any(
+            each.forbids(name) for node in self._targets for each in node.in_place
+        )
+
+    def drops_null(self, name: str) -> bool:
+        """Whether null is dropped for the property `name`, because it is optional and not nullable."""
+        return any(node.bars_null(name) and not node.requires(name) for node in self._targets)
+
+    def coerce(self, value: JSONValue, path: Path = (), parse_text: ParseText = strict_json) -> CoercionResult:
+        """Change the value as little as possible to make it valid. `path` is its position in the arguments."""
+        return _coerce(self._nodes, value, parse_text, path, self._tries)
 
 
-def _coerce(nodes: Sequence[Subschema], value: JSONValue, parse: ParseText, path: tuple[str, ...]) -> CoercionResult:
+def _coerce(
+    nodes: Sequence[Subschema], value: JSONValue, parse: ParseText, path: Path, tries: int = MAX_TRIES
+) -> CoercionResult:
     reason = unusable_reason(value)
     if reason:
         return CoercionResult(value, (), (reason,))
     if _accept(nodes, value):
         return CoercionResult(value)
-    value, notes = coerce(nodes, value, parse, path)
+    value, notes = coerce(nodes, value, parse, path, tries)
     return CoercionResult(value, notes, _problems(nodes, value, path, MAX_PROBLEMS))
 
 
@@ -160,7 +203,7 @@ def _accept(nodes: Sequence[Subschema], value: JSONValue) -> bool:
     return True
 
 
-def _problems(nodes: Sequence[Subschema], value: JSONValue, path: tuple[str, ...], limit: int) -> tuple[str, ...]:
+def _problems(nodes: Sequence[Subschema], value: JSONValue, path: Path, limit: int) -> tuple[str, ...]:
     reason = unusable_reason(value)
     if reason:
         return (reason,)
@@ -188,15 +231,3 @@ def _compiled(source: bytes) -> ArgumentSchema:
 @lru_cache(CACHED_LARGE_SCHEMAS)
 def _compiled_large(source: bytes) -> ArgumentSchema:
     return ArgumentSchema(msgspec.json.decode(source))
-
-
-def _streamable_strings(root: Subschema) -> frozenset[str]:
-    return frozenset(name for name in root.table("properties") if _is_plain_text(root.prop(name)))
-
-
-def _is_plain_text(node: Subschema) -> bool:
-    """Whether the schema requires a string and has no further constraints."""
-    chain = node.conjuncts
-    return (
-        all(_CONSTRAINS_TEXT.isdisjoint(each.body) for each in chain) and meet_all(n.own_types for n in chain) == _TEXT
-    )

@@ -188,14 +188,17 @@ RULES = (
 
 
 def coerce(
-    nodes: Sequence[Subschema], value: JSONValue, parse: ParseText, path: Path
+    nodes: Sequence[Subschema], value: JSONValue, parse: ParseText, path: Path, tries: int = MAX_TRIES
 ) -> tuple[JSONValue, tuple[Note, ...]]:
-    """Coerce a value to all schemas and return it with notes. It stays unchanged if the passes do not converge."""
+    """Coerce a value to all schemas and return it with notes. It stays unchanged if the passes do not converge.
+
+    `tries` replaces `MAX_TRIES`.
+    """
     current, notes = value, list[Note]()
     for _ in range(MAX_PASSES):
         if unusable_reason(current):
             break
-        coercer = _Coercer(current, parse)
+        coercer = _Coercer(current, parse, tries)
         try:
             for node in nodes:
                 current = coercer.fit(node, current, ValuePosition(path, node, 0, frozenset()))
@@ -214,10 +217,10 @@ class _TooMuchWork(Exception):
 class _Coercer:
     """One coercion pass over the arguments."""
 
-    def __init__(self, value: JSONValue, parse: ParseText) -> None:
+    def __init__(self, value: JSONValue, parse: ParseText, tries: int) -> None:
         self.notes: list[Note] = []
         self._parse = parse
-        self._tries_left = MAX_TRIES + MAX_TRIES_PER_VALUE * weight(value)
+        self._tries_left = tries + MAX_TRIES_PER_VALUE * weight(value)
 
     def fit(self, node: Subschema, value: JSONValue, at: ValuePosition) -> JSONValue:
         """Coerce the value to a schema as far as possible."""
