@@ -40,7 +40,10 @@ _LIST_PARTIAL = re.compile(r"\[\s{0,64}(?:[A-Za-z_][\w.-]{0,127})?").match
 _LIST_OF_OBJECTS = re.compile(r"\[\s{0,64}[{\[\]\"']").match
 #: Tags that are ignored inside a block.
 _SKIPPED = frozenset(
-    {"tool_sep", "|tool_sep|", "|tool_call_begin|", "|tool_call_end|", "|plugin|", "|message|", "|role_sep|"}
+    {
+        *("tool_sep", "|tool_sep|", "|tool_call_begin|", "|tool_call_end|", "|plugin|", "|message|", "|role_sep|"),
+        *("|tool_call:begin|", "|tool_call:end|"),
+    }
 )
 #: Call format by opening bracket.
 _GRAMMARS = {"{": "object", "[": "list"}
@@ -51,6 +54,8 @@ BLOCK_CLOSERS = frozenset(
         "|tool_calls_end|",
         "|tool_calls_section_end|",
         "|tool_call_end|",
+        "|tool_call:end|",
+        "|calls|",
         "|END_ACTION|",
         "|action_end|",
         "|tools_suffix|",
@@ -80,7 +85,7 @@ class BlockReader:
         self._opening = opening
         self._body: Body | None = None
         self._calls = 0
-        self._in_list = False
+        self._in_list = opening.listed
         self._nested = 0  # depth of block tags inside the block
         self._grammar = ""  # the format of the calls so far
         self._inner: set[str] = set()  # block tags before the first call
@@ -365,6 +370,8 @@ class BlockReader:
         if not self._in_list:
             self._block.note_extra_closer()
         self._in_list = False
+        if self._opening.listed:
+            self.state = "done"
         return at + 1
 
     def _fence(self, buf: str, pos: int, at: int, final: bool) -> int:

@@ -16,6 +16,7 @@ from ..core.json_repair.parser import JSONParser
 from ..core.json_repair.tokens import ARRAY, END_ARRAY, END_OBJECT, END_STRING, KEY, OBJECT, PART, SCALAR, STRING, Token
 from ..core.parsing.call_builder import CallBuilder
 from ..core.parsing.fast_paths import FastPath, whole_object
+from ..core.types import Note
 from .body_grammars import BlockContext, Body, is_nonce, string_fast_path
 
 _Role = Literal["name", "arguments", "calls", "nonce", "meta", "other"]
@@ -34,6 +35,8 @@ ROLES: dict[str, _Role] = {
     "input": "arguments",
     "action_input": "arguments",
     "tool_input": "arguments",
+    "tool_arguments": "arguments",
+    "function_arguments": "arguments",
     "tool_calls": "calls",
     "calls": "calls",
     "tools": "calls",
@@ -53,6 +56,8 @@ ROLES: dict[str, _Role] = {
 _CANONICAL: dict[str, _Role] = {"name": "name", "arguments": "arguments", "id": "meta"}
 #: Maximum nesting depth of a call. A document, a list, a call and its inner object are four levels.
 _MAX_FRAMES = 8
+#: Keys of a call that are never its arguments.
+_OUTER_KEYS = frozenset({"id", "type", "index", "call_id", "tool_call_id"})
 #: Tool names that LangChain uses for an answer without a call.
 _FINAL_ANSWERS = frozenset({"Final Answer"})
 
@@ -89,7 +94,7 @@ def read_whole(block: BlockContext, buf: str, pos: int, canonical: bool = False)
 class _Frame:
     """An open object that is or contains a call, or an open array of such objects."""
 
-    __slots__ = ("builder", "has_arguments", "has_name", "is_list", "role")
+    __slots__ = ("builder", "flat", "has_arguments", "has_name", "is_list", "role")
 
     def __init__(self, is_list: bool, builder: CallBuilder | None = None) -> None:
         self.is_list = is_list
@@ -97,6 +102,8 @@ class _Frame:
         self.role: _Role = "other"
         self.has_name = False
         self.has_arguments = False
+        #: Whether the arguments are keys of the call itself, beside its name.
+        self.flat = False
 
 
 class JsonCalls(Body):
@@ -275,8 +282,11 @@ class JsonCalls(Body):
         frame = self._frames[-1]
         frame.role = self._roles.get(text, "other")
         self._last_key = text
-        if self._keyed and (frame.role == "other" or self.block.context.knows(text)):
+        is_tool = bool(self.block.context.knows(text))
+        if self._is_name(frame, is_tool):
             self._name_key(frame, text)
+        elif not self._exact and (frame.role in ("other", "meta") or frame.flat):
+            self._flat_key(frame, text)
         frame.has_arguments = frame.has_arguments or frame.role == "arguments"
         if frame.role == "other" and (self._exact or self._is_bare_call(frame)):
             self._fail("not_a_call")
@@ -285,6 +295,29 @@ class JsonCalls(Body):
         """Whether the object is a call without marks whose start has been emitted. It has no other keys."""
         is_live = frame.builder is not None and frame.builder.state == "live"
         return is_live and self.block.evidence.wrapper != "strong"
+
+    def _is_name(self, frame: _Frame, is_tool: bool) -> bool:
+        """Whether a key is the name of a tool, and its value the arguments."""
+        if self._keyed:
+            return frame.role == "other" or is_tool
+        return frame.role == "other" and is_tool and not (self._exact or frame.has_name)
+
+    def _flat_key(self, frame: _Frame, text: str) -> None:
+        """Use a key beside the name as an argument, as in `{"name": "get_weather", "city": "Paris"}`."""
+        builder = frame.builder
+        if builder is None or builder.state not in ("live", "held") or text in _OUTER_KEYS:
+            return
+        if not self.block.context.schema(builder.name).declares(text):
+            return
+        if frame.has_arguments and not frame.flat:
+            builder.note(Note("stray_text", f"`{text[:64]}` is beside the arguments"))
+            return
+        if not frame.flat:
+            self._batch.append((OBJECT, ""))
+        frame.flat = True
+        frame.role = "arguments"
+        self._batch.append((KEY, text))
+        self._forward()
 
     def _name_key(self, frame: _Frame, text: str) -> None:
         """Use the key as the tool name, as in `{"get_weather": {...}}`. Each further key begins another call."""
@@ -346,6 +379,8 @@ class JsonCalls(Body):
             self._fail("not_a_call", builder)  # {"name": "Ada"} may describe a person
             return
         if builder.state in ("live", "held"):
+            if frame.flat:
+                builder.tokens([(END_OBJECT, "")])
             self._end_call(builder)
         elif not frame.has_name:
             builder.fail("no_name")

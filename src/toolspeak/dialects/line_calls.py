@@ -6,7 +6,7 @@ import re
 
 import msgspec
 
-from ..core.json_repair.lookahead import LOOKAHEAD, begins
+from ..core.json_repair.lookahead import LOOKAHEAD, begins, skip_spaces
 from ..core.json_repair.tokens import END_OBJECT, KEY, OBJECT, SCALAR
 from ..core.parsing.acceptance import Evidence
 from ..core.parsing.arguments import to_json
@@ -33,7 +33,11 @@ _AROUND_NAME = " \t\r`*\"'[]:："
 _TOOL = re.compile(r"[A-Za-z_][\w.-]{0,127}").fullmatch
 _WRAPPED = re.compile(r"[A-Za-z_]\w{0,63}\((?=\{)").match
 _RECIPIENT = re.compile(r"to=(?:functions\.)?([\w.-]{1,128})").search
-_MESSAGE = "<|message|>"
+#: The end of a header. Solar's header may also end where calls or reasoning begin.
+_HEADER_END = re.compile(r"<\|(?:message|content)\|>|(?=<\|(?:tool_calls|think)\|>)").search
+#: Recipients of text: the user, or the model itself, for its reasoning.
+_NO_TOOLS = frozenset({"assistant", "user", "self"})
+_PYTHON_CALL = re.compile(r"[A-Za-z_][\w.-]{0,127}(?=\()").match
 _MAX_HEADER = 256
 
 
@@ -117,6 +121,9 @@ class ReactReader(LineReader):
         return self._read_input(self._builder, buf, pos, final)
 
     def _read_name(self, buf: str, pos: int, final: bool) -> int:
+        python = self._python_call(buf, pos)
+        if python:
+            return python
         line = _NAME_LINE(buf, pos, pos + LOOKAHEAD)
         assert line is not None  # the pattern also matches empty text
         if line.end() == min(len(buf), pos + LOOKAHEAD):
@@ -126,6 +133,19 @@ class ReactReader(LineReader):
             return self._fail(pos)
         self._name = name
         return line.end()
+
+    def _python_call(self, buf: str, pos: int) -> int:
+        """Begin a call such as `click(x=1)`. Returns the position of its bracket, or 0."""
+        at = skip_spaces(buf, pos)
+        call = _PYTHON_CALL(buf, at)
+        if call is None or "\n" in buf[pos:at] or not self._block.context.knows(call.group()):
+            return 0
+        self._name = call.group()
+        self._builder = self._block.builder()
+        if not self._builder.take_name(self._name):
+            return self._fail(pos)
+        self._inner = ArgumentsBody(self._block, self._builder, call=True)
+        return call.end()
 
     def _unsigned(self, text: str) -> str:
         """Remove the nonce before the name, even if it was miscopied."""
@@ -213,19 +233,25 @@ class ChannelReader(LineReader):
         evidence = self._block.evidence
         if evidence.in_fence or evidence.in_code:
             return self._fail(pos)
-        end = buf.find(_MESSAGE, pos, pos + _MAX_HEADER)
-        if end < 0:
+        mark = _HEADER_END(buf, pos, pos + _MAX_HEADER)
+        if mark is None:
             return MORE if not final and len(buf) - pos < _MAX_HEADER else self._fail(pos)
-        return self._header(buf[pos:end], end + len(_MESSAGE))
+        end = skip_spaces(buf, mark.end())
+        if end == len(buf) and not final and end - mark.end() < LOOKAHEAD:
+            return MORE  # the first character after the header decides
+        is_marked = buf.startswith("<", end)
+        return self._header(buf[pos : mark.start()], mark.end(), is_marked)
 
-    def _header(self, header: str, end: int) -> int:
+    def _header(self, header: str, end: int, is_marked: bool) -> int:
+        """Read a header. `is_marked`: the text after it begins with a mark, so the header contains no call."""
         recipient = _RECIPIENT(header)
         nonce = self._block.context.nonce
         if nonce is not None and has_word(header, nonce):
             self._block.evidence = msgspec.structs.replace(self._block.evidence, nonce=True)
         is_code = "<|constrain|>code" in header
-        if recipient is None or recipient.group() in ("to=assistant", "to=user") or is_code:
-            self.channel = "analysis" if header.rpartition("<|channel|>")[2].startswith("analysis") else "final"
+        if recipient is None or recipient[1] in _NO_TOOLS or is_code or is_marked:
+            is_thought = header.rpartition("<|channel|>")[2].startswith("analysis") or "to=self" in header
+            self.channel = "analysis" if is_thought else "final"
             return self._done(end)
         builder = self._block.builder()
         if not builder.take_name(clean_name(recipient.group(1))):

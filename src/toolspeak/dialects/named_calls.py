@@ -12,17 +12,17 @@ from ..core.json_repair.tokens import END_OBJECT, KEY, OBJECT, SCALAR
 from ..core.parsing.arguments import to_json
 from ..core.parsing.call_builder import CallBuilder
 from ..core.parsing.fast_paths import FastPath
-from ..core.parsing.tags import MORE, lex_tag, unescape
+from ..core.parsing.tags import MORE, Tag, lex_tag
 from ..core.types import JSONValue, Note
 from .body_grammars import BODY_NAME, ArgumentsBody, BlockContext, Body, arguments_ahead
 from .tag_calls import TagCalls
-from .tag_names import CALL_ENDS
+from .tag_names import BLOCK_TAGS, CALL_ENDS
 
 _NAME = re.compile(BODY_NAME).match
 _SPACES = re.compile(r"[ \t]*").match
 _BLANK = re.compile(r"(?:[ \t\r\n]|\\n)*").match
 _FENCE = re.compile(r"```[a-z]{0,12}[ \t]*\n?").match
-_ATTRIBUTE = re.compile(r"""([\w.-]{1,64})=("[^"]*"|'[^']*')\s*""").match
+_ATTRIBUTE = re.compile(r"""([\w.-]{1,64})=("[^"]*"|'[^']*'|[^\s"'<>=/]++)\s*""").match
 #: Maximum length of a tool name.
 _MAX_NAME = 16 * LOOKAHEAD
 #: Maximum number of characters between a name and the next tag.
@@ -32,7 +32,16 @@ _INDEX = re.compile(r":\d{1,6}$").sub
 _ARGS = re.compile(r"(?:\[CALL_ID\][\w-]{1,64}+)?\[ARGS\]").match
 _SEPARATORS = ("[ARGS]", "[CALL_ID]")
 _CALL_ID_PARTIAL = re.compile(r"\[CALL_ID\][\w-]{0,64}+(?:\[[ARGS]{0,4}+)?").fullmatch
-_SEPARATOR_TAGS = frozenset({"tool_sep", "|tool_sep|", "|tool_call_argument_begin|", "|role_sep|", "|message|"})
+_SEPARATOR_TAGS = frozenset(
+    {"tool_sep", "|tool_sep|", "|tool_call_argument_begin|", "|tool_call:args|", "|role_sep|", "|message|"}
+)
+#: GLM's first key behind a wrong tag.
+_KEY_AFTER_TAG = re.compile(r"<tool_call>\s{0,8}([\w.-]{1,64}+)\s{0,8}</arg_key>").match
+_KEY_AFTER_PARTIAL = re.compile(
+    r"<tool_call>\s{0,8}+(?:[\w.-]{1,64}+\s{0,8}+(?:<(?:/(?:a(?:r(?:g(?:_(?:k(?:e(?:y>?)?)?)?)?)?)?)?)?)?)?\Z"
+).match
+#: A tag before the name. The word before it is the id of the call.
+_NAME_MARK = "|tool_call:name|"
 #: Labels that some models write before a separator tag, where others write the tool name.
 _LABELS = frozenset({"function", "function call", "tool"})
 
@@ -40,7 +49,9 @@ _LABELS = frozenset({"function", "function call", "tool"})
 def clean_name(raw: str) -> str:
     """Normalize a tool name: `functions.get_weather:0`, `call:get_weather` and `get_weather:` become `get_weather`."""
     name = raw.removeprefix("call:").removeprefix("functions.").removeprefix("default_api.").rstrip(":")
-    return _INDEX("", name)
+    name = _INDEX("", name)
+    first, _, second = name.partition(":")
+    return first if first == second else name
 
 
 class NamedCall(Body):
@@ -156,14 +167,45 @@ class NamedCall(Body):
         tag = lex_tag(buf, at, final)
         if isinstance(tag, int):
             return MORE if tag == MORE else self._fail(at)
+        if tag.name == _NAME_MARK:
+            self._name = ""
+            return tag.end
         if tag.name in _SEPARATOR_TAGS and tag.kind == "open":
             if self._raw in _LABELS:
                 return self._label(buf, tag.end)
             self._separated = True
             return tag.end
+        key = _KEY_AFTER_TAG(buf, at) if tag.name in BLOCK_TAGS else None
+        if key is not None or (tag.kind == "close" and tag.name == "arg_key"):
+            return self._damaged_key(tag, key)
         if tag.kind == "close" or tag.name in CALL_ENDS or tag.name.startswith("|"):
-            return self._no_arguments(at)
+            is_partial = tag.name in BLOCK_TAGS and not final and _KEY_AFTER_PARTIAL(buf, at) is not None
+            return MORE if is_partial and len(buf) - at < LOOKAHEAD else self._no_arguments(at)
         return self._begin(TagCalls(self.block, self._start()), at)
+
+    def _damaged_key(self, tag: Tag, key: re.Match[str] | None) -> int:
+        """Read a first key without its opening tag: `NAMEKEY</arg_key>` or `NAME<tool_call>KEY</arg_key>`."""
+        if key is None:
+            name, written = self._split_name()
+        else:
+            name, written = self._name, key[1]
+        if not written:
+            return self._no_arguments(tag.end)
+        self._name = name
+        builder = self._start()
+        builder.note(Note("missing_open_tag", written[:64]))
+        calls = TagCalls(self.block, builder)
+        calls.take_key(written)
+        return self._begin(calls, tag.end if key is None else key.end())
+
+    def _split_name(self) -> tuple[str, str]:
+        """Split a word into the name of a tool and one of its parameters."""
+        names = sorted(self.block.context.names, key=len, reverse=True)
+        for name in names:
+            key = self._name.removeprefix(name)
+            if key != self._name and self.block.context.schema(name).declares(key):
+                return name, key
+        return self._name, ""
 
     def _label(self, buf: str, pos: int) -> int:
         """Read `function<sep>NAME`, where the name follows a label. In `function<sep>{...}` the label is the name."""
@@ -229,7 +271,7 @@ class NamedCall(Body):
         has_keys = len(lines) > 1 and all(colon for _, colon, _ in lines)
         builder = self._start()
         builder.note(Note("shorthand"))
-        self._finish_with({name: value for name, _, value in lines} if has_keys else {key: unescape(text)})
+        self._finish_with({name: value for name, _, value in lines} if has_keys else {key: text})
         return end
 
     def _attributes(self, buf: str, at: int, end: int) -> int:
@@ -238,7 +280,8 @@ class NamedCall(Body):
             match = _ATTRIBUTE(buf, at, end)
             if match is None:
                 break
-            arguments[match.group(1)] = unescape(match.group(2)[1:-1])
+            written = match.group(2)
+            arguments[match.group(1)] = written[1:-1] if written[0] in "\"'" else written
             at = match.end()
         if not arguments or buf[at:end].strip(" \n/>"):
             return self._fail(at)

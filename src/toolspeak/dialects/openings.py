@@ -39,7 +39,7 @@ def _tokens(*names: str) -> tuple[str, ...]:
 
 #: Tags that open a call block.
 OPENINGS: dict[str, Opening] = {
-    **_tag_row("hermes", "tool_call", "toolcall", "tool-call"),
+    **_tag_row("hermes", "tool_call", "toolcall", "tool-call", "tool_code"),
     **_tag_row("tool_calls", "tool_calls", "function_calls"),
     **_tag_row("granite", "|tool_call|"),
     "function_call": Opening("granite", stops=("</function_call>",), open_ended=True),
@@ -47,6 +47,8 @@ OPENINGS: dict[str, Opening] = {
     "tools": Opening("tools", "weak", ("</tools>", "</tool_call>"), single=True),
     **_tag_row("nemotron", "TOOLCALL"),
     **_tag_row("longcat", "longcat_tool_call"),
+    **_tag_row("dots", "dots_function_call"),
+    **_tag_row("solar", "|tool_calls|", "|tool_call:begin|", ends=_tokens("tool_call:end", "calls")),
     **_tag_row("llama", "|python_tag|", "|python_start|", ends=_tokens("eom_id", "eot_id", "python_end")),
     **_tag_row("lfm2", "|tool_call_start|", ends=_tokens("tool_call_end")),
     **_tag_row(
@@ -68,6 +70,7 @@ OPENINGS: dict[str, Opening] = {
     "|open|call": Opening("kimi_k3", at_mark=True, one_call=True),
     "|channel|": CHANNEL,
     "|start|": CHANNEL,
+    "|begin|": CHANNEL,
 }
 #: Marks that are also common tool names; a tool with such a name takes precedence.
 _TOOLS_FIRST = LONE_NAME_TAGS | {"use_mcp_tool"}
@@ -79,6 +82,7 @@ THINKING = frozenset(
         "thought",
         "reasoning",
         "|START_THINKING|",
+        "|think|",
         "|begin_of_thought|",
         "|inner_prefix|",
         "|channel",
@@ -87,7 +91,7 @@ THINKING = frozenset(
 )
 _LABELS = {"|channel": Opening("gemma", preamble="thought\n")}
 THINKING_ENDS = frozenset({"|END_THINKING|", "|end_of_thought|", "|inner_suffix|", "channel|", "|close|think"})
-TURN_ENDS = frozenset({"|end|", "|return|"})
+TURN_ENDS = frozenset({"|end|", "|return|", "|eom|"})
 _ENDS: dict[str, Role] = {**dict.fromkeys(THINKING_ENDS, "think_end"), **dict.fromkeys(TURN_ENDS, "turn_end")}
 #: Chat template tokens that are dropped from the text.
 NOISE_TAGS = frozenset(
@@ -97,6 +101,8 @@ NOISE_TAGS = frozenset(
         "|START_TEXT|",
         "|END_TEXT|",
         "|content_text|",
+        "|content|",
+        "|calls|",
         "|message_model|",
         "|end_message|",
         "|eot|",
@@ -118,6 +124,7 @@ _OTHERS: dict[str, Role] = {**dict.fromkeys(NOISE_TAGS, "noise"), **dict.fromkey
 LONG_PARTS = frozenset({"|open|argument", "|close|argument", "|close|call", "|close|tools"})
 CLOSING_TAGS = frozenset({*OPENINGS, *CALL_TAGS, "tool_call|", "end_function_call"}) | BLOCK_CLOSERS
 
+_LMSTUDIO = Opening("lmstudio", stops=("[END_TOOL_REQUEST]",))
 _MISTRAL = Opening("mistral", stops=("[/TOOL_CALLS]",), ends=("[TOOL_CALLS]", "</s>"), open_ended=True)
 #: Marks that count anywhere in the text.
 LITERALS: dict[str, tuple[Role, Opening | None]] = {
@@ -126,7 +133,8 @@ LITERALS: dict[str, tuple[Role, Opening | None]] = {
     "[tool_call]": ("open", Opening("bracket", stops=("[/tool_call]",))),
     "[FUNCTION_CALL]": ("open", Opening("bracket", stops=("[/FUNCTION_CALL]",))),
     "[function_call]": ("open", Opening("bracket", stops=("[/function_call]",))),
-    "[TOOL_REQUEST]": ("open", Opening("lmstudio", stops=("[END_TOOL_REQUEST]",))),
+    "[TOOL_REQUEST]": ("open", _LMSTUDIO),
+    "[Calling tool:": ("open", Opening("calling_tool", listed=True)),
     "[THINK]": ("think", None),
     "[/THINK]": ("think_end", None),
     "[BEGIN FINAL RESPONSE]": ("think_end", None),
@@ -140,7 +148,8 @@ LITERALS: dict[str, tuple[Role, Opening | None]] = {
 LINES: dict[str, tuple[Role, Opening | None]] = {
     "functools[": ("open", Opening("phi")),
     "TOOL_CALL\n": ("open", Opening("bracket", stops=("/TOOL_CALL",))),
-    "to=functions.": ("open", CHANNEL),
+    "to=": ("open", CHANNEL),
+    "Call:": ("open", ACTION),
     "Action:": ("open", ACTION),
     "**Action:**": ("open", ACTION),
     "**Action**:": ("open", ACTION),
@@ -182,6 +191,11 @@ _RECIPIENT_PARTIAL = re.compile(r">{1,2}+|>>>(?:[A-Za-z_][\w.-]{0,127}+)?").full
 #: The same with a nonce, possibly after a label, between the mark and the name.
 _SIGNED_RECIPIENT = re.compile(r">>>(?!>)(?:\S{1,48}+ ){0,2}+([A-Za-z_][\w.-]{0,127}+)\n").match
 _SIGNED_RECIPIENT_PARTIAL = re.compile(r">{1,2}+|>>>(?!>)(?:\S{1,48}+ ){0,2}+\S{0,128}+").fullmatch
+#: A tool name in brackets, and an object on the next line.
+_NAMED_REQUEST = re.compile(r"\[([A-Za-z_][\w.-]{0,127}+)\][ \t]{0,8}\n[ \t]{0,8}(?=\{)").match
+_NAMED_REQUEST_PARTIAL = re.compile(
+    r"\[(?:[A-Za-z_][\w.-]{0,127}+(?:\](?:[ \t]{0,8}+(?:\n[ \t]{0,8}+)?)?)?)?"
+).fullmatch
 #: `Action`, the nonce (possibly miscopied) and a colon. `Action Input` is the next line of a call.
 _SIGNED_ACTION = re.compile(
     r"(?:\*\*)?Action(?:\*\*)?[ \t](?!Input\b)(?:(?:mark|nonce)[ \t]?[:=])?+[^\n:]{1,40}+:"
@@ -191,7 +205,12 @@ _SIGNED_ACTION_PARTIAL = re.compile(
 ).fullmatch
 _ALL_RECIPIENTS = "all"
 #: Info strings of code fences that contain calls.
-ACTION_FENCES = frozenset({"json action", "action", "tool_call", "tool_calls", "tool_code", "json tool_call", "tool"})
+ACTION_FENCES = frozenset(
+    {
+        *("json action", "action", "tool_call", "tool_calls", "tool_code", "json tool_call", "tool", "tool-call"),
+        *("function_call", "function-call", "invoke"),
+    }
+)
 #: Info strings of code fences that contain tool results.
 RESULT_FENCES = frozenset(
     {"json result", "result", "tool_result", "tool_response", "tool_output", "tool_outputs", "output"}
@@ -268,6 +287,8 @@ def _line_words(tools: frozenset[str]) -> list[str]:
 
 
 _BARE_JSON = Opening("json", "bare", at_mark=True, one_call=True)
+#: An object whose only key is the name of a tool.
+_KEYED_JSON = Opening("json", "weak", at_mark=True, one_call=True, keyed=True)
 _BARE_PYTHON = Opening("pythonic", "bare", at_mark=True, one_call=True)
 _BARE_NAME = Opening("name", "bare", at_mark=True, one_call=True)
 
@@ -280,7 +301,7 @@ _PLACE_RESTS = {
     "<": r"(?:[/A-Za-z_|｜]|\Z|!(?:--|-?\Z))",
     "`": r"(?:``|`?\Z)",
     "{": rf"(?:(?<=\s.)|(?<=\A.)){_PLACE_KEY}",
-    "[": rf"(?:(?<=\s.)|(?<=\A.))\s{{0,64}}+(?:\Z|\{{{_PLACE_KEY}|[A-Za-z_][\w.-]{{0,127}}+(?:\Z|\())",
+    "[": rf"(?:(?<=\s.)|(?<=\A.))\s{{0,64}}+(?:\Z|\{{{_PLACE_KEY}|[A-Za-z_][\w.-]{{0,127}}+(?:\Z|\(|\]\s{{0,16}}+(?:\Z|\{{)))",
     ">": r"(?:>?\Z|>>(?!>)(?:\S{1,48}+ ){0,2}+\S{0,128}+(?:\n|\Z))",
 }
 #: First characters of marks that open calls. They are ignored once calls are no longer expected.
@@ -431,7 +452,9 @@ class Marks:
             match = self._signed_action(buf, pos, final)
         if match != NONE:
             return match
-        word = None if buf[pos] in "{[" else _WORD(buf, pos)
+        if buf[pos] == "[":
+            return self._named_request(buf, pos, final)
+        word = None if buf[pos] == "{" else _WORD(buf, pos)
         if word is None:
             return NONE
         name = word.group()
@@ -445,6 +468,17 @@ class Marks:
             is_partial = _AFTER_NAME_PARTIAL(window) is not None and not final and len(window) < 24
             return MORE if is_partial else NONE
         return ("open", _BARE_NAME, 0) if self._counts(_BARE_NAME) else NONE
+
+    def _named_request(self, buf: str, pos: int, final: bool) -> tuple[Role, Opening | None, int] | int:
+        """Match `[NAME]` on a line of its own before an object, as models in LM Studio write calls."""
+        window = buf[pos : pos + _WINDOW]
+        request = _NAMED_REQUEST(window)
+        if request is None:
+            is_partial = not final and len(window) < _WINDOW and _NAMED_REQUEST_PARTIAL(window) is not None
+            return MORE if is_partial and self._tools else NONE
+        if request[1] not in self._tools or not self._counts(_LMSTUDIO):
+            return NONE
+        return "open", msgspec.structs.replace(_LMSTUDIO, wrapper="weak", name=request[1]), request.end()
 
     def _signed_action(self, buf: str, pos: int, final: bool) -> tuple[Role, Opening | None, int] | int:
         """Match `Action k7q2xm:` with any word. The reader checks whether the word is the nonce."""
@@ -508,7 +542,9 @@ class Marks:
         key = _FIRST_KEY(buf, pos, pos + _WINDOW)
         if key is None:
             return MORE if not final and len(buf) - pos < _WINDOW and _FIRST_KEY_PARTIAL(buf, pos) else NONE
-        return _BARE_JSON if key[1] in ROLES else NONE
+        if key[1] in ROLES:
+            return _BARE_JSON
+        return _KEYED_JSON if key[1] in self._tools else NONE
 
     def _bare_list(self, buf: str, pos: int, final: bool) -> Opening | int:
         first = _LIST(buf, pos, pos + _WINDOW)

@@ -6,6 +6,7 @@ Reads the opening tag and the tool name, and decides whether the model calls the
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 from ..core.json_repair.containers import MAX_SIZE
@@ -31,6 +32,7 @@ from .value_parsing import body_of, has_structure, value_of
 
 #: Maximum length of unstructured text in a tag named after a tool; longer text is prose.
 MAX_MENTION = 2048
+_NAME = re.compile(r"[A-Za-z_][\w.-]{0,127}").fullmatch
 _SENTENCE_ENDS = (".", "!", "?", ":", "。")
 
 
@@ -70,6 +72,10 @@ class TagCalls(Body):
                 self._fail(pos, "too_large")
         self._builder.tokens(())
         return pos
+
+    def take_key(self, key: str) -> None:
+        """Set the key of the first value, which has been read already."""
+        self._parameters.take_key(key)
 
     def fast_path(self) -> FastPath | None:
         return self._parameters.fast_path()
@@ -161,6 +167,10 @@ class TagCalls(Body):
     def _name_text(self, buf: str, pos: int, final: bool) -> int:
         """Read `<tool_name>NAME</tool_name>`."""
         end = buf.find("<", pos, pos + LOOKAHEAD)
+        brace = buf.find("{", pos, pos + LOOKAHEAD if end < 0 else end)
+        if brace >= 0 and _NAME(buf[pos:brace].strip()):  # `<function>NAME{...}`
+            self._take(buf[pos:brace].strip())
+            return brace
         if end < 0:
             return MORE if len(buf) - pos < LOOKAHEAD else self._fail(pos)
         name = buf[pos:end].strip()

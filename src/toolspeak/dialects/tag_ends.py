@@ -229,7 +229,9 @@ class ValueEnd:
 
     def _has_prefix(self, buf: str, at: int, tag: Tag | int) -> bool:
         """Whether a tag has a namespace if the value's own tags have one."""
-        return not (self._prefix and isinstance(tag, Tag)) or tag_prefix(buf, at, tag.name) != ""
+        if not self._prefix or not isinstance(tag, Tag):
+            return True
+        return tag.name.startswith(self._prefix) or tag_prefix(buf, at, tag.name) != ""
 
     def _other(self, buf: str, pos: int, at: int, tag: Tag | int, level: int, final: bool) -> _Follows | None:
         """Return what follows at `at`, if it is no further closing tag of the call. `level`: that of the last one."""

@@ -18,7 +18,10 @@ KEY_ATTRIBUTES = ("name", "key")
 CONTAINER_TAGS = frozenset({"parameters", "arguments", "args", "tool_input", "input", "params", "tool_sep"})
 #: Tags around one or more calls.
 BLOCK_TAGS = frozenset(
-    {"tool_call", "tool_calls", "function_call", "function_calls", "toolcall", "tool-call", "tool_use"}
+    {
+        *("tool_call", "tool_calls", "function_call", "function_calls", "toolcall", "tool-call", "tool_use"),
+        *("longcat_tool_call", "dots_function_call"),
+    }
 )
 #: Tags whose closing tag ends a call, whichever tag opened it.
 CALL_ENDS = CALL_TAGS | BLOCK_TAGS

@@ -90,6 +90,11 @@ class TagParameters:
         """Whether the call would be complete if the answer ended here."""
         return not self.place.closes and self._started and self._phase == self._between
 
+    def take_key(self, key: str) -> None:
+        """Set the key of the first value, which has been read already."""
+        self._key = key
+        self._started = True
+
     def finish_json(self) -> Progress:
         """Handle the end of the answer during or after JSON arguments."""
         assert self._arguments is not None
@@ -280,6 +285,8 @@ class TagParameters:
             return at + len(CDATA_END)
         if buf[at] == "}" and at == pos and self.place.closes:
             self._block.note_extra_closer()
+            return at + 1
+        if self.bracket_due and buf[at] in ")>":
             return at + 1
         if self._in_fence and buf.startswith("```", at):
             self._in_fence = False

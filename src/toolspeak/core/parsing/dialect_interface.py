@@ -65,6 +65,8 @@ class Opening(msgspec.Struct, frozen=True):
     open_ended: bool = False
     #: Code that wraps each call, up to its opening bracket, such as `print(`.
     call_prefix: str = ""
+    #: Whether the mark includes the bracket of a list, as in `[Calling tool: `.
+    listed: bool = False
     #: Whether the calls are JSON objects whose keys are tool names.
     keyed: bool = False
     #: Whether the mark carries another word in place of the nonce.

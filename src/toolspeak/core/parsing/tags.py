@@ -29,6 +29,9 @@ _WHOLE = re.compile(r'<[^<>"“]*(?:(?:"[^"]*"|“[^”]*”)[^<>"“]*)*>').mat
 _PARTIAL = re.compile(r'<[^<>"“]*(?:(?:"[^"]*"|“[^”]*”)[^<>"“]*)*(?:"[^"]*|“[^”]*)?').match
 #: A tag whose `>` is missing: its line ends after the name, and the next line begins with a tag.
 _OPEN_LINE = re.compile(r"<[\w.:-]{1,128}+[ \t\r]{0,16}+\n[ \t\r\n]{0,64}+(?=<(?:[\w/]|\Z))").match
+#: A tag without `>` before JSON arguments: `<function=f{...}</function>` or `<function=f({...})</function>`.
+_OPEN_CALL = re.compile(r"<function=[\w.:-]{1,128}+(?=\(?\{)\(?").match
+_OPEN_CALL_PARTIAL = re.compile(r"<function=[\w.:-]{1,128}+\(?").fullmatch
 #: Prefixes of tag names that carry no meaning.
 NAMESPACES = (
     "antml:",
@@ -143,7 +146,7 @@ def _inside(inner: str) -> tuple[str, dict[str, str]]:
     """Split the text after a tag's name into the value after `=` and the attributes."""
     value = ""
     if inner.startswith("="):
-        value = inner[1:].strip().strip(_QUOTES).strip()
+        value = inner[1:].strip().removesuffix("(").strip(_QUOTES).strip()
         inner = ""
     attributes = {m.group(1): unescape(m.group(2).strip(_QUOTES)).strip() for m in _ATTRIBUTE(inner)}
     return unescape(value), attributes
@@ -152,6 +155,9 @@ def _inside(inner: str) -> tuple[str, dict[str, str]]:
 def _tag_end(buf: str, pos: int) -> int:
     """Return the position after the tag at `pos`; MORE if the tag is incomplete, NO_TAG if it is not a tag."""
     limit = pos + MAX_TAG
+    call = _OPEN_CALL(buf, pos)
+    if call is not None:
+        return call.end()
     whole = _WHOLE(buf, pos, limit)
     if whole is not None:
         return whole.end()
