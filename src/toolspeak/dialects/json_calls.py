@@ -94,7 +94,7 @@ def read_whole(block: BlockContext, buf: str, pos: int, canonical: bool = False)
 class _Frame:
     """An open object that is or contains a call, or an open array of such objects."""
 
-    __slots__ = ("builder", "flat", "has_arguments", "has_name", "is_list", "role")
+    __slots__ = ("builder", "flat", "has_arguments", "has_name", "is_list", "role", "typed")
 
     def __init__(self, is_list: bool, builder: CallBuilder | None = None) -> None:
         self.is_list = is_list
@@ -104,6 +104,8 @@ class _Frame:
         self.has_arguments = False
         #: Whether the arguments are keys of the call itself, beside its name.
         self.flat = False
+        #: Whether a key says what kind of thing the object is.
+        self.typed = False
 
 
 class JsonCalls(Body):
@@ -263,9 +265,13 @@ class JsonCalls(Body):
             self._fail("final_answer")
             return
         accepted = builder.take_name(name.removeprefix("functions."))
-        if not accepted and (self._exact or builder.stops_region):
+        if not accepted and ((self._exact and not self._in_list) or builder.stops_region):
             self._fail(builder.reason)
         self.block.vain = not accepted
+
+    @property
+    def _in_list(self) -> bool:
+        return any(frame.is_list for frame in self._frames)
 
     def _frame_token(self, token: Token) -> None:
         kind, text = token
@@ -282,6 +288,7 @@ class JsonCalls(Body):
         frame = self._frames[-1]
         frame.role = self._roles.get(text, "other")
         self._last_key = text
+        frame.typed = frame.typed or text == "type"
         is_tool = bool(self.block.context.knows(text))
         if self._is_name(frame, is_tool):
             self._name_key(frame, text)
@@ -375,7 +382,8 @@ class JsonCalls(Body):
             self._frames[-1].has_name = True
             self._frames[-1].has_arguments = frame.has_arguments
             return  # the inner object of {"function": {...}}
-        if self._exact and self.block.context.tools is None and not frame.has_arguments and builder.state == "held":
+        described = self.block.context.tools is None or frame.typed or self._in_list
+        if self._exact and described and not frame.has_arguments and builder.state == "held":
             self._fail("not_a_call", builder)  # {"name": "Ada"} may describe a person
             return
         if builder.state in ("live", "held"):

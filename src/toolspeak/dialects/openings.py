@@ -297,11 +297,12 @@ _BARE_NAME = Opening("name", "bare", at_mark=True, one_call=True)
 #: `[` and a bare object or a Python call. Both count only after white space; the scanner itself checks for them after a
 #: call. `>>>` counts only if a name ends the line. Of more than three `>`, the last three count.
 _PLACE_KEY = r"\s{0,64}+(?:\Z|[\"'“”]?+(?:\Z|[A-Za-z_]{1,16}+[\"'“”]?+\s{0,16}+(?:\Z|[:=])))"
+_PLACE_NAME = r"[A-Za-z_][\w.-]{0,127}+(?:\Z|\(|\]\s{0,16}+(?:\Z|\{))"
 _PLACE_RESTS = {
     "<": r"(?:[/A-Za-z_|｜]|\Z|!(?:--|-?\Z))",
     "`": r"(?:``|`?\Z)",
     "{": rf"(?:(?<=\s.)|(?<=\A.)){_PLACE_KEY}",
-    "[": rf"(?:(?<=\s.)|(?<=\A.))\s{{0,64}}+(?:\Z|\{{{_PLACE_KEY}|[A-Za-z_][\w.-]{{0,127}}+(?:\Z|\(|\]\s{{0,16}}+(?:\Z|\{{)))",
+    "[": rf"(?:(?<=\s.)|(?<=\A.))\s{{0,64}}+(?:\Z|\{{{_PLACE_KEY}|{_PLACE_NAME})",
     ">": r"(?:>?\Z|>>(?!>)(?:\S{1,48}+ ){0,2}+\S{0,128}+(?:\n|\Z))",
 }
 #: First characters of marks that open calls. They are ignored once calls are no longer expected.

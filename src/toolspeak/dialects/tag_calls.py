@@ -33,6 +33,8 @@ from .value_parsing import body_of, has_structure, value_of
 #: Maximum length of unstructured text in a tag named after a tool; longer text is prose.
 MAX_MENTION = 2048
 _NAME = re.compile(r"[A-Za-z_][\w.-]{0,127}").fullmatch
+#: Several words that begin like a sentence and end like one.
+_SENTENCE = re.compile(r"\s*[A-Z][a-z']*(?: [^\s<>]+){2,}[.!?:]\s*").fullmatch
 _SENTENCE_ENDS = (".", "!", "?", ":", "。")
 
 
@@ -85,7 +87,7 @@ class TagCalls(Body):
         if parameters.has_json:
             self.state = parameters.finish_json()
         elif self._phase == self._read_parameters and parameters.may_end:
-            parameters.end()
+            parameters.end(missing=self._place.closes)
             self.state = "done"
         else:
             if self._like_prose and not has_structure("".join(self._text)):
@@ -271,8 +273,10 @@ class TagCalls(Body):
 
     def _end_body(self, end: int, missing: bool = False) -> int:
         body = "".join(self._text)
-        is_sentence = self._like_prose and body.rstrip().endswith(_SENTENCE_ENDS)
         place = self._place
+        is_sentence = self._like_prose and body.rstrip().endswith(_SENTENCE_ENDS)
+        if not is_sentence and self.block.context.side_effects(self._builder.name):
+            is_sentence = _SENTENCE(body) is not None  # rather than a command
         alone = self.block.evidence.line_start and not is_sentence
         repairs: list[Note] = []
         arguments = body_of(body, place.schema, alone, place.allowance, repairs)

@@ -88,7 +88,11 @@ class TagParameters:
     @property
     def may_end(self) -> bool:
         """Whether the call would be complete if the answer ended here."""
-        return not self.place.closes and self._started and self._phase == self._between
+        is_between = self._started and self._phase == self._between
+        if not self.place.closes:
+            return is_between
+        is_closed = self._closer in PARAMETER_TAGS or self._closer == "arg_value"
+        return is_between and is_closed and not self._block.context.cut
 
     def take_key(self, key: str) -> None:
         """Set the key of the first value, which has been read already."""

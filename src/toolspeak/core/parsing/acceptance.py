@@ -72,7 +72,7 @@ _Rule = tuple[str, Callable[[Evidence, Policy], bool]]
 REGION_REASONS = frozenset({"reasoning", "in_fence", "in_code", "example", "no_nonce", "inline"})
 
 _REJECT_AT_NAME: tuple[_Rule, ...] = (
-    ("reasoning", lambda e, p: e.in_reasoning),
+    ("reasoning", lambda e, p: e.in_reasoning and not _may_end_reasoning(e, p)),
     ("no_nonce", lambda e, p: e.nonce is False and not e.unmarked_counts),
     ("in_fence", lambda e, p: e.in_fence and p != "eager"),
     ("in_code", lambda e, p: e.in_code),
@@ -85,6 +85,7 @@ _REJECT_AT_NAME: tuple[_Rule, ...] = (
 
 _REJECT_AT_END: tuple[_Rule, ...] = (
     ("echo", lambda e, p: e.echo),
+    ("reasoning", lambda e, p: e.in_reasoning and e.answer_end is False),
     ("does_not_fit", lambda e, p: e.wrapper != "strong" and e.fits is False),
     ("not_whole_answer", lambda e, p: e.wrapper == "bare" and e.known is None and e.answer_end is False),
     ("more_follows", lambda e, p: _needs_tail(e, p) and e.answer_end is False),
@@ -96,18 +97,21 @@ def _may_end(evidence: Evidence) -> bool:
     return evidence.example == "indented"
 
 
+def _may_end_reasoning(evidence: Evidence, policy: Policy) -> bool:
+    """Whether a call inside the reasoning counts if the answer ends with it: some models never close the reasoning."""
+    return evidence.wrapper == "strong" and not evidence.in_fence and policy != "strict"
+
+
 def _needs_tail(evidence: Evidence, policy: Policy) -> bool:
     """Whether the call counts only at the end of the answer, where the model waits for a result."""
+    if evidence.in_reasoning:
+        return True
     if policy == "eager":
         return False
     bare = evidence.wrapper == "bare"
     weak = evidence.wrapper == "weak" or _may_end(evidence)
-    return weak or (bare and not evidence.line_start) or needs_line(evidence)
-
-
-def needs_line(evidence: Evidence) -> bool:
-    """Whether the call counts only if it is alone on its line, because a sentence may begin like a Python call."""
-    return evidence.wrapper == "bare" and evidence.dialect in ("name", "pythonic")
+    python = bare and evidence.dialect in ("name", "pythonic")  # prose shows such calls on lines of their own
+    return weak or python or (bare and not evidence.line_start)
 
 
 def is_certain_with_argument(evidence: Evidence) -> bool:

@@ -16,7 +16,7 @@ from ..events import CallArgs, CallEnd, CallStart, Candidate, Judged, Verdict
 from ..json_repair.parser import UNSAFE_NOTES, VALUE_CHANGING_NOTES
 from ..json_repair.tokens import KEY, Token
 from ..schema.argument_schema import ArgumentSchema
-from ..types import Note
+from ..types import JSONValue, Note, is_object
 from .acceptance import (
     REGION_REASONS,
     Acceptance,
@@ -24,7 +24,6 @@ from .acceptance import (
     is_certain_with_argument,
     judge_end,
     judge_name,
-    needs_line,
 )
 from .arguments import Arguments, FinalArguments, fits_as_it_is
 from .context import ParseContext
@@ -83,6 +82,9 @@ class CallBuilder:
 
     def take_name(self, name: str, *, hold: bool = False) -> bool:
         """Set the name. Return False if this is not a call. `hold`: hold the call even if its marks are strong."""
+        written, name = name, self._context.resolve(name)
+        if written != name:
+            self.note(Note("name_spelling", written[:64]))
         self.name = name
         self.evidence = self._evidence_for(name)
         decision = judge_name(self.evidence, self._context.policy)
@@ -112,6 +114,8 @@ class CallBuilder:
 
     def take_call(self, name: str, arguments: WholeObject) -> bool:
         """Take a complete call at once. Return False and change nothing unless it is accepted and valid as it is."""
+        if name != self._context.resolve(name):
+            return False
         evidence = self._evidence_for(name)
         decision = judge_name(evidence, self._context.policy)
         if decision.action == "reject" or not fits_as_it_is(schema := self._context.schema(name), arguments.value):
@@ -260,6 +264,8 @@ class CallBuilder:
         self._judge("invalid" if problems else "call", "arguments_invalid" if problems else "accepted", settled)
 
     def _end_held(self, settled: FinalArguments, problems: tuple[str, ...]) -> None:
+        if not problems and self._is_signature(settled.value):
+            problems = ("the arguments are the names of the parameters",)
         open_end = any(note.code in _OPEN_END for note in self._notes)
         forms = [settled.value] if settled.written is None else [settled.value, settled.written]
         echo = self._context.is_echo(self.name, forms, self._is_unproven, open_end)
@@ -271,10 +277,12 @@ class CallBuilder:
         else:
             self.decide()
 
-    @property
-    def line_is_enough(self) -> bool:
-        """Whether the call counts as soon as its line ends, whatever follows."""
-        return self.evidence.line_start and needs_line(self.evidence)
+    def _is_signature(self, arguments: JSONValue) -> bool:
+        """Whether a call without marks only names its parameters, as in `write_file(path, content)`."""
+        if self.evidence.wrapper != "bare" or not is_object(arguments) or not arguments:
+            return False
+        unquoted = any(note.code == "unquoted_value" for note in self._notes)
+        return unquoted and all(key == value for key, value in arguments.items())
 
     def resolve_tail(self, answer_end: bool) -> bool:
         """Decide about the call, given whether it ended the answer. Return whether it is a call."""
@@ -286,7 +294,7 @@ class CallBuilder:
         """Accept or reject the complete call, or wait for the text that follows."""
         decision = judge_end(self.evidence, self._context.policy)
         if decision.action == "reject":
-            self._reject(decision.reason, "text", self._settled)
+            self._reject(decision.reason, "reasoning" if self.evidence.in_reasoning else "text", self._settled)
         elif decision.action == "hold":
             self.state = "tail"
         else:

@@ -55,6 +55,7 @@ class ParseContext:
         #: Notes on schemas that were needed and are not fully understood, by tool.
         self.schema_notes: dict[str, tuple[Note, ...]] = {}
         self.commits = 0  # number of calls whose start has been emitted
+        self.cut = False  # the answer was cut off
         self.final_answer = False  # the model has announced its final answer (ReAct)
         self.calls_valid = 0
         self.candidates = 0  # number of candidates found in text so far
@@ -79,10 +80,15 @@ class ParseContext:
 
     def knows(self, name: str) -> bool | None:
         """Whether a tool named `name` is available; None if the tools are unknown."""
-        return None if self.tools is None else name in self.tools
+        return None if self.tools is None else self.resolve(name) in self.tools
+
+    def resolve(self, name: str) -> str:
+        """Return the tool that a name means. Case, `-` and `_` make no difference if only one tool matches."""
+        return name if self._kit is None else self._kit.resolve(name)
 
     def schema(self, name: str) -> ArgumentSchema:
         """Return the schema of a tool's arguments; it accepts any object if the tool has none."""
+        name = self.resolve(name)
         if self._kit is None or name not in self._kit.by_name:
             return _ANY_OBJECT
         schema = self._kit.schema(name)

@@ -125,10 +125,11 @@ class TextScanner:
         self._unread = text
         return self.close()
 
-    def close(self) -> list[Event]:
-        """End the answer and return the remaining events."""
+    def close(self, cut: bool = False) -> list[Event]:
+        """End the answer and return the remaining events. `cut`: it was cut off, so an open call is incomplete."""
         if self._closed:
             return []
+        self.context.cut = cut
         if self._fast_path is not None:
             self._unread = self._mend(self._leave(self._fast_path))
         self._closed = True
@@ -304,7 +305,7 @@ class TextScanner:
 
     def _open_fence(self, marks: str, info: str, buf: str, pos: int, eol: int, end: int, final: bool) -> int:
         position = self._position
-        opening = None if position.reasoning else self._table.fence(info, marks)
+        opening = self._table.fence(info, marks)
         if opening is None:
             if self.context.calls_seen and not position.reasoning and self._table.is_result(info):
                 return self._result(buf, pos, end)
@@ -391,6 +392,7 @@ class TextScanner:
         if role == "open" and opening is not None:
             return self._open(opening, buf, pos, end)
         if position.reasoning and role in ("think_end", "turn_end"):
+            self._output.resolve(False)  # calls in reasoning that is closed do not count
             return self._end_reasoning(end)
         if position.fence or position.in_code:
             return self._plain(buf, pos)

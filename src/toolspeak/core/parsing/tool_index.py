@@ -6,7 +6,7 @@ cached by identity. Tools must not be changed after they have been passed in.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeVar
 
 import msgspec
@@ -27,7 +27,7 @@ MAX_CACHED_BYTES, MAX_CACHED_TOTAL = 256 * 1024, 2 * 1024 * 1024
 class Toolkit:
     """Index of one set of tools."""
 
-    __slots__ = ("_checked", "_derived", "_schemas", "by_name", "dropped", "names", "readable", "tools")
+    __slots__ = ("_checked", "_derived", "_folded", "_schemas", "by_name", "dropped", "names", "readable", "tools")
 
     def __init__(self, tools: tuple[Tool, ...]) -> None:
         self.tools = tools
@@ -45,6 +45,15 @@ class Toolkit:
         self._schemas: dict[str, ArgumentSchema] = {}
         self._checked: tuple[Note, ...] | None = None
         self._derived: dict[object, Any] = {}
+        self._folded: dict[str, str] | None = None  # names by their folded form; filled on demand
+
+    def resolve(self, name: str) -> str:
+        """Return the tool that a name means: itself, or the only one that differs just in case, `-` and `_`."""
+        if name in self.by_name:
+            return name
+        if self._folded is None:
+            self._folded = _unique(self.by_name)
+        return self._folded.get(_fold(name), name)
 
     def derive(self, function: Callable[[tuple[Tool, ...]], T]) -> T:
         """Return `function(readable)`, which is computed only once per set of tools."""
@@ -89,6 +98,18 @@ class Toolkit:
 def _about(tool: str, notes: tuple[Note, ...]) -> Iterator[Note]:
     """Say in notes on a schema which tool they are about."""
     return (Note(note.code, f"the tool `{tool:.80}`: {note.detail}") for note in notes)
+
+
+def _fold(name: str) -> str:
+    return name.casefold().replace("-", "_")
+
+
+def _unique(names: Iterable[str]) -> dict[str, str]:
+    """Map the folded form of each name to the name, unless two names have the same form."""
+    by_fold: dict[str, list[str]] = {}
+    for name in names:
+        by_fold.setdefault(_fold(name), []).append(name)
+    return {folded: same[0] for folded, same in by_fold.items() if len(same) == 1}
 
 
 class Toolkits:

@@ -127,7 +127,7 @@ class NativeAndTextReader:
 
     def close(self, cut: bool) -> list[Event]:
         # Native calls may already have been streamed, so the remaining text comes after them.
-        return self._calls.close(cut) + (self._scanner.close() if self._scanner is not None else [])
+        return self._calls.close(cut) + (self._scanner.close(cut) if self._scanner is not None else [])
 
 
 class EnvelopeOrTextReader:
@@ -182,7 +182,7 @@ class EnvelopeOrTextReader:
     def close(self, cut: bool) -> list[Event]:
         if self._format == "document":
             return self._document.close() + self._calls.close(cut)
-        events = self._as_text() + self._hold_text(self._scanner.close()) + self._calls.close(cut)
+        events = self._as_text() + self._hold_text(self._scanner.close(cut)) + self._calls.close(cut)
         return events + _reply_in("".join(self._text))
 
     def _hold_text(self, events: list[Event]) -> list[Event]:
