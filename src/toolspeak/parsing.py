@@ -62,9 +62,12 @@ class Scanner:
         self._raw.append(chunk)
         return self._cut_calls.filter(self._scanner.feed(chunk))
 
-    def close(self) -> list[Event]:
-        """End the answer. Returns the last events."""
-        events = self._scanner.close()
+    def close(self, cut: bool = False) -> list[Event]:
+        """End the answer. Returns the last events.
+
+        `cut`: the answer was cut off, for example by a token limit. A call without its closing tag then does not count.
+        """
+        events = self._scanner.close(cut)
         if self._cut_calls is not None:
             events = self._cut_calls.filter(events, final=True)
         notes = self._context.schema_notes.values()

@@ -51,7 +51,9 @@ AT_NAME: dict[str, tuple[Any, ...]] = {
     ),
     "no marks, behind text, known": (evidence("bare", answer_start=False, known=True), no("not_wrapped"), HOLD, HOLD),
     "marks in the middle of a line": (evidence(line_start=False), no("inline"), LIVE, LIVE),
-    "in reasoning": (evidence(in_reasoning=True, known=True), *[no("reasoning")] * 3),
+    "in reasoning": (evidence(in_reasoning=True, known=True), no("reasoning"), HOLD, HOLD),
+    "in a fence in reasoning": (evidence(in_reasoning=True, in_fence=True, known=True), *[no("reasoning")] * 3),
+    "in reasoning, without marks": (evidence("weak", in_reasoning=True, known=True), *[no("reasoning")] * 3),
     "in a fence": (evidence(in_fence=True), no("in_fence"), no("in_fence"), LIVE),
     "in inline code": (evidence(in_code=True), *[no("in_code")] * 3),
     "without the nonce": (evidence(nonce=False), *[no("no_nonce")] * 3),
@@ -115,7 +117,7 @@ def test_a_complete_call_is_judged_by_its_evidence_and_the_policy(case: str):
 
 @pytest.mark.requirement("R-E5")
 def test_what_holds_for_everything_between_the_same_marks_is_listed():
-    places = evidence(in_reasoning=True), evidence(in_fence=True), evidence(in_code=True), evidence(example="table")
+    places = evidence("weak", in_reasoning=True), evidence(in_fence=True), evidence(in_code=True), evidence(example="table")
     everything = (*places, evidence(nonce=False))
     inline = judge_name(evidence(line_start=False), "strict").reason
     assert {judge_name(each, "standard").reason for each in everything} | {inline} == REGION_REASONS
@@ -124,6 +126,6 @@ def test_what_holds_for_everything_between_the_same_marks_is_listed():
 
 @check_each("dialect", ["name", "pythonic", "json", "hermes"])
 @check_each("wrapper", ["bare", "weak", "strong"])
-def test_only_a_bare_python_call_needs_its_line_for_itself(dialect: str, wrapper: Any):
-    needed = wrapper == "bare" and dialect in ("name", "pythonic")
+def test_only_a_bare_list_of_python_calls_needs_its_line_for_itself(dialect: str, wrapper: Any):
+    needed = wrapper == "bare" and dialect == "pythonic"
     assert needs_line(Evidence(dialect, wrapper)) is needed

@@ -243,10 +243,21 @@ def test_an_empty_name_is_no_name():
 
 @pytest.mark.requirement("B7", "B10")
 def test_a_call_inside_reasoning_is_recognised_and_is_none():
-    context, builder = begin(in_reasoning=True)
+    context, builder = begin(in_reasoning=True, in_fence=True)
     assert not builder.take_name("f")
     assert verdict(context.collect()) == ("reasoning", "reasoning")
     assert builder.stops_region
+
+
+@pytest.mark.requirement("B7", "B10")
+@check_each(("answer_end", "expected"), [(True, ("call", "accepted")), (False, ("reasoning", "reasoning"))])
+def test_a_call_that_ends_reasoning_counts_if_the_answer_ends_with_it(answer_end: bool, expected: tuple[str, str]):
+    context, builder = begin(in_reasoning=True)
+    assert builder.take_name("f")
+    builder.tokens(WHOLE)
+    builder.end()
+    builder.resolve_tail(answer_end)
+    assert verdict(context.collect()) == expected
 
 
 def test_a_candidate_that_is_not_rejected_stops_nothing():
@@ -507,8 +518,12 @@ def test_a_call_whose_block_did_not_end_well_is_text():
     assert verdict(context.collect()) == ("text", "not_json")
 
 
-@check_each(("dialect", "line_start", "enough"), [("name", True, True), ("name", False, False), ("json", True, False)])
-def test_the_end_of_the_line_is_enough_for_a_python_call_that_began_it(dialect: str, line_start: bool, enough: bool):
+@check_each(
+    ("dialect", "line_start", "enough"), [("pythonic", True, True), ("pythonic", False, False), ("name", True, False)]
+)
+def test_the_end_of_the_line_is_enough_for_a_list_of_python_calls_that_began_it(
+    dialect: str, line_start: bool, enough: bool
+):
     assert CallBuilder(ParseContext(TOOLS), Evidence(dialect, "bare", line_start=line_start)).line_is_enough is enough
 
 
@@ -546,9 +561,10 @@ def test_arguments_that_come_at_once_follow_a_name():
         ("nobody", AT_ONCE, {}),
         ("f", WholeObject({}, "{}", 2, 1), {}),
         ("f", WholeObject({"a": "x", "b": 1}, "", 2, 3), {}),
-        ("f", AT_ONCE, {"in_reasoning": True}),
+        ("f", AT_ONCE, {"in_reasoning": True, "in_fence": True}),
+        ("F", AT_ONCE, {}),
     ],
-    ids=["an unknown tool", "arguments that do not fit", "an unknown argument", "reasoning"],
+    ids=["an unknown tool", "arguments that do not fit", "an unknown argument", "reasoning", "another spelling"],
 )
 def test_a_call_that_is_not_plainly_one_is_not_taken_at_once_and_leaves_no_trace(
     name: str, arguments: WholeObject, evidence: dict[str, Any]

@@ -17,8 +17,16 @@ DESK = ParseContext((Tool("read_file", parameters=TEXT), Tool("Send-Mail", side_
 
 
 @pytest.mark.requirement("R-E6")
-def test_a_name_is_known_only_to_the_letter():
-    assert [DESK.knows(name) for name in ("read_file", "Read_file", "read-file", "")] == [True, False, False, False]
+def test_a_name_is_known_whatever_its_case_and_separators_if_only_one_tool_matches():
+    assert [DESK.resolve(name) for name in ("read_file", "Read-file", "send_mail")] == [
+        "read_file",
+        "read_file",
+        "Send-Mail",
+    ]
+    assert [DESK.knows(name) for name in ("Read_file", "readfile", "")] == [True, False, False]
+    twins = ParseContext((Tool("a_b"), Tool("a-b")))
+    assert [twins.knows(name) for name in ("a_b", "a-b", "A_B")] == [True, True, False]
+    assert ParseContext(None).resolve("A") == "A"
 
 
 def test_nobody_knows_what_is_on_offer_when_nobody_said():

@@ -70,7 +70,7 @@ def test_tools_may_come_from_an_iterator():
 
 
 @pytest.mark.requirement("R-E6")
-@check_each("tools", [[], [Tool("Send")], [{"name": "sender"}]])
+@check_each("tools", [[], [Tool("resend")], [{"name": "sender"}]])
 def test_only_what_is_on_offer_is_called(tools: Any):
     assert calls(CALL, tools) == []
 

@@ -155,11 +155,17 @@ STREAMS: dict[str, Stream] = {
         ("</think>", []),
         (CLOSE, []),
     ],
-    "a bare Python call waits for the end of its line": [
-        ("f(a=1)", []),
+    "a bare list of Python calls waits for the end of its line": [
+        ("[f(a=1)]", []),
         (".", []),
         ("\n", ["start 0 f", 'args 0 {"a":1}', "end 0", "judge f call accepted", "say .\n"]),
         ("So.", ["say So."]),
+        (CLOSE, []),
+    ],
+    "a bare Python call waits for the end of the answer": [
+        ("f(a=1)", []),
+        ("\n", []),
+        ("So.", ["judge f text more_follows", "say f(a=1)\nSo."]),
         (CLOSE, []),
     ],
     "a bare Python call in a sentence": [

@@ -154,10 +154,11 @@ def test_code_that_is_left_open_in_reasoning_does_not_reach_behind_it(open_code:
     assert (reply.reasoning, reply.text, len(reply.calls)) == (f"a\n{open_code}", "\n", 1)
 
 
-def test_an_action_fence_in_reasoning_opens_nothing():
+def test_an_action_fence_in_reasoning_is_a_candidate_and_no_call():
     text = f"a\n```json action\n{OBJECT}\n```\n"
     reply = read(f"<think>{text}</think>ok")
-    assert (reply.reasoning, reply.text, reply.candidates) == (text, "ok", ())
+    assert (reply.reasoning, reply.text, reply.calls) == (text, "ok", ())
+    assert [each.reason for each in reply.candidates] == ["reasoning"]
 
 
 def test_an_action_fence_in_a_line_of_reasoning_opens_nothing():

@@ -299,5 +299,5 @@ def test_ticks_that_are_held_behind_a_call_count_once():
 
 @pytest.mark.requirement("B8")
 def test_white_space_behind_a_call_that_ends_with_its_line_is_text():
-    reply = read("f()  \nDone.")
+    reply = read("[f()]  \nDone.")
     assert (reply.text, len(reply.calls)) == ("  \nDone.", 1)

@@ -133,8 +133,7 @@ APERTUS = [
     Case(
         "under another mark",
         '<tool_call>[{"run": {"command": "ls"}}]</tool_call>',
-        said='<tool_call>[{"run": {"command": "ls"}}]</tool_call>',
-        verdicts=(("", "text", "no_name"),),
+        (("run", {"command": "ls"}),),
     ),
 ]
 

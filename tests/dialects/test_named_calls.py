@@ -184,7 +184,10 @@ def test_tags_behind_a_name_are_its_arguments(case: Case):
 SHORTHAND = [
     Case("one text", "<tool_call>run>uname -a</tool_call>", (("run", {"command": "uname -a"}),), codes={"shorthand"}),
     Case(
-        "entities", "<tool_call>run>a &amp;&amp; b</tool_call>", (("run", {"command": "a && b"}),), codes={"shorthand"}
+        "entities",
+        "<tool_call>run>a &amp;&amp; b</tool_call>",
+        (("run", {"command": "a &amp;&amp; b"}),),
+        codes={"shorthand"},
     ),
     Case("lines of keys", "<tool_call>pair>a: 1\nb: 2</tool_call>", said="<tool_call>pair>a: 1\nb: 2</tool_call>"),
     Case(
@@ -232,7 +235,7 @@ ATTRIBUTES = [
     Case(
         "several in both quotes",
         "<tool_call>pair a=\"1\" b='2 &lt; 3' /></tool_call>",
-        (("pair", {"a": "1", "b": "2 < 3"}),),
+        (("pair", {"a": "1", "b": "2 &lt; 3"}),),
     ),
     Case(
         "something else between them",

@@ -19,7 +19,18 @@ from toolspeak.dialects.tag_names import LONE_NAME_TAGS
 
 PING = '{"name": "ping", "arguments": {"a": 1}}'
 #: Tags that take something else than JSON behind them.
-SPECIAL = {"|channel|", "|start|", "function", "invoke", "call", "tool", "|open|tools", "|open|call", *LONE_NAME_TAGS}
+SPECIAL = {
+    "|channel|",
+    "|start|",
+    "|begin|",
+    "function",
+    "invoke",
+    "call",
+    "tool",
+    "|open|tools",
+    "|open|call",
+    *LONE_NAME_TAGS,
+}
 
 
 @pytest.mark.requirement("B3")

@@ -123,11 +123,10 @@ CLOSERS = [
         verdicts=(("save", "invalid", "arguments_invalid"),),
     ),
     Case(
-        "cut behind a parameter",
+        "the closing tag of the call is missing",
         "<function=save><parameter=path>a</parameter>",
-        codes={"truncated_call"},
-        verdicts=(("save", "truncated", "truncated"),),
-        complete=False,
+        (("save", {"path": "a"}),),
+        codes={"missing_close_tag"},
     ),
     Case(
         "cut in a parameter",
@@ -174,9 +173,8 @@ CLOSERS = [
     Case(
         "cut in a fence",
         "<function=save><parameter=path>a</parameter>```js",
-        codes={"truncated_call"},
-        verdicts=(("save", "truncated", "truncated"),),
-        complete=False,
+        (("save", {"path": "a"}),),
+        codes={"missing_close_tag"},
     ),
     Case(
         "a fence behind the end",
@@ -197,8 +195,8 @@ BARE = [
     Case(
         "text behind it",
         "save\n<path>a</path>\n<n>1</n>\nThat is all.",
-        (("save", {"path": "a", "n": 1}),),
-        said="\nThat is all.",
+        said="save\n<path>a</path>\n<n>1</n>\nThat is all.",
+        verdicts=(("save", "text", "more_follows"),),
     ),
     Case("the end", "save\n<path>a</path>", (("save", {"path": "a"}),)),
     Case(

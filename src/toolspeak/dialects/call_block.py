@@ -20,7 +20,7 @@ from .body_grammars import MAX_SIGNATURE, BlockContext, Body, skip_nonce, word_f
 from .json_calls import JsonCalls, read_whole
 from .named_calls import NamedCall
 from .tag_calls import TagCalls
-from .tag_names import BLOCK_TAGS, CALL_TAGS, META_TAGS, NOISE
+from .tag_names import BLOCK_TAGS, CALL_TAGS, META_TAGS, NOISE, REASONING_TAGS
 from .tag_parameters import call_name
 
 #: Maximum nesting depth of block tags: `<tool_calls><tool_call>` is common, deeper nesting is not.
@@ -47,7 +47,6 @@ _SKIPPED = frozenset(
 )
 #: Call format by opening bracket.
 _GRAMMARS = {"{": "object", "[": "list"}
-_THINKING = frozenset({"think", "thinking", "thought"})
 #: Special tokens that close a block.
 BLOCK_CLOSERS = frozenset(
     {
@@ -388,7 +387,7 @@ class BlockReader:
             return MORE if tag == MORE else self._leave(pos)
         name = tag.name
         closing = buf.startswith("/", at + 1)
-        if name in _THINKING:
+        if name in REASONING_TAGS:
             return self._leave(pos) if closing else self._skip_reasoning(buf, tag.end, name, final, at)
         if name in _SKIPPED and not (closing and self._calls):
             return tag.end

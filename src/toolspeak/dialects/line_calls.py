@@ -36,7 +36,7 @@ _RECIPIENT = re.compile(r"to=(?:functions\.)?([\w.-]{1,128})").search
 #: The end of a header. Solar's header may also end where calls or reasoning begin.
 _HEADER_END = re.compile(r"<\|(?:message|content)\|>|(?=<\|(?:tool_calls|think)\|>)").search
 #: Recipients of text: the user, or the model itself, for its reasoning.
-_NO_TOOLS = frozenset({"assistant", "user", "self"})
+_NO_TOOLS = frozenset({"to=assistant", "to=user", "to=self"})
 _PYTHON_CALL = re.compile(r"[A-Za-z_][\w.-]{0,127}(?=\()").match
 _MAX_HEADER = 256
 
@@ -249,7 +249,7 @@ class ChannelReader(LineReader):
         if nonce is not None and has_word(header, nonce):
             self._block.evidence = msgspec.structs.replace(self._block.evidence, nonce=True)
         is_code = "<|constrain|>code" in header
-        if recipient is None or recipient[1] in _NO_TOOLS or is_code or is_marked:
+        if recipient is None or recipient.group() in _NO_TOOLS or is_code or is_marked:
             is_thought = header.rpartition("<|channel|>")[2].startswith("analysis") or "to=self" in header
             self.channel = "analysis" if is_thought else "final"
             return self._done(end)

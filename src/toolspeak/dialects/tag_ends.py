@@ -32,6 +32,7 @@ from .tag_names import (
     KEY_ATTRIBUTES,
     NOISE,
     PARAMETER_TAGS,
+    REASONING_TAGS,
     RESULTS,
 )
 
@@ -247,7 +248,7 @@ class ValueEnd:
             return "call"
         if level < _CONTAINER and tag.kind != "close" and self._is_parameter(buf, at, tag):
             return "parameter"
-        is_apart = tag.name in RESULTS or (tag.kind == "open" and after_call == "text")
+        is_apart = tag.name in RESULTS or tag.name in REASONING_TAGS or (tag.kind == "open" and after_call == "text")
         return "line" if level >= _CALL and is_apart else after_call
 
     @staticmethod

@@ -28,6 +28,8 @@ CALL_ENDS = CALL_TAGS | BLOCK_TAGS
 #: Token that MiniMax M3 writes before every tag.
 NOISE = "]<]minimax[>["
 CDATA, CDATA_END = "<![CDATA[", "]]>"
+#: Tags around reasoning.
+REASONING_TAGS = frozenset({"think", "thinking", "thought"})
 #: Marks that begin a tool result.
 RESULTS = frozenset(
     {

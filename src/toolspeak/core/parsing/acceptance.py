@@ -110,8 +110,13 @@ def _needs_tail(evidence: Evidence, policy: Policy) -> bool:
         return False
     bare = evidence.wrapper == "bare"
     weak = evidence.wrapper == "weak" or _may_end(evidence)
-    python = bare and evidence.dialect in ("name", "pythonic")  # prose shows such calls on lines of their own
-    return weak or python or (bare and not evidence.line_start)
+    named = bare and evidence.dialect == "name"  # prose shows such calls, too, on lines of their own
+    return weak or named or (bare and not evidence.line_start) or needs_line(evidence)
+
+
+def needs_line(evidence: Evidence) -> bool:
+    """Whether the call counts only if it is alone on its line: a list of Python calls."""
+    return evidence.wrapper == "bare" and evidence.dialect == "pythonic"
 
 
 def is_certain_with_argument(evidence: Evidence) -> bool:

@@ -24,6 +24,7 @@ from .acceptance import (
     is_certain_with_argument,
     judge_end,
     judge_name,
+    needs_line,
 )
 from .arguments import Arguments, FinalArguments, fits_as_it_is
 from .context import ParseContext
@@ -283,6 +284,11 @@ class CallBuilder:
             return False
         unquoted = any(note.code == "unquoted_value" for note in self._notes)
         return unquoted and all(key == value for key, value in arguments.items())
+
+    @property
+    def line_is_enough(self) -> bool:
+        """Whether the call counts as soon as its line ends, whatever follows."""
+        return self.evidence.line_start and needs_line(self.evidence)
 
     def resolve_tail(self, answer_end: bool) -> bool:
         """Decide about the call, given whether it ended the answer. Return whether it is a call."""

@@ -185,6 +185,13 @@ class PendingCalls(list[_PendingText]):
         """Hold back calls together with the text that contains them."""
         self.append(_PendingText(builders, raw))
 
+    def end_with_line(self, text: str) -> bool:
+        """Whether `text` ends the line, and all pending calls count as soon as their line ends."""
+        if "\n" not in text or not all(builder.line_is_enough for entry in self for builder in entry.builders):
+            return False
+        before, _, _ = text.partition("\n")
+        return _TAIL(before) is not None and self._size + len(before) <= MAX_TAIL
+
     def hold(self, text: str) -> bool:
         """Hold back white space and punctuation after pending calls. Return False for other or too much text."""
         self._size += len(text)
@@ -194,6 +201,10 @@ class PendingCalls(list[_PendingText]):
             self.add([], "")
         self[-1].raw += text  # always one piece, however the text is chunked
         return True
+
+    def take_back(self) -> str:
+        """Remove and return the text held after the last call, so that it can be joined with new text."""
+        return "" if self[-1].builders else self.pop().raw
 
     def resolve(self, answer_end: bool) -> Iterator[tuple[str, bool]]:
         """Decide all pending calls. Yield each text that is not a call, and whether it contains a candidate."""
@@ -222,8 +233,12 @@ class TextOutput:
         if not text:
             return
         pending = self.pending
-        if pending and not pending.hold(text):
-            self.resolve(False)
+        if pending:
+            enough = pending.end_with_line(text)
+            if enough:
+                text = pending.take_back() + text  # always one piece, however the text is chunked
+            if enough or not pending.hold(text):
+                self.resolve(enough)
         position = self._position
         position.advance(text, candidate, bool(pending))
         if pending:
