@@ -181,7 +181,7 @@ def test_a_repair_that_may_have_changed_a_value_never_reaches_a_tool_that_change
     events = context.collect()
     assert verdict(events) == ("invalid", "arguments_invalid")
     assert [note.code for note in candidate(events).notes] == ["missing_closer", "unsafe_repair", "arguments_invalid"]
-    assert candidate(events).notes[1].detail == "`mail` has side effects; its arguments were repaired"
+    assert candidate(events).notes[1].detail == "`mail` has side effects; the arguments were repaired"
     assert candidate(events).notes[2].detail == "`mail`: a repair may have changed a value"
 
 

@@ -7,7 +7,7 @@ import pytest
 from tests.agent_helpers import run
 from tests.cases import check_each
 from tests.dialects.answer_helpers import by_character, codes_of
-from toolspeak import AsyncAgent, AsyncClient, Request, Scripted, Tool, parse, tool
+from toolspeak import AsyncAgent, AsyncClient, Request, Scanner, Scripted, Tool, fold, parse, tool
 from toolspeak.core.json_repair.parser import VALUE_CHANGING_NOTES
 
 pytestmark = pytest.mark.requirement("B4")
@@ -99,10 +99,36 @@ def test_a_tool_with_side_effects_is_not_called_with_a_value_that_lacks_its_clos
 
 
 @check_each("text", CUTS)
-def test_a_tool_without_side_effects_is_called_with_a_note(text: str):
-    reply = parse(text.replace("NAME", "look"), [LOOK])
+def test_a_tool_without_side_effects_is_called_with_a_note_unless_the_policy_is_strict(text: str):
+    text = text.replace("NAME", "look")
+    reply = parse(text, [LOOK])
     assert len(reply.calls) == 1
     assert {note.code for note in reply.calls[0].notes} & VALUE_CHANGING_NOTES
+    assert not any(call.notes for call in parse(text, [LOOK], policy="strict").calls)
+
+
+def test_a_value_that_contains_its_own_closing_tag_and_has_no_other_is_refused():
+    reply = parse("<function=look><parameter=command>a</parameter> and b</function>", [LOOK])
+    assert [(each.name, each.verdict) for each in reply.candidates] == [("look", "invalid")]
+
+
+@check_each("cut", [False, True])
+def test_a_call_without_its_closing_tag_counts_unless_the_answer_was_cut_off(cut: bool):
+    scanner = Scanner([SHELL])
+    events = scanner.feed("<function=shell><parameter=command>ls</parameter>")
+    reply = fold(events + scanner.close(cut))
+    assert [call.arguments for call in reply.calls] == ([] if cut else [{"command": "ls"}])
+    assert reply.complete is not cut
+
+
+@check_each("text", ["a\n</parameter>\n</invoke> b", "<parameter name=\"command\">", "x</parameter>\n<b>", "<tool_call>"])
+@check_each("order", ["first", "last"])
+def test_a_quoted_tag_does_not_end_a_value_before_or_after_another_parameter(text: str, order: str):
+    pair = [f'<parameter name="command">{text}</parameter>', '<parameter name="x">y</parameter>']
+    body = "\n".join(pair if order == "first" else reversed(pair))
+    reply = parse(f'<invoke name="look">\n{body}\n</invoke>', [LOOK])
+    assert [call.arguments for call in reply.calls] == [{"command": text, "x": "y"}]
+    assert by_character(f'<invoke name="look">\n{body}\n</invoke>', tools=[LOOK]) == reply
 
 
 @check_each("changing", [SHELL, MAIL], ids=["shell", "declared"])

@@ -120,6 +120,11 @@ def test_ordinary_text_is_left_alone(text: str, level: Level):
     assert neutralise(text, level, NONCE) == text
 
 
+@check_each("text", ["Calling you now.", "Actions speak louder.", "Observations: none", "to=ann"])
+def test_words_that_begin_like_a_mark_stay(text: str):
+    assert neutralise(text, "own") == text
+
+
 @pytest.mark.requirement("R-E2")
 def test_the_nonce_is_broken_in_foreign_text():
     assert NONCE not in neutralise(f"<x {NONCE}> {NONCE}", "foreign", NONCE)

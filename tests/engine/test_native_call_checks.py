@@ -157,8 +157,13 @@ def test_what_no_reader_agrees_on_is_refused(fragment: str):
 
 
 @pytest.mark.requirement("R-E6")
-@check_each("name", ["wether", "", "Weather", "functions.weather"])
-def test_only_exact_names_are_called(name: str):
+def test_a_name_in_another_case_means_the_tool():
+    assert [name for name, _ in made(read(*call("Weather", PARIS)))] == ["weather"]
+
+
+@pytest.mark.requirement("R-E6")
+@check_each("name", ["wether", "", "functions.weather"])
+def test_only_known_names_are_called(name: str):
     events = read(*call(name, PARIS))
     assert not any(isinstance(event, CallStart | CallArgs | CallEnd) for event in events)
     (candidate,) = fold(events).candidates

@@ -148,6 +148,7 @@ LITERALS: dict[str, tuple[Role, Opening | None]] = {
 LINES: dict[str, tuple[Role, Opening | None]] = {
     "functools[": ("open", Opening("phi")),
     "TOOL_CALL\n": ("open", Opening("bracket", stops=("/TOOL_CALL",))),
+    "to=functions.": ("open", CHANNEL),
     "to=": ("open", CHANNEL),
     "Call:": ("open", ACTION),
     "Action:": ("open", ACTION),

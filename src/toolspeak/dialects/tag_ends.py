@@ -175,7 +175,7 @@ class ValueEnd:
             return None
         ends = follows != "text"
         if follows in ("line", "same_line"):
-            ends = line_start or not (self.apart or (follows == "same_line" and self.has_lines))
+            ends = (line_start or not self.apart) and (follows == "line" or not self.has_lines)
         self.has_closer = self.has_closer or not ends
         return ends
 

@@ -242,8 +242,10 @@ class CallBuilder:
             return (f"refused: {', '.join(sorted(refused))}",)
         if codes >= _TORN:
             return ("a string that contains quotes may have been split",)
-        if codes & VALUE_CHANGING_NOTES and self._context.side_effects(self.name):
-            self._notes.append(Note("unsafe_repair", f"`{self.name}` has side effects; its arguments were repaired"))
+        strict = self._context.policy == "strict"
+        if codes & VALUE_CHANGING_NOTES and (strict or self._context.side_effects(self.name)):
+            why = "the policy is strict" if strict else f"`{self.name}` has side effects"
+            self._notes.append(Note("unsafe_repair", f"{why}; the arguments were repaired"))
             return ("a repair may have changed a value",)
         return ()
 

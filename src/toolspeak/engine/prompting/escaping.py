@@ -95,10 +95,8 @@ _PATTERNS: dict[Level, re.Pattern[str]] = {
     "own": re.compile("|".join(_OWN)),
 }
 #: Markers that only count at the start of a line. They are neutralised by a space before their last character.
-_LINE_MARK = re.compile(
-    rf"(?:^|(?<=>))([ \t\r\u00a0]*+(?:{'|'.join(re.escape(mark[:-1]) for mark in LINES if len(mark) > 3)}))",
-    re.MULTILINE,
-)
+_LINE_MARKS = "|".join(f"{re.escape(mark[:-1])}(?={re.escape(mark[-1])})" for mark in LINES if len(mark) > 3)
+_LINE_MARK = re.compile(rf"(?:^|(?<=>))([ \t\r\u00a0]*+(?:{_LINE_MARKS}))", re.MULTILINE)
 _FENCE_INFO = "|".join(map(re.escape, sorted(ACTION_FENCES | RESULT_FENCES)))
 _ACTION_FENCE = re.compile(rf"((?:`{{3}}|~{{3}})[^\S\n]{{0,64}})(?=(?:{_FENCE_INFO}|tool[ :][\w.-]{{1,127}})(?:\s|\Z))")
 _TICKS = re.compile(r"`+")
