@@ -39,6 +39,9 @@ REPEATS = 3
 #: Marks in the notes of cases that assert something else than the calls in a whole answer.
 LEFT_OUT = ("POLICY", "GENPROMPT", "STREAM_PARTIAL", "ARGS_RAW", "EXPECT_NO_CRASH", "IGNORED_IN_SOURCE")
 
+#: A download that takes longer hangs.
+INSTALL_SECONDS = 900
+
 SGLANG = "0.5.23"
 #: What SGLang's detectors import, apart from what stands in `accuracy_sglang.py`.
 SGLANG_NEEDS = ("lxml", "msgspec", "openai", "orjson", "partial-json-parser", "pydantic", "regex")
@@ -178,7 +181,7 @@ def _install_sglang(folder: Path) -> str:
     if problem := venv(folder.name, *SGLANG_NEEDS)():
         return problem
     command = [folder / "bin" / "pip", "download", "--quiet", "--no-deps", "--dest", folder, f"sglang=={SGLANG}"]
-    done = subprocess.run(command, check=False, capture_output=True, text=True)
+    done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=INSTALL_SECONDS)
     if done.returncode != 0:
         return done.stderr.strip().rpartition("\n")[2]
     (wheel,) = folder.glob("sglang-*.whl")
