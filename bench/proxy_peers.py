@@ -19,7 +19,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-__all__ = ["PEERS", "Made", "Peer", "Running", "install", "start"]
+__all__ = ["CACHE", "PEERS", "Made", "Peer", "Running", "install", "install_once", "npm", "start", "venv"]
 
 #: Where the others live; see `.gitignore`.
 CACHE = Path(__file__).parent.parent / ".bench"
@@ -57,7 +57,7 @@ class Peer(NamedTuple):
 # ------------------------------------------------------------------------------------------------ installing
 
 
-def _venv(name: str, *packages: str) -> Callable[[], str]:
+def venv(name: str, *packages: str) -> Callable[[], str]:
     """An environment of its own with these packages; gives what went wrong."""
 
     def made() -> str:
@@ -71,15 +71,15 @@ def _venv(name: str, *packages: str) -> Callable[[], str]:
     return made
 
 
-def _npm(name: str, package: str) -> Callable[[], str]:
+def npm(name: str, package: str) -> Callable[[], str]:
     def made() -> str:
-        npm = shutil.which("npm")
-        if npm is None:
+        program = shutil.which("npm")
+        if program is None:
             return "npm is not installed"
         folder = CACHE / name
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "package.json").write_text("{}", encoding="utf-8")
-        command = [npm, "install", "--no-fund", "--no-audit", "--silent", package]
+        command = [program, "install", "--no-fund", "--no-audit", "--silent", package]
         done = subprocess.run(
             command, check=False, cwd=folder, capture_output=True, text=True, timeout=_INSTALL_SECONDS
         )
@@ -90,12 +90,17 @@ def _npm(name: str, package: str) -> Callable[[], str]:
 
 def install(peer: Peer) -> str:
     """Install a proxy unless it is there; gives why it cannot be."""
-    stamp = CACHE / f"{peer.name}.installed"
-    if stamp.exists() or peer.name == "toolspeak":
+    return "" if peer.name == "toolspeak" else install_once(peer.name, peer.installs)
+
+
+def install_once(name: str, installs: Callable[[], str]) -> str:
+    """Install something unless it is there; gives why it cannot be."""
+    stamp = CACHE / f"{name}.installed"
+    if stamp.exists():
         return ""
     CACHE.mkdir(exist_ok=True)
     try:
-        problem = peer.installs()
+        problem = installs()
     except (OSError, subprocess.SubprocessError) as error:
         problem = str(error)
     if not problem:
@@ -170,9 +175,9 @@ def _claude_code_router(folder: Path, port: int, upstream: int) -> Made:
 
 PEERS = (
     Peer("toolspeak", lambda: "", _toolspeak, ("openai", "anthropic")),
-    Peer("litellm", _venv("litellm", "litellm[proxy]"), _litellm, ("openai",)),
-    Peer("vllm-router", _venv("vllm-router", "vllm-router"), _vllm_router, ("openai",)),
-    Peer("ccr", _npm("ccr", "@musistudio/claude-code-router@1"), _claude_code_router, ("anthropic",)),
+    Peer("litellm", venv("litellm", "litellm[proxy]"), _litellm, ("openai",)),
+    Peer("vllm-router", venv("vllm-router", "vllm-router"), _vllm_router, ("openai",)),
+    Peer("ccr", npm("ccr", "@musistudio/claude-code-router@1"), _claude_code_router, ("anthropic",)),
 )
 
 
