@@ -90,6 +90,11 @@ def test_where_a_text_is_cut_changes_nothing(text: str, options: dict[str, Any],
 CALL = '<tool_call>{"name":"f","arguments":{}}</tool_call>'
 #: Texts in which a place to cut at is easily taken for more than that.
 DELICATE = {
+    "a backslash and a letter in a value": "<tool_call>f\n<arg_key>a</arg_key>\n<arg_value>C:\\n</arg_value>\n</tool_call> t",
+    "a name as a key, and another one without a value": '<|tools_prefix|>{f{}0{"s',
+    "a name as a key, and text that closes nothing": '<|tools_prefix|>{f{}t","e"s',
+    "a second name inside a call": '[TOOL_CALL]{name"f,"action":{name:.\n',
+    "a list whose first entry is damaged": '<|START_ACTION|>["tool_name":"f",g:[]function{name:>\n',
     "a part of a long tag in one tag": "<function=f></function><|close|tools>",
     "another part of a long tag in one tag": "<function=f></function><|open|argument>",
     "a tick that is held behind a call which is text": 'So {"name":"f","arguments":{}}`><function>',

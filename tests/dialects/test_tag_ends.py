@@ -121,7 +121,7 @@ def test_a_call_without_its_closing_tag_counts_unless_the_answer_was_cut_off(cut
     assert reply.complete is not cut
 
 
-@check_each("text", ["a\n</parameter>\n</invoke> b", "<parameter name=\"command\">", "x</parameter>\n<b>", "<tool_call>"])
+@check_each("text", ["a\n</parameter>\n</invoke> b", '<parameter name="command">', "x</parameter>\n<b>", "<tool_call>"])
 @check_each("order", ["first", "last"])
 def test_a_quoted_tag_does_not_end_a_value_before_or_after_another_parameter(text: str, order: str):
     pair = [f'<parameter name="command">{text}</parameter>', '<parameter name="x">y</parameter>']

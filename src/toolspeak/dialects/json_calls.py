@@ -94,7 +94,7 @@ def read_whole(block: BlockContext, buf: str, pos: int, canonical: bool = False)
 class _Frame:
     """An open object that is or contains a call, or an open array of such objects."""
 
-    __slots__ = ("builder", "flat", "has_arguments", "has_name", "is_list", "role", "typed")
+    __slots__ = ("builder", "flat", "has_arguments", "has_name", "is_list", "named_by_key", "role", "typed")
 
     def __init__(self, is_list: bool, builder: CallBuilder | None = None) -> None:
         self.is_list = is_list
@@ -104,6 +104,8 @@ class _Frame:
         self.has_arguments = False
         #: Whether the arguments are keys of the call itself, beside its name.
         self.flat = False
+        #: Whether a key is the name of the tool, so that its value is the arguments.
+        self.named_by_key = False
         #: Whether a key says what kind of thing the object is.
         self.typed = False
 
@@ -224,6 +226,7 @@ class JsonCalls(Body):
         if self._depth == 0 and kind not in (KEY, PART):
             self._forward()
             self._mode = "frame"
+            self._end_keyed()
 
     def _forward(self) -> None:
         """Pass the collected argument tokens to the builder."""
@@ -337,7 +340,7 @@ class JsonCalls(Body):
                 self._fail("not_a_call")
                 return
             frame.builder = builder = self.block.builder()
-        frame.has_name = True
+        frame.has_name = frame.named_by_key = True
         frame.role = "arguments"
         self._take_name(builder, text)
 
@@ -355,7 +358,7 @@ class JsonCalls(Body):
             self._value(OBJECT)
         elif frame.is_list and not is_list:
             self._frames.append(_Frame(False, self.block.builder()))
-        elif not frame.is_list and frame.role == "name" and not is_list:
+        elif not frame.is_list and frame.role == "name" and not (is_list or frame.has_name):
             self._frames.append(_Frame(False, frame.builder))
         elif not frame.is_list and frame.role == "calls":
             frame.has_name = True  # this object contains the calls, so it needs no name
@@ -393,6 +396,12 @@ class JsonCalls(Body):
         elif not frame.has_name:
             builder.fail("no_name")
 
+    def _end_keyed(self) -> None:
+        """End a call whose name is a key, together with its value. The next key begins another call."""
+        frame = self._frames[-1]
+        if frame.named_by_key and frame.builder is not None and frame.builder.state in ("live", "held"):
+            self._end_call(frame.builder)
+
     def _end_call(self, builder: CallBuilder) -> None:
         builder.note(*self._json.notes)
         self._notes_passed = len(self._json.notes)
@@ -410,6 +419,7 @@ class JsonCalls(Body):
             self._batch.append(token)
             if token[0] == SCALAR:
                 self._forward()
+                self._end_keyed()
         elif is_string and frame.role in ("name", "nonce"):
             self._parts = []
             self._mode = "text"

@@ -191,7 +191,7 @@ class TagValue(Steps):
         """Return a function that calls `keep` and notices the first line break in what it keeps."""
 
         def watched(fragment: str) -> None:
-            if not self._end.has_lines and "\\n" in fragment:
+            if not self._end.has_lines and "\\n" in fragment.replace("\\\\", ""):
                 self._end.has_lines = True
             keep(fragment)
 
