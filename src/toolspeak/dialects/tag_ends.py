@@ -181,10 +181,10 @@ class ValueEnd:
 
     def _is_last(self, buf: str, pos: int, final: bool) -> bool | None:
         """Whether nothing but a few short parameters and the closing tags of the call follow in the answer."""
-        elements = _SHORT_ELEMENTS(buf, pos, pos + LOOKAHEAD)
+        if len(buf) - pos >= LOOKAHEAD or not final:
+            return False if len(buf) - pos >= LOOKAHEAD else None
+        elements = _SHORT_ELEMENTS(buf, pos)
         assert elements is not None
-        if not final and len(buf) - pos < LOOKAHEAD:
-            return None
         return self._follows(buf, elements.end(), final) == "end"
 
     def _follows(self, buf: str, pos: int, final: bool) -> _Follows | None:

@@ -37,7 +37,9 @@ _MAY_BE_PARTIAL = re.compile(rf"{_BLANKS}(?:<|n|nu|nul|null)?").fullmatch
 _MEANINGFUL = PARAMETER_TAGS | CALL_ENDS | {"arg_key", "arg_value"}
 _PREFIXES = frozenset(prefix for prefix in NAMESPACES if prefix[0] != "|")
 #: All prefixes of meaningful names, to recognize a name that is cut off at the end of a chunk.
-_BEGINNINGS = frozenset(name[:size] for name in _MEANINGFUL | _PREFIXES for size in range(1, len(name) + 1))
+_BEGINNINGS = frozenset(
+    name[:size] for name in _MEANINGFUL | _PREFIXES | {"longcat_arg_"} for size in range(1, len(name) + 1)
+)
 
 #: Characters that end a name, matched by look-ahead.
 _NO_NAME = r"\s<>=/\"'“”{}()\[\],"

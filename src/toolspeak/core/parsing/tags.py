@@ -31,7 +31,6 @@ _PARTIAL = re.compile(r'<[^<>"“]*(?:(?:"[^"]*"|“[^”]*”)[^<>"“]*)*(?:"[
 _OPEN_LINE = re.compile(r"<[\w.:-]{1,128}+[ \t\r]{0,16}+\n[ \t\r\n]{0,64}+(?=<(?:[\w/]|\Z))").match
 #: A tag without `>` before JSON arguments: `<function=f{...}</function>` or `<function=f({...})</function>`.
 _OPEN_CALL = re.compile(r"<function=[\w.:-]{1,128}+(?=\(?\{)\(?").match
-_OPEN_CALL_PARTIAL = re.compile(r"<function=[\w.:-]{1,128}+\(?").fullmatch
 #: Prefixes of tag names that carry no meaning.
 NAMESPACES = (
     "antml:",
@@ -46,7 +45,7 @@ NAMESPACES = (
     "|DSML|",
     "DSML",
 )
-_NAMESPACE = re.compile(f"(?:{'|'.join(map(re.escape, NAMESPACES))}|longcat_(?=arg_))(?=[\\w|])").match
+_NAMESPACE = re.compile(rf"(?!\|DSML\|r:?\Z)(?:{'|'.join(map(re.escape, NAMESPACES))}|longcat_(?=arg_))(?=[\w|])").match
 #: Names that may have a suffix without a meaning, as in `<tool_call:opensource>`.
 _SUFFIXED = re.compile(r"(tool_calls?|tool_sep|arg_key|arg_value|think|tool_responses?):\w{0,16}").fullmatch
 #: Names that are different behind a prefix.
