@@ -30,6 +30,7 @@ from ..json_repair.tokens import (
 from ..json_repair.whole_text import parse_value
 from ..schema.argument_schema import ArgumentSchema
 from ..schema.coercion import null_dropped
+from ..schema.work_limit import WorkLimit
 from ..types import JSONObject, JSONValue, Note, is_object
 
 _NESTING = {OBJECT: 1, ARRAY: 1, STRING: 1, END_OBJECT: -1, END_ARRAY: -1, END_STRING: -1}
@@ -43,13 +44,13 @@ def to_json(value: JSONValue) -> str:
     return _encode(value).decode()
 
 
-def fits_as_it_is(schema: ArgumentSchema, value: JSONObject) -> bool:
-    """Whether the arguments are valid without any coercion."""
+def fits_as_it_is(schema: ArgumentSchema, value: JSONObject, work: WorkLimit | None = None) -> bool:
+    """Whether the arguments are valid without any coercion. `work` limits the work for all arguments of an answer."""
     if schema.parameters is not None:
         for key, each in value.items():
             if each is None or not schema.declares(key):
                 return False
-    return schema.accepts(value)
+    return schema.accepts(value, work)
 
 
 class FinalArguments(msgspec.Struct, frozen=True):
@@ -65,8 +66,11 @@ class FinalArguments(msgspec.Struct, frozen=True):
 class Arguments:
     """Collector for the argument tokens of one call. `take()` returns the fragments that are ready."""
 
-    def __init__(self, schema: ArgumentSchema, allowance: Allowance | None = None) -> None:
+    def __init__(
+        self, schema: ArgumentSchema, allowance: Allowance | None = None, work: WorkLimit | None = None
+    ) -> None:
         self._schema = schema
+        self._work = work or WorkLimit()
         self._allowance = allowance
         self._ready: list[str] = []  # fragments that the caller has not taken yet
         self._all: list[str] = []  # fragments that the caller has taken
@@ -186,12 +190,12 @@ class Arguments:
         if value is None and self._schema.drops_null(self._key):
             self._notes.append(null_dropped((self._key,)))
             return
-        coerced = self._schema.coerce_property(self._key, value)
-        if coerced.notes:
+        coerced, notes = self._schema.coerce_property(self._key, value, work=self._work)
+        if notes:
             self._written[self._key] = value
-        self._notes.extend(coerced.notes)
+        self._notes.extend(notes)
         self._begin_property()
-        self._ready.append(to_json(coerced.value))
+        self._ready.append(to_json(coerced))
 
     def _waits(self) -> bool:
         """Whether the current property must wait for the end of the object."""
@@ -206,6 +210,13 @@ class Arguments:
 
     def settle(self) -> FinalArguments:
         """Complete the arguments: coerce what was held and validate the result."""
+        settled = self._settle()
+        self._schema.charge(settled.value, self._work)
+        if settled.problems:
+            self._work.count_problem()
+        return settled
+
+    def _settle(self) -> FinalArguments:
         if self._whole is not None:
             return FinalArguments(self._whole, (), ())
         if not self._in_object:
@@ -215,13 +226,16 @@ class Arguments:
             return self._settle_whole(later)
         sent: JSONObject = _decode("".join([*self._all, *self._ready, "}"])) if self._sent else {}
         written = {**sent, **self._written, **later} if self._written or later else None
-        problems = self._send_rest(sent, later) if later or not self._sent else self._schema.problems(sent)
+        problems = self._send_rest(sent, later) if later or not self._sent else self._problems(sent)
         self._ready.append("}")
         return FinalArguments(sent, tuple(self._notes), problems, written)
 
+    def _problems(self, value: JSONObject) -> tuple[str, ...]:
+        return self._schema.problems(value, work=self._work)
+
     def _send_rest(self, sent: JSONObject, later: JSONObject) -> tuple[str, ...]:
         """Coerce all arguments, emit the remaining ones, add them to `sent`, and return the problems of the result."""
-        coerced = self._schema.coerce({**sent, **later})
+        coerced = self._schema.coerce({**sent, **later}, work=self._work)
         self._notes.extend(coerced.notes)
         whole = coerced.value if is_object(coerced.value) else {}
         if not self._sent:
@@ -233,7 +247,7 @@ class Arguments:
             sent[key] = value
             self._ready.append(f'{comma}"{escape_text(key)}":{to_json(value)}')
         is_final = not self._sent and whole is coerced.value  # exactly the coerced value is emitted
-        return coerced.problems if is_final else self._schema.problems(sent)
+        return coerced.problems if is_final else self._problems(sent)
 
     def _resolve_positions(self) -> JSONObject:
         """Return the properties that had to wait, with positional values under their names in the schema."""
@@ -263,7 +277,7 @@ class Arguments:
 
     def _settle_whole(self, value: JSONValue) -> FinalArguments:
         """Coerce and emit a value of which nothing has been emitted yet."""
-        coerced = self._schema.coerce(value)
+        coerced = self._schema.coerce(value, work=self._work)
         self._notes.extend(coerced.notes)
         problems = coerced.problems
         if not is_object(coerced.value):

@@ -11,6 +11,7 @@ from typing import Literal
 from ..events import Event, Noted, ReasoningDelta, TextDelta
 from ..json_repair.containers import MAX_VALUES, Allowance
 from ..schema.argument_schema import ArgumentSchema
+from ..schema.work_limit import WorkLimit
 from ..types import JSONValue, Note, Tool
 from .acceptance import Policy
 from .echoes import EchoSearch
@@ -57,6 +58,7 @@ class ParseContext:
         self.calls_valid = 0
         self.candidates = 0  # number of candidates found in text so far
         self.allowance = Allowance()  # shared by all JSON of the answer
+        self.work = WorkLimit()  # shared by the arguments of all calls
         self.calls_seen = 0  # number of calls that were started and have ended
         self._untrusted = untrusted
         self._copied = copied

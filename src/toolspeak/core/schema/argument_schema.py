@@ -14,9 +14,10 @@ import msgspec
 from ...errors import SchemaError
 from ..types import MAX_SCHEMA_BYTES, JSONValue, Note
 from .coercion import coerce
-from .json_values import ParseText, fold_key, strict_json, unusable_reason
+from .json_values import ParseText, Path, fold_key, strict_json, unusable_reason
 from .subschema import ANY, OBJECT, SchemaDocument, Subschema, join_all, meet_all, shorten
 from .validation_errors import explain
+from .work_limit import TOO_EXPENSIVE, UNEXPLAINED, WorkLimit
 
 #: Number of compiled schemas to cache: enough for twenty agents with twenty-five tools each. Only a few
 #: large schemas are cached, so that the sources of all cached schemas stay below 20 MiB.
@@ -63,6 +64,7 @@ class ArgumentSchema:
         self.streamable_strings = None if parameters is None else _streamable_strings(plain) if self.piecewise else ANY
         #: The top-level properties in declaration order.
         self.names = tuple(self._root.names)
+        self._effort = document.effort
         self._property_types: dict[str, frozenset[str]] = {}  # filled on demand
         self._required = frozenset(fold_key(name) for node in self._root.in_place for name in node.required)
 
@@ -115,34 +117,53 @@ class ArgumentSchema:
         possible = [node.prop(name).allowed_types for node in self._root.in_place if name in node.table("properties")]
         return meet_all(certain) if certain else join_all(possible)
 
-    def accepts(self, arguments: JSONValue) -> bool:
-        """Whether the arguments are valid. Faster than `problems`."""
-        return not unusable_reason(arguments) and self._root.accepts(arguments)
+    def accepts(self, arguments: JSONValue, work: WorkLimit | None = None) -> bool:
+        """Whether the arguments are valid. Faster than `problems`. `work`: see `coerce`."""
+        return not self._unusable(arguments, work) and self._root.accepts(arguments)
 
-    def problems(self, arguments: JSONValue, limit: int = MAX_PROBLEMS) -> tuple[str, ...]:
+    def problems(
+        self, arguments: JSONValue, limit: int = MAX_PROBLEMS, work: WorkLimit | None = None
+    ) -> tuple[str, ...]:
         """Return what is wrong with the arguments, as at most `limit` short sentences. Empty: they are valid."""
-        return _problems((self._root,), arguments, (), limit)
+        reason = self._unusable(arguments, work)
+        if reason:
+            return (reason,)
+        if self._root.accepts(arguments):
+            return ()
+        return _explained(self._root, arguments, limit) if work is None or work.explains else (UNEXPLAINED,)
 
-    def coerce(self, arguments: JSONValue, parse_text: ParseText = strict_json) -> CoercionResult:
+    def coerce(
+        self, arguments: JSONValue, parse_text: ParseText = strict_json, work: WorkLimit | None = None
+    ) -> CoercionResult:
         """Change the arguments as little as possible to make them valid. Valid arguments are returned unchanged.
 
-        `parse_text` parses JSON inside a string; it returns a value or raises `ValueError`.
+        `parse_text` parses JSON inside a string; it returns a value or raises `ValueError`. `work` limits the work for
+        all arguments of an answer.
         """
-        return _coerce((self._root,), arguments, parse_text, ())
+        value, notes = self._coerce((self._root,), arguments, parse_text, (), work)
+        return CoercionResult(value, notes, self.problems(value, work=work))
 
-    def coerce_property(self, name: str, value: JSONValue, parse_text: ParseText = strict_json) -> CoercionResult:
-        """Coerce and validate the value of one top-level property on its own."""
-        return _coerce(self._root.slots(name), value, parse_text, (name,))
+    def coerce_property(
+        self, name: str, value: JSONValue, parse_text: ParseText = strict_json, work: WorkLimit | None = None
+    ) -> tuple[JSONValue, tuple[Note, ...]]:
+        """Coerce the value of one top-level property on its own. Returns it and notes on the changes."""
+        return self._coerce(self._root.slots(name), value, parse_text, (name,), work)
 
+    def charge(self, arguments: JSONValue, work: WorkLimit) -> None:
+        """Count the work of validating these arguments."""
+        work.charge(self._effort, arguments)
 
-def _coerce(nodes: Sequence[Subschema], value: JSONValue, parse: ParseText, path: tuple[str, ...]) -> CoercionResult:
-    reason = unusable_reason(value)
-    if reason:
-        return CoercionResult(value, (), (reason,))
-    if _accept(nodes, value):
-        return CoercionResult(value)
-    value, notes = coerce(nodes, value, parse, path)
-    return CoercionResult(value, notes, _problems(nodes, value, path, MAX_PROBLEMS))
+    def _coerce(
+        self, nodes: Sequence[Subschema], value: JSONValue, parse: ParseText, path: Path, work: WorkLimit | None
+    ) -> tuple[JSONValue, tuple[Note, ...]]:
+        if self._unusable(value, work) or _accept(nodes, value):
+            return value, ()
+        return coerce(nodes, value, parse, path, work)
+
+    def _unusable(self, value: JSONValue, work: WorkLimit | None) -> str:
+        """Return why a value cannot be validated at all. Empty: it can be validated."""
+        reason = unusable_reason(value)
+        return reason or ("" if work is None or work.allows(self._effort, value) else TOO_EXPENSIVE)
 
 
 def _accept(nodes: Sequence[Subschema], value: JSONValue) -> bool:
@@ -153,14 +174,9 @@ def _accept(nodes: Sequence[Subschema], value: JSONValue) -> bool:
     return True
 
 
-def _problems(nodes: Sequence[Subschema], value: JSONValue, path: tuple[str, ...], limit: int) -> tuple[str, ...]:
-    reason = unusable_reason(value)
-    if reason:
-        return (reason,)
-    if _accept(nodes, value):
-        return ()
+def _explained(root: Subschema, value: JSONValue, limit: int) -> tuple[str, ...]:
     sentences: dict[str, None] = {}
-    for sentence in explain(nodes, value, path):
+    for sentence in explain((root,), value, ()):
         sentences[sentence] = None
         if len(sentences) >= limit:
             break

@@ -80,6 +80,11 @@ class Subschema:
         except ValueError:  # this draft does not know the surrounding keyword, so the schema was not compiled
             return None
 
+    @property
+    def effort(self) -> int:
+        """The number of checks that one value may need."""
+        return self._document.effort_at(self.pointer)
+
     def violations(self, value: JSONValue) -> Iterator[str]:
         """Yield the simple keywords of this schema that the value violates, each with its operand."""
         for keyword in _ASSERTIONS:
@@ -249,11 +254,21 @@ class SchemaDocument:
             self._validator = jsonschema_rs.validator_for(self.body, retriever=_refuse, base_uri=_BASE)
             self._class = jsonschema_rs.validator_cls_for(self.body)
             self._registry = jsonschema_rs.Registry([(_BASE, self.body)], retriever=_refuse)
-            if _effort(self.at("", self.body)) > MAX_EFFORT:
+            self._efforts = _efforts(self.at("", self.body))
+            if self.effort > MAX_EFFORT:
                 raise ValueError("too many nested alternatives")
         except ValueError as error:
             message = _located(error) if isinstance(error, jsonschema_rs.ValidationError) else str(error)
             raise SchemaError(f"`parameters` are not a valid JSON schema: {shorten(message)}") from error
+
+    @property
+    def effort(self) -> int:
+        """The number of checks that one value may need."""
+        return self.effort_at("")
+
+    def effort_at(self, pointer: str) -> int:
+        """Return the number of checks that one value may need in the schema at `pointer`."""
+        return self._efforts.get(pointer, 1)
 
     def validator(self, pointer: str) -> jsonschema_rs.Validator:
         if not pointer:
@@ -351,9 +366,10 @@ def _reach(start: Subschema, step: Callable[[Subschema], Iterable[Subschema]]) -
 _Groups: TypeAlias = tuple[Sequence[Subschema], ...]
 
 
-def _effort(root: Subschema) -> int:
-    """Return how many checks one value may need: alternatives add up, but only the most expensive property counts.
+def _efforts(root: Subschema) -> dict[str, int]:
+    """Return how many checks one value may need in each schema, by pointer.
 
+    Alternatives add up, but only the most expensive property counts.
     Circular references do not count, because the validator caches their results.
     """
     efforts: dict[str, int] = {}
@@ -369,7 +385,7 @@ def _effort(root: Subschema) -> int:
             fresh: _Groups = (in_place, *(node.parts(keyword) for keyword in _INSIDE))
             stack.append((node, fresh))
             stack += [(each, None) for group in fresh for each in group]
-    return efforts[root.pointer]
+    return efforts
 
 
 def _allowed_types(node: Subschema, cache: dict[str, frozenset[str]], depth: int) -> frozenset[str]:
