@@ -112,6 +112,11 @@ SHAPES: dict[str, Callable[[int], str]] = {
     ),
     "line breaks and brackets in a value": _repeat("\n<", _VALUE + "\n"),
     "raw line breaks in a string": _repeat("x\n", _OPEN),
+    "nothing but line breaks in a string": _repeat("\n", _OPEN),
+    "line breaks in arguments that are a string": _repeat("\n", '<tool_call>{"name":"write_file","arguments":"'),
+    "line breaks and braces in arguments that are a string": _repeat(
+        "\n{", '<tool_call>{"name":"write_file","arguments":"'
+    ),
     "escaped characters in a string": _repeat("\\u00e9", _OPEN),
     "halves of escaped pairs in a string": _repeat("\\ud83d", _OPEN),
     "nulls": _repeat('"lines": null, ', '<tool_call>{"name":"write_file","arguments":{'),
