@@ -14,7 +14,6 @@ import asyncio
 import json
 import os
 import re
-import subprocess
 import sys
 import tempfile
 import time
@@ -44,9 +43,7 @@ SCHEMAS: dict[str, Any] = {
     "add": {**_OBJECT, "properties": {"n": {"type": "array", "items": {"type": "integer"}}}},
     **{f"{_NAME}{n}": _OBJECT for n in range(508)},
 }
-TOOLS = [
-    {"type": "function", "function": {"name": name, "parameters": schema}} for name, schema in SCHEMAS.items()
-]
+TOOLS = [{"type": "function", "function": {"name": name, "parameters": schema}} for name, schema in SCHEMAS.items()]
 
 
 def _calls(name: str, arguments: str) -> Callable[[int], str]:
@@ -55,7 +52,9 @@ def _calls(name: str, arguments: str) -> Callable[[int], str]:
     def text(size: int) -> str:
         call = '<tool_call>{"name": "%s", "arguments": %s}</tool_call>\n'
         length = len(call % (name, arguments))
-        return "".join(call % (name.replace("#", str(n)), arguments.replace("#", str(n))) for n in range(size // length))
+        return "".join(
+            call % (name.replace("#", str(n)), arguments.replace("#", str(n))) for n in range(size // length)
+        )
 
     return text
 
@@ -91,30 +90,33 @@ ANSWERS: dict[str, Callable[[int], str]] = {
 
 
 class Service:
-    """Answers every request with the same text."""
+    """Answers every request with the same bytes."""
 
     def __init__(self) -> None:
-        self.text = ""
+        self.reply = b""
 
     async def handle(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with suppress(asyncio.IncompleteReadError, ConnectionError):
+        with suppress(asyncio.IncompleteReadError, ConnectionError, asyncio.CancelledError):
             while True:
                 head = await reader.readuntil(b"\r\n\r\n")
                 length = re.search(rb"content-length: (\d+)", head, re.IGNORECASE)
-                body = await reader.readexactly(int(length[1])) if length else b""
-                writer.write(self._reply(body) if head.startswith(b"POST") else _http(b"{}", "404 Not Found"))
+                await reader.readexactly(int(length[1]) if length else 0)
+                writer.write(self.reply if head.startswith(b"POST") else _http(b"{}", "404 Not Found"))
                 await writer.drain()
         writer.close()
 
-    def _reply(self, body: bytes) -> bytes:
-        if not json.loads(body).get("stream"):
-            message = {"role": "assistant", "content": self.text}
-            return _http(json.dumps({"choices": [{"index": 0, "message": message, "finish_reason": "stop"}]}).encode())
-        deltas = [{"content": self.text[at : at + PIECE]} for at in range(0, len(self.text), PIECE)]
-        choices = [{"index": 0, "delta": delta} for delta in deltas]
-        choices.append({"index": 0, "delta": {}, "finish_reason": "stop"})
-        events = "".join(f"data: {json.dumps({'choices': [choice]})}\n\n" for choice in choices)
-        return _http(f"{events}data: [DONE]\n\n".encode(), kind="text/event-stream")
+
+def whole(text: str) -> bytes:
+    message = {"role": "assistant", "content": text}
+    return _http(json.dumps({"choices": [{"index": 0, "message": message, "finish_reason": "stop"}]}).encode())
+
+
+def streamed(text: str) -> bytes:
+    deltas = [{"content": text[at : at + PIECE]} for at in range(0, len(text), PIECE)]
+    choices: list[dict[str, Any]] = [{"index": 0, "delta": delta} for delta in deltas]
+    choices.append({"index": 0, "delta": {}, "finish_reason": "stop"})
+    events = "".join(f"data: {json.dumps({'choices': [choice]})}\n\n" for choice in choices)
+    return _http(f"{events}data: [DONE]\n\n".encode(), kind="text/event-stream")
 
 
 def _http(body: bytes, status: str = "200 OK", kind: str = "application/json") -> bytes:
@@ -162,19 +164,20 @@ async def measure(size: int, only: str) -> bool:
     command = [sys.executable, "-m", "toolspeak", "serve", "--port", "0", "--mode", "force", "--upstream", upstream]
     fine = True
     with tempfile.TemporaryDirectory() as home:
-        (Path(home) / "toolspeak.toml").write_text('marks = "fixed"\n', encoding="utf-8")
-        environment = {**os.environ, "HOME": home, "TOOLSPEAK_CONFIG": f"{home}/toolspeak.toml"}
-        proxy = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment, cwd=home)
+        environment = {**os.environ, "HOME": home, "PYTHONPATH": str(ROOT / "src"), "TOOLSPEAK_MARKS": "fixed"}
+        pipe = asyncio.subprocess.PIPE
+        proxy = await asyncio.create_subprocess_exec(*command, stdout=pipe, env=environment, cwd=home)
         try:
             assert proxy.stdout is not None
-            found = re.search(r"http://[\d.]+:(\d+)", await asyncio.to_thread(proxy.stdout.readline))
+            found = re.search(rb"http://[\d.]+:(\d+)", await proxy.stdout.readline())
             assert found is not None
             port = int(found[1])
             print("| answer | streamed | seconds of CPU | worst /health (ms) |\n|---|---|---|---|")
+            service.reply = whole("Hello")
             await ask(port, False)  # the first request loads modules
             for name, text in ANSWERS.items():
-                service.text = text(size)
                 for stream in (False, True) if only in name else ():
+                    service.reply = (streamed if stream else whole)(text(size))
                     delays: list[float] = []
                     before, polling = _cpu(proxy.pid), asyncio.create_task(poll(port, delays))
                     await ask(port, stream)
@@ -183,7 +186,7 @@ async def measure(size: int, only: str) -> bool:
                     fine = fine and max(delays) <= LIMIT
         finally:
             proxy.terminate()
-            proxy.wait(60)
+            await proxy.wait()
             server.close()
     return fine
 

@@ -7,7 +7,7 @@ from ..types import JSONValue
 from .json_values import weight
 
 #: Number of schemas that coercion may try in one answer, at about 30 microseconds each.
-MAX_ANSWER_TRIES = 8_192
+MAX_ANSWER_TRIES = 4_096
 #: Number of checks that the validation of expensive schemas may take in one answer, at about thirty per microsecond.
 #: Each call is validated several times.
 MAX_ANSWER_CHECKS = 2_000_000
