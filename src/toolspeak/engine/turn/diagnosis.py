@@ -45,7 +45,7 @@ def diagnose(
 
 def is_mistaken(candidate: Candidate, choice: ToolChoice, tools: Sequence[Tool], messages: tuple[Message, ...]) -> bool:
     """Whether a candidate that counts as text was meant as a call, so that its markup is no text for the caller."""
-    if candidate.verdict not in ("text", "truncated") or choice.mode == "none":
+    if candidate.verdict not in ("text", "truncated") or choice.mode == "none" or _check(candidate) is None:
         return False
     return _candidate_fault(candidate, _Facts(choice, {tool.name: tool for tool in tools}, messages)) is not None
 
@@ -127,8 +127,12 @@ _Check = Callable[[Candidate, _Facts], Fault | None]
 
 
 def _candidate_fault(candidate: Candidate, facts: _Facts) -> Fault | None:
-    check = _CHECKS.get(candidate.verdict) or _CHECKS.get(candidate.reason)
+    check = _check(candidate)
     return check(candidate, facts) if check is not None else None
+
+
+def _check(candidate: Candidate) -> _Check | None:
+    return _CHECKS.get(candidate.verdict) or _CHECKS.get(candidate.reason)
 
 
 def _forbidden(candidate: Candidate, facts: _Facts) -> Fault | None:
