@@ -411,7 +411,7 @@ def test_the_rest_of_a_long_answer_is_dropped_when_the_answer_is_stopped():
 
 
 def test_a_long_native_call_stays_in_one_piece():
-    call = ToolCall("call_0", "weather", {"city": "Paris" * SLICE_CHARS})
+    call = ToolCall("weather", {"city": "Paris" * SLICE_CHARS}, "call_0")
     made = turn(Scripted([TextDelta("Yes."), *calls(call)]), mode="off")
     reply = fold(run(made.collect()))
     assert (reply.text, reply.calls[0].arguments) == ("Yes.", call.arguments)
