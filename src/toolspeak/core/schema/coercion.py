@@ -192,7 +192,6 @@ def coerce(
     nodes: Sequence[Subschema], value: JSONValue, parse: ParseText, path: Path, work: WorkLimit | None = None
 ) -> tuple[JSONValue, tuple[Note, ...]]:
     """Coerce a value to all schemas and return it with notes. It stays unchanged if the passes do not converge."""
-    work = work or WorkLimit()
     current, notes = value, list[Note]()
     for _ in range(MAX_PASSES):
         if unusable_reason(current):
@@ -216,7 +215,7 @@ class _TooMuchWork(Exception):
 class _Coercer:
     """One coercion pass over the arguments."""
 
-    def __init__(self, value: JSONValue, parse: ParseText, work: WorkLimit) -> None:
+    def __init__(self, value: JSONValue, parse: ParseText, work: WorkLimit | None) -> None:
         self.notes: list[Note] = []
         self._parse = parse
         self._work = work
@@ -228,8 +227,7 @@ class _Coercer:
             return value
         cost = 1 + weight(value) * node.effort // CHECKS_PER_TRY
         self._tries_left -= cost
-        self._work.tries -= cost
-        if min(self._tries_left, self._work.tries) < 0:
+        if self._tries_left < 0 or (self._work is not None and not self._work.spend(cost)):
             raise _TooMuchWork
         at = at.entering(node)
         for stage in (self._members, self._rewrite, self._contents, self._branches):

@@ -25,10 +25,10 @@ UNEXPLAINED = "`arguments` do not fit their schema"
 class WorkLimit:
     """The work that is left for the schemas of one answer, shared by all its calls."""
 
-    __slots__ = ("_checks", "_invalid_calls", "tries")
+    __slots__ = ("_checks", "_invalid_calls", "_tries")
 
     def __init__(self) -> None:
-        self.tries = MAX_ANSWER_TRIES
+        self._tries = MAX_ANSWER_TRIES
         self._checks = MAX_ANSWER_CHECKS
         self._invalid_calls = 0
 
@@ -40,6 +40,11 @@ class WorkLimit:
         """Count the validation of the arguments of a call."""
         if effort > CHEAP_CHECKS:
             self._checks -= effort * weight(value)
+
+    def spend(self, tries: int) -> bool:
+        """Count tries of coercion. Returns whether they are still allowed."""
+        self._tries -= tries
+        return self._tries >= 0
 
     def count_problem(self) -> None:
         """Count a call with invalid arguments."""
