@@ -47,6 +47,11 @@ _SPECIAL: dict[str, Search] = {
 }
 #: Special characters, and a comma before a quote, because the closing quote may be missing there.
 _SPECIAL_OR_COMMA: Search = re.compile(r'[\\\x00-\x1f\ud800-\udfff"]|,(?=[ \t\r\n]{0,64}(?:"|\Z))').search
+#: A control character and the text after it, up to the next special character that is not a control character.
+_LINES: dict[str, Search] = {
+    quote: re.compile(rf"[\x00-\x1f][^\\\ud800-\udfff\"{ends}]*+").match for quote, ends in QUOTES.items()
+}
+_LINES_OR_COMMA: Search = re.compile(r'[\x00-\x1f](?:[^\\\ud800-\udfff",]++|,(?![ \t\r\n]{0,64}(?:"|\Z)))*+').match
 #: A run of escapes that are valid in strict JSON as well.
 _ESCAPES = re.compile(r'(?:\\["\\/bfnrt])++').match
 _TRIPLE: dict[str, Search] = {quote: re.compile(rf"[\\{quote}]").search for quote in "\"'"}
@@ -285,10 +290,19 @@ class StringReader:
             return self._read_quote(buf, at, final)
         if char == ",":
             return self._read_comma(buf, at, final)
-        self._text(char)
-        if char < " ":
+        return self._odd_character(buf, at)
+
+    def _odd_character(self, buf: str, at: int) -> int:
+        """Read half of a surrogate pair, or a control character. Outside keys, read the lines that follow as well."""
+        is_control = buf[at] < " "
+        if is_control:
             self.note_control()
-        return at + 1
+        lines = None
+        if is_control and not self.maybe_key:
+            lines = (_LINES_OR_COMMA if self._search is _SPECIAL_OR_COMMA else _LINES[self._quote])(buf, at)
+        text = buf[at] if lines is None else lines.group()
+        self._text(text)
+        return at + len(text)
 
     def _escape(self, buf: str, at: int, final: bool) -> int:
         # Skip this in a string that was escaped twice, where `\\"` is the closing quote.
