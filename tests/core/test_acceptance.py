@@ -117,7 +117,12 @@ def test_a_complete_call_is_judged_by_its_evidence_and_the_policy(case: str):
 
 @pytest.mark.requirement("R-E5")
 def test_what_holds_for_everything_between_the_same_marks_is_listed():
-    places = evidence("weak", in_reasoning=True), evidence(in_fence=True), evidence(in_code=True), evidence(example="table")
+    places = (
+        evidence("weak", in_reasoning=True),
+        evidence(in_fence=True),
+        evidence(in_code=True),
+        evidence(example="table"),
+    )
     everything = (*places, evidence(nonce=False))
     inline = judge_name(evidence(line_start=False), "strict").reason
     assert {judge_name(each, "standard").reason for each in everything} | {inline} == REGION_REASONS
