@@ -54,6 +54,11 @@ _LINES: dict[str, Search] = {
 _LINES_OR_COMMA: Search = re.compile(r'[\x00-\x1f](?:[^\\\ud800-\udfff",]++|,(?![ \t\r\n]{0,64}(?:"|\Z)))*+').match
 #: A run of escapes that are valid in strict JSON as well.
 _ESCAPES = re.compile(r'(?:\\["\\/bfnrt])++').match
+#: A run of backslashes that escape nothing, each with the plain text after it.
+_STRAY_BACKSLASHES = re.compile(
+    r"(?:\\(?:(?=[^\"\\/bfnrtux'`$\n\r\t ])|(?=u[0-9a-fA-F]{0,3}[^0-9a-fA-F]|x[0-9a-fA-F]?[^0-9a-fA-F]))"
+    rf"[^\\\x00-\x1f\ud800-\udfff,{''.join(QUOTES)}]*+)++"
+).match
 _TRIPLE: dict[str, Search] = {quote: re.compile(rf"[\\{quote}]").search for quote in "\"'"}
 _ESCAPED_SPACE = re.compile(r"\\[nrt]").sub
 _MARKED: Search = re.compile("<").search
@@ -310,6 +315,11 @@ class StringReader:
         if run is not None:
             self._part(run.group())
             return run.end()
+        stray = None if self.maybe_key else _STRAY_BACKSLASHES(buf, at)
+        if stray is not None:
+            self._part(stray.group().replace("\\", "\\\\"))
+            self._output.note("bad_escape")
+            return stray.end()
         text, length, code = read_escape(buf, at, final)
         if length == 0:
             return MORE
