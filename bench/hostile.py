@@ -112,6 +112,11 @@ SHAPES: dict[str, Callable[[int], str]] = {
     ),
     "line breaks and brackets in a value": _repeat("\n<", _VALUE + "\n"),
     "raw line breaks in a string": _repeat("x\n", _OPEN),
+    "nothing but line breaks in a string": _repeat("\n", _OPEN),
+    "line breaks in arguments that are a string": _repeat("\n", '<tool_call>{"name":"write_file","arguments":"'),
+    "line breaks and braces in arguments that are a string": _repeat(
+        "\n{", '<tool_call>{"name":"write_file","arguments":"'
+    ),
     "escaped characters in a string": _repeat("\\u00e9", _OPEN),
     "halves of escaped pairs in a string": _repeat("\\ud83d", _OPEN),
     "nulls": _repeat('"lines": null, ', '<tool_call>{"name":"write_file","arguments":{'),
@@ -152,4 +157,14 @@ SHAPES: dict[str, Callable[[int], str]] = {
     ),
     "values of their own in tags, without end": _repeat("<arg_key>a</arg_key><arg_value>1</arg_value>", "<tool_call>f"),
     "parameters, without end": _repeat('<parameter name="a">[1,</parameter>', '<invoke name="f">'),
+    "beginnings of marks in a bare word": _repeat("<`", '<tool_call>{"name":"f","arguments":{"a":['),
+    "entities and brackets in a bare word": _repeat("<&<", '<tool_call>{"name":"f","arguments":'),
+    "half escapes in a string": _repeat("\\u00", _OPEN),
+    "wide spaces in an argument list": _repeat("\u3000", "<tool_call>write_file("),
+    "braces and fences in an argument list": _repeat(" \n{\n```", "<tool_call>write_file("),
+    "closing tags and ticks": _repeat("</```"),
+    "calls of nobody with long names": lambda size: "".join(
+        f'<tool_call>{{"name": "write_{at}_file", "arguments": {{}}}}</tool_call>\n' for at in range(size // 65)
+    ),
+    "numbers that are strings in an array": _repeat('"1",', _ARRAY),
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -348,7 +349,7 @@ def test_a_reader_of_broken_json_can_be_plugged_in():
     given_text = {"l": "['a', 'b']", "o": "{'a': 1}"}
     assert schema.coerce(given_text, parse).value == {"l": ["a", "b"], "o": {"a": 1}}
     assert schema.coerce(given_text).value == {"l": ["['a', 'b']"], "o": "{'a': 1}"}
-    assert schema.value.member("l").coerce("['a']", ("l",), parse).value == ["a"]
+    assert schema.value.member("l").coerce("['a']", ("l",), parse)[0] == ["a"]
 
 
 def test_what_a_reader_returns_is_not_trusted():
@@ -360,17 +361,17 @@ def test_what_a_reader_returns_is_not_trusted():
     assert coerced.problems
 
 
-def test_one_property_is_aligned_and_judged_by_itself():
+def test_one_property_is_aligned_by_itself():
     schema = ArgumentSchema.of(
         {"properties": {"n": WHOLE}, "patternProperties": {"^n": {"maximum": 3}}, "required": ["z"]}
     )
     number = schema.value.member("n")
-    coerced = number.coerce("2", ("n",))
-    assert (coerced.value, codes(coerced), coerced.problems) == (2, ["string_to_number"], ())
-    assert coerced.notes[0].detail.startswith("`n`")
-    assert number.coerce("5", ("n",)).problems == ("`n` breaks `maximum` 3",)
-    assert schema.value.member("other").coerce("5").value == "5"
-    assert number.coerce(float("nan")).problems
+    value, notes = number.coerce("2", ("n",))
+    assert (value, [note.code for note in notes]) == (2, ["string_to_number"])
+    assert notes[0].detail.startswith("`n`")
+    assert number.coerce("5", ("n",))[0] == 5
+    assert schema.value.member("other").coerce("5") == ("5", ())
+    assert math.isnan(number.coerce(float("nan"))[0])
 
 
 def test_a_deep_value_is_aligned_to_its_end():

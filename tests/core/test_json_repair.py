@@ -154,6 +154,10 @@ REPAIRS: list[tuple[str, Any, set[str]]] = [
     ('{"a": "print("x")\nprint("y", "z")"}', {"a": 'print("x")\nprint("y", "z")'}, {"inner_quotes", "raw_control"}),
     # control characters and escapes
     ('{"a": "x\ny\tz"}', {"a": "x\ny\tz"}, {"raw_control"}),
+    ('{"a": "x\n\n, y\\n,\n"}', {"a": "x\n\n, y\n,\n"}, {"raw_control"}),
+    ('{"a": "x\ny, "b": 1}', {"a": "x\ny", "b": 1}, {"raw_control", "missing_quote"}),
+    ("{'a': 'x\n\"y\"\n'}", {"a": 'x\n"y"\n'}, {"raw_control", "single_quotes"}),
+    ('{"a": "x\n\ud800\n"}', {"a": "x\n\ufffd\n"}, {"raw_control", "lone_surrogate"}),
     ('{"key_1\n": "x"}', {"key_1": "x"}, {"raw_control"}),
     ('{"key\t_": "x"}', {"key\t_": "x"}, {"raw_control"}),
     ('{"key\\n": "x"}', {"key\n": "x"}, set()),

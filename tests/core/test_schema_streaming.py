@@ -113,14 +113,14 @@ WORDS = ["", "null", " None ", "true", "12", "-1.5e3", "abc", "a", "x" * 80, "7"
 def test_no_coercion_changes_a_text_that_is_final(schema: Any, text: str):
     place = value(schema)
     if place.text_delay is not None and len(text) >= place.text_delay:
-        assert place.coerce(text).value == text
+        assert place.coerce(text)[0] == text
 
 
 @given(st.sampled_from([*FINAL, *FINAL_IF_LONG]), st.text(max_size=100))
 def test_no_text_that_is_final_changes(schema: Any, text: str):
     place = value(schema)
     if place.text_delay is not None and len(text.strip()) > place.text_delay:
-        assert place.coerce(text).value == text
+        assert place.coerce(text)[0] == text
 
 
 # ---- arrays and objects
@@ -160,15 +160,15 @@ def test_a_container_is_streamed_part_by_part_if_its_parts_are_judged_on_their_o
 def test_the_items_of_an_array_have_their_own_schemas():
     row = value({"type": "array", "prefixItems": [WHOLE], "items": {"enum": ["a"]}})
     assert [row.item(index).text_delay for index in range(3)] == [None, None, None]
-    assert row.item(0).coerce("5", ("it", 0)).value == 5
-    assert row.item(1).coerce("A", ("it", 1)).value == "a"
+    assert row.item(0).coerce("5", ("it", 0))[0] == 5
+    assert row.item(1).coerce("A", ("it", 1))[0] == "a"
     assert row.item(1) is row.item(2)
     assert value({"type": "array"}).item(7).text_delay == 0
 
 
 def test_the_properties_of_an_object_have_their_own_schemas():
     pair = value({"anyOf": [{"$ref": "#/$defs/pair"}, NULL]})
-    assert pair.member("n").coerce("5", ("it", "n")).value == 5
+    assert pair.member("n").coerce("5", ("it", "n"))[0] == 5
     assert pair.member("a") is pair.member("a")
     assert pair.member("other").text_delay == 0
     assert pair.forbids("A")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
 from collections.abc import AsyncGenerator, Coroutine, Iterable
 from contextlib import aclosing
 from typing import Any, TypeVar
@@ -26,7 +27,7 @@ from toolspeak.errors import (
     UpstreamTimeout,
     UsageError,
 )
-from toolspeak.runtime.turn import EngineTurn, error_after
+from toolspeak.runtime.turn import LONG_ANSWER_CHARS, SLICE_CHARS, EngineTurn, error_after
 from toolspeak.upstreams.scripted import Scripted, calls
 from toolspeak.upstreams.scripted import Turn as Played
 
@@ -332,3 +333,85 @@ def test_what_is_held_to_the_end_is_held_until_then(monkeypatch: pytest.MonkeyPa
     made = turn(upstream)  # type: ignore[arg-type]
     played(made)
     assert (made.first_token_seconds, made.held_seconds) == (1.0, 6.0)
+
+
+# ---- long answers
+
+
+class Watched:
+    """Notes on which thread an engine parses texts of which lengths, and waits for the event loop at each long one."""
+
+    def __init__(self, made: EngineTurn) -> None:
+        self.engine = made._engine
+        made._engine = self  # type: ignore[assignment]
+        self.lengths: list[int] = []
+        self.in_workers: list[bool] = []
+        self.loop_runs = threading.Event()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.engine, name)
+
+    def feed(self, attempt: int, event: Event) -> Any:
+        if type(event) is TextDelta:
+            self.lengths.append(len(event.text))
+            self.in_workers.append(threading.current_thread() is not threading.main_thread())
+            if self.in_workers[-1]:
+                assert self.loop_runs.wait(10)  # set by a task of the event loop
+        return self.engine.feed(attempt, event)
+
+
+async def beside(watched: Watched, made: EngineTurn) -> list[Event]:
+    """All events of a turn, while another task of the event loop runs."""
+
+    async def other() -> None:
+        watched.loop_runs.set()
+
+    task = asyncio.ensure_future(other())
+    events = await made.collect()
+    await task
+    return events
+
+
+@pytest.mark.requirement("R-T12")
+@check_each("stream", [False, True])
+def test_a_long_answer_is_parsed_in_slices_beside_the_event_loop(stream: bool):
+    text = "Sunny. " * (LONG_ANSWER_CHARS // 4) + CALL
+    made = turn(Scripted(text), stream=stream)
+    watched = Watched(made)
+    reply = fold(run(beside(watched, made)))
+    assert ([call.name for call in reply.calls], reply.text) == (["weather"], text.removesuffix(CALL))
+    assert (sum(watched.lengths), max(watched.lengths)) == (len(text), SLICE_CHARS)
+    assert all(watched.in_workers)
+
+
+def test_an_answer_of_ordinary_length_is_parsed_in_the_event_loop(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("toolspeak.runtime.turn.SLOW_SECONDS", 1000.0)
+    made = turn(Scripted("Sunny. " * (SLICE_CHARS // 4)))
+    watched = Watched(made)
+    run(beside(watched, made))
+    assert len(watched.lengths) == 2
+    assert not any(watched.in_workers)
+
+
+def test_an_answer_that_takes_long_to_parse_goes_on_in_a_worker_thread(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("toolspeak.runtime.turn.SLOW_SECONDS", -1.0)
+    made = turn(Scripted("It is sunny in Paris.", chunk=6))
+    watched = Watched(made)
+    run(beside(watched, made))
+    assert watched.in_workers == [False, True, True, True]
+
+
+def test_the_rest_of_a_long_answer_is_dropped_when_the_answer_is_stopped():
+    invented = f"{CALL}\n<tool_response>Sunny.</tool_response>\n" + "And so on. " * LONG_ANSWER_CHARS
+    made = turn(Scripted(invented))
+    watched = Watched(made)
+    reply = fold(run(beside(watched, made)))
+    assert [call.name for call in reply.calls] == ["weather"]
+    assert len(watched.lengths) == 1
+
+
+def test_a_long_native_call_stays_in_one_piece():
+    call = ToolCall("weather", {"city": "Paris" * SLICE_CHARS}, "call_0")
+    made = turn(Scripted([TextDelta("Yes."), *calls(call)]), mode="off")
+    reply = fold(run(made.collect()))
+    assert (reply.text, reply.calls[0].arguments) == ("Yes.", call.arguments)

@@ -364,7 +364,7 @@ class TagParameters:
         key = self._key
         types = self.place.schema.property_types(key)
         # A string that streams can no longer change. An empty one counts as well, although it was not streamed.
-        if key in self._streamed or (key in self.values and types == {"string"}):
+        if key in self._streamed or (key in self.values and types == frozenset({"string"})):
             self._builder.note(Note("duplicate_key", f"`{key[:64]}` occurs twice"))
         elif key not in self.values:
             self.values[key] = value

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
-from ..core.events import Event, Failure, Noted, fold
+from ..core.events import CallArgs, Event, Failure, Noted, TextDelta, fold
 from ..engine.turn.actions import Action, AskUpstream, Done, Emit, StopAttempt, TurnOutcome
 from ..engine.turn.passthrough_turn import PassthroughTurn
 from ..engine.turn.trace import AttemptTrace, TracedReply
@@ -20,6 +20,13 @@ from ..upstreams.base import Batches, Upstream, error_of, failure_of, open_upstr
 
 if TYPE_CHECKING:
     from ..engine.turn.engine import Engine
+
+#: Number of characters that are parsed at a time. Parsing more of an expensive text could block the event loop.
+SLICE_CHARS = 16 * 1024
+#: Number of characters after which an answer is parsed in a worker thread, because the end of a long call takes long.
+LONG_ANSWER_CHARS = 64 * 1024
+#: Seconds of parsing after which the rest of an answer is parsed in a worker thread.
+SLOW_SECONDS = 0.005
 
 _CHOICE_HINT = "offer a suitable tool, or set `tool_choice` to `auto`"
 _FORMAT_HINT = "relax the schema, or use a stronger model"
@@ -69,6 +76,9 @@ class EngineTurn:
         self._over = False
         self._exchange: Batches | None = None
         self._passthrough_bytes = False
+        self._slices: deque[list[Event]] = deque()  # the rest of a large batch
+        self._chars = 0  # characters of text that the engine has parsed
+        self._is_slow = False  # parsing some of the text took long
         self.requests_sent = 0
         self.outcome: TurnOutcome | None = None
         #: Index of the first event of the last answer. Set by `collect`.
@@ -144,8 +154,23 @@ class EngineTurn:
 
     async def _read_upstream(self) -> list[Event]:
         """Read one batch and feed it to the engine. Returns its events, or queues its actions if it does more."""
+        batch = self._slices.popleft() if self._slices else await self._next_batch()
+        actions = await self._parse(batch)
+        if not actions or self._held_since or not self.first_token_seconds:
+            self._track_timing(batch, actions)
+        if len(actions) == 1 and type(only := actions[0]) is Emit:
+            # The common case. Events that the engine leaves unchanged keep their original bytes.
+            return batch.after(only.events) if type(batch) is RawBatch else only.events
+        if type(batch) is RawBatch and all(type(action) is Emit for action in actions):
+            return batch.after([event for action in actions if type(action) is Emit for event in action.events])
+        self._actions.extend(actions)
+        return []
+
+    async def _next_batch(self) -> list[Event] | None:
+        """Wait for a batch of the upstream; None at the end. A large batch is returned slice by slice."""
         assert self._exchange is not None
         began = time.perf_counter()
+        batch: list[Event] | None
         try:
             batch = await anext(self._exchange)
         except StopAsyncIteration:
@@ -160,21 +185,28 @@ class EngineTurn:
             batch = [Failure("the upstream cancelled the request")]
         finally:
             self.upstream_seconds += time.perf_counter() - began
+        size = 0 if batch is None else _text_size(batch)
+        self._chars += size
+        if batch is None or size <= SLICE_CHARS or type(batch) is RawBatch:
+            return batch
+        self._slices.extend([piece] for event in batch for piece in _sliced(event))
+        return self._slices.popleft()
+
+    async def _parse(self, batch: Sequence[Event] | None) -> list[Action]:
+        """Feed a batch to the engine, in a worker thread if that may take long."""
+        if self._is_slow or self._chars > LONG_ANSWER_CHARS:
+            return await asyncio.to_thread(self._feed, batch)
+        began = time.perf_counter()
+        actions = self._feed(batch)
+        self._is_slow = time.perf_counter() - began > SLOW_SECONDS
+        return actions
+
+    def _feed(self, batch: Sequence[Event] | None) -> list[Action]:
         if batch is None:
-            actions = self._engine.end(self.requests_sent)
-        elif len(batch) == 1:
-            actions = self._engine.feed(self.requests_sent, batch[0])
-        else:
-            actions = [action for event in batch for action in self._engine.feed(self.requests_sent, event)]
-        if not actions or self._held_since or not self.first_token_seconds:
-            self._track_timing(batch, actions)
-        if len(actions) == 1 and type(only := actions[0]) is Emit:
-            # The common case. Events that the engine leaves unchanged keep their original bytes.
-            return batch.after(only.events) if type(batch) is RawBatch else only.events
-        if type(batch) is RawBatch and all(type(action) is Emit for action in actions):
-            return batch.after([event for action in actions if type(action) is Emit for event in action.events])
-        self._actions.extend(actions)
-        return []
+            return self._engine.end(self.requests_sent)
+        if len(batch) == 1:
+            return self._engine.feed(self.requests_sent, batch[0])
+        return [action for event in batch for action in self._engine.feed(self.requests_sent, event)]
 
     def _track_timing(self, batch: Sequence[Event] | None, actions: list[Action]) -> None:
         """Update the time to the first token and the time for which output was held back."""
@@ -189,8 +221,28 @@ class EngineTurn:
 
     async def _close_exchange(self) -> None:
         exchange, self._exchange = self._exchange, None
+        self._slices.clear()
         if exchange is not None:
             await exchange.aclose()
+
+
+def _text_size(batch: Sequence[Event]) -> int:
+    """Return the number of characters in a batch that the engine may have to parse."""
+    size = 0
+    for event in batch:
+        if type(event) is TextDelta:
+            size += len(event.text)
+        elif type(event) is CallArgs:
+            size += len(event.fragment)
+    return size
+
+
+def _sliced(event: Event) -> list[Event]:
+    """Split a long text into several events."""
+    if type(event) is not TextDelta:
+        return [event]
+    text = event.text
+    return [TextDelta(text[at : at + SLICE_CHARS]) for at in range(0, len(text), SLICE_CHARS)]
 
 
 def _reaches_client(action: Action) -> bool:

@@ -43,10 +43,12 @@ _MAX_LITERAL = 64
 
 
 @lru_cache(maxsize=64)
-def _searches(stop_starts: str) -> tuple[Search, Search]:
+def _searches(stops: tuple[str, ...]) -> tuple[Search, Search]:
     """Return the searches for the possible end of a bare word and of a comment. Stop marks end both."""
-    word = re.compile(f"[{re.escape(_WORD_END + stop_starts)}]|{_COMMENT_IN_WORD}").search
-    return word, re.compile(f"[{re.escape(_COMMENT_END + stop_starts)}]").search
+    prefixes = {mark[:size] for mark in stops for size in range(1, len(mark))}
+    marks = "".join([f"|{re.escape(mark)}" for mark in stops] + [rf"|{re.escape(prefix)}\Z" for prefix in prefixes])
+    word = re.compile(f"[{re.escape(_WORD_END)}]|{_COMMENT_IN_WORD}{marks}").search
+    return word, re.compile(f"[{re.escape(_COMMENT_END)}]{marks}").search
 
 
 class WordReader:
@@ -57,7 +59,7 @@ class WordReader:
         self._containers = containers
         self._kinds = containers.kinds
         self._stops = stops
-        self._search = _searches(stops.starts)[0]
+        self._search = _searches(stops.marks)[0]
         self._parts: list[str] = []
         self._size = 0
         self._depth = 0  # number of brackets open inside the word
@@ -177,7 +179,7 @@ class CommentReader:
         self._output = output
         self._containers = containers
         self._stops = stops
-        self._search = _searches(stops.starts)[1]
+        self._search = _searches(stops.marks)[1]
         self._depth = 0  # number of brackets open inside the comment
 
     def enter(self, state: Literal["line_comment", "block_comment"]) -> None:

@@ -47,8 +47,18 @@ _SPECIAL: dict[str, Search] = {
 }
 #: Special characters, and a comma before a quote, because the closing quote may be missing there.
 _SPECIAL_OR_COMMA: Search = re.compile(r'[\\\x00-\x1f\ud800-\udfff"]|,(?=[ \t\r\n]{0,64}(?:"|\Z))').search
+#: A control character and the text after it, up to the next special character that is not a control character.
+_LINES: dict[str, Search] = {
+    quote: re.compile(rf"[\x00-\x1f][^\\\ud800-\udfff\"{ends}]*+").match for quote, ends in QUOTES.items()
+}
+_LINES_OR_COMMA: Search = re.compile(r'[\x00-\x1f](?:[^\\\ud800-\udfff",]++|,(?![ \t\r\n]{0,64}(?:"|\Z)))*+').match
 #: A run of escapes that are valid in strict JSON as well.
 _ESCAPES = re.compile(r'(?:\\["\\/bfnrt])++').match
+#: A run of backslashes that escape nothing, each with the plain text after it.
+_STRAY_BACKSLASHES = re.compile(
+    r"(?:\\(?:(?=[^\"\\/bfnrtux'`$\n\r\t ])|(?=u[0-9a-fA-F]{0,3}[^0-9a-fA-F]|x[0-9a-fA-F]?[^0-9a-fA-F]))"
+    rf"[^\\\x00-\x1f\ud800-\udfff,{''.join(QUOTES)}]*+)++"
+).match
 _TRIPLE: dict[str, Search] = {quote: re.compile(rf"[\\{quote}]").search for quote in "\"'"}
 _ESCAPED_SPACE = re.compile(r"\\[nrt]").sub
 _MARKED: Search = re.compile("<").search
@@ -285,10 +295,19 @@ class StringReader:
             return self._read_quote(buf, at, final)
         if char == ",":
             return self._read_comma(buf, at, final)
-        self._text(char)
-        if char < " ":
+        return self._odd_character(buf, at)
+
+    def _odd_character(self, buf: str, at: int) -> int:
+        """Read half of a surrogate pair, or a control character. Outside keys, read the lines that follow as well."""
+        is_control = buf[at] < " "
+        if is_control:
             self.note_control()
-        return at + 1
+        lines = None
+        if is_control and not self.maybe_key:
+            lines = (_LINES_OR_COMMA if self._search is _SPECIAL_OR_COMMA else _LINES[self._quote])(buf, at)
+        text = buf[at] if lines is None else lines.group()
+        self._text(text)
+        return at + len(text)
 
     def _escape(self, buf: str, at: int, final: bool) -> int:
         # Skip this in a string that was escaped twice, where `\\"` is the closing quote.
@@ -296,6 +315,11 @@ class StringReader:
         if run is not None:
             self._part(run.group())
             return run.end()
+        stray = None if self.maybe_key else _STRAY_BACKSLASHES(buf, at)
+        if stray is not None:
+            self._part(stray.group().replace("\\", "\\\\"))
+            self._output.note("bad_escape")
+            return stray.end()
         text, length, code = read_escape(buf, at, final)
         if length == 0:
             return MORE

@@ -32,6 +32,7 @@ from ..json_repair.whole_text import parse_value
 from ..schema.argument_schema import ArgumentSchema, ValueSchema
 from ..schema.coercion import null_dropped
 from ..schema.json_values import Path
+from ..schema.work_limit import WorkLimit
 from ..types import JSONObject, JSONValue, Note, is_object
 
 _NESTING = {OBJECT: 1, ARRAY: 1, STRING: 1, END_OBJECT: -1, END_ARRAY: -1, END_STRING: -1}
@@ -50,13 +51,13 @@ def to_json(value: JSONValue) -> str:
     return _encode(value).decode()
 
 
-def fits_as_it_is(schema: ArgumentSchema, value: JSONObject) -> bool:
-    """Whether the arguments are valid without any coercion."""
+def fits_as_it_is(schema: ArgumentSchema, value: JSONObject, work: WorkLimit | None = None) -> bool:
+    """Whether the arguments are valid without any coercion. `work` limits the work for all arguments of an answer."""
     if schema.parameters is not None:
         for key, each in value.items():
             if each is None or not schema.declares(key):
                 return False
-    return schema.accepts(value)
+    return schema.accepts(value, work)
 
 
 class FinalArguments(msgspec.Struct, frozen=True):
@@ -111,8 +112,12 @@ class _Container:
 class Arguments:
     """Collector for the argument tokens of one call. `take()` returns the fragments that are ready."""
 
-    def __init__(self, schema: ArgumentSchema, allowance: Allowance | None = None) -> None:
+    def __init__(
+        self, schema: ArgumentSchema, allowance: Allowance | None = None, work: WorkLimit | None = None
+    ) -> None:
         self._schema = schema
+        self._work = work or WorkLimit()
+        self._charged = 0  # number of checks that were charged for parts
         self._allowance = allowance
         self._ready: list[str] = []  # fragments that the caller has not taken yet
         self._all: list[str] = []  # fragments that the caller has taken
@@ -293,12 +298,17 @@ class Arguments:
         if value is None and not container.is_list and container.schema.drops_null(container.key):
             self._notes.append(null_dropped(container.part_path))
             return
-        coerced = container.part.coerce(value, container.part_path)
-        if coerced.notes:
+        coerced, notes = self._coerce_part(container.part, value, container.part_path)
+        if notes:
             self._written.setdefault(self._root.key, value)
-            container.changed[container.key] = coerced.value
-            self._notes.extend(coerced.notes)
-        self._ready.append(self._begin_part() + to_json(coerced.value))
+            container.changed[container.key] = coerced
+            self._notes.extend(notes)
+        self._ready.append(self._begin_part() + to_json(coerced))
+
+    def _coerce_part(self, schema: ValueSchema, value: JSONValue, path: Path) -> tuple[JSONValue, tuple[Note, ...]]:
+        coerced = schema.coerce(value, path, work=self._work)
+        self._charged += self._schema.charge(value, self._work)
+        return coerced
 
     def _keep_for_later(self, container: _Container, value: JSONValue) -> None:
         if container is self._root:
@@ -357,11 +367,11 @@ class Arguments:
         """Coerce an object inside the arguments as a whole, and emit the properties that had to wait."""
         raw = "".join(self._raw[container.raw_start :])
         value: JSONObject = {**_decode(raw.removeprefix(",") + "}"), **container.changed}
-        coerced = container.schema.coerce(value, container.path)
+        whole: JSONObject  # it stays an object, or it would not be streamed
+        whole, notes = self._coerce_part(container.schema, value, container.path)
         known = set(self._notes[container.notes_start :])
-        self._notes += [note for note in coerced.notes if note not in known]
+        self._notes += [note for note in notes if note not in known]
         self._written.setdefault(self._root.key, value)
-        whole: JSONObject = coerced.value  # it stays an object, or it would not be streamed
         for key, each in whole.items():
             if key not in container.sent:
                 container.key = key
@@ -378,6 +388,14 @@ class Arguments:
 
     def settle(self) -> FinalArguments:
         """Complete the arguments: coerce what was held and validate the result."""
+        self._work.refund(self._charged)  # only the whole counts in the end
+        settled = self._settle()
+        self._schema.charge(settled.value, self._work)
+        if settled.problems:
+            self._work.count_problem()
+        return settled
+
+    def _settle(self) -> FinalArguments:
         if self._whole is not None:
             return FinalArguments(self._whole, (), ())
         if not self._open:
@@ -387,13 +405,16 @@ class Arguments:
             return self._settle_whole(later)
         sent: JSONObject = _decode("".join([*self._all, *self._ready, "}"])) if self._root.size else {}
         written = {**sent, **self._written, **later} if self._written or later else None
-        problems = self._send_rest(sent, later) if later or not sent else self._schema.problems(sent)
+        problems = self._send_rest(sent, later) if later or not sent else self._problems(sent)
         self._ready.append("}")
         return FinalArguments(sent, tuple(self._notes), problems, written)
 
+    def _problems(self, value: JSONObject) -> tuple[str, ...]:
+        return self._schema.problems(value, work=self._work)
+
     def _send_rest(self, sent: JSONObject, later: JSONObject) -> tuple[str, ...]:
         """Coerce all arguments, emit the remaining ones, add them to `sent`, and return the problems of the result."""
-        coerced = self._schema.coerce({**sent, **later})
+        coerced = self._schema.coerce({**sent, **later}, work=self._work)
         self._notes.extend(coerced.notes)
         whole = coerced.value if is_object(coerced.value) else {}
         if not sent:
@@ -405,7 +426,7 @@ class Arguments:
             sent[key] = value
             self._ready.append(f'{comma}"{escape_text(key)}":{to_json(value)}')
         is_final = not self._root.size and whole is coerced.value  # exactly the coerced value is emitted
-        return coerced.problems if is_final else self._schema.problems(sent)
+        return coerced.problems if is_final else self._problems(sent)
 
     def _resolve_positions(self) -> JSONObject:
         """Return the properties that had to wait, with positional values under their names in the schema."""
@@ -435,7 +456,7 @@ class Arguments:
 
     def _settle_whole(self, value: JSONValue) -> FinalArguments:
         """Coerce and emit a value of which nothing has been emitted yet."""
-        coerced = self._schema.coerce(value)
+        coerced = self._schema.coerce(value, work=self._work)
         self._notes.extend(coerced.notes)
         problems = coerced.problems
         if not is_object(coerced.value):

@@ -104,7 +104,7 @@ class CallBuilder:
 
     def _accept(self, decision: Acceptance, schema: ArgumentSchema, hold: bool = False) -> None:
         """Accept the call on the basis of its name: stream it or hold it."""
-        self._arguments = Arguments(schema, self._context.allowance)
+        self._arguments = Arguments(schema, self._context.allowance, self._context.work)
         # A candidate without a name is the document that contains the calls.
         self._further = any(other.name for other in self._block if other is not self)
         live = decision.action == "live" and not hold and not self._may_echo()
@@ -119,7 +119,7 @@ class CallBuilder:
             return False
         evidence = self._evidence_for(name)
         decision = judge_name(evidence, self._context.policy)
-        if decision.action == "reject" or not fits_as_it_is(schema := self._context.schema(name), arguments.value):
+        if decision.action == "reject" or not self._fits(schema := self._context.schema(name), arguments):
             return False
         self.name = name
         self.evidence = evidence
@@ -129,10 +129,13 @@ class CallBuilder:
 
     def take_arguments(self, arguments: WholeObject) -> bool:
         """Take all arguments at once. Return False and change nothing unless the name is set and they are valid."""
-        if self._arguments is None or not fits_as_it_is(self._context.schema(self.name), arguments.value):
+        if self._arguments is None or not self._fits(self._context.schema(self.name), arguments):
             return False
         self._end_whole(arguments)
         return True
+
+    def _fits(self, schema: ArgumentSchema, arguments: WholeObject) -> bool:
+        return fits_as_it_is(schema, arguments.value, self._context.work)
 
     def _end_whole(self, arguments: WholeObject) -> None:
         assert self._arguments is not None

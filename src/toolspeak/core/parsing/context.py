@@ -6,15 +6,16 @@ The scanner and the readers of all dialects share it. It does not depend on any 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from difflib import get_close_matches
 from typing import Literal
 
 from ..events import Event, Noted, ReasoningDelta, TextDelta
 from ..json_repair.containers import MAX_VALUES, Allowance
 from ..schema.argument_schema import ArgumentSchema
+from ..schema.work_limit import WorkLimit
 from ..types import JSONValue, Note, Tool
 from .acceptance import Policy
 from .echoes import EchoSearch
+from .similar_names import SimilarNames
 from .tool_index import toolkit
 
 #: Tools that always count as having side effects, however they are declared.
@@ -24,8 +25,8 @@ _ANY_OBJECT = ArgumentSchema.of(None)
 MAX_CALLS = 2048
 #: Limit on candidates in one answer, because rejected and pending ones cost time as well.
 MAX_CANDIDATES = 2 * MAX_CALLS
-#: Longest name for which a similar name is suggested: the search takes more than linear time.
-_MAX_NEAR_MISS = 64
+#: Number of unknown names in one answer for which a similar name is searched. Nobody reads more suggestions.
+MAX_NEAR_MISSES = 8
 
 #: Returns texts that the model may have copied. Called only when they are needed.
 Texts = Callable[[], tuple[str, ...]]
@@ -60,12 +61,14 @@ class ParseContext:
         self.calls_valid = 0
         self.candidates = 0  # number of candidates found in text so far
         self.allowance = Allowance()  # shared by all JSON of the answer
+        self.work = WorkLimit()  # shared by the arguments of all calls
         self.calls_seen = 0  # number of calls that were started and have ended
         self._untrusted = untrusted
         self._copied = copied
         self._declared = declared
         self._echoes: EchoSearch | None = None  # in the untrusted texts
         self._copies: EchoSearch | None = None  # in the copied texts as well
+        self._near_misses: dict[str, str] = {}  # similar tool names by unknown name
         self._next_index = 0
         self._events: list[Event] = []
         self._text: list[str] = []
@@ -106,12 +109,12 @@ class ParseContext:
         return self._confirms and self.side_effects(name)
 
     def near_miss(self, name: str) -> str:
-        """Return the most similar tool name, or an empty string."""
-        if not self.tools or len(name) > _MAX_NEAR_MISS:
+        """Return the most similar tool name; an empty string if there is none, or after `MAX_NEAR_MISSES` names."""
+        if self._kit is None:
             return ""
-        folded = {tool.lower().replace("-", "_"): tool for tool in self.tools}
-        matches = get_close_matches(name.lower().replace("-", "_"), list(folded)[:512], n=1, cutoff=0.6)
-        return folded[matches[0]] if matches else ""
+        if name not in self._near_misses and len(self._near_misses) < MAX_NEAR_MISSES:
+            self._near_misses[name] = self._kit.derive(SimilarNames).closest(name)
+        return self._near_misses.get(name, "")
 
     # ---- echoes: calls copied from untrusted texts
 

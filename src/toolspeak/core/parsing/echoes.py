@@ -171,6 +171,10 @@ _MARKUP = tuple(
 _NAME_LABELS = ("name", "tool", "function", "toolname", "")
 #: Words, and numbers with their sign and decimals.
 _WORDS = re.compile(r"-?\d+(?:\.\d+)*+|[^\W\d_]+").findall
+#: A position where a word of letters ends, and so no word continues.
+_AFTER_LETTERS = re.compile(r"(?<=[^\W\d_])(?![^\W\d_])").search
+#: Number of characters that are searched for words at a time. Other threads have to wait for the end of a search.
+_SEARCH_CHARS = 32 * 1024
 #: What comes before a name in call syntax: a tag, a key for names, or a special token; and what comes after it.
 _BEFORE_NAME = re.compile(
     r".*(?:<|functions\.|[|>]\s?|(?<![a-z])(?:name|tool|function|action|call|invoke|recipient|to)[\"']?\s?[:=]\s?[\"'`]{0,3})\Z",
@@ -216,7 +220,15 @@ def _plain(text: str, levels: int = _MAX_LEVELS) -> str:
 
 def _words(plain: str, kept: frozenset[str] = frozenset()) -> list[str]:
     """Return the words of a plain text without the markup of calls."""
-    return _WORDS(_without_markup(plain, kept=kept))
+    text = _without_markup(plain, kept=kept)
+    words: list[str] = []
+    start = 0
+    while start < len(text):
+        cut = _AFTER_LETTERS(text, start + _SEARCH_CHARS)
+        end = len(text) if cut is None else cut.start()
+        words += _WORDS(text, start, end)
+        start = end
+    return words
 
 
 def _without_markup(plain: str, besides: str = "", kept: frozenset[str] = frozenset()) -> str:

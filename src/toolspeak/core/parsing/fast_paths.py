@@ -177,12 +177,24 @@ class MarkupFastPath(ArgumentFastPath):
 _SPACE = r"[ \t\r\n]"
 _HEX = "[0-9a-fA-F]"
 _PAIR = rf"\\u[dD][89abAB]{_HEX}{{2}}\\u[dD][c-fC-F]{_HEX}{{2}}"
-_CHARS = r"[^\"\\\x00-\x1f\ud800-\udfff,]*+"
-#: Content of a strict string, including escapes. A comma before a quote is excluded: the closing quote may be missing.
 _ESCAPE = rf"\\(?:[\"\\/bfnrt]|u(?![dD][89a-fA-F]){_HEX}{{4}})|{_PAIR}"
-_STRICT = rf"{_CHARS}(?:(?:{_ESCAPE}|,(?={_SPACE}{{0,64}}[^ \t\r\n\"])){_CHARS})*+"
-#: Matches the longest prefix of a text that is content of a strict string; it may be empty.
-_strict = cast("Callable[..., re.Match[str]]", re.compile(_STRICT).match)
+
+
+def _content(controls: str) -> Callable[..., re.Match[str]]:
+    """Return a function that matches the longest prefix of a text that is content of a string; it may be empty.
+
+    The content includes escapes. It excludes `controls`, and a comma before a quote, because the closing quote may be
+    missing there.
+    """
+    chars = rf"[^\"\\{controls}\ud800-\udfff,]*+"
+    pattern = rf"{chars}(?:(?:{_ESCAPE}|,(?={_SPACE}{{0,64}}[^ \t\r\n\"])){chars})*+"
+    return cast("Callable[..., re.Match[str]]", re.compile(pattern).match)
+
+
+_strict = _content(controls=r"\x00-\x1f")
+_with_controls = _content(controls="")
+#: How strict JSON spells control characters.
+_CONTROLS = str.maketrans({chr(code): escape_text(chr(code)) for code in range(0x20)})
 #: Text at the end of a chunk that may still become content of a strict string.
 _HALF = rf"\\u[dD][89abAB]{_HEX}{{2}}(?:\\(?:u(?:[dD](?:[c-fC-F]{_HEX}?)?)?)?)?"
 _PARTIAL = re.compile(rf",{_SPACE}{{0,64}}|\\(?:u{_HEX}{{0,3}})?|{_HALF}").fullmatch
@@ -198,7 +210,7 @@ _STOPS: Search = re.compile(
 class StrictFastPath(ArgumentFastPath):
     """Fast path through a double-quoted string that is mostly strict JSON already.
 
-    Raw control characters are escaped, and `mend` is called for each of them.
+    Raw control characters are escaped, and `mend` is called for each chunk that contains them.
     """
 
     __slots__ = ("_mend",)
@@ -236,16 +248,12 @@ class StrictFastPath(ArgumentFastPath):
         """Escape raw control characters from `end` on; leave anything else to the reader."""
         if len(text) > self.remaining or text[end] >= " ":
             return self._stop(text)
-        start, pieces = 0, [""]
-        while end < len(text) and text[end] < " ":
-            self._mend()
-            pieces += text[start:end], escape_text(text[end])
-            start = end + 1
-            end = _strict(text, start).end()
+        self._mend()
+        end = _with_controls(text, end).end()
         self.remaining -= end
         self.rest = text[end:]
         self.over = bool(self.rest) and _PARTIAL(self.rest) is None
-        event = self.take("".join(pieces) + text[start:end])
+        event = self.take(text[:end].translate(_CONTROLS))
         return [event] if event is not None else self._keep(text[:end])
 
 

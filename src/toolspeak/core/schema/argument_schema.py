@@ -19,6 +19,7 @@ from .relaxation import describe
 from .streaming import CONSTRAINS_PROPERTIES, streams_items, streams_members, target, text_delay
 from .subschema import ANY, OBJECT, SchemaDocument, Subschema, join_all, meet_all, shorten
 from .validation_errors import explain
+from .work_limit import TOO_EXPENSIVE, UNEXPLAINED, WorkLimit
 
 #: Number of compiled schemas to cache: enough for twenty agents with twenty-five tools each. Only a few
 #: large schemas are cached, so that the sources of all cached schemas stay below 20 MiB.
@@ -55,8 +56,9 @@ class ArgumentSchema:
         self._root = Subschema(document, "", document.body, object_only=plain.allowed_types <= OBJECT)
         #: Whether each property is validated on its own, so that it can be streamed before the others are known.
         self.piecewise = self._root.object_only and CONSTRAINS_PROPERTIES.isdisjoint(plain.body)
+        self._effort = document.effort
         #: The arguments as a whole, as a value.
-        self.value = ValueSchema((self._root,))
+        self.value = ValueSchema((self._root,), self._effort)
         #: The top-level properties in declaration order.
         self.names = tuple(self._root.names)
         self._property_types: dict[str, frozenset[str]] = {}  # filled on demand
@@ -100,27 +102,43 @@ class ArgumentSchema:
         possible = [node.prop(name).allowed_types for node in self._root.in_place if name in node.table("properties")]
         return meet_all(certain) if certain else join_all(possible)
 
-    def accepts(self, arguments: JSONValue) -> bool:
-        """Whether the arguments are valid. Faster than `problems`."""
-        return not unusable_reason(arguments) and self._root.accepts(arguments)
+    def accepts(self, arguments: JSONValue, work: WorkLimit | None = None) -> bool:
+        """Whether the arguments are valid. Faster than `problems`. `work`: see `coerce`."""
+        return not self.value.unusable_reason(arguments, work) and self._root.accepts(arguments)
 
-    def problems(self, arguments: JSONValue, limit: int = MAX_PROBLEMS) -> tuple[str, ...]:
+    def problems(
+        self, arguments: JSONValue, limit: int = MAX_PROBLEMS, work: WorkLimit | None = None
+    ) -> tuple[str, ...]:
         """Return what is wrong with the arguments, as at most `limit` short sentences. Empty: they are valid."""
-        return _problems((self._root,), arguments, (), limit)
+        reason = self.value.unusable_reason(arguments, work)
+        if reason:
+            return (reason,)
+        if self._root.accepts(arguments):
+            return ()
+        return _explained(self._root, arguments, limit) if work is None or work.explains else (UNEXPLAINED,)
 
-    def coerce(self, arguments: JSONValue, parse_text: ParseText = strict_json) -> CoercionResult:
+    def coerce(
+        self, arguments: JSONValue, parse_text: ParseText = strict_json, work: WorkLimit | None = None
+    ) -> CoercionResult:
         """Change the arguments as little as possible to make them valid. Valid arguments are returned unchanged.
 
-        `parse_text` parses JSON inside a string; it returns a value or raises `ValueError`.
+        `parse_text` parses JSON inside a string; it returns a value or raises `ValueError`. `work` limits the work for
+        all arguments of an answer.
         """
-        return _coerce((self._root,), arguments, parse_text, ())
+        value, notes = self.value.coerce(arguments, (), parse_text, work)
+        return CoercionResult(value, notes, self.problems(value, work=work))
+
+    def charge(self, arguments: JSONValue, work: WorkLimit) -> int:
+        """Count the work of validating these arguments, or a part of them. Returns the number of checks."""
+        return work.charge(self._effort, arguments)
 
 
 class ValueSchema:
     """The schemas of one value, and which parts of the value may be streamed before it is complete."""
 
-    def __init__(self, nodes: Sequence[Subschema], tries: int = MAX_TRIES) -> None:
+    def __init__(self, nodes: Sequence[Subschema], effort: int, tries: int = MAX_TRIES) -> None:
         self._nodes = nodes
+        self._effort = effort  # number of checks that one value may need, in the whole arguments
         self._tries = tries  # number of schemas that one coercion may try
         self._members: dict[str, ValueSchema] = {}  # filled on demand, for declared properties only
         self._items: dict[tuple[str, ...], ValueSchema] = {}  # filled on demand, by the pointers of the schemas
@@ -149,14 +167,15 @@ class ValueSchema:
         items = [item for node in self._targets if (item := node.item(index)) is not None]
         pointers = tuple(item.pointer for item in items)
         if pointers not in self._items:
-            self._items[pointers] = ValueSchema(items, MAX_TRIES_PER_VALUE)  # an array may have many items
+            self._items[pointers] = ValueSchema(items, self._effort, MAX_TRIES_PER_VALUE)  # there may be many
         return self._items[pointers]
 
     def member(self, name: str) -> ValueSchema:
         """Return the schema of the property `name`."""
         known = self._members.get(name)
         if known is None:
-            known = ValueSchema([slot for node in self._targets for slot in node.slots(name)], self._tries)
+            slots = [slot for node in self._targets for slot in node.slots(name)]
+            known = ValueSchema(slots, self._effort, self._tries)
             if any(name in node.names for node in self._targets):
                 self._members[name] = known
         return known
@@ -178,21 +197,25 @@ class ValueSchema:
         """Whether null is dropped for the property `name`, because it is optional and not nullable."""
         return any(node.bars_null(name) and not node.requires(name) for node in self._targets)
 
-    def coerce(self, value: JSONValue, path: Path = (), parse_text: ParseText = strict_json) -> CoercionResult:
-        """Change the value as little as possible to make it valid. `path` is its position in the arguments."""
-        return _coerce(self._nodes, value, parse_text, path, self._tries)
+    def coerce(
+        self,
+        value: JSONValue,
+        path: Path = (),
+        parse_text: ParseText = strict_json,
+        work: WorkLimit | None = None,
+    ) -> tuple[JSONValue, tuple[Note, ...]]:
+        """Change the value as little as possible to make it valid. Returns it and notes on the changes.
 
+        `path` is its position in the arguments.
+        """
+        if self.unusable_reason(value, work) or _accept(self._nodes, value):
+            return value, ()
+        return coerce(self._nodes, value, parse_text, path, self._tries, work)
 
-def _coerce(
-    nodes: Sequence[Subschema], value: JSONValue, parse: ParseText, path: Path, tries: int = MAX_TRIES
-) -> CoercionResult:
-    reason = unusable_reason(value)
-    if reason:
-        return CoercionResult(value, (), (reason,))
-    if _accept(nodes, value):
-        return CoercionResult(value)
-    value, notes = coerce(nodes, value, parse, path, tries)
-    return CoercionResult(value, notes, _problems(nodes, value, path, MAX_PROBLEMS))
+    def unusable_reason(self, value: JSONValue, work: WorkLimit | None) -> str:
+        """Return why a value cannot be validated at all. Empty: it can be validated."""
+        reason = unusable_reason(value)
+        return reason or ("" if work is None or work.allows(self._effort, value) else TOO_EXPENSIVE)
 
 
 def _accept(nodes: Sequence[Subschema], value: JSONValue) -> bool:
@@ -203,14 +226,9 @@ def _accept(nodes: Sequence[Subschema], value: JSONValue) -> bool:
     return True
 
 
-def _problems(nodes: Sequence[Subschema], value: JSONValue, path: Path, limit: int) -> tuple[str, ...]:
-    reason = unusable_reason(value)
-    if reason:
-        return (reason,)
-    if _accept(nodes, value):
-        return ()
+def _explained(root: Subschema, value: JSONValue, limit: int) -> tuple[str, ...]:
     sentences: dict[str, None] = {}
-    for sentence in explain(nodes, value, path):
+    for sentence in explain((root,), value, ()):
         sentences[sentence] = None
         if len(sentences) >= limit:
             break

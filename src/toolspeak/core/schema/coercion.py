@@ -14,13 +14,14 @@ from typing import NamedTuple
 from ..types import JSONObject, JSONValue, Note, is_array, is_object
 from .json_values import ParseText, Path, fold, fold_key, has_type, json_text, path_text, unusable_reason, weight
 from .subschema import Subschema, ValuePosition
+from .work_limit import WorkLimit
 
 #: Number of schemas that one pass may try: `MAX_TRIES`, plus `MAX_TRIES_PER_VALUE` for each value. A try takes about 30
 #: microseconds. Only nested alternatives that all fail come near the limit.
 MAX_TRIES = 5_000
 MAX_TRIES_PER_VALUE = 32
-#: Number of values whose inspection costs as much as one try.
-VALUES_PER_TRY = 64
+#: Number of checks of the validator that cost as much as one try.
+CHECKS_PER_TRY = 640
 #: Maximum number of passes until nothing changes. Two usually suffice; arguments that need more are not almost valid.
 MAX_PASSES = 4
 
@@ -188,7 +189,12 @@ RULES = (
 
 
 def coerce(
-    nodes: Sequence[Subschema], value: JSONValue, parse: ParseText, path: Path, tries: int = MAX_TRIES
+    nodes: Sequence[Subschema],
+    value: JSONValue,
+    parse: ParseText,
+    path: Path,
+    tries: int = MAX_TRIES,
+    work: WorkLimit | None = None,
 ) -> tuple[JSONValue, tuple[Note, ...]]:
     """Coerce a value to all schemas and return it with notes. It stays unchanged if the passes do not converge.
 
@@ -198,7 +204,7 @@ def coerce(
     for _ in range(MAX_PASSES):
         if unusable_reason(current):
             break
-        coercer = _Coercer(current, parse, tries)
+        coercer = _Coercer(current, parse, tries, work)
         try:
             for node in nodes:
                 current = coercer.fit(node, current, ValuePosition(path, node, 0, frozenset()))
@@ -217,17 +223,19 @@ class _TooMuchWork(Exception):
 class _Coercer:
     """One coercion pass over the arguments."""
 
-    def __init__(self, value: JSONValue, parse: ParseText, tries: int) -> None:
+    def __init__(self, value: JSONValue, parse: ParseText, tries: int, work: WorkLimit | None) -> None:
         self.notes: list[Note] = []
         self._parse = parse
+        self._work = work
         self._tries_left = tries + MAX_TRIES_PER_VALUE * weight(value)
 
     def fit(self, node: Subschema, value: JSONValue, at: ValuePosition) -> JSONValue:
         """Coerce the value to a schema as far as possible."""
         if node.accepts(value) or at.blocks(node):
             return value
-        self._tries_left -= 1 + weight(value) // VALUES_PER_TRY
-        if self._tries_left < 0:
+        cost = 1 + weight(value) * node.effort // CHECKS_PER_TRY
+        self._tries_left -= cost
+        if self._tries_left < 0 or (self._work is not None and not self._work.spend(cost)):
             raise _TooMuchWork
         at = at.entering(node)
         for stage in (self._members, self._rewrite, self._contents, self._branches):

@@ -81,6 +81,11 @@ class Subschema:
         except ValueError:  # this draft does not know the surrounding keyword, so the schema was not compiled
             return None
 
+    @property
+    def effort(self) -> int:
+        """The number of checks that one value may need."""
+        return self._document.effort_at(self.pointer)
+
     def violations(self, value: JSONValue) -> Iterator[str]:
         """Yield the simple keywords of this schema that the value violates, each with its operand."""
         for keyword in _ASSERTIONS:
@@ -263,12 +268,21 @@ class SchemaDocument:
             self._validator = jsonschema_rs.validator_for(body, retriever=_refuse, base_uri=_BASE)
             self._class = jsonschema_rs.validator_cls_for(body)
             self._registry = jsonschema_rs.Registry([(_BASE, body)], retriever=_refuse)
-            effort = _effort(self.at("", body))
+            self._efforts = _efforts(self.at("", body))
         except ValueError:
             return False
-        if effort > MAX_EFFORT:
+        if self.effort > MAX_EFFORT:
             raise SchemaError("`parameters` contain too many nested alternatives")
         return True
+
+    @property
+    def effort(self) -> int:
+        """The number of checks that one value may need."""
+        return self.effort_at("")
+
+    def effort_at(self, pointer: str) -> int:
+        """Return the number of checks that one value may need in the schema at `pointer`."""
+        return self._efforts.get(pointer, 1)
 
     def validator(self, pointer: str) -> jsonschema_rs.Validator:
         if not pointer:
@@ -359,9 +373,10 @@ def _reach(start: Subschema, step: Callable[[Subschema], Iterable[Subschema]]) -
 _Groups: TypeAlias = tuple[Sequence[Subschema], ...]
 
 
-def _effort(root: Subschema) -> int:
-    """Return how many checks one value may need: alternatives add up, but only the most expensive property counts.
+def _efforts(root: Subschema) -> dict[str, int]:
+    """Return how many checks one value may need in each schema, by pointer.
 
+    Alternatives add up, but only the most expensive property counts.
     Circular references do not count, because the validator caches their results.
     """
     efforts: dict[str, int] = {}
@@ -377,7 +392,7 @@ def _effort(root: Subschema) -> int:
             fresh: _Groups = (in_place, *(node.parts(keyword) for keyword in _INSIDE))
             stack.append((node, fresh))
             stack += [(each, None) for group in fresh for each in group]
-    return efforts[root.pointer]
+    return efforts
 
 
 def _allowed_types(node: Subschema, cache: dict[str, frozenset[str]], depth: int) -> frozenset[str]:

@@ -10,6 +10,7 @@ from ...core.json_repair.parser import UNSAFE_NOTES
 from ...core.parsing.context import ALWAYS_SIDE_EFFECTS
 from ...core.parsing.echoes import EchoSearch
 from ...core.schema.argument_schema import ArgumentSchema
+from ...core.schema.work_limit import WorkLimit
 from ...core.types import Message, Tool, ToolChoice
 from ...errors import SchemaError
 from ..prompting.history import results_of, since_last_user
@@ -45,9 +46,10 @@ def diagnose(
 
 def is_mistaken(candidate: Candidate, choice: ToolChoice, tools: Sequence[Tool], messages: tuple[Message, ...]) -> bool:
     """Whether a candidate that counts as text was meant as a call, so that its markup is no text for the caller."""
-    if candidate.verdict not in ("text", "truncated") or choice.mode == "none":
+    if candidate.verdict not in ("text", "truncated") or choice.mode == "none" or _check(candidate) is None:
         return False
-    return _candidate_fault(candidate, _Facts(choice, {tool.name: tool for tool in tools}, messages)) is not None
+    facts = _Facts(choice, {tool.name: tool for tool in tools}, messages, explains=False)
+    return _candidate_fault(candidate, facts) is not None
 
 
 def _call_fault(reply: Reply, choice: ToolChoice, tools: Sequence[Tool], messages: tuple[Message, ...]) -> Fault | None:
@@ -121,14 +123,20 @@ class _Facts(NamedTuple):
     messages: tuple[Message, ...]
     #: Whether the answer has text besides the candidates.
     has_text: bool = False
+    #: Whether the details of the fault are needed, which take time.
+    explains: bool = True
 
 
 _Check = Callable[[Candidate, _Facts], Fault | None]
 
 
 def _candidate_fault(candidate: Candidate, facts: _Facts) -> Fault | None:
-    check = _CHECKS.get(candidate.verdict) or _CHECKS.get(candidate.reason)
+    check = _check(candidate)
     return check(candidate, facts) if check is not None else None
+
+
+def _check(candidate: Candidate) -> _Check | None:
+    return _CHECKS.get(candidate.verdict) or _CHECKS.get(candidate.reason)
 
 
 def _forbidden(candidate: Candidate, facts: _Facts) -> Fault | None:
@@ -153,13 +161,14 @@ def _misfit(candidate: Candidate, facts: _Facts) -> Fault | None:
     tool = facts.by_name.get(candidate.name)
     if tool is None or not (facts.choice.demands or candidate.evidence.get("answer_start")):
         return None
-    return Fault("bad_arguments", quoted(f"`{candidate.name}`: {'; '.join(_problems(tool, candidate))}"), tool.name)
+    problems = _problems(tool, candidate) if facts.explains else ()
+    return Fault("bad_arguments", quoted(f"`{candidate.name}`: {'; '.join(problems)}"), tool.name)
 
 
 def _problems(tool: Tool, candidate: Candidate) -> Iterable[str]:
     refused = tuple(note.detail for note in candidate.notes if note.code in UNSAFE_NOTES)
     try:
-        return refused + ArgumentSchema.of(tool.parameters).coerce(candidate.arguments).problems
+        return refused + ArgumentSchema.of(tool.parameters).coerce(candidate.arguments, work=WorkLimit()).problems
     except SchemaError:
         return refused
 

@@ -6,6 +6,7 @@ import msgspec
 
 from ...core.json_repair.whole_text import loads
 from ...core.schema.argument_schema import ArgumentSchema
+from ...core.schema.work_limit import WorkLimit
 from ...core.types import JSONValue, Note, ResponseFormat, is_object
 
 
@@ -26,7 +27,7 @@ def check_format(text: str, response_format: ResponseFormat) -> FormattedAnswer:
     if response_format.schema is None:
         problem = "" if is_object(value) else "the answer is not a JSON object"
     else:
-        aligned = ArgumentSchema.of(response_format.schema).coerce(value)
+        aligned = ArgumentSchema.of(response_format.schema).coerce(value, work=WorkLimit())
         value, notes, problem = aligned.value, (*notes, *aligned.notes), "; ".join(aligned.problems)
     if problem:
         return FormattedAnswer(text, problem=problem)
