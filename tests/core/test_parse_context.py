@@ -27,6 +27,7 @@ def test_a_name_is_known_whatever_its_case_and_separators_if_only_one_tool_match
     twins = ParseContext((Tool("a_b"), Tool("a-b")))
     assert [twins.knows(name) for name in ("a_b", "a-b", "A_B")] == [True, True, False]
     assert ParseContext(None).resolve("A") == "A"
+    assert DESK.resolve("READ_FILE") == "read_file"
 
 
 def test_nobody_knows_what_is_on_offer_when_nobody_said():

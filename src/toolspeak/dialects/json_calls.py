@@ -334,8 +334,6 @@ class JsonCalls(Body):
         builder = frame.builder
         assert builder is not None  # only objects have keys
         if frame.has_name:
-            if builder.state in ("live", "held"):
-                self._end_call(builder)
             if self.block.context.full:
                 self._fail("not_a_call")
                 return

@@ -119,6 +119,9 @@ class ValueEnd:
         self.has_lines = False
         #: Whether the value contains its own closing tag, outside of quoted calls.
         self.has_closer = False
+        #: Whether the value contains what may have been another parameter of the call.
+        self.is_doubtful = False
+        self._passed_parameter = False  # a closing tag in a quoted call was followed by a parameter
         #: The number of open tags in quoted calls, by name: of all tags, and of those at the start of a line.
         self._quoted: tuple[Counter[str], Counter[str]] = (Counter(), Counter())
 
@@ -170,13 +173,22 @@ class ValueEnd:
             return not quoted
         follows = self._follows(buf, tag.end, final)
         if quoted:
-            return self._is_last(buf, tag.end, final) if follows == "parameter" else follows and follows == "end"
+            return self._ends_quote(buf, tag.end, follows, final)
         if follows is None:
             return None
         ends = follows != "text"
         if follows in ("line", "same_line"):
             ends = (line_start or not self.apart) and (follows == "line" or not self.has_lines)
         self.has_closer = self.has_closer or not ends
+        return ends
+
+    def _ends_quote(self, buf: str, pos: int, follows: _Follows | None, final: bool) -> bool | None:
+        """Whether the value ends inside a call that it quotes: only if nothing else follows in the answer."""
+        ends = self._is_last(buf, pos, final) if follows == "parameter" else follows and follows == "end"
+        if ends:
+            self.is_doubtful = self._passed_parameter
+        elif ends is not None:
+            self._passed_parameter = self._passed_parameter or follows == "parameter"
         return ends
 
     def _is_last(self, buf: str, pos: int, final: bool) -> bool | None:

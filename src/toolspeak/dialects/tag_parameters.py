@@ -136,8 +136,9 @@ class TagParameters:
 
     def _untagged(self, buf: str, pos: int, at: int, final: bool) -> int:
         """Read JSON instead of parameter tags, or unexpected text between tags."""
-        if self.bracket_due and buf.startswith("/>"[: len(buf) - at], at):
-            return self._late_bracket(buf, at, final)
+        if self.bracket_due and buf.startswith("/>", at):  # `<name <key>...</key> />`
+            self.end(missing=True)
+            return at + 2
         ahead = not self._started and arguments_ahead(buf, at)
         if ahead is None:
             return MORE
@@ -146,13 +147,6 @@ class TagParameters:
             self._phase = self._json
             return at
         return self._stray(buf, pos, at, final)
-
-    def _late_bracket(self, buf: str, at: int, final: bool) -> int:
-        """Read the `/>` of `<name <key>...</key> />`, a call whose opening tag lacks its bracket."""
-        if len(buf) - at < 2:
-            return len(buf) if final else MORE
-        self.end(missing=True)
-        return at + 2
 
     def _cdata(self, buf: str, pos: int, at: int, final: bool) -> int:
         """Skip the start of a CDATA section around the arguments. Anything else after `<!` is stray text."""
@@ -382,7 +376,7 @@ class TagParameters:
         """Continue after a value. Add a note if the value was not ended by its own closing tag."""
         self._phase = self._between
         if tag.kind == "close" and (tag.name == self._closer or tag.name in PARAMETER_TAGS):
-            if self._closer and (tag.name != self._closer or prefix != self._prefix):
+            if self._closer and (tag.name != self._closer or prefix != self._prefix or value.is_doubtful):
                 self._builder.note(Note("wrong_closer", self._key[:64]))
             return at if tag.name == self._container else tag.end
         if value.has_closer:  # it may have ended there or here

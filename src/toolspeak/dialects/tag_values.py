@@ -240,6 +240,11 @@ class TagValue(Steps):
         """Whether the value contains its own closing tag."""
         return self._end.has_closer
 
+    @property
+    def is_doubtful(self) -> bool:
+        """Whether the value may contain another parameter of the call."""
+        return self._end.is_doubtful
+
     def _end_with(self, tag: Tag, pos: int) -> int:
         self.ended_by = tag
         self.state = "done"
