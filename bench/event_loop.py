@@ -192,7 +192,7 @@ async def measure(size: int, only: str) -> bool:
 
 
 if __name__ == "__main__":
-    options = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    options = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     options.add_argument("--size", type=int, default=1_000_000, help="characters of each answer")
     options.add_argument("--only", default="", help="a part of the name of the answers to measure")
     given = options.parse_args()

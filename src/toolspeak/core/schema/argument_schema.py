@@ -50,7 +50,7 @@ class ArgumentSchema:
         #: The schema in use: `parameters`, or what is left of them if they are not a valid JSON schema.
         self.schema: JSONValue = None if parameters is None else document.body
         #: A note that names what in the schema was translated or ignored.
-        self.notes = (_relaxed(document.changes),) if document.changes else ()
+        self.notes: tuple[Note, ...] = (_relaxed(document.changes),) if document.changes else ()
         plain = document.at("", document.body)
         #: Arguments are an object unless the schema clearly says otherwise.
         self._root = Subschema(document, "", document.body, object_only=plain.allowed_types <= OBJECT)
