@@ -28,7 +28,7 @@ def scan(text: str) -> tuple[float, Reply]:
     started = process_time()
     for start in range(0, len(text), CHUNK):
         events += scanner.feed(text[start : start + CHUNK])
-    events += scanner.close()
+    events += scanner.close(cut=True)
     return process_time() - started, fold(events)
 
 

@@ -107,11 +107,15 @@ def test_a_call_of_a_tool_that_is_not_listed_is_left_out():
 
 def test_a_record_with_a_tool_whose_parameters_are_no_schema_is_left_out():
     fine: JSONObject = {"type": "object", "properties": {"counts": {"additionalProperties": {"type": "number"}}}}
-    broken: JSONObject = {"type": "object", "properties": {"counts": {"additionalProperties": {"type": "float"}}}}
+    odd: JSONObject = {"type": "object", "properties": {"counts": {"additionalProperties": {"type": "float"}}}}
+    deep: JSONObject = {"type": "object"}
+    for _ in range(70):
+        deep = {"properties": {"a": deep}}
     request, called = "The weather in Oslo, please", [{"name": "Weather Forecast", "arguments": {"city": "Oslo"}}]
     other: JSONObject = {"name": "count", "parameters": fine}
     assert record_of(request, [WEATHER, other], called) is not None
-    assert record_of(request, [WEATHER, other | {"parameters": broken}], called) is None
+    assert record_of(request, [WEATHER, other | {"parameters": odd}], called) is not None
+    assert record_of(request, [WEATHER, other | {"parameters": deep}], called) is None
 
 
 @check_each(("given", "name"), [("Get User", "Get_User"), (" a/b (c) ", "a_b_c"), ("x.y-z", "x.y-z"), ("???", "tool")])
