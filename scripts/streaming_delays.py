@@ -13,7 +13,7 @@ from toolspeak.dialects.registry import DIALECTS
 
 MEASURED = "18 November 2026"
 #: A long argument without characters that any dialect escapes.
-TEXT = " ".join(["The clocks were striking thirteen"] * 36)
+TEXT = " ".join(["The clocks were striking thirteen"] * 12)
 NAME, KEY = "save_text", "body"
 
 
