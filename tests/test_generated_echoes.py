@@ -35,10 +35,10 @@ POLICIES: tuple[Policy, ...] = get_args(Policy)
 READINGS = ("asked for a nonce", "fixed marks", "native")
 #: The generated echoes run in so many parts, which workers share. Each echo is read under every policy.
 PARTS = 10
-ECHOES = size(700, 34_000)
-TURNS = size(60, 600)
+ECHOES = size(400, 34_000)
+TURNS = size(40, 600)
 CLIENT_TURNS = size(18, 180)
-SPLICES = size(2_000, 20_000)
+SPLICES = size(1_000, 20_000)
 LEGITIMATE = 500
 #: Failing cases that a failure shows.
 MAX_SHOWN = 3

@@ -26,7 +26,7 @@ pytestmark = pytest.mark.no_cover
 
 #: The cases run in so many parts, which workers share.
 PARTS = 10
-CASES = size(1_500, 60_000)
+CASES = size(800, 60_000)
 #: Parsing one character at a time takes long, so the texts are short.
 MAX_LENGTH = 400
 #: Failing cases that a failure shows.
