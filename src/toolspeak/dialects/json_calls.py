@@ -292,8 +292,7 @@ class JsonCalls(Body):
         frame.role = self._roles.get(text, "other")
         self._last_key = text
         frame.typed = frame.typed or text == "type"
-        is_tool = bool(self.block.context.knows(text))
-        if self._is_name(frame, is_tool):
+        if self._is_name(frame, text):
             self._name_key(frame, text)
         elif not self._exact and (frame.role in ("other", "meta") or frame.flat):
             self._flat_key(frame, text)
@@ -306,11 +305,12 @@ class JsonCalls(Body):
         is_live = frame.builder is not None and frame.builder.state == "live"
         return is_live and self.block.evidence.wrapper != "strong"
 
-    def _is_name(self, frame: _Frame, is_tool: bool) -> bool:
+    def _is_name(self, frame: _Frame, text: str) -> bool:
         """Whether a key is the name of a tool, and its value the arguments."""
+        knows = self.block.context.knows
         if self._keyed:
-            return frame.role == "other" or is_tool
-        return frame.role == "other" and is_tool and not (self._exact or frame.has_name)
+            return frame.role == "other" or bool(knows(text))
+        return frame.role == "other" and not (self._exact or frame.has_name) and bool(knows(text))
 
     def _flat_key(self, frame: _Frame, text: str) -> None:
         """Use a key beside the name as an argument, as in `{"name": "get_weather", "city": "Paris"}`."""

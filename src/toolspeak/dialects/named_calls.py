@@ -23,6 +23,8 @@ _SPACES = re.compile(r"[ \t]*").match
 _BLANK = re.compile(r"(?:[ \t\r\n]|\\n)*").match
 _FENCE = re.compile(r"```[a-z]{0,12}[ \t]*\n?").match
 _ATTRIBUTE = re.compile(r"""([\w.-]{1,64})=("[^"]*"|'[^']*'|[^\s"'<>=/]++)\s*""").match
+#: Longest name that is separated from a key without a mark between them.
+_MAX_SPLIT = 128
 #: Maximum length of a tool name.
 _MAX_NAME = 16 * LOOKAHEAD
 #: Maximum number of characters between a name and the next tag.
@@ -200,12 +202,11 @@ class NamedCall(Body):
 
     def _split_name(self) -> tuple[str, str]:
         """Split a word into the name of a tool and one of its parameters."""
-        names = sorted(self.block.context.names, key=len, reverse=True)
-        for name in names:
-            key = self._name.removeprefix(name)
-            if key != self._name and self.block.context.schema(name).declares(key):
-                return name, key
-        return self._name, ""
+        context, word = self.block.context, self._name
+        for size in range(min(len(word), _MAX_SPLIT), 0, -1):
+            if word[:size] in context.names and context.schema(word[:size]).declares(word[size:]):
+                return word[:size], word[size:]
+        return word, ""
 
     def _label(self, buf: str, pos: int) -> int:
         """Read `function<sep>NAME`, where the name follows a label. In `function<sep>{...}` the label is the name."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import TypeAlias
 
 from ..core.parsing.arguments import to_json
@@ -290,11 +291,16 @@ def _text(value: JSONValue) -> str:
 
 def _fits_tags(call: ToolCall, *names: str) -> bool:
     """Whether tags can hold every key and value. `names`: further tags that values must not contain."""
-    own = re.compile(rf"</?(?:{'|'.join(map(re.escape, names))})\b").search if names else None
+    clashes = [_CALL_TAG, *([_own_tag(names)] if names else [])]
     return all(
-        _TAG_KEY(key) and not (isinstance(value, str) and (_CALL_TAG(value) or (own is not None and own(value))))
+        _TAG_KEY(key) and not (isinstance(value, str) and any(clash(value) for clash in clashes))
         for key, value in call.arguments.items()
     )
+
+
+@lru_cache(maxsize=256)
+def _own_tag(names: tuple[str, ...]) -> Callable[[str], re.Match[str] | None]:
+    return re.compile(rf"</?(?:{'|'.join(map(re.escape, names))})\b").search
 
 
 def invoke(calls: Sequence[ToolCall], nonce: str | None) -> str:

@@ -19,7 +19,7 @@ from typing import Literal
 import msgspec
 
 from ..core.json_repair.containers import Allowance
-from ..core.json_repair.lookahead import LOOKAHEAD
+from ..core.json_repair.lookahead import LOOKAHEAD, Tristate
 from ..core.parsing.call_builder import CallBuilder
 from ..core.parsing.tags import MORE, NO_TAG, Tag, lex_head, lex_name, lex_tag
 from ..core.schema.argument_schema import ArgumentSchema
@@ -102,6 +102,19 @@ def skip_blank(buf: str, pos: int, final: bool) -> int:
         return MORE if not final and NOISE.startswith(buf[pos : pos + len(NOISE)]) else pos
 
 
+def key_of(tag: Tag) -> str:
+    """Return the key in the tag of a parameter, such as `<parameter=KEY>`; empty if there is none."""
+    return tag.value or next((tag.attributes[name] for name in KEY_ATTRIBUTES if name in tag.attributes), "")
+
+
+def _is_other_end(buf: str, at: int, final: bool) -> Tristate:
+    """Whether the text at `at` is one of `_OTHER_ENDS`. None: more text is needed to tell."""
+    if buf.startswith(_OTHER_ENDS, at):
+        return True
+    rest = buf[at : at + 3]
+    return None if not final and len(rest) < 3 and any(end.startswith(rest) for end in _OTHER_ENDS) else False
+
+
 class ValueEnd:
     """Finds the tag that ends one value.
 
@@ -133,9 +146,7 @@ class ValueEnd:
         if name not in ("|close|", "|open|") and not self._concerns(name, closing, line_start):
             return NO_TAG
         tag = lex_tag(buf, pos, final)
-        if isinstance(tag, int):
-            return tag
-        if not self._closer:
+        if isinstance(tag, int) or not self._closer:
             return tag
         if tag.kind == "close":
             ends = self._closes(buf, pos, tag, line_start, final)
@@ -250,7 +261,8 @@ class ValueEnd:
         """Return what follows at `at`, if it is no further closing tag of the call. `level`: that of the last one."""
         after_call: _Follows = "text" if level < _CALL or pos == at else "line" if "\n" in buf[pos:at] else "same_line"
         if not isinstance(tag, Tag):
-            return self._text(buf, at, final) or (None if self._may_be_end(buf, at, final) else after_call)
+            other = _is_other_end(buf, at, final)
+            return None if other is None else "line" if other else after_call
         is_last = tag.name.startswith("|") or tag.name in ANSWER_ENDS or (tag.name == "s" and tag.kind == "close")
         if is_last:
             return "end"
@@ -262,15 +274,6 @@ class ValueEnd:
             return "parameter"
         is_apart = tag.name in RESULTS or tag.name in REASONING_TAGS or (tag.kind == "open" and after_call == "text")
         return "line" if level >= _CALL and is_apart else after_call
-
-    @staticmethod
-    def _text(buf: str, at: int, final: bool) -> _Follows | None:
-        return "line" if buf.startswith(_OTHER_ENDS, at) else None
-
-    @staticmethod
-    def _may_be_end(buf: str, at: int, final: bool) -> bool:
-        rest = buf[at : at + 3]
-        return not final and len(rest) < 3 and any(end.startswith(rest) for end in _OTHER_ENDS)
 
     def _is_parameter(self, buf: str, at: int, tag: Tag) -> bool:
         if self._closer not in PARAMETER_TAGS and self._closer != "arg_value":  # every tag is a key
@@ -289,7 +292,7 @@ class ValueEnd:
             return bool(tag.value or tag.attributes)
         if tag_prefix(buf, pos, tag.name) != self._prefix or place.pairs is not (tag.name == "arg_key"):
             return False
-        key = tag.value or next((tag.attributes[name] for name in KEY_ATTRIBUTES if name in tag.attributes), "")
+        key = key_of(tag)
         if place.equals and not tag.value:
             return False
         if tag.name == "arg_key":

@@ -18,7 +18,7 @@ from ..core.parsing.fast_paths import FastPath
 from ..core.parsing.tags import MORE, Tag, lex_tag
 from ..core.types import JSONValue, Note, is_array
 from .body_grammars import ArgumentsBody, BlockContext, arguments_ahead
-from .tag_ends import ValuePlace, skip_blank, tag_prefix
+from .tag_ends import ValuePlace, key_of, skip_blank, tag_prefix
 from .tag_names import (
     BLOCK_TAGS,
     CALL_ENDS,
@@ -26,7 +26,6 @@ from .tag_names import (
     CDATA,
     CDATA_END,
     CONTAINER_TAGS,
-    KEY_ATTRIBUTES,
     NAME_ATTRIBUTES,
     NOISE,
     PARAMETER_TAGS,
@@ -237,7 +236,7 @@ class TagParameters:
     def _key_in(tag: Tag) -> str:
         if tag.name not in PARAMETER_TAGS:
             return tag.name
-        return tag.value or next((tag.attributes[key] for key in KEY_ATTRIBUTES if key in tag.attributes), "")
+        return key_of(tag)
 
     def _key_text(self, buf: str, pos: int, final: bool) -> int:
         """Read `<arg_key>KEY</arg_key>` or `<parameter>KEY</parameter>`. A JSON object here contains all arguments."""
@@ -376,10 +375,10 @@ class TagParameters:
         """Continue after a value. Add a note if the value was not ended by its own closing tag."""
         self._phase = self._between
         if tag.kind == "close" and (tag.name == self._closer or tag.name in PARAMETER_TAGS):
-            if self._closer and (tag.name != self._closer or prefix != self._prefix or value.is_doubtful):
+            if self._closer and (tag.name != self._closer or prefix != self._prefix or value.end.is_doubtful):
                 self._builder.note(Note("wrong_closer", self._key[:64]))
             return at if tag.name == self._container else tag.end
-        if value.has_closer:  # it may have ended there or here
+        if value.end.has_closer:  # it may have ended there or here
             return self._fail(at, "wrong_close_tag")
         self._repairs += 1
         if self._repairs > MAX_REPAIRS:

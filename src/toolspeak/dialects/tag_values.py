@@ -151,7 +151,7 @@ class TagValue(Steps):
         others = frozenset[str]() if typed else place.schema.property_types(key) - {"string"}
         #: Finds the beginning of a value that may be something else than text. None: the value is text.
         self._may_be_other = (_MAY_BE_NULL if others <= {"null"} else _MAY_BE_OTHER) if others else None
-        self._end = ValueEnd(place, closer, prefix)
+        self.end = ValueEnd(place, closer, prefix)
         self._newline = ""  # the line break after the opening tag, if it does not belong to the value
         self._line_start = False  # the tag that ends the value begins a line
         self._stops = ValueStops("held", (closer, place.own), place.markup)
@@ -174,7 +174,7 @@ class TagValue(Steps):
         keep = arguments.record if live else arguments.keep
         if keep is None:
             return None
-        if not self._end.has_lines:
+        if not self.end.has_lines:
             keep = self._watched(keep)
 
         def read(text: str, match: re.Match[str]) -> tuple[CallArgs | None, int, bool]:
@@ -193,8 +193,8 @@ class TagValue(Steps):
         """Return a function that calls `keep` and notices the first line break in what it keeps."""
 
         def watched(fragment: str) -> None:
-            if not self._end.has_lines and "\\n" in fragment.replace("\\\\", ""):
-                self._end.has_lines = True
+            if not self.end.has_lines and "\\n" in fragment.replace("\\\\", ""):
+                self.end.has_lines = True
             keep(fragment)
 
         return watched
@@ -230,20 +230,10 @@ class TagValue(Steps):
 
     def _pass_tag(self, text: str, pos: int, line_start: bool) -> int:
         """Skip the `<` of a tag that is text. Returns _ENDED if the value ends here, or MORE."""
-        tag = self._end.at(text, pos, line_start, False)
+        tag = self.end.at(text, pos, line_start, False)
         if tag == NO_TAG:
-            return self._end.pass_text(text, pos, line_start, False)
+            return self.end.pass_text(text, pos, line_start, False)
         return MORE if tag == MORE else _ENDED
-
-    @property
-    def has_closer(self) -> bool:
-        """Whether the value contains its own closing tag."""
-        return self._end.has_closer
-
-    @property
-    def is_doubtful(self) -> bool:
-        """Whether the value may contain another parameter of the call."""
-        return self._end.is_doubtful
 
     def _end_with(self, tag: Tag, pos: int) -> int:
         self.ended_by = tag
@@ -276,7 +266,7 @@ class TagValue(Steps):
                 return MORE
         if self._trims_lines:
             self._newline = newline
-            self._end.apart = bool(newline)
+            self.end.apart = bool(newline)
             at += len(newline)
         self._stops = ValueStops("streamed", (self._closer, self._place.own), self._place.markup)
         self._begin_string()
@@ -298,8 +288,8 @@ class TagValue(Steps):
         self._phase = self._flow
 
     def _say(self, text: str, pos: int) -> int:
-        if not self._end.has_lines and "\n" in text:
-            self._end.has_lines = True
+        if not self.end.has_lines and "\n" in text:
+            self.end.has_lines = True
         if self._sink is not None:
             self._sink.append(text)
         else:
@@ -323,7 +313,7 @@ class TagValue(Steps):
             at += 1
         if at == len(buf) and not final:
             return MORE
-        tag = self._end.at(buf, at, True, final) if buf[at : at + 1] == "<" else NO_TAG
+        tag = self.end.at(buf, at, True, final) if buf[at : at + 1] == "<" else NO_TAG
         if tag == MORE:
             return MORE
         if tag == NO_TAG:
@@ -339,7 +329,7 @@ class TagValue(Steps):
         """Emit a line break, with the `<` at `at` if there is one."""
         if buf[at : at + 1] != "<":
             return self._say(buf[pos:at], at)
-        end = self._end.pass_text(buf, at, True, final)
+        end = self.end.pass_text(buf, at, True, final)
         return MORE if end == MORE else self._say(buf[pos:end], end)
 
     def _flow_noise(self, buf: str, pos: int, final: bool) -> int:
@@ -350,7 +340,7 @@ class TagValue(Steps):
         after = pos + len(NOISE)
         if not self._place.noise:
             return self._say(NOISE, after)
-        tag = self._end.at(buf, after, False, final) if len(buf) > after else MORE
+        tag = self.end.at(buf, after, False, final) if len(buf) > after else MORE
         if tag == MORE and not final:
             return MORE
         if isinstance(tag, int):
@@ -359,11 +349,11 @@ class TagValue(Steps):
         return after
 
     def _flow_tag(self, buf: str, pos: int, final: bool) -> int:
-        tag = self._end.at(buf, pos, self._line_start, final)
+        tag = self.end.at(buf, pos, self._line_start, final)
         if tag == MORE:
             return MORE
         if isinstance(tag, int):
-            end = self._end.pass_text(buf, pos, False, final)
+            end = self.end.pass_text(buf, pos, False, final)
             return MORE if end == MORE else self._say("<", end)
         self._place.builder.tokens([(END_STRING, "")])
         return self._end_with(tag, pos)
@@ -388,11 +378,11 @@ class TagValue(Steps):
             self._text.append(CDATA)
             self._phase = self._hold_cdata
             return pos + len(CDATA)
-        tag = self._end.at(buf, pos, self._begins_line(""), final)
+        tag = self.end.at(buf, pos, self._begins_line(""), final)
         if tag == MORE:
             return MORE
         if isinstance(tag, int):
-            end = self._end.pass_text(buf, pos, self._begins_line(""), final)
+            end = self.end.pass_text(buf, pos, self._begins_line(""), final)
             self._text.append("<" if end != MORE else "")
             return end
         text = "".join(self._text)

@@ -26,12 +26,12 @@ class SimilarNames:
 
     def __init__(self, tools: tuple[Tool, ...]) -> None:
         names = (tool.name for tool in tools[:MAX_NAMES] if len(tool.name) <= MAX_NAME_CHARS)
-        self._by_spelling = {_fold(name): name for name in names}
+        self._by_spelling = {fold_name(name): name for name in names}
         self._pairs = {spelling: _pairs(spelling) for spelling in self._by_spelling}
 
     def closest(self, name: str) -> str:
         """Return the most similar name, or an empty string if none is similar."""
-        spelling = _fold(name)
+        spelling = fold_name(name)
         if len(name) > MAX_NAME_CHARS:
             return ""
         if spelling in self._by_spelling:
@@ -55,8 +55,9 @@ class SimilarNames:
             yield matcher.ratio(), other
 
 
-def _fold(name: str) -> str:
-    return name.lower().replace("-", "_")
+def fold_name(name: str) -> str:
+    """Return the spelling of a name in which case, `-` and `_` make no difference."""
+    return name.casefold().replace("-", "_")
 
 
 def _pairs(spelling: str) -> int:

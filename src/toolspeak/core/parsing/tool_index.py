@@ -14,6 +14,7 @@ import msgspec
 from ...errors import SchemaError, UsageError
 from ..schema.argument_schema import ArgumentSchema
 from ..types import Note, Tool
+from .similar_names import fold_name
 
 T = TypeVar("T")
 
@@ -53,7 +54,7 @@ class Toolkit:
             return name
         if self._folded is None:
             self._folded = _unique(self.by_name)
-        return self._folded.get(_fold(name), name)
+        return self._folded.get(fold_name(name), name)
 
     def derive(self, function: Callable[[tuple[Tool, ...]], T]) -> T:
         """Return `function(readable)`, which is computed only once per set of tools."""
@@ -100,15 +101,11 @@ def _about(tool: str, notes: tuple[Note, ...]) -> Iterator[Note]:
     return (Note(note.code, f"the tool `{tool:.80}`: {note.detail}") for note in notes)
 
 
-def _fold(name: str) -> str:
-    return name.casefold().replace("-", "_")
-
-
 def _unique(names: Iterable[str]) -> dict[str, str]:
     """Map the folded form of each name to the name, unless two names have the same form."""
     by_fold: dict[str, list[str]] = {}
     for name in names:
-        by_fold.setdefault(_fold(name), []).append(name)
+        by_fold.setdefault(fold_name(name), []).append(name)
     return {folded: same[0] for folded, same in by_fold.items() if len(same) == 1}
 
 

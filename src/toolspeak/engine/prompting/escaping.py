@@ -188,7 +188,7 @@ def json_text(value: JSONValue, level: Level = "foreign") -> str:
 
 #: Unicode noncharacters that replace the first characters of control tokens while a call is rendered.
 _STAND_INS = {"<": "\ufdd0", "[": "\ufdd1", "]": "\ufdd2"}
-#: How each replaced character is escaped in JSON or Python, in markup, and in raw text.
+#: How each replaced character is escaped in JSON or Python, and in raw text.
 _JSON = {mark: f"\\u{ord(char):04x}" for char, mark in _STAND_INS.items()}
 _RAW = {mark: f"{char}{BREAK}" for char, mark in _STAND_INS.items()}
 
