@@ -208,7 +208,8 @@ class ValueSchema:
 
         `path` is its position in the arguments.
         """
-        if self.unusable_reason(value, work) or _accept(self._nodes, value):
+        gave_up = work is not None and not work.coerces
+        if gave_up or self.unusable_reason(value, work) or _accept(self._nodes, value):
             return value, ()
         return coerce(self._nodes, value, parse_text, path, self._tries, work)
 

@@ -46,10 +46,15 @@ class WorkLimit:
         """Stop counting the validation of the parts of a call."""
         self._checks += checks
 
+    @property
+    def coerces(self) -> bool:
+        """Whether arguments may still be coerced."""
+        return self._tries >= 0
+
     def spend(self, tries: int) -> bool:
         """Count tries of coercion. Returns whether they are still allowed."""
         self._tries -= tries
-        return self._tries >= 0
+        return self.coerces
 
     def count_problem(self) -> None:
         """Count a call with invalid arguments."""
