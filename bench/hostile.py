@@ -159,6 +159,8 @@ SHAPES: dict[str, Callable[[int], str]] = {
     "parameters, without end": _repeat('<parameter name="a">[1,</parameter>', '<invoke name="f">'),
     "beginnings of marks in a bare word": _repeat("<`", '<tool_call>{"name":"f","arguments":{"a":['),
     "entities and brackets in a bare word": _repeat("<&<", '<tool_call>{"name":"f","arguments":'),
+    "beginnings of comments in a bare word": _repeat("a#//", '<tool_call>{"name":"f","arguments":{"a":['),
+    "quotes between triple quotes": _repeat("\"'", '<tool_call>{"name":"f","arguments":{"a":"""'),
     "half escapes in a string": _repeat("\\u00", _OPEN),
     "wide spaces in an argument list": _repeat("\u3000", "<tool_call>write_file("),
     "braces and fences in an argument list": _repeat(" \n{\n```", "<tool_call>write_file("),

@@ -91,6 +91,8 @@ REPAIRS: list[tuple[str, Any, set[str]]] = [
     ),
     ('{"a": """x = "y"""", "b": 1}', {"a": 'x = "y"', "b": 1}, {"triple_quotes"}),
     ('{"a": """""", "b": 1}', {"a": "", "b": 1}, {"triple_quotes"}),
+    ('{"a": """x""y""""""", "b": 1}', {"a": 'x""y""""', "b": 1}, {"triple_quotes"}),
+    ("{'a': '''x''y\"'''}", {"a": "x''y\""}, {"triple_quotes", "single_quotes"}),
     (
         '{a: <|"|>x "y" \\n<b><|"|>, b: <escape>c<escape>}',
         {"a": 'x "y" \\n<b>', "b": "c"},
@@ -240,6 +242,7 @@ REPAIRS: list[tuple[str, Any, set[str]]] = [
     ('{"a": 1: 2, "b": 1}', {"a": "1: 2", "b": 1}, {"unquoted_value", "missing_quote"}),
     ("{a: x\rb: y}", {"a": "x", "b": "y"}, {"unquoted_key", "unquoted_value", "missing_comma"}),
     ('{"a": http://x.y/z#w, "b": 1}', {"a": "http://x.y/z#w", "b": 1}, {"unquoted_value"}),
+    (f'{{"a": {"x" * 65}//y#z // w\n}}', {"a": "x" * 65 + "//y#z"}, {"unquoted_value", "comment"}),
     ('{"a": <b>, "c": 1}', {"a": "<b>", "c": 1}, {"unquoted_value"}),
     ('{"a": don\'t, "b": 1}', {"a": "don't", "b": 1}, {"unquoted_value"}),
     ('{"a": x "b": 1}', {"a": "x", "b": 1}, {"unquoted_value", "missing_comma", "missing_quote"}),

@@ -34,8 +34,10 @@ _LINE_ENDS = "\n\r\u2028\u2029"
 _WORD_END = ",，;；{}[]()｛｝［］（）" + _LINE_ENDS + _WORD_QUOTES
 #: What may end a line comment, and the quote, which makes it doubtful that the text is a comment.
 _COMMENT_END = _LINE_ENDS + '{}[]"'
-#: A space or the beginning of a comment, which may end a word.
-_COMMENT_IN_WORD = r"\s(?=//|/\*|#|/?\Z)|//|/\*|#|/\Z"
+#: A space before a comment, which may end a word.
+_SPACE_AND_COMMENT = r"\s(?=//|/\*|#|/?\Z)"
+#: The beginning of a comment, which may end a number or literal.
+_COMMENT_IN_WORD = r"//|/\*|#|/\Z"
 #: Punctuation in unquoted text, other than the colon of a URL or a path: where the text ends is a guess.
 _PUNCTUATION = re.compile(r'[,，;；{}\[\]()"“”]|[:：](?![/\\])').search
 #: A word longer than this is text, not a number or literal.
@@ -43,12 +45,14 @@ _MAX_LITERAL = 64
 
 
 @lru_cache(maxsize=64)
-def _searches(stops: tuple[str, ...]) -> tuple[Search, Search]:
-    """Return the searches for the possible end of a bare word and of a comment. Stop marks end both."""
+def _searches(stops: tuple[str, ...]) -> tuple[Search, Search, Search]:
+    """Return the searches for the possible end of a bare word, of a long one, and of a comment. Stop marks end all."""
     prefixes = {mark[:size] for mark in stops for size in range(1, len(mark))}
     marks = "".join([f"|{re.escape(mark)}" for mark in stops] + [rf"|{re.escape(prefix)}\Z" for prefix in prefixes])
-    word = re.compile(f"[{re.escape(_WORD_END)}]|{_COMMENT_IN_WORD}{marks}").search
-    return word, re.compile(f"[{re.escape(_COMMENT_END)}]{marks}").search
+    long_word = f"[{re.escape(_WORD_END)}]|{_SPACE_AND_COMMENT}{marks}"
+    patterns = f"{long_word}|{_COMMENT_IN_WORD}", long_word, f"[{re.escape(_COMMENT_END)}]{marks}"
+    word, long, comment = (re.compile(pattern).search for pattern in patterns)
+    return word, long, comment
 
 
 class WordReader:
@@ -59,14 +63,14 @@ class WordReader:
         self._containers = containers
         self._kinds = containers.kinds
         self._stops = stops
-        self._search = _searches(stops.marks)[0]
+        self._search_word, self._search_long, _ = _searches(stops.marks)
         self._parts: list[str] = []
         self._size = 0
         self._depth = 0  # number of brackets open inside the word
 
     def read(self, buf: str, pos: int, final: bool) -> int:
         """Read up to the next delimiter that is not enclosed in brackets of the word itself."""
-        end = match_start(self._search, buf, pos)
+        end = match_start(self._search_long if self._size > _MAX_LITERAL else self._search_word, buf, pos)
         if end > pos:
             return self._add(buf, pos, end)
         stop = self._stops.at(buf, pos)
@@ -179,7 +183,7 @@ class CommentReader:
         self._output = output
         self._containers = containers
         self._stops = stops
-        self._search = _searches(stops.marks)[1]
+        self._search = _searches(stops.marks)[2]
         self._depth = 0  # number of brackets open inside the comment
 
     def enter(self, state: Literal["line_comment", "block_comment"]) -> None:

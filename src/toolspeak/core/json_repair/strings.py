@@ -59,7 +59,10 @@ _STRAY_BACKSLASHES = re.compile(
     r"(?:\\(?:(?=[^\"\\/bfnrtux'`$\n\r\t ])|(?=u[0-9a-fA-F]{0,3}[^0-9a-fA-F]|x[0-9a-fA-F]?[^0-9a-fA-F]))"
     rf"[^\\\x00-\x1f\ud800-\udfff,{''.join(QUOTES)}]*+)++"
 ).match
-_TRIPLE: dict[str, Search] = {quote: re.compile(rf"[\\{quote}]").search for quote in "\"'"}
+#: What may end plain text between triple quotes: a backslash, or quotes that may close the text.
+_TRIPLE: dict[str, Search] = {quote: re.compile(rf"\\|{quote}{{3,}}+|{quote}{{1,2}}\Z").search for quote in "\"'"}
+#: What may end plain text in a string that was escaped twice.
+_ESCAPED: Search = re.compile(r'[\\"]').search
 _ESCAPED_SPACE = re.compile(r"\\[nrt]").sub
 _MARKED: Search = re.compile("<").search
 #: What keeps a chunk of a raw-quoted string from passing through unchanged: the closing quote, or its beginning.
@@ -416,21 +419,29 @@ class StringReader:
 
     def read_triple(self, buf: str, pos: int, final: bool) -> int:
         """Read text between triple quotes. The last three quotes of a run close it."""
-        quote = self._quote[0]
-        at = match_start(_TRIPLE[quote], buf, pos)
-        if at > pos:
+        found = _TRIPLE[self._quote[0]](buf, pos)
+        at = len(buf) if found is None else found.start()
+        if found is None or at > pos:
             self._text(buf[pos:at])
             return at
         if buf[at] == "\\":
             return self._triple_backslash(buf, at, final)
-        mark = begins(buf, at, (self._quote,))
-        if not final and (mark is None or (mark and at + 3 == len(buf))):
+        return self._triple_quotes(buf, at, found.end(), final)
+
+    def _triple_quotes(self, buf: str, at: int, end: int, final: bool) -> int:
+        """Read a run of quotes between triple quotes, from `at` to `end`."""
+        closes = end - at >= 3
+        may_grow = end == len(buf) and not final
+        text = buf[at : end - 3 if closes else end]
+        if may_grow and not (closes and text):
             return MORE
-        if mark and not buf.startswith(quote, at + 3):
+        if text:
+            self._text(text)
+        if may_grow:
+            return end - 3
+        if closes:
             self._end()
-            return at + 3
-        self._text(quote)
-        return at + 1
+        return end
 
     def _triple_backslash(self, buf: str, at: int, final: bool) -> int:
         """Read a backslash between triple quotes as Python does. In JSON, it may be meant as plain text."""
@@ -458,7 +469,7 @@ class StringReader:
 
     def read_escaped(self, buf: str, pos: int, final: bool) -> int:
         """Read a string whose quotes and escapes have one backslash too many."""
-        at = match_start(_TRIPLE['"'], buf, pos)
+        at = match_start(_ESCAPED, buf, pos)
         if at > pos:
             self._text(buf[pos:at])
             return at
