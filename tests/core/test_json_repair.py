@@ -185,6 +185,7 @@ REPAIRS: list[tuple[str, Any, set[str]]] = [
     ('{"a": 1, // one\r"b": 2, # two\r\n"c": 3 // three\u2028}', {"a": 1, "b": 2, "c": 3}, {"comment", "odd_space"}),
     ('{"a": 1// one\n, "b": true/* two */, "c": 2# three\n}', {"a": 1, "b": True, "c": 2}, {"comment"}),
     ('{"a": 1 // see {x} and [y]\n}', {"a": 1}, {"comment"}),
+    ('{"a": 1 // see y]\n}', {"a": 1}, {"comment"}),
     ('{"a": 1, // see [1 and {2\n"b": 3}', {"a": 1, "b": 3}, {"comment"}),
     ("[1 /* ** */, 2]", [1, 2], {"comment"}),
     ("// c\n[1]", [1], {"comment"}),
