@@ -47,6 +47,7 @@ GROUPS: list[tuple[str, str, str]] = [
         "aisdk-tool_tag_xml-052 toolbridge-032 toolbridge-095",
     ),
     ("B4", "a value ends at its own closing tag, not where a tag of a call begins", "aisdk-qwen_xml-064"),
+    ("B4", "text beside elements is not dropped: an element with both is text", "toolbridge-128"),
     (
         "B11",
         "the call was complete when its last brace came; what follows cannot take it back",

@@ -61,6 +61,7 @@ class TagParameters:
         self._container = ""  # the tag around all arguments, if the name was in a separate tag
         self._repairs = 0  # number of values without a closing tag
         self._key = ""
+        self._has_closer = False  # a value contains its own closing tag, so the call needs one
         self._streamed: set[str] = set()
         self._started = False
         self._in_fence = False
@@ -91,7 +92,7 @@ class TagParameters:
         if not self.place.closes:
             return is_between
         is_closed = self._closer in PARAMETER_TAGS or self._closer == "arg_value"
-        return is_between and is_closed and not self._block.context.cut
+        return is_between and is_closed and not self._has_closer and not self._block.context.cut
 
     def take_key(self, key: str) -> None:
         """Set the key of the first value, which has been read already."""
@@ -176,6 +177,8 @@ class TagParameters:
         if tag.name in BLOCK_TAGS and not call_name(tag) and not self.place.schema.declares(tag.name):
             return self._fail(at, "missing_close_tag")  # the next block begins before the end of this call
         if self._is_next(tag):
+            if self.place.closes and self._has_closer:
+                return self._fail(at, "missing_close_tag")
             self.end(missing=self.place.closes)
             return at
         plain = not tag.value and not tag.attributes
@@ -374,6 +377,7 @@ class TagParameters:
     def _after_value(self, value: TagValue, tag: Tag, at: int, prefix: str) -> int:
         """Continue after a value. Add a note if the value was not ended by its own closing tag."""
         self._phase = self._between
+        self._has_closer = self._has_closer or value.end.has_closer
         if tag.kind == "close" and (tag.name == self._closer or tag.name in PARAMETER_TAGS):
             if self._closer and (tag.name != self._closer or prefix != self._prefix or value.end.is_doubtful):
                 self._builder.note(Note("wrong_closer", self._key[:64]))

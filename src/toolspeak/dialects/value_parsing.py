@@ -64,7 +64,7 @@ def value_of(
         return None
     if wants <= {"string", "null"}:
         return bare if markup and "\n" not in raw else text
-    nested = tree(raw, strip=True) if bare.startswith("<") or ("<" in raw and "string" not in wants) else None
+    nested = tree(raw, strip=True) if bare.startswith("<") else None
     if nested is not None:
         return nested
     return text if "string" in wants else _json_or(bare, bare, allowance)
@@ -78,7 +78,7 @@ def _untyped(
         return text
     bare = text.strip()
     if markup:
-        nested = tree(raw)
+        nested = tree(raw) if bare.startswith("<") else None
         if nested is not None:
             return nested
         return plain_text(raw) if schema.parameters is None else _json_or(bare, plain_text(raw), allowance)
@@ -189,7 +189,8 @@ def _without_tags(raw: str) -> str:
 def tree(raw: str, schema: ArgumentSchema | None = None, strip: bool = False) -> JSONObject | None:
     """Parse nested elements into an object; return None unless the text consists of well-formed elements.
 
-    With a schema, the elements are properties, converted to their declared types. Text between them is dropped.
+    With a schema, the elements are properties, converted to their declared types. Text between them is dropped. An
+    element that contains both text and elements is text.
     """
     if "<" not in raw:
         return None
@@ -198,12 +199,21 @@ def tree(raw: str, schema: ArgumentSchema | None = None, strip: bool = False) ->
 
 
 class _Element:
-    __slots__ = ("children", "key", "start")
+    __slots__ = ("at", "children", "has_text", "key", "last", "start")
 
-    def __init__(self, key: str, start: int) -> None:
+    def __init__(self, key: str, at: int, start: int) -> None:
         self.key = key
+        self.at = at  # where its opening tag begins
         self.start = start
+        self.last = start  # where the last child ended
+        self.has_text = False  # there is text before or between the children
         self.children: JSONObject = {}
+
+    def add(self, key: str, value: JSONValue, before: str, end: int) -> None:
+        """Add a child that ends at `end`. `before` is the text between it and the one before it."""
+        self.has_text = self.has_text or bool(before.strip())
+        self.last = end
+        _add(self.children, key, value)
 
 
 class _Tree:
@@ -216,7 +226,7 @@ class _Tree:
         self._strip = strip
         self._raw = raw
         self._schema = schema
-        self._stack = [_Element("", 0)]
+        self._stack = [_Element("", 0, 0)]
         self.too_deep = False
         #: A closing tag did not match an open element, so an argument may have ended too early.
         self.wrongly_closed = False
@@ -242,7 +252,8 @@ class _Tree:
         if self._schema is not None:
             self._adopt()
         root = self._stack[0]
-        whole = len(self._stack) == 1 or self._schema is not None
+        is_all = len(self._stack) == 1 and not root.has_text and not raw[root.last :].strip()
+        whole = is_all or self._schema is not None
         return root.children if whole and root.children else None
 
     def _adopt(self) -> None:
@@ -255,14 +266,14 @@ class _Tree:
         top = self._stack[-1]
         if tag.kind == "self":
             if self._schema is None or not self._schema.names or self._schema.declares(tag.name):
-                _add(top.children, tag.name, "")
+                top.add(tag.name, "", self._raw[top.last : at], tag.end)
         elif tag.kind == "open":
             if tag.attributes and self._schema is None and tag.name not in _ITEMS:
                 return -1  # an attribute suggests HTML, not an argument
             if len(self._stack) >= _MAX_DEPTH:
                 self.too_deep = True
                 return -1
-            self._stack.append(_Element(tag.name, tag.end))
+            self._stack.append(_Element(tag.name, at, tag.end))
         else:
             return self._close(tag, at)
         return tag.end
@@ -280,15 +291,18 @@ class _Tree:
         elif len(names) == 2:
             self.wrongly_closed = True
         element = self._stack.pop()  # a mismatched closing tag closes the innermost element
-        raw = self._raw[element.start : at]
-        _add(self._stack[-1].children, element.key, self._value(element, raw))
+        value, top = self._value(element, at), self._stack[-1]
+        top.add(element.key, value, self._raw[top.last : element.at], tag.end)
         return tag.end
 
-    def _value(self, element: _Element, raw: str) -> JSONValue:
+    def _value(self, element: _Element, end: int) -> JSONValue:
+        raw = self._raw[element.start : end]
         if self._schema is not None and len(self._stack) == 1:
             return value_of(raw, self._schema, element.key, "", True, self._allowance)
+        if element.children and not element.has_text and not self._raw[element.last : end].strip():
+            return element.children
         text = plain_text(raw)
-        return element.children or (text.strip() if self._strip else text)
+        return text.strip() if self._strip else text
 
 
 _ITEMS = frozenset({"item", "element", "entry", "value"})
