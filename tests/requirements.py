@@ -61,6 +61,13 @@ REQUIREMENTS: dict[str, str] = {
         "What has been streamed is never taken back: a name goes out when the evidence stands, a value only when "
         "it can no longer change, and a call that turns out wrong is closed as valid JSON and noted."
     ),
+    "B12": (
+        "A value ends at its own closing tag, and every byte of a string argument arrives, or there is no call; a "
+        "value that ended otherwise was changed by a repair."
+    ),
+    "B13": "A name that matches one tool without its case, hyphens and underscores is that tool, with a note.",
+    "B14": "A signature, a description of tools, a sentence between a tool's tags and a call in prose are not calls.",
+    "B15": "A schema that is not strict JSON Schema is honoured as far as it is understood, with a note.",
     "C1": "Tools become a compact prompt with a stable prefix, a few-shot of their own and a bounded, reported cost.",
     "C2": "Earlier calls and results are told in the dialect asked for, with ids paired and repaired.",
     "C3": "Tool history is always told; tools that a later turn no longer lists are recalled or made up, with a note.",

@@ -10,8 +10,8 @@ from __future__ import annotations
 GROUPS: list[tuple[str, str, str]] = [
     (
         "R-E6",
-        "a call has the name of the tool, not its spelling in the answer; tags named after tools are exact",
-        "ds2api-SupportsToolCallsWrapper ds2api-SupportsDSMLWrapper ds2api-UnescapesHTMLEntity toolbridge-013 toolbridge-137",
+        "a call has the name of the tool, not its spelling in the answer",
+        "ds2api-SupportsToolCallsWrapper ds2api-SupportsDSMLWrapper ds2api-UnescapesHTMLEntity",
     ),
     (
         "B5",
@@ -38,7 +38,7 @@ GROUPS: list[tuple[str, str, str]] = [
     (
         "B6",
         "the closing tag of the call never came, so the call may have been cut off",
-        "toolbridge-022 toolbridge-068 toolbridge-069 zeroclaw-L5129",
+        "toolbridge-022 toolbridge-068 toolbridge-069 toolbridge-137 zeroclaw-L5129",
     ),
     (
         "B4",

@@ -14,7 +14,7 @@ from toolspeak.core.schema.argument_schema import MAX_CHANGES, ArgumentSchema
 from toolspeak.core.schema.relaxation import relax
 from toolspeak.core.types import Note
 
-pytestmark = pytest.mark.requirement("B5")
+pytestmark = pytest.mark.requirement("B5", "B15")
 
 DRAFT_4 = "http://json-schema.org/draft-04/schema#"
 ANYTHING = ("x", 1, 1.5, True, None, [], {})

@@ -8,7 +8,8 @@ import pytest
 
 from tests.cases import check_each
 from tests.dialects.answer_helpers import TOOLS, Case, check, each
-from toolspeak import CallArgs, CallEnd, CallStart, Scanner
+from toolspeak import CallArgs, CallEnd, CallStart, Scanner, fold
+from toolspeak.engine.turn.answer_readers import ReadingRules
 
 pytestmark = pytest.mark.requirement("B7", "B8", "B11")
 
@@ -177,3 +178,15 @@ ASKED = [
 @each(ASKED)
 def test_what_was_asked_for_is_read_alike_however_it_is_cut(case: Case):
     check(case)
+
+
+@check_each("dialect", ["tool_line", "xlam", "pythonic"])
+def test_a_turn_streams_what_it_asked_for_and_still_reads_the_rest(dialect: str):
+    head, _ = CALLS[dialect]
+    rules = ReadingRules(TOOLS, dialect=dialect)
+    scanner = rules.scanner()
+    assert any(isinstance(event, CallArgs) for event in [*scanner.feed(head), *scanner.feed("ls")])
+    other = rules.scanner().read_all('<tool_call>{"name": "ping", "arguments": {}}</tool_call>')
+    assert [call.name for call in fold(other).calls] == ["ping"]
+    held = ReadingRules(TOOLS).scanner()
+    assert not any(isinstance(event, CallArgs) for event in [*held.feed(head), *held.feed("ls")])

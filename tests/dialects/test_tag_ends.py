@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from tests.agent_helpers import run
@@ -10,7 +12,7 @@ from tests.dialects.answer_helpers import by_character, codes_of
 from toolspeak import AsyncAgent, AsyncClient, Request, Scanner, Scripted, Tool, fold, parse, tool
 from toolspeak.core.json_repair.parser import VALUE_CHANGING_NOTES
 
-pytestmark = pytest.mark.requirement("B4")
+pytestmark = pytest.mark.requirement("B4", "B12")
 
 PARAMETERS = {"type": "object", "properties": {"command": {"type": "string"}, "x": {"type": "string"}}}
 HALF = "rm -rf ./build && grep -rn '"
@@ -196,3 +198,34 @@ def test_an_agent_asks_again_instead_of_running_half_a_command(dialect: str):
     assert run(agent.run("Clean up.")).content == "Done."
     assert ran == ["ls"]
     assert "guessing is not safe for this tool" in asked[1].messages[-1].text
+
+
+#: The values of other types that a tag may contain, as JSON.
+STRUCTURES = (
+    '[false, "<b>bold</b>"]',
+    '{"html": "<p>a</p> and <br/>", "list": ["</function>", "<item>1</item>"]}',
+    '["</parameter>", {"</arg_value>": "</command>"}]',
+)
+
+
+@check_each("dialect", DIALECTS)
+@check_each("kind", ["array", "object", "array or text", "none"])
+def test_markup_in_a_structure_stays_in_it(dialect: str, kind: str):
+    schemas = {"array or text": {"type": ["array", "object", "string"]}, "none": {}}
+    properties = {"command": schemas.get(kind, {"type": kind})}
+    tools = [Tool("save", parameters={"type": "object", "properties": properties})]
+    for structure in STRUCTURES:
+        expected = json.loads(structure) if kind in ("array", "object") else structure
+        if kind in ("array", "object") and isinstance(expected, list) is not (kind == "array"):
+            continue
+        text = DIALECTS[dialect].replace("NAME", "save").replace("TEXT", structure)
+        assert [call.arguments for call in parse(text, tools).calls] == [{"command": expected}]
+        assert by_character(text, tools=tools) == parse(text, tools)
+
+
+def test_a_call_whose_value_contains_its_own_closing_tag_needs_a_closing_tag():
+    tools = [Tool("save", parameters=PARAMETERS)]
+    call = '<invoke name="save">\n<parameter name="command">a</parameter>\nb</parameter>\n'
+    assert parse(f"{call}</invoke>", tools).calls[0].arguments == {"command": "a</parameter>\nb"}
+    assert not parse(call, tools).calls
+    assert not parse(f'{call}<invoke name="save">', tools).calls

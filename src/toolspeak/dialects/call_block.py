@@ -15,6 +15,7 @@ from ..core.parsing.call_builder import CallBuilder
 from ..core.parsing.context import ParseContext
 from ..core.parsing.dialect_interface import Opening, Progress
 from ..core.parsing.fast_paths import FastPath
+from ..core.parsing.name_patterns import NAME_CHARS, NAME_START, TOOL_NAME
 from ..core.parsing.tags import MORE, Tag, lex_tag
 from .body_grammars import MAX_SIGNATURE, BlockContext, Body, skip_nonce, word_for_nonce
 from .json_calls import JsonCalls, read_whole
@@ -22,6 +23,7 @@ from .named_calls import NamedCall
 from .tag_calls import TagCalls
 from .tag_names import BLOCK_TAGS, CALL_TAGS, META_TAGS, NOISE, REASONING_TAGS
 from .tag_parameters import call_name
+from .yaml_calls import YamlCall, yaml_ahead
 
 #: Maximum nesting depth of block tags: `<tool_calls><tool_call>` is common, deeper nesting is not.
 _MAX_NESTED = 2
@@ -30,13 +32,12 @@ MAX_UNKNOWN = 4096
 #: Maximum length of reasoning inside a block.
 _MAX_REASONING = 4096
 _BLANK = re.compile(rf"[\s,;]{{0,{LOOKAHEAD + 1}}}").match
-_NEXT_CALL = re.compile(
-    r"[A-Za-z_$][\w$.:/-]{0,127}+\s{0,8}(?:\(|\{|\[(?:ARGS|CALL_ID)\]|<(?:arg_key|tool_sep|[|｜]tool))"
-).match
-_NEXT_PARTIAL = re.compile(r"[A-Za-z_$][\w$.:/-]{0,127}+\s{0,8}(?:\[[A-Z_]{0,7}|<[a-z_|｜]{0,8})?").match
+_NEXT_NAME = rf"(?:{NAME_START}|\$)[{NAME_CHARS}$.:/-]{{0,127}}+\s{{0,8}}"
+_NEXT_CALL = re.compile(_NEXT_NAME + r"(?:\(|\{|\[(?:ARGS|CALL_ID)\]|<(?:arg_key|tool_sep|[|｜]tool))").match
+_NEXT_PARTIAL = re.compile(_NEXT_NAME + r"(?:\[[A-Z_]{0,7}|<[a-z_|｜]{0,8})?").match
 _FENCE = re.compile(r"`{3,6}[a-z]{0,12}").match
-_LIST_OF_CALLS = re.compile(r"\[\s{0,64}([A-Za-z_][\w.-]{0,127})\(").match
-_LIST_PARTIAL = re.compile(r"\[\s{0,64}(?:[A-Za-z_][\w.-]{0,127})?").match
+_LIST_OF_CALLS = re.compile(rf"\[\s{{0,64}}({TOOL_NAME})\(").match
+_LIST_PARTIAL = re.compile(rf"\[\s{{0,64}}(?:{TOOL_NAME})?").match
 _LIST_OF_OBJECTS = re.compile(r"\[\s{0,64}[{\[\]\"']").match
 #: Tags that are ignored inside a block.
 _SKIPPED = frozenset(
@@ -323,6 +324,11 @@ class BlockReader:
 
     def _word(self, buf: str, pos: int, at: int, final: bool) -> int:
         """Begin a call with its name. After the first call, the word must be followed by arguments, or it is text."""
+        is_yaml = bool(self._block.stops) and not self._calls and yaml_ahead(buf, at, final)
+        if is_yaml is None:
+            return MORE
+        if is_yaml:
+            return self._begin(YamlCall(self._block), at)
         if not self._calls or _NEXT_CALL(buf, at) is not None:
             return self._begin(NamedCall(self._block), at)
         partial = _NEXT_PARTIAL(buf, at)

@@ -14,6 +14,7 @@ from ..core.parsing.call_builder import CallBuilder
 from ..core.parsing.context import ParseContext
 from ..core.parsing.dialect_interface import Opening, Progress
 from ..core.parsing.fast_paths import FastPath
+from ..core.parsing.name_patterns import NAME_CHARS, NAME_START, TOOL_NAME
 from ..core.parsing.tags import MORE, has_word
 from .body_grammars import ArgumentsBody, BlockContext, Steps, arguments_ahead, skip_nonce, word_for_nonce
 from .named_calls import clean_name
@@ -30,14 +31,14 @@ _NAME_LINE = re.compile(r"[^\n✿]*").match
 _MAX_LINE = 16 * LOOKAHEAD
 _GAP = re.compile(r"\s{0,64}").match
 _AROUND_NAME = " \t\r`*\"'[]:："
-_TOOL = re.compile(r"[A-Za-z_][\w.-]{0,127}").fullmatch
-_WRAPPED = re.compile(r"[A-Za-z_]\w{0,63}\((?=\{)").match
-_RECIPIENT = re.compile(r"to=(?:functions\.)?([\w.-]{1,128})").search
+_TOOL = re.compile(TOOL_NAME).fullmatch
+_WRAPPED = re.compile(rf"{NAME_START}[{NAME_CHARS}]{{0,63}}\((?=\{{)").match
+_RECIPIENT = re.compile(rf"to=(?:functions\.)?([{NAME_CHARS}.-]{{1,128}})").search
 #: The end of a header. Solar's header may also end where calls or reasoning begin.
 _HEADER_END = re.compile(r"<\|(?:message|content)\|>|(?=<\|(?:tool_calls|think)\|>)").search
 #: Recipients of text: the user, or the model itself, for its reasoning.
 _NO_TOOLS = frozenset({"to=assistant", "to=user", "to=self"})
-_PYTHON_CALL = re.compile(r"[A-Za-z_][\w.-]{0,127}(?=\()").match
+_PYTHON_CALL = re.compile(rf"{TOOL_NAME}(?=\()").match
 _MAX_HEADER = 256
 
 

@@ -16,6 +16,8 @@ import msgspec
 from ..core.parsing.acceptance import Evidence
 from ..core.parsing.context import ParseContext
 from ..core.parsing.dialect_interface import NONE, Opening, Reader, Role
+from ..core.parsing.name_patterns import NAME_CHARS, NAME_START, TOOL_NAME
+from ..core.parsing.similar_names import fold_name
 from ..core.parsing.tags import MORE, NAMESPACES, Tag, read_head
 from .call_block import BLOCK_CLOSERS, BlockReader
 from .json_calls import ROLES
@@ -187,16 +189,14 @@ LINES: dict[str, tuple[Role, Opening | None]] = {
 _MARK_LENGTHS = {"functools[": len("functools")}
 #: The mark in `>>>name`, on a separate line: a message to a tool or to `all`. Before a space it is a Python prompt.
 _TO, _TO_TOOL = ">>>", Opening("functionary", one_call=True)
-_RECIPIENT = re.compile(r">>>([A-Za-z_][\w.-]{0,127}+)\n").match
-_RECIPIENT_PARTIAL = re.compile(r">{1,2}+|>>>(?:[A-Za-z_][\w.-]{0,127}+)?").fullmatch
+_RECIPIENT = re.compile(rf">>>({TOOL_NAME})\n").match
+_RECIPIENT_PARTIAL = re.compile(rf">{{1,2}}+|>>>(?:{TOOL_NAME})?").fullmatch
 #: The same with a nonce, possibly after a label, between the mark and the name.
-_SIGNED_RECIPIENT = re.compile(r">>>(?!>)(?:\S{1,48}+ ){0,2}+([A-Za-z_][\w.-]{0,127}+)\n").match
+_SIGNED_RECIPIENT = re.compile(rf">>>(?!>)(?:\S{{1,48}}+ ){{0,2}}+({TOOL_NAME})\n").match
 _SIGNED_RECIPIENT_PARTIAL = re.compile(r">{1,2}+|>>>(?!>)(?:\S{1,48}+ ){0,2}+\S{0,128}+").fullmatch
 #: A tool name in brackets, and an object on the next line.
-_NAMED_REQUEST = re.compile(r"\[([A-Za-z_][\w.-]{0,127}+)\][ \t]{0,8}\n[ \t]{0,8}(?=\{)").match
-_NAMED_REQUEST_PARTIAL = re.compile(
-    r"\[(?:[A-Za-z_][\w.-]{0,127}+(?:\](?:[ \t]{0,8}+(?:\n[ \t]{0,8}+)?)?)?)?"
-).fullmatch
+_NAMED_REQUEST = re.compile(rf"\[({TOOL_NAME})\][ \t]{{0,8}}\n[ \t]{{0,8}}(?=\{{)").match
+_NAMED_REQUEST_PARTIAL = re.compile(rf"\[(?:{TOOL_NAME}(?:\](?:[ \t]{{0,8}}+(?:\n[ \t]{{0,8}}+)?)?)?)?").fullmatch
 #: `Action`, the nonce (possibly miscopied) and a colon. `Action Input` is the next line of a call.
 _SIGNED_ACTION = re.compile(
     r"(?:\*\*)?Action(?:\*\*)?[ \t](?!Input\b)(?:(?:mark|nonce)[ \t]?[:=])?+[^\n:]{1,40}+:"
@@ -220,7 +220,7 @@ RESULT_FENCES = frozenset(
 _CALL_PREFIXES = {"tool_code": "print("}
 #: Info strings of code fences that may contain calls.
 JSON_FENCES = frozenset({"", "json", "jsonc", "json5", "JSON"})
-_FENCE_NAME = re.compile(r"tool[ :]([A-Za-z_][\w.-]{0,127})").fullmatch
+_FENCE_NAME = re.compile(rf"tool[ :]({TOOL_NAME})").fullmatch
 #: Patterns for the nonce in an info string: separators before it, labels, surrounding punctuation, and the word itself.
 _APART = re.compile(r"[\s:=]+").split
 _MARK_NAMES = frozenset({"mark", "nonce"})
@@ -243,14 +243,15 @@ def _by_first(table: dict[str, tuple[Role, Opening | None]]) -> _ByFirst:
 _LITERALS_BY_FIRST = _by_first(LITERALS)
 _LINES_BY_FIRST = _by_first(LINES)
 
-_WORD = re.compile(r"[A-Za-z_$][\w$.:-]{0,199}").match
-_KEY = r"\{\s{0,64}[\"'“”]?([A-Za-z_]{1,16})[\"'“”]?\s{0,16}[:=]"
-_CALL = r"([A-Za-z_][\w.-]{0,127})\("
+_LINE_WORD = rf"(?:{NAME_START}|\$)[{NAME_CHARS}$.:-]{{0,199}}"
+_WORD = re.compile(_LINE_WORD).match
+_KEY = rf"\{{\s{{0,64}}[\"'“”]?({TOOL_NAME})[\"'“”]?\s{{0,16}}[:=]"
+_CALL = rf"({TOOL_NAME})\("
 _FIRST_KEY = re.compile(_KEY).match
-_KEY_PARTIAL = r"\{\s{0,64}(?:[\"'“”]?(?:[A-Za-z_]{1,16}(?:[\"'“”]?\s{0,16})?)?)?"
+_KEY_PARTIAL = rf"\{{\s{{0,64}}(?:[\"'“”]?(?:{TOOL_NAME}(?:[\"'“”]?\s{{0,16}})?)?)?"
 _FIRST_KEY_PARTIAL = re.compile(_KEY_PARTIAL).fullmatch
 _LIST = re.compile(rf"\[\s{{0,64}}+(?:{_KEY}|{_CALL})").match
-_LIST_PARTIAL = re.compile(rf"\[\s{{0,64}}+(?:{_KEY_PARTIAL}|(?:[A-Za-z_][\w.-]{{0,127}})?)").fullmatch
+_LIST_PARTIAL = re.compile(rf"\[\s{{0,64}}+(?:{_KEY_PARTIAL}|(?:{TOOL_NAME})?)").fullmatch
 _AFTER_NAME = re.compile(r"[\t ]{0,8}(?:\(|\{|\[ARGS\]|:?\s{0,8}(?:\{|<(?=[^|])))").match
 _AFTER_NAME_PARTIAL = re.compile(r"[\t ]{0,8}(?:\[(?:A(?:R(?:GS?)?)?)?|:?\s{0,8}<?)?").fullmatch
 _WINDOW = 160
@@ -282,6 +283,12 @@ def _tag_names(tools: frozenset[str]) -> list[str]:
 
 
 @lru_cache(maxsize=256)
+def _folded_names(tools: frozenset[str]) -> list[str]:
+    """Return the names of the tools in the spelling in which they are compared, sorted."""
+    return sorted(map(fold_name, tools))
+
+
+@lru_cache(maxsize=256)
 def _line_words(tools: frozenset[str]) -> list[str]:
     """Return all words that may be a mark at the start of a line, sorted."""
     return sorted({*LINES, *tools, "call:"})
@@ -297,10 +304,10 @@ _BARE_NAME = Opening("name", "bare", at_mark=True, one_call=True)
 #: Patterns for the text after the first character of a mark. A bare object is `{`, a key and a colon. A bare list is
 #: `[` and a bare object or a Python call. Both count only after white space; the scanner itself checks for them after a
 #: call. `>>>` counts only if a name ends the line. Of more than three `>`, the last three count.
-_PLACE_KEY = r"\s{0,64}+(?:\Z|[\"'“”]?+(?:\Z|[A-Za-z_]{1,16}+[\"'“”]?+\s{0,16}+(?:\Z|[:=])))"
-_PLACE_NAME = r"[A-Za-z_][\w.-]{0,127}+(?:\Z|\(|\]\s{0,16}+(?:\Z|\{))"
+_PLACE_KEY = rf"\s{{0,64}}+(?:\Z|[\"'“”]?+(?:\Z|{TOOL_NAME}[\"'“”]?+\s{{0,16}}+(?:\Z|[:=])))"
+_PLACE_NAME = rf"{TOOL_NAME}(?:\Z|\(|\]\s{{0,16}}+(?:\Z|\{{))"
 _PLACE_RESTS = {
-    "<": r"(?:[/A-Za-z_|｜]|\Z|!(?:--|-?\Z))",
+    "<": rf"(?:[/|｜]|{NAME_START}|\Z|!(?:--|-?\Z))",
     "`": r"(?:``|`?\Z)",
     "{": rf"(?:(?<=\s.)|(?<=\A.)){_PLACE_KEY}",
     "[": rf"(?:(?<=\s.)|(?<=\A.))\s{{0,64}}+(?:\Z|\{{{_PLACE_KEY}|{_PLACE_NAME})",
@@ -310,7 +317,7 @@ _PLACE_RESTS = {
 _ONLY_CALLS = frozenset("{[>")
 _TILDES = r"~(?:~~|~?\Z)"
 #: A word at the start of a line, followed by arguments. `Marks.line` checks whether it is a tool name.
-_PLACE_CALL = r"[A-Za-z_$][\w$.:-]{0,199}+[\t ]{0,8}+(?:\Z|\(|\{|\[(?:\Z|A)|:?\s{0,8}+(?:\Z|[{<]))"
+_PLACE_CALL = _LINE_WORD + r"+[\t ]{0,8}+(?:\Z|\(|\{|\[(?:\Z|A)|:?\s{0,8}+(?:\Z|[{<]))"
 _INDENT = r"[ \t\r\u00a0]*+"
 
 
@@ -349,11 +356,17 @@ def place_finder(
 
 
 class Marks:
-    """Looks up marks for one set of tools. `only` restricts the openings to these dialects."""
+    """Looks up marks for one set of tools.
 
-    def __init__(self, context: ParseContext, only: frozenset[str] | None = None) -> None:
+    `only` restricts the openings to these dialects. `asked`: the model was asked for these, but others count as well.
+    """
+
+    def __init__(
+        self, context: ParseContext, only: frozenset[str] | None = None, asked: frozenset[str] = frozenset()
+    ) -> None:
         self._context = context
         self._only = only
+        self._asked = asked if only is None else only
         self.place = _place(calls=True)
         self._tools = context.names
         self._offered = context.tools is not None
@@ -367,6 +380,10 @@ class Marks:
 
     def _counts(self, opening: Opening | None) -> bool:
         return opening is None or self._only is None or opening.dialect in self._only
+
+    def _is_tool(self, name: str) -> bool:
+        """Whether a name means one of the tools, possibly in another spelling."""
+        return name in self._tools or self._context.knows(name) is True
 
     # ---- tags
 
@@ -395,7 +412,7 @@ class Marks:
 
     def _closer(self, name: str) -> tuple[Role, None] | None:
         """Return the meaning of a closing tag."""
-        if name in CLOSING_TAGS or name in self._tools or name == FIRST:
+        if name in CLOSING_TAGS or self._is_tool(name) or name == FIRST:
             return "closer", None
         return ("example_end", None) if name in EXAMPLES else None
 
@@ -411,13 +428,13 @@ class Marks:
 
     def _opening(self, name: str) -> Opening | None:
         opening = None if name in _TOOLS_FIRST and name in self._tools else OPENINGS.get(name)
-        if opening is None and name in self._tools:
+        if opening is None and self._is_tool(name):
             opening = Opening("tool_tag", stops=(f"</{name}>",), at_mark=True, one_call=True)
         return opening if self._counts(opening) else None
 
     def may_become_tag(self, name: str) -> bool:
         """Whether a mark begins with this partial name."""
-        return _is_prefix(name, _tag_names(self._tools))
+        return _is_prefix(name, _tag_names(self._tools)) or _is_prefix(fold_name(name), _folded_names(self._tools))
 
     def with_attributes(self, opening: Opening, tag: Tag) -> Opening:
         """Return the opening of a tag with attributes. If the tag contains the tool name, reading starts at the tag."""
@@ -461,8 +478,10 @@ class Marks:
             return NONE
         name = word.group()
         if word.end() == len(buf) and not final:
-            return MORE if _is_prefix(name.rstrip(":"), _line_words(self._tools)) or name.startswith("call:") else NONE
-        is_known = name.rstrip(":") in self._tools
+            is_prefix = _is_prefix(name.rstrip(":"), _line_words(self._tools)) or name.startswith("call:")
+            return MORE if is_prefix or _is_prefix(fold_name(name), _folded_names(self._tools)) else NONE
+        is_call = buf[word.end() : word.end() + 1] == "("  # in another spelling, a word may begin a sentence
+        is_known = self._is_tool(name) if is_call else name.rstrip(":") in self._tools
         if not is_known and not name.startswith("call:"):
             return NONE
         window = buf[word.end() : word.end() + 24]
@@ -478,7 +497,7 @@ class Marks:
         if request is None:
             is_partial = not final and len(window) < _WINDOW and _NAMED_REQUEST_PARTIAL(window) is not None
             return MORE if is_partial and self._tools else NONE
-        if request[1] not in self._tools or not self._counts(_LMSTUDIO):
+        if not self._is_tool(request[1]) or not self._counts(_LMSTUDIO):
             return NONE
         return "open", msgspec.structs.replace(_LMSTUDIO, wrapper="weak", name=request[1]), request.end()
 
@@ -536,9 +555,11 @@ class Marks:
     def bare(self, buf: str, pos: int, final: bool) -> Opening | int:
         """Return the opening of a call without marks that may begin at `pos`, or NONE or MORE."""
         match = (self._bare_list if buf[pos] == "[" else self._bare_object)(buf, pos, final)
-        if isinstance(match, int) or self._only is None:
+        if isinstance(match, int):
             return match
-        return msgspec.structs.replace(match, asked=True) if self._counts(match) else NONE
+        if not self._counts(match):
+            return NONE
+        return msgspec.structs.replace(match, asked=True) if match.dialect in self._asked else match
 
     def _bare_object(self, buf: str, pos: int, final: bool) -> Opening | int:
         key = _FIRST_KEY(buf, pos, pos + _WINDOW)
@@ -546,7 +567,7 @@ class Marks:
             return MORE if not final and len(buf) - pos < _WINDOW and _FIRST_KEY_PARTIAL(buf, pos) else NONE
         if key[1] in ROLES:
             return _BARE_JSON
-        return _KEYED_JSON if key[1] in self._tools else NONE
+        return _KEYED_JSON if self._is_tool(key[1]) else NONE
 
     def _bare_list(self, buf: str, pos: int, final: bool) -> Opening | int:
         first = _LIST(buf, pos, pos + _WINDOW)
@@ -554,7 +575,7 @@ class Marks:
             return MORE if not final and len(buf) - pos < _WINDOW and _LIST_PARTIAL(buf, pos) else NONE
         if first[1] is not None:
             return _BARE_JSON if first[1] in ROLES else NONE
-        return NONE if self._offered and first[2] not in self._tools else _BARE_PYTHON
+        return NONE if self._offered and not self._is_tool(first[2]) else _BARE_PYTHON
 
     # ---- readers
 

@@ -13,6 +13,7 @@ from ..core.json_repair.containers import MAX_SIZE
 from ..core.json_repair.lookahead import LOOKAHEAD
 from ..core.parsing.call_builder import CallBuilder
 from ..core.parsing.fast_paths import FastPath
+from ..core.parsing.name_patterns import TOOL_NAME
 from ..core.parsing.tags import MORE, Tag, lex_name, lex_tag
 from ..core.types import Note
 from .body_grammars import BlockContext, Body, arguments_ahead
@@ -32,7 +33,7 @@ from .value_parsing import body_of, has_structure, value_of
 
 #: Maximum length of unstructured text in a tag named after a tool; longer text is prose.
 MAX_MENTION = 2048
-_NAME = re.compile(r"[A-Za-z_][\w.-]{0,127}").fullmatch
+_NAME = re.compile(TOOL_NAME).fullmatch
 #: Several words that begin like a sentence and end like one.
 _SENTENCE = re.compile(r"\s*[A-Z][a-z']*(?: [^\s<>]+){2,}[.!?:]\s*").fullmatch
 _SENTENCE_ENDS = (".", "!", "?", ":", "。")

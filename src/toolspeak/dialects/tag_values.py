@@ -16,6 +16,7 @@ from ..core.json_repair.literals import escape_text
 from ..core.json_repair.lookahead import LOOKAHEAD, match_start
 from ..core.json_repair.tokens import END_STRING, KEY, OBJECT, PART, STRING
 from ..core.parsing.fast_paths import FastPath, MarkupFastPath, Search
+from ..core.parsing.name_patterns import NAME_CHARS
 from ..core.parsing.tags import MORE, NAMESPACES, NO_TAG, Tag, fold_name
 from ..core.types import JSONValue
 from .body_grammars import Steps
@@ -70,7 +71,7 @@ _NOISE = r"\](?:\Z|<(?:\Z|\]))"
 _MAX_CACHED = 1024
 #: Longest name of a tool or parameter whose opening tags are looked for.
 _MAX_OWN = 64
-_NAME = re.compile(r"[\w.-]+").fullmatch
+_NAME = re.compile(rf"[{NAME_CHARS}.-]+").fullmatch
 
 
 @lru_cache(maxsize=256)

@@ -10,6 +10,7 @@ import re
 
 from ..core.json_repair.containers import Allowance
 from ..core.json_repair.whole_text import parse_value
+from ..core.parsing.name_patterns import TOOL_NAME
 from ..core.parsing.tags import Tag, lex_tag
 from ..core.schema.argument_schema import ArgumentSchema
 from ..core.types import JSONObject, JSONValue, Note, is_object
@@ -51,6 +52,7 @@ def value_of(
     """Convert `raw` to the value of `key`. `typed` is the type from an attribute, or empty. With `markup`, nested tags
     are keys of an object. Each JSON value counts against the `allowance`, which limits the values of an answer. With
     `trims`, the line breaks next to the tags do not belong to the text."""
+    key = schema.meant(key)
     wants = schema.property_types(key)
     text = plain_text(trim(raw) if trims else raw)
     if typed == "string":
@@ -322,7 +324,7 @@ def _add(children: JSONObject, key: str, value: JSONValue) -> None:
 
 _MAX_YAML_LINES = 20_000
 _MAX_YAML_DEPTH = 32
-_YAML_KEY = re.compile(r"""(?:"([^"]{1,128})"|'([^']{1,128})'|([A-Za-z_][\w.-]{0,127}))[ \t]*:(?:[ \t]+(.*))?$""").match
+_YAML_KEY = re.compile(rf"""(?:"([^"]{{1,128}})"|'([^']{{1,128}})'|({TOOL_NAME}))[ \t]*:(?:[ \t]+(.*))?$""").match
 #: Plain scalars that are not strings.
 _YAML_WORDS = frozenset({"true", "false", "null"})
 _YAML_BLOCKS = {"|": "\n", "|-": "\n", "|+": "\n", ">": " ", ">-": " ", ">+": " "}

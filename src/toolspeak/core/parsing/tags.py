@@ -12,6 +12,8 @@ from typing import TypeAlias
 
 import msgspec
 
+from .name_patterns import NAME_CHARS
+
 #: Maximum length of a tag; far longer than the opening tags of all known model families.
 MAX_TAG = 4096
 MAX_LONG_TAG = 256
@@ -28,9 +30,9 @@ _QUOTES = "\"'“”‘’"
 _WHOLE = re.compile(r'<[^<>"“]*(?:(?:"[^"]*"|“[^”]*”)[^<>"“]*)*>').match
 _PARTIAL = re.compile(r'<[^<>"“]*(?:(?:"[^"]*"|“[^”]*”)[^<>"“]*)*(?:"[^"]*|“[^”]*)?').match
 #: A tag whose `>` is missing: its line ends after the name, and the next line begins with a tag.
-_OPEN_LINE = re.compile(r"<[\w.:-]{1,128}+[ \t\r]{0,16}+\n[ \t\r\n]{0,64}+(?=<(?:[\w/]|\Z))").match
+_OPEN_LINE = re.compile(rf"<[{NAME_CHARS}.:-]{{1,128}}+[ \t\r]{{0,16}}+\n[ \t\r\n]{{0,64}}+(?=<(?:[\w/]|\Z))").match
 #: A tag without `>` before JSON arguments: `<function=f{...}</function>` or `<function=f({...})</function>`.
-_OPEN_CALL = re.compile(r"<function=[\w.:-]{1,128}+(?=\(?\{)\(?").match
+_OPEN_CALL = re.compile(rf"<function=[{NAME_CHARS}.:-]{{1,128}}+(?=\(?\{{)\(?").match
 #: Prefixes of tag names that carry no meaning.
 NAMESPACES = (
     "antml:",

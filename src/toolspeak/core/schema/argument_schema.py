@@ -6,6 +6,7 @@ arguments are never changed.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from functools import cached_property, lru_cache
 
@@ -87,6 +88,15 @@ class ArgumentSchema:
     def declares(self, name: str) -> bool:
         """Whether the schema declares a top-level property with this name."""
         return name in self._root.names
+
+    def meant(self, name: str) -> str:
+        """Return the declared property that a name means: itself, or the only one in another spelling."""
+        return name if self.declares(name) else self._spellings.get(fold_key(name), name)
+
+    @cached_property
+    def _spellings(self) -> dict[str, str]:
+        names = Counter(map(fold_key, self.names))
+        return {folded: name for name in self.names if names[folded := fold_key(name)] == 1}
 
     def property_types(self, name: str) -> frozenset[str]:
         """Return the JSON types that a top-level property may have. Empty: unknown or any."""

@@ -25,6 +25,7 @@ from ...core.parsing.copied_values import CutCallFilter
 from ...core.parsing.scanner import TextScanner
 from ...core.types import Note, Tool, is_array, is_object
 from ...dialects.openings import Marks
+from ...dialects.registry import dialect
 from .envelope_reader import EnvelopeReader
 from .native_call_checks import NativeCalls
 
@@ -75,6 +76,8 @@ class ReadingRules(msgspec.Struct, frozen=True):
     copied: Texts = tuple
     #: Those of the texts that tell the model how to call tools.
     declared: Texts = tuple
+    #: The dialect that the model was asked to write, if any.
+    dialect: str = ""
 
     def context(self, tools: tuple[Tool, ...] | None = None) -> ParseContext:
         """Create a context, possibly for other tools."""
@@ -92,7 +95,8 @@ class ReadingRules(msgspec.Struct, frozen=True):
     def scanner(self, tools: tuple[Tool, ...] | None = None) -> TextScanner:
         """Create a scanner, possibly for other tools."""
         context = self.context(tools)
-        return TextScanner(context, Marks(context))
+        asked = dialect(self.dialect).accepts if self.dialect else frozenset[str]()
+        return TextScanner(context, Marks(context, asked=asked))
 
 
 #: First index for native calls, high enough not to clash with calls found in the text of the same answer.

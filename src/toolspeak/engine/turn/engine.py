@@ -514,6 +514,7 @@ class Engine:
             builder.untrusted_texts(phase.name),
             builder.copyable_texts,
             builder.declared_texts,
+            self._plan.dialect if phase.name == "inline" else "",
         )
         if phase.reads == "envelope":
             return EnvelopeOrTextReader(rules)
