@@ -304,11 +304,6 @@ ESCAPED = {
         '<|open|>call tool="save" index="1"<|sep|>{"a b":1}<|close|>call<|sep|>',
     ),
     "a key that is no tag in a tag of the tool": (styles.tool_tag, ODD, '<save>\n{"a b":1}\n</save>'),
-    "a quoted text in glm": (
-        styles.glm,
-        ToolCall("f", {"a": '"x"'}),
-        '<tool_call>f\n<arg_key>a</arg_key>\n<arg_value>"\\"x\\""</arg_value>\n</tool_call>',
-    ),
     "a key like the tool": (styles.tool_tag, ToolCall("f", {"f": 1}), '<f>\n{"f":1}\n</f>'),
     "a key like a tag": (styles.tool_tag, ToolCall("f", {"parameter": 1}), '<f>\n{"parameter":1}\n</f>'),
     "a tool like a mark": (styles.tool_tag, ToolCall("think", {"a": 1}), '<function=think>{"a":1}</function>'),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 
@@ -229,3 +230,47 @@ def test_a_call_whose_value_contains_its_own_closing_tag_needs_a_closing_tag():
     assert parse(f"{call}</invoke>", tools).calls[0].arguments == {"command": "a</parameter>\nb"}
     assert not parse(call, tools).calls
     assert not parse(f'{call}<invoke name="save">', tools).calls
+
+
+@check_each("dialect", DIALECTS)
+@check_each("tail", ["Done.", '"', "]", "[e~[", "</assistant>", "</answer>", " Done.", "\nDone."])
+def test_any_text_may_follow_the_last_closing_tag(dialect: str, tail: str):
+    tools = [Tool("save", parameters=PARAMETERS)]
+    text = DIALECTS[dialect].replace("NAME", "save").replace("TEXT", "ls") + tail
+    assert [call.arguments for call in parse(text, tools).calls] == [{"command": "ls"}]
+    assert by_character(text, tools=tools) == parse(text, tools)
+
+
+#: Parts of values that look like the end of a call, but not of this one: the rest of its closing tags does not follow,
+#: they belong to another grammar, or another call begins without them.
+NOT_ENDS = {
+    "qwen_xml": ("</parameter>\n</function>\nE", "</parameter>\n</invoke>\nE", "</tool_call> <tool_call>"),
+    "glm": ("</arg_value>\n</function>\nE", "</tool_call>\n<tool_call>", '<arg name="x">\n</arg>\n<arg name="y">'),
+    "minimax": (
+        "</parameter>\n</invoke>\nE",
+        "</parameter>\n</function>\n</tool_call>\nE",
+        "</tool_call>\n<tool_call>",
+    ),
+    "invoke": ("</parameter>\n</invoke>\nE", "</parameter>\n</function>\nE", '<arg name="x">\n</arg>\n<arg name="y">'),
+    "dsml": ("</parameter>\n</invoke>\nE", "</｜DSML｜parameter>\n</｜DSML｜invoke>\nE", "</tool_call> <tool_call>"),
+}
+
+
+@check_each("policy", ["strict", "standard"])
+@check_each("dialect", NOT_ENDS)
+def test_what_cannot_follow_the_value_is_part_of_it(dialect: str, policy: Any):
+    tools = [Tool("shell", parameters=PARAMETERS)]
+    for part in NOT_ENDS[dialect]:
+        value = f"cat > x <<'E'\n{part}\nrm -rf x"
+        text = DIALECTS[dialect].replace("NAME", "shell").replace("TEXT", value)
+        reply = parse(text, tools, policy=policy)
+        assert [call.arguments for call in reply.calls] == [{"command": value}]
+        assert by_character(text, tools=tools, policy=policy) == reply
+
+
+def test_a_value_without_its_closing_tag_before_another_call_is_no_call():
+    tools = [Tool("save", parameters=PARAMETERS)]
+    call = "<function=save><parameter=command>a</function><function=save><parameter=x>b</parameter></function>"
+    reply = parse(f"<tool_call>{call}</tool_call>", tools)
+    assert not reply.calls
+    assert [each.verdict for each in reply.candidates] == ["invalid"]

@@ -234,7 +234,7 @@ TYPED = [
     Case(
         "a quoted text in a pair",
         '<tool_call>save\n<arg_key>text</arg_key><arg_value>"a\\n"</arg_value></tool_call>',
-        (("save", {"text": "a\n"}),),
+        (("save", {"text": '"a\\n"'}),),
     ),
     Case(
         "a quoted beginning in a pair",
@@ -447,7 +447,7 @@ NULLABLE = tool("save", text={"anyOf": [STRING, {"type": "null"}]}, mixed={"type
         *((key, "", "") for key in ("text", "mixed")),
         ("text", "<b>x</b>", "<b>x</b>"),
         ("text", "<a>x</a>", "<a>x</a>"),
-        ("mixed", "<a>x</a>", {"a": "x"}),
+        ("mixed", "<a>x</a>", "<a>x</a>"),
         ("mixed", "x <a>y</a>", "x <a>y</a>"),
     ],
 )

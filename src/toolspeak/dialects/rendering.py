@@ -353,14 +353,8 @@ def _pairs(call: ToolCall) -> str:
     if not _fits_tags(call):
         return to_json(call.arguments) + "\n"
     return "".join(
-        f"<arg_key>{key}</arg_key>\n<arg_value>{_pair_value(value)}</arg_value>\n"
-        for key, value in call.arguments.items()
+        f"<arg_key>{key}</arg_key>\n<arg_value>{_text(value)}</arg_value>\n" for key, value in call.arguments.items()
     )
-
-
-def _pair_value(value: JSONValue) -> str:
-    """Render a value. Text that begins with `"` becomes a JSON string, because the parser removes a pair of quotes."""
-    return to_json(value) if isinstance(value, str) and value[:1] == '"' else _text(value)
 
 
 def tool_use(calls: Sequence[ToolCall], nonce: str | None) -> str:

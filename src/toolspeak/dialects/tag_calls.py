@@ -49,6 +49,8 @@ class TagCalls(Body):
         self._parameters = TagParameters(block, self._builder, closes)
         self._place = self._parameters.place
         self._lone = lone  # no block surrounds the call
+        if not lone and block.stops and block.stops[0].startswith("</"):
+            self._place.block = block.stops[0][2:-1]
         self._text: list[str] = []  # the stored body
         self._text_size = 0
         self._like_prose = False  # a space and a word follow the tag, as in a sentence

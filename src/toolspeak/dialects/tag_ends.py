@@ -3,7 +3,7 @@
 A value may be a file that contains tags of calls, so a tag ends it only in the grammar of its own call:
 
 - its own closing tag, if what follows can follow there: another parameter, or the closing tags of the call;
-- a closing tag of the call, if the value's own is missing and the answer or another call follows;
+- a closing tag of the call, if the value's own is missing and the answer ends there;
 - at the start of a line, the opening tag of a parameter that the tool declares and the call does not have yet.
 
 Only the first of these is regular. The others, and a closing tag with another name, are repairs with a note. Calls
@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import msgspec
 
@@ -36,9 +36,10 @@ from .tag_names import (
     RESULTS,
 )
 
-#: What follows a closing tag: another parameter; another call; the end of the answer; after the end of the call, text
-#: on a new line or on the same line; or anything else, so that the tag belongs to the value.
-_Follows = Literal["parameter", "call", "end", "line", "same_line", "text"]
+#: What follows a closing tag: another parameter; another call; the end of the answer; after all closing tags of the
+#: call and its block, text on a new line, on the same line or without a space; or anything else, so that the tag
+#: belongs to the value.
+_Follows = Literal["parameter", "call", "end", "line", "same_line", "glued", "text"]
 #: Levels of closing tags, from the inside to the outside. Each must be outside the one before it.
 _PARAMETER, _CONTAINER, _CALL, _BLOCK, _BLOCKS, _MESSAGE = range(6)
 _PLURALS = frozenset({"tool_calls", "function_calls", "tools"})
@@ -47,6 +48,8 @@ _BLANK = re.compile(r"[\s,]*").match
 _OTHER_ENDS = ("```", "]]>", "/>")
 _SHORT_ELEMENTS = re.compile(r"(?:\s{0,16}+<[^<>/][^<>]{0,64}>[^<]{0,128}</[^<>]{1,64}>)*").match
 _KEY_ELEMENT = re.compile(r"<[^<>]{1,64}>\s{0,16}([^<>]{1,64}?)\s{0,16}</").match
+_LINE_END = re.compile(r"[ \t\r]{0,16}\n").match
+_CALL_OPENING = re.compile(r"<[^<>/\s]{0,24}?(?:tool_call|function|invoke)").search
 _NO_LETTERS = re.compile(r"[^A-Za-z0-9]").sub
 #: Kimi K3 writes out whether a tag opens or closes.
 _LONG_HEADS = ("<|open|", "<|close|")
@@ -66,6 +69,8 @@ class ValuePlace(msgspec.Struct):
     markup: bool = False
     #: Whether keys and values are in separate tags.
     pairs: bool = False
+    #: Name of the tag that opened the block around the call; empty if there is none.
+    block: str = ""
     #: Whether the call has a closing tag. Without one, any text may follow its parameters.
     closes: bool = True
     #: Whether MiniMax's tag prefix precedes the tags of the call.
@@ -115,6 +120,33 @@ def _is_other_end(buf: str, at: int, final: bool) -> Tristate:
     return None if not final and len(rest) < 3 and any(end.startswith(rest) for end in _OTHER_ENDS) else False
 
 
+class _Closed(NamedTuple):
+    """The closing tags before a text."""
+
+    #: Level of the last one.
+    level: int
+    #: What a text after them means.
+    after: _Follows
+    #: Whether a tag of another grammar is among them.
+    is_foreign: bool
+    #: Whether the value's own closing tag comes first.
+    is_own: bool
+
+
+def _gap(blank: str) -> _Follows:
+    """Return how the text after a call is separated from it."""
+    return "glued" if not blank else "line" if "\n" in blank else "same_line"
+
+
+def _closes_again(buf: str, pos: int, closer: str, final: bool) -> Tristate:
+    """Whether the closing tag of a value occurs again soon, outside of another call. None: more text is needed."""
+    window = buf[pos : pos + LOOKAHEAD]
+    again, call = window.find(closer), _CALL_OPENING(window)
+    if again >= 0 and (call is None or again < call.start()):
+        return True
+    return None if len(window) < LOOKAHEAD and not final else False
+
+
 class ValueEnd:
     """Finds the tag that ends one value.
 
@@ -125,12 +157,13 @@ class ValueEnd:
     def __init__(self, place: ValuePlace, closer: str, prefix: str) -> None:
         self._place = place
         self._closer = closer
+        self._opener = "arg_key" if place.pairs else closer  # the tag with which the next parameter begins
         self._prefix = prefix
         #: Whether the value begins on a line of its own, so that its closing tag begins a line.
         self.apart = False
         #: Whether the value contains a line break.
         self.has_lines = False
-        #: Whether the value contains its own closing tag, outside of quoted calls.
+        #: Whether the value may have ended earlier: it contains its own closing tag, or another call begins in it.
         self.has_closer = False
         #: Whether the value contains what may have been another parameter of the call.
         self.is_doubtful = False
@@ -178,8 +211,9 @@ class ValueEnd:
             return False
         if not is_own:
             is_parameter = name == self._closer or name in PARAMETER_TAGS
-            follows = "text" if quoted else self._follows(buf, tag.end if is_parameter else pos, final)
-            return None if follows is None else follows in ("parameter", "call", "end")
+            follows = "text" if quoted else self._follows(buf, tag.end if is_parameter else pos, final, is_own=False)
+            self.has_closer = self.has_closer or (follows == "call" and not is_parameter)
+            return None if follows is None else follows == "end" or (follows == "parameter" and is_parameter)
         if not self._place.closes:
             return not quoted
         follows = self._follows(buf, tag.end, final)
@@ -188,13 +222,21 @@ class ValueEnd:
         if follows is None:
             return None
         ends = follows != "text"
-        if follows in ("line", "same_line"):
-            ends = (line_start or not self.apart) and (follows == "line" or not self.has_lines)
+        if follows in ("line", "same_line", "glued"):
+            is_like_template = follows == "line" or not self.has_lines or _LINE_END(buf, tag.end) is not None
+            ends = is_like_template and (line_start or not self.apart)
+        if ends and follows in ("same_line", "glued"):
+            is_quoted = _closes_again(buf, tag.end, buf[pos : tag.end], final)
+            if is_quoted is None:
+                return None
+            ends = not is_quoted
         self.has_closer = self.has_closer or not ends
         return ends
 
     def _ends_quote(self, buf: str, pos: int, follows: _Follows | None, final: bool) -> bool | None:
         """Whether the value ends inside a call that it quotes: only if nothing else follows in the answer."""
+        if self.has_closer:
+            return False
         ends = self._is_last(buf, pos, final) if follows == "parameter" else follows and follows == "end"
         if ends:
             self.is_doubtful = self._passed_parameter
@@ -210,13 +252,18 @@ class ValueEnd:
         assert elements is not None
         return self._follows(buf, elements.end(), final) == "end"
 
-    def _follows(self, buf: str, pos: int, final: bool) -> _Follows | None:
-        """Return what follows at `pos`, after the closing tags of the call; None if more text is needed."""
-        start, level = pos, _PARAMETER
+    def _follows(self, buf: str, pos: int, final: bool, is_own: bool = True) -> _Follows | None:
+        """Return what follows at `pos`, after the closing tags of the call; None if more text is needed.
+
+        `is_own`: the value's own closing tag comes before it. Another one counts only in the grammar of the call.
+        """
+        start, level, is_foreign = pos, _PARAMETER, False
+        whole = _BLOCK if self._place.block else _CALL
         while True:
             at = skip_blank(buf, pos, final)
+            is_whole = level >= whole and not is_foreign
             if at - pos >= LOOKAHEAD:
-                return "line" if level >= _CALL else "text"
+                return "line" if is_whole else "text"
             if at == MORE or (at == len(buf) and not final):
                 return None
             if at == len(buf):
@@ -227,8 +274,10 @@ class ValueEnd:
             inner = level
             level = self._level(tag) if isinstance(tag, Tag) and tag.kind == "close" else -1
             if level <= inner or (pos == start and not self._has_prefix(buf, at, tag)):
-                return self._other(buf, pos, at, tag, inner, final)
+                after = "text" if not is_whole else _gap(buf[pos:at])
+                return self._other(buf, at, tag, _Closed(inner, after, is_foreign, is_own), final)
             assert isinstance(tag, Tag)
+            is_foreign = is_foreign or (level == _CALL and tag.name not in (self._place.own, self._place.builder.name))
             pos = tag.end
 
     def _tag_at(self, buf: str, at: int, final: bool) -> Tag | int:
@@ -257,27 +306,31 @@ class ValueEnd:
             return True
         return tag.name.startswith(self._prefix) or tag_prefix(buf, at, tag.name) != ""
 
-    def _other(self, buf: str, pos: int, at: int, tag: Tag | int, level: int, final: bool) -> _Follows | None:
-        """Return what follows at `at`, if it is no further closing tag of the call. `level`: that of the last one."""
-        after_call: _Follows = "text" if level < _CALL or pos == at else "line" if "\n" in buf[pos:at] else "same_line"
+    def _other(self, buf: str, at: int, tag: Tag | int, closed: _Closed, final: bool) -> _Follows | None:
+        """Return what follows at `at`, if it is no further closing tag of the call."""
         if not isinstance(tag, Tag):
             other = _is_other_end(buf, at, final)
-            return None if other is None else "line" if other else after_call
+            return None if other is None else "line" if other else closed.after
         is_last = tag.name.startswith("|") or tag.name in ANSWER_ENDS or (tag.name == "s" and tag.kind == "close")
         if is_last:
             return "end"
         if tag.kind == "close" and tag.name == self._closer:
             return "text"  # the value itself contains the closing tags
-        if tag.kind == "open" and (tag.name in BLOCK_TAGS or (tag.name in CALL_TAGS and (tag.value or tag.attributes))):
+        if tag.kind != "close" and (
+            tag.name in BLOCK_TAGS or (tag.name in CALL_TAGS and (tag.value or tag.attributes))
+        ):
             return "call"
-        if level < _CONTAINER and tag.kind != "close" and self._is_parameter(buf, at, tag):
+        if closed.level < _CONTAINER and tag.kind != "close" and self._is_parameter(buf, at, tag, closed.is_own):
             return "parameter"
-        is_apart = tag.name in RESULTS or tag.name in REASONING_TAGS or (tag.kind == "open" and after_call == "text")
-        return "line" if level >= _CALL and is_apart else after_call
+        if tag.name in RESULTS or tag.name in REASONING_TAGS:
+            return "line" if closed.level >= _CALL and not closed.is_foreign else "text"
+        return "line" if tag.kind == "open" and closed.after == "glued" else closed.after
 
-    def _is_parameter(self, buf: str, at: int, tag: Tag) -> bool:
+    def _is_parameter(self, buf: str, at: int, tag: Tag, is_own: bool) -> bool:
         if self._closer not in PARAMETER_TAGS and self._closer != "arg_value":  # every tag is a key
             return tag.kind == "open"
+        if not is_own:
+            return tag.name == self._opener and (self._place.pairs or self._place.schema.declares(key_of(tag)))
         known = tag.name in PARAMETER_TAGS or tag.name in ("arg_key", "arg_value")
         return self._has_prefix(buf, at, tag) and (known or self._place.schema.declares(tag.name))
 
@@ -290,7 +343,7 @@ class ValueEnd:
             return False
         if tag.name in CALL_TAGS:
             return bool(tag.value or tag.attributes)
-        if tag_prefix(buf, pos, tag.name) != self._prefix or place.pairs is not (tag.name == "arg_key"):
+        if tag.name != self._opener or tag_prefix(buf, pos, tag.name) != self._prefix:
             return False
         key = key_of(tag)
         if place.equals and not tag.value:

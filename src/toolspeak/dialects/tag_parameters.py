@@ -91,7 +91,9 @@ class TagParameters:
         is_between = self._started and self._phase == self._between
         if not self.place.closes:
             return is_between
-        is_closed = self._closer in PARAMETER_TAGS or self._closer == "arg_value"
+        is_closed = (
+            self._closer in PARAMETER_TAGS or self._closer == "arg_value" or self.place.schema.declares(self._key)
+        )
         return is_between and is_closed and not self._has_closer and not self._block.context.cut
 
     def take_key(self, key: str) -> None:

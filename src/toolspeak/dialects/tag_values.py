@@ -27,10 +27,9 @@ from .value_parsing import value_of
 #: Returned by a step when the value ends.
 _ENDED = -2
 _LINE_START = re.compile(r"\n[ \t]*\Z").search
-#: The beginning of a value that may be null, or null or elements. Markup may precede the word.
+#: The beginning of a value that may be null. Markup may precede the word.
 _BLANKS = rf"\s{{0,{LOOKAHEAD}}}+"
 _MAY_BE_NULL = re.compile(rf"{_BLANKS}(?:\]|<!|null(?!\w))").match
-_MAY_BE_OTHER = re.compile(rf"{_BLANKS}(?:[\]<]|null(?!\w))").match
 _MAY_BE_PARTIAL = re.compile(rf"{_BLANKS}(?:<|n|nu|nul|null)?").fullmatch
 
 
@@ -149,9 +148,7 @@ class TagValue(Steps):
         self._key = key
         self._closer = closer
         self._typed = typed
-        others = frozenset[str]() if typed else place.schema.property_types(key) - {"string"}
-        #: Finds the beginning of a value that may be something else than text. None: the value is text.
-        self._may_be_other = (_MAY_BE_NULL if others <= {"null"} else _MAY_BE_OTHER) if others else None
+        self._is_nullable = not typed and "null" in place.schema.property_types(key)
         self.end = ValueEnd(place, closer, prefix)
         self._newline = ""  # the line break after the opening tag, if it does not belong to the value
         self._line_start = False  # the tag that ends the value begins a line
@@ -252,10 +249,9 @@ class TagValue(Steps):
         rest = buf[at : at + 2]
         if len(rest) < 2 and not final:
             return MORE
-        if self._may_be_other and not final and _MAY_BE_PARTIAL(buf, pos) is not None:
+        if self._is_nullable and not final and _MAY_BE_PARTIAL(buf, pos) is not None:
             return MORE
-        is_quoted = self._place.pairs and rest[:1] == '"'
-        if is_quoted or (self._may_be_other is not None and self._may_be_other(buf, pos) is not None):
+        if self._is_nullable and _MAY_BE_NULL(buf, pos) is not None:
             self._phase = self._hold
             return pos
         newline = "\r\n" if rest == "\r\n" else "\n" if rest[:1] == "\n" else ""
@@ -414,12 +410,8 @@ class TagValue(Steps):
 
     def _meaning(self, raw: str) -> JSONValue:
         place = self._place
-        quoted = (
-            place.pairs and raw[:1] == '"' and raw[-1:] == '"' and "string" in place.schema.property_types(self._key)
-        )
-        typed = "json" if quoted else self._typed
-        trims = self._trims_lines or typed != "string"
-        return value_of(raw, place.schema, self._key, typed, place.markup, place.allowance, trims)
+        trims = self._trims_lines or self._typed != "string"
+        return value_of(raw, place.schema, self._key, self._typed, place.markup, place.allowance, trims)
 
     # ---- CDATA
 

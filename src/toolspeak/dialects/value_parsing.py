@@ -66,10 +66,10 @@ def value_of(
         return None
     if wants <= {"string", "null"}:
         return bare if markup and "\n" not in raw else text
+    if "string" in wants:
+        return text
     nested = tree(raw, strip=True) if bare.startswith("<") else None
-    if nested is not None:
-        return nested
-    return text if "string" in wants else _json_or(bare, bare, allowance)
+    return _json_or(bare, bare, allowance) if nested is None else nested
 
 
 def _untyped(
