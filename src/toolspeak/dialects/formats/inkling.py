@@ -16,7 +16,7 @@ DIALECT = Dialect(
     tags=tag_openings("inkling", "|content_invoke_tool_json|"),
     examples=(
         '<|content_invoke_tool_json|>{"name":"get_weather","args":{"city":"Paris","days":3}}<|end_message|>',
-        "<|message_model|><|content_text|>I will look.<|end_message|><|message_model|>get_weather"
-        '<|content_invoke_tool_json|>{"name":"get_weather","args":{"city":"Paris","days":3}}<|end_message|>',
+        '<|message_model|><|content_invoke_tool_json|>{"name": "get_weather", "args": {"city": "Paris", "days": 3}}'
+        "<|end_message|>",
     ),
 )

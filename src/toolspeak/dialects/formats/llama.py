@@ -27,7 +27,7 @@ DIALECT = Dialect(
     tags=tag_openings("llama", "|python_tag|", "|python_start|", ends=tokens("eom_id", "eot_id", "python_end")),
     examples=(
         '<|python_tag|>{"name": "get_weather", "parameters": {"city": "Paris", "days": 3}}<|eom_id|>',
-        '<|python_tag|>get_weather.call(city="Paris", days=3)<|eom_id|>',
+        '<|python_tag|>{"type": "function", "name": "get_weather", "parameters": {"city": "Paris", "days": "3"}}',
         '<|python_start|>[get_weather(city="Paris", days=3)]<|python_end|>',
     ),
 )

@@ -38,7 +38,8 @@ DIALECT = Dialect(
         "</function>\n</tool_call>",
         "<seed:tool_call>\n<function=get_weather>\n<parameter=city>Paris</parameter>\n<parameter=days>3</parameter>\n"
         "</function>\n</seed:tool_call>",
-        "I look.\n<function=get_weather>\n<parameter=city>\nParis\n</parameter>\n<parameter=days>\n3\n</parameter>\n"
+        "I will look.\n"
+        "<function=get_weather>\n<parameter=city>\nParis\n</parameter>\n<parameter=days>\n3\n</parameter>\n"
         "</function>\n</tool_call>",
     ),
 )
