@@ -47,7 +47,8 @@ class Dialect(msgspec.Struct, frozen=True):
     result: tuple[str, str] = ("<tool_response>\n", "\n</tool_response>")
     #: Model families that use the dialect.
     families: str = ""
-    #: Position in lists, where common dialects come first. Dialects of the same rank are sorted by name.
+    #: Position in lists, where common dialects come first. Dialects of the same rank are sorted by name. An opening
+    #: that several dialects accept stands for the first of them.
     rank: int = 100
     #: Tags that open a call block. Names are normalized (see `core.parsing.tags`): `<｜tool▁calls▁begin｜>` becomes
     #: `|tool_calls_begin|`, and `<seed:tool_call>` becomes `tool_call`.
