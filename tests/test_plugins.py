@@ -20,8 +20,8 @@ from toolspeak.plugins import Plugin, Plugins
 pytestmark = pytest.mark.no_cover
 DIALECT = """
 from toolspeak.dialects.registry import Dialect
-from toolspeak.dialects.rendering import hermes
-ROW = Dialect("shouting", frozenset({"hermes"}), hermes, families="ours")
+from toolspeak.dialects.rendering import between
+ROW = Dialect("shouting", frozenset({"hermes"}), between("<tool_call>", "</tool_call>"), families="ours")
 """
 
 Install = Callable[..., Path]

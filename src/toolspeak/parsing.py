@@ -10,7 +10,7 @@ from .core.parsing.context import ParseContext
 from .core.parsing.copied_values import CutCallFilter
 from .core.parsing.scanner import TextScanner
 from .core.types import JSONValue, Tool, require, tools_from
-from .dialects.openings import Marks
+from .dialects.marks import Marks
 from .dialects.registry import marks_of
 from .errors import UsageError
 

@@ -19,7 +19,7 @@ from toolspeak.core.parsing.context import ParseContext
 from toolspeak.core.parsing.dialect_interface import NONE, Opening, Progress
 from toolspeak.core.parsing.fast_paths import FastPath
 from toolspeak.core.parsing.tags import MORE, read_head
-from toolspeak.dialects.openings import Marks
+from toolspeak.dialects.marks import Marks
 
 # ---- the shortcut
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable
-
 import pytest
 
 from tests.cases import check_each
 from toolspeak import ToolCall
 from toolspeak.dialects import rendering as styles
+from toolspeak.dialects.registry import dialect
 
 SAVE = ToolCall("save", {"path": "a", "n": 1})
 PING = ToolCall("ping", {})
@@ -37,10 +35,16 @@ def test_a_mark_carries_the_nonce_in_it_or_right_behind_it(mark: str, signed: st
     assert styles.with_nonce(mark, None) == mark
 
 
-#: Style -> two calls, and one that is signed.
+def style_of(name: str) -> styles.Style:
+    style = dialect(name).style
+    assert style is not None
+    return style
+
+
+#: Dialect -> two calls, and one that is signed, without what stands around all calls.
 WRITTEN = {
-    "keyed_list": ('[{"save":{"path":"a","n":1}},{"ping":{}}]', '[{"ping":{}}]'),
-    "recipients": ('>>>save\n{"path":"a","n":1}>>>ping\n{}', ">>>k7 ping\n{}"),
+    "apertus": ('[{"save":{"path":"a","n":1}},{"ping":{}}]', '[{"ping":{}}]'),
+    "functionary_v32": ('>>>save\n{"path":"a","n":1}>>>ping\n{}', ">>>k7 ping\n{}"),
     "tool_use": (
         '<tool_use>\n<name>save</name>\n<arguments>{"path":"a","n":1}</arguments>\n</tool_use>\n<tool_use>\n<name>ping</name>\n<arguments>{}</arguments>\n</tool_use>',
         "<tool_use k7>\n<name>ping</name>\n<arguments>{}</arguments>\n</tool_use>",
@@ -79,7 +83,7 @@ WRITTEN = {
         ('{"calls":[{"name":"save","arguments":{"path":"a","n":1}},{"name":"ping","arguments":{}}],"reply":""}'),
         '{"nonce":"k7","calls":[{"name":"ping","arguments":{}}],"reply":""}',
     ),
-    "fenced": (
+    "action": (
         (
             "```json action\n"
             '{"tool":"save","parameters":{"path":"a","n":1}}\n'
@@ -154,7 +158,7 @@ WRITTEN = {
         ),
         '<invoke name="ping">\n</invoke>',
     ),
-    "json_list": (
+    "tool_calls": (
         '[{"name":"save","arguments":{"path":"a","n":1}}, {"name":"ping","arguments":{}}]',
         '[{"name":"ping","arguments":{}}]',
     ),
@@ -172,7 +176,7 @@ WRITTEN = {
         ),
         '<|open|>call tool="ping" index="1"<|sep|><|close|>call<|sep|>',
     ),
-    "line": (
+    "tool_line": (
         '{"tool":"save","args":{"path":"a","n":1}}\n{"tool":"ping","args":{}}',
         '{"nonce":"k7","tool":"ping","args":{}}',
     ),
@@ -188,8 +192,8 @@ WRITTEN = {
         'functools[{"name":"save","arguments":{"path":"a","n":1}}, {"name":"ping","arguments":{}}]',
         '```tool_call k7\n[{"name":"ping","arguments":{}}]\n```',
     ),
-    "python_lines": ('save(path="a", n=1)\nping()', "ping()"),
-    "python_list": ('[save(path="a", n=1), ping()]', "[ping()]"),
+    "olmo": ('save(path="a", n=1)\nping()', "ping()"),
+    "lfm2": ('[save(path="a", n=1), ping()]', "[ping()]"),
     "pythonic": ('[save(path="a", n=1), ping()]', "```tool_code k7\n[ping()]\n```"),
     "qwen_xml": (
         (
@@ -225,18 +229,8 @@ WRITTEN = {
 @pytest.mark.requirement("B1", "B2", "B3")
 @check_each("name", WRITTEN)
 def test_every_style_writes_its_calls(name: str):
-    style = getattr(styles, name)
+    style = style_of(name)
     assert (style(BOTH, None), style([PING], "k7")) == WRITTEN[name]
-
-
-def _is_style(function: Callable[..., str]) -> bool:
-    names = list(inspect.signature(function).parameters)
-    return names == ["calls", "nonce"] and not function.__name__.startswith("_")
-
-
-def test_every_style_has_a_sample():
-    rendered = {name for name, value in vars(styles).items() if inspect.isfunction(value) and _is_style(value)}
-    assert WRITTEN.keys() == rendered
 
 
 ODD = ToolCall("save", {"a b": 1})
@@ -245,74 +239,74 @@ TEXT = ToolCall("save", {"text": 'a < b &amp; "c"'})
 #: What does not fit a grammar is escaped, or written as JSON.
 ESCAPED = {
     "python literals": (
-        styles.python_list,
+        "lfm2",
         ToolCall("f", {"a": None, "b": True, "c": [False, {"k": None}], "d": 1.5, "e": "x\ny"}),
         '[f(a=None, b=True, c=[False, {"k": None}], d=1.5, e="x\\ny")]',
     ),
-    "a key that is no identifier in python": (styles.python_lines, ODD, 'save({"a b": 1})'),
-    "a key that is no identifier in gemma": (styles.gemma, ODD, '<|tool_call>call:save{"a b":1}<tool_call|>'),
+    "a key that is no identifier in python": ("olmo", ODD, 'save({"a b": 1})'),
+    "a key that is no identifier in gemma": ("gemma", ODD, '<|tool_call>call:save{"a b":1}<tool_call|>'),
     "values of gemma": (
-        styles.gemma,
+        "gemma",
         ToolCall("f", {"a": ["x", {"k": None}], "b": True}),
         '<|tool_call>call:f{a:[<|"|>x<|"|>,{k:null}],b:true}<tool_call|>',
     ),
     "a text that holds the quote of gemma": (
-        styles.gemma,
+        "gemma",
         ToolCall("f", {"a": '<|"|>', "b": "x"}),
         '<|tool_call>call:f{"a":"<|\\"|>","b":"x"}<tool_call|>',
     ),
     "a text that ends like the quote of gemma": (
-        styles.gemma,
+        "gemma",
         ToolCall("f", {"a": '<|"|', "b": "x"}),
         '<|tool_call>call:f{a:<|"|><|"|<|"|>,b:<|"|>x<|"|>}<tool_call|>',
     ),
     "a key that holds the quote of functiongemma": (
-        styles.functiongemma,
+        "functiongemma",
         ToolCall("f", {"<escape>": 1}),
         '<start_function_call>call:f{"<escape>":1}<end_function_call>',
     ),
     "markup in invoke": (
-        styles.invoke,
+        "invoke",
         TEXT,
         '<invoke name="save">\n<parameter name="text">a < b &amp; "c"</parameter>\n</invoke>',
     ),
     "markup in qwen": (
-        styles.qwen_xml,
+        "qwen_xml",
         TEXT,
         ('<tool_call>\n<function=save>\n<parameter=text>\na < b &amp; "c"\n</parameter>\n</function>\n</tool_call>'),
     ),
     "a line break at the beginning": (
-        styles.invoke,
+        "invoke",
         ToolCall("f", {"a": "\nx"}),
         '<invoke name="f">\n<parameter name="a">\nx</parameter>\n</invoke>',
     ),
     "a carriage return": (
-        styles.qwen_xml,
+        "qwen_xml",
         ToolCall("f", {"a": "x\r"}),
         "<tool_call>\n<function=f>\n<parameter=a>\nx\r\n</parameter>\n</function>\n</tool_call>",
     ),
-    "a key that is no tag in invoke": (styles.invoke, ODD, '<invoke name="save">\n{"a b":1}\n</invoke>'),
+    "a key that is no tag in invoke": ("invoke", ODD, '<invoke name="save">\n{"a b":1}\n</invoke>'),
     "a key that is no tag in qwen": (
-        styles.qwen_xml,
+        "qwen_xml",
         ODD,
         '<tool_call>\n<function=save>\n{"a b":1}\n</function>\n</tool_call>',
     ),
-    "a key that is no tag in glm": (styles.glm, ODD, '<tool_call>save\n{"a b":1}\n</tool_call>'),
+    "a key that is no tag in glm": ("glm", ODD, '<tool_call>save\n{"a b":1}\n</tool_call>'),
     "a key that is no tag in kimi": (
-        styles.kimi_k3,
+        "kimi_k3",
         ODD,
         '<|open|>call tool="save" index="1"<|sep|>{"a b":1}<|close|>call<|sep|>',
     ),
-    "a key that is no tag in a tag of the tool": (styles.tool_tag, ODD, '<save>\n{"a b":1}\n</save>'),
-    "a key like the tool": (styles.tool_tag, ToolCall("f", {"f": 1}), '<f>\n{"f":1}\n</f>'),
-    "a key like a tag": (styles.tool_tag, ToolCall("f", {"parameter": 1}), '<f>\n{"parameter":1}\n</f>'),
-    "a tool like a mark": (styles.tool_tag, ToolCall("think", {"a": 1}), '<function=think>{"a":1}</function>'),
+    "a key that is no tag in a tag of the tool": ("tool_tag", ODD, '<save>\n{"a b":1}\n</save>'),
+    "a key like the tool": ("tool_tag", ToolCall("f", {"f": 1}), '<f>\n{"f":1}\n</f>'),
+    "a key like a tag": ("tool_tag", ToolCall("f", {"parameter": 1}), '<f>\n{"parameter":1}\n</f>'),
+    "a tool like a mark": ("tool_tag", ToolCall("think", {"a": 1}), '<function=think>{"a":1}</function>'),
 }
 
 
-@check_each(("style", "call", "written"), ESCAPED.values(), ids=ESCAPED)
-def test_what_does_not_fit_the_grammar_is_written_otherwise(style: styles.Style, call: ToolCall, written: str):
-    assert style([call], None) == written
+@check_each(("name", "call", "written"), ESCAPED.values(), ids=ESCAPED)
+def test_what_does_not_fit_the_grammar_is_written_otherwise(name: str, call: ToolCall, written: str):
+    assert style_of(name)([call], None) == written
 
 
 def test_marks_stand_around_each_object():

@@ -10,8 +10,7 @@ from toolspeak import Reply, Tool, parse
 from toolspeak.core.json_repair import containers as frames
 from toolspeak.core.parsing import context
 from toolspeak.core.parsing import mark_search as passing
-from toolspeak.dialects import openings as marks
-from toolspeak.dialects import tag_parameters, tag_values
+from toolspeak.dialects import marks, tag_parameters, tag_values
 
 pytestmark = pytest.mark.requirement("R-T12", "B8")
 

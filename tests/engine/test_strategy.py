@@ -14,7 +14,7 @@ from tests.cases import check_each
 from toolspeak.core.types import Message, Request, TextPart, Tool, ToolCall, ToolChoice, ToolResult
 from toolspeak.dialects import registry as table
 from toolspeak.dialects.registry import DIALECTS, Dialect
-from toolspeak.dialects.rendering import fenced
+from toolspeak.dialects.rendering import json_list
 from toolspeak.engine.planning import strategy as strategy_module
 from toolspeak.engine.planning.capabilities import Capabilities, Profile, ProfileMatch
 from toolspeak.engine.planning.strategy import DEFAULT_CONTRACT_BUDGET, Mode, Plan, Settings, Strategy, plan, strategy
@@ -261,7 +261,7 @@ def test_every_dialect_of_the_table_carries_a_nonce(name: str):
 
 
 def test_a_dialect_without_a_place_for_the_nonce_has_fixed_marks(monkeypatch: pytest.MonkeyPatch):
-    silent = Dialect("silent", frozenset({"action"}), lambda calls, nonce: fenced(calls, None))
+    silent = Dialect("silent", frozenset({"action"}), lambda calls, nonce: json_list(calls, None))
     monkeypatch.setitem(table.DIALECTS, "silent", silent)
     made = plan(request(), NONE, Settings(dialect="silent"))
     assert (made.marks, made.why) == ("fixed", "no native calling: nothing is known")

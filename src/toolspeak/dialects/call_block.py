@@ -16,10 +16,11 @@ from ..core.parsing.context import ParseContext
 from ..core.parsing.dialect_interface import Opening, Progress
 from ..core.parsing.fast_paths import FastPath
 from ..core.parsing.name_patterns import NAME_CHARS, NAME_START, TOOL_NAME
-from ..core.parsing.tags import MORE, Tag, lex_tag
+from ..core.parsing.tags import MORE, Tag, fold_name, lex_tag
 from .body_grammars import MAX_SIGNATURE, BlockContext, Body, skip_nonce, word_for_nonce
 from .json_calls import JsonCalls, read_whole
 from .named_calls import NamedCall
+from .registry import FORMATS
 from .tag_calls import TagCalls
 from .tag_names import BLOCK_TAGS, CALL_TAGS, META_TAGS, NOISE, REASONING_TAGS
 from .tag_parameters import call_name
@@ -40,34 +41,21 @@ _LIST_OF_CALLS = re.compile(rf"\[\s{{0,64}}({TOOL_NAME})\(").match
 _LIST_PARTIAL = re.compile(rf"\[\s{{0,64}}(?:{TOOL_NAME})?").match
 _LIST_OF_OBJECTS = re.compile(r"\[\s{0,64}[{\[\]\"']").match
 #: Tags that are ignored inside a block.
-_SKIPPED = frozenset(
-    {
-        *("tool_sep", "|tool_sep|", "|tool_call_begin|", "|tool_call_end|", "|plugin|", "|message|", "|role_sep|"),
-        *("|tool_call:begin|", "|tool_call:end|"),
-    }
-)
+_SKIPPED = frozenset(tag for row in FORMATS.values() for tag in row.separators)
 #: Call format by opening bracket.
 _GRAMMARS = {"{": "object", "[": "list"}
-#: Special tokens that close a block.
+_IS_TOKEN = re.compile(r"<[^/].*>").fullmatch
+#: Special tokens that close a block: those that end calls in some dialect, and those that end messages.
 BLOCK_CLOSERS = frozenset(
     {
-        "|tool_calls_end|",
-        "|tool_calls_section_end|",
-        "|tool_call_end|",
-        "|tool_call:end|",
-        "|calls|",
-        "|END_ACTION|",
-        "|action_end|",
-        "|tools_suffix|",
-        "|end_message|",
-        "|call|",
-        "|eom_id|",
-        "|eot_id|",
-        "|im_end|",
-        "|end_of_sentence|",
-        "|python_end|",
-        "tool_call|",
-        "end_function_call",
+        *(
+            fold_name(end[1:-1])
+            for row in FORMATS.values()
+            for opening in row.openings
+            for end in opening.stops + opening.ends
+            if _IS_TOKEN(end)
+        ),
+        *("|end_message|", "|call|", "|im_end|", "|end_of_sentence|"),
     }
 )
 

@@ -19,11 +19,6 @@ from ..core.parsing.tags import MORE, has_word
 from .body_grammars import ArgumentsBody, BlockContext, Steps, arguments_ahead, skip_nonce, word_for_nonce
 from .named_calls import clean_name
 
-ACTION = Opening("react")
-#: `Action` with a word after it. Unless the word is the nonce, it is a wrong one.
-SIGNED_ACTION = Opening("react", wrong_nonce=True)
-CHANNEL = Opening("harmony", at_mark=True)
-
 #: Labels between the name and the arguments. A label comes before its own prefixes.
 _LABELS = ("Action Input:", "**Action Input:**", "**Action Input**:", "✿ARGS✿:", "✿ARGS✿")
 _NAME_LINE = re.compile(r"[^\n✿]*").match
@@ -107,7 +102,7 @@ class LineReader(Steps):
 class ReactReader(LineReader):
     """Reads a ReAct call after `Action:`: a name, `Action Input:`, and JSON or a line of text."""
 
-    def __init__(self, context: ParseContext, evidence: Evidence) -> None:
+    def __init__(self, opening: Opening, context: ParseContext, evidence: Evidence) -> None:
         super().__init__(context, evidence, ("\nObservation:", "\n**Observation", "✿RESULT✿", "✿RETURN✿"))
         self._name = ""
         self._builder: CallBuilder | None = None
@@ -225,7 +220,7 @@ class ReactReader(LineReader):
 class ChannelReader(LineReader):
     """Reads a harmony header. It opens a call if it names a function; otherwise it sets the channel of the text."""
 
-    def __init__(self, context: ParseContext, evidence: Evidence) -> None:
+    def __init__(self, opening: Opening, context: ParseContext, evidence: Evidence) -> None:
         super().__init__(context, evidence, ("<|call|>", "<|end|>"))
 
     def _step(self, buf: str, pos: int, final: bool) -> int:

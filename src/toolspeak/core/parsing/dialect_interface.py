@@ -69,6 +69,10 @@ class Opening(msgspec.Struct, frozen=True):
     listed: bool = False
     #: Whether the calls are JSON objects whose keys are tool names.
     keyed: bool = False
+    #: How many characters at the end of the mark belong to the body, such as the bracket of `functools[`.
+    overlap: int = 0
+    #: Whether a tool with the same name as the mark takes precedence.
+    tool_first: bool = False
     #: Whether the mark carries another word in place of the nonce.
     wrong_nonce: bool = False
     #: Whether the caller asked for calls of this dialect only; None if not.

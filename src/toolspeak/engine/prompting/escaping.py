@@ -18,7 +18,7 @@ import msgspec
 from ...core.parsing.arguments import to_json
 from ...core.parsing.tags import NAMESPACES
 from ...core.types import JSONValue, Part, TextPart, ToolCall
-from ...dialects.openings import ACTION_FENCES, LINES, LITERALS, OPENINGS, RESULT_FENCES
+from ...dialects.mark_tables import ACTION_FENCES, LINES, LITERALS, OPENINGS, RESULT_FENCES
 from ...dialects.registry import dialect as dialect_row
 from ...dialects.registry import render_calls
 from ...dialects.rendering import with_nonce
@@ -97,7 +97,7 @@ _PATTERNS: dict[Level, re.Pattern[str]] = {
 #: Markers that only count at the start of a line. They are neutralised by a space before their last character.
 _LINE_MARKS = "|".join(f"{re.escape(mark[:-1])}(?={re.escape(mark[-1])})" for mark in LINES if len(mark) > 3)
 _LINE_MARK = re.compile(rf"(?:^|(?<=>))([ \t\r\u00a0]*+(?:{_LINE_MARKS}))", re.MULTILINE)
-_FENCE_INFO = "|".join(map(re.escape, sorted(ACTION_FENCES | RESULT_FENCES)))
+_FENCE_INFO = "|".join(map(re.escape, sorted({*ACTION_FENCES, *RESULT_FENCES})))
 _ACTION_FENCE = re.compile(rf"((?:`{{3}}|~{{3}})[^\S\n]{{0,64}})(?=(?:{_FENCE_INFO}|tool[ :][\w.-]{{1,127}})(?:\s|\Z))")
 _TICKS = re.compile(r"`+")
 

@@ -24,7 +24,7 @@ from ...core.parsing.context import ParseContext, Texts
 from ...core.parsing.copied_values import CutCallFilter
 from ...core.parsing.scanner import TextScanner
 from ...core.types import Note, Tool, is_array, is_object
-from ...dialects.openings import Marks
+from ...dialects.marks import Marks
 from ...dialects.registry import dialect
 from .envelope_reader import EnvelopeReader
 from .native_call_checks import NativeCalls

@@ -35,7 +35,7 @@ from ...core.events import (
 )
 from ...core.parsing.tool_index import TEACHABLE, toolkit
 from ...core.types import Note, Request, ToolChoice, Usage
-from ...dialects.openings import ACTION_FENCES
+from ...dialects.mark_tables import ACTION_FENCES
 from ...errors import UsageError
 from ...parsing import parse
 from ..planning.strategy import Plan, Settings

@@ -17,7 +17,7 @@ from ...core.parsing.call_builder import CallBuilder
 from ...core.parsing.context import ParseContext
 from ...core.parsing.scanner import TextScanner
 from ...core.types import Tool
-from ...dialects.openings import Marks
+from ...dialects.marks import Marks
 
 #: Dialect name of native calls, which do not appear in the text.
 _NATIVE = "native"

@@ -1,7 +1,6 @@
-"""Tables of marks: the tags, tokens, fences and words that open calls or have another meaning in an answer.
+"""Lookup of marks: the tags, tokens, fences and words that open calls or have another meaning in an answer.
 
-To support a new model family, add a row here. Tag names are normalized (see `core.parsing.tags`):
-`<｜tool▁calls▁begin｜>` becomes `|tool_calls_begin|`, and `<seed:tool_call>` becomes `tool_call`.
+`mark_tables` contains the marks with a fixed text, `formats` those of each dialect.
 """
 
 from __future__ import annotations
@@ -21,174 +20,33 @@ from ..core.parsing.similar_names import fold_name
 from ..core.parsing.tags import MORE, NAMESPACES, Tag, read_head
 from .call_block import BLOCK_CLOSERS, BlockReader
 from .json_calls import ROLES
-from .line_calls import ACTION, CHANNEL, SIGNED_ACTION, ChannelReader, ReactReader
-from .tag_names import ANSWER_ENDS, CALL_TAGS, LONE_NAME_TAGS, NOISE, RESULTS
+from .mark_tables import (
+    ACTION_FENCES,
+    CLOSING_TAGS,
+    COMMENT,
+    ENDS,
+    EXAMPLES,
+    FIRST,
+    FORMS,
+    JSON_FENCES,
+    LINES,
+    LITERALS,
+    LONG_PARTS,
+    NOISE_TAGS,
+    OPENINGS,
+    OTHERS,
+    READERS,
+    RESULT_FENCES,
+    THINKING,
+    THINKING_ENDS,
+    THINKING_LABELS,
+    TURN_ENDS,
+)
+from .tag_names import ANSWER_ENDS, RESULTS
 from .tag_parameters import call_name
 
-
-def _tag_row(dialect: str, *names: str, preamble: str = "", ends: tuple[str, ...] = ()) -> dict[str, Opening]:
-    return {
-        name: Opening(dialect, stops=(f"</{name}>",) if name[0] != "|" else (), preamble=preamble, ends=ends)
-        for name in names
-    }
-
-
-def _tokens(*names: str) -> tuple[str, ...]:
-    """Return the tokens with these names, in ASCII and in full-width spelling."""
-    wide = (name.replace("_", "▁") for name in names)
-    return (*(f"<|{name}|>" for name in names), *(f"<｜{name}｜>" for name in wide))
-
-
-#: Tags that open a call block.
-OPENINGS: dict[str, Opening] = {
-    **_tag_row("hermes", "tool_call", "toolcall", "tool-call", "tool_code"),
-    **_tag_row("tool_calls", "tool_calls", "function_calls"),
-    **_tag_row("granite", "|tool_call|"),
-    "function_call": Opening("granite", stops=("</function_call>",), open_ended=True),
-    **_tag_row("tool_use", "tool_use", "use_mcp_tool"),
-    "tools": Opening("tools", "weak", ("</tools>", "</tool_call>"), single=True),
-    **_tag_row("nemotron", "TOOLCALL"),
-    **_tag_row("longcat", "longcat_tool_call"),
-    **_tag_row("dots", "dots_function_call"),
-    **_tag_row("solar", "|tool_calls|", "|tool_call:begin|", ends=_tokens("tool_call:end", "calls")),
-    **_tag_row("llama", "|python_tag|", "|python_start|", ends=_tokens("eom_id", "eot_id", "python_end")),
-    **_tag_row("lfm2", "|tool_call_start|", ends=_tokens("tool_call_end")),
-    **_tag_row(
-        "kimi_k2",
-        "|tool_calls_section_begin|",
-        "|tool_call_begin|",
-        ends=_tokens("tool_call_end", "tool_calls_section_end"),
-    ),
-    **_tag_row("deepseek", "|tool_calls_begin|", ends=_tokens("tool_call_end", "tool_calls_end")),
-    **_tag_row("command_r", "|START_ACTION|", ends=_tokens("END_ACTION")),
-    **_tag_row("internlm", "|action_start|", ends=_tokens("action_end")),
-    "|tools_prefix|": Opening("apertus", ends=_tokens("tools_suffix"), keyed=True),
-    **_tag_row("gigachat", "|function_call|", "|message_sep|", preamble="function call"),
-    **_tag_row("inkling", "|content_invoke_tool_json|"),
-    **_tag_row("gemma", "|tool_call", ends=("<tool_call|>",)),
-    "start_function_call": Opening("functiongemma", stops=("<end_function_call>",)),
-    **{name: Opening("tags", at_mark=True, one_call=True) for name in sorted(CALL_TAGS | LONE_NAME_TAGS)},
-    "|open|tools": Opening("kimi_k3"),
-    "|open|call": Opening("kimi_k3", at_mark=True, one_call=True),
-    "|channel|": CHANNEL,
-    "|start|": CHANNEL,
-    "|begin|": CHANNEL,
-}
-#: Marks that are also common tool names; a tool with such a name takes precedence.
-_TOOLS_FIRST = LONE_NAME_TAGS | {"use_mcp_tool"}
-#: Marks around reasoning.
-THINKING = frozenset(
-    {
-        "think",
-        "thinking",
-        "thought",
-        "reasoning",
-        "|START_THINKING|",
-        "|think|",
-        "|begin_of_thought|",
-        "|inner_prefix|",
-        "|channel",
-        "|open|think",
-    }
-)
-_LABELS = {"|channel": Opening("gemma", preamble="thought\n")}
-THINKING_ENDS = frozenset({"|END_THINKING|", "|end_of_thought|", "|inner_suffix|", "channel|", "|close|think"})
-TURN_ENDS = frozenset({"|end|", "|return|", "|eom|"})
-_ENDS: dict[str, Role] = {**dict.fromkeys(THINKING_ENDS, "think_end"), **dict.fromkeys(TURN_ENDS, "turn_end")}
-#: Chat template tokens that are dropped from the text.
-NOISE_TAGS = frozenset(
-    {
-        "|START_RESPONSE|",
-        "|END_RESPONSE|",
-        "|START_TEXT|",
-        "|END_TEXT|",
-        "|content_text|",
-        "|content|",
-        "|calls|",
-        "|message_model|",
-        "|end_message|",
-        "|eot|",
-        "|call|",
-        "|tool_outputs_end|",
-        "|tool_output_end|",
-        "|open|",
-        "|close|",
-        "|role_sep|",
-    }
-)
-#: `<s>` begins an answer. Elsewhere it means strikethrough in HTML.
-FIRST = "s"
-COMMENT = "!--"
-#: Elements that contain examples, in which calls do not count.
-EXAMPLES = frozenset({"example", "examples", "sample", "samples"})
-_OTHERS: dict[str, Role] = {**dict.fromkeys(NOISE_TAGS, "noise"), **dict.fromkeys(EXAMPLES, "example")}
-#: Parts of a call in Kimi K3's format. Outside a call they are text.
-LONG_PARTS = frozenset({"|open|argument", "|close|argument", "|close|call", "|close|tools"})
-CLOSING_TAGS = frozenset({*OPENINGS, *CALL_TAGS, "tool_call|", "end_function_call"}) | BLOCK_CLOSERS
-
-_LMSTUDIO = Opening("lmstudio", stops=("[END_TOOL_REQUEST]",))
-_MISTRAL = Opening("mistral", stops=("[/TOOL_CALLS]",), ends=("[TOOL_CALLS]", "</s>"), open_ended=True)
-#: Marks that count anywhere in the text.
-LITERALS: dict[str, tuple[Role, Opening | None]] = {
-    "[TOOL_CALLS]": ("open", _MISTRAL),
-    "[TOOL_CALL]": ("open", Opening("bracket", stops=("[/TOOL_CALL]",))),
-    "[tool_call]": ("open", Opening("bracket", stops=("[/tool_call]",))),
-    "[FUNCTION_CALL]": ("open", Opening("bracket", stops=("[/FUNCTION_CALL]",))),
-    "[function_call]": ("open", Opening("bracket", stops=("[/function_call]",))),
-    "[TOOL_REQUEST]": ("open", _LMSTUDIO),
-    "[Calling tool:": ("open", Opening("calling_tool", listed=True)),
-    "[THINK]": ("think", None),
-    "[/THINK]": ("think_end", None),
-    "[BEGIN FINAL RESPONSE]": ("think_end", None),
-    "[TOOL_RESULTS]": ("result", None),
-    "[TOOL_RESULT]": ("result", None),
-    "✿FUNCTION✿": ("open", ACTION),
-    "✿RESULT✿": ("result", None),
-    NOISE: ("noise", None),
-}
-#: Marks that count only at the start of a line.
-LINES: dict[str, tuple[Role, Opening | None]] = {
-    "functools[": ("open", Opening("phi")),
-    "TOOL_CALL\n": ("open", Opening("bracket", stops=("/TOOL_CALL",))),
-    "to=functions.": ("open", CHANNEL),
-    "to=": ("open", CHANNEL),
-    "Call:": ("open", ACTION),
-    "Action:": ("open", ACTION),
-    "**Action:**": ("open", ACTION),
-    "**Action**:": ("open", ACTION),
-    "Final Answer:": ("final", None),
-    "**Final Answer:**": ("final", None),
-    **dict.fromkeys(
-        (
-            "Observation:",
-            "observation:",
-            "**Observation:**",
-            "**Observation**:",
-            "Tool result:",
-            "Tool Result:",
-            "Tool result for",
-            "Tool Result for",
-            "Tool results:",
-            "Tool Results:",
-            "Tool output:",
-            "Tool Output:",
-            "Tool response:",
-            "Tool Response:",
-            "**Tool result:**",
-            "**Tool Result:**",
-            "Function result:",
-            "Function Result:",
-            "TOOL_RESULT:",
-            "[Tool result",
-            "[Tool Result",
-        ),
-        ("result", None),
-    ),
-}
-#: Lengths of marks whose table entry includes the text after them, such as the bracket of the list in `functools[`.
-_MARK_LENGTHS = {"functools[": len("functools")}
 #: The mark in `>>>name`, on a separate line: a message to a tool or to `all`. Before a space it is a Python prompt.
-_TO, _TO_TOOL = ">>>", Opening("functionary", one_call=True)
+_TO = ">>>"
 _RECIPIENT = re.compile(rf">>>({TOOL_NAME})\n").match
 _RECIPIENT_PARTIAL = re.compile(rf">{{1,2}}+|>>>(?:{TOOL_NAME})?").fullmatch
 #: The same with a nonce, possibly after a label, between the mark and the name.
@@ -205,21 +63,6 @@ _SIGNED_ACTION_PARTIAL = re.compile(
     r"(?:\*{1,2}+)?(?:A|Ac|Act|Acti|Actio|Action(?:\*\*?)?(?:[ \t][^\n]{0,60}+)?)?"
 ).fullmatch
 _ALL_RECIPIENTS = "all"
-#: Info strings of code fences that contain calls.
-ACTION_FENCES = frozenset(
-    {
-        *("json action", "action", "tool_call", "tool_calls", "tool_code", "json tool_call", "tool", "tool-call"),
-        *("function_call", "function-call", "invoke"),
-    }
-)
-#: Info strings of code fences that contain tool results.
-RESULT_FENCES = frozenset(
-    {"json result", "result", "tool_result", "tool_response", "tool_output", "tool_outputs", "output"}
-)
-#: Code before the calls in a fence, by info string.
-_CALL_PREFIXES = {"tool_code": "print("}
-#: Info strings of code fences that may contain calls.
-JSON_FENCES = frozenset({"", "json", "jsonc", "json5", "JSON"})
 _FENCE_NAME = re.compile(rf"tool[ :]({TOOL_NAME})").fullmatch
 #: Patterns for the nonce in an info string: separators before it, labels, surrounding punctuation, and the word itself.
 _APART = re.compile(r"[\s:=]+").split
@@ -229,19 +72,23 @@ _MARK = re.compile(r"[\w-]{1,32}").fullmatch
 
 #: Marks are indexed by their first three characters (fewer at the end of the text), so one lookup rejects most text.
 _LOOK = 3
-_ByFirst = dict[str, list[tuple[str, Role, Opening | None]]]
+_ByFirst = dict[str, list[tuple[str, Role, Opening | None, int]]]
 
 
 def _by_first(table: dict[str, tuple[Role, Opening | None]]) -> _ByFirst:
+    """Index marks, with their lengths. A mark comes before its own prefixes."""
     by_first: _ByFirst = {}
-    for mark, (role, opening) in table.items():
+    for mark in sorted(table, key=len, reverse=True):
+        role, opening = table[mark]
+        length = len(mark) - (opening.overlap if opening is not None else 0)
         for prefix in (mark[:1], mark[:2], mark[:_LOOK]):
-            by_first.setdefault(prefix, []).append((mark, role, opening))
+            by_first.setdefault(prefix, []).append((mark, role, opening, length))
     return by_first
 
 
 _LITERALS_BY_FIRST = _by_first(LITERALS)
 _LINES_BY_FIRST = _by_first(LINES)
+_LONGEST = max(map(len, (*LITERALS, *LINES)))
 
 _LINE_WORD = rf"(?:{NAME_START}|\$)[{NAME_CHARS}$.:-]{{0,199}}"
 _WORD = re.compile(_LINE_WORD).match
@@ -292,13 +139,6 @@ def _folded_names(tools: frozenset[str]) -> list[str]:
 def _line_words(tools: frozenset[str]) -> list[str]:
     """Return all words that may be a mark at the start of a line, sorted."""
     return sorted({*LINES, *tools, "call:"})
-
-
-_BARE_JSON = Opening("json", "bare", at_mark=True, one_call=True)
-#: An object whose only key is the name of a tool.
-_KEYED_JSON = Opening("json", "weak", at_mark=True, one_call=True, keyed=True)
-_BARE_PYTHON = Opening("pythonic", "bare", at_mark=True, one_call=True)
-_BARE_NAME = Opening("name", "bare", at_mark=True, one_call=True)
 
 
 #: Patterns for the text after the first character of a mark. A bare object is `{`, a key and a colon. A bare list is
@@ -392,9 +232,9 @@ class Marks:
         if name.startswith(COMMENT):
             return "comment", None
         if name in THINKING:
-            return ("think_end" if closing else "think"), _LABELS.get(name)
-        if name in _ENDS:
-            return _ENDS[name], None
+            return ("think_end" if closing else "think"), THINKING_LABELS.get(name)
+        if name in ENDS:
+            return ENDS[name], None
         if closing:
             return self._closer(name)
         if name in ANSWER_ENDS:
@@ -408,7 +248,7 @@ class Marks:
             return "closer", None
         if name == FIRST:
             return "first", None
-        return (_OTHERS[name], None) if name in _OTHERS else None
+        return (OTHERS[name], None) if name in OTHERS else None
 
     def _closer(self, name: str) -> tuple[Role, None] | None:
         """Return the meaning of a closing tag."""
@@ -427,9 +267,10 @@ class Marks:
             return meaning
 
     def _opening(self, name: str) -> Opening | None:
-        opening = None if name in _TOOLS_FIRST and name in self._tools else OPENINGS.get(name)
-        if opening is None and self._is_tool(name):
-            opening = Opening("tool_tag", stops=(f"</{name}>",), at_mark=True, one_call=True)
+        opening = OPENINGS.get(name)
+        is_tool = self._is_tool(name) if opening is None else opening.tool_first and name in self._tools
+        if is_tool:
+            opening = msgspec.structs.replace(FORMS["tool_tag"], stops=(f"</{name}>",))
         return opening if self._counts(opening) else None
 
     def may_become_tag(self, name: str) -> bool:
@@ -454,11 +295,11 @@ class Marks:
 
     def _find(self, table: _ByFirst, buf: str, pos: int, final: bool) -> tuple[Role, Opening | None, int] | int:
         """Look up the mark at `pos` in a table."""
-        rest = buf[pos : pos + 24]
+        rest = buf[pos : pos + _LONGEST]
         is_partial = False
-        for mark, role, opening in table[rest[:_LOOK]]:
+        for mark, role, opening, length in table[rest[:_LOOK]]:
             if rest.startswith(mark):
-                return (role, opening, _MARK_LENGTHS.get(mark, len(mark))) if self._counts(opening) else NONE
+                return (role, opening, length) if self._counts(opening) else NONE
             is_partial = is_partial or mark.startswith(rest)
         return MORE if is_partial and not final else NONE
 
@@ -488,7 +329,8 @@ class Marks:
         if _AFTER_NAME(window) is None:
             is_partial = _AFTER_NAME_PARTIAL(window) is not None and not final and len(window) < 24
             return MORE if is_partial else NONE
-        return ("open", _BARE_NAME, 0) if self._counts(_BARE_NAME) else NONE
+        opening = FORMS["named_call"]
+        return ("open", opening, 0) if self._counts(opening) else NONE
 
     def _named_request(self, buf: str, pos: int, final: bool) -> tuple[Role, Opening | None, int] | int:
         """Match `[NAME]` on a line of its own before an object, as models in LM Studio write calls."""
@@ -497,16 +339,18 @@ class Marks:
         if request is None:
             is_partial = not final and len(window) < _WINDOW and _NAMED_REQUEST_PARTIAL(window) is not None
             return MORE if is_partial and self._tools else NONE
-        if not self._is_tool(request[1]) or not self._counts(_LMSTUDIO):
+        opening = FORMS["named_request"]
+        if not self._is_tool(request[1]) or not self._counts(opening):
             return NONE
-        return "open", msgspec.structs.replace(_LMSTUDIO, wrapper="weak", name=request[1]), request.end()
+        return "open", msgspec.structs.replace(opening, name=request[1]), request.end()
 
     def _signed_action(self, buf: str, pos: int, final: bool) -> tuple[Role, Opening | None, int] | int:
         """Match `Action k7q2xm:` with any word. The reader checks whether the word is the nonce."""
         window = buf[pos : pos + _WINDOW]
         action = _SIGNED_ACTION(window)
         if action is not None:
-            return ("open", SIGNED_ACTION, action.end()) if self._counts(ACTION) else NONE
+            opening = FORMS["signed_action"]
+            return ("open", opening, action.end()) if self._counts(opening) else NONE
         is_partial = not final and len(window) < _WINDOW and _SIGNED_ACTION_PARTIAL(window) is not None
         return MORE if is_partial else NONE
 
@@ -521,7 +365,8 @@ class Marks:
         is_known = self._context.knows(recipient[1])
         if is_known is not True and recipient[1] == _ALL_RECIPIENTS:
             return "noise", None, recipient.end() - pos
-        return NONE if is_known is False or not self._counts(_TO_TOOL) else ("open", _TO_TOOL, len(_TO))
+        opening = FORMS["recipient"]
+        return NONE if is_known is False or not self._counts(opening) else ("open", opening, len(_TO))
 
     # ---- fences
 
@@ -566,26 +411,22 @@ class Marks:
         if key is None:
             return MORE if not final and len(buf) - pos < _WINDOW and _FIRST_KEY_PARTIAL(buf, pos) else NONE
         if key[1] in ROLES:
-            return _BARE_JSON
-        return _KEYED_JSON if self._is_tool(key[1]) else NONE
+            return FORMS["object"]
+        return FORMS["keyed_object"] if self._is_tool(key[1]) else NONE
 
     def _bare_list(self, buf: str, pos: int, final: bool) -> Opening | int:
         first = _LIST(buf, pos, pos + _WINDOW)
         if first is None:
             return MORE if not final and len(buf) - pos < _WINDOW and _LIST_PARTIAL(buf, pos) else NONE
         if first[1] is not None:
-            return _BARE_JSON if first[1] in ROLES else NONE
-        return NONE if self._offered and not self._is_tool(first[2]) else _BARE_PYTHON
+            return FORMS["object"] if first[1] in ROLES else NONE
+        return NONE if self._offered and not self._is_tool(first[2]) else FORMS["python_list"]
 
     # ---- readers
 
     def reader(self, opening: Opening, context: ParseContext, evidence: Evidence) -> Reader:
         """Create a reader for the block after this opening."""
-        if opening is CHANNEL:
-            return ChannelReader(context, evidence)
-        if opening in (ACTION, SIGNED_ACTION):
-            return ReactReader(context, evidence)
-        return BlockReader(opening, context, evidence)
+        return READERS.get(opening.dialect, BlockReader)(opening, context, evidence)
 
 
 def _fold_info(info: str) -> str:
@@ -603,13 +444,11 @@ def _signed(info: str) -> tuple[str, str]:
 
 @lru_cache(maxsize=64)
 def _fence_opening(info: str, marks: str) -> Opening | None:
-    folded = _fold_info(info)
-    if folded in ACTION_FENCES:
-        return Opening("action", stops=(marks,), call_prefix=_CALL_PREFIXES.get(folded, ""))
-    if info in JSON_FENCES:
-        return Opening("json_fence", "weak", stops=(marks,))
+    opening = ACTION_FENCES.get(_fold_info(info)) or JSON_FENCES.get(info)
     name = _FENCE_NAME(info)
-    return None if name is None else Opening("action", stops=(marks,), name=name.group(1))
+    if opening is None and name is not None:
+        opening = msgspec.structs.replace(FORMS["named_fence"], name=name.group(1))
+    return None if opening is None else msgspec.structs.replace(opening, stops=(marks,))
 
 
 def _is_prefix(text: str, words: list[str]) -> bool:

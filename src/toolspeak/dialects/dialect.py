@@ -1,0 +1,89 @@
+"""What a dialect is: the marks that open its calls, how calls and results are rendered, and examples."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Literal
+
+import msgspec
+
+from ..core.parsing.acceptance import Evidence
+from ..core.parsing.context import ParseContext
+from ..core.parsing.dialect_interface import Opening, Reader
+from ..core.types import ToolCall
+from .rendering import Style
+
+#: The call in the examples of all dialects.
+EXAMPLE = ToolCall("get_weather", {"city": "Paris", "days": 3})
+
+#: Openings that `Marks` recognises by their form rather than by a fixed text:
+#: `{"name": ...`, `{"TOOL": ...`, `[TOOL(...`, `TOOL(...` or `call:NAME{...` at the start of a line, `<TOOL>`, the line
+#: `>>>TOOL`, the line `[TOOL]` before an object, `Action NONCE:`, and a code fence with the info string `tool TOOL`.
+Form = Literal[
+    "object",
+    "keyed_object",
+    "python_list",
+    "named_call",
+    "tool_tag",
+    "recipient",
+    "named_request",
+    "signed_action",
+    "named_fence",
+]
+
+
+class Dialect(msgspec.Struct, frozen=True):
+    """A dialect: a text format for tool calls and results. Each module in `formats` defines one."""
+
+    name: str
+    #: Names of the openings that count when the dialect is selected (`Opening.dialect`), its own and those of others.
+    accepts: frozenset[str] = frozenset()
+    #: Renders the calls. None: the format is only read and cannot be selected.
+    style: Style | None = None
+    #: Text before and after all calls of a turn.
+    before: str = ""
+    after: str = ""
+    #: Text before and after each tool result.
+    result: tuple[str, str] = ("<tool_response>\n", "\n</tool_response>")
+    #: Model families that use the dialect.
+    families: str = ""
+    #: Position in lists, where common dialects come first. Dialects of the same rank are sorted by name. An opening
+    #: that several dialects accept stands for the first of them.
+    rank: int = 100
+    #: Tags that open a call block. Names are normalized (see `core.parsing.tags`): `<｜tool▁calls▁begin｜>` becomes
+    #: `|tool_calls_begin|`, and `<seed:tool_call>` becomes `tool_call`.
+    tags: dict[str, Opening] = {}
+    #: Marks that count anywhere in the text.
+    literals: dict[str, Opening] = {}
+    #: Marks that count only at the start of a line.
+    lines: dict[str, Opening] = {}
+    #: Info strings of code fences. The fence itself is the closing mark. `weak` ones match only if written exactly so.
+    fences: dict[str, Opening] = {}
+    #: Openings that are recognised by their form.
+    forms: dict[Form, Opening] = {}
+    #: Tags inside a block that are ignored.
+    separators: frozenset[str] = frozenset()
+    #: Reads a block after one of the openings. None: `BlockReader`, which reads calls in any form.
+    reader: Callable[[Opening, ParseContext, Evidence], Reader] | None = None
+    #: Texts in which models of these families write `EXAMPLE`.
+    examples: tuple[str, ...] = ()
+
+    @property
+    def openings(self) -> tuple[Opening, ...]:
+        """All openings that belong to the dialect."""
+        tables = (self.tags, self.literals, self.lines, self.fences, self.forms)
+        return tuple(opening for table in tables for opening in table.values())
+
+
+def tag_openings(dialect: str, *names: str, preamble: str = "", ends: tuple[str, ...] = ()) -> dict[str, Opening]:
+    """Create the openings of a dialect whose blocks begin with a tag, and end with its closing tag or with `ends`."""
+    return {
+        name: Opening(dialect, stops=(f"</{name}>",) if name[0] != "|" else (), preamble=preamble, ends=ends)
+        for name in names
+    }
+
+
+def tokens(*names: str) -> tuple[str, ...]:
+    """Return the tokens with these names, in ASCII and in full-width spelling."""
+    wide = (name.replace("_", "▁") for name in names)
+    return (*(f"<|{name}|>" for name in names), *(f"<｜{name}｜>" for name in wide))

@@ -1,0 +1,42 @@
+"""The default contract: JSON in a code fence with the info string `json action`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ...core.parsing.dialect_interface import Opening
+from ...core.types import ToolCall
+from ..dialect import Dialect
+from ..rendering import (
+    fence,
+    json_object,
+)
+
+
+def render(calls: Sequence[ToolCall], nonce: str | None) -> str:
+    """Render each call as JSON in a code fence."""
+    return "\n".join(fence(json_object(call, "tool", "parameters"), "json action", nonce) for call in calls)
+
+
+_FENCE = Opening("action")
+
+DIALECT = Dialect(
+    "action",
+    accepts=frozenset({"action"}),
+    style=render,
+    result=("```json result\n", "\n```"),
+    families="the default contract",
+    rank=0,
+    fences={
+        **dict.fromkeys(("json action", "action", "tool", "tool_call", "tool-call", "tool_calls"), _FENCE),
+        **dict.fromkeys(("json tool_call", "function_call", "function-call", "invoke"), _FENCE),
+        "tool_code": Opening("action", call_prefix="print("),
+    },
+    forms={"named_fence": _FENCE},
+    examples=(
+        '```json action\n{"tool": "get_weather", "parameters": {"city": "Paris", "days": 3}}\n```',
+        'I will look at the forecast.\n\n```json action\n{\n  "tool": "get_weather",\n  "parameters": {\n'
+        '    "city": "Paris",\n    "days": 3\n  }\n}\n```',
+        '```tool_code\nprint(get_weather(city="Paris", days=3))\n```',
+    ),
+)

@@ -1,0 +1,27 @@
+"""MiniMax, agents: a JSON object inside `[TOOL_CALL]`."""
+
+from __future__ import annotations
+
+from ...core.parsing.dialect_interface import Opening
+from ..dialect import Dialect
+from ..rendering import (
+    between,
+)
+
+DIALECT = Dialect(
+    "bracket",
+    accepts=frozenset({"bracket"}),
+    style=between("[TOOL_CALL]", "[/TOOL_CALL]"),
+    families="MiniMax, agents",
+    rank=38,
+    literals={
+        f"[{name}]": Opening("bracket", stops=(f"[/{name}]",))
+        for name in ("TOOL_CALL", "tool_call", "FUNCTION_CALL", "function_call")
+    },
+    lines={"TOOL_CALL\n": Opening("bracket", stops=("/TOOL_CALL",))},
+    examples=(
+        '[TOOL_CALL]{"name": "get_weather", "arguments": {"city": "Paris", "days": 3}}[/TOOL_CALL]',
+        '[TOOL_CALL]\n{tool => "get_weather", args => {\n  --city "Paris"\n  --days 3\n}}\n[/TOOL_CALL]',
+        '[TOOL_CALL] { "tool": "get_weather", "args": { "city": "Paris", "days": 3 } } [/TOOL_CALL]',
+    ),
+)

@@ -1,0 +1,36 @@
+"""Command R7B, A: a JSON array with its own key names between tokens."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ...core.parsing.arguments import to_json
+from ...core.types import ToolCall
+from ..dialect import Dialect, tag_openings, tokens
+
+
+def render(calls: Sequence[ToolCall], nonce: str | None) -> str:
+    """Render a JSON array with Command R's key names and call ids."""
+    rows = [
+        {"tool_call_id": str(index), "tool_name": call.name, "parameters": call.arguments}
+        for index, call in enumerate(calls)
+    ]
+    return to_json(rows)
+
+
+DIALECT = Dialect(
+    "command_r",
+    accepts=frozenset({"command_r"}),
+    style=render,
+    before="<|START_ACTION|>",
+    after="<|END_ACTION|>",
+    families="Command R7B, A",
+    rank=23,
+    tags=tag_openings("command_r", "|START_ACTION|", ends=tokens("END_ACTION")),
+    examples=(
+        '<|START_ACTION|>[\n    {"tool_call_id": "0", "tool_name": "get_weather", "parameters": '
+        '{"city": "Paris", "days": 3}}\n]<|END_ACTION|>',
+        "<|START_THINKING|>I will look at the forecast.<|END_THINKING|><|START_ACTION|>["
+        '{"tool_call_id": "0", "tool_name": "get_weather", "parameters": {"city": "Paris", "days": 3}}]<|END_ACTION|>',
+    ),
+)

@@ -1,0 +1,36 @@
+"""DeepSeek V3 and R1: the name and JSON arguments between full-width tokens."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ...core.parsing.arguments import to_json
+from ...core.types import ToolCall
+from ..dialect import Dialect, tag_openings, tokens
+
+
+def render(calls: Sequence[ToolCall], nonce: str | None) -> str:
+    """Render the name and JSON arguments between DeepSeek's full-width tokens."""
+    return "".join(
+        f"<｜tool▁call▁begin｜>{call.name}<｜tool▁sep｜>{to_json(call.arguments)}<｜tool▁call▁end｜>" for call in calls
+    )
+
+
+DIALECT = Dialect(
+    "deepseek",
+    accepts=frozenset({"deepseek"}),
+    style=render,
+    before="<｜tool▁calls▁begin｜>",
+    after="<｜tool▁calls▁end｜>",
+    result=("<｜tool▁output▁begin｜>", "<｜tool▁output▁end｜>"),
+    families="DeepSeek V3, R1",
+    rank=19,
+    tags=tag_openings("deepseek", "|tool_calls_begin|", ends=tokens("tool_call_end", "tool_calls_end")),
+    separators=frozenset({"|tool_call_begin|", "|tool_sep|", "|tool_call_end|"}),
+    examples=(
+        "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>get_weather\n```json\n"
+        '{"city": "Paris", "days": 3}\n```<｜tool▁call▁end｜><｜tool▁calls▁end｜><｜end▁of▁sentence｜>',
+        '<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>get_weather<｜tool▁sep｜>{"city": "Paris", "days": 3}'
+        "<｜tool▁call▁end｜><｜tool▁calls▁end｜>",
+    ),
+)

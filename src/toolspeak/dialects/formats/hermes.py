@@ -1,0 +1,23 @@
+"""Hermes, Qwen 2.5 and 3, and many others: a JSON object inside `<tool_call>`."""
+
+from __future__ import annotations
+
+from ..dialect import Dialect, tag_openings
+from ..rendering import (
+    between,
+)
+
+DIALECT = Dialect(
+    "hermes",
+    accepts=frozenset({"hermes"}),
+    style=between("<tool_call>", "\n</tool_call>", after_opener="\n"),
+    families="Hermes, Qwen 2.5 and 3, many others",
+    rank=2,
+    tags=tag_openings("hermes", "tool_call", "toolcall", "tool-call", "tool_code"),
+    examples=(
+        '<tool_call>\n{"name": "get_weather", "arguments": {"city": "Paris", "days": 3}}\n</tool_call>',
+        '<think>\nThe user wants a forecast.\n</think>\n\n<tool_call>\n{"name": "get_weather", "arguments": '
+        '{"city": "Paris", "days": 3}}\n</tool_call><|im_end|>',
+        "<tool_call>\n{'arguments': {'city': 'Paris', 'days': 3}, 'name': 'get_weather'}\n</tool_call>",
+    ),
+)

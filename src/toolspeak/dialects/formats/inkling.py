@@ -1,0 +1,22 @@
+"""Inkling: a JSON object after `<|content_invoke_tool_json|>`."""
+
+from __future__ import annotations
+
+from ..dialect import Dialect, tag_openings
+from ..rendering import (
+    between,
+)
+
+DIALECT = Dialect(
+    "inkling",
+    accepts=frozenset({"inkling"}),
+    style=between("<|content_invoke_tool_json|>", "<|end_message|>", arguments="args"),
+    families="Inkling",
+    rank=34,
+    tags=tag_openings("inkling", "|content_invoke_tool_json|"),
+    examples=(
+        '<|content_invoke_tool_json|>{"name":"get_weather","args":{"city":"Paris","days":3}}<|end_message|>',
+        '<|message_model|><|content_invoke_tool_json|>{"name": "get_weather", "args": {"city": "Paris", "days": 3}}'
+        "<|end_message|>",
+    ),
+)

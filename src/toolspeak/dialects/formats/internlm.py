@@ -1,0 +1,23 @@
+"""InternLM 2 and 3: a JSON object between tokens."""
+
+from __future__ import annotations
+
+from ..dialect import Dialect, tag_openings, tokens
+from ..rendering import (
+    between,
+)
+
+DIALECT = Dialect(
+    "internlm",
+    accepts=frozenset({"internlm"}),
+    style=between("<|action_start|>", "<|action_end|>", arguments="parameters", after_opener="<|plugin|>"),
+    families="InternLM 2 and 3",
+    rank=33,
+    tags=tag_openings("internlm", "|action_start|", ends=tokens("action_end")),
+    separators=frozenset({"|plugin|"}),
+    examples=(
+        '<|action_start|><|plugin|>\n{"name": "get_weather", "parameters": {"city": "Paris", "days": 3}}<|action_end|>',
+        'I will look.<|action_start|> <|plugin|>\n{"name": "get_weather", "parameters": {"city": "Paris", "days": 3}}'
+        "<|action_end|>\n",
+    ),
+)

@@ -1,0 +1,43 @@
+"""Kimi K2: `functions.name:index` and JSON arguments between tokens."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ...core.parsing.arguments import to_json
+from ...core.types import ToolCall
+from ..dialect import Dialect, tag_openings, tokens
+
+
+def render(calls: Sequence[ToolCall], nonce: str | None) -> str:
+    """Render `functions.name:index` and JSON arguments between Kimi K2's tokens."""
+    return "".join(
+        f"<|tool_call_begin|>functions.{call.name}:{index}<|tool_call_argument_begin|>"
+        f"{to_json(call.arguments)}<|tool_call_end|>"
+        for index, call in enumerate(calls)
+    )
+
+
+DIALECT = Dialect(
+    "kimi_k2",
+    accepts=frozenset({"kimi_k2"}),
+    style=render,
+    before="<|tool_calls_section_begin|>",
+    after="<|tool_calls_section_end|>",
+    families="Kimi K2",
+    rank=20,
+    tags=tag_openings(
+        "kimi_k2",
+        "|tool_calls_section_begin|",
+        "|tool_call_begin|",
+        ends=tokens("tool_call_end", "tool_calls_section_end"),
+    ),
+    examples=(
+        "<|tool_calls_section_begin|><|tool_call_begin|>functions.get_weather:0<|tool_call_argument_begin|>"
+        '{"city": "Paris", "days": 3}<|tool_call_end|><|tool_calls_section_end|>',
+        "I will look. <|tool_calls_section_begin|><|tool_call_begin|>functions.get_weather:0 "
+        '<|tool_call_argument_begin|> {"city": "Paris", "days": 3} <|tool_call_end|> <|tool_calls_section_end|>',
+        '<|tool_call_begin|>functions.get_weather:0<|tool_call_argument_begin|>{"city": "Paris", "days": 3}'
+        "<|tool_call_end|>",
+    ),
+)

@@ -1,0 +1,23 @@
+"""LFM2: a Python list of calls between tokens."""
+
+from __future__ import annotations
+
+from ..dialect import Dialect, tag_openings, tokens
+from ..rendering import (
+    python_list,
+)
+
+DIALECT = Dialect(
+    "lfm2",
+    accepts=frozenset({"lfm2"}),
+    style=python_list,
+    before="<|tool_call_start|>",
+    after="<|tool_call_end|>",
+    families="LFM2",
+    rank=15,
+    tags=tag_openings("lfm2", "|tool_call_start|", ends=tokens("tool_call_end")),
+    examples=(
+        '<|tool_call_start|>[get_weather(city="Paris", days=3)]<|tool_call_end|>',
+        "<|tool_call_start|>[get_weather(city='Paris', days=3)]<|tool_call_end|>I will look.<|im_end|>",
+    ),
+)

@@ -1,0 +1,24 @@
+"""Nemotron Nano 2: a JSON array inside `<TOOLCALL>`."""
+
+from __future__ import annotations
+
+from ..dialect import Dialect, tag_openings
+from ..rendering import (
+    json_list,
+)
+
+DIALECT = Dialect(
+    "nemotron",
+    accepts=frozenset({"nemotron"}),
+    style=json_list,
+    before="<TOOLCALL>",
+    after="</TOOLCALL>",
+    families="Nemotron Nano 2",
+    rank=29,
+    tags=tag_openings("nemotron", "TOOLCALL"),
+    examples=(
+        '<TOOLCALL>[{"name": "get_weather", "arguments": {"city": "Paris", "days": 3}}]</TOOLCALL>',
+        "<think>\nThe user wants a forecast.\n</think>\n\n"
+        '<TOOLCALL>[{"name": "get_weather", "arguments": {"city": "Paris", "days": 3}}]</TOOLCALL>',
+    ),
+)

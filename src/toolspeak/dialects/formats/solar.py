@@ -1,0 +1,17 @@
+"""Read only: Solar Open's calls between tokens, and Sarashina's list."""
+
+from __future__ import annotations
+
+from ..dialect import Dialect, tag_openings, tokens
+
+DIALECT = Dialect(
+    "solar",
+    families="Solar Open, Sarashina",
+    tags=tag_openings("solar", "|tool_calls|", "|tool_call:begin|", ends=tokens("tool_call:end", "calls")),
+    separators=frozenset({"|tool_call:begin|", "|tool_call:end|"}),
+    examples=(
+        "<|tool_call:begin|>x9<|tool_call:name|>get_weather<|tool_call:args|>"
+        '{"city": "Paris", "days": 3}<|tool_call:end|>',
+        "<|tool_calls|>[{'name': 'get_weather', 'arguments': {'city': 'Paris', 'days': 3}}]",
+    ),
+)

@@ -1,0 +1,24 @@
+"""Read only, and part of other dialects: a tag around one call, or a tag with its name, outside a call block."""
+
+from __future__ import annotations
+
+import msgspec
+
+from ...core.parsing.dialect_interface import Opening
+from ..dialect import Dialect
+from ..tag_names import CALL_TAGS, LONE_NAME_TAGS
+
+_OPENING = Opening("tags", at_mark=True, one_call=True)
+
+DIALECT = Dialect(
+    "tags",
+    tags={
+        **dict.fromkeys(sorted(CALL_TAGS), _OPENING),
+        **dict.fromkeys(sorted(LONE_NAME_TAGS), msgspec.structs.replace(_OPENING, tool_first=True)),
+    },
+    examples=(
+        '<function name="get_weather"><param name="city">Paris</param><param name="days">3</param></function>',
+        '<tool_name>get_weather</tool_name>\n<parameters>{"city": "Paris", "days": 3}</parameters>',
+        '<tool>get_weather</tool><tool_input>{"city": "Paris", "days": 3}</tool_input>',
+    ),
+)

@@ -1,0 +1,15 @@
+"""Read only: a JSON object inside `<tools>`, a tag that usually lists the tools on offer."""
+
+from __future__ import annotations
+
+from ...core.parsing.dialect_interface import Opening
+from ..dialect import Dialect
+
+DIALECT = Dialect(
+    "tools",
+    tags={"tools": Opening("tools", "weak", ("</tools>", "</tool_call>"), single=True)},
+    examples=(
+        '<tools>{"name": "get_weather", "arguments": {"city": "Paris", "days": 3}}</tools>',
+        '<tools>\n\n  {"name": "get_weather", "arguments": {"city": "Paris", "days": 3}}  \n</tools>',
+    ),
+)
