@@ -33,7 +33,8 @@ FOLDED = [
     ("DSMLinvoke", "invoke"),
     ("antml:invoke", "invoke"),
     ("minimax:tool_call", "tool_call"),
-    ("seed:tool_call", "tool_call"),
+    ("seed:think", "think"),
+    ("seed:tool_call", "seed:tool_call"),  # a block of its own
     ("tool:name", "name"),
     ("mm:seed:x", "seed:x"),  # one prefix only
     ("antml:", "antml:"),  # nothing stands behind it

@@ -274,3 +274,30 @@ def test_a_value_without_its_closing_tag_before_another_call_is_no_call():
     reply = parse(f"<tool_call>{call}</tool_call>", tools)
     assert not reply.calls
     assert [each.verdict for each in reply.candidates] == ["invalid"]
+
+
+@check_each("dialect", ["qwen_xml", "glm", "minimax", "dsml", "invoke"])
+@check_each("token", ["<|im_end|>", "</s>", "<|im_end|>\n<|endoftext|>"])
+def test_a_token_that_ends_answers_ends_no_value(dialect: str, token: str):
+    tools = [Tool("save", parameters=PARAMETERS)]
+    call = DIALECTS[dialect].replace("NAME", "save")
+    for value in (f"a\n{call.replace('TEXT', 'quoted')}{token}\nb", f"a</parameter>{token}b"):
+        for tail in ("", token, f"{token}\nmore"):
+            reply = parse(call.replace("TEXT", value) + tail, tools, policy="strict")
+            assert [each.arguments for each in reply.calls] == [{"command": value}]
+            assert by_character(call.replace("TEXT", value) + tail, tools=tools, policy="strict") == reply
+
+
+@check_each("end", ["</parameter>\n</function>\n</tool_call>\nb", "</parameter>\n</function>\n</tool_call>b"])
+def test_a_value_of_several_lines_goes_on_if_its_closing_tag_comes_again(end: str):
+    tools = [Tool("save", parameters=PARAMETERS)]
+    value = f"a\nb\n{end}"
+    reply = parse(DIALECTS["qwen_xml"].replace("NAME", "save").replace("TEXT", value), tools)
+    assert [call.arguments for call in reply.calls] == [{"command": value}]
+
+
+def test_the_line_breaks_of_a_value_are_those_of_the_template():
+    tools = [Tool("save", parameters=PARAMETERS)]
+    call = "<{0}tool_call>\n<function=save>\n<parameter=command>\na\n</parameter>\n</function>\n</{0}tool_call>"
+    assert parse(call.format(""), tools).calls[0].arguments == {"command": "a"}
+    assert parse(call.format("seed:"), tools).calls[0].arguments == {"command": "\na\n"}

@@ -131,6 +131,13 @@ class _Closed(NamedTuple):
     is_foreign: bool
     #: Whether the value's own closing tag comes first.
     is_own: bool
+    #: Whether a token that ends answers ends this one, even if text follows it.
+    ends_by_token: bool
+
+
+def _ends_answer(tag: Tag) -> bool:
+    """Whether a tag is a special token, which ends the calls or the answer."""
+    return tag.name.startswith("|") or tag.name in ANSWER_ENDS or (tag.name == "s" and tag.kind == "close")
 
 
 def _gap(blank: str) -> _Follows:
@@ -216,7 +223,7 @@ class ValueEnd:
             return None if follows is None else follows == "end" or (follows == "parameter" and is_parameter)
         if not self._place.closes:
             return not quoted
-        follows = self._follows(buf, tag.end, final)
+        follows = self._follows(buf, tag.end, final, is_quoted=quoted)
         if quoted:
             return self._ends_quote(buf, tag.end, follows, final)
         if follows is None:
@@ -225,11 +232,11 @@ class ValueEnd:
         if follows in ("line", "same_line", "glued"):
             is_like_template = follows == "line" or not self.has_lines or _LINE_END(buf, tag.end) is not None
             ends = is_like_template and (line_start or not self.apart)
-        if ends and follows in ("same_line", "glued"):
-            is_quoted = _closes_again(buf, tag.end, buf[pos : tag.end], final)
-            if is_quoted is None:
+            may_go_on = ends and (follows != "line" or self.has_lines)
+            again = may_go_on and _closes_again(buf, tag.end, buf[pos : tag.end], final)
+            if again is None:
                 return None
-            ends = not is_quoted
+            ends = ends and not again
         self.has_closer = self.has_closer or not ends
         return ends
 
@@ -250,12 +257,15 @@ class ValueEnd:
             return False if len(buf) - pos >= LOOKAHEAD else None
         elements = _SHORT_ELEMENTS(buf, pos)
         assert elements is not None
-        return self._follows(buf, elements.end(), final) == "end"
+        return self._follows(buf, elements.end(), final, is_quoted=True) == "end"
 
-    def _follows(self, buf: str, pos: int, final: bool, is_own: bool = True) -> _Follows | None:
+    def _follows(
+        self, buf: str, pos: int, final: bool, *, is_own: bool = True, is_quoted: bool = False
+    ) -> _Follows | None:
         """Return what follows at `pos`, after the closing tags of the call; None if more text is needed.
 
         `is_own`: the value's own closing tag comes before it. Another one counts only in the grammar of the call.
+        `is_quoted`: it may be the closing tag of a quoted call. The answer must then end with the call.
         """
         start, level, is_foreign = pos, _PARAMETER, False
         whole = _BLOCK if self._place.block else _CALL
@@ -275,7 +285,8 @@ class ValueEnd:
             level = self._level(tag) if isinstance(tag, Tag) and tag.kind == "close" else -1
             if level <= inner or (pos == start and not self._has_prefix(buf, at, tag)):
                 after = "text" if not is_whole else _gap(buf[pos:at])
-                return self._other(buf, at, tag, _Closed(inner, after, is_foreign, is_own), final)
+                ends_by_token = is_whole and is_own and not is_quoted
+                return self._other(buf, at, tag, _Closed(inner, after, is_foreign, is_own, ends_by_token), final)
             assert isinstance(tag, Tag)
             is_foreign = is_foreign or (level == _CALL and tag.name not in (self._place.own, self._place.builder.name))
             pos = tag.end
@@ -311,9 +322,8 @@ class ValueEnd:
         if not isinstance(tag, Tag):
             other = _is_other_end(buf, at, final)
             return None if other is None else "line" if other else closed.after
-        is_last = tag.name.startswith("|") or tag.name in ANSWER_ENDS or (tag.name == "s" and tag.kind == "close")
-        if is_last:
-            return "end"
+        if _ends_answer(tag):
+            return "end" if closed.ends_by_token else self._after_token(buf, tag, final)
         if tag.kind == "close" and tag.name == self._closer:
             return "text"  # the value itself contains the closing tags
         if tag.kind != "close" and (
@@ -326,13 +336,27 @@ class ValueEnd:
             return "line" if closed.level >= _CALL and not closed.is_foreign else "text"
         return "line" if tag.kind == "open" and closed.after == "glued" else closed.after
 
+    def _after_token(self, buf: str, tag: Tag | int, final: bool) -> _Follows | None:
+        """Return whether the answer ends after a token that ends answers, and further ones."""
+        while isinstance(tag, Tag) and _ends_answer(tag):
+            at = skip_blank(buf, tag.end, final)
+            if at == MORE or (at == len(buf) and not final):
+                return None
+            if at == len(buf):
+                return "end"
+            tag = self._tag_at(buf, at, final)
+        return None if tag == MORE else "text"
+
     def _is_parameter(self, buf: str, at: int, tag: Tag, is_own: bool) -> bool:
+        schema = self._place.schema
         if self._closer not in PARAMETER_TAGS and self._closer != "arg_value":  # every tag is a key
-            return tag.kind == "open"
+            return tag.kind == "open" and (is_own or schema.declares(tag.name))
         if not is_own:
-            return tag.name == self._opener and (self._place.pairs or self._place.schema.declares(key_of(tag)))
-        known = tag.name in PARAMETER_TAGS or tag.name in ("arg_key", "arg_value")
-        return self._has_prefix(buf, at, tag) and (known or self._place.schema.declares(tag.name))
+            is_opener = tag.name == self._opener and self._has_prefix(buf, at, tag)
+            return is_opener and (self._place.pairs or schema.declares(key_of(tag)))
+        is_other_grammar = self._place.equals and not tag.value
+        known = (tag.name in PARAMETER_TAGS and not is_other_grammar) or tag.name in ("arg_key", "arg_value")
+        return self._has_prefix(buf, at, tag) and (known or schema.declares(tag.name))
 
     # ---- opening tags
 

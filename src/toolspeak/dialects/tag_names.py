@@ -20,9 +20,11 @@ CONTAINER_TAGS = frozenset({"parameters", "arguments", "args", "tool_input", "in
 BLOCK_TAGS = frozenset(
     {
         *("tool_call", "tool_calls", "function_call", "function_calls", "toolcall", "tool-call", "tool_use"),
-        *("longcat_tool_call", "dots_function_call"),
+        *("longcat_tool_call", "dots_function_call", "seed:tool_call"),
     }
 )
+#: Blocks in which `<parameter=KEY>` and the value are on one line, so that a line break belongs to the value.
+INLINE_BLOCKS = frozenset({"seed:tool_call"})
 #: Tags whose closing tag ends a call, whichever tag opened it.
 CALL_ENDS = CALL_TAGS | BLOCK_TAGS
 #: Token that MiniMax M3 writes before every tag.

@@ -21,7 +21,7 @@ from ..core.parsing.tags import MORE, NAMESPACES, NO_TAG, Tag, fold_name
 from ..core.types import JSONValue
 from .body_grammars import Steps
 from .tag_ends import ValueEnd, ValuePlace
-from .tag_names import CALL_ENDS, CALL_TAGS, CDATA, CDATA_END, NOISE, PARAMETER_TAGS
+from .tag_names import CALL_ENDS, CALL_TAGS, CDATA, CDATA_END, INLINE_BLOCKS, NOISE, PARAMETER_TAGS
 from .value_parsing import value_of
 
 #: Returned by a step when the value ends.
@@ -272,7 +272,7 @@ class TagValue(Steps):
     @property
     def _trims_lines(self) -> bool:
         """Whether the line breaks next to the tags do not belong to the value, as in the templates of these models."""
-        return self._place.equals or self._place.markup
+        return (self._place.equals and self._place.block not in INLINE_BLOCKS) or self._place.markup
 
     def _begin_string(self) -> None:
         builder = self._place.builder

@@ -47,7 +47,9 @@ NAMESPACES = (
     "|DSML|",
     "DSML",
 )
-_NAMESPACE = re.compile(rf"(?!\|DSML\|r:?\Z)(?:{'|'.join(map(re.escape, NAMESPACES))}|longcat_(?=arg_))(?=[\w|])").match
+_NAMESPACE = re.compile(
+    rf"(?!\|DSML\|r:?\Z|seed:tool_call)(?:{'|'.join(map(re.escape, NAMESPACES))}|longcat_(?=arg_))(?=[\w|])"
+).match
 #: Names that may have a suffix without a meaning, as in `<tool_call:opensource>`.
 _SUFFIXED = re.compile(r"(tool_calls?|tool_sep|arg_key|arg_value|think|tool_responses?):\w{0,16}").fullmatch
 #: Names that are different behind a prefix.

@@ -13,7 +13,7 @@ DIALECT = Dialect(
     style=between("<tool_call>", "\n</tool_call>", after_opener="\n"),
     families="Hermes, Qwen 2.5 and 3, many others",
     rank=2,
-    tags=tag_openings("hermes", "tool_call", "toolcall", "tool-call", "tool_code"),
+    tags=tag_openings("hermes", "tool_call", "seed:tool_call", "toolcall", "tool-call", "tool_code"),
     examples=(
         '<tool_call>\n{"name": "get_weather", "arguments": {"city": "Paris", "days": 3}}\n</tool_call>',
         '<think>\nThe user wants a forecast.\n</think>\n\n<tool_call>\n{"name": "get_weather", "arguments": '
