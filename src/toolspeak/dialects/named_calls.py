@@ -209,12 +209,14 @@ class NamedCall(Body):
         return word, ""
 
     def _label(self, buf: str, pos: int) -> int:
-        """Read `function<sep>NAME`, where the name follows a label. In `function<sep>{...}` the label is the name."""
+        """Read what follows a label: `function<sep>NAME` or a call in tags. In `function<sep>{...}` it is the name."""
         blank = _BLANK(buf, pos)
         assert blank is not None
         at = blank.end()
         if at == len(buf) or at - pos >= LOOKAHEAD:
             return MORE if at - pos < LOOKAHEAD else self._fail(pos)
+        if buf[at] == "<":
+            return self._begin(TagCalls(self.block), at)
         if buf[at] != "{":
             self._name = ""
         return at

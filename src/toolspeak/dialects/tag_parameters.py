@@ -123,9 +123,9 @@ class TagParameters:
         at = skip_blank(buf, pos, final)
         if at - pos >= LOOKAHEAD and not self.place.closes:
             return self._end_here(pos)
+        self.place.noise = self.place.noise or (at != MORE and NOISE in buf[pos:at])
         if at == MORE or at == len(buf):
             return at if self.place.closes else MORE
-        self.place.noise = self.place.noise or NOISE in buf[pos:at]
         if buf[at] != "<":
             return self._untagged(buf, pos, at, final)
         if buf.startswith("!", at + 1):
