@@ -91,6 +91,21 @@ def test_a_repeated_call_is_an_echo_in_every_dialect_and_disguise(dialect: str, 
         assert search.contains(call.name, call.arguments), call
 
 
+@check_each("size", [1, 2, 7, 40])
+@check_each("disguise", DISGUISES)
+def test_a_text_is_compared_as_a_whole_wherever_it_is_cut(disguise: str, size: int, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(echoes, "_SLICE_CHARS", size)
+    for call in CALLS:
+        text = render_calls("qwen_xml", [call])
+        page = f"Page {size}.\n\n  {DISGUISES[disguise](text, call.name)}\nΟΔΟΣ"
+        search = EchoSearch([page, "part(of='wordy 1.50 and  more', tail='ΟΔΟΣ')"])
+        assert search.contains(call.name, call.arguments), call
+        assert not search.contains(call.name, {**call.arguments, "another": "x"})
+    for value, is_echo in (("wordy 1.50 and more", True), ("wor", False), ("wordy 1.5", False), ("wordy 1", False)):
+        assert search.contains("part", {"of": value}) is is_echo
+    assert search.contains("part", {"of": "wordy 1.50 and more", "tail": "οδος"})
+
+
 @check_each(
     ("texts", "name", "arguments"),
     [

@@ -32,6 +32,13 @@ from .text_cache import TextCache
 _MAX_LEVELS = 4
 #: Longest string whose punctuation is compared. Longer ones differ in their words.
 _MAX_LITERAL = 400
+#: Number of characters that are processed at a time. Other threads have to wait for the end of each step.
+_SLICE_CHARS = 32 * 1024
+
+
+def _slices(text: str) -> Iterator[str]:
+    return (text[at : at + _SLICE_CHARS] for at in range(0, len(text), _SLICE_CHARS))
+
 
 # ------------------------------------------------------------------------------------------- decoding
 
@@ -62,6 +69,10 @@ def _numbered(match: re.Match[str]) -> str:
     return _char(int(match[1]) if match[1] else int(match[2], 16))
 
 
+def _one_ampersand(_: re.Match[str]) -> str:
+    return "&"
+
+
 def _named(match: re.Match[str]) -> str:
     return html5.get(match[1], " ")
 
@@ -74,7 +85,7 @@ def _decode_once(text: str) -> str:
         for escape in _SPACE_ESCAPES:
             text = text.replace(escape, " ")
     if "&" in text:
-        text = _AMPERSANDS.sub("&", text)
+        text = _AMPERSANDS.sub(_one_ampersand, text)
         for entity, sign in _SIGNS.items():
             text = text.replace(entity, sign)
         if "&" in text:
@@ -89,7 +100,7 @@ def _decode(text: str, levels: int) -> str:
     while levels and text != previous:
         previous, text = text, _decode_once(text)
         levels -= 1
-    if _SURROGATE.search(text):
+    if not text.isascii() and _SURROGATE.search(text):
         text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     return text
 
@@ -114,12 +125,14 @@ class _Folding(dict[int, str]):
 
 
 _FOLDING = _Folding()
-_NOT_ASCII = re.compile(r"[^\x00-\x7f]+")
+#: Characters outside ASCII, with the few that are between them: so many short matches would take longer.
+_NOT_ASCII = re.compile(r"[^\x00-\x7f](?:[\x00-\x7f]{0,8}[^\x00-\x7f]){0,1000}")
 
 
 def _fold(text: str) -> str:
-    text = text.lower()
-    return text if text.isascii() else _NOT_ASCII.sub(_folded, text)
+    if text.isascii():
+        return text.lower()
+    return "".join(_NOT_ASCII.sub(_folded, each.lower()) for each in _slices(text))
 
 
 def _folded(match: re.Match[str]) -> str:
@@ -171,10 +184,11 @@ _MARKUP = tuple(
 _NAME_LABELS = ("name", "tool", "function", "toolname", "")
 #: Words, and numbers with their sign and decimals.
 _WORDS = re.compile(r"-?\d+(?:\.\d+)*+|[^\W\d_]+").findall
-#: A position where a word of letters ends, and so no word continues.
-_AFTER_LETTERS = re.compile(r"(?<=[^\W\d_])(?![^\W\d_])").search
-#: Number of characters that are searched for words at a time. Other threads have to wait for the end of a search.
-_SEARCH_CHARS = 32 * 1024
+#: A character that is no part of a number, and two letters of one word.
+_OUTSIDE_NUMBERS = re.compile(r"[^\d.-]").search
+_TWO_LETTERS = re.compile(r"[^\W\d_]{2}").match
+#: Maximum number of characters that markup takes, with those after it that decide whether it is markup.
+_MAX_MARKUP_CHARS = 256
 #: What comes before a name in call syntax: a tag, a key for names, or a special token; and what comes after it.
 _BEFORE_NAME = re.compile(
     r".*(?:<|functions\.|[|>]\s?|(?<![a-z])(?:name|tool|function|action|call|invoke|recipient|to)[\"']?\s?[:=]\s?[\"'`]{0,3})\Z",
@@ -190,11 +204,11 @@ _MAX_AFTER_NAME = 160
 _LONGER = re.compile(r"[/.@:+*~%#-]+\w").match
 #: Whether a reduced key looks like a word of the markup.
 _is_markup_word = re.compile(_TAG_WORDS.replace("_", "_?")).fullmatch
-#: An entity without its semicolon at the end of a value, where a reader took the semicolon for a separator, or a key
-#: with an invisible character, which a reader took for part of a value.
-_MISREAD = re.compile(
-    r"&(?:#\w{1,7}|quot|apos|lt|gt|amp)\Z|\A\w*[\u00ad\u200b-\u200f\u2060-\u2064\ufeff]\w*(?:\Z|[=:])"
-).search
+#: An entity without its semicolon at the end of a value, where a reader took the semicolon for a separator.
+_HALF_ENTITY = re.compile(r"&(?:#\w{1,7}|quot|apos|lt|gt|amp)\Z").search
+_MAX_HALF_ENTITY = 9
+#: A key with an invisible character, which a reader took for part of a value.
+_INVISIBLE_KEY = re.compile(r"\w*+[\u00ad\u200b-\u200f\u2060-\u2064\ufeff]\w*+(?:\Z|[=:])").match
 #: Words between a name and its arguments that may also be keys.
 _CONTAINERS = ("input", "args", "arguments", "parameters", "params", "toolinput")
 _SYMBOLS = re.compile(r"[^\w\x00-\x7f]+")
@@ -213,9 +227,17 @@ def _plain(text: str, levels: int = _MAX_LEVELS) -> str:
     for char in "\t\r\f\v\xa0":
         folded = folded.replace(char, " ")
     for double in ("  ", "\n ", "\n\n"):
-        while double in folded:
-            folded = folded.replace(double, double[0])
+        folded = _collapse(folded, double)
     return folded
+
+
+def _collapse(text: str, double: str) -> str:
+    """Replace two characters by the first until they do not occur, in each slice and then in the whole."""
+    if double in text and len(text) > _SLICE_CHARS:
+        text = "".join(_collapse(each, double) for each in _slices(text))
+    while double in text:
+        text = text.replace(double, double[0])
+    return text
 
 
 def _words(plain: str, kept: frozenset[str] = frozenset()) -> list[str]:
@@ -224,9 +246,12 @@ def _words(plain: str, kept: frozenset[str] = frozenset()) -> list[str]:
     words: list[str] = []
     start = 0
     while start < len(text):
-        cut = _AFTER_LETTERS(text, start + _SEARCH_CHARS)
-        end = len(text) if cut is None else cut.start()
-        words += _WORDS(text, start, end)
+        cut = _OUTSIDE_NUMBERS(text, start + _SLICE_CHARS)
+        end = len(text) if cut is None else cut.end()
+        found = _WORDS(text, start, end)
+        if start and _TWO_LETTERS(text, start - 1) is not None:
+            words[-1] += found.pop(0)  # a word was cut in two
+        words += found
         start = end
     return words
 
@@ -239,8 +264,27 @@ def _without_markup(plain: str, besides: str = "", kept: frozenset[str] = frozen
 
     for literal, markup in _MARKUP:
         if literal in plain and literal != besides:
-            plain = markup.sub(replacement if kept else " ", plain)
+            plain = _replace(markup, replacement if kept else _as_space, plain)
     return plain
+
+
+def _as_space(_: re.Match[str]) -> str:
+    return " "
+
+
+def _replace(markup: re.Pattern[str], replacement: Callable[[re.Match[str]], str], text: str) -> str:
+    """Replace all markup as `markup.sub` does, but slice by slice."""
+    pieces: list[str] = []
+    start = done = 0
+    while start < len(text):
+        end = start + _SLICE_CHARS
+        for match in markup.finditer(text, start, end + _MAX_MARKUP_CHARS):
+            if match.start() >= end:
+                break
+            pieces += text[done : match.start()], replacement(match)
+            done = match.end()
+        start = max(end, done)
+    return "".join([*pieces, text[done:]])
 
 
 class _Words:
@@ -418,10 +462,8 @@ class EchoSearch:
                 [(kept, _reduce_arguments(arguments, levels, kept)) for kept in views],
                 f"{''.join(_plain(name).split())}(",
             )
-            for levels in (_MAX_LEVELS, _MAX_LEVELS - 1)
+            for levels in ((_MAX_LEVELS, _MAX_LEVELS - 1) if _is_deep(name, arguments) else (_MAX_LEVELS,))
         ]
-        if calls[0] == calls[1]:
-            calls.pop()
         return any(self._contains_units(call, open_end) for call in calls)
 
     def _contains_name(self, name: str) -> bool:
@@ -496,10 +538,22 @@ def _pair(name: str, arguments: list[_Argument]) -> Iterator[Sequence[str]]:
         yield pair
 
 
+def _is_deep(name: str, arguments: dict[str, JSONValue]) -> bool:
+    """Whether the number of levels that are decoded makes a difference."""
+    texts = [name, *arguments, *(form for value in arguments.values() for form in _forms(value))]
+    return any(_decode(text, _MAX_LEVELS) != _decode(text, _MAX_LEVELS - 1) for text in texts)
+
+
 def _is_misread(arguments: dict[str, JSONValue]) -> bool:
     """Whether arguments may have been split in the wrong places, so that the name alone shows an echo."""
     items = [*arguments, *(item for value in arguments.values() for item in (value if is_array(value) else (value,)))]
-    return any(isinstance(item, str) and _MISREAD(item) is not None for item in items)
+    return any(isinstance(item, str) and _is_half_value(item) for item in items)
+
+
+def _is_half_value(text: str) -> bool:
+    if "&" in (end := text[-_MAX_HALF_ENTITY:]) and _HALF_ENTITY(end) is not None:
+        return True
+    return not text.isascii() and _INVISIBLE_KEY(text) is not None
 
 
 def _confirms(text: _ReducedText, name: str, argument: _Argument, open_end: bool) -> bool:
