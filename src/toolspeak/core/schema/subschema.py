@@ -214,6 +214,11 @@ class Subschema:
             return True
         return self.body.get("unevaluatedProperties") is False and not self.declares(name)
 
+    @cached_property
+    def positional_items(self) -> int:
+        """Number of items at the beginning of an array that have schemas of their own."""
+        return max(len(self.listed(keyword)) for keyword in ("prefixItems", "items"))
+
     def item(self, index: int) -> Subschema | None:
         """Return the schema of the array item at `index`, or `None` if any value is allowed."""
         for keyword in ("prefixItems", "items"):
@@ -297,7 +302,10 @@ class SchemaDocument:
             return True
 
     def at(self, pointer: str, schema: JSONValue) -> Subschema:
-        return self._nodes.setdefault(pointer, Subschema(self, pointer, schema))
+        node = self._nodes.get(pointer)
+        if node is None:
+            node = self._nodes[pointer] = Subschema(self, pointer, schema)
+        return node
 
     def resolve(self, reference: JSONValue) -> Subschema | None:
         """Return the target of a local reference, or `None` if it cannot be resolved."""
