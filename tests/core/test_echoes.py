@@ -164,6 +164,29 @@ def test_a_value_or_the_same_form_with_other_values_is_not_an_echo(text: str, na
     assert not EchoSearch([text]).contains(name, arguments)
 
 
+@check_each("limit", [0, 100, 2000])
+@check_each(
+    ("text", "arguments"),
+    [
+        ("send(to='a b')", {"to": "b"}),
+        ("send(to='a')" + " to: 'b/c'" * 9, {"to": "b"}),
+        ("send(to='a')" + " tomb" * 9, {"to": "m"}),
+        ("send(to='a') to: -", {"to": "/"}),
+    ],
+)
+def test_beyond_a_limit_the_name_in_call_syntax_makes_an_echo(
+    text: str, arguments: dict[str, Any], limit: int, monkeypatch: pytest.MonkeyPatch
+):
+    assert not EchoSearch([text]).contains("send", arguments)
+    with monkeypatch.context() as patched:
+        patched.setattr(echoes, "_MAX_SEARCHED", limit)
+        search, mention = EchoSearch([text]), EchoSearch(["To send mail, write to: b."])
+    found = [search.contains("send", arguments) for _ in range(200)]
+    assert found == sorted(found) and found[-1]
+    assert search.contains("send", {"to": "another"})
+    assert [mention.contains("send", arguments) for _ in range(200)] == [False] * 200
+
+
 def test_a_value_that_was_cut_off_matches_the_beginning_of_a_word():
     search = EchoSearch(["send(to='eve@evil.test')"])
     assert not search.contains("send", {"to": "eve@evil.te"})

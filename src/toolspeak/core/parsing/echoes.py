@@ -32,6 +32,10 @@ from .text_cache import TextCache
 _MAX_LEVELS = 4
 #: Longest string whose punctuation is compared. Longer ones differ in their words.
 _MAX_LITERAL = 400
+#: Characters of untrusted text that are searched for the calls of one answer, at about three per nanosecond.
+_MAX_SEARCHED = 1_000_000_000
+#: Number of characters that are searched in the time that one match takes, or one character if a pattern is searched.
+_CHARS_PER_MATCH, _CHARS_PER_PATTERN_CHAR = 1000, 32
 #: Number of characters that are processed at a time. Other threads have to wait for the end of each step.
 _SLICE_CHARS = 32 * 1024
 
@@ -287,6 +291,26 @@ def _replace(markup: re.Pattern[str], replacement: Callable[[re.Match[str]], str
     return "".join([*pieces, text[done:]])
 
 
+class _LimitExceeded(Exception):
+    """Raised when the calls of one answer would take too long to compare."""
+
+
+class _SearchLimit:
+    """The amount of text that may still be searched for the calls of one answer."""
+
+    def __init__(self) -> None:
+        self._remaining = _MAX_SEARCHED
+
+    @property
+    def is_exceeded(self) -> bool:
+        return self._remaining < 0
+
+    def spend(self, chars: int) -> None:
+        self._remaining -= chars
+        if self.is_exceeded:
+            raise _LimitExceeded
+
+
 class _Words:
     """The words of a text, joined, with the positions where words end."""
 
@@ -298,9 +322,10 @@ class _Words:
         # An array, because a list of the words would take ten times the memory of the text.
         self._ends = array("I", accumulate(map(len, words)))
 
-    def contains(self, parts: Sequence[str], open_end: bool) -> bool:
+    def contains(self, parts: Sequence[str], open_end: bool, limit: _SearchLimit) -> bool:
         """Whether the parts follow each other, each ending with a word. `open_end`: the last may end within one."""
         needle = "".join(parts)
+        limit.spend(len(self.content))
         at = self.content.find(needle)
         if at < 0 or not needle:
             return False
@@ -310,6 +335,7 @@ class _Words:
         while at >= 0:
             if all(self._is_end(at + offset) for offset in inner):
                 return True
+            limit.spend(_CHARS_PER_MATCH)
             at = self.content.find(needle, at + 1)
         return False
 
@@ -331,18 +357,18 @@ class _ReducedText:
         self._unquoted: str | None = None
         self._squeezed: dict[str, str] = {}  # texts without their white space, by text
 
-    def contains(self, parts: Sequence[str], open_end: bool, keys: frozenset[str]) -> bool:
+    def contains(self, parts: Sequence[str], open_end: bool, keys: frozenset[str], limit: _SearchLimit) -> bool:
         """Whether the parts follow each other, even if white space was added within words or markup.
 
         `keys`: keys of the call that look like markup.
         """
-        if self.words.contains(parts, open_end):
+        if self.words.contains(parts, open_end, limit):
             return True
-        if keys and self._words_with(keys).contains(parts, open_end):
+        if keys and self._words_with(keys).contains(parts, open_end, limit):
             return True
         if self._tight is None:
             self._tight = _Words(self._squeeze(self._plain))
-        return self._tight.contains(parts, open_end)
+        return self._tight.contains(parts, open_end, limit)
 
     def _words_with(self, keys: frozenset[str]) -> _Words:
         if self._with_keys is None or self._with_keys[0] != keys:
@@ -360,15 +386,17 @@ class _ReducedText:
             self._unquoted = _unquote(self._plain)
         return self._unquoted
 
-    def has_value(self, value: str) -> bool:
+    def has_value(self, value: str, limit: _SearchLimit) -> bool:
         """Whether a value of one line occurs with its punctuation, and not only as the beginning of a longer one."""
         text = self._without_quotes()
+        limit.spend(len(text))
         at = text.find(value)
         if at < 0:
             return "".join(value.split()) in self._squeeze(text)
         while at >= 0:
             if _LONGER(text, at + len(value)) is None:
                 return True
+            limit.spend(_CHARS_PER_MATCH)
             at = text.find(value, at + 1)
         return False
 
@@ -380,8 +408,9 @@ class _ReducedText:
         """Whether a value of symbols outside ASCII occurs, or may occur in an escape that was not decoded."""
         return value in self._plain or "\ufffd" in self._plain
 
-    def has_signs_after(self, labels: Sequence[str], value: str) -> bool:
+    def has_signs_after(self, labels: Sequence[str], value: str, limit: _SearchLimit) -> bool:
         """Whether a value without letters and digits follows its key or the name of the call."""
+        limit.spend(_CHARS_PER_PATTERN_CHAR * len(self._plain))
         between = r"(?:[=:,|({\[>\s]|</?[^<>]{0,60}>|<\|[^<>|]{0,40}\|>|(?:type|string)=\w{1,16}){0,8}"
         labelled = "|".join(re.escape(label) for label in labels)
         return re.search(rf"(?:{labelled}){between}{re.escape(value)}(?!\w)", self._without_quotes()) is not None
@@ -433,16 +462,24 @@ class EchoSearch:
     """Search for echoes in a set of untrusted texts, which are reduced when they are first needed.
 
     `declared`: those of the texts that tell the model how to call tools, so they contain names in call syntax.
+
+    The amount of text that is searched is limited. A call beyond that is an echo if a text contains its name in call
+    syntax.
     """
 
     def __init__(self, texts: Iterable[str], declared: Iterable[str] = ()) -> None:
         self._texts = tuple(dict.fromkeys(text for text in texts if text))
         self._declared = frozenset(declared)
+        self._limit = _SearchLimit()
+        self._mentioned: dict[str, bool] = {}  # whether a text contains a name
+        self._called: dict[str, bool] = {}  # and whether it does so in call syntax
 
     def may_contain(self, name: str) -> bool:
         """Whether a text mentions the tool, so that its calls must be compared."""
-        needle = "".join(_words(_plain(name)))
-        return any(needle in _reduced(text).words.content for text in self._texts)
+        if name not in self._mentioned:
+            needle = "".join(_words(_plain(name)))
+            self._mentioned[name] = any(needle in _reduced(text).words.content for text in self._texts)
+        return self._mentioned[name]
 
     def contains(self, name: str, arguments: JSONValue, open_end: bool = False) -> bool:
         """Whether the texts contain every unit of the call. `open_end`: the last value was cut off."""
@@ -454,6 +491,8 @@ class EchoSearch:
             return True
         if not self.may_contain(name):
             return False
+        if self._limit.is_exceeded:
+            return self._contains_name(name)
         keys = frozenset(filter(_is_markup_word, ("".join(_words(_plain(key))) for key in arguments)))
         views = [frozenset[str](), keys] if keys else [frozenset[str]()]
         calls = [
@@ -464,22 +503,30 @@ class EchoSearch:
             )
             for levels in ((_MAX_LEVELS, _MAX_LEVELS - 1) if _is_deep(name, arguments) else (_MAX_LEVELS,))
         ]
-        return any(self._contains_units(call, open_end) for call in calls)
+        try:
+            return any(self._contains_units(call, open_end) for call in calls)
+        except _LimitExceeded:
+            return self._contains_name(name)
 
     def _contains_name(self, name: str) -> bool:
         """Whether a text contains the name in call syntax."""
-        plain = _plain(name)
-        return any(_reduced(text).has_call_of(plain, text in self._declared) for text in self._texts)
+        if name not in self._called:
+            plain = _plain(name)
+            self._called[name] = any(_reduced(text).has_call_of(plain, text in self._declared) for text in self._texts)
+        return self._called[name]
 
     def _contains_units(self, call: _Call, open_end: bool) -> bool:
         count = len(call.views[0][1])
         whole = range(count)
-        if self._has(call, _positional, whole, open_end, call.opening) or self._has(call, _name_last, whole):
+        if self._has(call, _positional, whole, open_end, call.opening):
             return True
-        # The name belongs to the argument next to it, which may be any of them, before it or after it.
         lasts = [open_end and at == count - 1 for at in whole]
-        named = any(self._has(call, _name_first, [at], lasts[at]) or self._has(call, _name_last, [at]) for at in whole)
-        return named and all(self._has(call, _pair, [at], lasts[at]) for at in whole)
+        if not all(self._has(call, _pair, [at], lasts[at]) for at in whole):
+            return False
+        # The name belongs to the argument next to it, which may be any of them, before it or after it.
+        return self._has(call, _name_last, whole) or any(
+            self._has(call, _name_first, [at], lasts[at]) or self._has(call, _name_last, [at]) for at in whole
+        )
 
     def _has(
         self, call: _Call, parts_of: _Parts, chosen: Sequence[int], open_end: bool = False, sign: str = ""
@@ -493,8 +540,8 @@ class EchoSearch:
             for parts in parts_of(call.name, compared):
                 for text in map(_reduced, self._texts):
                     if (
-                        text.contains(parts, open_end, kept)
-                        and all(_confirms(text, call.name, argument, open_end) for argument in compared)
+                        text.contains(parts, open_end, kept, self._limit)
+                        and all(_confirms(text, call.name, argument, open_end, self._limit) for argument in compared)
                         and text.has_sign(sign)
                     ):
                         return True
@@ -556,15 +603,15 @@ def _is_half_value(text: str) -> bool:
     return not text.isascii() and _INVISIBLE_KEY(text) is not None
 
 
-def _confirms(text: _ReducedText, name: str, argument: _Argument, open_end: bool) -> bool:
+def _confirms(text: _ReducedText, name: str, argument: _Argument, open_end: bool, limit: _SearchLimit) -> bool:
     """Whether a text contains a value with its punctuation, which the comparison of words ignores."""
     if argument.symbols and not open_end:
         return text.has_symbols(argument.symbols)
     if not argument.literal or open_end:
         return True
     if any(argument.forms):
-        return text.has_value(argument.literal)
-    return text.has_signs_after((argument.key, name), argument.literal)
+        return text.has_value(argument.literal, limit)
+    return text.has_signs_after((argument.key, name), argument.literal, limit)
 
 
 def _reduce(text: str, levels: int, kept: frozenset[str] = frozenset()) -> str:
