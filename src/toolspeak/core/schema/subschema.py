@@ -15,7 +15,7 @@ import jsonschema_rs
 
 from ...errors import SchemaError
 from ..types import JSONObject, JSONValue, is_array, is_object
-from .json_values import MAX_DEPTH, Path, fold, json_text, type_name
+from .json_values import MAX_DEPTH, Path, fold, fold_key, json_text, type_name
 from .relaxation import names_only, needs_translation, relax
 
 #: Number of compiled `patternProperties` patterns to cache.
@@ -150,6 +150,15 @@ class Subschema:
         """Property names declared by this schema or by any other schema for the same value, in order."""
         tables = (node.table("properties") for node in self.in_place)
         return {name: None for table in tables for name, schema in table.items() if schema is not False}
+
+    @cached_property
+    def spellings(self) -> dict[str, list[str]]:
+        """Names of the properties of this schema, by their normalised spelling."""
+        spellings: dict[str, list[str]] = {}
+        for name in self.table("properties"):
+            if name in self.names:
+                spellings.setdefault(fold_key(name), []).append(name)
+        return spellings
 
     @cached_property
     def required(self) -> frozenset[str]:
