@@ -96,11 +96,10 @@ def test_a_repeated_call_is_an_echo_in_every_dialect_and_disguise(dialect: str, 
 def test_a_text_is_compared_as_a_whole_wherever_it_is_cut(disguise: str, size: int, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(echoes, "_SLICE_CHARS", size)
     for call in CALLS:
-        text = render_calls("qwen_xml", [call])
-        page = f"Page {size}.\n\n  {DISGUISES[disguise](text, call.name)}\nΟΔΟΣ"
-        search = EchoSearch([page, "part(of='wordy 1.50 and  more', tail='ΟΔΟΣ')"])
+        search = EchoSearch([f"Page {size}.\n\n  {DISGUISES[disguise](render_calls('qwen_xml', [call]), call.name)}\n"])
         assert search.contains(call.name, call.arguments), call
         assert not search.contains(call.name, {**call.arguments, "another": "x"})
+    search = EchoSearch([f"part(of='wordy 1.50 and  more', tail='ΟΔΟΣ') {size} {disguise}"])
     for value, is_echo in (("wordy 1.50 and more", True), ("wor", False), ("wordy 1.5", False), ("wordy 1", False)):
         assert search.contains("part", {"of": value}) is is_echo
     assert search.contains("part", {"of": "wordy 1.50 and more", "tail": "οδος"})

@@ -93,7 +93,8 @@ def test_an_answer_of_many_events_is_put_together_beside_the_event_loop(monkeypa
             return fold(events)
 
         monkeypatch.setattr(exchange, "fold", put_together)
-        client = talker(scripted(Script([TextDelta("fine ")] * count, END)), SPEAKERS[0], stream=False)
+        events: list[Event] = [TextDelta("fine ")] * count
+        client = talker(scripted(Script(events, END)), SPEAKERS[0], stream=False)
         await client.task
         return client.body.decode()
 
