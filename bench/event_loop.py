@@ -41,7 +41,12 @@ SCHEMAS: dict[str, Any] = {
     "f": _OBJECT,
     "choose": {**_OBJECT, "properties": {"a": {"anyOf": _FORMS}}},
     "add": {**_OBJECT, "properties": {"n": {"type": "array", "items": {"type": "integer"}}}},
-    **{f"{_NAME}{n}": _OBJECT for n in range(508)},
+    "fill": {
+        **_OBJECT,
+        "properties": {f"field_{n}": {"type": "integer"} for n in range(2000)},
+        "required": ["field_0"],
+    },
+    **{f"{_NAME}{n}": _OBJECT for n in range(507)},
 }
 TOOLS = [{"type": "function", "function": {"name": name, "parameters": schema}} for name, schema in SCHEMAS.items()]
 
@@ -71,6 +76,14 @@ ANSWERS: dict[str, Callable[[int], str]] = {
     "calls of similar names": _calls(_NAME + "x#", "{}"),
     "calls that match no alternative": _calls("choose", '{"a": {"kind": "no", "k": #}}'),
     "numbers as strings": _numbers,
+    "misspelled keys of a large schema": _calls("fill", '{"Field-#": "1", "field_0": 1}'),
+    "calls like those of a long page": _calls("write_file", '{"path": "a", "content": "note #"}'),
+    "values without letters, and a long page": _calls("write_file", '{"path": "/", "content": "*"}'),
+    "an argument of combined characters": lambda size: (
+        '<tool_call>{"name": "write_file", "arguments": {"content": "'
+        + "e\u0301\u200d\u6f22" * (size // 4)
+        + '"}}</tool_call>'
+    ),
     **{
         name: SHAPES[name]
         for name in (
@@ -83,6 +96,14 @@ ANSWERS: dict[str, Callable[[int], str]] = {
             "HTML in a value",
         )
     },
+}
+
+
+#: What the user says before an answer of this name; otherwise it is a greeting.
+QUESTIONS: dict[str, Callable[[int], str]] = {
+    "calls like those of a long page": lambda size: "write_file(path='a', content='b') and a note. " * (size // 46),
+    "values without letters, and a long page": lambda size: "write_file('" * (size // 12),
+    "an argument of combined characters": lambda size: "write_file(content='e\u0301')",
 }
 
 
@@ -135,8 +156,8 @@ async def _request(port: int, text: str) -> None:
     writer.close()
 
 
-async def ask(port: int, stream: bool) -> None:
-    said = {"model": "m", "stream": stream, "messages": [{"role": "user", "content": "Hello"}], "tools": TOOLS}
+async def ask(port: int, stream: bool, question: str = "Hello") -> None:
+    said = {"model": "m", "stream": stream, "messages": [{"role": "user", "content": question}], "tools": TOOLS}
     body = json.dumps(said)
     head = f"POST /v1/chat/completions HTTP/1.1\r\nhost: 127.0.0.1\r\nconnection: close\r\ncontent-length: {len(body)}"
     await _request(port, f"{head}\r\n\r\n{body}")
@@ -182,7 +203,7 @@ async def measure(size: int, only: str) -> bool:
                     service.reply = (streamed if stream else whole)(text(size))
                     over, before = asyncio.Event(), _cpu(proxy.pid)
                     polling = asyncio.create_task(poll(port, over))
-                    await ask(port, stream)
+                    await ask(port, stream, QUESTIONS[name](size) if name in QUESTIONS else "Hello")
                     over.set()
                     worst = await polling
                     print(f"| {name} | {stream} | {_cpu(proxy.pid) - before:.2f} | {worst:.0f} |", flush=True)

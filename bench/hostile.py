@@ -169,4 +169,6 @@ SHAPES: dict[str, Callable[[int], str]] = {
         f'<tool_call>{{"name": "write_{at}_file", "arguments": {{}}}}</tool_call>\n' for at in range(size // 65)
     ),
     "numbers that are strings in an array": _repeat('"1",', _ARRAY),
+    "braces that close nothing after a call": _repeat("}", '<tool_call>{"name": "f", "arguments": {}}'),
+    "brackets that close nothing after a call": _repeat("] ", '<tool_call>{"name": "f", "arguments": {}}'),
 }

@@ -54,6 +54,8 @@ CALLING = {
     "calls in one block",
     "calls in one list",
     "calls that wait in a fence",
+    "braces that close nothing after a call",
+    "brackets that close nothing after a call",
 }
 
 

@@ -156,6 +156,20 @@ def test_a_value_of_the_models_own_is_a_call(answer: str, texts: tuple[str, ...]
     assert calls(answer, *texts, chunk=chunk) == calls(answer, chunk=chunk) != []
 
 
+@check_each("size", [1, 2, 5, 16])
+def test_a_text_is_compared_as_a_whole_wherever_it_is_cut(size: int, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(copied_values, "_REDUCED_CHARS", size)
+    for answer, texts in CUT.values():
+        assert not [arguments for name, arguments in calls(answer, *_new(texts, size)) if name == "note"]
+    for answer, texts in OWN.values():
+        assert calls(answer, *_new(texts, size)) == calls(answer) != []
+
+
+def _new(texts: tuple[str, ...], size: int) -> list[str]:
+    """Texts that were not compared before."""
+    return [f"{text}\n{size}" for text in texts]
+
+
 def test_many_calls_in_one_answer_are_compared_one_after_the_other():
     answer = "\n".join(json_call(f"src/{at}.py") for at in range(5)) + json_call('Salt."}}')
     for chunk in (0, 3, 200):

@@ -91,6 +91,20 @@ def test_a_repeated_call_is_an_echo_in_every_dialect_and_disguise(dialect: str, 
         assert search.contains(call.name, call.arguments), call
 
 
+@check_each("size", [1, 2, 7, 40])
+@check_each("disguise", DISGUISES)
+def test_a_text_is_compared_as_a_whole_wherever_it_is_cut(disguise: str, size: int, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(echoes, "_SLICE_CHARS", size)
+    for call in CALLS:
+        search = EchoSearch([f"Page {size}.\n\n  {DISGUISES[disguise](render_calls('qwen_xml', [call]), call.name)}\n"])
+        assert search.contains(call.name, call.arguments), call
+        assert not search.contains(call.name, {**call.arguments, "another": "x"})
+    search = EchoSearch([f"part(of='wordy 1.50 and  more', tail='ΟΔΟΣ') {size} {disguise}"])
+    for value, is_echo in (("wordy 1.50 and more", True), ("wor", False), ("wordy 1.5", False), ("wordy 1", False)):
+        assert search.contains("part", {"of": value}) is is_echo
+    assert search.contains("part", {"of": "wordy 1.50 and more", "tail": "οδος"})
+
+
 @check_each(
     ("texts", "name", "arguments"),
     [
@@ -147,6 +161,29 @@ def test_whole_units_count_wherever_they_come_from(texts: list[str], name: str, 
 )
 def test_a_value_or_the_same_form_with_other_values_is_not_an_echo(text: str, name: str, arguments: dict[str, Any]):
     assert not EchoSearch([text]).contains(name, arguments)
+
+
+@check_each("limit", [0, 100, 2000])
+@check_each(
+    ("text", "arguments"),
+    [
+        ("send(to='a b')", {"to": "b"}),
+        ("send(to='a')" + " to: 'b/c'" * 9, {"to": "b"}),
+        ("send(to='a')" + " tomb" * 9, {"to": "m"}),
+        ("send(to='a') to: -", {"to": "/"}),
+    ],
+)
+def test_beyond_a_limit_the_name_in_call_syntax_makes_an_echo(
+    text: str, arguments: dict[str, Any], limit: int, monkeypatch: pytest.MonkeyPatch
+):
+    assert not EchoSearch([text]).contains("send", arguments)
+    with monkeypatch.context() as patched:
+        patched.setattr(echoes, "_MAX_SEARCHED", limit)
+        search, mention = EchoSearch([text]), EchoSearch(["To send mail, write to: b."])
+    found = [search.contains("send", arguments) for _ in range(200)]
+    assert found == sorted(found) and found[-1]
+    assert search.contains("send", {"to": "another"})
+    assert [mention.contains("send", arguments) for _ in range(200)] == [False] * 200
 
 
 def test_a_value_that_was_cut_off_matches_the_beginning_of_a_word():

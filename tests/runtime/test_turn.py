@@ -27,7 +27,7 @@ from toolspeak.errors import (
     UpstreamTimeout,
     UsageError,
 )
-from toolspeak.runtime.turn import LONG_ANSWER_CHARS, SLICE_CHARS, EngineTurn, error_after
+from toolspeak.runtime.turn import LONG_ANSWER_CHARS, LONG_REQUEST_CHARS, SLICE_CHARS, EngineTurn, error_after
 from toolspeak.upstreams.scripted import Scripted, calls
 from toolspeak.upstreams.scripted import Turn as Played
 
@@ -53,8 +53,9 @@ def turn(
     choice: ToolChoice | None = None,
     mode: Mode = "force",
     stream: bool = True,
+    text: str = "How is the weather in Paris?",
 ) -> EngineTurn:
-    messages = (Message("user", (TextPart("How is the weather in Paris?"),)),)
+    messages = (Message("user", (TextPart(text),)),)
     request = Request("m", messages, tools, choice or ToolChoice(), stream)
     settings = Settings(mode=mode, marks="fixed")
     planned = plan(request, ProfileMatch(Profile(), "test", "a test"), settings)
@@ -399,6 +400,19 @@ def test_an_answer_that_takes_long_to_parse_goes_on_in_a_worker_thread(monkeypat
     watched = Watched(made)
     run(beside(watched, made))
     assert watched.in_workers == [False, True, True, True]
+
+
+@pytest.mark.requirement("R-T12")
+@check_each(("size", "in_worker"), [(10, False), (LONG_REQUEST_CHARS, True)])
+def test_a_call_that_is_compared_with_long_messages_is_parsed_in_a_worker_thread(
+    size: int, in_worker: bool, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("toolspeak.runtime.turn.SLOW_SECONDS", 1000.0)
+    made = turn(Scripted("It is sunny. " * 3 + CALL, chunk=13), text="x" * size)
+    watched = Watched(made)
+    assert [call.name for call in fold(run(beside(watched, made))).calls] == ["weather"]
+    assert watched.in_workers[:3] == [False] * 3
+    assert set(watched.in_workers[3:]) == {in_worker}
 
 
 def test_the_rest_of_a_long_answer_is_dropped_when_the_answer_is_stopped():

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import threading
 from typing import Any
 
 import pytest
@@ -19,9 +20,10 @@ from tests.server.live_proxy import PROTOCOLS, QUESTION, Two, between, stream_ty
 from tests.server.protocol_clients import SPEAKERS, Speaker
 from tests.server.scripted_peers import AT_ONCE, END, FACES, NEVER, OFTEN, Client, Script, scripted, talker, words
 from tests.upstreams.loopback_server import Heard, chunked, head
-from toolspeak.core.events import Event, Failure, Finish, TextDelta, UsageSeen
+from toolspeak.core.events import Event, Failure, Finish, Reply, TextDelta, UsageSeen, fold
 from toolspeak.core.types import Request, Usage
 from toolspeak.protocols import openai_chat
+from toolspeak.server.proxy import exchange
 from toolspeak.upstreams.base import Batches
 
 # ---- the client leaves
@@ -77,6 +79,28 @@ def test_an_answer_that_is_there_at_once_is_not_watched_over():
 
     client = run(talk())
     assert (client.status, client.looks) == (200, 1)  # for the request itself
+
+
+@pytest.mark.requirement("R-T12")
+def test_an_answer_of_many_events_is_put_together_beside_the_event_loop(monkeypatch: pytest.MonkeyPatch):
+    on_the_loop: list[bool] = []
+
+    async def talk(count: int) -> str:
+        loop_thread = threading.get_ident()
+
+        def put_together(events: list[Event]) -> Reply:
+            on_the_loop.append(threading.get_ident() == loop_thread)
+            return fold(events)
+
+        monkeypatch.setattr(exchange, "fold", put_together)
+        events: list[Event] = [TextDelta("fine ")] * count
+        client = talker(scripted(Script(events, END)), SPEAKERS[0], stream=False)
+        await client.task
+        return client.body.decode()
+
+    assert run(talk(2)).count("fine") == 2
+    assert run(talk(exchange._MANY_EVENTS + 1)).count("fine") == exchange._MANY_EVENTS + 1
+    assert on_the_loop == [True, False]
 
 
 class Spending(Script):

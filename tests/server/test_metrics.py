@@ -316,3 +316,9 @@ def test_a_server_without_requests_has_something_to_show():
     app = App(gateway())
     assert samples(exposition(app.lifecycle.all_counters(), "1.2"))["toolspeak_build_info", "1.2"] == 1
     assert samples(exposition(Counters(), "1.2")) == {("toolspeak_build_info", "1.2"): 1}
+
+
+def test_whether_the_server_lives_is_told_without_loading_anything():
+    app = App(gateway())
+    assert run(ask(app, "GET", "/health")).json == {"status": "ok"}
+    assert "_pages" not in vars(app)

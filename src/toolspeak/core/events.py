@@ -51,7 +51,7 @@ class CallArgs(msgspec.Struct, frozen=True, tag=True, gc=False):
     fragment: str
 
 
-class CallEnd(msgspec.Struct, frozen=True, tag=True):
+class CallEnd(msgspec.Struct, frozen=True, tag=True, gc=False):
     """The end of a call. If `valid` is false, the call must not be executed; `notes` say why."""
 
     index: int
@@ -59,7 +59,7 @@ class CallEnd(msgspec.Struct, frozen=True, tag=True):
     notes: tuple[Note, ...] = ()
 
 
-class Candidate(msgspec.Struct, frozen=True):
+class Candidate(msgspec.Struct, frozen=True, gc=False):
     """Text that looked like a call, with the verdict on it and the reason."""
 
     name: str
@@ -72,13 +72,13 @@ class Candidate(msgspec.Struct, frozen=True):
     notes: tuple[Note, ...] = ()
 
 
-class Judged(msgspec.Struct, frozen=True, tag=True):
+class Judged(msgspec.Struct, frozen=True, tag=True, gc=False):
     """The verdict on a candidate call."""
 
     candidate: Candidate
 
 
-class Noted(msgspec.Struct, frozen=True, tag=True):
+class Noted(msgspec.Struct, frozen=True, tag=True, gc=False):
     """A note about the turn, not about a particular call."""
 
     note: Note

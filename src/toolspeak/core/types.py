@@ -45,7 +45,7 @@ Role = Literal["system", "user", "assistant", "tool"]
 MAX_SCHEMA_BYTES = 256 * 1024
 
 
-class Note(msgspec.Struct, frozen=True):
+class Note(msgspec.Struct, frozen=True, gc=False):
     """A repair or an observation that toolspeak reports.
 
     `code` is stable and meant for programs; `detail` is meant for people.

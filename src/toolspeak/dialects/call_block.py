@@ -36,6 +36,9 @@ _BLANK = re.compile(rf"[\s,;]{{0,{LOOKAHEAD + 1}}}").match
 _NEXT_NAME = rf"(?:{NAME_START}|\$)[{NAME_CHARS}$.:/-]{{0,127}}+\s{{0,8}}"
 _NEXT_CALL = re.compile(_NEXT_NAME + r"(?:\(|\{|\[(?:ARGS|CALL_ID)\]|<(?:arg_key|tool_sep|[|｜]tool))").match
 _NEXT_PARTIAL = re.compile(_NEXT_NAME + r"(?:\[[A-Z_]{0,7}|<[a-z_|｜]{0,8})?").match
+#: Closing brackets that close nothing. Of square brackets, all but the last one.
+_EXTRA_CLOSERS = re.compile(r"[})]+").match
+_EXTRA_BRACKETS = re.compile(r"(?:\][\s,;]{0,64}+(?=\]))++").match
 _FENCE = re.compile(r"`{3,6}[a-z]{0,12}").match
 _LIST_OF_CALLS = re.compile(rf"\[\s{{0,64}}({TOOL_NAME})\(").match
 _LIST_PARTIAL = re.compile(rf"\[\s{{0,64}}(?:{TOOL_NAME})?").match
@@ -293,15 +296,18 @@ class BlockReader:
         if (char.isalpha() or char in "_$") and self._opening.wrapper != "weak":
             return self._skip_prefix(buf, at, final) or self._word(buf, pos, at, final)
         if char in "})" and self._calls and (at == pos or self._in_prefix):
-            return self._extra_closer(at)
+            return self._extra_closer(buf, at)
         return self._leave(pos)
 
-    def _extra_closer(self, at: int) -> int:
-        """Read an unmatched closing bracket, or the closing bracket of `print(...)` or similar code around the call."""
-        if not self._in_prefix:
-            self._block.note_extra_closer()
-        self._in_prefix = False
-        return at + 1
+    def _extra_closer(self, buf: str, at: int) -> int:
+        """Read unmatched closing brackets, or the closing bracket of `print(...)` or similar code around the call."""
+        if self._in_prefix:
+            self._in_prefix = False
+            return at + 1
+        self._block.note_extra_closer()
+        closers = _EXTRA_CLOSERS(buf, at)
+        assert closers is not None
+        return closers.end()
 
     def _object(self, buf: str, at: int) -> int:
         whole = 0 if self._opening.keyed else read_whole(self._block, buf, at, self._opening.single)
@@ -361,11 +367,17 @@ class BlockReader:
         if not self._in_list and not self._calls:
             return self._leave(pos)
         if not self._in_list:
-            self._block.note_extra_closer()
+            return self._extra_brackets(buf, at)
         self._in_list = False
         if self._opening.listed:
             self.state = "done"
         return at + 1
+
+    def _extra_brackets(self, buf: str, at: int) -> int:
+        """Read unmatched square brackets up to the last one, which may be the start of something else."""
+        self._block.note_extra_closer()
+        brackets = _EXTRA_BRACKETS(buf, at)
+        return at + 1 if brackets is None else brackets.end()
 
     def _fence(self, buf: str, pos: int, at: int, final: bool) -> int:
         """Skip the marker of a code fence inside the block."""

@@ -156,8 +156,9 @@ class ToolMemory:
         digest = _UserTextDigest()
         for message in request.messages:
             digest.add(message)
+        prefix, tools = digest.key(tenant, ""), self._encode_tools(request.tools)
         for call_id in ids:
-            self._state.put(digest.key(tenant, call_id), self._encode_tools(request.tools), _RETENTION_SECONDS)
+            self._state.put(prefix + call_id, tools, _RETENTION_SECONDS)
 
     def _encode_tools(self, tools: tuple[Tool, ...]) -> str:
         """Encode tools as JSON. The last result is cached, because agents send the same tools repeatedly."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import time
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Sequence
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 import msgspec
 
 from ..core.events import CallArgs, Event, Failure, Noted, TextDelta, fold
+from ..core.types import Request, TextPart
 from ..engine.turn.actions import Action, AskUpstream, Done, Emit, StopAttempt, TurnOutcome
 from ..engine.turn.passthrough_turn import PassthroughTurn
 from ..engine.turn.trace import AttemptTrace, TracedReply
@@ -27,7 +29,12 @@ SLICE_CHARS = 16 * 1024
 LONG_ANSWER_CHARS = 64 * 1024
 #: Seconds of parsing after which the rest of an answer is parsed in a worker thread.
 SLOW_SECONDS = 0.005
+#: Number of characters in the messages of a request above which calls in the answer are parsed in a worker thread,
+#: because they are compared with these messages.
+LONG_REQUEST_CHARS = 64 * 1024
 
+#: A character that may begin a call in an answer.
+_CALL_CHAR = re.compile(r"[<{\[(]").search
 _CHOICE_HINT = "offer a suitable tool, or set `tool_choice` to `auto`"
 _FORMAT_HINT = "relax the schema, or use a stronger model"
 
@@ -78,7 +85,8 @@ class EngineTurn:
         self._passthrough_bytes = False
         self._slices: deque[list[Event]] = deque()  # the rest of a large batch
         self._chars = 0  # characters of text that the engine has parsed
-        self._is_slow = False  # parsing some of the text took long
+        self._is_slow = False  # parsing some of the text took long, or is going to
+        self._request: Request | None = None  # the current request, until its answer may contain a call
         self.requests_sent = 0
         self.outcome: TurnOutcome | None = None
         #: Index of the first event of the last answer. Set by `collect`.
@@ -149,6 +157,7 @@ class EngineTurn:
             await self._close_exchange()
         if isinstance(action, AskUpstream):
             self.requests_sent = action.attempt
+            self._request = action.request
             passthrough = self._passthrough_bytes
             self._exchange = open_upstream(self._upstream, action.request, passthrough_bytes=passthrough)
 
@@ -194,6 +203,9 @@ class EngineTurn:
 
     async def _parse(self, batch: Sequence[Event] | None) -> list[Action]:
         """Feed a batch to the engine, in a worker thread if that may take long."""
+        if self._request is not None and batch and any(map(_may_begin_call, batch)):
+            self._is_slow = self._is_slow or _is_long(self._request)
+            self._request = None
         if self._is_slow or self._chars > LONG_ANSWER_CHARS:
             return await asyncio.to_thread(self._feed, batch)
         began = time.perf_counter()
@@ -235,6 +247,19 @@ def _text_size(batch: Sequence[Event]) -> int:
         elif type(event) is CallArgs:
             size += len(event.fragment)
     return size
+
+
+def _may_begin_call(event: Event) -> bool:
+    return type(event) is TextDelta and _CALL_CHAR(event.text) is not None
+
+
+def _is_long(request: Request) -> bool:
+    """Whether the messages of a request contain so much text that comparing a call with them takes long."""
+    size = 0
+    for message in request.messages:
+        size += sum(len(part.text) for part in message.parts if type(part) is TextPart)
+        size += sum(len(result.content) for result in message.results)
+    return size > LONG_REQUEST_CHARS
 
 
 def _sliced(event: Event) -> list[Event]:

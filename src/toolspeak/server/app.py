@@ -169,7 +169,8 @@ class App:
                 await self._answer(route, caller, context, receive, send)
             elif route.page in PAGES:
                 await self.lifecycle.show(route.page, send)
-                self._refresh_names()
+                if route.page != "health":
+                    self._refresh_names()
             else:
                 await self._pages.show(route, caller, scope, receive, send)
         except ToolspeakError as error:

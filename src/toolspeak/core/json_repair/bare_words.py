@@ -39,7 +39,7 @@ _SPACE_AND_COMMENT = r"\s(?=//|/\*|#|/?\Z)"
 #: The beginning of a comment, which may end a number or literal.
 _COMMENT_IN_WORD = r"//|/\*|#|/\Z"
 #: Punctuation in unquoted text, other than the colon of a URL or a path: where the text ends is a guess.
-_PUNCTUATION = re.compile(r'[,，;；{}\[\]()"“”]|[:：](?![/\\])').search
+_PUNCTUATION = re.compile(r'[,，;；{}\[\]()"“”:：](?<![:：](?=[/\\]))').search
 #: A word longer than this is text, not a number or literal.
 _MAX_LITERAL = 64
 

@@ -41,7 +41,9 @@ _SEARCHES, _SEARCHES_FOR_EMPTY = 4, 40
 #: Characters between a key and an empty value.
 _MAX_GAP = 64
 
-_SPACE_ESCAPE = re.compile(r"\\[nrtbf]")
+_SPACE_ESCAPES = ("\\n", "\\r", "\\t", "\\b", "\\f")
+#: Stands for a decoded space until all backslashes are gone.
+_DECODED_SPACE = "\x1f"
 _CODE_ESCAPE = re.compile(r"\\u([0-9a-fA-F]{4})")
 _SIGNS = {"&lt;": "<", "&gt;": ">", "&quot;": '"', "&apos;": "'", "&#39;": "'", "&#34;": '"', "&amp;": "&"}
 _INVISIBLE = re.compile("[\u00ad\u200b-\u200f\u2060-\u2064\ufeff]+")
@@ -51,6 +53,10 @@ _TAGS = re.compile(r"(?:</[^<>]{0,80}|<[|｜][^<>=\"]{0,80})(?:>|\Z)")
 _QUOTES = "\"'`“”‘’"
 #: Stands for a quote that is escaped, which closes no string.
 _ESCAPED = "\ue000"
+#: Number of characters that are reduced at a time. Other threads have to wait for the end of each step.
+_REDUCED_CHARS = 32 * 1024
+#: A character with which an escape or entity may end, but does not continue.
+_BREAK = re.compile(r"[^\\&#0-9A-Za-z]").search
 
 
 def _tight(text: str) -> str:
@@ -59,10 +65,23 @@ def _tight(text: str) -> str:
 
 
 def _tight_with_escapes(text: str) -> str:
+    """Do the same, with escaped quotes marked as such. A long text is cut between its escapes and entities."""
+    pieces: list[str] = []
+    start = 0
+    while len(text) - start > _REDUCED_CHARS and (cut := _BREAK(text, start + _REDUCED_CHARS)) is not None:
+        pieces.append(_tight_piece(text[start : cut.end()]))
+        start = cut.end()
+    return "".join([*pieces, _tight_piece(text[start:])])
+
+
+def _tight_piece(text: str) -> str:
     if "\\" in text:
         if "\\u" in text:
             text = _CODE_ESCAPE.sub(lambda code: chr(int(code[1], 16)), text)
-        text = _SPACE_ESCAPE.sub("", text.replace('\\"', _ESCAPED)).replace("\\", "")
+        text = text.replace('\\"', _ESCAPED).replace(_DECODED_SPACE, " ")
+        for escape in _SPACE_ESCAPES:
+            text = text.replace(escape, _DECODED_SPACE)
+        text = text.replace("\\", "").replace(_DECODED_SPACE, "")
     if "&" in text:
         for entity, sign in _SIGNS.items():
             text = text.replace(entity, sign)

@@ -32,6 +32,17 @@ from .text_cache import TextCache
 _MAX_LEVELS = 4
 #: Longest string whose punctuation is compared. Longer ones differ in their words.
 _MAX_LITERAL = 400
+#: Characters of untrusted text that are searched for the calls of one answer, at about three per nanosecond.
+_MAX_SEARCHED = 1_000_000_000
+#: Number of characters that are searched in the time that one match takes, or one character if a pattern is searched.
+_CHARS_PER_MATCH, _CHARS_PER_PATTERN_CHAR = 1000, 32
+#: Number of characters that are processed at a time. Other threads have to wait for the end of each step.
+_SLICE_CHARS = 32 * 1024
+
+
+def _slices(text: str) -> Iterator[str]:
+    return (text[at : at + _SLICE_CHARS] for at in range(0, len(text), _SLICE_CHARS))
+
 
 # ------------------------------------------------------------------------------------------- decoding
 
@@ -62,6 +73,10 @@ def _numbered(match: re.Match[str]) -> str:
     return _char(int(match[1]) if match[1] else int(match[2], 16))
 
 
+def _one_ampersand(_: re.Match[str]) -> str:
+    return "&"
+
+
 def _named(match: re.Match[str]) -> str:
     return html5.get(match[1], " ")
 
@@ -74,7 +89,7 @@ def _decode_once(text: str) -> str:
         for escape in _SPACE_ESCAPES:
             text = text.replace(escape, " ")
     if "&" in text:
-        text = _AMPERSANDS.sub("&", text)
+        text = _AMPERSANDS.sub(_one_ampersand, text)
         for entity, sign in _SIGNS.items():
             text = text.replace(entity, sign)
         if "&" in text:
@@ -89,7 +104,7 @@ def _decode(text: str, levels: int) -> str:
     while levels and text != previous:
         previous, text = text, _decode_once(text)
         levels -= 1
-    if _SURROGATE.search(text):
+    if not text.isascii() and _SURROGATE.search(text):
         text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     return text
 
@@ -114,12 +129,14 @@ class _Folding(dict[int, str]):
 
 
 _FOLDING = _Folding()
-_NOT_ASCII = re.compile(r"[^\x00-\x7f]+")
+#: Characters outside ASCII, with the few that are between them: so many short matches would take longer.
+_NOT_ASCII = re.compile(r"[^\x00-\x7f](?:[\x00-\x7f]{0,8}[^\x00-\x7f]){0,1000}")
 
 
 def _fold(text: str) -> str:
-    text = text.lower()
-    return text if text.isascii() else _NOT_ASCII.sub(_folded, text)
+    if text.isascii():
+        return text.lower()
+    return "".join(_NOT_ASCII.sub(_folded, each.lower()) for each in _slices(text))
 
 
 def _folded(match: re.Match[str]) -> str:
@@ -171,10 +188,11 @@ _MARKUP = tuple(
 _NAME_LABELS = ("name", "tool", "function", "toolname", "")
 #: Words, and numbers with their sign and decimals.
 _WORDS = re.compile(r"-?\d+(?:\.\d+)*+|[^\W\d_]+").findall
-#: A position where a word of letters ends, and so no word continues.
-_AFTER_LETTERS = re.compile(r"(?<=[^\W\d_])(?![^\W\d_])").search
-#: Number of characters that are searched for words at a time. Other threads have to wait for the end of a search.
-_SEARCH_CHARS = 32 * 1024
+#: A character that is no part of a number, and two letters of one word.
+_OUTSIDE_NUMBERS = re.compile(r"[^\d.-]").search
+_TWO_LETTERS = re.compile(r"[^\W\d_]{2}").match
+#: Maximum number of characters that markup takes, with those after it that decide whether it is markup.
+_MAX_MARKUP_CHARS = 256
 #: What comes before a name in call syntax: a tag, a key for names, or a special token; and what comes after it.
 _BEFORE_NAME = re.compile(
     r".*(?:<|functions\.|[|>]\s?|(?<![a-z])(?:name|tool|function|action|call|invoke|recipient|to)[\"']?\s?[:=]\s?[\"'`]{0,3})\Z",
@@ -190,11 +208,11 @@ _MAX_AFTER_NAME = 160
 _LONGER = re.compile(r"[/.@:+*~%#-]+\w").match
 #: Whether a reduced key looks like a word of the markup.
 _is_markup_word = re.compile(_TAG_WORDS.replace("_", "_?")).fullmatch
-#: An entity without its semicolon at the end of a value, where a reader took the semicolon for a separator, or a key
-#: with an invisible character, which a reader took for part of a value.
-_MISREAD = re.compile(
-    r"&(?:#\w{1,7}|quot|apos|lt|gt|amp)\Z|\A\w*[\u00ad\u200b-\u200f\u2060-\u2064\ufeff]\w*(?:\Z|[=:])"
-).search
+#: An entity without its semicolon at the end of a value, where a reader took the semicolon for a separator.
+_HALF_ENTITY = re.compile(r"&(?:#\w{1,7}|quot|apos|lt|gt|amp)\Z").search
+_MAX_HALF_ENTITY = 9
+#: A key with an invisible character, which a reader took for part of a value.
+_INVISIBLE_KEY = re.compile(r"\w*+[\u00ad\u200b-\u200f\u2060-\u2064\ufeff]\w*+(?:\Z|[=:])").match
 #: Words between a name and its arguments that may also be keys.
 _CONTAINERS = ("input", "args", "arguments", "parameters", "params", "toolinput")
 _SYMBOLS = re.compile(r"[^\w\x00-\x7f]+")
@@ -213,9 +231,17 @@ def _plain(text: str, levels: int = _MAX_LEVELS) -> str:
     for char in "\t\r\f\v\xa0":
         folded = folded.replace(char, " ")
     for double in ("  ", "\n ", "\n\n"):
-        while double in folded:
-            folded = folded.replace(double, double[0])
+        folded = _collapse(folded, double)
     return folded
+
+
+def _collapse(text: str, double: str) -> str:
+    """Replace two characters by the first until they do not occur, in each slice and then in the whole."""
+    if double in text and len(text) > _SLICE_CHARS:
+        text = "".join(_collapse(each, double) for each in _slices(text))
+    while double in text:
+        text = text.replace(double, double[0])
+    return text
 
 
 def _words(plain: str, kept: frozenset[str] = frozenset()) -> list[str]:
@@ -224,9 +250,12 @@ def _words(plain: str, kept: frozenset[str] = frozenset()) -> list[str]:
     words: list[str] = []
     start = 0
     while start < len(text):
-        cut = _AFTER_LETTERS(text, start + _SEARCH_CHARS)
-        end = len(text) if cut is None else cut.start()
-        words += _WORDS(text, start, end)
+        cut = _OUTSIDE_NUMBERS(text, start + _SLICE_CHARS)
+        end = len(text) if cut is None else cut.end()
+        found = _WORDS(text, start, end)
+        if start and _TWO_LETTERS(text, start - 1) is not None:
+            words[-1] += found.pop(0)  # a word was cut in two
+        words += found
         start = end
     return words
 
@@ -239,8 +268,47 @@ def _without_markup(plain: str, besides: str = "", kept: frozenset[str] = frozen
 
     for literal, markup in _MARKUP:
         if literal in plain and literal != besides:
-            plain = markup.sub(replacement if kept else " ", plain)
+            plain = _replace(markup, replacement if kept else _as_space, plain)
     return plain
+
+
+def _as_space(_: re.Match[str]) -> str:
+    return " "
+
+
+def _replace(markup: re.Pattern[str], replacement: Callable[[re.Match[str]], str], text: str) -> str:
+    """Replace all markup as `markup.sub` does, but slice by slice."""
+    pieces: list[str] = []
+    start = done = 0
+    while start < len(text):
+        end = start + _SLICE_CHARS
+        for match in markup.finditer(text, start, end + _MAX_MARKUP_CHARS):
+            if match.start() >= end:
+                break
+            pieces += text[done : match.start()], replacement(match)
+            done = match.end()
+        start = max(end, done)
+    return "".join([*pieces, text[done:]])
+
+
+class _LimitExceeded(Exception):
+    """Raised when the calls of one answer would take too long to compare."""
+
+
+class _SearchLimit:
+    """The amount of text that may still be searched for the calls of one answer."""
+
+    def __init__(self) -> None:
+        self._remaining = _MAX_SEARCHED
+
+    @property
+    def is_exceeded(self) -> bool:
+        return self._remaining < 0
+
+    def spend(self, chars: int) -> None:
+        self._remaining -= chars
+        if self.is_exceeded:
+            raise _LimitExceeded
 
 
 class _Words:
@@ -254,9 +322,10 @@ class _Words:
         # An array, because a list of the words would take ten times the memory of the text.
         self._ends = array("I", accumulate(map(len, words)))
 
-    def contains(self, parts: Sequence[str], open_end: bool) -> bool:
+    def contains(self, parts: Sequence[str], open_end: bool, limit: _SearchLimit) -> bool:
         """Whether the parts follow each other, each ending with a word. `open_end`: the last may end within one."""
         needle = "".join(parts)
+        limit.spend(len(self.content))
         at = self.content.find(needle)
         if at < 0 or not needle:
             return False
@@ -266,6 +335,7 @@ class _Words:
         while at >= 0:
             if all(self._is_end(at + offset) for offset in inner):
                 return True
+            limit.spend(_CHARS_PER_MATCH)
             at = self.content.find(needle, at + 1)
         return False
 
@@ -287,18 +357,18 @@ class _ReducedText:
         self._unquoted: str | None = None
         self._squeezed: dict[str, str] = {}  # texts without their white space, by text
 
-    def contains(self, parts: Sequence[str], open_end: bool, keys: frozenset[str]) -> bool:
+    def contains(self, parts: Sequence[str], open_end: bool, keys: frozenset[str], limit: _SearchLimit) -> bool:
         """Whether the parts follow each other, even if white space was added within words or markup.
 
         `keys`: keys of the call that look like markup.
         """
-        if self.words.contains(parts, open_end):
+        if self.words.contains(parts, open_end, limit):
             return True
-        if keys and self._words_with(keys).contains(parts, open_end):
+        if keys and self._words_with(keys).contains(parts, open_end, limit):
             return True
         if self._tight is None:
             self._tight = _Words(self._squeeze(self._plain))
-        return self._tight.contains(parts, open_end)
+        return self._tight.contains(parts, open_end, limit)
 
     def _words_with(self, keys: frozenset[str]) -> _Words:
         if self._with_keys is None or self._with_keys[0] != keys:
@@ -316,15 +386,17 @@ class _ReducedText:
             self._unquoted = _unquote(self._plain)
         return self._unquoted
 
-    def has_value(self, value: str) -> bool:
+    def has_value(self, value: str, limit: _SearchLimit) -> bool:
         """Whether a value of one line occurs with its punctuation, and not only as the beginning of a longer one."""
         text = self._without_quotes()
+        limit.spend(len(text))
         at = text.find(value)
         if at < 0:
             return "".join(value.split()) in self._squeeze(text)
         while at >= 0:
             if _LONGER(text, at + len(value)) is None:
                 return True
+            limit.spend(_CHARS_PER_MATCH)
             at = text.find(value, at + 1)
         return False
 
@@ -336,8 +408,9 @@ class _ReducedText:
         """Whether a value of symbols outside ASCII occurs, or may occur in an escape that was not decoded."""
         return value in self._plain or "\ufffd" in self._plain
 
-    def has_signs_after(self, labels: Sequence[str], value: str) -> bool:
+    def has_signs_after(self, labels: Sequence[str], value: str, limit: _SearchLimit) -> bool:
         """Whether a value without letters and digits follows its key or the name of the call."""
+        limit.spend(_CHARS_PER_PATTERN_CHAR * len(self._plain))
         between = r"(?:[=:,|({\[>\s]|</?[^<>]{0,60}>|<\|[^<>|]{0,40}\|>|(?:type|string)=\w{1,16}){0,8}"
         labelled = "|".join(re.escape(label) for label in labels)
         return re.search(rf"(?:{labelled}){between}{re.escape(value)}(?!\w)", self._without_quotes()) is not None
@@ -389,16 +462,24 @@ class EchoSearch:
     """Search for echoes in a set of untrusted texts, which are reduced when they are first needed.
 
     `declared`: those of the texts that tell the model how to call tools, so they contain names in call syntax.
+
+    The amount of text that is searched is limited. A call beyond that is an echo if a text contains its name in call
+    syntax.
     """
 
     def __init__(self, texts: Iterable[str], declared: Iterable[str] = ()) -> None:
         self._texts = tuple(dict.fromkeys(text for text in texts if text))
         self._declared = frozenset(declared)
+        self._limit = _SearchLimit()
+        self._mentioned: dict[str, bool] = {}  # whether a text contains a name
+        self._called: dict[str, bool] = {}  # and whether it does so in call syntax
 
     def may_contain(self, name: str) -> bool:
         """Whether a text mentions the tool, so that its calls must be compared."""
-        needle = "".join(_words(_plain(name)))
-        return any(needle in _reduced(text).words.content for text in self._texts)
+        if name not in self._mentioned:
+            needle = "".join(_words(_plain(name)))
+            self._mentioned[name] = any(needle in _reduced(text).words.content for text in self._texts)
+        return self._mentioned[name]
 
     def contains(self, name: str, arguments: JSONValue, open_end: bool = False) -> bool:
         """Whether the texts contain every unit of the call. `open_end`: the last value was cut off."""
@@ -410,6 +491,8 @@ class EchoSearch:
             return True
         if not self.may_contain(name):
             return False
+        if self._limit.is_exceeded:
+            return self._contains_name(name)
         keys = frozenset(filter(_is_markup_word, ("".join(_words(_plain(key))) for key in arguments)))
         views = [frozenset[str](), keys] if keys else [frozenset[str]()]
         calls = [
@@ -418,26 +501,32 @@ class EchoSearch:
                 [(kept, _reduce_arguments(arguments, levels, kept)) for kept in views],
                 f"{''.join(_plain(name).split())}(",
             )
-            for levels in (_MAX_LEVELS, _MAX_LEVELS - 1)
+            for levels in ((_MAX_LEVELS, _MAX_LEVELS - 1) if _is_deep(name, arguments) else (_MAX_LEVELS,))
         ]
-        if calls[0] == calls[1]:
-            calls.pop()
-        return any(self._contains_units(call, open_end) for call in calls)
+        try:
+            return any(self._contains_units(call, open_end) for call in calls)
+        except _LimitExceeded:
+            return self._contains_name(name)
 
     def _contains_name(self, name: str) -> bool:
         """Whether a text contains the name in call syntax."""
-        plain = _plain(name)
-        return any(_reduced(text).has_call_of(plain, text in self._declared) for text in self._texts)
+        if name not in self._called:
+            plain = _plain(name)
+            self._called[name] = any(_reduced(text).has_call_of(plain, text in self._declared) for text in self._texts)
+        return self._called[name]
 
     def _contains_units(self, call: _Call, open_end: bool) -> bool:
         count = len(call.views[0][1])
         whole = range(count)
-        if self._has(call, _positional, whole, open_end, call.opening) or self._has(call, _name_last, whole):
+        if self._has(call, _positional, whole, open_end, call.opening):
             return True
-        # The name belongs to the argument next to it, which may be any of them, before it or after it.
         lasts = [open_end and at == count - 1 for at in whole]
-        named = any(self._has(call, _name_first, [at], lasts[at]) or self._has(call, _name_last, [at]) for at in whole)
-        return named and all(self._has(call, _pair, [at], lasts[at]) for at in whole)
+        if not all(self._has(call, _pair, [at], lasts[at]) for at in whole):
+            return False
+        # The name belongs to the argument next to it, which may be any of them, before it or after it.
+        return self._has(call, _name_last, whole) or any(
+            self._has(call, _name_first, [at], lasts[at]) or self._has(call, _name_last, [at]) for at in whole
+        )
 
     def _has(
         self, call: _Call, parts_of: _Parts, chosen: Sequence[int], open_end: bool = False, sign: str = ""
@@ -451,8 +540,8 @@ class EchoSearch:
             for parts in parts_of(call.name, compared):
                 for text in map(_reduced, self._texts):
                     if (
-                        text.contains(parts, open_end, kept)
-                        and all(_confirms(text, call.name, argument, open_end) for argument in compared)
+                        text.contains(parts, open_end, kept, self._limit)
+                        and all(_confirms(text, call.name, argument, open_end, self._limit) for argument in compared)
                         and text.has_sign(sign)
                     ):
                         return True
@@ -496,21 +585,33 @@ def _pair(name: str, arguments: list[_Argument]) -> Iterator[Sequence[str]]:
         yield pair
 
 
+def _is_deep(name: str, arguments: dict[str, JSONValue]) -> bool:
+    """Whether the number of levels that are decoded makes a difference."""
+    texts = [name, *arguments, *(form for value in arguments.values() for form in _forms(value))]
+    return any(_decode(text, _MAX_LEVELS) != _decode(text, _MAX_LEVELS - 1) for text in texts)
+
+
 def _is_misread(arguments: dict[str, JSONValue]) -> bool:
     """Whether arguments may have been split in the wrong places, so that the name alone shows an echo."""
     items = [*arguments, *(item for value in arguments.values() for item in (value if is_array(value) else (value,)))]
-    return any(isinstance(item, str) and _MISREAD(item) is not None for item in items)
+    return any(isinstance(item, str) and _is_half_value(item) for item in items)
 
 
-def _confirms(text: _ReducedText, name: str, argument: _Argument, open_end: bool) -> bool:
+def _is_half_value(text: str) -> bool:
+    if "&" in (end := text[-_MAX_HALF_ENTITY:]) and _HALF_ENTITY(end) is not None:
+        return True
+    return not text.isascii() and _INVISIBLE_KEY(text) is not None
+
+
+def _confirms(text: _ReducedText, name: str, argument: _Argument, open_end: bool, limit: _SearchLimit) -> bool:
     """Whether a text contains a value with its punctuation, which the comparison of words ignores."""
     if argument.symbols and not open_end:
         return text.has_symbols(argument.symbols)
     if not argument.literal or open_end:
         return True
     if any(argument.forms):
-        return text.has_value(argument.literal)
-    return text.has_signs_after((argument.key, name), argument.literal)
+        return text.has_value(argument.literal, limit)
+    return text.has_signs_after((argument.key, name), argument.literal, limit)
 
 
 def _reduce(text: str, levels: int, kept: frozenset[str] = frozenset()) -> str:

@@ -151,7 +151,7 @@ class ValueSchema:
         self._effort = effort  # number of checks that one value may need, in the whole arguments
         self._tries = tries  # number of schemas that one coercion may try
         self._members: dict[str, ValueSchema] = {}  # filled on demand, for declared properties only
-        self._items: dict[tuple[str, ...], ValueSchema] = {}  # filled on demand, by the pointers of the schemas
+        self._items: dict[int, ValueSchema] = {}  # filled on demand; all items without schemas of their own share one
 
     @cached_property
     def text_delay(self) -> int | None:
@@ -174,11 +174,16 @@ class ValueSchema:
 
     def item(self, index: int) -> ValueSchema:
         """Return the schema of the array item at `index`."""
-        items = [item for node in self._targets if (item := node.item(index)) is not None]
-        pointers = tuple(item.pointer for item in items)
-        if pointers not in self._items:
-            self._items[pointers] = ValueSchema(items, self._effort, MAX_TRIES_PER_VALUE)  # there may be many
-        return self._items[pointers]
+        index = min(index, self._positional_items)
+        known = self._items.get(index)
+        if known is None:
+            items = [item for node in self._targets if (item := node.item(index)) is not None]
+            known = self._items[index] = ValueSchema(items, self._effort, MAX_TRIES_PER_VALUE)  # there may be many
+        return known
+
+    @cached_property
+    def _positional_items(self) -> int:
+        return max((node.positional_items for node in self._targets), default=0)
 
     def member(self, name: str) -> ValueSchema:
         """Return the schema of the property `name`."""

@@ -330,12 +330,10 @@ def null_dropped(path: Path) -> Note:
 def _intended_names(node: Subschema, value: JSONObject, entry: Subschema) -> dict[str, str]:
     """Map unknown keys to the missing properties that they probably mean; to an empty string if that is ambiguous."""
     missing: dict[str, list[str]] = {}
-    for name in node.table("properties"):
-        if name not in value and name in node.names:
-            missing.setdefault(fold_key(name), []).append(name)
     claims: dict[str, list[str]] = {}
     for key in value:
-        names = missing.get(fold_key(key), ())
+        names = [name for name in node.spellings.get(fold_key(key), ()) if name not in value]
+        missing[fold_key(key)] = names
         if names and not entry.declares(key) and (node.forbids(key) or not node.required.isdisjoint(names)):
             claims.setdefault(fold_key(key), []).append(key)
     return {

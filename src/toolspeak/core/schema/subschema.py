@@ -15,7 +15,7 @@ import jsonschema_rs
 
 from ...errors import SchemaError
 from ..types import JSONObject, JSONValue, is_array, is_object
-from .json_values import MAX_DEPTH, Path, fold, json_text, type_name
+from .json_values import MAX_DEPTH, Path, fold, fold_key, json_text, type_name
 from .relaxation import names_only, needs_translation, relax
 
 #: Number of compiled `patternProperties` patterns to cache.
@@ -152,6 +152,15 @@ class Subschema:
         return {name: None for table in tables for name, schema in table.items() if schema is not False}
 
     @cached_property
+    def spellings(self) -> dict[str, list[str]]:
+        """Names of the properties of this schema, by their normalised spelling."""
+        spellings: dict[str, list[str]] = {}
+        for name in self.table("properties"):
+            if name in self.names:
+                spellings.setdefault(fold_key(name), []).append(name)
+        return spellings
+
+    @cached_property
     def required(self) -> frozenset[str]:
         return frozenset(name for name in self.listed("required") if isinstance(name, str))
 
@@ -213,6 +222,11 @@ class Subschema:
         if self.body.get("additionalProperties") is False:
             return True
         return self.body.get("unevaluatedProperties") is False and not self.declares(name)
+
+    @cached_property
+    def positional_items(self) -> int:
+        """Number of items at the beginning of an array that have schemas of their own."""
+        return max(len(self.listed(keyword)) for keyword in ("prefixItems", "items"))
 
     def item(self, index: int) -> Subschema | None:
         """Return the schema of the array item at `index`, or `None` if any value is allowed."""
@@ -297,7 +311,10 @@ class SchemaDocument:
             return True
 
     def at(self, pointer: str, schema: JSONValue) -> Subschema:
-        return self._nodes.setdefault(pointer, Subschema(self, pointer, schema))
+        node = self._nodes.get(pointer)
+        if node is None:
+            node = self._nodes[pointer] = Subschema(self, pointer, schema)
+        return node
 
     def resolve(self, reference: JSONValue) -> Subschema | None:
         """Return the target of a local reference, or `None` if it cannot be resolved."""

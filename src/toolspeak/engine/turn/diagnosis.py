@@ -194,12 +194,11 @@ def _unmarked(candidate: Candidate, facts: _Facts) -> Fault | None:
 
 def _repeated(candidate: Candidate, facts: _Facts) -> Fault | None:
     """Check a call that repeats an untrusted text. If the user wrote it, the model may mean it: ask for the nonce."""
-    if candidate.evidence.get("nonce") is not False:
+    fault = _unmarked(candidate, facts) if candidate.evidence.get("nonce") is False else None
+    if fault is None:
         return None
     texts = tuple(message.text for message in facts.messages if message.role == "user")
-    if not EchoSearch(texts).contains(candidate.name, candidate.arguments, open_end=True):
-        return None
-    return _unmarked(candidate, facts)
+    return fault if EchoSearch(texts).contains(candidate.name, candidate.arguments, open_end=True) else None
 
 
 def _truncated(candidate: Candidate, facts: _Facts) -> Fault | None:

@@ -18,7 +18,7 @@ from ..proxy.exchange import RequestRecord
 from ..routes import Route, display_path
 
 #: The pages that `Lifecycle.show` serves.
-PAGES = frozenset({"metrics", "ready"})
+PAGES = frozenset({"health", "metrics", "ready"})
 _access = logging.getLogger("toolspeak.access")
 #: Seconds for cancelled requests to send their error responses.
 FINAL_RESPONSE_SECONDS = 2.0
@@ -128,13 +128,15 @@ class Lifecycle:
     # ---- pages
 
     async def show(self, page: str, send: Send) -> None:
-        """Respond with the metrics or the readiness status."""
+        """Respond with the metrics, or with whether the server lives or is ready."""
         if page == "metrics":
             from ... import __version__
 
             await respond(send, 200, exposition(self.all_counters(), __version__), CONTENT_TYPE)
             return
-        status, word = (503, "draining") if self.draining else (200, "ready")
+        status, word = 200, "ok"
+        if page == "ready":
+            status, word = (503, "draining") if self.draining else (200, "ready")
         await respond(send, status, msgspec.json.encode({"status": word}))
 
     def all_counters(self) -> Counters:

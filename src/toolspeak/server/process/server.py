@@ -14,6 +14,7 @@ import os
 import shutil
 import signal
 import socket
+import sys
 import tempfile
 import threading
 import time
@@ -40,6 +41,9 @@ _log = logging.getLogger("toolspeak.server")
 _BACKLOG = 4096
 #: Allocations between garbage collections. A request makes hundreds, most of which are freed when it ends.
 _GC_THRESHOLD = 10_000
+#: Seconds for which a thread that parses a long answer may keep the event loop waiting. One request may wait several
+#: times.
+_SWITCH_SECONDS = 0.001
 #: File descriptors reserved for other purposes than connections: log, state, event loop, libraries.
 _OTHER_FILES = 128
 #: File descriptors per client: its own connection and one to the upstream.
@@ -255,6 +259,7 @@ def _run_process(
     # Exclude loaded modules from garbage collection: scanning them would pause all requests.
     gc.freeze()
     gc.set_threshold(_GC_THRESHOLD, *gc.get_threshold()[1:])
+    sys.setswitchinterval(_SWITCH_SECONDS)
     ToolspeakServer(config, app, make_gateway, options, worker, counters, on_ready).run(sockets)
 
 

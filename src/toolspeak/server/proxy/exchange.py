@@ -41,6 +41,8 @@ _CHECKS_PER_PERIOD = 2
 _WATCH_AFTER_SECONDS = 0.05
 #: Number of silent checks after which a stream is started before the first event. Proxies time out after 60 s.
 _CHECKS_BEFORE_START = 4
+#: Number of events above which an answer is put together in a worker thread.
+_MANY_EVENTS = 1000
 #: The only upstream protocol in which a request can load a model.
 _LOADING_PROTOCOL = "ollama"
 #: Size limit for the `x-toolspeak` header, low enough for common header limits.
@@ -328,7 +330,8 @@ class Exchange:
         error = error_after(outcome, self._see)
         if error is not None:
             raise error
-        reply = msgspec.structs.replace(fold(events), requests=outcome.requests, warnings=outcome.warnings)
+        reply = fold(events) if len(events) <= _MANY_EVENTS else await asyncio.to_thread(fold, events)
+        reply = msgspec.structs.replace(reply, requests=outcome.requests, warnings=outcome.warnings)
         target.maker.tool_memory.remember(target.tenant, planned.request, [call.id for call in reply.calls])
         same_protocol = self._protocol.ordered and self._protocol.name == target.maker.resolved.protocol
         if same_protocol and reply.opaque and planned.plan.kind != planned.plan.emulation:

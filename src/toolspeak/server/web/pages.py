@@ -1,4 +1,4 @@
-"""Routes that are not model requests: health, model lists, token counts, sign-in, stored responses, the web page.
+"""Routes that are not model requests: model lists, token counts, sign-in, stored responses, the web page.
 
 The files in `static/` are served unchanged: there is no build step, and nothing is loaded from other hosts.
 """
@@ -89,8 +89,6 @@ class Pages:
         self._stored = StoredResponses(gateway)
         self._access = access
         self._json: dict[str, _Handler] = {
-            "health": lambda route, caller, body: {"status": "ok"},
-            "ready": lambda route, caller, body: {"status": "ready"},
             "link": lambda route, caller, body: {"code": self._access.sessions.new_code()},
             "version": lambda route, caller, body: {"version": _version()},
             "models": lambda route, caller, body: self._models(caller),
