@@ -301,3 +301,19 @@ def test_the_line_breaks_of_a_value_are_those_of_the_template():
     call = "<{0}tool_call>\n<function=save>\n<parameter=command>\na\n</parameter>\n</function>\n</{0}tool_call>"
     assert parse(call.format(""), tools).calls[0].arguments == {"command": "a"}
     assert parse(call.format("seed:"), tools).calls[0].arguments == {"command": "\na\n"}
+
+
+@check_each("dialect", ["glm", "invoke", "qwen_xml"])
+def test_a_key_that_the_tool_does_not_declare_makes_a_long_value_doubtful(dialect: str):
+    closer, pair = {
+        "glm": ("</arg_value>", "<arg_key>mode</arg_key><arg_value>b"),
+        "invoke": ("</parameter>", '<parameter name="mode">b'),
+        "qwen_xml": ("\n</parameter>", "\n<parameter=mode>\nb"),
+    }[dialect]
+    tools = [Tool("save", parameters=PARAMETERS)]
+    call = DIALECTS[dialect].replace("NAME", "save")
+    for value, count in ((f"a{closer}{pair}", 1), (f"a\nb{closer}{pair}", 0)):
+        text = call.replace("TEXT", value)
+        reply = parse(text, tools)
+        assert [each.arguments for each in reply.calls] == [{"command": "a", "mode": "b"}] * count
+        assert by_character(text, tools=tools) == reply

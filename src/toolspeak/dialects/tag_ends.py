@@ -172,6 +172,9 @@ class ValueEnd:
         self.has_lines = False
         #: Whether the value may have ended earlier: it contains its own closing tag, or another call begins in it.
         self.has_closer = False
+        #: Whether the value, which has several lines, may contain its closing tag and a parameter of another call: the
+        #: tool does not declare the key that follows.
+        self.is_ambiguous = False
         #: Whether the value contains what may have been another parameter of the call.
         self.is_doubtful = False
         self._passed_parameter = False  # a closing tag in a quoted call was followed by a parameter
@@ -237,8 +240,27 @@ class ValueEnd:
             if again is None:
                 return None
             ends = ends and not again
+        if follows == "parameter" and self.has_lines:
+            is_declared = self._declares_next(buf, tag.end, final)
+            if is_declared is None:
+                return None
+            self.is_ambiguous = not is_declared
         self.has_closer = self.has_closer or not ends
         return ends
+
+    def _declares_next(self, buf: str, pos: int, final: bool) -> Tristate:
+        """Whether the tool declares the key of the parameter that follows, if it declares any. None: unknown yet."""
+        place = self._place
+        at = skip_blank(buf, pos, final)
+        tag = lex_tag(buf, at, final)
+        assert isinstance(tag, Tag)  # `_follows` has found a parameter there
+        key = key_of(tag)
+        if tag.name == "arg_key":
+            element = _KEY_ELEMENT(buf, at)
+            if element is None and not final and len(buf) - at < LOOKAHEAD:
+                return None
+            key = "" if element is None else element[1]
+        return place.open_ended or not key or not place.schema.names or place.schema.declares(place.schema.meant(key))
 
     def _ends_quote(self, buf: str, pos: int, follows: _Follows | None, final: bool) -> bool | None:
         """Whether the value ends inside a call that it quotes: only if nothing else follows in the answer."""

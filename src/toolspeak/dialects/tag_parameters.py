@@ -380,6 +380,8 @@ class TagParameters:
         """Continue after a value. Add a note if the value was not ended by its own closing tag."""
         self._phase = self._between
         self._has_closer = self._has_closer or value.end.has_closer
+        if value.end.is_ambiguous:
+            return self._fail(at, "wrong_close_tag")
         if tag.kind == "close" and (tag.name == self._closer or tag.name in PARAMETER_TAGS):
             if self._closer and (tag.name != self._closer or prefix != self._prefix or value.end.is_doubtful):
                 self._builder.note(Note("wrong_closer", self._key[:64]))
