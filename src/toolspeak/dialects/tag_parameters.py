@@ -340,7 +340,7 @@ class TagParameters:
         if value_type:
             return value_type == "string"
         types = schema.property_types(key)
-        return not self.place.markup or (bool(types) and types <= {"string", "null"})
+        return not types or "string" in types
 
     def _read_value(self, buf: str, pos: int, final: bool) -> int:
         value = self._value

@@ -59,25 +59,19 @@ def value_of(
         return text
     if typed:
         return _json_or(text, text, allowance)
-    if not wants:
-        return _untyped(raw, text, schema, key, markup, allowance)
+    if not wants and not schema.declares(key):
+        return _undeclared(raw, text, schema, markup, allowance)
     bare = text.strip()
     if "null" in wants and bare == "null":
         return None
-    if wants <= {"string", "null"}:
+    if not wants or "string" in wants:
         return bare if markup and "\n" not in raw else text
-    if "string" in wants:
-        return text
     nested = tree(raw, strip=True) if bare.startswith("<") else None
     return _json_or(bare, bare, allowance) if nested is None else nested
 
 
-def _untyped(
-    raw: str, text: str, schema: ArgumentSchema, key: str, markup: bool, allowance: Allowance | None
-) -> JSONValue:
-    """Convert a value without a type: text if the schema declares the property, otherwise guessed from the syntax."""
-    if schema.declares(key):
-        return text
+def _undeclared(raw: str, text: str, schema: ArgumentSchema, markup: bool, allowance: Allowance | None) -> JSONValue:
+    """Convert the value of a property that the schema does not declare. Its type is guessed from the syntax."""
     bare = text.strip()
     if markup:
         nested = tree(raw) if bare.startswith("<") else None
