@@ -57,6 +57,7 @@ CLOSERS = [
     Case(
         "text between parameters",
         "<function=save><parameter=path>a</parameter> and <n>2</n></function>",
+        said="</function>",
         codes={"arguments_invalid"},
         verdicts=(("save", "invalid", "arguments_invalid"),),
     ),
@@ -75,6 +76,7 @@ CLOSERS = [
     Case(
         "a less-than sign between parameters",
         "<function=save><parameter=path>a</parameter> < 3 <n>2</n></function>",
+        said="</function>",
         codes={"arguments_invalid"},
         verdicts=(("save", "invalid", "arguments_invalid"),),
     ),
@@ -86,6 +88,7 @@ CLOSERS = [
     Case(
         "one tick",
         "<function=save><parameter=path>a</parameter>` <n>2</n></function>",
+        said="</function>",
         codes={"arguments_invalid"},
         verdicts=(("save", "invalid", "arguments_invalid"),),
     ),

@@ -47,6 +47,7 @@ class BlockContext:
         self.stops = stops
         self.builders: list[CallBuilder] = []
         self.vain = False  # the last name is not a known tool, so readers stop
+        self.is_lost = False  # it is unknown where a value ends, so the text that follows may be part of it
         self._commits_before = context.commits
         self._closer_noted = False
 

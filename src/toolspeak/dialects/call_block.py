@@ -13,7 +13,7 @@ from ..core.json_repair.lookahead import LOOKAHEAD
 from ..core.parsing.acceptance import Evidence
 from ..core.parsing.call_builder import CallBuilder
 from ..core.parsing.context import ParseContext
-from ..core.parsing.dialect_interface import Opening, Progress
+from ..core.parsing.dialect_interface import REST_OF_ANSWER, Opening, Progress
 from ..core.parsing.fast_paths import FastPath
 from ..core.parsing.name_patterns import NAME_CHARS, NAME_START, TOOL_NAME
 from ..core.parsing.tags import MORE, Tag, fold_name, lex_tag
@@ -162,6 +162,7 @@ class BlockReader:
                 self._prose = LOOKAHEAD
                 return new
             self.state = "failed"
+            self.fence = REST_OF_ANSWER if self._block.is_lost else ""
             return new
         return self._after_call(new)
 

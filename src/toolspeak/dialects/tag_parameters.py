@@ -61,6 +61,7 @@ class TagParameters:
         self._container = ""  # the tag around all arguments, if the name was in a separate tag
         self._repairs = 0  # number of values without a closing tag
         self._key = ""
+        self._has_lines = False  # the last value has several lines
         self._has_closer = False  # a value contains its own closing tag, so the call needs one
         self._streamed: set[str] = set()
         self._started = False
@@ -116,6 +117,11 @@ class TagParameters:
         self._builder.fail(reason)
         self.state = "failed"
         return pos
+
+    def _lose(self, pos: int) -> int:
+        """Give up, because it is unknown where a value ends."""
+        self._block.is_lost = True
+        return self._fail(pos, "wrong_close_tag")
 
     # ---- between parameters
 
@@ -177,10 +183,11 @@ class TagParameters:
         if tag.kind == "close":
             return self._close_tag(tag, at)
         if tag.name in BLOCK_TAGS and not call_name(tag) and not self.place.schema.declares(tag.name):
-            return self._fail(at, "missing_close_tag")  # the next block begins before the end of this call
+            # The next block begins before the end of this call, or the last value contains a part of another call.
+            return self._lose(at) if self._has_lines else self._fail(at, "missing_close_tag")
         if self._is_next(tag):
             if self.place.closes and self._has_closer:
-                return self._fail(at, "missing_close_tag")
+                return self._lose(at)
             self.end(missing=self.place.closes)
             return at
         plain = not tag.value and not tag.attributes
@@ -350,7 +357,7 @@ class TagParameters:
             return new if new > pos else MORE
         self._value = None
         if value.state == "failed" or value.ended_by is None:
-            return self._fail(new, "wrong_close_tag")
+            return self._lose(new)
         if value.streamed:
             self._streamed.add(self._key)
         else:
@@ -379,15 +386,16 @@ class TagParameters:
     def _after_value(self, value: TagValue, tag: Tag, at: int, prefix: str) -> int:
         """Continue after a value. Add a note if the value was not ended by its own closing tag."""
         self._phase = self._between
+        self._has_lines = value.end.has_lines
         self._has_closer = self._has_closer or value.end.has_closer
         if value.end.is_ambiguous:
-            return self._fail(at, "wrong_close_tag")
+            return self._lose(at)
         if tag.kind == "close" and (tag.name == self._closer or tag.name in PARAMETER_TAGS):
             if self._closer and (tag.name != self._closer or prefix != self._prefix or value.end.is_doubtful):
                 self._builder.note(Note("wrong_closer", self._key[:64]))
             return at if tag.name == self._container else tag.end
         if value.end.has_closer:  # it may have ended there or here
-            return self._fail(at, "wrong_close_tag")
+            return self._lose(at)
         self._repairs += 1
         if self._repairs > MAX_REPAIRS:
             return self._fail(at, "too_many_repairs")

@@ -19,6 +19,8 @@ from .tags import Tag
 
 #: Lookup result: there is no mark at this position.
 NONE = -2
+#: A `Reader.fence` which says that no calls are recognised in the rest of the answer.
+REST_OF_ANSWER = "<\0"
 
 #: What a mark means to the scanner.
 #: `first` begins an answer and `last` ends one; elsewhere they are text. `turn_end` ends one of several messages.

@@ -56,8 +56,12 @@ class MarkSearch:
 
     def give_up(self) -> None:
         """Stop looking for calls, because the answer has reached a limit."""
-        self._rejected = MAX_REJECTED
+        self.stop()
         self._context.note_full()
+
+    def stop(self) -> None:
+        """Stop looking for calls."""
+        self._rejected = MAX_REJECTED
 
     def next_mark(self, buf: str, pos: int, final: bool) -> int:
         """Return the next position where a mark may begin. Meaningless tags and brackets are skipped."""

@@ -19,7 +19,7 @@ from ..json_repair.literals import has_surrogate, replace_surrogates
 from ..types import require
 from .call_builder import CallBuilder
 from .context import ParseContext
-from .dialect_interface import NONE, MarkTable, Opening, Reader, Role
+from .dialect_interface import NONE, REST_OF_ANSWER, MarkTable, Opening, Reader, Role
 from .fast_paths import FastPath
 from .mark_search import BLANKS, SPACES, MarkSearch
 from .tags import MORE, has_word, lex_head, lex_tag, read_head
@@ -572,7 +572,10 @@ class TextScanner:
             self._due_closer = reader.due_closer
             self._keep_fence_open(reader)
         else:
-            position.fence = position.fence or reader.fence
+            if reader.fence == REST_OF_ANSWER:
+                self._search.stop()
+            else:
+                position.fence = position.fence or reader.fence
             self._reject(raw, reader.state == "failed")
 
     def _note_missing_closer(self) -> None:
