@@ -332,11 +332,20 @@ def test_a_positional_value_skips_names_that_are_taken():
     assert settled.value == {"path": "a.py", "content": "text"}
 
 
-def test_a_positional_value_without_a_name_keeps_its_number():
-    fragments, settled = stream('("x", 2)', None, call=True)
-    assert settled.value == {"#0": "x", "#1": 2}
-    assert json.loads("".join(fragments)) == settled.value
-    assert [note.detail for note in settled.notes] == ["", ""]
+@check_each(
+    "text, schema, kept",
+    [
+        ('("x", 2)', None, {}),
+        ('("x")', {"type": "object"}, {}),
+        ('("a", "b", 3, 4)', FILE, {"path": "a", "content": "b", "lines": 3}),
+        ('("b", 3, 4, path="a")', FILE, {"path": "a", "content": "b", "lines": 3}),
+    ],
+)
+def test_a_positional_value_without_a_parameter_is_a_problem(text: str, schema: Any, kept: dict[str, Any]):
+    fragments, settled = stream(text, schema, call=True)
+    assert settled.problems
+    assert settled.value == kept
+    assert json.loads("".join(fragments)) == kept
 
 
 def test_one_positional_object_is_the_arguments():

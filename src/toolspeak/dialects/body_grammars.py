@@ -47,6 +47,7 @@ class BlockContext:
         self.stops = stops
         self.builders: list[CallBuilder] = []
         self.vain = False  # the last name is not a known tool, so readers stop
+        self.in_list = False  # the calls are entries of a list
         self._commits_before = context.commits
         self._closer_noted = False
 

@@ -73,7 +73,7 @@ class BlockReader:
         self._opening = opening
         self._body: Body | None = None
         self._calls = 0
-        self._in_list = opening.listed
+        self._block.in_list = opening.listed
         self._nested = 0  # depth of block tags inside the block
         self._grammar = ""  # the format of the calls so far
         self._inner: set[str] = set()  # block tags before the first call
@@ -164,7 +164,7 @@ class BlockReader:
 
     def _after_call(self, pos: int) -> int:
         self._calls += 1
-        if self._opening.one_call and not self._in_list:
+        if self._opening.one_call and not self._block.in_list:
             self.state = "done"
         return pos
 
@@ -213,7 +213,7 @@ class BlockReader:
 
     def _is_foreign(self, grammar: str) -> bool:
         """Whether a block with a nonce switches to another format. The nonce covers only the first one."""
-        if not grammar or self._in_list:
+        if not grammar or self._block.in_list:
             return False
         if not self._calls:
             self._grammar = grammar
@@ -342,7 +342,7 @@ class BlockReader:
     def _list(self, buf: str, at: int, final: bool) -> int:
         call = _LIST_OF_CALLS(buf, at)
         if call is not None:
-            self._in_list = True
+            self._block.in_list = True
             return call.start(1)
         partial = _LIST_PARTIAL(buf, at)
         if partial is not None and partial.end() == len(buf) and not final and len(buf) - at < LOOKAHEAD:
@@ -358,11 +358,11 @@ class BlockReader:
             return MORE
         if len(rest) == 1 and not final:
             return MORE
-        if not self._in_list and not self._calls:
+        if not self._block.in_list and not self._calls:
             return self._leave(pos)
-        if not self._in_list:
+        if not self._block.in_list:
             self._block.note_extra_closer()
-        self._in_list = False
+        self._block.in_list = False
         if self._opening.listed:
             self.state = "done"
         return at + 1

@@ -112,7 +112,8 @@ class NamedCall(Body):
         if self._builder is None:
             self._builder = self.block.builder()
             if not self._builder.take_name(self._name):
-                self.state = "failed" if self._builder.stops_region or not self._is_strong else self.state
+                goes_on = self._is_strong or self.block.in_list
+                self.state = "failed" if self._builder.stops_region or not goes_on else self.state
                 self.block.vain = True
         return self._builder
 

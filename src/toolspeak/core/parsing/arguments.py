@@ -135,6 +135,7 @@ class Arguments:
         self._written: JSONObject = {}  # values before they were coerced
         self._later: JSONObject = {}
         self._places: JSONObject = {}  # positional values by placeholder key
+        self._surplus = 0  # number of positional values that have no parameter
         self._notes: list[Note] = []
         self._whole_text = ""  # JSON text of arguments that are not an object
         self._whole: JSONObject | None = None  # all arguments, if they arrived in one piece
@@ -390,6 +391,8 @@ class Arguments:
         """Complete the arguments: coerce what was held and validate the result."""
         self._work.refund(self._charged)  # only the whole counts in the end
         settled = self._settle()
+        if self._surplus and not settled.problems:
+            settled = msgspec.structs.replace(settled, problems=(f"{self._surplus} positional arguments too many",))
         self._schema.charge(settled.value, self._work)
         if settled.problems:
             self._work.count_problem()
@@ -434,11 +437,11 @@ class Arguments:
         if is_object(only) and len(self._places) == 1 and not self._later:
             return only
         later = self._later
-        names = (name for name in self._schema.names if name not in self._root.sent and name not in later)
-        for place, value in self._places.items():
-            name = next(names, "")
+        names = [name for name in self._schema.names if name not in self._root.sent and name not in later]
+        for name, value in zip(names, self._places.values(), strict=False):
             self._notes.append(Note("positional_argument", name))
-            later.setdefault(name or place, value)
+            later[name] = value
+        self._surplus = max(0, len(self._places) - len(names))
         return later
 
     def _settle_root(self) -> FinalArguments:
