@@ -9,7 +9,7 @@ import re
 
 import msgspec
 
-from ..core.json_repair.lookahead import LOOKAHEAD
+from ..core.json_repair.lookahead import LOOKAHEAD, skip_spaces
 from ..core.parsing.acceptance import Evidence
 from ..core.parsing.call_builder import CallBuilder
 from ..core.parsing.context import ParseContext
@@ -391,6 +391,13 @@ class BlockReader:
             return self._closing_tag(tag)
         if self._opening.wrapper == "weak":
             return self._leave(pos)
+        if name in CALL_TAGS and not tag.attributes and not tag.value and tag.kind == "open":
+            ahead = _object_ahead(buf, tag.end, final)
+            if ahead is None:
+                return MORE
+            if ahead:  # `<invoke>{json}</invoke>`
+                self._nested += 1
+                return tag.end
         return self._call_tag(name, pos, at, tag.end, bool(call_name(tag)))
 
     def _closing_tag(self, tag: Tag) -> int:
@@ -406,9 +413,6 @@ class BlockReader:
         return tag.end
 
     def _call_tag(self, name: str, pos: int, at: int, end: int, has_name: bool) -> int:
-        if name in CALL_TAGS and not has_name and name == "invoke":
-            self._nested += 1  # `<invoke>{json}</invoke>`
-            return end
         if name in BLOCK_TAGS and not has_name:
             if self._is_unsigned(name):
                 return self._leave(pos)
@@ -458,6 +462,12 @@ def _skip_words(words: str, buf: str, at: int, final: bool) -> int:
     if rest == words:
         return at + len(words)
     return MORE if words.startswith(rest) and not final else 0
+
+
+def _object_ahead(buf: str, at: int, final: bool) -> bool | None:
+    """Whether a JSON object follows; None if more text is needed to tell."""
+    at = skip_spaces(buf, at)
+    return None if at == len(buf) and not final else buf.startswith("{", at)
 
 
 def _grammar(char: str) -> str:

@@ -18,6 +18,7 @@ from ..core.parsing.dialect_interface import NONE, Opening, Reader, Role
 from ..core.parsing.name_patterns import NAME_CHARS, NAME_START, TOOL_NAME
 from ..core.parsing.similar_names import fold_name
 from ..core.parsing.tags import MORE, NAMESPACES, Tag, read_head
+from ..core.parsing.tool_index import NAME_PREFIXES, NAME_SUFFIXES
 from .call_block import BLOCK_CLOSERS, BlockReader
 from .json_calls import ROLES
 from .mark_tables import (
@@ -42,6 +43,7 @@ from .mark_tables import (
     THINKING_LABELS,
     TURN_ENDS,
 )
+from .named_calls import clean_name
 from .tag_names import ANSWER_ENDS, RESULTS
 from .tag_parameters import call_name
 
@@ -131,8 +133,9 @@ def _tag_names(tools: frozenset[str]) -> list[str]:
 
 @lru_cache(maxsize=256)
 def _folded_names(tools: frozenset[str]) -> list[str]:
-    """Return the names of the tools in the spelling in which they are compared, sorted."""
-    return sorted(map(fold_name, tools))
+    """Return the names of the tools in the spelling in which they are compared, with what may surround them, sorted."""
+    names = [fold_name(name) for name in tools]
+    return sorted(before + name + after for name in names for before in ("", *NAME_PREFIXES) for after in NAME_SUFFIXES)
 
 
 @lru_cache(maxsize=256)
@@ -320,9 +323,10 @@ class Marks:
         name = word.group()
         if word.end() == len(buf) and not final:
             is_prefix = _is_prefix(name.rstrip(":"), _line_words(self._tools)) or name.startswith("call:")
-            return MORE if is_prefix or _is_prefix(fold_name(name), _folded_names(self._tools)) else NONE
+            folded = fold_name(name), fold_name(clean_name(name))
+            return MORE if is_prefix or any(_is_prefix(each, _folded_names(self._tools)) for each in folded) else NONE
         is_call = buf[word.end() : word.end() + 1] == "("  # in another spelling, a word may begin a sentence
-        is_known = self._is_tool(name) if is_call else name.rstrip(":") in self._tools
+        is_known = self._is_tool(clean_name(name)) if is_call else clean_name(name) in self._tools
         if not is_known and not name.startswith("call:"):
             return NONE
         window = buf[word.end() : word.end() + 24]
