@@ -314,6 +314,45 @@ def test_nothing_at_all_is_an_empty_object():
     assert arguments.take() == "{}"
 
 
+# ---- values in another notation
+
+
+TABLE = schema(rows={"type": "array", "items": {"type": "object"}})
+
+
+@check_each(
+    "text, rows",
+    [
+        ("[{'a': 'b'}]", [{"a": "b"}]),
+        ("[{'a': None, 'b': True}]", [{"a": None, "b": True}]),
+        ('[{"a": "b"}]', [{"a": "b"}]),
+        ("[]", []),
+    ],
+)
+def test_an_array_written_as_text_is_parsed_even_in_python(text: str, rows: list[Any]):
+    _, settled = stream(json.dumps({"rows": text}), TABLE)
+    assert settled.value == {"rows": rows}
+    assert [note.code for note in settled.notes] == ["json_in_string"]
+
+
+@check_each("text", ["[{'a': 'b'}", "[{'a': 'b'}] and more", "[{a: b}]", "[{'a': 'it's'}]", "rows"])
+def test_text_that_is_no_array_of_the_schema_is_a_problem(text: str):
+    _, settled = stream(json.dumps({"rows": text}), TABLE)
+    assert settled.problems
+
+
+def test_an_object_for_a_text_is_written_as_json():
+    _, settled = stream('{"content": {"x":1}}', FILE)
+    assert settled.value == {"content": '{"x": 1}'}
+    assert [note.code for note in settled.notes] == ["object_to_string"]
+
+
+def test_an_empty_list_of_arguments_is_no_arguments():
+    _, settled = stream("[]", schema())
+    assert settled.value == {}
+    assert [note.code for note in settled.notes] == ["null_arguments"]
+
+
 # ---- positional arguments
 
 

@@ -31,13 +31,15 @@ from ..json_repair.tokens import (
 from ..json_repair.whole_text import parse_value
 from ..schema.argument_schema import ArgumentSchema, ValueSchema
 from ..schema.coercion import null_dropped
-from ..schema.json_values import Path
+from ..schema.json_values import Path, strict_json
 from ..schema.work_limit import WorkLimit
 from ..types import JSONObject, JSONValue, Note, is_object
 
 _NESTING = {OBJECT: 1, ARRAY: 1, STRING: 1, END_OBJECT: -1, END_ARRAY: -1, END_STRING: -1}
 _ARRAY: Token = (ARRAY, "")
 _NULL: Token = (SCALAR, "null")
+#: Notes on JSON that is written as Python writes its values.
+_PYTHON_NOTES = frozenset({"single_quotes", "python_literal"})
 #: Maximum number of containers, one inside the other, that are streamed part by part. Lists of objects that contain
 #: lists of objects are common, deeper nesting is not, and each level may cost another pass over the text.
 MAX_STREAMED_DEPTH = 6
@@ -307,9 +309,20 @@ class Arguments:
         self._ready.append(self._begin_part() + to_json(coerced))
 
     def _coerce_part(self, schema: ValueSchema, value: JSONValue, path: Path) -> tuple[JSONValue, tuple[Note, ...]]:
-        coerced = schema.coerce(value, path, work=self._work)
+        coerced = schema.coerce(value, path, self._parse_text, self._work)
         self._charged += self._schema.charge(value, self._work)
         return coerced
+
+    def _parse_text(self, text: str) -> JSONValue:
+        """Parse JSON inside a string, possibly with the quotes and words of Python. Raises `ValueError`."""
+        try:
+            return strict_json(text)
+        except ValueError:
+            parsed = parse_value(text, allowance=self._allowance)
+            is_python = parsed.status == "complete" and not text[parsed.end :].strip()
+            if not is_python or not _PYTHON_NOTES.issuperset(note.code for note in parsed.notes):
+                raise
+            return parsed.value
 
     def _keep_for_later(self, container: _Container, value: JSONValue) -> None:
         if container is self._root:
@@ -417,7 +430,7 @@ class Arguments:
 
     def _send_rest(self, sent: JSONObject, later: JSONObject) -> tuple[str, ...]:
         """Coerce all arguments, emit the remaining ones, add them to `sent`, and return the problems of the result."""
-        coerced = self._schema.coerce({**sent, **later}, work=self._work)
+        coerced = self._schema.coerce({**sent, **later}, self._parse_text, self._work)
         self._notes.extend(coerced.notes)
         whole = coerced.value if is_object(coerced.value) else {}
         if not sent:
@@ -459,7 +472,7 @@ class Arguments:
 
     def _settle_whole(self, value: JSONValue) -> FinalArguments:
         """Coerce and emit a value of which nothing has been emitted yet."""
-        coerced = self._schema.coerce(value, work=self._work)
+        coerced = self._schema.coerce(value, self._parse_text, self._work)
         self._notes.extend(coerced.notes)
         problems = coerced.problems
         if not is_object(coerced.value):

@@ -254,7 +254,7 @@ class TextScanner:
         return blank.end()
 
     def _separator(self, buf: str, pos: int, final: bool) -> int:
-        """Read a comma or semicolon right after a call. The object after it may be the next one; NONE if none follows."""
+        """Read a comma or semicolon between a call and an object, which may be the next call; NONE if none follows."""
         after = buf[pos + 1 : pos + 2]
         if not after and not final:
             return MORE
