@@ -155,3 +155,62 @@ def test_text_that_is_almost_such_a_call_stays_text(text: str):
     reply = _read(text)
     assert not reply.calls
     assert reply.text == text
+
+
+WRITE = (_tool("write_file", content=STRING, path=STRING), *TOOLS)
+BLOCKS = (
+    "<|tool_call_start|>[{}]<|tool_call_end|>",
+    "<tool_call>{}</tool_call>",
+    "[{}]",
+    "{}",
+    "Action: {}",
+    "Action: {}\nObservation: none",
+    "```tool_code\nprint({})\n```",
+)
+QUOTED = (
+    "it's",
+    "f('x')",
+    "a = require('b')\n\n// x\nlet b = 1\n",
+    "f('x'), g('y')",
+    "f('x')]\nb",
+    "x['a'])\nb",
+    "a 'b', c",
+    "f('')\nb",
+)
+
+
+@pytest.mark.requirement("B4")
+@check_each("value", QUOTED)
+@check_each("form", BLOCKS)
+def test_a_text_with_unescaped_quotes_is_read_to_its_real_end(form: str, value: str):
+    text = form.format(f"write_file(content='{value}')")
+    reply = parse(text, WRITE)
+    assert by_character(text, tools=WRITE) == reply
+    assert [(call.name, call.arguments) for call in reply.calls] == [("write_file", {"content": value})]
+    assert "inner_quotes" in {note.code for note in reply.calls[0].notes}
+
+
+@pytest.mark.requirement("B4")
+@check_each(
+    "call",
+    [
+        "write_file(content='f('x', path='p') and\nb')",
+        "write_file(content='f('x', n=1)\n')",
+        "write_file(content='f('x')\nb",
+        "write_file(content='f('x'), g",
+    ],
+)
+@check_each("form", (*BLOCKS[:4], "<tool_call>{}", "<|tool_call_start|>[{}"))
+def test_a_text_whose_end_is_unclear_is_refused(form: str, call: str):
+    text = form.format(call)
+    reply = parse(text, WRITE)
+    assert by_character(text, tools=WRITE) == reply
+    assert not reply.calls
+
+
+@pytest.mark.requirement("B4")
+def test_a_repair_of_an_object_for_a_text_is_refused_for_a_tool_with_side_effects():
+    text = '<tool_call>{"name": "send", "arguments": {"body": {"x": 1}}}</tool_call>'
+    parameters = {"type": "object", "properties": {"body": STRING}}
+    assert parse(text, [Tool("send", parameters=parameters)]).calls[0].arguments == {"body": '{"x": 1}'}
+    assert not parse(text, [Tool("send", parameters=parameters, side_effects=True)]).calls

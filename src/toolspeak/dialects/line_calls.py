@@ -66,11 +66,11 @@ class LineReader(Steps):
         return self._inner.fast_path() if self._inner is not None else None
 
     def finish(self) -> None:
+        if self._inner is not None and self._inner.state == "open":
+            self._inner.finish()
         if self._inner is not None and self._inner.state == "done":
             self.state = "done"
             return
-        if self._inner is not None:
-            self._inner.finish()
         for builder in self.builders:
             builder.cut()
         self.state = "failed"
