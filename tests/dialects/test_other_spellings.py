@@ -88,6 +88,27 @@ CALLS = {
     "recipient_name": (f'{{"recipient_name": "functions.get_weather", "parameters": {CITY}}}', WEATHER),
     "tool_uses": (f'{{"tool_uses": [{{"recipient_name": "functions.get_weather", "parameters": {CITY}}}]}}', WEATHER),
     "kwargs": (f'{{"name": "get_weather", "kwargs": {CITY}}}', WEATHER),
+    "a tag without its bracket": (
+        'invoke name="get_weather">\n<parameter name="city">Paris</parameter>\n</invoke>',
+        WEATHER,
+    ),
+    "a tag without its bracket in a block": (
+        'I look.\ninvoke name="get_weather">\n<parameter name="city">Paris</parameter>\n</invoke>\n</function_calls>',
+        WEATHER,
+    ),
+    "tool-use": (
+        f'<tool-use>{{"tool_call": {{"id": "p", "function": {{"name": "get_weather"}}, "parameters": {CITY}}}}}</tool-use>',
+        WEATHER,
+    ),
+    "harmony without its tokens": (f"commentary to=functions.get_weather json{CITY}", WEATHER),
+    "harmony without a format": (f"commentary to=functions.get_weather {CITY}", WEATHER),
+    "harmony after text": (f"I look.\ncommentary to=functions.get_weather json\n{CITY}", WEATHER),
+    "a transcript without brackets": (f"Calling tool: get_weather({CITY})", WEATHER),
+    "a transcript in Python": ('Calling tool: get_weather(city="Paris")', WEATHER),
+    "Mistral without its brackets": (f"TOOL_CALLS[{CALL}, {NOW}]", WEATHER, TIME),
+    "GigaChat without its tokens": (f"function call{CALL}", WEATHER),
+    "a request with its own closer": (f"[get_weather]\n{CITY}\n[/get_weather]", WEATHER),
+    "a request with a label": (f"[tool: get_weather]\n{CITY}", WEATHER),
     "DSML with one bar": (
         '<DSML｜tool_calls>\n<DSML｜invoke name="get_weather">\n<DSML｜parameter name="city" string="true">Paris'
         "</DSML｜parameter>\n</DSML｜invoke>\n</DSML｜tool_calls>",
@@ -111,11 +132,29 @@ def test_calls_in_other_spellings_are_read(kind: str):
     text, *calls = CALLS[kind]
     reply = _read(text)
     assert [(call.name, call.arguments) for call in reply.calls] == calls
-    assert not reply.text.strip(",;\n")
+    assert reply.text.strip(",;\n") in ("", "I look.")
 
 
 #: Text that is no call.
 TEXTS = (
+    'invoke name="get_weather"> is a tag.',
+    'invoke name="get_weather" city="Paris"',
+    'invoke name="weather">\n<parameter name="city">Paris</parameter>\n</invoke>',
+    f"commentary to=functions.weather json{CITY}",
+    "commentary to=functions.get_weather json is written first.",
+    'commentary to=functions.get_weather json{"town": "Paris"}',
+    f"commentary to=functions.get_weather json{CITY} is how it looks.",
+    f"The commentary to=functions.get_weather json{CITY}",
+    "commentary to=functions.",
+    "Calling tool: now() was slow.",
+    "Calling tool: weather()",
+    "Calling tool: now",
+    f"TOOL_CALLS[{CALL}] is text.",
+    "TOOL_CALLS[0]",
+    "function call{}",
+    "[tool: get_weather] is a label.",
+    f"[tool: weather]\n{CITY}",
+    '[tool: get_weather]\n{"town": 1}',
     "get_weather.call is a method.",
     "get_weather.call() is a method.",
     'get_weather.calls(city="Paris")',

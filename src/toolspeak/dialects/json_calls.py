@@ -43,6 +43,7 @@ ROLES: dict[str, _Role] = {
     "calls": "calls",
     "tools": "calls",
     "tool_uses": "calls",
+    "tool_call": "calls",
     "function_call": "calls",
     "nonce": "nonce",
     "id": "meta",

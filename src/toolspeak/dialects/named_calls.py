@@ -45,6 +45,9 @@ _KEY_AFTER_PARTIAL = re.compile(
 _KEY_CLOSER = "</arg_key>"
 #: GLM's first key without its opening tag, on the line after the name.
 _KEY_ON_LINE = re.compile(rf"([\w.-]{{1,64}}+)\s{{0,8}}{_KEY_CLOSER}").match
+#: Tags that may lack their `<`, and what precedes the name of the tool in them.
+_BARE_TAGS = frozenset({"function", "invoke"})
+_BARE_NAME = re.compile(r"(?:name)?=").match
 #: A tag before the name. The word before it is the id of the call.
 _NAME_MARK = "|tool_call:name|"
 #: Labels that some models write before a separator tag, where others write the tool name.
@@ -246,7 +249,7 @@ class NamedCall(Body):
         """Read forms accepted only in an explicit call block: `name>text`, `name key="value"`, `function=name>`."""
         if not self._is_strong:
             return self._fail(pos)
-        if self._raw == "function" and buf[at] == "=":
+        if self._raw in _BARE_TAGS and _BARE_NAME(buf, at) is not None:
             return self._bare_tag(buf, at, final)
         end = buf.find("<", at, at + _MAX_LINE)
         if end < 0:  # the text may have been truncated
@@ -263,11 +266,17 @@ class NamedCall(Body):
         return self._fail(pos)
 
     def _bare_tag(self, buf: str, at: int, final: bool) -> int:
-        """Read `function=name>`, a tag that lacks its `<`."""
+        """Read `function=name>` or `invoke name="name">`, a tag that lacks its `<`."""
         end = buf.find(">", at, at + LOOKAHEAD)
         if end < 0:
             return MORE if not final and len(buf) - at < LOOKAHEAD else self._fail(at)
-        self._name = clean_name(buf[at + 1 : end].strip())
+        blank = _BLANK(buf, end + 1)
+        assert blank is not None
+        if blank.end() == len(buf) and not final:
+            return MORE
+        if not buf.startswith("<", blank.end()):  # the tag is only mentioned
+            return self._fail(at)
+        self._name = clean_name(buf[at:end].partition("=")[2].strip(" \t\"'"))
         return self._begin(TagCalls(self.block, self._start()), end + 1)
 
     def _shorthand(self, text: str, end: int) -> int:
