@@ -219,14 +219,31 @@ QUOTED = (
 
 
 @pytest.mark.requirement("B4")
-@check_each("value", QUOTED)
+@check_each("value", (*QUOTED, 'say "hi" now', 'f("x")\nb', 'f("x")'))
 @check_each("form", BLOCKS)
 def test_a_text_with_unescaped_quotes_is_read_to_its_real_end(form: str, value: str):
-    text = form.format(f"write_file(content='{value}')")
+    quote = '"' if '"' in value else "'"
+    text = form.format(f"write_file(content={quote}{value}{quote})")
     reply = parse(text, WRITE)
     assert by_character(text, tools=WRITE) == reply
     assert [(call.name, call.arguments) for call in reply.calls] == [("write_file", {"content": value})]
     assert "inner_quotes" in {note.code for note in reply.calls[0].notes}
+
+
+@check_each("path", ["'p'", "5"])
+@check_each("form", BLOCKS)
+def test_another_argument_may_follow_a_text_with_unescaped_quotes(form: str, path: str):
+    text = form.format(f"write_file(content='it's', path={path})")
+    reply = parse(text, WRITE)
+    assert by_character(text, tools=WRITE) == reply
+    assert [call.arguments for call in reply.calls] == [{"content": "it's", "path": path.strip("'")}]
+
+
+@check_each("rest", ["; then()", "; then", ";", "; now is the time", " ; search"])
+def test_text_after_a_semicolon_is_no_call(rest: str):
+    reply = _read(f"Call: now(){rest}")
+    assert [call.name for call in reply.calls] == ["now"]
+    assert reply.text == rest
 
 
 @pytest.mark.requirement("B4")

@@ -138,7 +138,7 @@ class ReactReader(LineReader):
         written = self._unsigned(line.group())
         bracketed = _BRACKETED(written)
         if bracketed is not None and self._block.context.knows(bracketed[1]):
-            return self._bracketed(*bracketed.groups(), line.end())
+            return self._bracketed(bracketed[1], bracketed[2], line.end())
         remark = _REMARK(written)
         name = (remark[1] if remark is not None else written).strip(_AROUND_NAME)
         if _TOOL(name) is None:

@@ -186,7 +186,7 @@ def _leaves_inner(window: str, at: int, around: QuoteContext) -> Tristate:
         if window[brackets.start()] in CLOSERS and window[brackets.end()] in around.ends:
             return False
         if depth <= 0 and around.place in _CALLS:
-            return may_follow_call(window[brackets.end() :], around.stops, around.final)
+            return may_follow_call(window[brackets.start() + 1 :], around.stops, around.final)
         if depth <= 0 and window[brackets.end()] not in COMMAS:
             return "\n" in brackets.group() or not window[brackets.end()].isalnum()
     return None
