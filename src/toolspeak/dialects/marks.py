@@ -335,14 +335,16 @@ class Marks:
             is_prefix = _is_prefix(name.rstrip(":"), _line_words(self._tools)) or name.startswith("call:")
             folded = fold_name(name), fold_name(clean_name(name))
             return MORE if is_prefix or any(_is_prefix(each, _folded_names(self._tools)) for each in folded) else NONE
-        is_call = buf[word.end() : word.end() + 1] == "("  # in another spelling, a word may begin a sentence
-        is_known = self._is_tool(clean_name(name)) if is_call else clean_name(name) in self._tools
-        if not is_known and not name.startswith("call:"):
+        is_exact = clean_name(name) in self._tools or name.startswith("call:")
+        if not is_exact and not self._is_tool(clean_name(name)):
             return NONE
         window = buf[word.end() : word.end() + 24]
-        if _AFTER_NAME(window) is None:
+        after = _AFTER_NAME(window)
+        if after is None:
             is_partial = _AFTER_NAME_PARTIAL(window) is not None and not final and len(window) < 24
             return MORE if is_partial else NONE
+        if not is_exact and window[0] != "(" and not after.group().lstrip().startswith(("{", "[")):
+            return NONE  # in another spelling, a word may begin a sentence
         opening = FORMS["named_call"]
         return ("open", opening, 0) if self._counts(opening) else NONE
 
