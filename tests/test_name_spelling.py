@@ -20,6 +20,8 @@ FORMS = (
     "<{}>\n<Query>\ncats\n</Query>\n</{}>",
     '<{}>{{"query": "cats"}}</{}>',
     '{}(query="cats")',
+    '{}\n{{"query": "cats"}}',
+    '{}{{"query": "cats"}}',
     '{{"{}": {{"query": "cats"}}}}',
     '[{}]\n{{"query": "cats"}}\n[END_TOOL_REQUEST]',
 )
@@ -47,6 +49,15 @@ def test_a_spelling_that_two_tools_share_names_neither(text: str):
     assert not parse(text, [SEARCH, Tool("web-search", parameters=PARAMETERS)]).calls
 
 
-@check_each("text", ["Web_Search (query) finds pages.", "Web_Search: finds pages.", "Web_Searching(query)"])
+@check_each(
+    "text",
+    [
+        "Web_Search (query) finds pages.",
+        "Web_Search: finds pages.",
+        "Web_Searching(query)",
+        "Web_Search\n<b>pages</b>",
+        "Web_Search:\n{}",
+    ],
+)
 def test_a_sentence_about_the_tool_is_text(text: str):
     assert not parse(text, [SEARCH]).calls

@@ -314,6 +314,45 @@ def test_nothing_at_all_is_an_empty_object():
     assert arguments.take() == "{}"
 
 
+# ---- values in another notation
+
+
+TABLE = schema(rows={"type": "array", "items": {"type": "object"}})
+
+
+@check_each(
+    "text, rows",
+    [
+        ("[{'a': 'b'}]", [{"a": "b"}]),
+        ("[{'a': None, 'b': True}]", [{"a": None, "b": True}]),
+        ('[{"a": "b"}]', [{"a": "b"}]),
+        ("[]", []),
+    ],
+)
+def test_an_array_written_as_text_is_parsed_even_in_python(text: str, rows: list[Any]):
+    _, settled = stream(json.dumps({"rows": text}), TABLE)
+    assert settled.value == {"rows": rows}
+    assert [note.code for note in settled.notes] == ["json_in_string"]
+
+
+@check_each("text", ["[{'a': 'b'}", "[{'a': 'b'}] and more", "[{a: b}]", "[{'a': 'it's'}]", "rows"])
+def test_text_that_is_no_array_of_the_schema_is_a_problem(text: str):
+    _, settled = stream(json.dumps({"rows": text}), TABLE)
+    assert settled.problems
+
+
+def test_an_object_for_a_text_is_written_as_json():
+    _, settled = stream('{"content": {"x":1}}', FILE)
+    assert settled.value == {"content": '{"x": 1}'}
+    assert [note.code for note in settled.notes] == ["object_to_string"]
+
+
+def test_an_empty_list_of_arguments_is_no_arguments():
+    _, settled = stream("[]", schema())
+    assert settled.value == {}
+    assert [note.code for note in settled.notes] == ["null_arguments"]
+
+
 # ---- positional arguments
 
 
@@ -332,11 +371,20 @@ def test_a_positional_value_skips_names_that_are_taken():
     assert settled.value == {"path": "a.py", "content": "text"}
 
 
-def test_a_positional_value_without_a_name_keeps_its_number():
-    fragments, settled = stream('("x", 2)', None, call=True)
-    assert settled.value == {"#0": "x", "#1": 2}
-    assert json.loads("".join(fragments)) == settled.value
-    assert [note.detail for note in settled.notes] == ["", ""]
+@check_each(
+    "text, schema, kept",
+    [
+        ('("x", 2)', None, {}),
+        ('("x")', {"type": "object"}, {}),
+        ('("a", "b", 3, 4)', FILE, {"path": "a", "content": "b", "lines": 3}),
+        ('("b", 3, 4, path="a")', FILE, {"path": "a", "content": "b", "lines": 3}),
+    ],
+)
+def test_a_positional_value_without_a_parameter_is_a_problem(text: str, schema: Any, kept: dict[str, Any]):
+    fragments, settled = stream(text, schema, call=True)
+    assert settled.problems
+    assert settled.value == kept
+    assert json.loads("".join(fragments)) == kept
 
 
 def test_one_positional_object_is_the_arguments():

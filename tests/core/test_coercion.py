@@ -148,6 +148,8 @@ READ = [
     ({"oneOf": [closed(("k", "n"), k={"const": "a"}, n=WHOLE), closed(("k", "n"), k={"const": "b"}, n=FLAG)]}, {"k": "b", "n": "true"}, {"k": "b", "n": True}, "string_to_boolean"),
     ({"anyOf": [closed(("a",), a=TEXT), closed(("b",), b=TEXT)]}, {"a": "x", "stray": 1}, {"a": "x"}, "unknown_dropped"),
     ({"oneOf": [closed(("k", "a"), k={"const": "a"}, a={}), closed(("k", "b"), k={"const": "b"}, b={})]}, {"k": "b", "a": 1, "b": 2}, {"k": "b", "b": 2}, "unknown_dropped"),
+    (TEXT, {"a": ["é", None]}, '{"a": ["é", null]}', "object_to_string"),
+    (TEXT, {"value": "a", "more": 1}, '{"value": "a", "more": 1}', "object_to_string"),
 ]  # fmt: skip
 
 
@@ -180,8 +182,8 @@ LEFT = [
     (NOTHING, 0),
     (TEXT, ["a", "b"]),
     (TEXT, []),
-    (TEXT, {"a": "b"}),
-    (TEXT, {"value": "a", "more": 1}),
+    (texts(), {"a": {"b": 1}}),
+    (texts(), [{"a": "b"}]),
     (TEXT, {}),
     (closed(("a",), a=TEXT), {"a": None}),
     ({"allOf": [{"properties": {"a": TEXT}}, {"required": ["a"]}]}, {"a": None}),

@@ -404,6 +404,7 @@ def test_what_may_change_a_value_and_what_is_refused_are_named():
         "missing_opener",
         "missing_quote",
         "missing_value",
+        "object_to_string",
         "python_set",
         "split_array",
         "stray_text",

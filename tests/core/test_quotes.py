@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tests.cases import check_each
 from toolspeak.core.json_repair import lookahead
 from toolspeak.core.json_repair.lookahead import LOOKAHEAD, QUOTES
-from toolspeak.core.json_repair.quotes import QuoteContext, closes, lost_quote, opens_inner
+from toolspeak.core.json_repair.quotes import QuoteContext, closes, lost_quote, may_follow_call, opens_inner
 
 pytestmark = pytest.mark.requirement("B4")
 
@@ -233,6 +233,46 @@ def test_a_quote_closes_or_belongs_to_the_text(place: str, closers: str, text: s
     assert closes('"' + text, 1, True, around) is expected
     full = text + " " * LOOKAHEAD
     assert closes(full, 0, False, around) in (True, False)
+
+
+#: What follows a Python call after a string that contains a quote, and whether the call may end there.
+AFTER_CALLS = [
+    ("", None),
+    (")]", None),
+    (")]\n", None),
+    ("</call>", True),
+    ("]</call>", True),
+    ("]\n</call>", True),
+    ("]<", None),
+    ("]<|x|>", True),
+    ("\n```", True),
+    (", g()", True),
+    (", g(a=1)", True),
+    ('; {"a": 1}', True),
+    ("\ng(a", None),
+    (", g", None),
+    (", ", None),
+    ("\ng(a=1)", True),
+    (", g('y')", False),
+    (", 'y'", False),
+    ("\nand more", False),
+    (" and more", False),
+    (" g()", False),
+    ("]\nb", None),
+    ("]\nb ", False),
+    (".strip()", False),
+]
+
+
+@check_each(("text", "expected"), AFTER_CALLS)
+def test_a_torn_string_ends_only_where_its_call_may_end(text: str, expected: bool | None):
+    stops = ("</call>",)
+    assert may_follow_call(text, stops, final=False) is expected
+    torn = QuoteContext("call", ")", stops, ends="'", torn=True)
+    assert closes(")" + text, 0, False, torn) is expected
+    is_cut = text[-1:].isalnum() or text == ", "
+    assert closes(")" + text, 0, True, torn) is (expected if expected is not None else not is_cut)
+    assert closes(") " + text, 0, True, torn._replace(torn=False)) is True
 
 
 def test_a_stop_mark_behind_a_quote_closes_the_string():

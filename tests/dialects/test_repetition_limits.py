@@ -128,7 +128,7 @@ VALUED = {
     "an object that needs repairs": "<tool_call>{'name': 'free', 'arguments': {a: [b\n c], d: 2}}</tool_call>\n",
     "a name and an object": '[TOOL_CALLS]free[ARGS]{"a": [1, 2, 3, 4], "b": 1, "c": 2, "d": 3}\n',
     "an argument list": "<tool_call>free(a=1, b=2, c=f(g(h)))</tool_call>\n",
-    "positions": "<tool_call>free(1, 2, 3, 4, 5, 6, 7, 8, 9)</tool_call>\n",
+    "a positional object": "<tool_call>free({'a': [1, 2, 3, 4, 5, 6, 7, 8]})</tool_call>\n",
     "parameters": "<function=free><parameter=a>\n[1, 2, 3, 4, 5, 6, 7, 8]\n</parameter></function>\n",
     "texts in parameters": "<function=free>" + "<parameter=a>b</parameter>" * 5 + "</function>\n",
     "attributes": '<tool_call><free a="[1, 2, 3, 4, 5, 6, 7, 8]"/></tool_call>\n',

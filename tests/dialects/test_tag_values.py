@@ -228,8 +228,8 @@ TYPED = [
     Case(
         "a type in an attribute of a text",
         '<invoke name="save"><parameter name="text" string="false">{"x": 1}</parameter></invoke>',
-        codes={"arguments_invalid"},
-        verdicts=(("save", "invalid", "arguments_invalid"),),
+        (("save", {"text": '{"x": 1}'}),),
+        codes={"object_to_string"},
     ),
     Case(
         "a quoted text in a pair",

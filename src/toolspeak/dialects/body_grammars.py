@@ -11,8 +11,9 @@ from functools import lru_cache
 
 from ..core.events import CallArgs
 from ..core.json_repair.literals import escape_text
-from ..core.json_repair.lookahead import Tristate
+from ..core.json_repair.lookahead import LOOKAHEAD, Tristate
 from ..core.json_repair.parser import JSONParser
+from ..core.json_repair.quotes import may_follow_call
 from ..core.parsing.acceptance import Evidence
 from ..core.parsing.call_builder import CallBuilder
 from ..core.parsing.context import ParseContext
@@ -48,6 +49,7 @@ class BlockContext:
         self.builders: list[CallBuilder] = []
         self.vain = False  # the last name is not a known tool, so readers stop
         self.is_lost = False  # it is unknown where a value ends, so the text that follows may be part of it
+        self.in_list = False  # the calls are entries of a list
         self._commits_before = context.commits
         self._closer_noted = False
 
@@ -148,6 +150,7 @@ class ArgumentsBody(Body):
         self._stops = (*block.stops, *stops)
         self._json = JSONParser(stops=self._stops, call=call, allowance=block.context.allowance)
         self._may_be_whole = not call
+        self._is_call = call
 
     def feed(self, buf: str, pos: int, final: bool) -> int:
         if self._may_be_whole:
@@ -161,14 +164,31 @@ class ArgumentsBody(Body):
         pos = json.feed(buf, pos, final)
         self._drain()
         if json.status == "complete":
-            self._builder.note(*json.notes)
-            self._builder.end()
-            self.state = "done"
+            may_end = self._may_end(buf, pos, final)
+            if may_end is not None:
+                self._end() if may_end else self._fail()
         elif json.status == "hopeless":
-            self._builder.note(*json.notes)
-            self._builder.fail("not_json")
-            self.state = "failed"
+            self._fail()
         return pos
+
+    def _end(self) -> None:
+        self._builder.note(*self._json.notes)
+        self._builder.end()
+        self.state = "done"
+
+    def _fail(self) -> None:
+        self._builder.note(*self._json.notes)
+        self._builder.fail("not_json")
+        self.state = "failed"
+
+    def _may_end(self, buf: str, pos: int, final: bool) -> Tristate:
+        """Whether the arguments may end here. If a string contains quotes, it may have been cut at one of them."""
+        if not self._is_call or "inner_quotes" not in self._json.codes:
+            return True
+        window = buf[pos : pos + LOOKAHEAD]
+        is_full = len(window) == LOOKAHEAD
+        answer = may_follow_call(window, self._stops, final and not is_full)
+        return True if answer is None and (final or is_full) else answer
 
     def _drain(self) -> None:
         tokens, self._json.tokens = self._json.tokens, []
@@ -176,6 +196,9 @@ class ArgumentsBody(Body):
             self._builder.tokens(tokens)
 
     def finish(self) -> None:
+        if self._json.status == "complete":  # and nothing follows
+            self._end()
+            return
         self._builder.cut()
         self.state = "failed"
 

@@ -9,7 +9,7 @@ import re
 
 import msgspec
 
-from ..core.json_repair.lookahead import LOOKAHEAD
+from ..core.json_repair.lookahead import LOOKAHEAD, skip_spaces
 from ..core.parsing.acceptance import Evidence
 from ..core.parsing.call_builder import CallBuilder
 from ..core.parsing.context import ParseContext
@@ -76,7 +76,7 @@ class BlockReader:
         self._opening = opening
         self._body: Body | None = None
         self._calls = 0
-        self._in_list = opening.listed
+        self._block.in_list = opening.listed
         self._nested = 0  # depth of block tags inside the block
         self._grammar = ""  # the format of the calls so far
         self._inner: set[str] = set()  # block tags before the first call
@@ -168,7 +168,7 @@ class BlockReader:
 
     def _after_call(self, pos: int) -> int:
         self._calls += 1
-        if self._opening.one_call and not self._in_list:
+        if self._opening.one_call and not self._block.in_list:
             self.state = "done"
         return pos
 
@@ -217,7 +217,7 @@ class BlockReader:
 
     def _is_foreign(self, grammar: str) -> bool:
         """Whether a block with a nonce switches to another format. The nonce covers only the first one."""
-        if not grammar or self._in_list:
+        if not grammar or self._block.in_list:
             return False
         if not self._calls:
             self._grammar = grammar
@@ -349,7 +349,7 @@ class BlockReader:
     def _list(self, buf: str, at: int, final: bool) -> int:
         call = _LIST_OF_CALLS(buf, at)
         if call is not None:
-            self._in_list = True
+            self._block.in_list = True
             return call.start(1)
         partial = _LIST_PARTIAL(buf, at)
         if partial is not None and partial.end() == len(buf) and not final and len(buf) - at < LOOKAHEAD:
@@ -365,11 +365,11 @@ class BlockReader:
             return MORE
         if len(rest) == 1 and not final:
             return MORE
-        if not self._in_list and not self._calls:
+        if not self._block.in_list and not self._calls:
             return self._leave(pos)
-        if not self._in_list:
+        if not self._block.in_list:
             return self._extra_brackets(buf, at)
-        self._in_list = False
+        self._block.in_list = False
         if self._opening.listed:
             self.state = "done"
         return at + 1
@@ -404,6 +404,13 @@ class BlockReader:
             return self._closing_tag(tag)
         if self._opening.wrapper == "weak":
             return self._leave(pos)
+        if name in CALL_TAGS and not tag.attributes and not tag.value and tag.kind == "open":
+            ahead = _object_ahead(buf, tag.end, final)
+            if ahead is None:
+                return MORE
+            if ahead:  # `<invoke>{json}</invoke>`
+                self._nested += 1
+                return tag.end
         return self._call_tag(name, pos, at, tag.end, bool(call_name(tag)))
 
     def _closing_tag(self, tag: Tag) -> int:
@@ -419,9 +426,6 @@ class BlockReader:
         return tag.end
 
     def _call_tag(self, name: str, pos: int, at: int, end: int, has_name: bool) -> int:
-        if name in CALL_TAGS and not has_name and name == "invoke":
-            self._nested += 1  # `<invoke>{json}</invoke>`
-            return end
         if name in BLOCK_TAGS and not has_name:
             if self._is_unsigned(name):
                 return self._leave(pos)
@@ -471,6 +475,12 @@ def _skip_words(words: str, buf: str, at: int, final: bool) -> int:
     if rest == words:
         return at + len(words)
     return MORE if words.startswith(rest) and not final else 0
+
+
+def _object_ahead(buf: str, at: int, final: bool) -> bool | None:
+    """Whether a JSON object follows; None if more text is needed to tell."""
+    at = skip_spaces(buf, at)
+    return None if at == len(buf) and not final else buf.startswith("{", at)
 
 
 def _grammar(char: str) -> str:

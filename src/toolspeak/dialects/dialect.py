@@ -18,7 +18,8 @@ EXAMPLE = ToolCall("get_weather", {"city": "Paris", "days": 3})
 
 #: Openings that `Marks` recognises by their form rather than by a fixed text:
 #: `{"name": ...`, `{"TOOL": ...`, `[TOOL(...`, `TOOL(...` or `call:NAME{...` at the start of a line, `<TOOL>`, the line
-#: `>>>TOOL`, the line `[TOOL]` before an object, `Action NONCE:`, and a code fence with the info string `tool TOOL`.
+#: `>>>TOOL`, the line `[TOOL]` before an object, `commentary to=functions.TOOL json` before an object, `Action NONCE:`,
+#: and a code fence with the info string `tool TOOL`.
 Form = Literal[
     "object",
     "keyed_object",
@@ -27,6 +28,7 @@ Form = Literal[
     "tool_tag",
     "recipient",
     "named_request",
+    "message",
     "signed_action",
     "named_fence",
 ]

@@ -29,9 +29,11 @@ ROLES: dict[str, _Role] = {
     "action": "name",
     "tool_name": "name",
     "function_name": "name",
+    "recipient_name": "name",
     "arguments": "arguments",
     "parameters": "arguments",
     "args": "arguments",
+    "kwargs": "arguments",
     "input": "arguments",
     "action_input": "arguments",
     "tool_input": "arguments",
@@ -40,6 +42,8 @@ ROLES: dict[str, _Role] = {
     "tool_calls": "calls",
     "calls": "calls",
     "tools": "calls",
+    "tool_uses": "calls",
+    "tool_call": "calls",
     "function_call": "calls",
     "nonce": "nonce",
     "id": "meta",
@@ -94,7 +98,7 @@ def read_whole(block: BlockContext, buf: str, pos: int, canonical: bool = False)
 class _Frame:
     """An open object that is or contains a call, or an open array of such objects."""
 
-    __slots__ = ("builder", "flat", "has_arguments", "has_name", "is_list", "named_by_key", "role", "typed")
+    __slots__ = ("builder", "flat", "has_arguments", "has_name", "is_list", "named_by_key", "refused", "role", "typed")
 
     def __init__(self, is_list: bool, builder: CallBuilder | None = None) -> None:
         self.is_list = is_list
@@ -108,6 +112,8 @@ class _Frame:
         self.named_by_key = False
         #: Whether a key says what kind of thing the object is.
         self.typed = False
+        #: Whether this entry of a list is not a call, although others are.
+        self.refused = False
 
 
 class JsonCalls(Body):
@@ -126,6 +132,7 @@ class JsonCalls(Body):
         self._batch: list[Token] = []
         self._last_key = ""
         self._notes_passed = 0  # number of parser notes already added to a call
+        self._follows_call = False  # a call was found earlier in the same list
 
     @property
     def _exact(self) -> bool:
@@ -203,6 +210,16 @@ class JsonCalls(Body):
                 frame.builder.note(*self._json.notes)
                 frame.builder.fail(reason)
 
+    def _refuse(self, frame: _Frame, reason: str) -> None:
+        """Reject an object without a name: alone if it follows a call in a list, otherwise with all around it."""
+        self._follows_call = self._follows_call or any(other.state == "tail" for other in self.block.builders)
+        if frame.has_name or not (self._in_list and self._follows_call):
+            self._fail(reason)
+            return
+        assert frame.builder is not None  # only objects have keys
+        frame.builder.fail(reason)
+        frame.has_name = frame.refused = True
+
     # ---- the meaning of tokens
 
     def _token(self, token: Token) -> None:
@@ -274,7 +291,7 @@ class JsonCalls(Body):
 
     @property
     def _in_list(self) -> bool:
-        return any(frame.is_list for frame in self._frames)
+        return self.block.in_list or any(frame.is_list for frame in self._frames)
 
     def _frame_token(self, token: Token) -> None:
         kind, text = token
@@ -289,7 +306,9 @@ class JsonCalls(Body):
 
     def _key(self, text: str) -> None:
         frame = self._frames[-1]
-        frame.role = self._roles.get(text, "other")
+        frame.role = "other" if frame.refused else self._roles.get(text, "other")
+        if frame.refused:
+            return
         self._last_key = text
         frame.typed = frame.typed or text == "type"
         if self._is_name(frame, text):
@@ -298,7 +317,7 @@ class JsonCalls(Body):
             self._flat_key(frame, text)
         frame.has_arguments = frame.has_arguments or frame.role == "arguments"
         if frame.role == "other" and (self._exact or self._is_bare_call(frame)):
-            self._fail("not_a_call")
+            self._refuse(frame, "not_a_call")
 
     def _is_bare_call(self, frame: _Frame) -> bool:
         """Whether the object is a call without marks whose start has been emitted. It has no other keys."""
@@ -425,4 +444,4 @@ class JsonCalls(Body):
         else:
             self._mode = "skip" if is_string else "frame"
             if frame.role == "name" and self._exact:
-                self._fail("no_name")
+                self._refuse(frame, "no_name")

@@ -34,6 +34,12 @@ _HEADER_END = re.compile(r"<\|(?:message|content)\|>|(?=<\|(?:tool_calls|think)\
 #: Recipients of text: the user, or the model itself, for its reasoning.
 _NO_TOOLS = frozenset({"to=assistant", "to=user", "to=self"})
 _PYTHON_CALL = re.compile(rf"{TOOL_NAME}(?=\()").match
+#: A further call on the same line, as in `Call: f(a=1); g()`.
+_NEXT_CALL = re.compile(rf"[ \t]{{0,4}}+;[ \t]{{0,4}}+({TOOL_NAME})(?=\()").match
+_NEXT_CALL_PARTIAL = re.compile(rf"[ \t]{{0,4}}+(?:;[ \t]{{0,4}}+(?:{TOOL_NAME})?)?").fullmatch
+#: A remark after the name, as in `search (to find it)`, and input in brackets, as in `search[cats]`.
+_REMARK = re.compile(rf"({TOOL_NAME})[ \t]{{1,4}}\([^()]*\)").fullmatch
+_BRACKETED = re.compile(rf"({TOOL_NAME})\[(.*)\]").fullmatch
 _MAX_HEADER = 256
 
 
@@ -60,11 +66,11 @@ class LineReader(Steps):
         return self._inner.fast_path() if self._inner is not None else None
 
     def finish(self) -> None:
+        if self._inner is not None and self._inner.state == "open":
+            self._inner.finish()
         if self._inner is not None and self._inner.state == "done":
             self.state = "done"
             return
-        if self._inner is not None:
-            self._inner.finish()
         for builder in self.builders:
             builder.cut()
         self.state = "failed"
@@ -105,11 +111,12 @@ class ReactReader(LineReader):
     def __init__(self, opening: Opening, context: ParseContext, evidence: Evidence) -> None:
         super().__init__(context, evidence, ("\nObservation:", "\n**Observation", "✿RESULT✿", "✿RETURN✿"))
         self._name = ""
+        self._is_python = False
         self._builder: CallBuilder | None = None
 
     def _step(self, buf: str, pos: int, final: bool) -> int:
         if self._inner is not None:
-            return self._read_arguments(self._inner, buf, pos, final)
+            return self._next_call(buf, pos, final) or self._read_arguments(self._inner, buf, pos, final)
         if not self._name:
             return self._read_name(buf, pos, final)
         if self._builder is None:
@@ -122,13 +129,34 @@ class ReactReader(LineReader):
             return python
         line = _NAME_LINE(buf, pos, pos + LOOKAHEAD)
         assert line is not None  # the pattern also matches empty text
-        if line.end() == min(len(buf), pos + LOOKAHEAD):
-            return MORE if not final and len(buf) - pos < LOOKAHEAD else self._fail(pos)
-        name = self._unsigned(line.group()).strip(_AROUND_NAME)
-        if _TOOL(name) is None or self._block.context.final_answer:
+        if line.end() == pos + LOOKAHEAD:
+            return self._fail(pos)
+        if line.end() == len(buf) and not final:
+            return MORE
+        if self._block.context.final_answer:
+            return self._fail(pos)
+        written = self._unsigned(line.group())
+        bracketed = _BRACKETED(written)
+        if bracketed is not None and self._block.context.knows(bracketed[1]):
+            return self._bracketed(bracketed[1], bracketed[2], line.end())
+        remark = _REMARK(written)
+        name = (remark[1] if remark is not None else written).strip(_AROUND_NAME)
+        if _TOOL(name) is None:
             return self._fail(pos)
         self._name = name
         return line.end()
+
+    def _bracketed(self, name: str, text: str, end: int) -> int:
+        """Read `search[cats]`, a call whose input is the text in brackets. `search[query]` only names a parameter."""
+        self._name = name
+        builder = self._builder = self._block.builder()
+        if self._block.context.schema(name).declares(text) or not builder.take_name(name, hold=True):
+            return self._fail(end)
+        if not text.startswith("{"):
+            return self._line_input(builder, text, end)
+        inner = ArgumentsBody(self._block, builder)
+        inner.feed(text, 0, True)
+        return self._done(end) if inner.state == "done" else self._fail(end)
 
     def _python_call(self, buf: str, pos: int) -> int:
         """Begin a call such as `click(x=1)`. Returns the position of its bracket, or 0."""
@@ -140,8 +168,21 @@ class ReactReader(LineReader):
         self._builder = self._block.builder()
         if not self._builder.take_name(self._name):
             return self._fail(pos)
+        self._is_python = True
         self._inner = ArgumentsBody(self._block, self._builder, call=True)
         return call.end()
+
+    def _next_call(self, buf: str, pos: int, final: bool) -> int:
+        """Begin a further call after a semicolon. Returns MORE if the text is too short to tell, 0 if there is none."""
+        if not self._is_python or self._inner is None or self._inner.state == "open":
+            return 0
+        call = _NEXT_CALL(buf, pos)
+        if call is None:
+            is_partial = not final and _NEXT_CALL_PARTIAL(buf, pos) is not None
+            return MORE if is_partial else 0
+        if not self._block.context.knows(call[1]) or self._block.context.full:
+            return 0
+        return self._python_call(buf, call.start(1)) or self._fail(pos)
 
     def _unsigned(self, text: str) -> str:
         """Remove the nonce before the name, even if it was miscopied."""

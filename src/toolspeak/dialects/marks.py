@@ -18,6 +18,7 @@ from ..core.parsing.dialect_interface import NONE, Opening, Reader, Role
 from ..core.parsing.name_patterns import NAME_CHARS, NAME_START, TOOL_NAME
 from ..core.parsing.similar_names import fold_name
 from ..core.parsing.tags import MORE, NAMESPACES, Tag, read_head
+from ..core.parsing.tool_index import NAME_PREFIXES, NAME_SUFFIXES
 from .call_block import BLOCK_CLOSERS, BlockReader
 from .json_calls import ROLES
 from .mark_tables import (
@@ -42,6 +43,7 @@ from .mark_tables import (
     THINKING_LABELS,
     TURN_ENDS,
 )
+from .named_calls import clean_name
 from .tag_names import ANSWER_ENDS, RESULTS
 from .tag_parameters import call_name
 
@@ -53,8 +55,16 @@ _RECIPIENT_PARTIAL = re.compile(rf">{{1,2}}+|>>>(?:{TOOL_NAME})?").fullmatch
 _SIGNED_RECIPIENT = re.compile(rf">>>(?!>)(?:\S{{1,48}}+ ){{0,2}}+({TOOL_NAME})\n").match
 _SIGNED_RECIPIENT_PARTIAL = re.compile(r">{1,2}+|>>>(?!>)(?:\S{1,48}+ ){0,2}+\S{0,128}+").fullmatch
 #: A tool name in brackets, and an object on the next line.
-_NAMED_REQUEST = re.compile(rf"\[({TOOL_NAME})\][ \t]{{0,8}}\n[ \t]{{0,8}}(?=\{{)").match
-_NAMED_REQUEST_PARTIAL = re.compile(rf"\[(?:{TOOL_NAME}(?:\](?:[ \t]{{0,8}}+(?:\n[ \t]{{0,8}}+)?)?)?)?").fullmatch
+_NAMED_REQUEST = re.compile(rf"\[(?:tool:[ \t]{{0,4}})?({TOOL_NAME})\][ \t]{{0,8}}\n[ \t]{{0,8}}(?=\{{)").match
+_NAMED_REQUEST_PARTIAL = re.compile(
+    rf"\[(?:tool:[ \t]{{0,4}}+)?(?:{TOOL_NAME}(?:\](?:[ \t]{{0,8}}+(?:\n[ \t]{{0,8}}+)?)?)?)?"
+).fullmatch
+#: A harmony message to a tool, without its tokens.
+_TO_FUNCTION = "commentary to=functions."
+_MESSAGE = re.compile(rf"commentary to=functions\.({TOOL_NAME})(?:[ \t]{{1,4}}json)?\s{{0,8}}(?=\{{)").match
+_MESSAGE_PARTIAL = re.compile(
+    rf"commentary to=functions\.(?:{TOOL_NAME}(?:[ \t]{{1,4}}+(?:json|jso|js|j)?)?+\s{{0,8}}+)?"
+).fullmatch
 #: `Action`, the nonce (possibly miscopied) and a colon. `Action Input` is the next line of a call.
 _SIGNED_ACTION = re.compile(
     r"(?:\*\*)?Action(?:\*\*)?[ \t](?!Input\b)(?:(?:mark|nonce)[ \t]?[:=])?+[^\n:]{1,40}+:"
@@ -109,7 +119,7 @@ _MAX_MEANINGS = 1024
 @cache
 def _place(calls: bool) -> Callable[[str, int], re.Match[str] | None]:
     """Compile the pattern on first use, because compiling is slow. `Action ` without a colon may precede a nonce."""
-    return place_finder(LITERALS, (*LINES, "call:", "Action ", "**Action") if calls else LINES, calls)
+    return place_finder(LITERALS, (*LINES, _TO_FUNCTION, "call:", "Action ", "**Action") if calls else LINES, calls)
 
 
 @lru_cache(maxsize=256)
@@ -131,8 +141,9 @@ def _tag_names(tools: frozenset[str]) -> list[str]:
 
 @lru_cache(maxsize=256)
 def _folded_names(tools: frozenset[str]) -> list[str]:
-    """Return the names of the tools in the spelling in which they are compared, sorted."""
-    return sorted(map(fold_name, tools))
+    """Return the names of the tools in the spelling in which they are compared, with what may surround them, sorted."""
+    names = [fold_name(name) for name in tools]
+    return sorted(before + name + after for name in names for before in ("", *NAME_PREFIXES) for after in NAME_SUFFIXES)
 
 
 @lru_cache(maxsize=256)
@@ -145,7 +156,7 @@ def _line_words(tools: frozenset[str]) -> list[str]:
 #: `[` and a bare object or a Python call. Both count only after white space; the scanner itself checks for them after a
 #: call. `>>>` counts only if a name ends the line. Of more than three `>`, the last three count.
 _PLACE_KEY = rf"\s{{0,64}}+(?:\Z|[\"'“”]?+(?:\Z|{TOOL_NAME}[\"'“”]?+\s{{0,16}}+(?:\Z|[:=])))"
-_PLACE_NAME = rf"{TOOL_NAME}(?:\Z|\(|\]\s{{0,16}}+(?:\Z|\{{))"
+_PLACE_NAME = rf"(?:tool:[ \t]{{0,4}}+)?+(?:\Z|{TOOL_NAME}(?:\Z|\(|\]\s{{0,16}}+(?:\Z|\{{)))"
 _PLACE_RESTS = {
     "<": rf"(?:[/|｜]|{NAME_START}|\Z|!(?:--|-?\Z))",
     "`": r"(?:``|`?\Z)",
@@ -310,25 +321,30 @@ class Marks:
             match = self._find(_LINES_BY_FIRST, buf, pos, final)
         if match == NONE and self._nonce is not None:
             match = self._signed_action(buf, pos, final)
-        if match != NONE:
-            return match
-        if buf[pos] == "[":
-            return self._named_request(buf, pos, final)
-        word = None if buf[pos] == "{" else _WORD(buf, pos)
+        if match == NONE and buf[pos] in "[c" and self._tools:
+            match = (self._named_request if buf[pos] == "[" else self._message)(buf, pos, final)
+        return match if match != NONE else self._named_call(buf, pos, final)
+
+    def _named_call(self, buf: str, pos: int, final: bool) -> tuple[Role, Opening | None, int] | int:
+        """Match a tool name followed by arguments."""
+        word = None if buf[pos] in "{[" else _WORD(buf, pos)
         if word is None:
             return NONE
         name = word.group()
         if word.end() == len(buf) and not final:
             is_prefix = _is_prefix(name.rstrip(":"), _line_words(self._tools)) or name.startswith("call:")
-            return MORE if is_prefix or _is_prefix(fold_name(name), _folded_names(self._tools)) else NONE
-        is_call = buf[word.end() : word.end() + 1] == "("  # in another spelling, a word may begin a sentence
-        is_known = self._is_tool(name) if is_call else name.rstrip(":") in self._tools
-        if not is_known and not name.startswith("call:"):
+            folded = fold_name(name), fold_name(clean_name(name))
+            return MORE if is_prefix or any(_is_prefix(each, _folded_names(self._tools)) for each in folded) else NONE
+        is_exact = clean_name(name) in self._tools or name.startswith("call:")
+        if not is_exact and not self._is_tool(clean_name(name)):
             return NONE
         window = buf[word.end() : word.end() + 24]
-        if _AFTER_NAME(window) is None:
+        after = _AFTER_NAME(window)
+        if after is None:
             is_partial = _AFTER_NAME_PARTIAL(window) is not None and not final and len(window) < 24
             return MORE if is_partial else NONE
+        if not is_exact and window[0] != "(" and not after.group().lstrip().startswith(("{", "[")):
+            return NONE  # in another spelling, a word may begin a sentence
         opening = FORMS["named_call"]
         return ("open", opening, 0) if self._counts(opening) else NONE
 
@@ -338,11 +354,24 @@ class Marks:
         request = _NAMED_REQUEST(window)
         if request is None:
             is_partial = not final and len(window) < _WINDOW and _NAMED_REQUEST_PARTIAL(window) is not None
-            return MORE if is_partial and self._tools else NONE
+            return MORE if is_partial else NONE
         opening = FORMS["named_request"]
         if not self._is_tool(request[1]) or not self._counts(opening):
             return NONE
-        return "open", msgspec.structs.replace(opening, name=request[1]), request.end()
+        stops = (*opening.stops, f"[/{request[1]}]")
+        return "open", msgspec.structs.replace(opening, name=request[1], stops=stops), request.end()
+
+    def _message(self, buf: str, pos: int, final: bool) -> tuple[Role, Opening | None, int] | int:
+        """Match `commentary to=functions.NAME json` before an object: a harmony message whose tokens were removed."""
+        window = buf[pos : pos + _WINDOW]
+        message = _MESSAGE(window)
+        if message is None:
+            begins = _MESSAGE_PARTIAL(window) is not None or _TO_FUNCTION.startswith(window)
+            return MORE if begins and not final and len(window) < _WINDOW else NONE
+        opening = FORMS["message"]
+        if not self._is_tool(message[1]) or not self._counts(opening):
+            return NONE
+        return "open", msgspec.structs.replace(opening, name=message[1]), message.end()
 
     def _signed_action(self, buf: str, pos: int, final: bool) -> tuple[Role, Opening | None, int] | int:
         """Match `Action k7q2xm:` with any word. The reader checks whether the word is the nonce."""

@@ -12,7 +12,7 @@ from ..core.json_repair.tokens import END_OBJECT, KEY, OBJECT, SCALAR
 from ..core.parsing.arguments import to_json
 from ..core.parsing.call_builder import CallBuilder
 from ..core.parsing.fast_paths import FastPath
-from ..core.parsing.tags import MORE, Tag, lex_tag
+from ..core.parsing.tags import MORE, lex_tag
 from ..core.types import JSONValue, Note
 from .body_grammars import BODY_NAME, ArgumentsBody, BlockContext, Body, arguments_ahead
 from .tag_calls import TagCalls
@@ -42,6 +42,12 @@ _KEY_AFTER_TAG = re.compile(r"<tool_call>\s{0,8}([\w.-]{1,64}+)\s{0,8}</arg_key>
 _KEY_AFTER_PARTIAL = re.compile(
     r"<tool_call>\s{0,8}+(?:[\w.-]{1,64}+\s{0,8}+(?:<(?:/(?:a(?:r(?:g(?:_(?:k(?:e(?:y>?)?)?)?)?)?)?)?)?)?)?\Z"
 ).match
+_KEY_CLOSER = "</arg_key>"
+#: GLM's first key without its opening tag, on the line after the name.
+_KEY_ON_LINE = re.compile(rf"([\w.-]{{1,64}}+)\s{{0,8}}{_KEY_CLOSER}").match
+#: Tags that may lack their `<`, and what precedes the name of the tool in them.
+_BARE_TAGS = frozenset({"function", "invoke"})
+_BARE_NAME = re.compile(r"(?:name)?=").match
 #: A tag before the name. The word before it is the id of the call.
 _NAME_MARK = "|tool_call:name|"
 #: Labels that some models write before a separator tag, where others write the tool name.
@@ -112,7 +118,8 @@ class NamedCall(Body):
         if self._builder is None:
             self._builder = self.block.builder()
             if not self._builder.take_name(self._name):
-                self.state = "failed" if self._builder.stops_region or not self._is_strong else self.state
+                goes_on = self._is_strong or self.block.in_list
+                self.state = "failed" if self._builder.stops_region or not goes_on else self.state
                 self.block.vain = True
         return self._builder
 
@@ -179,26 +186,26 @@ class NamedCall(Body):
             return tag.end
         key = _KEY_AFTER_TAG(buf, at) if tag.name in BLOCK_TAGS else None
         if key is not None or (tag.kind == "close" and tag.name == "arg_key"):
-            return self._damaged_key(tag, key)
+            return self._damaged_key(key, tag.end)
         if tag.kind == "close" or tag.name in CALL_ENDS or tag.name.startswith("|"):
             is_partial = tag.name in BLOCK_TAGS and not final and _KEY_AFTER_PARTIAL(buf, at) is not None
             return MORE if is_partial and len(buf) - at < LOOKAHEAD else self._no_arguments(at)
         return self._begin(TagCalls(self.block, self._start()), at)
 
-    def _damaged_key(self, tag: Tag, key: re.Match[str] | None) -> int:
+    def _damaged_key(self, key: re.Match[str] | None, end: int) -> int:
         """Read a first key without its opening tag: `NAMEKEY</arg_key>` or `NAME<tool_call>KEY</arg_key>`."""
         if key is None:
             name, written = self._split_name()
         else:
             name, written = self._name, key[1]
         if not written:
-            return self._no_arguments(tag.end)
+            return self._no_arguments(end)
         self._name = name
         builder = self._start()
         builder.note(Note("missing_open_tag", written[:64]))
         calls = TagCalls(self.block, builder)
         calls.take_key(written)
-        return self._begin(calls, tag.end if key is None else key.end())
+        return self._begin(calls, end if key is None else key.end())
 
     def _split_name(self) -> tuple[str, str]:
         """Split a word into the name of a tool and one of its parameters."""
@@ -244,23 +251,34 @@ class NamedCall(Body):
         """Read forms accepted only in an explicit call block: `name>text`, `name key="value"`, `function=name>`."""
         if not self._is_strong:
             return self._fail(pos)
-        if self._raw == "function" and buf[at] == "=":
+        if self._raw in _BARE_TAGS and _BARE_NAME(buf, at) is not None:
             return self._bare_tag(buf, at, final)
         end = buf.find("<", at, at + _MAX_LINE)
         if end < 0:  # the text may have been truncated
             return MORE if len(buf) - at < _MAX_LINE else self._fail(pos)
         if buf[at] == ">" and at == pos:
             return self._shorthand(buf[at + 1 : end].strip(), end)
+        key = _KEY_ON_LINE(buf, at)
+        if key is not None and at > pos:
+            return self._damaged_key(key, end)
+        if _KEY_CLOSER.startswith(buf[end:]) and not final:
+            return MORE
         if buf[at].isalpha() and at > pos:
             return self._attributes(buf, at, end)
         return self._fail(pos)
 
     def _bare_tag(self, buf: str, at: int, final: bool) -> int:
-        """Read `function=name>`, a tag that lacks its `<`."""
+        """Read `function=name>` or `invoke name="name">`, a tag that lacks its `<`."""
         end = buf.find(">", at, at + LOOKAHEAD)
         if end < 0:
             return MORE if not final and len(buf) - at < LOOKAHEAD else self._fail(at)
-        self._name = clean_name(buf[at + 1 : end].strip())
+        blank = _BLANK(buf, end + 1)
+        assert blank is not None
+        if blank.end() == len(buf) and not final:
+            return MORE
+        if not buf.startswith("<", blank.end()):  # the tag is only mentioned
+            return self._fail(at)
+        self._name = clean_name(buf[at:end].partition("=")[2].strip(" \t\"'"))
         return self._begin(TagCalls(self.block, self._start()), end + 1)
 
     def _shorthand(self, text: str, end: int) -> int:

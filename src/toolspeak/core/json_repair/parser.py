@@ -57,6 +57,7 @@ VALUE_CHANGING_NOTES = frozenset(
         "missing_opener",
         "missing_quote",
         "missing_value",
+        "object_to_string",
         "python_set",
         "split_array",
         "stray_text",

@@ -34,6 +34,7 @@ from .lookahead import (
 Place = Literal["key", "object", "array", "element", "call", "argument", "root"]
 
 _ITEMS = frozenset({"array", "element", "argument"})
+_CALLS = frozenset({"call", "argument"})
 _FENCE = ("```",)
 #: Stray words between a value and the next delimiter. A longer run of words is text.
 _STRAY = re.compile(r"\w[\w \t-]{0,62}").match
@@ -42,6 +43,11 @@ _STRAY_ITEM = re.compile(r"\w[^\"“”,{}\[\]()\n]{0,62}").match
 _WORD = re.compile(r"\w+").match
 _BRACKETS = re.compile(r"[{\[(]|[}\])][}\])\s]*").finditer
 _ELLIPSIS = ("...",)
+#: What may follow a Python call, apart from marks: closing brackets, then another call with named arguments or none.
+_CALL_CLOSERS = re.compile(r"[)\]}\s]*").match
+_MARKS = ("</", "<|", "<｜")
+_NEXT_CALL = re.compile(r"[^\W\d][\w.]{0,127}+\(\s*(?:\)|[^\W\d]\w{0,127}+\s*=)|\{").match
+_NEXT_CALL_PARTIAL = re.compile(r"(?:[^\W\d][\w.]{0,127}+(?:\(\s*(?:[^\W\d]\w{0,127}+\s*)?)?)?").fullmatch
 #: Quoted strings separated by commas.
 _QUOTED_ITEMS = re.compile(r'(?:"[^"]*"\s*,\s*)*"[^"]*"\s*').match
 
@@ -60,6 +66,10 @@ class QuoteContext(NamedTuple):
     inner: bool = False
     #: Whether the keys of the object are flags without commas between them, as in `--key "value"`.
     flags: bool = False
+    #: Whether the string contains an unescaped quote already.
+    torn: bool = False
+    #: Whether the text ends with the window.
+    final: bool = False
 
 
 def closes(buf: str, pos: int, final: bool, around: QuoteContext) -> Tristate:
@@ -67,7 +77,8 @@ def closes(buf: str, pos: int, final: bool, around: QuoteContext) -> Tristate:
     if around.place == "root":
         return True
     window = buf[pos : pos + LOOKAHEAD]
-    answer = _decide(window, around)
+    is_all = final and len(window) < LOOKAHEAD
+    answer = _decide(window, around._replace(final=is_all) if around.torn else around)
     if answer is None and final:
         return True
     if answer is None and len(window) == LOOKAHEAD:
@@ -131,9 +142,29 @@ def _before_closer(window: str, at: int, around: QuoteContext) -> Tristate:
     if around.inner:
         return _leaves_inner(window, at, around)
     if len(around.closers) == 1:
-        return True
+        is_torn_call = around.torn and around.place in _CALLS
+        return may_follow_call(window[after:], around.stops, around.final) if is_torn_call else True
     after = skip_spaces(window, after)
     return None if after == len(window) else not window[after].isalnum()
+
+
+def may_follow_call(text: str, stops: tuple[str, ...], final: bool) -> Tristate:
+    """Whether a Python call may end before this text: a mark, another call or nothing follows, after any brackets."""
+    closers = _CALL_CLOSERS(text)
+    assert closers is not None  # the pattern also matches the empty string
+    at = closers.end()
+    if at == len(text):
+        return None
+    mark = begins(text, at, (*_visible(stops), *_MARKS))
+    if mark is not False:
+        return mark
+    if text[at] in ",;":
+        at = skip_spaces(text, at + 1)
+    elif "\n" not in closers.group():
+        return False
+    if _NEXT_CALL(text, at) is not None:
+        return True
+    return None if not final and _NEXT_CALL_PARTIAL(text, at) is not None else False
 
 
 def _before_wrong_closer(window: str, at: int, around: QuoteContext) -> Tristate:
@@ -154,6 +185,8 @@ def _leaves_inner(window: str, at: int, around: QuoteContext) -> Tristate:
         depth += sum((char in OPENERS) - (char in CLOSERS) for char in brackets.group())
         if window[brackets.start()] in CLOSERS and window[brackets.end()] in around.ends:
             return False
+        if depth <= 0 and around.place in _CALLS:
+            return may_follow_call(window[brackets.start() + 1 :], around.stops, around.final)
         if depth <= 0 and window[brackets.end()] not in COMMAS:
             return "\n" in brackets.group() or not window[brackets.end()].isalnum()
     return None

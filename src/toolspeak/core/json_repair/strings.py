@@ -94,6 +94,7 @@ class StringReader:
         self._doubled = False  # the opening quote was doubled, so the closing one may be doubled as well
         self._raw = False  # a Python raw string, which has no escapes
         self._inner = False  # an unescaped inner quote is open
+        self._torn = False  # the string contains an unescaped quote
         self._multiline = False  # the string contains a raw line break
         self._pending: list[str] = []  # the text of the pending key, as strict JSON
         self._pending_size = 0
@@ -214,7 +215,7 @@ class StringReader:
     def _begin(self, state: State, quote: str, pos: int) -> int:
         self._containers.state = state
         self._quote = quote
-        self._inner = False
+        self._inner = self._torn = False
         self._multiline = False
         if not self.maybe_key:
             self._output.emit(STRING)
@@ -365,7 +366,8 @@ class StringReader:
 
     def _around(self) -> QuoteContext:
         closers = self._containers.closers
-        return QuoteContext(self._place(), closers, self._stop_marks, QUOTES[self._quote], self._inner, self.flags)
+        ends = QUOTES[self._quote]
+        return QuoteContext(self._place(), closers, self._stop_marks, ends, self._inner, self.flags, self._torn)
 
     def _read_quote(self, buf: str, at: int, final: bool) -> int:
         width = 1
@@ -390,6 +392,7 @@ class StringReader:
 
     def _inner_quote(self, buf: str, at: int) -> None:
         self._output.note("inner_quotes")
+        self._torn = True
         self._text(buf[at])
         # An apostrophe looks like an opening quote but has no partner.
         self._inner = "'" not in QUOTES[self._quote] and not self._inner and opens_inner(buf, at + 1)

@@ -31,13 +31,15 @@ from ..json_repair.tokens import (
 from ..json_repair.whole_text import parse_value
 from ..schema.argument_schema import ArgumentSchema, ValueSchema
 from ..schema.coercion import null_dropped
-from ..schema.json_values import Path
+from ..schema.json_values import Path, strict_json
 from ..schema.work_limit import WorkLimit
 from ..types import JSONObject, JSONValue, Note, is_object
 
 _NESTING = {OBJECT: 1, ARRAY: 1, STRING: 1, END_OBJECT: -1, END_ARRAY: -1, END_STRING: -1}
 _ARRAY: Token = (ARRAY, "")
 _NULL: Token = (SCALAR, "null")
+#: Notes on JSON that is written as Python writes its values.
+_PYTHON_NOTES = frozenset({"single_quotes", "python_literal"})
 #: Maximum number of containers, one inside the other, that are streamed part by part. Lists of objects that contain
 #: lists of objects are common, deeper nesting is not, and each level may cost another pass over the text.
 MAX_STREAMED_DEPTH = 6
@@ -135,6 +137,7 @@ class Arguments:
         self._written: JSONObject = {}  # values before they were coerced
         self._later: JSONObject = {}
         self._places: JSONObject = {}  # positional values by placeholder key
+        self._surplus = 0  # number of positional values that have no parameter
         self._notes: list[Note] = []
         self._whole_text = ""  # JSON text of arguments that are not an object
         self._whole: JSONObject | None = None  # all arguments, if they arrived in one piece
@@ -306,9 +309,20 @@ class Arguments:
         self._ready.append(self._begin_part() + to_json(coerced))
 
     def _coerce_part(self, schema: ValueSchema, value: JSONValue, path: Path) -> tuple[JSONValue, tuple[Note, ...]]:
-        coerced = schema.coerce(value, path, work=self._work)
+        coerced = schema.coerce(value, path, self._parse_text, self._work)
         self._charged += self._schema.charge(value, self._work)
         return coerced
+
+    def _parse_text(self, text: str) -> JSONValue:
+        """Parse JSON inside a string, possibly with the quotes and words of Python. Raises `ValueError`."""
+        try:
+            return strict_json(text)
+        except ValueError:
+            parsed = parse_value(text, allowance=self._allowance)
+            is_python = parsed.status == "complete" and not text[parsed.end :].strip()
+            if not is_python or not _PYTHON_NOTES.issuperset(note.code for note in parsed.notes):
+                raise
+            return parsed.value
 
     def _keep_for_later(self, container: _Container, value: JSONValue) -> None:
         if container is self._root:
@@ -390,6 +404,8 @@ class Arguments:
         """Complete the arguments: coerce what was held and validate the result."""
         self._work.refund(self._charged)  # only the whole counts in the end
         settled = self._settle()
+        if self._surplus and not settled.problems:
+            settled = msgspec.structs.replace(settled, problems=(f"{self._surplus} positional arguments too many",))
         self._schema.charge(settled.value, self._work)
         if settled.problems:
             self._work.count_problem()
@@ -414,7 +430,7 @@ class Arguments:
 
     def _send_rest(self, sent: JSONObject, later: JSONObject) -> tuple[str, ...]:
         """Coerce all arguments, emit the remaining ones, add them to `sent`, and return the problems of the result."""
-        coerced = self._schema.coerce({**sent, **later}, work=self._work)
+        coerced = self._schema.coerce({**sent, **later}, self._parse_text, self._work)
         self._notes.extend(coerced.notes)
         whole = coerced.value if is_object(coerced.value) else {}
         if not sent:
@@ -434,11 +450,11 @@ class Arguments:
         if is_object(only) and len(self._places) == 1 and not self._later:
             return only
         later = self._later
-        names = (name for name in self._schema.names if name not in self._root.sent and name not in later)
-        for place, value in self._places.items():
-            name = next(names, "")
+        names = [name for name in self._schema.names if name not in self._root.sent and name not in later]
+        for name, value in zip(names, self._places.values(), strict=False):
             self._notes.append(Note("positional_argument", name))
-            later.setdefault(name or place, value)
+            later[name] = value
+        self._surplus = max(0, len(self._places) - len(names))
         return later
 
     def _settle_root(self) -> FinalArguments:
@@ -456,7 +472,7 @@ class Arguments:
 
     def _settle_whole(self, value: JSONValue) -> FinalArguments:
         """Coerce and emit a value of which nothing has been emitted yet."""
-        coerced = self._schema.coerce(value, work=self._work)
+        coerced = self._schema.coerce(value, self._parse_text, self._work)
         self._notes.extend(coerced.notes)
         problems = coerced.problems
         if not is_object(coerced.value):

@@ -240,6 +240,8 @@ class TextScanner:
             return self._angle(buf, pos, final) if buf[pos + 1 : pos + 2] in _TAG_FIRSTS else NONE
         if char in SPACES:
             return self._blank(buf, pos)
+        if char in ",;" and not (self._position.line_is_blank or self._pending):
+            return self._separator(buf, pos, final)
         new = self._line_start(buf, pos, final) if self._position.line_is_blank else NONE
         if new != NONE or char not in "{[" or self._search.is_plain_bracket(buf, pos, final):
             return new
@@ -250,6 +252,16 @@ class TextScanner:
         assert blank is not None
         self._output.say_blank(blank.group())
         return blank.end()
+
+    def _separator(self, buf: str, pos: int, final: bool) -> int:
+        """Read a comma or semicolon between a call and an object, which may be the next call; NONE if none follows."""
+        after = buf[pos + 1 : pos + 2]
+        if not after and not final:
+            return MORE
+        if after != "{":
+            return NONE
+        self._say(buf[pos])
+        return pos + 1
 
     def _line_start(self, buf: str, pos: int, final: bool) -> int:
         """Read a code fence, or a word that is a mark only at the start of a line; return NONE if there is none."""

@@ -25,14 +25,18 @@ TAG_HEAD = r"</?\s{0,8}(?:[|｜]{1,4}DSML[|｜]{1,4} )?[^\s<>=/\"'“”{}()\[\]
 _HEAD = re.compile(TAG_HEAD).match
 _ATTRIBUTE = re.compile(r"""([\w.:-]{1,64})\s{0,8}=\s{0,8}("[^"]*"|'[^']*'|[“”][^“”]*[“”]|[^\s>]*)""").finditer
 _QUOTES = "\"'“”‘’"
+_AFTER_VALUE = "()[], "
 #: Patterns of a whole tag and of the beginning of a tag. A `>` in quotes does not end the tag. The patterns are
 #: unambiguous, which avoids catastrophic backtracking.
 _WHOLE = re.compile(r'<[^<>"“]*(?:(?:"[^"]*"|“[^”]*”)[^<>"“]*)*>').match
 _PARTIAL = re.compile(r'<[^<>"“]*(?:(?:"[^"]*"|“[^”]*”)[^<>"“]*)*(?:"[^"]*|“[^”]*)?').match
 #: A tag whose `>` is missing: its line ends after the name, and the next line begins with a tag.
-_OPEN_LINE = re.compile(rf"<[{NAME_CHARS}.:-]{{1,128}}+[ \t\r]{{0,16}}+\n[ \t\r\n]{{0,64}}+(?=<(?:[\w/]|\Z))").match
-#: A tag without `>` before JSON arguments: `<function=f{...}</function>` or `<function=f({...})</function>`.
-_OPEN_CALL = re.compile(rf"<function=[{NAME_CHARS}.:-]{{1,128}}+(?=\(?\{{)\(?").match
+_OPEN_LINE = re.compile(rf"<[{NAME_CHARS}.:=-]{{1,128}}+[ \t\r]{{0,16}}+\n[ \t\r\n]{{0,64}}+(?=<(?:[\w/]|\Z))").match
+#: A tag without `>` before JSON arguments: `<function=f{...}</function>`, `<function=f({...})</function>`, and the same
+#: with a space, a comma or brackets after the name, or with the name in brackets.
+_OPEN_CALL = re.compile(
+    rf"<function(?:=[{NAME_CHARS}.:-]{{1,128}}+[ ,]{{0,2}}+(?:\[\])?\(?|\([{NAME_CHARS}.:-]{{1,128}}+\))(?=\{{)"
+).match
 #: Prefixes of tag names that carry no meaning.
 NAMESPACES = (
     "antml:",
@@ -45,10 +49,13 @@ NAMESPACES = (
     "|DSML| ",
     "|DSML|r:",
     "|DSML|",
+    "DSML|",
+    "DSML_",
     "DSML",
+    "dsml:",
 )
 _NAMESPACE = re.compile(
-    rf"(?!\|DSML\|r:?\Z|seed:tool_call)(?:{'|'.join(map(re.escape, NAMESPACES))}|longcat_(?=arg_))(?=[\w|])"
+    rf"(?!\|DSML\|r:?\Z|DSML[_|]\Z|seed:tool_call)(?:{'|'.join(map(re.escape, NAMESPACES))}|longcat_(?=arg_))(?=[\w|])"
 ).match
 #: Names that may have a suffix without a meaning, as in `<tool_call:opensource>`.
 _SUFFIXED = re.compile(r"(tool_calls?|tool_sep|arg_key|arg_value|think|tool_responses?):\w{0,16}").fullmatch
@@ -148,8 +155,8 @@ def _lex_long(buf: str, pos: int, opener: str, final: bool) -> Tag | int:
 def _inside(inner: str) -> tuple[str, dict[str, str]]:
     """Split the text after a tag's name into the value after `=` and the attributes."""
     value = ""
-    if inner.startswith("="):
-        value = inner[1:].strip().removesuffix("(").strip(_QUOTES).strip()
+    if inner.startswith(("=", "(")):
+        value = inner[1:].strip().rstrip(_AFTER_VALUE).strip(_QUOTES).strip()
         inner = ""
     attributes = {m.group(1): unescape(m.group(2).strip(_QUOTES)).strip() for m in _ATTRIBUTE(inner)}
     return unescape(value), attributes

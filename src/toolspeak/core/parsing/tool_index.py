@@ -18,6 +18,9 @@ from .similar_names import fold_name
 
 T = TypeVar("T")
 
+#: What models write before and after the name of a tool: the module of generated code, a method, an empty call.
+NAME_PREFIXES = ("functions.", "functions:", "default_api.", "tools.")
+NAME_SUFFIXES = (".call", "()")
 #: Kinds of tools that a prompt can describe to a model.
 TEACHABLE = frozenset({"function", "custom"})
 #: Cache limits for one set and for all sets together, in bytes of JSON; a set uses five times as much memory. Coding
@@ -49,12 +52,16 @@ class Toolkit:
         self._folded: dict[str, str] | None = None  # names by their folded form; filled on demand
 
     def resolve(self, name: str) -> str:
-        """Return the tool that a name means: itself, or the only one that differs just in case, `-` and `_`."""
+        """Return the tool that a name means: itself, or the only one that differs just in case, `-` and `_`.
+
+        `tools.NAME`, `NAME.call` and the like mean that tool, too. Any other name is returned unchanged.
+        """
         if name in self.by_name:
             return name
         if self._folded is None:
             self._folded = _unique(self.by_name)
-        return self._folded.get(fold_name(name), name)
+        folded = fold_name(name)
+        return self._folded.get(folded) or self._folded.get(_bare_name(folded), name)
 
     def derive(self, function: Callable[[tuple[Tool, ...]], T]) -> T:
         """Return `function(readable)`, which is computed only once per set of tools."""
@@ -107,6 +114,15 @@ def _unique(names: Iterable[str]) -> dict[str, str]:
     for name in names:
         by_fold.setdefault(fold_name(name), []).append(name)
     return {folded: same[0] for folded, same in by_fold.items() if len(same) == 1}
+
+
+def _bare_name(name: str) -> str:
+    """Remove what models write before and after the name of a tool."""
+    for prefix in NAME_PREFIXES:
+        name = name.removeprefix(prefix)
+    for suffix in NAME_SUFFIXES:
+        name = name.removesuffix(suffix)
+    return name
 
 
 class Toolkits:

@@ -47,11 +47,16 @@ class ArgumentSchema:
     def __init__(self, parameters: JSONValue) -> None:
         """Compile a schema. Prefer `ArgumentSchema.of`, which uses a cache."""
         self.parameters = parameters
+        is_list = parameters == []  # an empty object, as PHP writes it
+        if is_list:
+            self.parameters = parameters = None
         document = SchemaDocument({"type": "object"} if parameters is None else parameters)
         #: The schema in use: `parameters`, or what is left of them if they are not a valid JSON schema.
         self.schema: JSONValue = None if parameters is None else document.body
         #: A note that names what in the schema was translated or ignored.
         self.notes: tuple[Note, ...] = (_relaxed(document.changes),) if document.changes else ()
+        if is_list:
+            self.notes = (Note("schema_relaxed", "an empty list was treated as no schema"),)
         plain = document.at("", document.body)
         #: Arguments are an object unless the schema clearly says otherwise.
         self._root = Subschema(document, "", document.body, object_only=plain.allowed_types <= OBJECT)
@@ -71,7 +76,7 @@ class ArgumentSchema:
         Raises:
             SchemaError: `parameters` are not a schema at all, or too large, too deeply nested or too complex.
         """
-        if parameters is not None and not isinstance(parameters, bool | dict):
+        if parameters is not None and not isinstance(parameters, bool | dict) and parameters != []:
             raise SchemaError(f"`parameters` must be a JSON schema, not `{type(parameters).__name__}`")
         try:
             # Keep the order of the keys: positional arguments follow the order of the properties.

@@ -45,7 +45,7 @@ class Mismatch(NamedTuple):
     node: Subschema
     #: The JSON types that the schema allows; never empty.
     types: frozenset[str]
-    root: bool
+    path: Path
     parse: ParseText
 
     @property
@@ -55,8 +55,8 @@ class Mismatch(NamedTuple):
 
 
 def _null_arguments(case: Mismatch) -> Iterator[JSONValue]:
-    missing = case.value is None or (isinstance(case.value, str) and not case.value.strip())
-    if case.root and missing and "object" in case.types:
+    missing = case.value in (None, []) or (isinstance(case.value, str) and not case.value.strip())
+    if not case.path and missing and "object" in case.types:
         yield {}
 
 
@@ -139,6 +139,12 @@ def _indexed_object(case: Mismatch) -> Iterator[JSONValue]:
         yield [inner]
 
 
+def _object_to_string(case: Mismatch) -> Iterator[JSONValue]:
+    is_property = bool(case.path) and isinstance(case.path[-1], str)
+    if is_property and is_object(case.value) and case.value and case.types.isdisjoint(("object", "array")):
+        yield from (json_text(case.value),) if "string" in case.types else ()
+
+
 def _text_to_array(case: Mismatch) -> Iterator[JSONValue]:
     if case.text is None or "array" not in case.types:
         return
@@ -173,7 +179,7 @@ class CoercionRule(NamedTuple):
 
 #: Rules in the order in which they are tried. The first proposal that makes the value valid wins.
 RULES = (
-    CoercionRule("null_arguments", "null or an empty string was treated as empty arguments", _null_arguments),
+    CoercionRule("null_arguments", "null or an empty value was treated as empty arguments", _null_arguments),
     CoercionRule("string_to_null", "a string was converted to null", _string_to_null, sure=True),
     CoercionRule("string_to_boolean", "a string was converted to a boolean", _string_to_boolean, sure=True),
     CoercionRule("string_to_number", "a string was converted to a number", _string_to_number, sure=True),
@@ -183,6 +189,7 @@ RULES = (
     CoercionRule("number_to_string", "a number or boolean was converted to a string", _number_to_string, sure=True),
     CoercionRule("array_of_one", "an array with one item was replaced by the item", _array_of_one),
     CoercionRule("indexed_object", "an object around items was replaced by the items", _indexed_object),
+    CoercionRule("object_to_string", "an object was written as JSON text", _object_to_string),
     CoercionRule("text_to_array", "a text was converted to an array", _text_to_array),
     CoercionRule("single_to_array", "a single value was wrapped in an array", _single_to_array),
 )
@@ -257,7 +264,7 @@ class _Coercer:
         """Return the first valid proposal, otherwise the first proposal of a sure rule, otherwise the value."""
         if not node.own_types:
             return value
-        case = Mismatch(value, node, node.own_types, not at.path, self._parse)
+        case = Mismatch(value, node, node.own_types, at.path, self._parse)
         second_best: tuple[JSONValue, list[Note]] = (value, [])
         mark = len(self.notes)
         for rule in RULES:

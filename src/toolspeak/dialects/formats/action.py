@@ -29,7 +29,8 @@ DIALECT = Dialect(
     rank=0,
     fences={
         **dict.fromkeys(("json action", "action", "tool", "tool_call", "tool-call", "tool_calls"), _FENCE),
-        **dict.fromkeys(("json tool_call", "function_call", "function-call", "invoke"), _FENCE),
+        **dict.fromkeys(("json tool_call", "function_call", "function-call", "functioncall", "invoke"), _FENCE),
+        "function": _FENCE,
         "tool_code": Opening("action", call_prefix="print("),
     },
     forms={"named_fence": _FENCE},

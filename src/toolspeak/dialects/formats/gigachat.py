@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ...core.parsing.dialect_interface import Opening
 from ...core.types import ToolCall
 from ..dialect import Dialect, tag_openings
 from ..rendering import (
@@ -25,6 +26,7 @@ DIALECT = Dialect(
     families="GigaChat 3",
     rank=30,
     tags=tag_openings("gigachat", "|function_call|", "|message_sep|", preamble="function call"),
+    lines={"function call{": Opening("gigachat", "weak", one_call=True, overlap=1)},
     separators=frozenset({"|message|", "|role_sep|"}),
     examples=(
         'I will look.<|function_call|>{"name": "get_weather", "arguments": {"city": "Paris", "days": 3}}',

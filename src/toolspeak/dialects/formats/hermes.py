@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ...core.parsing.dialect_interface import Opening
 from ..dialect import Dialect, tag_openings
 from ..rendering import (
     between,
@@ -13,7 +14,12 @@ DIALECT = Dialect(
     style=between("<tool_call>", "\n</tool_call>", after_opener="\n"),
     families="Hermes, Qwen 2.5 and 3, many others",
     rank=2,
-    tags=tag_openings("hermes", "tool_call", "seed:tool_call", "toolcall", "tool-call", "tool_code"),
+    tags={
+        **tag_openings(
+            "hermes", "tool_call", "seed:tool_call", "toolcall", "tool-call", "functioncall", "tool_request"
+        ),
+        "tool_code": Opening("hermes", stops=("</tool_code>",), call_prefix="print("),
+    },
     examples=(
         '<tool_call>\n{"name": "get_weather", "arguments": {"city": "Paris", "days": 3}}\n</tool_call>',
         '<think>\nThe user wants a forecast.\n</think>\n\n<tool_call>\n{"name": "get_weather", "arguments": '

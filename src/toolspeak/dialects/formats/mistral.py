@@ -19,6 +19,7 @@ DIALECT = Dialect(
     families="Mistral",
     rank=17,
     literals={"[TOOL_CALLS]": _OPENING},
+    lines={"TOOL_CALLS[": Opening("mistral", "weak", open_ended=True, overlap=1)},
     examples=(
         '[TOOL_CALLS][{"name": "get_weather", "arguments": {"city": "Paris", "days": 3}}]',
         '[TOOL_CALLS] [{"name": "get_weather", "arguments": {"city": "Paris", "days": 3}, "id": "D681PevKs"}]</s>',

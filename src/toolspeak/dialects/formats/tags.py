@@ -16,6 +16,8 @@ DIALECT = Dialect(
         **dict.fromkeys(sorted(CALL_TAGS), _OPENING),
         **dict.fromkeys(sorted(LONE_NAME_TAGS), msgspec.structs.replace(_OPENING, tool_first=True)),
     },
+    # A tag that lacks its `<`.
+    lines={'invoke name="': _OPENING},
     examples=(
         '<function name="get_weather"><param name="city">Paris</param><param name="days">3</param></function>',
         '<tool_name>get_weather</tool_name>\n<parameters>{"city": "Paris", "days": 3}</parameters>',

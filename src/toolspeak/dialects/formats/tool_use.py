@@ -37,7 +37,7 @@ DIALECT = Dialect(
     families="Cherry Studio",
     rank=39,
     tags={
-        **tag_openings("tool_use", "tool_use"),
+        **tag_openings("tool_use", "tool_use", "tool-use"),
         "use_mcp_tool": Opening("tool_use", stops=("</use_mcp_tool>",), tool_first=True),
     },
     examples=(
