@@ -1,0 +1,90 @@
+"""Texts that show, define or describe calls, each beside a similar text that makes one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import toolspeak as ts
+from tests.cases import check_each
+
+pytestmark = pytest.mark.requirement("B7", "B14")
+
+
+def tool(name: str, required: tuple[str, ...] = (), **properties: Any) -> dict[str, Any]:
+    types = {key: value if isinstance(value, dict) else {"type": value} for key, value in properties.items()}
+    parameters = {"type": "object", "properties": types, "required": list(required)}
+    return {"type": "function", "function": {"name": name, "parameters": parameters}}
+
+
+TOOLS = [
+    tool("search", ("query",), query="string", limit="integer"),
+    tool("read_file", ("path",), path="string", offset="integer"),
+    tool("add_field", ("kind",), kind={"enum": ["string", "integer"]}),
+    tool("print", ("text",), text="string"),
+    tool("main"),
+    tool("now"),
+    tool("task", ("title",), title="string"),
+    tool("shell", ("command",), command="string"),
+]
+
+
+def calls(text: str) -> list[tuple[str, Any]]:
+    """The calls in a text, which must be the same however the text arrives."""
+    whole = ts.parse(text, tools=TOOLS)
+    scanner = ts.Scanner(tools=TOOLS)
+    events = [event for char in text for event in scanner.feed(char)]
+    streamed = ts.fold([*events, *scanner.close()])
+    assert (streamed.calls, streamed.text, streamed.candidates) == (whole.calls, whole.text, whole.candidates)
+    return [(call.name, call.arguments) for call in whole.calls]
+
+
+#: Behind these words a call in Python's syntax is marked.
+PYTHON_MARKS = ("", "Action: ", "Call: ", "<|python_tag|>", "[Calling tool: ")
+
+
+@check_each("mark", PYTHON_MARKS)
+@check_each(
+    "text",
+    [
+        "search(query)",
+        "search(query, limit=10)",
+        "search(query, limit)",
+        "search(query=query)",
+        "search(query: string)",
+        "search(query: string, limit: int)",
+        "search(query=str)",
+        "search(query=...)",
+        "read_file(path[, offset])",
+        "read_file(path?)",
+    ],
+)
+def test_a_bare_word_that_names_its_parameter_or_a_type_makes_a_signature(mark: str, text: str):
+    assert calls(mark + text + ("]" if mark.startswith("[") else "")) == []
+
+
+@check_each("mark", PYTHON_MARKS)
+@check_each(
+    "text, expected",
+    [
+        ('search("query")', ("search", {"query": "query"})),
+        ('search(query="query", limit=10)', ("search", {"query": "query", "limit": 10})),
+        ('search(query="string")', ("search", {"query": "string"})),
+        ("search(query=strings)", ("search", {"query": "strings"})),
+        ("search(query=limit)", ("search", {"query": "limit"})),
+        ("add_field(kind=string)", ("add_field", {"kind": "string"})),
+    ],
+)
+def test_quoted_words_and_other_bare_words_are_values(mark: str, text: str, expected: tuple[str, Any]):
+    assert calls(mark + text + ("]" if mark.startswith("[") else "")) == [expected]
+
+
+@check_each("text", ["print(f(2)(4))", "[print(f(x))]", "print(items[0])"])
+def test_an_argument_with_brackets_but_without_quotes_makes_a_python_call_code(text: str):
+    assert calls(text) == []
+
+
+@check_each("text, value", [("print(two words)", "two words"), ('print("f(2)(4)")', "f(2)(4)"), ("print(4)", "4")])
+def test_words_and_literals_are_arguments_of_a_python_call(text: str, value: str):
+    assert calls(text) == [("print", {"text": value})]
