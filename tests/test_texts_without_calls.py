@@ -88,3 +88,87 @@ def test_an_argument_with_brackets_but_without_quotes_makes_a_python_call_code(t
 @check_each("text, value", [("print(two words)", "two words"), ('print("f(2)(4)")', "f(2)(4)"), ("print(4)", "4")])
 def test_words_and_literals_are_arguments_of_a_python_call(text: str, value: str):
     assert calls(text) == [("print", {"text": value})]
+
+
+TAGGED = '<tool_call>{"name": "now", "arguments": {}}</tool_call>'
+LISTED = '[{"name": "now", "arguments": {}}]'
+
+
+@check_each(
+    "text",
+    [
+        f'x = """{TAGGED}"""',
+        f"x = '''{TAGGED}'''",
+        f"calls = {LISTED}",
+        f"calls={LISTED}",
+        f"assert parse(x) == {LISTED}",
+        'call = {"name": "now", "arguments": {}}',
+        f"// {TAGGED}\nint x;",
+        f"//{TAGGED}",
+        f"# {TAGGED}",
+        f"x = 1\n    # {TAGGED}\n",
+        f"-{TAGGED}\n+{TAGGED}",
+        f"@@ -1 +1 @@\n+{TAGGED}\n",
+        f"\\{TAGGED}",
+        f"Write \\{TAGGED}",
+    ],
+)
+def test_strings_assignments_comments_and_lines_of_a_diff_are_code(text: str):
+    assert calls(text) == []
+
+
+@check_each(
+    "text",
+    [
+        f'"{TAGGED}"',
+        f"- {TAGGED}",
+        f"* {TAGGED}",
+        f"# Time\n{TAGGED}",
+        f"## Time {TAGGED}",
+        f"I look => {TAGGED}",
+        f"Call: {LISTED}",
+        f"a / b\n{TAGGED}",
+        f"+1\n{TAGGED}",
+    ],
+)
+def test_items_headings_and_signs_elsewhere_in_the_text_leave_calls_alone(text: str):
+    assert calls(text) == [("now", {})]
+
+
+@check_each(
+    "text",
+    [
+        'if __name__ == "__main__":\n    main()',
+        "if x:\n    now()\n",
+        "for i in x:\n\tmain()",
+        'def search(query):\n    return []\n\nsearch(query="x")',
+        'Here it is:\n\ndef search(query): ...\n\nsearch(query="x")\n',
+        "function now() {\n  return 1\n}\nnow()",
+        "import time\n\nnow()",
+        "class A:\n    def now(self): ...\n\nnow()",
+        "#!/usr/bin/env python\nmain()",
+    ],
+)
+def test_a_python_call_in_a_program_is_code(text: str):
+    assert calls(text) == []
+
+
+@check_each(
+    "text",
+    [
+        "now()",
+        "I look it up:\nnow()",
+        "I look it up:\n\n    now()",
+        "1. Time:\n   now()",
+        "    now()",
+        "The function tells the time.\nnow()",
+        "I define what def means.\nnow()",
+    ],
+)
+def test_a_python_call_behind_prose_counts(text: str):
+    assert calls(text) == [("now", {})]
+
+
+@check_each("text", [f"def f(): ...\n{TAGGED}", f"if x:\n    {TAGGED}", "import x\n\n[now()]"])
+def test_a_program_does_not_hide_marked_calls_and_lists(text: str):
+    assert calls(text) == [("now", {})]

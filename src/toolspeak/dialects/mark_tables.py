@@ -113,6 +113,10 @@ LINES: dict[str, tuple[Role, Opening | None]] = {
     "Final Answer:": ("final", None),
     "**Final Answer:**": ("final", None),
     **dict.fromkeys(
+        ("def ", "function ", "fn ", "func ", "import ", "if __name__", "#!/"),
+        ("definition", None),
+    ),
+    **dict.fromkeys(
         (
             "Observation:",
             "observation:",

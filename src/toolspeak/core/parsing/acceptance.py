@@ -16,8 +16,8 @@ Policy = Literal["strict", "standard", "eager"]
 #: `strong`: marks used only for calls. `weak`: marks with other uses, such as a JSON code block. `bare`: no marks.
 Wrapper = Literal["strong", "weak", "bare"]
 #: Places where a call is only an example: after an opening quote, in a line that begins with `>`, in a table row, in an
-#: HTML comment, in an example element, in an indented code block (after a blank line).
-Example = Literal["quotes", "quoted_line", "table", "comment", "element", "indented"]
+#: HTML comment, in an example element, in program code, in an indented code block (after a blank line).
+Example = Literal["quotes", "quoted_line", "table", "comment", "element", "code", "indented"]
 
 
 class Evidence(msgspec.Struct, frozen=True):

@@ -37,10 +37,8 @@ _TORN = frozenset({"inner_quotes", "unknown_dropped"})
 #: Notes that mean that the last value ended without its closing mark.
 _OPEN_END = frozenset({"missing_closer", "missing_close_tag", "missing_quote", "wrong_closer", "wrong_close_tag"})
 
-#: Words that stand for a value in a signature: types in the languages in which tools are described, and `...`.
-_TYPE_WORDS = frozenset(
-    "any array bool boolean bytes dict double float int integer list null number object set str string tuple ...".split()
-)
+#: Words that stand for a value in a signature: names of types that are seldom values, and `...`.
+_TYPE_WORDS = frozenset("bool boolean dict float int integer number object str string ...".split())
 #: The end of a parameter's name in a signature, as in `path[, offset]`.
 _NAME_ENDS = ("[", ":", "=", "?")
 

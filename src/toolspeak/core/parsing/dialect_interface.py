@@ -23,6 +23,7 @@ NONE = -2
 #: What a mark means to the scanner.
 #: `first` begins an answer and `last` ends one; elsewhere they are text. `turn_end` ends one of several messages.
 #: `comment` begins a comment; `example` and `example_end` enclose an element. Calls inside them are only examples.
+#: `definition` begins a line of a program, so that calls without marks behind it are part of the program.
 Role = Literal[
     "open",
     "think",
@@ -37,6 +38,7 @@ Role = Literal[
     "comment",
     "example",
     "example_end",
+    "definition",
 ]
 #: Progress of a reader.
 Progress = Literal["open", "done", "failed"]

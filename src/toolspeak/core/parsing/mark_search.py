@@ -14,7 +14,7 @@ from .tags import lex_head
 from .text_position import PendingCalls, TextPosition
 
 #: Roles of marks that are plain text once the search for calls has been given up.
-_IDLE_ROLES = frozenset({"open", "noise", "closer", "comment", "example", "example_end"})
+_IDLE_ROLES = frozenset({"open", "noise", "closer", "comment", "example", "example_end", "definition"})
 #: After this many rejected candidates the text evidently contains no calls, and the search for calls is given up.
 MAX_REJECTED = 2000
 #: After this many comments and example elements, the search for calls is given up as well.

@@ -494,6 +494,10 @@ class TextScanner:
             self._position.example_left = 0
         return end
 
+    def _see_definition(self, buf: str, pos: int, end: int) -> int:
+        self._position.has_definitions = True
+        return self._plain(buf, pos, end - pos)
+
     # ---- candidates
 
     def _open(self, opening: Opening, buf: str, pos: int, end: int, fence: str = "") -> int:
@@ -603,6 +607,7 @@ class TextScanner:
         "example": _begin_example,
         "example_end": _end_example,
         "final": _final_answer,
+        "definition": _see_definition,
     }
     #: Handlers for marks, by first character.
     _HANDLERS: ClassVar[dict[str, Callable[..., int]]] = {

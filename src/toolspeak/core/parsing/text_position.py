@@ -28,6 +28,11 @@ _OPENING_QUOTES = frozenset("“‘„«")
 _STRAIGHT_QUOTES = frozenset("\"'")
 _BEFORE_QUOTE = frozenset(" \t\r\n\u00a0([{:=,")
 _LINE_HEADS: dict[str, Example] = {">": "quoted_line", "|": "table"}
+#: Characters that make code of a mark right behind them: comments and lines of a diff if they begin the line.
+_CODE_HEADS = frozenset("#/+-")
+#: The same if a space follows. (`- ` begins an item of a list.)
+_SPACED_CODE_HEADS = frozenset("#/")
+_ESCAPE = "\\"
 _BLANK = re.compile(r"[ \t\r\u00a0]+").match
 _TICK_RUNS = re.compile(r"`+").findall
 _TAIL = re.compile(r"[\s.,;:!?)\]}*_`~\"']*").fullmatch
@@ -44,6 +49,7 @@ class TextPosition:
         "example_kind",
         "example_left",
         "fence",
+        "has_definitions",
         "in_aside",
         "indent",
         "last_char",
@@ -68,6 +74,7 @@ class TextPosition:
         self.example_left = 0  # maximum remaining length of the surrounding comment or example element
         self.example_count = 0  # number of comments and example elements so far
         self.example_kind: Example = "comment"
+        self.has_definitions = False  # a line of the answer defines or imports a function
         self.reasoning = False
         self.in_aside = False  # after a reasoning tag in the middle of a line, where calls do not count
 
@@ -88,17 +95,19 @@ class TextPosition:
             in_reasoning=self.reasoning or self.in_aside,
             nonce=nonce,
             unmarked_counts=unmarked_counts,
-            example=self._example(),
+            example=self._example(opening),
             asked=opening.asked,
         )
 
-    def _example(self) -> Example | None:
+    def _example(self, opening: Opening) -> Example | None:
         if self.example_left:
             return self.example_kind
         if self._is_quoted():
             return "quotes"
         if self.line_head in _LINE_HEADS:
             return _LINE_HEADS[self.line_head]
+        if self._is_behind_code() or (opening.wrapper == "bare" and self._is_in_program(opening)):
+            return "code"
         is_code = self.indent >= _CODE_INDENT and self.blank_line_above
         return "indented" if is_code and self.at_line_start and self.answer_started else None
 
@@ -106,8 +115,24 @@ class TextPosition:
         """Whether an opening quote comes directly before. At the very start of an answer, a quote means nothing."""
         if not self.previous_char:
             return False
-        last = self.last_char
-        return last in _OPENING_QUOTES or (last in _STRAIGHT_QUOTES and self.previous_char in _BEFORE_QUOTE)
+        last, previous = self.last_char, self.previous_char
+        return last in _OPENING_QUOTES or (last in _STRAIGHT_QUOTES and (previous in _BEFORE_QUOTE or previous == last))
+
+    def _is_behind_code(self) -> bool:
+        """Whether only the sign of a comment or of a line in a diff precedes on the line, or a backslash is last."""
+        head, last = self.line_head, self.last_char
+        if last == head:
+            return head in _CODE_HEADS or head == _ESCAPE
+        return last == _ESCAPE or (last == " " and self.previous_char == head and head in _SPACED_CODE_HEADS)
+
+    def _is_in_program(self, opening: Opening) -> bool:
+        """Whether a call without marks is assigned or compared, or stands in the body of a statement."""
+        if not self.at_line_start:
+            return "=" in (self.last_char, self.previous_char)
+        if opening.dialect != "name":
+            return False
+        is_body = self.indent >= _CODE_INDENT and self.answer_started and not self.blank_line_above
+        return self.has_definitions or is_body
 
     def advance(self, text: str, candidate: bool, pending: bool) -> None:
         """Move past `text`. Backticks in a rejected `candidate` do not count as inline code.
