@@ -172,3 +172,64 @@ def test_a_python_call_behind_prose_counts(text: str):
 @check_each("text", [f"def f(): ...\n{TAGGED}", f"if x:\n    {TAGGED}", "import x\n\n[now()]"])
 def test_a_program_does_not_hide_marked_calls_and_lists(text: str):
     assert calls(text) == [("now", {})]
+
+
+@check_each(
+    "text",
+    [
+        'search(query="x")?',
+        'search(query="x"):',
+        'now();\nsearch("x");',
+        "now(), and so on",
+        "[now()]?",
+        "Call: now() was not answered.",
+        "Action: now(), then rest.",
+        "[Calling tool: now()] was printed in the log.",
+        "See [Calling tool: now()] for this.",
+        "[now()]\nis a list with one call.",
+        "The list:\n\n[now()]\n\nshows it.",
+        "[now()].\n\nand so on",
+        "[Calling tool: now()]\nis a log line",
+        "Call: now()\nis how it works",
+    ],
+)
+def test_a_python_call_in_a_sentence_or_a_statement_is_text(text: str):
+    assert calls(text) == []
+
+
+@check_each(
+    "text",
+    [
+        "now().",
+        "[now()]\n",
+        "[now()]\n\nI am waiting.",
+        "[now()]\n\nok",
+        "[now()]\n" + "\n" * 5000,
+        "[now()]\n<think>x</think>",
+        "[now()]\nObservation: 12:00",
+        "Call: now()",
+        "Call: now()\nI am waiting.",
+        "Action: now()\nObservation: 12:00",
+        "Thought: I look.\nAction: now()<|im_end|>",
+        "I look [Calling tool: now({})]",
+        "[Calling tool: now({})]\nI am waiting.",
+        "[Calling tool: now({})] Done.",
+        "Call: now() I am waiting.",
+    ],
+)
+def test_a_python_call_alone_on_its_line_counts(text: str):
+    assert calls(text) == [("now", {})]
+
+
+@check_each(
+    "text",
+    [
+        "[now()]\n[now()]",
+        "[now()]\nnow()",
+        f"[now()]\n{TAGGED}",
+        "Action: now()\nAction: now()",
+        "[Calling tool: now()] [Calling tool: now()]",
+    ],
+)
+def test_calls_may_follow_one_another(text: str):
+    assert calls(text) == [("now", {})] * 2

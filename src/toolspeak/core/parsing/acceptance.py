@@ -49,6 +49,9 @@ class Evidence(msgspec.Struct, frozen=True):
     #: Whether the caller asked for calls of this dialect only; None if not.
     asked: Literal[True] | None = None
 
+    #: Whether the mark consists of words that prose uses as well, so that a sentence may go on behind it; None if not.
+    in_prose: Literal[True] | None = None
+
     def to_dict(self) -> dict[str, bool | str]:
         """Return the evidence that is not None, as shown to users."""
         return _to_dict(self).copy()
@@ -115,8 +118,9 @@ def _needs_tail(evidence: Evidence, policy: Policy) -> bool:
 
 
 def needs_line(evidence: Evidence) -> bool:
-    """Whether the call counts only if it is alone on its line: a list of Python calls."""
-    return evidence.wrapper == "bare" and evidence.dialect == "pythonic"
+    """Whether the call counts only at the end of a line or sentence: a Python list, a mark made of words."""
+    is_list = evidence.wrapper == "bare" and evidence.dialect == "pythonic"
+    return is_list or bool(evidence.in_prose)
 
 
 def is_certain_with_argument(evidence: Evidence) -> bool:

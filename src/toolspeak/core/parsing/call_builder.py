@@ -310,8 +310,13 @@ class CallBuilder:
 
     @property
     def line_is_enough(self) -> bool:
-        """Whether the call counts as soon as its line ends, whatever follows."""
-        return self.evidence.line_start and needs_line(self.evidence)
+        """Whether the call counts as soon as its line ends, unless a sentence goes on in the next one."""
+        return (self.evidence.line_start or self.mark_is_enough) and needs_line(self.evidence)
+
+    @property
+    def mark_is_enough(self) -> bool:
+        """Whether the call counts at once, unless a sentence goes on behind it."""
+        return self.evidence.wrapper == "strong" and needs_line(self.evidence) and not self.evidence.in_reasoning
 
     def resolve_tail(self, answer_end: bool) -> bool:
         """Decide about the call, given whether it ended the answer. Return whether it is a call."""

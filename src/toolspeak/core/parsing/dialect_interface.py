@@ -79,6 +79,8 @@ class Opening(msgspec.Struct, frozen=True):
     wrong_nonce: bool = False
     #: Whether the caller asked for calls of this dialect only; None if not.
     asked: Literal[True] | None = None
+    #: Whether the mark consists of words that prose uses as well; None if not.
+    in_prose: Literal[True] | None = None
 
 
 class Reader(Protocol):

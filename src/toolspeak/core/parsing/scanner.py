@@ -38,6 +38,8 @@ _FENCE_START = re.compile(r"`{1,2}|~{1,2}|(?:`{3,32}+|~{3,32}+)[^\n]{0,120}+").f
 _TAG_FIRSTS = frozenset(f"/!_|｜{ascii_letters}")
 _MAY_BEGIN_JSON = frozenset({"{", "[", " ", "\t", "\r", "\n"})
 _TICKS = re.compile(r"`+").match
+#: A word in lower case.
+_LOWER_WORD = re.compile(r"[a-z]{0,16}").match
 #: Marks that are followed by a name and another mark.
 _LONG_TAGS = frozenset({"|open|", "|close|"})
 
@@ -216,6 +218,8 @@ class TextScanner:
 
     def _text(self, buf: str, pos: int, final: bool) -> int:
         position = self._position
+        if self._pending.next_decides and buf[pos] not in SPACES and self._decide(buf, pos, final) == MORE:
+            return MORE
         if position.at_line_start:
             new = self._at_line_start(buf, pos, final)
             if new != NONE:
@@ -232,6 +236,16 @@ class TextScanner:
             new = self._HANDLERS[buf[end]](self, buf, end, final)
             return end if new == MORE else new
         return self._HANDLERS[buf[pos]](self, buf, pos, final)
+
+    def _decide(self, buf: str, pos: int, final: bool) -> int:
+        """Decide pending calls by the text behind them: they count unless it continues a sentence in lower case."""
+        word = _LOWER_WORD(buf, pos)
+        assert word is not None  # the pattern also matches empty text
+        if word.end() == len(buf) and not final:
+            return MORE
+        goes_on = buf[pos] == "," or (word.end() > pos and buf[word.end() : word.end() + 1] in (" ", ","))
+        self._output.resolve(not goes_on)
+        return pos
 
     def _at_line_start(self, buf: str, pos: int, final: bool) -> int:
         """Read a mark that counts only at the start of a line or after calls; return NONE if there is none."""

@@ -36,6 +36,8 @@ _ESCAPE = "\\"
 _BLANK = re.compile(r"[ \t\r\u00a0]+").match
 _TICK_RUNS = re.compile(r"`+").findall
 _TAIL = re.compile(r"[\s.,;:!?)\]}*_`~\"']*").fullmatch
+#: The same for calls in Python's syntax, which are code, or part of a sentence, if more punctuation follows.
+_PYTHON_TAIL = re.compile(r"[\s.)\]}*_`~\"']*").fullmatch
 
 
 class TextPosition:
@@ -97,6 +99,7 @@ class TextPosition:
             unmarked_counts=unmarked_counts,
             example=self._example(opening),
             asked=opening.asked,
+            in_prose=opening.in_prose,
         )
 
     def _example(self, opening: Opening) -> Example | None:
@@ -200,6 +203,9 @@ class PendingCalls(list[_PendingText]):
     def __init__(self) -> None:
         super().__init__()
         self._size = 0
+        self._is_tail = _TAIL
+        #: The next visible character decides: the calls count unless a sentence goes on behind them.
+        self.next_decides = False
 
     @property
     def last_char(self) -> str:
@@ -209,21 +215,19 @@ class PendingCalls(list[_PendingText]):
     def add(self, builders: list[CallBuilder], raw: str) -> None:
         """Hold back calls together with the text that contains them."""
         self.append(_PendingText(builders, raw))
-
-    def end_with_line(self, text: str) -> bool:
-        """Whether `text` ends the line, and all pending calls count as soon as their line ends."""
-        if "\n" not in text or not all(builder.line_is_enough for entry in self for builder in entry.builders):
-            return False
-        before, _, _ = text.partition("\n")
-        return _TAIL(before) is not None and self._size + len(before) <= MAX_TAIL
+        if any(builder.is_python for builder in builders):
+            self._is_tail = _PYTHON_TAIL
+        self.next_decides = all(builder.mark_is_enough for builder in builders)
 
     def hold(self, text: str) -> bool:
         """Hold back white space and punctuation after pending calls. Return False for other or too much text."""
         self._size += len(text)
-        if _TAIL(text) is None or self._size > MAX_TAIL:
+        if self._is_tail(text) is None or self._size > MAX_TAIL:
             return False
+        if "\n" in text and not self.next_decides:
+            self.next_decides = all(builder.line_is_enough for entry in self for builder in entry.builders)
         if self[-1].builders:
-            self.add([], "")
+            self.append(_PendingText([], ""))
         self[-1].raw += text  # always one piece, however the text is chunked
         return True
 
@@ -236,6 +240,8 @@ class PendingCalls(list[_PendingText]):
         entries = self[:]
         self.clear()
         self._size = 0
+        self._is_tail = _TAIL
+        self.next_decides = False
         for entry in entries:
             calls = [builder.resolve_tail(answer_end) for builder in entry.builders]
             if not any(calls):
@@ -258,12 +264,8 @@ class TextOutput:
         if not text:
             return
         pending = self.pending
-        if pending:
-            enough = pending.end_with_line(text)
-            if enough:
-                text = pending.take_back() + text  # always one piece, however the text is chunked
-            if enough or not pending.hold(text):
-                self.resolve(enough)
+        if pending and not pending.hold(text):
+            self.resolve(pending.next_decides)
         position = self._position
         position.advance(text, candidate, bool(pending))
         if pending:
@@ -333,6 +335,7 @@ class TextOutput:
         """Decide the pending calls. Pass on rejected ones as text, from the position before the first pending call."""
         if not self.pending:
             return
+        after = self.pending.take_back() if self.pending.next_decides else ""  # it belongs to the text that follows
         position = self._position
         position.tick_runs, position.line_head, position.previous_char, position.last_char = self._before_pending
         for text, candidate in self.pending.resolve(answer_end):
@@ -340,3 +343,4 @@ class TextOutput:
                 position.advance(text, candidate, bool(self.pending))  # the text only separated or followed calls
             else:
                 self.say(text, candidate)
+        self.say(after)
