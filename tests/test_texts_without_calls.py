@@ -233,3 +233,81 @@ def test_a_python_call_alone_on_its_line_counts(text: str):
 )
 def test_calls_may_follow_one_another(text: str):
     assert calls(text) == [("now", {})] * 2
+
+
+CALL = '{"name": "now", "arguments": {}}'
+
+
+@check_each(
+    "text",
+    [
+        '[{"name": "search", "description": "Searches", "parameters": {"type": "object"}}, {"name": "now", "parameters": {}}]',
+        f'{{"messages": [{{"role": "assistant", "tool_calls": [{CALL}]}}]}}',
+        '{"messages": [\n  {"role": "assistant",\n   "tool_calls": [{"function": {"name": "now", "arguments": "{}"}}]}\n]}',
+        f'{{"choices": [{{"message": {{"tool_calls": [{CALL}]}}}}]}}',
+        f'{{"jsonrpc": "2.0", "method": "tools/call", "params": {CALL}}}',
+    ],
+)
+def test_a_call_inside_other_json_is_data(text: str):
+    assert calls(text) == []
+
+
+@check_each(
+    "text",
+    [CALL, f"I look: {CALL}", f"[{CALL}]", f"I look: [{CALL}]", f'{{"tool_calls": [{CALL}]}}'],
+)
+def test_json_that_is_only_the_call_counts(text: str):
+    assert calls(text) == [("now", {})]
+
+
+@check_each(
+    "text",
+    [
+        f"<tool_response>\n{CALL}\n</tool_response>",
+        f"It answered:\n<tool_result>{TAGGED}</tool_result>\n",
+        "<observation>\n[now()]\n</observation>",
+    ],
+)
+def test_a_call_inside_a_result_is_data(text: str):
+    assert calls(text) == []
+
+
+@check_each(
+    "text",
+    [
+        f"<tool_response>\n12:00\n</tool_response>\n{TAGGED}",
+        f"The tag <tool_response> holds results.\n{TAGGED}",
+        f"{TAGGED}\n<tool_response>\n{CALL}\n</tool_response>",
+        f"<|im_start|>assistant\n{TAGGED}",
+    ],
+)
+def test_a_call_outside_a_result_counts(text: str):
+    assert calls(text) == [("now", {})]
+
+
+@check_each(
+    "text",
+    [
+        "<search>Let me search for that.</search>",
+        "<search>\nI will look it up now!\n</search>",
+        "<shell>Let me look at the files first.</shell>",
+        "<shell>Is this the right file?</shell>",
+    ],
+)
+def test_a_sentence_between_the_tags_of_a_tool_is_a_remark(text: str):
+    assert calls(text) == []
+
+
+@check_each(
+    "text, expected",
+    [
+        ("<search>weather in Paris</search>", ("search", {"query": "weather in Paris"})),
+        ("<search>Who won the cup?</search>", ("search", {"query": "Who won the cup?"})),
+        ("<search>Paris, France.</search>", ("search", {"query": "Paris, France."})),
+        ("<print>I have finished the task.</print>", ("print", {"text": "I have finished the task."})),
+        ("<search><query>Find all the files.</query></search>", ("search", {"query": "Find all the files."})),
+        ("<shell>ls -la</shell>", ("shell", {"command": "ls -la"})),
+    ],
+)
+def test_other_text_between_the_tags_of_a_tool_is_its_argument(text: str, expected: tuple[str, Any]):
+    assert calls(text) == [expected]

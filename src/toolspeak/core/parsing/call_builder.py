@@ -309,6 +309,11 @@ class CallBuilder:
         return self._context.schema(self.name).value.member(key).text_delay is not None  # any text, not one of a list
 
     @property
+    def is_inline(self) -> bool:
+        """Whether the call has no marks and stands in the middle of a line."""
+        return self.evidence.wrapper == "bare" and not self.evidence.line_start
+
+    @property
     def line_is_enough(self) -> bool:
         """Whether the call counts as soon as its line ends, unless a sentence goes on in the next one."""
         return (self.evidence.line_start or self.mark_is_enough) and needs_line(self.evidence)

@@ -478,7 +478,8 @@ class TextScanner:
     def _result(self, buf: str, pos: int, end: int) -> int:
         """Cut off a tool result that the model invents after its own call, and everything that follows."""
         if not self.context.calls_seen or self._position.reasoning:
-            return self._plain(buf, pos)
+            is_element = buf[pos] == "<" and buf[pos + 1].isalpha()
+            return self._begin_example(buf, pos, end) if is_element else self._plain(buf, pos)
         self.context.note("invented_result", "the model wrote a tool result itself; it was cut off")
         self._state = self._cut
         return end

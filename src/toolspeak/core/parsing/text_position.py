@@ -38,6 +38,8 @@ _TICK_RUNS = re.compile(r"`+").findall
 _TAIL = re.compile(r"[\s.,;:!?)\]}*_`~\"']*").fullmatch
 #: The same for calls in Python's syntax, which are code, or part of a sentence, if more punctuation follows.
 _PYTHON_TAIL = re.compile(r"[\s.)\]}*_`~\"']*").fullmatch
+#: The same for calls without marks in the middle of a line: brackets that close behind them belong to other data.
+_INLINE_TAIL = re.compile(r"[\s.,;:!?)*_`~\"']*").fullmatch
 
 
 class TextPosition:
@@ -217,6 +219,8 @@ class PendingCalls(list[_PendingText]):
         self.append(_PendingText(builders, raw))
         if any(builder.is_python for builder in builders):
             self._is_tail = _PYTHON_TAIL
+        elif any(builder.is_inline for builder in builders):
+            self._is_tail = _INLINE_TAIL
         self.next_decides = all(builder.mark_is_enough for builder in builders)
 
     def hold(self, text: str) -> bool:
