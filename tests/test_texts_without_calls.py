@@ -311,3 +311,30 @@ def test_a_sentence_between_the_tags_of_a_tool_is_a_remark(text: str):
 )
 def test_other_text_between_the_tags_of_a_tool_is_its_argument(text: str, expected: tuple[str, Any]):
     assert calls(text) == [expected]
+
+
+@check_each(
+    "text",
+    [
+        "<project>\n  <task>\n    <title>d</title>\n  </task>\n</project>",
+        "<svg>\n<search>\n<query>q</query>\n</search>\n</svg>",
+        '<svg xmlns="http://www.w3.org/2000/svg">\n<search>\n<query>q</query>\n</search>\n</svg>',
+        f"<pre>\n{TAGGED}\n</pre>\nThat is it.",
+    ],
+)
+def test_an_element_of_a_document_is_no_call(text: str):
+    assert calls(text) == []
+
+
+@check_each(
+    "text",
+    [
+        f"<svg>\n<rect/>\n</svg>\n{TAGGED}",
+        f"I draw an <svg> for you.\n{TAGGED}",
+        f"<plan>\n{TAGGED}\n</plan>",
+        "<actions>\n<now></now>\n</actions>",
+        f"<pre/>\n{TAGGED}",
+    ],
+)
+def test_calls_behind_a_document_and_in_other_elements_count(text: str):
+    assert calls(text) == [("now", {})]
