@@ -14,7 +14,7 @@ from .tags import lex_head
 from .text_position import PendingCalls, TextPosition
 
 #: Roles of marks that are plain text once the search for calls has been given up.
-_IDLE_ROLES = frozenset({"open", "noise", "closer", "comment", "example", "example_end", "definition"})
+_IDLE_ROLES = frozenset({"open", "noise", "closer", "comment", "example", "example_end"})
 #: After this many rejected candidates the text evidently contains no calls, and the search for calls is given up.
 MAX_REJECTED = 2000
 #: After this many comments and example elements, the search for calls is given up as well.
@@ -125,4 +125,6 @@ class MarkSearch:
             return True  # there is nothing that the mark could close
         if role == "first":
             return bool(position.last_char) or position.answer_started
+        if role == "definition":
+            return position.has_definitions or self.idle
         return (role == "think" and position.reasoning) or (role in _IDLE_ROLES and self.idle)

@@ -218,7 +218,7 @@ class TextScanner:
 
     def _text(self, buf: str, pos: int, final: bool) -> int:
         position = self._position
-        if self._pending.next_decides and buf[pos] not in SPACES and self._decide(buf, pos, final) == MORE:
+        if self._pending and self._decide(buf, pos, final) == MORE:
             return MORE
         if position.at_line_start:
             new = self._at_line_start(buf, pos, final)
@@ -238,7 +238,9 @@ class TextScanner:
         return self._HANDLERS[buf[pos]](self, buf, pos, final)
 
     def _decide(self, buf: str, pos: int, final: bool) -> int:
-        """Decide pending calls by the text behind them: they count unless it continues a sentence in lower case."""
+        """Decide pending calls by the text behind them, if it can: do they count, or does a sentence go on there?"""
+        if not self._pending.next_decides or buf[pos] in SPACES:
+            return pos
         word = _LOWER_WORD(buf, pos)
         assert word is not None  # the pattern also matches empty text
         if word.end() == len(buf) and not final:
