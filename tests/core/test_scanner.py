@@ -158,8 +158,8 @@ STREAMS: dict[str, Stream] = {
     "a bare list of Python calls waits for the end of its line": [
         ("[f(a=1)]", []),
         (".", []),
-        ("\n", ["start 0 f", 'args 0 {"a":1}', "end 0", "judge f call accepted", "say .\n"]),
-        ("So.", ["say So."]),
+        ("\n", []),
+        ("So.", ["start 0 f", 'args 0 {"a":1}', "end 0", "judge f call accepted", "say .\nSo."]),
         (CLOSE, []),
     ],
     "a bare Python call waits for the end of the answer": [

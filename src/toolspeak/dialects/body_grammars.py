@@ -151,6 +151,7 @@ class ArgumentsBody(Body):
         self._json = JSONParser(stops=self._stops, call=call, allowance=block.context.allowance)
         self._may_be_whole = not call
         self._is_call = call
+        builder.is_python = call
 
     def feed(self, buf: str, pos: int, final: bool) -> int:
         if self._may_be_whole:

@@ -165,6 +165,7 @@ class ReactReader(LineReader):
         if call is None or "\n" in buf[pos:at] or not self._block.context.knows(call.group()):
             return 0
         self._name = call.group()
+        self._block.evidence = msgspec.structs.replace(self._block.evidence, in_prose=True)
         self._builder = self._block.builder()
         if not self._builder.take_name(self._name):
             return self._fail(pos)

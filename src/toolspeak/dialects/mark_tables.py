@@ -86,8 +86,8 @@ NOISE_TAGS = frozenset(
 #: `<s>` begins an answer. Elsewhere it means strikethrough in HTML.
 FIRST = "s"
 COMMENT = "!--"
-#: Elements that contain examples, in which calls do not count.
-EXAMPLES = frozenset({"example", "examples", "sample", "samples"})
+#: Elements that contain examples or documents, in which calls do not count.
+EXAMPLES = frozenset({"example", "examples", "sample", "samples", "pre", "html", "svg", "math", "project"})
 OTHERS: dict[str, Role] = {**dict.fromkeys(NOISE_TAGS, "noise"), **dict.fromkeys(EXAMPLES, "example")}
 #: Parts of a call in Kimi K3's format. Outside a call they are text.
 LONG_PARTS = frozenset({"|open|argument", "|close|argument", "|close|call", "|close|tools"})
@@ -112,6 +112,10 @@ LINES: dict[str, tuple[Role, Opening | None]] = {
     **_roles(_merge(row.lines for row in FORMATS.values())),
     "Final Answer:": ("final", None),
     "**Final Answer:**": ("final", None),
+    **dict.fromkeys(
+        ("def ", "function ", "fn ", "func ", "import ", "if __name__", "#!/"),
+        ("definition", None),
+    ),
     **dict.fromkeys(
         (
             "Observation:",

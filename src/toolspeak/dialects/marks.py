@@ -265,7 +265,7 @@ class Marks:
         """Return the meaning of a closing tag."""
         if name in CLOSING_TAGS or self._is_tool(name) or name == FIRST:
             return "closer", None
-        return ("example_end", None) if name in EXAMPLES else None
+        return ("example_end", None) if name in EXAMPLES or name in RESULTS else None
 
     def meaning(self, head: str) -> tuple[Role, Opening | None] | None:
         """Return the meaning of a tag. `head` is its text from `<` to the name."""

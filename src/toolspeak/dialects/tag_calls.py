@@ -15,7 +15,7 @@ from ..core.parsing.call_builder import CallBuilder
 from ..core.parsing.fast_paths import FastPath
 from ..core.parsing.name_patterns import TOOL_NAME
 from ..core.parsing.tags import MORE, Tag, lex_name, lex_tag
-from ..core.types import Note
+from ..core.types import JSONValue, Note
 from .body_grammars import BlockContext, Body, arguments_ahead
 from .tag_ends import skip_blank
 from .tag_names import (
@@ -36,6 +36,11 @@ MAX_MENTION = 2048
 _NAME = re.compile(TOOL_NAME).fullmatch
 #: Several words that begin like a sentence and end like one.
 _SENTENCE = re.compile(r"\s*[A-Z][a-z']*(?: [^\s<>]+){2,}[.!?:]\s*").fullmatch
+#: Parameters that take sentences.
+_PROSE_KEYS = frozenset(
+    "answer comment content description input instruction instructions message note prompt question reason response"
+    " result summary task text thought".split()
+)
 _SENTENCE_ENDS = (".", "!", "?", ":", "。")
 
 
@@ -278,12 +283,10 @@ class TagCalls(Body):
         body = "".join(self._text)
         place = self._place
         is_sentence = self._like_prose and body.rstrip().endswith(_SENTENCE_ENDS)
-        if not is_sentence and self.block.context.side_effects(self._builder.name):
-            is_sentence = _SENTENCE(body) is not None  # rather than a command
         alone = self.block.evidence.line_start and not is_sentence
         repairs: list[Note] = []
         arguments = body_of(body, place.schema, alone, place.allowance, repairs)
-        if arguments is None:
+        if arguments is None or self._is_remark(body, arguments):
             return self._fail(end, "no_arguments")
         self._builder.note(*repairs)
         if not arguments and body.strip():
@@ -291,6 +294,13 @@ class TagCalls(Body):
         self._parameters.values = arguments
         self._end(missing)
         return end
+
+    def _is_remark(self, body: str, arguments: dict[str, JSONValue]) -> bool:
+        """Whether the model speaks of what it does instead of doing it: a sentence where the tool takes no prose."""
+        if _SENTENCE(body) is None or body.strip() not in arguments.values():
+            return False
+        takes_prose = body.rstrip().endswith("?") or not _PROSE_KEYS.isdisjoint(arguments)
+        return not takes_prose or self.block.context.side_effects(self._builder.name)
 
     def _store(self, buf: str, pos: int, end: int) -> int:
         """Store a part of the body. Fail if it grows long without any structure, because it is then prose."""

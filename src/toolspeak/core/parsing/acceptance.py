@@ -16,8 +16,8 @@ Policy = Literal["strict", "standard", "eager"]
 #: `strong`: marks used only for calls. `weak`: marks with other uses, such as a JSON code block. `bare`: no marks.
 Wrapper = Literal["strong", "weak", "bare"]
 #: Places where a call is only an example: after an opening quote, in a line that begins with `>`, in a table row, in an
-#: HTML comment, in an example element, in an indented code block (after a blank line).
-Example = Literal["quotes", "quoted_line", "table", "comment", "element", "indented"]
+#: HTML comment, in an example element, in program code, in an indented code block (after a blank line).
+Example = Literal["quotes", "quoted_line", "table", "comment", "element", "code", "indented"]
 
 
 class Evidence(msgspec.Struct, frozen=True):
@@ -48,6 +48,9 @@ class Evidence(msgspec.Struct, frozen=True):
     echo: bool = False
     #: Whether the caller asked for calls of this dialect only; None if not.
     asked: Literal[True] | None = None
+
+    #: Whether the mark consists of words that prose uses as well, so that a sentence may go on behind it; None if not.
+    in_prose: Literal[True] | None = None
 
     def to_dict(self) -> dict[str, bool | str]:
         """Return the evidence that is not None, as shown to users."""
@@ -115,8 +118,9 @@ def _needs_tail(evidence: Evidence, policy: Policy) -> bool:
 
 
 def needs_line(evidence: Evidence) -> bool:
-    """Whether the call counts only if it is alone on its line: a list of Python calls."""
-    return evidence.wrapper == "bare" and evidence.dialect == "pythonic"
+    """Whether the call counts only at the end of a line or sentence: a Python list, a mark made of words."""
+    is_list = evidence.wrapper == "bare" and evidence.dialect == "pythonic"
+    return is_list or bool(evidence.in_prose)
 
 
 def is_certain_with_argument(evidence: Evidence) -> bool:

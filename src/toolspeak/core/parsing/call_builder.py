@@ -37,6 +37,11 @@ _TORN = frozenset({"inner_quotes", "unknown_dropped"})
 #: Notes that mean that the last value ended without its closing mark.
 _OPEN_END = frozenset({"missing_closer", "missing_close_tag", "missing_quote", "wrong_closer", "wrong_close_tag"})
 
+#: Words that stand for a value in a signature: names of types that are seldom values, and `...`.
+_TYPE_WORDS = frozenset("bool boolean dict float int integer number object str string ...".split())
+#: The end of a parameter's name in a signature, as in `path[, offset]`.
+_NAME_ENDS = ("[", ":", "=", "?")
+
 #: `new`: the name is not known yet. `live`: being streamed. `held`: waiting for the end of the call. `tail`: complete,
 #: but the text that follows decides. `done`, `rejected`: decided.
 State = Literal["new", "live", "held", "tail", "done", "rejected"]
@@ -64,6 +69,7 @@ class CallBuilder:
         self._settled = FinalArguments(None, (), ())
         self._problems: tuple[str, ...] = ()
         self.reason = ""
+        self.is_python = False  # the arguments are written as in Python
 
     @property
     def arguments(self) -> Arguments | None:
@@ -226,7 +232,7 @@ class CallBuilder:
             return
         settled = self._arguments.settle()
         self._notes.extend(settled.notes)
-        problems = self._unsafe() or settled.problems
+        problems = self._unsafe() or self._unreal(settled) or settled.problems
         if self.state == "live":
             self._end_live(settled, problems)
         else:
@@ -270,8 +276,6 @@ class CallBuilder:
         self._judge("invalid" if problems else "call", "arguments_invalid" if problems else "accepted", settled)
 
     def _end_held(self, settled: FinalArguments, problems: tuple[str, ...]) -> None:
-        if not problems and self._is_signature(settled.value):
-            problems = ("the arguments are the names of the parameters",)
         open_end = any(note.code in _OPEN_END for note in self._notes)
         forms = [settled.value] if settled.written is None else [settled.value, settled.written]
         echo = self._context.is_echo(self.name, forms, self._is_unproven, open_end)
@@ -283,17 +287,41 @@ class CallBuilder:
         else:
             self.decide()
 
-    def _is_signature(self, arguments: JSONValue) -> bool:
-        """Whether a call without marks only names its parameters, as in `write_file(path, content)`."""
-        if self.evidence.wrapper != "bare" or not is_object(arguments) or not arguments:
+    def _unreal(self, settled: FinalArguments) -> tuple[str, ...]:
+        """Return reasons to take the arguments for those of a signature or of a program, which are no values."""
+        is_bare = self.evidence.wrapper == "bare"
+        if not (is_bare or self.is_python) or all(note.code != "unquoted_value" for note in self._notes):
+            return ()
+        if is_bare and self.is_python and any(note.code == "missing_quote" for note in self._notes):
+            return ("an argument without quotes is an expression",)
+        arguments = settled.value if is_object(settled.value) else {}
+        if any(self._stands_for_value(key, value) for key, value in arguments.items()):
+            return ("an argument is the name of its parameter or of a type",)
+        return ()
+
+    def _stands_for_value(self, key: str, value: JSONValue) -> bool:
+        """Whether the value is the name of its parameter or of a type, as in `search(query, limit: int)`."""
+        if not isinstance(value, str):
             return False
-        unquoted = any(note.code == "unquoted_value" for note in self._notes)
-        return unquoted and all(key == value for key, value in arguments.items())
+        is_name = value == key or value.startswith(tuple(f"{key}{end}" for end in _NAME_ENDS))
+        if is_name or value not in _TYPE_WORDS:
+            return is_name
+        return self._context.schema(self.name).value.member(key).text_delay is not None  # any text, not one of a list
+
+    @property
+    def is_inline(self) -> bool:
+        """Whether the call has no marks and stands in the middle of a line."""
+        return self.evidence.wrapper == "bare" and not self.evidence.line_start
 
     @property
     def line_is_enough(self) -> bool:
-        """Whether the call counts as soon as its line ends, whatever follows."""
-        return self.evidence.line_start and needs_line(self.evidence)
+        """Whether the call counts as soon as its line ends, unless a sentence goes on in the next one."""
+        return (self.evidence.line_start or self.mark_is_enough) and needs_line(self.evidence)
+
+    @property
+    def mark_is_enough(self) -> bool:
+        """Whether the call counts at once, unless a sentence goes on behind it."""
+        return self.evidence.wrapper == "strong" and needs_line(self.evidence) and not self.evidence.in_reasoning
 
     def resolve_tail(self, answer_end: bool) -> bool:
         """Decide about the call, given whether it ended the answer. Return whether it is a call."""

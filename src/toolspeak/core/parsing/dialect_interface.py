@@ -25,6 +25,7 @@ REST_OF_ANSWER = "<\0"
 #: What a mark means to the scanner.
 #: `first` begins an answer and `last` ends one; elsewhere they are text. `turn_end` ends one of several messages.
 #: `comment` begins a comment; `example` and `example_end` enclose an element. Calls inside them are only examples.
+#: `definition` begins a line of a program, so that calls without marks behind it are part of the program.
 Role = Literal[
     "open",
     "think",
@@ -39,6 +40,7 @@ Role = Literal[
     "comment",
     "example",
     "example_end",
+    "definition",
 ]
 #: Progress of a reader.
 Progress = Literal["open", "done", "failed"]
@@ -79,6 +81,8 @@ class Opening(msgspec.Struct, frozen=True):
     wrong_nonce: bool = False
     #: Whether the caller asked for calls of this dialect only; None if not.
     asked: Literal[True] | None = None
+    #: Whether the mark consists of words that prose uses as well; None if not.
+    in_prose: Literal[True] | None = None
 
 
 class Reader(Protocol):

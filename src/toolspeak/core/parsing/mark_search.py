@@ -129,4 +129,6 @@ class MarkSearch:
             return True  # there is nothing that the mark could close
         if role == "first":
             return bool(position.last_char) or position.answer_started
+        if role == "definition":
+            return position.has_definitions or self.idle
         return (role == "think" and position.reasoning) or (role in _IDLE_ROLES and self.idle)

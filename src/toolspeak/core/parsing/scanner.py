@@ -38,6 +38,8 @@ _FENCE_START = re.compile(r"`{1,2}|~{1,2}|(?:`{3,32}+|~{3,32}+)[^\n]{0,120}+").f
 _TAG_FIRSTS = frozenset(f"/!_|｜{ascii_letters}")
 _MAY_BEGIN_JSON = frozenset({"{", "[", " ", "\t", "\r", "\n"})
 _TICKS = re.compile(r"`+").match
+#: A word in lower case.
+_LOWER_WORD = re.compile(r"[a-z]{0,16}").match
 #: Marks that are followed by a name and another mark.
 _LONG_TAGS = frozenset({"|open|", "|close|"})
 
@@ -216,6 +218,8 @@ class TextScanner:
 
     def _text(self, buf: str, pos: int, final: bool) -> int:
         position = self._position
+        if self._pending and self._decide(buf, pos, final) == MORE:
+            return MORE
         if position.at_line_start:
             new = self._at_line_start(buf, pos, final)
             if new != NONE:
@@ -232,6 +236,18 @@ class TextScanner:
             new = self._HANDLERS[buf[end]](self, buf, end, final)
             return end if new == MORE else new
         return self._HANDLERS[buf[pos]](self, buf, pos, final)
+
+    def _decide(self, buf: str, pos: int, final: bool) -> int:
+        """Decide pending calls by the text behind them, if it can: do they count, or does a sentence go on there?"""
+        if not self._pending.next_decides or buf[pos] in SPACES:
+            return pos
+        word = _LOWER_WORD(buf, pos)
+        assert word is not None  # the pattern also matches empty text
+        if word.end() == len(buf) and not final:
+            return MORE
+        goes_on = buf[pos] == "," or (word.end() > pos and buf[word.end() : word.end() + 1] in (" ", ","))
+        self._output.resolve(not goes_on)
+        return pos
 
     def _at_line_start(self, buf: str, pos: int, final: bool) -> int:
         """Read a mark that counts only at the start of a line or after calls; return NONE if there is none."""
@@ -476,7 +492,8 @@ class TextScanner:
     def _result(self, buf: str, pos: int, end: int) -> int:
         """Cut off a tool result that the model invents after its own call, and everything that follows."""
         if not self.context.calls_seen or self._position.reasoning:
-            return self._plain(buf, pos)
+            is_element = buf[pos] == "<" and buf[pos + 1].isalpha()
+            return self._begin_example(buf, pos, end) if is_element else self._plain(buf, pos)
         self.context.note("invented_result", "the model wrote a tool result itself; it was cut off")
         self._state = self._cut
         return end
@@ -505,6 +522,10 @@ class TextScanner:
         if self._position.example_kind == "element":
             self._position.example_left = 0
         return end
+
+    def _see_definition(self, buf: str, pos: int, end: int) -> int:
+        self._position.has_definitions = True
+        return self._plain(buf, pos, end - pos)
 
     # ---- candidates
 
@@ -618,6 +639,7 @@ class TextScanner:
         "example": _begin_example,
         "example_end": _end_example,
         "final": _final_answer,
+        "definition": _see_definition,
     }
     #: Handlers for marks, by first character.
     _HANDLERS: ClassVar[dict[str, Callable[..., int]]] = {

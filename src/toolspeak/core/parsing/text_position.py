@@ -28,9 +28,18 @@ _OPENING_QUOTES = frozenset("“‘„«")
 _STRAIGHT_QUOTES = frozenset("\"'")
 _BEFORE_QUOTE = frozenset(" \t\r\n\u00a0([{:=,")
 _LINE_HEADS: dict[str, Example] = {">": "quoted_line", "|": "table"}
+#: Characters that make code of a mark right behind them: comments and lines of a diff if they begin the line.
+_CODE_HEADS = frozenset("#/+-")
+#: The same if a space follows. (`- ` begins an item of a list.)
+_SPACED_CODE_HEADS = frozenset("#/")
+_ESCAPE = "\\"
 _BLANK = re.compile(r"[ \t\r\u00a0]+").match
 _TICK_RUNS = re.compile(r"`+").findall
 _TAIL = re.compile(r"[\s.,;:!?)\]}*_`~\"']*").fullmatch
+#: The same for calls in Python's syntax, which are code, or part of a sentence, if more punctuation follows.
+_PYTHON_TAIL = re.compile(r"[\s.)\]}*_`~\"']*").fullmatch
+#: The same for calls without marks in the middle of a line: brackets that close behind them belong to other data.
+_INLINE_TAIL = re.compile(r"[\s.,;:!?)*_`~\"']*").fullmatch
 
 
 class TextPosition:
@@ -44,6 +53,7 @@ class TextPosition:
         "example_kind",
         "example_left",
         "fence",
+        "has_definitions",
         "in_aside",
         "indent",
         "last_char",
@@ -68,6 +78,7 @@ class TextPosition:
         self.example_left = 0  # maximum remaining length of the surrounding comment or example element
         self.example_count = 0  # number of comments and example elements so far
         self.example_kind: Example = "comment"
+        self.has_definitions = False  # a line of the answer defines or imports a function
         self.reasoning = False
         self.in_aside = False  # after a reasoning tag in the middle of a line, where calls do not count
 
@@ -88,17 +99,20 @@ class TextPosition:
             in_reasoning=self.reasoning or self.in_aside,
             nonce=nonce,
             unmarked_counts=unmarked_counts,
-            example=self._example(),
+            example=self._example(opening),
             asked=opening.asked,
+            in_prose=opening.in_prose,
         )
 
-    def _example(self) -> Example | None:
+    def _example(self, opening: Opening) -> Example | None:
         if self.example_left:
             return self.example_kind
         if self._is_quoted():
             return "quotes"
         if self.line_head in _LINE_HEADS:
             return _LINE_HEADS[self.line_head]
+        if self._is_behind_code() or (opening.wrapper == "bare" and self._is_in_program(opening)):
+            return "code"
         is_code = self.indent >= _CODE_INDENT and self.blank_line_above
         return "indented" if is_code and self.at_line_start and self.answer_started else None
 
@@ -106,8 +120,24 @@ class TextPosition:
         """Whether an opening quote comes directly before. At the very start of an answer, a quote means nothing."""
         if not self.previous_char:
             return False
-        last = self.last_char
-        return last in _OPENING_QUOTES or (last in _STRAIGHT_QUOTES and self.previous_char in _BEFORE_QUOTE)
+        last, previous = self.last_char, self.previous_char
+        return last in _OPENING_QUOTES or (last in _STRAIGHT_QUOTES and (previous in _BEFORE_QUOTE or previous == last))
+
+    def _is_behind_code(self) -> bool:
+        """Whether only the sign of a comment or of a line in a diff precedes on the line, or a backslash is last."""
+        head, last = self.line_head, self.last_char
+        if last == head:
+            return head in _CODE_HEADS or head == _ESCAPE
+        return last == _ESCAPE or (last == " " and self.previous_char == head and head in _SPACED_CODE_HEADS)
+
+    def _is_in_program(self, opening: Opening) -> bool:
+        """Whether a call without marks is assigned or compared, or stands in the body of a statement."""
+        if not self.at_line_start:
+            return "=" in (self.last_char, self.previous_char)
+        if opening.dialect != "name":
+            return False
+        is_body = self.indent >= _CODE_INDENT and self.answer_started and not self.blank_line_above
+        return self.has_definitions or is_body
 
     def advance(self, text: str, candidate: bool, pending: bool) -> None:
         """Move past `text`. Backticks in a rejected `candidate` do not count as inline code.
@@ -175,6 +205,9 @@ class PendingCalls(list[_PendingText]):
     def __init__(self) -> None:
         super().__init__()
         self._size = 0
+        self._is_tail = _TAIL
+        #: The next visible character decides: the calls count unless a sentence goes on behind them.
+        self.next_decides = False
 
     @property
     def last_char(self) -> str:
@@ -184,21 +217,21 @@ class PendingCalls(list[_PendingText]):
     def add(self, builders: list[CallBuilder], raw: str) -> None:
         """Hold back calls together with the text that contains them."""
         self.append(_PendingText(builders, raw))
-
-    def end_with_line(self, text: str) -> bool:
-        """Whether `text` ends the line, and all pending calls count as soon as their line ends."""
-        if "\n" not in text or not all(builder.line_is_enough for entry in self for builder in entry.builders):
-            return False
-        before, _, _ = text.partition("\n")
-        return _TAIL(before) is not None and self._size + len(before) <= MAX_TAIL
+        if any(builder.is_python for builder in builders):
+            self._is_tail = _PYTHON_TAIL
+        elif any(builder.is_inline for builder in builders):
+            self._is_tail = _INLINE_TAIL
+        self.next_decides = all(builder.mark_is_enough for builder in builders)
 
     def hold(self, text: str) -> bool:
         """Hold back white space and punctuation after pending calls. Return False for other or too much text."""
         self._size += len(text)
-        if _TAIL(text) is None or self._size > MAX_TAIL:
+        if self._is_tail(text) is None or self._size > MAX_TAIL:
             return False
+        if "\n" in text and not self.next_decides:
+            self.next_decides = all(builder.line_is_enough for entry in self for builder in entry.builders)
         if self[-1].builders:
-            self.add([], "")
+            self.append(_PendingText([], ""))
         self[-1].raw += text  # always one piece, however the text is chunked
         return True
 
@@ -211,6 +244,8 @@ class PendingCalls(list[_PendingText]):
         entries = self[:]
         self.clear()
         self._size = 0
+        self._is_tail = _TAIL
+        self.next_decides = False
         for entry in entries:
             calls = [builder.resolve_tail(answer_end) for builder in entry.builders]
             if not any(calls):
@@ -233,12 +268,8 @@ class TextOutput:
         if not text:
             return
         pending = self.pending
-        if pending:
-            enough = pending.end_with_line(text)
-            if enough:
-                text = pending.take_back() + text  # always one piece, however the text is chunked
-            if enough or not pending.hold(text):
-                self.resolve(enough)
+        if pending and not pending.hold(text):
+            self.resolve(pending.next_decides)
         position = self._position
         position.advance(text, candidate, bool(pending))
         if pending:
@@ -308,6 +339,7 @@ class TextOutput:
         """Decide the pending calls. Pass on rejected ones as text, from the position before the first pending call."""
         if not self.pending:
             return
+        after = self.pending.take_back() if self.pending.next_decides else ""  # it belongs to the text that follows
         position = self._position
         position.tick_runs, position.line_head, position.previous_char, position.last_char = self._before_pending
         for text, candidate in self.pending.resolve(answer_end):
@@ -315,3 +347,4 @@ class TextOutput:
                 position.advance(text, candidate, bool(self.pending))  # the text only separated or followed calls
             else:
                 self.say(text, candidate)
+        self.say(after)
