@@ -310,6 +310,8 @@ class Marks:
         is_partial = False
         for mark, role, opening, length in table[rest[:_LOOK]]:
             if rest.startswith(mark):
+                if is_partial and not final:
+                    return MORE  # it may be the beginning of a longer mark
                 return (role, opening, length) if self._counts(opening) else NONE
             is_partial = is_partial or mark.startswith(rest)
         return MORE if is_partial and not final else NONE
