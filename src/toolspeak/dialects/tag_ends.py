@@ -235,7 +235,7 @@ class ValueEnd:
         if follows in ("line", "same_line", "glued"):
             is_like_template = follows == "line" or not self.has_lines or _LINE_END(buf, tag.end) is not None
             ends = is_like_template and (line_start or not self.apart)
-            may_go_on = ends and (follows != "line" or self.has_lines)
+            may_go_on = ends and (follows != "line" or self.has_lines or self.apart)
             again = may_go_on and _closes_again(buf, tag.end, buf[pos : tag.end], final)
             if again is None:
                 return None
