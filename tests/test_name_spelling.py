@@ -55,6 +55,7 @@ def test_a_spelling_that_two_tools_share_names_neither(text: str):
         "Web_Search (query) finds pages.",
         "Web_Search: finds pages.",
         "Web_Searching(query)",
+        "Web_Search <b>finds</b> pages.",
         "Web_Search\n<b>pages</b>",
         "Web_Search:\n{}",
     ],

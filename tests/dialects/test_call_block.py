@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.dialects.answer_helpers import Case, check, each
+from tests.dialects.answer_helpers import TOOLS, Case, check, each
+from toolspeak import parse
 
 GRAMMARS = [
     Case("an object", '<tool_call>\n{"name": "ping", "arguments": {}}\n</tool_call>', (("ping", {}),)),
@@ -101,6 +102,11 @@ GRAMMARS = [
 @each(GRAMMARS)
 def test_every_grammar_is_understood_behind_every_mark(case: Case):
     check(case)
+
+
+def test_several_brackets_that_close_nothing_are_noted_once():
+    reply = parse('<tool_call>{"name": "ping", "arguments": {}}}]</tool_call>', TOOLS)
+    assert [note.code for note in reply.notes].count("extra_closer") == 1
 
 
 DECORATION = [

@@ -127,6 +127,17 @@ LABELS = [
         options={"tools": None},
     ),
     Case(
+        "a call in tags behind the label",
+        '<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜><steptml:invoke name="run">'
+        '<steptml:parameter name="command">ls</steptml:parameter></steptml:invoke><｜tool▁call▁end｜><｜tool▁calls▁end｜>',
+        (("run", {"command": "ls"}),),
+    ),
+    Case(
+        "no tag behind the label",
+        "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>< 3",
+        said="<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>< 3",
+    ),
+    Case(
         "a number behind the label",
         "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>42{}",
         said="<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>42{}",

@@ -12,7 +12,7 @@ from ..core.json_repair.tokens import END_OBJECT, KEY, OBJECT, SCALAR
 from ..core.parsing.arguments import to_json
 from ..core.parsing.call_builder import CallBuilder
 from ..core.parsing.fast_paths import FastPath
-from ..core.parsing.tags import MORE, lex_tag
+from ..core.parsing.tags import MORE, NO_TAG, lex_tag
 from ..core.types import JSONValue, Note
 from .body_grammars import BODY_NAME, ArgumentsBody, BlockContext, Body, arguments_ahead
 from .tag_calls import TagCalls
@@ -181,7 +181,7 @@ class NamedCall(Body):
             return tag.end
         if tag.name in _SEPARATOR_TAGS and tag.kind == "open":
             if self._raw in _LABELS:
-                return self._label(buf, tag.end)
+                return self._label(buf, tag.end, final)
             self._separated = True
             return tag.end
         key = _KEY_AFTER_TAG(buf, at) if tag.name in BLOCK_TAGS else None
@@ -215,7 +215,7 @@ class NamedCall(Body):
                 return word[:size], word[size:]
         return word, ""
 
-    def _label(self, buf: str, pos: int) -> int:
+    def _label(self, buf: str, pos: int, final: bool) -> int:
         """Read what follows a label: `function<sep>NAME` or a call in tags. In `function<sep>{...}` it is the name."""
         blank = _BLANK(buf, pos)
         assert blank is not None
@@ -223,7 +223,8 @@ class NamedCall(Body):
         if at == len(buf) or at - pos >= LOOKAHEAD:
             return MORE if at - pos < LOOKAHEAD else self._fail(pos)
         if buf[at] == "<":
-            return self._begin(TagCalls(self.block), at)
+            tag = lex_tag(buf, at, final)
+            return MORE if tag == MORE else self._fail(at) if tag == NO_TAG else self._begin(TagCalls(self.block), at)
         if buf[at] != "{":
             self._name = ""
         return at

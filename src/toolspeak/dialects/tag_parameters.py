@@ -387,7 +387,7 @@ class TagParameters:
         """Continue after a value. Add a note if the value was not ended by its own closing tag."""
         self._phase = self._between
         self._has_lines = value.end.has_lines
-        self._has_closer = self._has_closer or value.end.has_closer
+        self._has_closer = self._builder.goes_on = self._has_closer or value.end.has_closer
         if value.end.is_ambiguous:
             return self._lose(at)
         if tag.kind == "close" and (tag.name == self._closer or tag.name in PARAMETER_TAGS):

@@ -481,13 +481,16 @@ class EchoSearch:
             self._mentioned[name] = any(needle in _reduced(text).words.content for text in self._texts)
         return self._mentioned[name]
 
-    def contains(self, name: str, arguments: JSONValue, open_end: bool = False) -> bool:
-        """Whether the texts contain every unit of the call. `open_end`: the last value was cut off."""
+    def contains(self, name: str, arguments: JSONValue, open_end: bool = False, goes_on: bool = False) -> bool:
+        """Whether the texts contain every unit of the call.
+
+        `open_end`: the last value was cut off. `goes_on`: a value may go on after the copied part, so the name decides.
+        """
         if not self._texts:
             return False
         if not is_object(arguments) or not arguments:
             return self._contains_name(name)
-        if _is_misread(arguments) and self._contains_name(name):
+        if (goes_on or _is_misread(arguments)) and self._contains_name(name):
             return True
         if not self.may_contain(name):
             return False

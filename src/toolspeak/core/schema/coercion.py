@@ -280,13 +280,13 @@ class _Coercer:
         return second_best[0]
 
     def _branches(self, node: Subschema, value: JSONValue, at: ValuePosition) -> JSONValue:
-        """Coerce the value to the first alternative that makes it valid.
+        """Coerce the value to the first alternative that makes it valid, those with its own type first.
 
         Keys that another alternative declares are dropped only if that leaves exactly one alternative. If nothing
         makes the value valid, it is partially coerced, provided that there is only one alternative other than null.
         """
         mark = len(self.notes)
-        for branch in node.branches:
+        for branch in sorted(node.branches, key=lambda branch: not has_type(value, branch.allowed_types)):
             fitted = self.fit(branch, value, at)
             if node.accepts(fitted):
                 return fitted
