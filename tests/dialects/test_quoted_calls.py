@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.cases import check_each
 from tests.dialects.answer_helpers import Case, by_character, check, each
 from toolspeak import Tool, parse
@@ -32,6 +34,7 @@ TYPES = {
 }
 
 
+@pytest.mark.no_cover
 @check_each("nonce", [None, NONCE])
 @check_each("policy", ["strict", "standard", "eager"])
 @check_each("outer", OUTER)

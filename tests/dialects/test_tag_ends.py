@@ -76,6 +76,7 @@ MAIL = Tool("mail", parameters=PARAMETERS, side_effects=True)
 LOOK = Tool("look", parameters=PARAMETERS)
 
 
+@pytest.mark.no_cover
 @check_each("tag", TAGS)
 @check_each("dialect", DIALECTS)
 @check_each("schema", [{"type": "string"}, {}], ids=["streamed", "held"])
@@ -294,6 +295,14 @@ def test_a_value_of_several_lines_goes_on_if_its_closing_tag_comes_again(end: st
     value = f"a\nb\n{end}"
     reply = parse(DIALECTS["qwen_xml"].replace("NAME", "save").replace("TEXT", value), tools)
     assert [call.arguments for call in reply.calls] == [{"command": value}]
+
+
+@check_each("dialect", ["qwen_xml", "glm", "minimax", "invoke"])
+def test_a_tool_may_be_called_like_the_block_around_its_call(dialect: str):
+    tools = [Tool("tool_call", parameters=PARAMETERS), Tool("function_calls", parameters=PARAMETERS)]
+    for named in tools:
+        text = DIALECTS[dialect].replace("NAME", named.name).replace("TEXT", "ls")
+        assert [(call.name, call.arguments) for call in parse(text, tools).calls] == [(named.name, {"command": "ls"})]
 
 
 def test_the_line_breaks_of_a_value_are_those_of_the_template():

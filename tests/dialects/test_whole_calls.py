@@ -227,6 +227,7 @@ def test_a_call_that_is_too_large_is_not_read_at_once(more: str, read: bool):
 
 
 @pytest.mark.no_cover
+@pytest.mark.no_cover
 @pytest.mark.requirement("R-T12")
 @check_each(
     "piece",

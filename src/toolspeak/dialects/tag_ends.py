@@ -323,7 +323,7 @@ class ValueEnd:
 
     def _level(self, tag: Tag) -> int:
         name, place = tag.name, self._place
-        if name in (place.own, place.builder.name) or name in CALL_TAGS:
+        if name != place.block and (name in (place.own, place.builder.name) or name in CALL_TAGS):
             return _CALL
         if name in _PLURALS:
             return _BLOCKS
