@@ -92,7 +92,6 @@ def test_a_repeated_call_is_an_echo_in_every_dialect_and_disguise(dialect: str, 
         assert search.contains(call.name, call.arguments), call
 
 
-@pytest.mark.no_cover
 @check_each("size", [1, 2, 7, 40])
 @check_each("disguise", DISGUISES)
 def test_a_text_is_compared_as_a_whole_wherever_it_is_cut(disguise: str, size: int, monkeypatch: pytest.MonkeyPatch):

@@ -558,3 +558,9 @@ def test_a_place_that_is_none_stays_none_when_the_text_goes_on(text: str, more: 
     if at(text) is None:
         found = at(text + more)
         assert found is None or found >= len(text)
+
+
+@check_each("text", ["Run <b>it</b>", "Run:\n<b>it</b>"])
+def test_a_word_in_another_spelling_before_a_tag_begins_no_call(text: str):
+    assert not parse(text, TOOLS).candidates
+    assert parse(text.replace("Run", "run").replace("b>", "command>"), TOOLS).calls

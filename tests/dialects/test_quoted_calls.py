@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from tests.cases import check_each
 from tests.dialects.answer_helpers import Case, by_character, check, each
 from toolspeak import Tool, parse
@@ -34,7 +32,6 @@ TYPES = {
 }
 
 
-@pytest.mark.no_cover
 @check_each("nonce", [None, NONCE])
 @check_each("policy", ["strict", "standard", "eager"])
 @check_each("outer", OUTER)

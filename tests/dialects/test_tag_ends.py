@@ -76,7 +76,6 @@ MAIL = Tool("mail", parameters=PARAMETERS, side_effects=True)
 LOOK = Tool("look", parameters=PARAMETERS)
 
 
-@pytest.mark.no_cover
 @check_each("tag", TAGS)
 @check_each("dialect", DIALECTS)
 @check_each("schema", [{"type": "string"}, {}], ids=["streamed", "held"])
