@@ -101,7 +101,6 @@ def test_too_large_arguments_of_an_expensive_schema_are_not_validated():
     assert schema.coerce(value, work=WorkLimit()).problems == (TOO_EXPENSIVE,)
 
 
-@pytest.mark.no_cover
 def test_arguments_of_an_ordinary_schema_are_always_validated():
     schema, value, work = ArgumentSchema.of(NUMBERS), {"n": [1] * 30_000}, WorkLimit()
     for _ in range(70):

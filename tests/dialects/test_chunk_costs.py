@@ -72,14 +72,12 @@ def reading(way: str, text: str, size: int) -> Callable[[], list[Event]]:
 
 
 @pytest.mark.no_cover
-@pytest.mark.no_cover
 @check_each("way", WAYS)
 @check_each("text", TEXTS)
 def test_a_chunk_costs_the_same_however_long_the_text_is(text: str, way: str):
     assert_linear(lambda size: reading(way, TEXTS[text], size), SIZE)
 
 
-@pytest.mark.no_cover
 @pytest.mark.no_cover
 @check_each("way", WAYS)
 @check_each("text", TEXTS)

@@ -27,7 +27,6 @@ SCHEMAS: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.no_cover
 @check_each("dialect", DIALECTS)
 @check_each("schema", SCHEMAS)
 def test_no_dialect_holds_a_text_back(dialect: str, schema: str):
