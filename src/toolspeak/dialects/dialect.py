@@ -50,7 +50,7 @@ class Dialect(msgspec.Struct, frozen=True):
     #: Model families that use the dialect.
     families: str = ""
     #: Position in lists, where common dialects come first. Dialects of the same rank are sorted by name. An opening
-    #: that several dialects accept stands for the first of them.
+    #: that several dialects accept counts as the first of them.
     rank: int = 100
     #: Tags that open a call block. Names are normalized (see `core.parsing.tags`): `<｜tool▁calls▁begin｜>` becomes
     #: `|tool_calls_begin|`, and `<seed:tool_call>` becomes `tool_call`.

@@ -62,7 +62,6 @@ class TagParameters:
         self._repairs = 0  # number of values without a closing tag
         self._key = ""
         self._has_lines = False  # the last value has several lines
-        self._has_closer = False  # a value contains its own closing tag, so the call needs one
         self._streamed: set[str] = set()
         self._started = False
         self._in_fence = False
@@ -95,7 +94,7 @@ class TagParameters:
         is_closed = (
             self._closer in PARAMETER_TAGS or self._closer == "arg_value" or self.place.schema.declares(self._key)
         )
-        return is_between and is_closed and not self._has_closer and not self._block.context.cut
+        return is_between and is_closed and not self._builder.goes_on and not self._block.context.cut
 
     def take_key(self, key: str) -> None:
         """Set the key of the first value, which has been read already."""
@@ -186,7 +185,7 @@ class TagParameters:
             # The next block begins before the end of this call, or the last value contains a part of another call.
             return self._lose(at) if self._has_lines else self._fail(at, "missing_close_tag")
         if self._is_next(tag):
-            if self.place.closes and self._has_closer:
+            if self.place.closes and self._builder.goes_on:
                 return self._lose(at)
             self.end(missing=self.place.closes)
             return at
@@ -387,7 +386,7 @@ class TagParameters:
         """Continue after a value. Add a note if the value was not ended by its own closing tag."""
         self._phase = self._between
         self._has_lines = value.end.has_lines
-        self._has_closer = self._builder.goes_on = self._has_closer or value.end.has_closer
+        self._builder.goes_on = self._builder.goes_on or value.end.has_closer
         if value.end.is_ambiguous:
             return self._lose(at)
         if tag.kind == "close" and (tag.name == self._closer or tag.name in PARAMETER_TAGS):

@@ -311,7 +311,7 @@ class CallBuilder:
 
     @property
     def is_inline(self) -> bool:
-        """Whether the call has no marks and stands in the middle of a line."""
+        """Whether the call has no marks and is in the middle of a line."""
         return self.evidence.wrapper == "bare" and not self.evidence.line_start
 
     @property

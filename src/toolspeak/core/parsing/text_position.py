@@ -131,7 +131,7 @@ class TextPosition:
         return last == _ESCAPE or (last == " " and self.previous_char == head and head in _SPACED_CODE_HEADS)
 
     def _is_in_program(self, opening: Opening) -> bool:
-        """Whether a call without marks is assigned or compared, or stands in the body of a statement."""
+        """Whether a call without marks is assigned or compared, or is in the body of a statement."""
         if not self.at_line_start:
             return "=" in (self.last_char, self.previous_char)
         if opening.dialect != "name":

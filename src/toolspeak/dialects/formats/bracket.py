@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from ...core.parsing.dialect_interface import Opening
 from ..dialect import Dialect
-from ..rendering import (
-    between,
-)
+from ..rendering import between
 
 DIALECT = Dialect(
     "bracket",

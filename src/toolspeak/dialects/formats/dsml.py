@@ -6,10 +6,7 @@ from collections.abc import Sequence
 
 from ...core.types import JSONValue, ToolCall
 from ..dialect import Dialect
-from ..rendering import (
-    invoke_element,
-    tag_text,
-)
+from ..rendering import invoke_element, tag_text
 
 
 def render(calls: Sequence[ToolCall], nonce: str | None) -> str:

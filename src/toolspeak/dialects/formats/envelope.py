@@ -6,9 +6,7 @@ from collections.abc import Sequence
 
 from ...core.types import ToolCall
 from ..dialect import Dialect
-from ..rendering import (
-    signed_json,
-)
+from ..rendering import signed_json
 
 
 def render(calls: Sequence[ToolCall], nonce: str | None) -> str:

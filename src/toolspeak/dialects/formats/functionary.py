@@ -6,9 +6,7 @@ from collections.abc import Sequence
 
 from ...core.types import ToolCall
 from ..dialect import Dialect
-from ..rendering import (
-    function_element,
-)
+from ..rendering import function_element
 
 
 def render(calls: Sequence[ToolCall], nonce: str | None) -> str:

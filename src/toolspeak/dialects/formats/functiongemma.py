@@ -7,10 +7,7 @@ from collections.abc import Sequence
 from ...core.parsing.dialect_interface import Opening
 from ...core.types import ToolCall
 from ..dialect import Dialect
-from ..rendering import (
-    quoted_arguments,
-    with_nonce,
-)
+from ..rendering import quoted_arguments, with_nonce
 
 
 def render(calls: Sequence[ToolCall], nonce: str | None) -> str:

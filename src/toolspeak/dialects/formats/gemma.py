@@ -6,10 +6,7 @@ from collections.abc import Sequence
 
 from ...core.types import ToolCall
 from ..dialect import Dialect, tag_openings
-from ..rendering import (
-    quoted_arguments,
-    with_nonce,
-)
+from ..rendering import quoted_arguments, with_nonce
 
 
 def render(calls: Sequence[ToolCall], nonce: str | None) -> str:

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from ...core.parsing.dialect_interface import Opening
 from ..dialect import Dialect, tag_openings
-from ..rendering import (
-    json_list,
-)
+from ..rendering import json_list
 
 DIALECT = Dialect(
     "granite",

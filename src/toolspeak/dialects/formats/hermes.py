@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from ...core.parsing.dialect_interface import Opening
 from ..dialect import Dialect, tag_openings
-from ..rendering import (
-    between,
-)
+from ..rendering import between
 
 DIALECT = Dialect(
     "hermes",

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from ..dialect import Dialect, tag_openings
-from ..rendering import (
-    between,
-)
+from ..rendering import between
 
 DIALECT = Dialect(
     "inkling",

@@ -8,10 +8,7 @@ from ...core.parsing.arguments import to_json
 from ...core.parsing.dialect_interface import Opening
 from ...core.types import JSONValue, ToolCall
 from ..dialect import Dialect
-from ..rendering import (
-    fits_tags,
-    tag_text,
-)
+from ..rendering import fits_tags, tag_text
 
 
 def render(calls: Sequence[ToolCall], nonce: str | None) -> str:

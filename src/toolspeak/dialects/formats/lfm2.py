@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from ..dialect import Dialect, tag_openings, tokens
-from ..rendering import (
-    python_list,
-)
+from ..rendering import python_list
 
 DIALECT = Dialect(
     "lfm2",

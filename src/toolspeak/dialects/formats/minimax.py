@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from ..dialect import Dialect
-from ..rendering import (
-    invoke,
-)
+from ..rendering import invoke
 
 DIALECT = Dialect(
     "minimax",

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from ...core.parsing.dialect_interface import Opening
 from ..dialect import Dialect
-from ..rendering import (
-    json_list,
-)
+from ..rendering import json_list
 
 _OPENING = Opening("mistral", stops=("[/TOOL_CALLS]",), ends=("[TOOL_CALLS]", "</s>"), open_ended=True)
 

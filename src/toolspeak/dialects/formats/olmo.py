@@ -6,9 +6,7 @@ from collections.abc import Sequence
 
 from ...core.types import ToolCall
 from ..dialect import Dialect
-from ..rendering import (
-    python_call,
-)
+from ..rendering import python_call
 
 
 def render(calls: Sequence[ToolCall], nonce: str | None) -> str:

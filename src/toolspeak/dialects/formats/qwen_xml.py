@@ -7,11 +7,7 @@ from collections.abc import Sequence
 from ...core.parsing.arguments import to_json
 from ...core.types import ToolCall
 from ..dialect import Dialect
-from ..rendering import (
-    fits_tags,
-    tag_text,
-    with_nonce,
-)
+from ..rendering import fits_tags, tag_text, with_nonce
 
 
 def render(calls: Sequence[ToolCall], nonce: str | None) -> str:

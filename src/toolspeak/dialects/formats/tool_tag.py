@@ -9,13 +9,7 @@ from ...core.parsing.arguments import to_json
 from ...core.parsing.dialect_interface import Opening
 from ...core.types import ToolCall
 from ..dialect import Dialect
-from ..rendering import (
-    CALL_PARTS,
-    fits_tags,
-    function_element,
-    tag_text,
-    with_nonce,
-)
+from ..rendering import CALL_PARTS, fits_tags, function_element, tag_text, with_nonce
 from ..tag_names import NAME_TAGS, PARAMETER_TAGS
 
 

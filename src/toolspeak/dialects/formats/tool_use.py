@@ -8,9 +8,7 @@ from ...core.parsing.arguments import to_json
 from ...core.parsing.dialect_interface import Opening
 from ...core.types import ToolCall
 from ..dialect import Dialect, tag_openings
-from ..rendering import (
-    with_nonce,
-)
+from ..rendering import with_nonce
 
 #: Tags that may contain all arguments, in order of preference.
 _CONTAINERS = ("arguments", "parameters", "tool_input")
