@@ -211,8 +211,12 @@ REQUIREMENTS: dict[str, str] = {
         "limit is reached: then it summarises. What was finished is kept."
     ),
     "F3": "A record expands into the messages of every protocol, as its SDK takes them.",
-    "F4": "Calls of one round run at the same time or in turn; results keep their order, and one failure loses no other.",
+    "F4": (
+        "Read-only calls of one round run in parallel, or one at a time if asked; results keep their order, and one "
+        "failure loses no other."
+    ),
     "F8": "Rounds, calls, results and the end can be read in the log and on the screen.",
+    "F10": "Calls that may change something run one after the other, in the order of the model; no edit is lost.",
     "F9": "The same calls with the same results again and again are noticed, told to the model, and ended.",
     "H2": "A person sees text as it streams, and rounds as they happen and in one line each afterwards.",
     "R-F34": "Of calls at the same time one may fail: every id is answered, in order.",

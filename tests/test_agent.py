@@ -27,6 +27,7 @@ from toolspeak import (
     UpstreamError,
     UsageError,
     render_calls,
+    tool,
 )
 from toolspeak.agent.events import AgentEvent, OutputPiece, ResultReady, TextPiece, WorkFinished
 from toolspeak.tools.approval import Approval, Question
@@ -137,6 +138,7 @@ def test_twenty_calls_run_at_the_same_time_and_one_failure_loses_no_other():
     async def main() -> None:
         everyone = asyncio.Barrier(20)
 
+        @tool(read_only=True)
         async def meet(number: int) -> str:
             """Wait for all others."""
             await everyone.wait()
@@ -161,6 +163,7 @@ def test_of_very_many_calls_some_run_at_a_time_and_all_in_the_end():
     under_way: list[int] = []
     most = 0
 
+    @tool(read_only=True)
     async def work(number: int) -> str:
         """Work."""
         nonlocal most
@@ -181,6 +184,7 @@ def test_calls_run_one_at_a_time_where_that_is_wanted():
     under_way: list[int] = []
     most: list[int] = []
 
+    @tool(read_only=True)
     async def step(number: int) -> str:
         """One step."""
         under_way.append(number)

@@ -1,10 +1,11 @@
-"""The order of the calls of one round: those with side effects one after the other, those between them in parallel."""
+"""The order of the calls of one round: read-only calls in parallel, all others one after the other."""
 
 from __future__ import annotations
 
 import asyncio
 import sys
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import pytest
 
 from tests.agent_helpers import Held, agent, calling, content, model, run
 from tests.cases import check_each
-from toolspeak import ToolCall, tool
+from toolspeak import AsyncAgent, AsyncClient, ToolCall, tool
 from toolspeak.agent.calls import barriers
 from toolspeak.core.types import JSONObject
 from toolspeak.engine.rounds.loop import PlannedCall
@@ -30,8 +31,8 @@ class Steps:
     def __init__(self) -> None:
         self.log: list[str] = []
 
-    def acting(self, name: str = "act", side_effects: bool = True) -> Callable[..., Any]:
-        @tool(name=name, side_effects=side_effects)
+    def acting(self, name: str = "act", **declared: bool) -> Callable[..., Any]:
+        @tool(name=name, **declared)
         async def act(number: int) -> str:
             """Take one step."""
             self.log.append(f"start {name} {number}")
@@ -83,31 +84,35 @@ def test_an_edit_builds_on_the_one_before_it(tmp_path: Path):
 # ---- order
 
 
-@pytest.mark.requirement("F4")
-@check_each("parallel", [True, False])
-def test_calls_with_side_effects_run_one_after_the_other_in_the_order_of_the_model(parallel: bool):
+@pytest.mark.requirement("F10")
+@check_each("parallel", [None, True, False])
+@check_each("declared", [{"side_effects": True}, {}])
+def test_calls_that_may_change_something_run_one_after_the_other_in_the_order_of_the_model(
+    declared: dict[str, bool], parallel: bool | None
+):
     steps = Steps()
     asked = [act(number) for number in (3, 1, 2, 0)]
     upstream = model(calling(*asked), "Done.")
-    run(agent(upstream, steps.acting(), parallel=parallel).run("Go."))
+    run(agent(upstream, steps.acting(**declared), parallel=parallel).run("Go."))
     assert steps.log == one_by_one("act 3", "act 1", "act 2", "act 0")
     assert [each.content for each in upstream.requests[1].messages[-1].results] == ["act 3", "act 1", "act 2", "act 0"]
 
 
-@pytest.mark.requirement("F4")
+@pytest.mark.requirement("F10")
 def test_calls_of_the_shell_run_one_after_the_other_whatever_the_tool_says_of_itself():
     steps = Steps()
     asked = [act(number, "shell") for number in range(3)]
-    run(agent(model(calling(*asked), "Done."), steps.acting("shell", side_effects=False)).run("Go."))
+    run(agent(model(calling(*asked), "Done."), steps.acting("shell", read_only=True)).run("Go."))
     assert steps.log == one_by_one("shell 0", "shell 1", "shell 2")
 
 
-@pytest.mark.requirement("F4")
-def test_read_only_calls_overlap_between_calls_with_side_effects():
+@pytest.mark.requirement("F4", "F10")
+def test_read_only_calls_overlap_between_other_calls_and_the_record_shows_it():
     async def main() -> None:
         steps = Steps()
         pair = asyncio.Barrier(2)
 
+        @tool(read_only=True)
         async def read(number: int) -> str:
             """Read, and wait for the other call that reads."""
             steps.log.append("start read")
@@ -120,9 +125,41 @@ def test_read_only_calls_overlap_between_calls_with_side_effects():
         reads = ["start read", "start read", "end read", "end read"]
         assert steps.log == [*reads, *one_by_one("act 0", "act 1"), *reads, *one_by_one("act 2")]
         expected = ["read 0", "read 1", "act 0", "act 1", "read 2", "read 3", "act 2"]
-        assert [content(record) for record in result.rounds[0].calls] == expected
+        records = result.rounds[0].calls
+        assert [content(record) for record in records] == expected
+        spans = [(record.started, record.started + record.seconds) for record in records]
+        assert [first[1] > second[0] for first, second in pairwise(spans)] == [True, *[False] * 3, True, False]
 
     run(main())
+
+
+def _reading(number: int) -> ToolCall:
+    return act(number, "read")
+
+
+@pytest.mark.requirement("F4")
+def test_each_way_to_switch_parallel_calls_off_runs_read_only_calls_one_after_the_other():
+    def log_of(client: AsyncClient, **options: bool) -> list[str]:
+        steps = Steps()
+        one = AsyncAgent(client, [steps.acting("read", read_only=True)], **options)
+        result = run(one.run("Go."))
+        assert [content(record) for record in result.rounds[0].calls] == ["read 0", "read 1"]
+        return steps.log
+
+    def client(**settings: bool) -> AsyncClient:
+        return AsyncClient(model(calling(_reading(0), _reading(1)), "Done."), **settings)
+
+    class Single(AsyncClient):
+        """A client whose model makes one call at a time."""
+
+        parallel = False
+
+    one_at_a_time = one_by_one("read 0", "read 1")
+    assert log_of(client()) == ["start read 0", "start read 1", "end read 0", "end read 1"]
+    assert log_of(client(), parallel=False) == one_at_a_time
+    assert log_of(client(parallel=False)) == one_at_a_time
+    assert log_of(client(parallel=False), parallel=True) != one_at_a_time
+    assert log_of(Single(model(calling(_reading(0), _reading(1)), "Done."))) == one_at_a_time
 
 
 @pytest.mark.requirement("F4")
@@ -146,8 +183,8 @@ def test_a_call_that_cannot_run_does_not_change_the_order_of_the_others():
         ("rrwrwwr", ["rr", "w", "r", "w", "w", "r"]),
     ],
 )
-def test_a_call_with_side_effects_is_alone_between_two_barriers(calls: str, expected: list[str]):
-    planned = [PlannedCall(ToolCall(kind, {}), kind == "w", "") for kind in calls]
+def test_a_call_that_may_change_something_is_alone_between_two_barriers(calls: str, expected: list[str]):
+    planned = [PlannedCall(ToolCall(kind, {}), False, "", read_only=kind == "r") for kind in calls]
     assert ["".join(each.call.name for each in batch) for batch in barriers(planned)] == expected
 
 
@@ -170,7 +207,12 @@ def test_a_call_that_fails_or_is_denied_or_takes_too_long_lets_the_next_one_run(
             return question.tool.name != "deny"
 
         asked = [ToolCall("fail", {}), act(0, "deny"), ToolCall("hold", {}), act(0)]
-        tools = [fail, steps.acting("deny"), Held(side_effects=True), steps.acting()]
+        tools = [
+            fail,
+            steps.acting("deny", side_effects=True),
+            Held(side_effects=True),
+            steps.acting(side_effects=True),
+        ]
         one = agent(model(calling(*asked), "Done."), *tools, approve=approve, tool_timeout=0.05)
         result = await one.run("Go.")
         assert steps.log == ["ask fail", "fail", "ask deny", "ask hold", "ask act", *one_by_one("act 0")]

@@ -282,6 +282,11 @@ class AsyncClient:
         remember = partial(self._turns.tool_memory.remember, self._tenant, prepared.request)
         return AsyncStream(prepared.turn, self._resolved.protocol, remember, limit)
 
+    @property
+    def parallel(self) -> bool:
+        """Whether the settings and the model's profile allow several calls at a time."""
+        return self._settings.parallel and self._turns.look_up().profile.parallel
+
     async def probe(self, *, refresh: bool = False) -> StoredProbe | None:
         """Probe the model's capabilities, or return a recent result. Returns None if the model is unreachable."""
         return await self._probes.probe(self._resolved, refresh=refresh)

@@ -146,6 +146,10 @@ OWN: dict[str, tuple[str, tuple[str, ...]]] = {
     "a list": (json_call("x", ', "list": ["src/a.py", {"b": "src/b.py"}]'), (LISTING,)),
     "letters that are escaped": (json_call("\\u00e4\\n&lt;b"), ("ä <b and so on", "x\u200by")),
     "a value at the end of the text": (json_call("the end"), ("this is the end",)),
+    "a list whose items occur again in later ones": (
+        json_call("x", ', "list": ["<b>list</b>", "<i>list</i>", "**<b>list</b>** **<i>list</i>**"]'),
+        ("see **<b>list</b>** **<i>list</i>**",),
+    ),
     "a value that is written in another way": (json_call("\\u{1F600}", ', "list": [1]'), ("😀",)),
 }
 

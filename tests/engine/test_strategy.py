@@ -289,6 +289,23 @@ def test_without_constraints_an_envelope_is_used_only_by_its_name():
     assert (made.kind, made.profile.constraint) == ("envelope", "")
 
 
+@check_each(
+    ("allowed", "able", "why"),
+    [
+        (True, True, ""),
+        (True, False, "one call at a time, because the model garbles a second one"),
+        (False, True, "one call at a time, because `parallel` is false"),
+        (False, False, "one call at a time, because `parallel` is false"),
+    ],
+)
+def test_one_call_at_a_time_is_asked_for_if_the_settings_or_the_profile_say_so(allowed: bool, able: bool, why: str):
+    match = ProfileMatch(Profile("openai", parallel=able), "probe", "a probe says so")
+    made = plan(request(), match, Settings(parallel=allowed))
+    assert made.profile.parallel is (allowed and able)
+    assert why in made.why
+    assert ("one call at a time" in made.why) is bool(why)
+
+
 def test_the_defaults():
     assert msgspec.structs.asdict(Settings()) == {
         "mode": "auto",
@@ -305,6 +322,7 @@ def test_the_defaults():
         "contract_budget": DEFAULT_CONTRACT_BUDGET,
         "rescue": True,
         "constrain": True,
+        "parallel": True,
         "probe": "",
     }
 

@@ -25,7 +25,9 @@ class Step:
     """A tool of the server that records when its calls start and end."""
 
     def __init__(self, name: str, log: list[str], side_effects: bool) -> None:
-        self.tool = ts.Tool(name, "One step.", {"type": "object", "properties": {}}, side_effects)
+        self.tool = ts.Tool(
+            name, "One step.", {"type": "object", "properties": {}}, side_effects, read_only=not side_effects
+        )
         self._log = log
         #: Where read-only calls wait for each other.
         self._pair = None if side_effects else asyncio.Barrier(2)

@@ -94,6 +94,18 @@ def test_a_function_becomes_a_tool_with_its_name_text_and_schema():
     assert run(weather, {"city": "Paris"}).content == "Paris 3 C"
 
 
+@pytest.mark.requirement("F10")
+def test_a_function_may_be_read_only_but_not_if_it_has_side_effects():
+    def look() -> str:
+        """Look."""
+        return "nothing"
+
+    assert tool(read_only=True)(look).tool.read_only is True
+    assert tool(look).tool.read_only is False
+    with pytest.raises(UsageError, match="both `read_only` and have `side_effects`"):
+        tool(read_only=True, side_effects=True)(look)
+
+
 def test_name_text_and_side_effects_can_be_set():
     @tool(name="rm", description="Removes.", side_effects=True, timeout=5)
     def remove(path: str) -> None:

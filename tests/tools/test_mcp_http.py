@@ -12,6 +12,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import ClassVar
 
+import msgspec
 import pytest
 
 from tests.cases import check_each
@@ -53,7 +54,7 @@ def test_a_server_of_the_official_sdk_is_used(server: McpServer, monkeypatch: py
             assert servers.notes == []
             assert sorted(tools) == ["sdk__add", "sdk__fail", "sdk__lines", "sdk__picture", "sdk__slowly"]
             assert tools["sdk__add"].tool.description == "Add two numbers."
-            # The server's own word that a tool changes nothing does not count.
+            # Without the user's trust, the server's own hint that a tool changes nothing does not count.
             assert tools["sdk__slowly"].tool.side_effects
             assert (await run(tools["sdk__add"], a=1, b=2)).content == "3"
             failed = await run(tools["sdk__fail"])
@@ -68,6 +69,18 @@ def test_a_server_of_the_official_sdk_is_used(server: McpServer, monkeypatch: py
     asyncio.run(asyncio.wait_for(scenario(), 120))
     # An answer as one JSON document has no place for progress.
     assert heard in (["half\n"], [])
+
+
+@pytest.mark.requirement("F10", "R-T14")
+def test_the_read_only_hints_of_a_trusted_server_count(server: McpServer):
+    async def scenario() -> None:
+        trusted = msgspec.structs.replace(server, trusted=True)
+        async with McpServers([trusted], MemoryState()) as servers:
+            tools = {each.tool.name: each.tool for each in await servers.start()}
+        assert (tools["sdk__slowly"].read_only, tools["sdk__slowly"].side_effects) == (True, False)
+        assert (tools["sdk__add"].read_only, tools["sdk__add"].side_effects) == (False, True)
+
+    asyncio.run(asyncio.wait_for(scenario(), 120))
 
 
 async def run(tool: Executable, **arguments: int) -> ToolOutput:

@@ -71,6 +71,7 @@ def test_tools_are_offered_under_the_name_of_their_server(tmp_path: Path):
         assert (echo.description, echo.parameters) == ("Does echo.", PLAIN)
         # What is said to change nothing is the user's word, never the server's.
         assert (echo.side_effects, die.side_effects) == (False, True)
+        assert (echo.read_only, die.read_only) == (True, False)
         assert await call(tools["my_files__echo"], {"a": 1}) == ToolOutput('{"a": 1}')
 
     with_tools(servers, work)

@@ -57,8 +57,8 @@ class AsyncAgent:
         max_tokens: maximum number of tokens for all requests, with the same effect.
         max_seconds: maximum duration of a task, with the same effect.
         instructions: system instructions.
-        parallel: whether to run the calls of one round in parallel. Calls with side effects always run one after the
-            other, in the model's order.
+        parallel: whether to run the read-only calls of one round in parallel. All other calls run one after the other,
+            in the model's order. The default is the client's setting, which is True unless configured otherwise.
         approve: decides whether a call with side effects may run. Either a function that takes a `Question` and returns
             a boolean, or an `Approval` with rules. If omitted, all calls may run, except those that may already have
             run before an interruption.
@@ -79,7 +79,7 @@ class AsyncAgent:
         max_tokens: int | None = None,
         max_seconds: float | None = None,
         instructions: str = "",
-        parallel: bool = True,
+        parallel: bool | None = None,
         approve: Approve | Approval | None = None,
         on_event: EmitEvent | None = None,
         tool_timeout: float | None = TOOL_SECONDS,

@@ -193,25 +193,28 @@ def seconds_for(limit_seconds: float | None, deadline: float | None, now: float)
 
 
 def barriers(calls: Iterable[PlannedCall]) -> Iterator[list[PlannedCall]]:
-    """Split calls into batches: one for each call with side effects, and one for each run of other calls.
+    """Split calls into batches: one for each run of read-only calls, and one for each other call.
 
     A call may depend on the side effects of an earlier one. The model sees no results within a round, so it relies on
     the order of the calls.
     """
-    for side_effects, neighbours in groupby(calls, key=lambda planned: planned.side_effects):
-        if side_effects:
-            yield from ([planned] for planned in neighbours)
-        else:
+    for read_only, neighbours in groupby(calls, key=lambda planned: planned.read_only):
+        if read_only:
             yield list(neighbours)
+        else:
+            yield from ([planned] for planned in neighbours)
 
 
-async def run_in_order(calls: Iterable[PlannedCall], work: Callable[[PlannedCall], Coroutine[Any, Any, T]]) -> list[T]:
+async def run_in_order(
+    calls: Iterable[PlannedCall], work: Callable[[PlannedCall], Coroutine[Any, Any, T]], *, parallel: bool = True
+) -> list[T]:
     """Run the calls of a round and return their results in order.
 
-    A call with side effects waits for all earlier calls, and all later calls wait for it. Other calls run in parallel.
+    Read-only calls run in parallel, unless `parallel` is False. Any other call waits for all earlier calls, and all
+    later calls wait for it.
     """
     results: list[T] = []
-    for batch in barriers(calls):
+    for batch in barriers(calls) if parallel else ([planned] for planned in calls):
         results += await run_in_parallel([partial(work, planned) for planned in batch])
     return results
 

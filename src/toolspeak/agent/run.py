@@ -65,8 +65,8 @@ class AgentOptions(msgspec.Struct, frozen=True):
 
     instructions: str = ""
     limits: RoundLimits = RoundLimits()
-    #: Whether to run the calls of one round in parallel, if they have no side effects.
-    parallel: bool = True
+    #: Whether to run the read-only calls of one round in parallel. If None, the settings of the client decide.
+    parallel: bool | None = None
     approval: Approval | None = None
     #: Timeout per call in seconds.
     tool_timeout: float | None = None
@@ -201,11 +201,8 @@ class TaskRun:
         for record in execute.round.calls:
             if record.result is not None:
                 self._emit(ResultReady(record.call, record.result))
-        if self._options.parallel:
-            await run_in_order(execute.calls, lambda planned: self._run(rounds, planned, execute))
-        else:
-            for planned in execute.calls:
-                await self._run(rounds, planned, execute)
+        parallel = self._client.parallel if self._options.parallel is None else self._options.parallel
+        await run_in_order(execute.calls, lambda planned: self._run(rounds, planned, execute), parallel=parallel)
         return Executed()
 
     async def _run(self, rounds: Rounds, planned: PlannedCall, execute: Execute) -> None:
@@ -219,10 +216,10 @@ class TaskRun:
         except ToolDenied as error:
             result = ToolResult(call.id, str(error), call.name, error=True)
         else:
-            await run_to_completion(self._journal.start(call.id))
-            rounds.mark_started(call.id)
+            began, at = time.monotonic(), time.time()
+            await run_to_completion(self._journal.start(call.id, at))
+            rounds.mark_started(call.id, at)
             self._emit(CallStarted(call))
-            began = time.monotonic()
             seconds = seconds_for(self._options.tool_timeout, rounds.deadline, self._loop.time())
             output = await run_tool(executable, call.arguments, context, seconds)
             final = output.final

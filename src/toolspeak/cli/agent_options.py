@@ -51,6 +51,8 @@ _ALLOW = (
     "has read its first tool result. After that, you are asked, or --yes decides."
 )
 
+_PARALLEL = "Run read-only calls of one answer in parallel.  [default: as configured]"
+
 #: Prefix of the names of embedded models.
 _EMBEDDED = "embedded:"
 #: Maximum number of models to list in the hint if no model is given.
@@ -69,6 +71,7 @@ class CommandOptions(msgspec.Struct, frozen=True):
     workdir: str = "."
     yes: bool = False
     allow: tuple[str, ...] = ()
+    parallel: bool | None = None
     store: bool = True
     max_rounds: int = 50
     verbose: bool = False
@@ -86,6 +89,7 @@ def agent_options(command: Callable[..., None]) -> Callable[..., None]:
     @click.option("--workdir", default=".", metavar="DIR", help="Directory for shell and files.  [default: current]")
     @click.option("--yes", is_flag=True, help=_YES)
     @click.option("--allow", multiple=True, metavar="RULE", help=_ALLOW)
+    @click.option("--parallel/--no-parallel", default=None, help=_PARALLEL)
     @click.option("--store/--no-store", default=True, help="Save the session.")
     @click.option("--max-rounds", default=50, show_default=True, type=_ROUNDS, metavar="N", help="Maximum rounds.")
     @click.option("--verbose", is_flag=True, help="Log every step.")
@@ -111,8 +115,8 @@ def make_client(options: CommandOptions) -> tuple[AsyncClient, Config]:
     from ..server.process.from_config import embedded_model, usable_config
     from ._upstream_choice import route_by_name
 
-    flags = {"mode": options.mode or None, "base_url": options.upstream or None}
-    config = load_config({name: value for name, value in flags.items() if value})
+    flags = {"mode": options.mode or None, "base_url": options.upstream or None, "parallel": options.parallel}
+    config = load_config(flags)
     usable_config(config, options.upstream, options.model)
     name = options.model or config.model
     if config.upstream_names() and not options.upstream:

@@ -70,6 +70,9 @@ class Tool(msgspec.Struct, frozen=True):
     namespace: str = ""
     #: Other fields of the declaration, as spelled in the client's protocol.
     extra: JSONObject = {}
+    #: Whether the tool only reads. Calls to such tools may run in parallel. An agent runs all other calls one after the
+    #: other, even if the tool declares no side effects.
+    read_only: bool = False
 
 
 class ToolCall(msgspec.Struct, frozen=True):
@@ -319,7 +322,7 @@ def _named_tool(tool: Mapping[str, JSONValue], kind: str) -> Tool:
     if not isinstance(name, str) or not name:
         raise UsageError("a tool needs a `name`", hint='use {"type": "function", "function": {"name": ...}}')
     description = body.get("description")
-    fields = ("type", "name", "description", "parameters", "side_effects")
+    fields = ("type", "name", "description", "parameters", "side_effects", "read_only")
     extra = {key: value for key, value in body.items() if key not in fields}
     if siblings:
         extra[SIBLING_FIELDS] = siblings
@@ -328,6 +331,7 @@ def _named_tool(tool: Mapping[str, JSONValue], kind: str) -> Tool:
         description=str.__str__(description) if isinstance(description, str) else "",
         parameters=_SINGLE_TEXT_SCHEMA if kind == "custom" else body.get("parameters"),
         side_effects=bool(body.get("side_effects", False)),
+        read_only=bool(body.get("read_only", False)),
         kind=kind,
         extra=extra,
     )

@@ -98,11 +98,11 @@ class SqlJournal:
         async with self._write_lock:
             await self._write(partial(self._bind(ledger.add_round), entry, self._rounds, round_), self._on_plan)
 
-    async def start(self, call_id: str) -> None:
+    async def start(self, call_id: str, at: float = 0.0) -> None:
         """Record that a call is about to run."""
         entry = self._running_answer()
         async with self._write_lock:
-            await self._write(partial(self._bind(ledger.start), entry, self._rounds - 1, call_id))
+            await self._write(partial(self._bind(ledger.start), entry, self._rounds - 1, call_id, at))
 
     async def finish(self, result: ToolResult, seconds: float) -> None:
         """Record the result of a call."""

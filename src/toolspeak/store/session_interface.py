@@ -48,8 +48,11 @@ class SessionJournal(Protocol):
         """
         ...
 
-    async def start(self, call_id: str) -> None:
-        """Record in one commit that a call is about to run, so it is never repeated automatically."""
+    async def start(self, call_id: str, at: float = 0.0) -> None:
+        """Record in one commit that a call is about to run, so it is never repeated automatically.
+
+        `at` is the time of the start, as a Unix time.
+        """
         ...
 
     async def finish(self, result: ToolResult, seconds: float) -> None:
@@ -114,9 +117,9 @@ class MemoryJournal:
         """Record the calls that the model requested."""
         self._change(lambda answer: {"content": "", "rounds": (*answer.rounds, round_)})
 
-    async def start(self, call_id: str) -> None:
+    async def start(self, call_id: str, at: float = 0.0) -> None:
         """Record that a call is about to run."""
-        self._record(call_id, state="started")
+        self._record(call_id, state="started", started=at)
 
     async def finish(self, result: ToolResult, seconds: float) -> None:
         """Record the result of a call."""

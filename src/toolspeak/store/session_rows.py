@@ -53,14 +53,14 @@ def add_round(connection: sa.Connection, key: SessionKey, entry: int, number: in
         connection.execute(sa.insert(calls).values(**columns, round=number, number=index, **_call_columns(record)))
 
 
-def start(connection: sa.Connection, key: SessionKey, entry: int, number: int, call_id: str) -> None:
-    """Mark a call as started.
+def start(connection: sa.Connection, key: SessionKey, entry: int, number: int, call_id: str, at: float) -> None:
+    """Mark a call as started at this time.
 
     Raises:
         UsageError: the call is not planned in this round or has already started.
     """
     planned = sa.update(calls).where(*_call(key, entry, number, call_id), calls.c.state == "planned")
-    if connection.execute(planned.values(state="started", started=now())).rowcount != 1:
+    if connection.execute(planned.values(state="started", started=at or None)).rowcount != 1:
         raise UsageError(f"the call `{call_id:.80}` is not planned in this round or has already started")
 
 
@@ -162,7 +162,7 @@ def _close_calls(connection: sa.Connection, key: SessionKey, entry: int) -> None
     listed = sa.select(calls.c.round, calls.c.number, calls.c.state, calls.c.call).where(*without)
     for number, index, state, text in connection.execute(listed).all():
         try:
-            record = with_result(_record((text, state, False, None, 0.0)))
+            record = with_result(_record((text, state, False, None, None, 0.0)))
         except UnreadableColumn as error:
             raise _damaged_error(key, error) from None
         which = sa.update(calls).where(*without, calls.c.round == number, calls.c.number == index)
@@ -189,6 +189,7 @@ def _call_columns(record: CallRecord) -> dict[str, object]:
         "side_effects": record.side_effects,
         "call": dump(record.call),
         "result": result,
+        "started": record.started or None,
         "seconds": record.seconds,
     }
 
@@ -199,14 +200,13 @@ def _call_columns(record: CallRecord) -> dict[str, object]:
 def _rounds_of(connection: sa.Connection, key: SessionKey) -> dict[int, list[Round]]:
     """Return the rounds of each entry, in order."""
     order = (calls.c.entry, calls.c.round, calls.c.number)
-    listed = sa.select(
-        calls.c.entry, calls.c.round, calls.c.call, calls.c.state, calls.c.side_effects, calls.c.result, calls.c.seconds
-    )
+    columns = (calls.c.call, calls.c.state, calls.c.side_effects, calls.c.result, calls.c.started, calls.c.seconds)
+    listed = sa.select(calls.c.entry, calls.c.round, *columns)
     calls_by_round: dict[tuple[int, int], list[CallRecord]] = defaultdict(list)
     rounds_by_entry: dict[int, list[Round]] = defaultdict(list)
     try:
-        for entry, number, *columns in connection.execute(listed.where(*_rows_of(calls, key)).order_by(*order)):
-            calls_by_round[entry, number].append(_record(columns))
+        for entry, number, *values in connection.execute(listed.where(*_rows_of(calls, key)).order_by(*order)):
+            calls_by_round[entry, number].append(_record(values))
         all_rounds = sa.select(rounds.c.entry, rounds.c.number, rounds.c.body).where(*_rows_of(rounds, key))
         for entry, number, body in connection.execute(all_rounds.order_by(rounds.c.entry, rounds.c.number)):
             rounds_by_entry[entry].append(
@@ -218,9 +218,9 @@ def _rounds_of(connection: sa.Connection, key: SessionKey) -> dict[int, list[Rou
 
 
 def _record(columns: Sequence[object]) -> CallRecord:
-    call, state, side_effects, result, seconds = columns
+    call, state, side_effects, result, started, seconds = columns
     read = None if result is None else load(str(result), ToolResult)
-    fields = {"state": state, "side_effects": bool(side_effects), "seconds": seconds}
+    fields = {"state": state, "side_effects": bool(side_effects), "started": started or 0.0, "seconds": seconds}
     try:
         bare = msgspec.convert({"call": {"name": "", "arguments": {}}, **fields}, CallRecord)
     except msgspec.ValidationError as error:

@@ -221,8 +221,9 @@ def _entry(line_value: JSONObject, number: int) -> Entry:
         _check_range(number, "answer.requests", answer.requests, MAX_TOKEN_COUNT)
         for at, round_ in enumerate(answer.rounds):
             for index, record in enumerate(round_.calls):
-                path = f"answer.rounds[{at}].calls[{index}].seconds"
-                _check_range(number, path, record.seconds, LAST_TIME)
+                for name in ("started", "seconds"):
+                    path = f"answer.rounds[{at}].calls[{index}].{name}"
+                    _check_range(number, path, getattr(record, name), LAST_TIME)
         return answer
     raise UsageError(f"line {number} is not a session, a message or an answer")
 

@@ -50,7 +50,8 @@ def file_tools(work: str | os.PathLike[str], *, write: bool = True) -> list[Exec
     """
     folder = work_folder(work)
     files = _Files(ConfinedRoot(folder, own_folders(folder)))
-    tools: list[Executable] = [tool(files.read_file), tool(files.list_files), tool(files.search_files)]
+    reading = tool(read_only=True)
+    tools: list[Executable] = [reading(files.read_file), reading(files.list_files), reading(files.search_files)]
     if write:
         tools += [tool(side_effects=True)(files.write_file), tool(side_effects=True)(files.edit_file)]
     return tools

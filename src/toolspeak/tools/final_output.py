@@ -17,7 +17,9 @@ _PARAMETERS: JSONValue = {
 class FinalOutput:
     """A tool that ends the agent's run. Its summary becomes the answer."""
 
-    tool = Tool("final_output", "Call this once the task is done, with the answer for the user.", _PARAMETERS)
+    tool = Tool(
+        "final_output", "Call this once the task is done, with the answer for the user.", _PARAMETERS, read_only=True
+    )
 
     async def run(self, arguments: JSONObject, context: CallContext) -> ToolOutput:
         """Return the summary as the final output.

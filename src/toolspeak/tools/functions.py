@@ -35,7 +35,12 @@ _STARRED = (_Kind.VAR_POSITIONAL, _Kind.VAR_KEYWORD)
 def tool(function: Callable[P, R], /) -> FunctionTool[P, R]: ...
 @overload
 def tool(
-    *, name: str = "", description: str = "", side_effects: bool = False, timeout: float | None = None
+    *,
+    name: str = "",
+    description: str = "",
+    side_effects: bool = False,
+    read_only: bool = False,
+    timeout: float | None = None,
 ) -> Callable[[Callable[P, R]], FunctionTool[P, R]]: ...
 
 
@@ -46,19 +51,28 @@ def tool(
     name: str = "",
     description: str = "",
     side_effects: bool = False,
+    read_only: bool = False,
     timeout: float | None = None,
 ) -> Any:
     """Turn a function into a tool. The function can still be called directly.
 
     `side_effects`: the function changes something. It is then never called with guessed arguments, and its calls need
-    approval if the agent has an `Approval`. `timeout` is in seconds.
+    approval if the agent has an `Approval`. `read_only`: the function changes nothing, so its calls may run in parallel.
+    An agent runs the calls of a function that declares neither in order. `timeout` is in seconds.
 
     Raises:
         UsageError: the function cannot be described to a model.
     """
 
     def decorate(function: Callable[..., Any]) -> FunctionTool[..., Any]:
-        return FunctionTool(function, name=name, description=description, side_effects=side_effects, timeout=timeout)
+        return FunctionTool(
+            function,
+            name=name,
+            description=description,
+            side_effects=side_effects,
+            read_only=read_only,
+            timeout=timeout,
+        )
 
     return decorate if function is None else decorate(function)
 
@@ -73,9 +87,12 @@ class FunctionTool(Generic[P, R]):
         name: str = "",
         description: str = "",
         side_effects: bool = False,
+        read_only: bool = False,
         timeout: float | None = None,
     ) -> None:
         where = _check_function(function, name)
+        if side_effects and read_only:
+            raise UsageError(f"{where} cannot be both `read_only` and have `side_effects`", hint="set one of them")
         functools.update_wrapper(self, function)
         if timeout is not None and not timeout > 0:
             raise UsageError(f"the timeout of {where} must be greater than 0 seconds")
@@ -89,6 +106,7 @@ class FunctionTool(Generic[P, R]):
             description or docstring.description,
             _schema([each for each in self._parameters if each.kind is not CallContext], docstring.parameters, where),
             side_effects,
+            read_only=read_only,
         )
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:

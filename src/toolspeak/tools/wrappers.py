@@ -209,7 +209,9 @@ _READ_MORE: JSONValue = {
 class ReadMore:
     """The `read_more` tool: returns parts of truncated outputs."""
 
-    tool = Tool("read_more", "Show more of an earlier output that was too long to be shown at once.", _READ_MORE)
+    tool = Tool(
+        "read_more", "Show more of an earlier output that was too long to be shown at once.", _READ_MORE, read_only=True
+    )
 
     def __init__(self, remainders: Remainders, limit: int = MAX_OUTPUT_CHARS) -> None:
         self._remainders = remainders

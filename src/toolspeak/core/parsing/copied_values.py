@@ -272,15 +272,15 @@ def _all_strings(arguments: JSONValue) -> Iterator[tuple[str, str, str]]:
 
 
 def _strings(value: JSONValue, key: str) -> Iterator[tuple[str, str]]:
-    """Yield the strings in a value, each with the key that precedes it."""
+    """Yield the strings in a value, each with the key right before it; further items of an array have none."""
     if isinstance(value, str):
         yield key, value
     elif is_object(value):
         for name, member in value.items():
             yield from _strings(member, name)
     elif is_array(value):
-        for item in value:
-            yield from _strings(item, key)
+        for at, item in enumerate(value):
+            yield from _strings(item, "" if at else key)
 
 
 def _is_continued(text: _UntrustedText, place: _Place, final: bool) -> bool | None:

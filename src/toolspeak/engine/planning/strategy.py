@@ -65,6 +65,9 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     rescue: bool = True
     #: Whether to use constrained decoding if the upstream supports it.
     constrain: bool = True
+    #: Whether one answer may contain several calls, and whether read-only calls run in parallel. False means one call at
+    #: a time, for models that are too small for more.
+    parallel: bool = True
     #: When to probe a model: in the background at first use, at server start, or never. If empty, upstreams on this
     #: machine are probed at first use, and others never, because that may cost money.
     probe: Literal["", "first-use", "startup", "off"] = ""
@@ -187,16 +190,24 @@ def _has_plain_name(tool: Tool) -> bool:
     return is_plain_name(tool.name)
 
 
+def _adjusted(profile: Profile, settings: Settings) -> Profile:
+    """Return the profile without the abilities that the settings disable."""
+    if not settings.constrain:
+        profile = msgspec.structs.replace(profile, constraint="")
+    return profile if settings.parallel else msgspec.structs.replace(profile, parallel=False)
+
+
 def _plan(situation: _Situation, match: ProfileMatch, settings: Settings) -> Plan:
-    profile = match.profile
+    profile = _adjusted(match.profile, settings)
     decision = _decide(situation, match, settings)
     dialect = settings.dialect if settings.dialect not in ("", "auto") else profile.dialect
     # Without tools no call needs a nonce, so the dialect is not loaded.
     marks = "fixed" if decision.rule == _NO_TOOLS else _marks(dialect, settings, profile)
     lacks_nonce = settings.marks not in ("auto", "confirm", marks)
     unmarked = "; the dialect does not support the requested nonce" if lacks_nonce else ""
-    alone = "; one call at a time, because the model garbles a second one"
-    single = "" if profile.parallel or decision.kind in ("pass", "plain") else alone
+    reason = "the model garbles a second one" if settings.parallel else "`parallel` is false"
+    is_single = not profile.parallel and decision.kind not in ("pass", "plain")
+    single = f"; one call at a time, because {reason}" if is_single else ""
     demanding = not situation.stream or situation.demands
     return Plan(
         kind=decision.kind,
@@ -207,7 +218,7 @@ def _plan(situation: _Situation, match: ProfileMatch, settings: Settings) -> Pla
         policy=settings.policy,
         stream_calls=settings.stream_calls or ("checked" if demanding else "held"),
         retries=settings.retries,
-        profile=profile if settings.constrain else msgspec.structs.replace(profile, constraint=""),
+        profile=profile,
         rescue=decision.rescue and settings.rescue and profile.leaks,
         rule=decision.rule,
         why=decision.why + (unmarked if decision.rule != _NO_TOOLS else "") + single,

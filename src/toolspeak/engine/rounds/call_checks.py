@@ -42,6 +42,10 @@ class CallChecker:
         """Whether the client runs this call."""
         return call.name in self._client_names
 
+    def is_read_only(self, call: ToolCall) -> bool:
+        """Whether the call may run in parallel with others. A tool that declares nothing may change something."""
+        return self._by_name[call.name].read_only and call.name not in ALWAYS_SIDE_EFFECTS
+
     def check(self, call: ToolCall) -> CallRecord:
         """Return a record of the call. If the call must not run, the record has an error result with the reason."""
         tool = self._by_name.get(call.name)

@@ -115,6 +115,7 @@ class PlannedCall(msgspec.Struct, frozen=True):
     """A call that passed the checks and may run."""
 
     call: ToolCall
+    #: Whether the call is known to have side effects, so it may need consent.
     side_effects: bool
     #: The idempotency key, which stays the same when an interrupted call is repeated.
     key: str
@@ -122,6 +123,8 @@ class PlannedCall(msgspec.Struct, frozen=True):
     may_have_run: bool = False
     #: Whether an interrupted call to the same tool, possibly equivalent to this one, may have taken effect.
     sibling_may_have_run: bool = False
+    #: Whether the call may run in parallel with others, because it only reads.
+    read_only: bool = False
 
 
 class Execute(msgspec.Struct, frozen=True):
@@ -222,10 +225,10 @@ class Rounds:
         self._expect("new")
         return self._ask()
 
-    def mark_started(self, call_id: str) -> None:
-        """Record that a call is about to run, so that it counts as having side effects if it is interrupted."""
+    def mark_started(self, call_id: str, at: float = 0.0) -> None:
+        """Record that a call is about to run, so it counts as having run if it is interrupted. `at` is a Unix time."""
         self._expect("running")
-        self._records[call_id] = msgspec.structs.replace(self._records[call_id], state="started")
+        self._records[call_id] = msgspec.structs.replace(self._records[call_id], state="started", started=at)
 
     def record_outcome(self, outcome: CallOutcome) -> None:
         """Record the outcome of a call."""
@@ -293,7 +296,14 @@ class Rounds:
     def _plan_call(self, record: CallRecord) -> PlannedCall:
         call, first = record.call, self._uncertain.first_id(record.call)
         sibling_may_have_run = first is None and record.side_effects and self._uncertain.has_call_of(call.name)
-        return PlannedCall(call, record.side_effects, first or call.id, first is not None, sibling_may_have_run)
+        return PlannedCall(
+            call,
+            record.side_effects,
+            first or call.id,
+            first is not None,
+            sibling_may_have_run,
+            self._checker.is_read_only(call),
+        )
 
     # ---- calls
 

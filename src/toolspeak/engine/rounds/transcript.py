@@ -27,7 +27,9 @@ class CallRecord(msgspec.Struct, frozen=True):
     #: Whether the call has side effects. If so, it is never rerun without consent.
     side_effects: bool = False
     result: ToolResult | None = None
+    #: How many seconds the call took, and when it started, as a Unix time (0 if it never did).
     seconds: float = 0.0
+    started: float = 0.0
 
 
 class Round(msgspec.Struct, frozen=True):

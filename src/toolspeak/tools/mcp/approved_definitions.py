@@ -19,12 +19,14 @@ _PREFIX = "mcp_pins:"
 _MAX_STORED_BYTES = 512 * 1024
 
 
-class Definition(msgspec.Struct, frozen=True):
+class Definition(msgspec.Struct, frozen=True, omit_defaults=True):
     """The definition of a tool, as its server describes it."""
 
     name: str
     description: str
     schema: JSONValue
+    #: The server's hint that the tool has no side effects. It counts only for trusted servers.
+    read_only: bool = False
 
     @property
     def hash(self) -> str:

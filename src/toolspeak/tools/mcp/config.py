@@ -61,8 +61,10 @@ class McpServer(msgspec.Struct, frozen=True, rename="camel"):
     headers: dict[str, str] = {}
     #: Private hosts and networks that the URL may resolve to.
     allow: tuple[str, ...] = ()
-    #: The server's names for its tools without side effects. The server's own hints are not trusted.
+    #: The server's names for its tools without side effects.
     read_only: tuple[str, ...] = ()
+    #: Whether the server's own hints (`readOnlyHint`) count as well.
+    trusted: bool = False
     #: Timeouts in seconds, for one call and for starting the server.
     timeout: float = 120.0
     start_timeout: float = 30.0

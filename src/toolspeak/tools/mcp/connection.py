@@ -295,7 +295,9 @@ _MIME = re.compile(r"[a-z0-9.+-]{1,60}/[a-z0-9.+-]{1,80}")
 
 def definition_of(offered: OfferedTool) -> Definition:
     """Convert the SDK's tool type to a `Definition`."""
-    return Definition(offered.name, offered.description or "", offered.input_schema)
+    hints = offered.annotations
+    read_only = hints is not None and hints.read_only_hint is True
+    return Definition(offered.name, offered.description or "", offered.input_schema, read_only)
 
 
 def output_of_result(result: CallToolResult, server: str) -> ToolOutput:

@@ -222,9 +222,10 @@ class _McpTool:
         self._host = host
         self._definition = definition
         self.server = host.server.name
-        side_effects = definition.name not in host.server.read_only
-        name = _tool_name(host.server, definition.name)
-        self.tool = Tool(name, definition.description, definition.schema, side_effects)
+        server = host.server
+        read_only = definition.name in server.read_only or (server.trusted and definition.read_only)
+        name = _tool_name(server, definition.name)
+        self.tool = Tool(name, definition.description, definition.schema, not read_only, read_only=read_only)
 
     async def run(self, arguments: JSONObject, context: CallContext) -> ToolOutput:
         """Call the tool.

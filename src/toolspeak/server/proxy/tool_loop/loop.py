@@ -12,6 +12,7 @@ import secrets
 import time
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from contextlib import aclosing
+from functools import partial
 from typing import NamedTuple, Protocol
 
 import msgspec
@@ -323,7 +324,9 @@ class LoopTurn:
         """Run all calls of a round in the order an agent would use. Cancelling this coroutine cancels them."""
         began = time.monotonic()
         try:
-            return tuple(await run_in_order(action.calls, lambda planned: self._run_call(planned, action)))
+            parallel = self.first.plan.profile.parallel
+            work = partial(self._run_call, action=action)
+            return tuple(await run_in_order(action.calls, work, parallel=parallel))
         finally:
             self.tool_seconds += time.monotonic() - began
 
@@ -331,7 +334,7 @@ class LoopTurn:
         call = planned.call
         if why := action.consent_reason(planned):
             return CallOutcome(ToolResult(call.id, f"not run: {why}, and no one can approve it", call.name, error=True))
-        self._rounds.mark_started(call.id)
+        self._rounds.mark_started(call.id, time.time())
         context = CallContext(call.id, call_key(self._call_scope, planned.key), action.tainted)
         began = time.monotonic()
         executable = self._toolbox[call.name]
