@@ -49,6 +49,7 @@ GROUPS: list[tuple[str, str, str]] = [
     ("B4", "a value ends at its own closing tag, not where a tag of a call begins", "aisdk-qwen_xml-064"),
     ("B12", "a value without its closing tag, before another call, may be half of one", "aisdk-qwen_xml-063"),
     ("B12", "quotes around a text between tags belong to it", "sglang-glm_xml-048"),
+    ("B12", "so does white space", "aisdk-tool_tag_xml-077 aisdk-yaml_in_xml-032"),
     ("B4", "text beside elements is not dropped: an element with both is text", "toolbridge-128"),
     (
         "B11",

@@ -16,7 +16,7 @@ from tests.core.scanner_helpers import (
     told,
     why,
 )
-from toolspeak import Reply, Scanner, parse
+from toolspeak import Reply, Scanner, Tool, parse
 from toolspeak.core.parsing import context
 from toolspeak.core.parsing import mark_search as module
 from toolspeak.core.parsing.dialect_interface import NONE
@@ -108,6 +108,12 @@ def test_a_token_that_ends_no_turn_is_text(text: str):
 
 def test_a_token_that_ends_the_turn_is_text_in_the_thinking():
     assert read("<think>a<|im_end|>").reasoning == "a<|im_end|>"
+
+
+def test_a_token_that_ends_the_turn_behind_a_call_in_unclosed_thinking_is_dropped():
+    call = '<tool_call>\n{"name": "ping", "arguments": {}}\n</tool_call>'
+    reply = parse(f"<think>I look.\n{call}<|im_end|>", [Tool("ping")])
+    assert [each.name for each in reply.calls] == ["ping"]
 
 
 def test_the_closer_that_text_stands_before_is_cut_with_its_block():

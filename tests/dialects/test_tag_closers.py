@@ -19,13 +19,13 @@ CLOSERS = [
             ("save", {"path": "a"}),
             ("ping", {}),
         ),
-        codes={"missing_close_tag"},
+        codes={"missing_close_tag", "wrong_closer"},
     ),
     Case(
         "the next block begins",
         '<tool_call><function=save><parameter=path>a</parameter><tool_call>{"name": "ping", "arguments": {}}</tool_call>',
         (("ping", {}),),
-        codes={"arguments_invalid"},
+        codes={"arguments_invalid", "wrong_closer"},
         verdicts=(
             ("save", "invalid", "arguments_invalid"),
             ("ping", "call", "accepted"),

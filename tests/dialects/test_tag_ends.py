@@ -155,13 +155,16 @@ def test_a_call_whose_values_are_closed_counts_although_another_closing_tag_is_m
     assert [call.name for call in reply.calls] == [changing.name]
 
 
-def test_the_next_call_ends_a_call_whose_values_are_closed():
-    text = (
-        "<function=shell><parameter=command>ls</parameter><function=shell><parameter=command>pwd</parameter></function>"
-    )
-    reply = parse(text, [SHELL])
-    assert [call.arguments for call in reply.calls] == [{"command": "ls"}, {"command": "pwd"}]
-    assert codes_of(reply) == {"missing_close_tag"}
+@pytest.mark.requirement("B12")
+def test_the_next_call_ends_a_call_whose_values_are_closed_unless_a_cut_value_would_do_harm():
+    call = "<function=NAME><parameter=command>ls</parameter>"
+    look = Tool("look", parameters=SHELL.parameters)
+    reply = parse(call.replace("NAME", "look") * 2 + "</function>", [look])
+    assert [call.arguments for call in reply.calls] == [{"command": "ls"}, {"command": "ls"}]
+    assert codes_of(reply) == {"missing_close_tag", "wrong_closer"}
+    cases: list[tuple[Tool, Any]] = [(SHELL, "standard"), (look, "strict")]
+    for offered, policy in cases:
+        assert not parse(call.replace("NAME", offered.name) * 2 + "</function>", [offered], policy=policy).calls
 
 
 @check_each("body", ["grep -rn '<b>' src", "grep -rn '</b>' src", "cat > a <<E\n<html>\n</html>\nE"])
@@ -241,11 +244,79 @@ def test_any_text_may_follow_the_last_closing_tag(dialect: str, tail: str):
     assert by_character(text, tools=tools) == parse(text, tools)
 
 
+@check_each("dialect", ["glm", "kimi", "minimax"])
+@check_each("tail", ["Done.", "</assistant>\n", " ✅"])
+def test_any_text_may_follow_a_value_of_several_lines_if_the_answer_ends_soon(dialect: str, tail: str):
+    tools = [Tool("save", parameters=PARAMETERS)]
+    text = DIALECTS[dialect].replace("NAME", "save").replace("TEXT", "a\nb") + tail
+    assert [call.arguments for call in parse(text, tools).calls] == [{"command": "a\nb"}]
+    assert by_character(text, tools=tools) == parse(text, tools)
+    far = DIALECTS[dialect].replace("NAME", "save").replace("TEXT", f"a\nb{text}{'x' * 5000}")
+    assert [call.arguments for call in parse(far, tools).calls] in ([], [{"command": f"a\nb{text}{'x' * 5000}"}])
+
+
+def test_calls_of_one_tool_follow_each_other_in_tags_named_after_it():
+    tools = [Tool("look", parameters=PARAMETERS), Tool("wait", parameters={"type": "object", "properties": {}})]
+    calls = "<look>\n<command>\nls\n</command>\n</look>\n<look>\n<command>\npwd\n</command>\n</look>"
+    for text in (calls, f"<tool_calls>\n{calls}\n</tool_calls>", calls.replace("look>\n<look", "look> and <look")):
+        assert [call.arguments for call in parse(text, tools).calls] == [{"command": "ls"}, {"command": "pwd"}]
+        assert by_character(text, tools=tools) == parse(text, tools)
+
+
+@check_each(
+    "prose",
+    ["I closed it with </parameter> as asked.", "`</parameter>`", "| </parameter> | closes |"],
+)
+def test_a_sentence_about_the_closing_tag_does_not_extend_the_value(prose: str):
+    text = DIALECTS["qwen_xml"].replace("NAME", "save").replace("TEXT", "ls") + f"\n{prose}"
+    reply = parse(text, [Tool("save", parameters=PARAMETERS)])
+    assert [call.arguments for call in reply.calls] == [{"command": "ls"}]
+    assert reply.text.strip() == prose
+
+
+def test_repeated_closing_tags_make_the_end_of_a_value_doubtful():
+    text = DIALECTS["qwen_xml"].replace("TEXT", "ls") + "\n</parameter>\n</function>\n</tool_call>"
+    assert not parse(text.replace("NAME", "shell"), [SHELL]).calls
+    assert "wrong_closer" in codes_of(parse(text.replace("NAME", "save"), [Tool("save", parameters=PARAMETERS)]))
+
+
+@pytest.mark.requirement("B12")
+def test_texts_in_nested_elements_keep_their_white_space_and_their_tags():
+    edits = {"type": "array", "items": {"type": "object", "properties": {"old": {"type": "string"}}}}
+    tools = [Tool("edit", parameters={"type": "object", "properties": {"edits": edits}})]
+    mark = "]<]minimax[>["
+    minimax = (
+        f'{mark}<tool_call>\n{mark}<invoke name="edit">{mark}<edits>{mark}<item>{mark}<old>    a <b>\n{mark}</old>'
+        f"{mark}</item>{mark}</edits>{mark}</invoke>\n{mark}</tool_call>"
+    )
+    for text, old in ((minimax, "    a <b>\n"), ("<edit><edits><item><old>  a </old></item></edits></edit>", "  a ")):
+        assert [call.arguments for call in parse(text, tools).calls] == [{"edits": [{"old": old}]}]
+        assert by_character(text, tools=tools) == parse(text, tools)
+
+
+def test_a_key_without_its_closing_tag_is_followed_by_its_value():
+    text = "<tool_call>save<arg_key>command<arg_value>ls</arg_value></tool_call>"
+    assert [call.arguments for call in parse(text, [Tool("save", parameters=PARAMETERS)]).calls] == [{"command": "ls"}]
+
+
+def test_cdata_sections_in_a_row_are_one_text():
+    text = DIALECTS["invoke"].replace("NAME", "save").replace("TEXT", "<![CDATA[a]]]]><![CDATA[>b]]>")
+    assert [call.arguments for call in parse(text, [Tool("save", parameters=PARAMETERS)]).calls] == [
+        {"command": "a]]>b"}
+    ]
+
+
 #: Parts of values that look like the end of a call, but not of this one: the rest of its closing tags does not follow,
 #: they belong to another grammar, or another call begins without them.
 NOT_ENDS = {
-    "qwen_xml": ("</parameter>\n</function>\nE", "</parameter>\n</invoke>\nE", "</tool_call> <tool_call>"),
-    "glm": ("</arg_value>\n</function>\nE", "</tool_call>\n<tool_call>", '<arg name="x">\n</arg>\n<arg name="y">'),
+    "qwen_xml": (
+        *("</parameter>\n</function>\nE", "</parameter>\n</invoke>\nE", "</tool_call> <tool_call>"),
+        *("</parameter>\n```", "</parameter>\n<arg_key>y</arg_key>", "</parameter>\n</minimax:tool_call>\nE"),
+    ),
+    "glm": (
+        *("</arg_value>\n</function>\nE", "</tool_call>\n<tool_call>", '<arg name="x">\n</arg>\n<arg name="y">'),
+        *("</arg_value>\n```", "</arg_value>\n<parameter=y>", "</arg_value>\n</minimax:tool_call>\nE"),
+    ),
     "minimax": (
         "</parameter>\n</invoke>\nE",
         "</parameter>\n</function>\n</tool_call>\nE",

@@ -80,7 +80,7 @@ NULLABLE = schema(s=["string", "null"], n=["integer", "null"], m=["string", "obj
         ("{k", "o", "{k"),
         ("1 2", "n", "1 2"),
         ("<k>1</k><l><m>x</m></l>", "o", {"k": "1", "l": {"m": "x"}}),
-        ("\n<k> 1 </k>\n", "o", {"k": "1"}),
+        ("\n<k> 1 </k>\n", "o", {"k": " 1 "}),
         ("<k>1<l>2</l></k>", "o", {"k": "1<l>2</l>"}),
         ("<k><l>1</l> and <l/></k>", "o", {"k": "<l>1</l> and <l/>"}),
         ("see <k>1</k>", "o", "see <k>1</k>"),
@@ -163,8 +163,8 @@ def test_line_breaks_in_cdata_are_kept():
         assert value_of("<![CDATA[\na\n]]>", TYPED, "s", typed, False) == "\na\n"
 
 
-def test_a_text_on_one_line_of_markup_loses_the_space_around_it():
-    assert value_of("  a b ", TYPED, "s", "", True) == "a b"
+def test_a_text_in_markup_keeps_the_space_around_it_and_loses_only_the_line_breaks_next_to_the_tags():
+    assert value_of("  a b ", TYPED, "s", "", True) == "  a b "
     assert value_of("\n  a\n b\n", TYPED, "s", "", True) == "  a\n b"
 
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Callable
 from typing import Literal, NamedTuple
 
 import msgspec
@@ -36,20 +37,27 @@ from .tag_names import (
     RESULTS,
 )
 
-#: What follows a closing tag: another parameter; another call; the end of the answer; after all closing tags of the
-#: call and its block, text on a new line, on the same line or without a space; or anything else, so that the tag
-#: belongs to the value.
-_Follows = Literal["parameter", "call", "end", "line", "same_line", "glued", "text"]
+#: What follows a closing tag: another parameter; another call, after the closing tag of this one or without it; the end
+#: of the answer; after all closing tags of the call and its block, text on a new line, on the same line or without a
+#: space; or anything else, so that the tag belongs to the value.
+_Follows = Literal["parameter", "call", "call_too_early", "end", "line", "same_line", "glued", "text"]
 #: Levels of closing tags, from the inside to the outside. Each must be outside the one before it.
 _PARAMETER, _CONTAINER, _CALL, _BLOCK, _BLOCKS, _MESSAGE = range(6)
+_PAIR_TAGS = frozenset({"arg_key", "arg_value"})
 _PLURALS = frozenset({"tool_calls", "function_calls", "tools"})
 _BLANK = re.compile(r"[\s,]*").match
 #: What may follow a parameter besides tags: the end of a code block, of a CDATA section, or of an unclosed tag.
 _OTHER_ENDS = ("```", "]]>", "/>")
+_FENCE = re.compile(r"```[a-z]{0,12}+").match
 _SHORT_ELEMENTS = re.compile(r"(?:\s{0,16}+<[^<>/][^<>]{0,64}>[^<]{0,128}</[^<>]{1,64}>)*").match
 _KEY_ELEMENT = re.compile(r"<[^<>]{1,64}>\s{0,16}([^<>]{1,64}?)\s{0,16}</").match
 _LINE_END = re.compile(r"[ \t\r]{0,16}\n").match
-_CALL_OPENING = re.compile(r"<[^<>/\s]{0,24}?(?:tool_call|function|invoke)").search
+_CALL_OPENING = re.compile(
+    r"<(?:[^<>/\s]{0,24}?(?:tool_call|function|invoke)|\|open\|>(?:call|tools)\b|[|｜]DSML[|｜]\s?(?:calls|invoke)\b)"
+).search
+#: Characters after an unusual end of a value within which the answer must end.
+_FAR = 4096
+_LINE_START = re.compile(r"(?:.*\n)?[ \t]*\Z", re.DOTALL).match
 _NO_LETTERS = re.compile(r"[^A-Za-z0-9]").sub
 #: Kimi K3 writes out whether a tag opens or closes.
 _LONG_HEADS = ("<|open|", "<|close|")
@@ -83,6 +91,10 @@ class ValuePlace(msgspec.Struct):
     guarded: bool = False
     #: Whether the tools are unknown. Any key and any call may then end an unclosed value, because no call runs.
     open_ended: bool = False
+    #: Whether the tool has side effects.
+    side_effects: bool = False
+    #: Whether a name is one of the tools.
+    is_tool: Callable[[str], bool | None] = bool
     #: The keys that the call has so far.
     keys: set[str] = msgspec.field(default_factory=set[str])
 
@@ -145,13 +157,11 @@ def _gap(blank: str) -> _Follows:
     return "glued" if not blank else "line" if "\n" in blank else "same_line"
 
 
-def _closes_again(buf: str, pos: int, closer: str, final: bool) -> Tristate:
-    """Whether the closing tag of a value occurs again soon, outside of another call. None: more text is needed."""
-    window = buf[pos : pos + LOOKAHEAD]
-    again, call = window.find(closer), _CALL_OPENING(window)
-    if again >= 0 and (call is None or again < call.start()):
+def _goes_far(buf: str, pos: int, closer: str, final: bool) -> Tristate:
+    """Whether the value may go on, unless the answer ends soon without its closing tag. None: more text is needed."""
+    if buf.find(closer, pos, pos + _FAR) >= 0 or len(buf) - pos >= _FAR:
         return True
-    return None if len(window) < LOOKAHEAD and not final else False
+    return False if final else None
 
 
 class ValueEnd:
@@ -222,31 +232,50 @@ class ValueEnd:
         if not is_own:
             is_parameter = name == self._closer or name in PARAMETER_TAGS
             follows = "text" if quoted else self._follows(buf, tag.end if is_parameter else pos, final, is_own=False)
-            self.has_closer = self.has_closer or (follows == "call" and not is_parameter)
+            self.has_closer = self.has_closer or (follows in ("call", "call_too_early") and not is_parameter)
             return None if follows is None else follows == "end" or (follows == "parameter" and is_parameter)
         if not self._place.closes:
             return not quoted
         follows = self._follows(buf, tag.end, final, is_quoted=quoted)
         if quoted:
             return self._ends_quote(buf, tag.end, follows, final)
-        if follows is None:
-            return None
-        ends = follows != "text"
+        ends = None if follows is None else follows != "text"
         if follows in ("line", "same_line", "glued"):
-            is_like_template = follows == "line" or not self.has_lines or _LINE_END(buf, tag.end) is not None
-            ends = is_like_template and (line_start or not self.apart)
-            may_go_on = ends and (follows != "line" or self.has_lines or self.apart)
-            again = may_go_on and _closes_again(buf, tag.end, buf[pos : tag.end], final)
-            if again is None:
-                return None
-            ends = ends and not again
-        if follows == "parameter" and self.has_lines:
-            is_declared = self._declares_next(buf, tag.end, final)
-            if is_declared is None:
-                return None
-            self.is_ambiguous = not is_declared
-        self.has_closer = self.has_closer or not ends
+            ends = (line_start or not self.apart) and self._ends_before(follows, buf, pos, tag, final)
+        elif follows == "parameter" and self.has_lines:
+            ends = self._declares_next(buf, tag.end, final)
+            self.is_ambiguous = ends is False
+            ends = ends if ends is None else True
+        elif follows == "call_too_early":
+            self.is_ambiguous, self.is_doubtful = self._is_risky, True
+        self.has_closer = self.has_closer or ends is False
         return ends
+
+    def _ends_before(self, text: _Follows, buf: str, pos: int, tag: Tag, final: bool) -> Tristate:
+        """Whether the value ends before a text that follows all closing tags of the call. None: unknown yet."""
+        if text == "line" and not self.has_lines and not self.apart:
+            return True
+        is_like_template = text == "line" or not self.has_lines or _LINE_END(buf, tag.end) is not None
+        look = self._closes_again if is_like_template else _goes_far
+        goes_on = look(buf, tag.end, buf[pos : tag.end], final)
+        self.is_doubtful = self.is_doubtful or goes_on is True
+        return None if goes_on is None else not goes_on
+
+    def _closes_again(self, buf: str, pos: int, closer: str, final: bool) -> Tristate:
+        """Whether the closing tag of the value occurs again soon, outside of another call. None: more text is needed.
+
+        It must be where the value can end: at the start of a line if the value began on one, and before another tag.
+        """
+        window = buf[pos : pos + LOOKAHEAD]
+        call, own = _CALL_OPENING(window), window.find(f"<{self._place.own}") if self._place.markup else -1
+        limit = min(call.start() if call is not None else len(window), own if own >= 0 else len(window))
+        again = window.find(closer, 0, limit)
+        while again >= 0:
+            end = skip_blank(window, again + len(closer), True)
+            if (not self.apart or _LINE_START(window, 0, again)) and window[end : end + 1] in ("<", ""):
+                return True
+            again = window.find(closer, again + 1, limit)
+        return None if len(window) < LOOKAHEAD and not final else False
 
     def _declares_next(self, buf: str, pos: int, final: bool) -> Tristate:
         """Whether the tool declares the key of the parameter that follows, if it declares any. None: unknown yet."""
@@ -300,6 +329,13 @@ class ValueEnd:
                 return None
             if at == len(buf):
                 return "end"
+            other = not is_whole and _is_other_end(buf, at, final)
+            if other is None:
+                return None
+            if other:
+                fence = _FENCE(buf, at)
+                pos = at + 3 if fence is None else fence.end()
+                continue
             tag = self._tag_at(buf, at, final)
             if tag == MORE:
                 return None
@@ -310,8 +346,27 @@ class ValueEnd:
                 ends_by_token = is_whole and is_own and not is_quoted
                 return self._other(buf, at, tag, _Closed(inner, after, is_foreign, is_own, ends_by_token), final)
             assert isinstance(tag, Tag)
-            is_foreign = is_foreign or (level == _CALL and tag.name not in (self._place.own, self._place.builder.name))
+            is_foreign = is_foreign or self._is_foreign(tag, tag_prefix(buf, at, tag.name), inner, level)
             pos = tag.end
+
+    @property
+    def _is_risky(self) -> bool:
+        """Whether the value may only end in the grammar of its call."""
+        return self.has_lines or self._place.guarded or self._place.side_effects
+
+    def _is_foreign(self, tag: Tag, prefix: str, inner: int, level: int) -> bool:
+        """Whether a closing tag belongs to another grammar, or is not the next one of the call."""
+        place = self._place
+        if level == _CALL:
+            return tag.name not in (place.own, place.builder.name) and tag.name not in BLOCK_TAGS
+        if level < _CALL or tag.name.startswith("|"):
+            return False
+        if not place.block or inner >= _BLOCK:
+            return inner < _CALL
+        if not place.own and prefix not in (self._prefix, ""):
+            return True
+        skips_call = inner < _CALL and place.own not in ("", place.block)
+        return tag.name != place.block or (skips_call and self._is_risky)
 
     def _tag_at(self, buf: str, at: int, final: bool) -> Tag | int:
         if buf[at] != "<":
@@ -324,6 +379,8 @@ class ValueEnd:
     def _level(self, tag: Tag) -> int:
         name, place = tag.name, self._place
         if name != place.block and (name in (place.own, place.builder.name) or name in CALL_TAGS):
+            return _CALL
+        if not place.own and place.block in _PLURALS and name in BLOCK_TAGS - _PLURALS:
             return _CALL
         if name in _PLURALS:
             return _BLOCKS
@@ -346,11 +403,17 @@ class ValueEnd:
             return None if other is None else "line" if other else closed.after
         if _ends_answer(tag):
             return "end" if closed.ends_by_token else self._after_token(buf, tag, final)
-        if tag.kind == "close" and tag.name == self._closer:
-            return "text"  # the value itself contains the closing tags
+        if (
+            tag.kind == "close" and tag.name == self._closer
+        ):  # the value itself contains the closing tags, or they repeat
+            self.is_doubtful = self.is_doubtful or closed.ends_by_token
+            return "text"
         if tag.kind != "close" and (
             tag.name in BLOCK_TAGS or (tag.name in CALL_TAGS and (tag.value or tag.attributes))
         ):
+            return "call" if closed.level >= _CALL and not closed.is_foreign else "call_too_early"
+        is_tool = tag.kind == "open" and self._place.markup and self._place.is_tool(tag.name)
+        if is_tool and closed.level >= _CALL and not closed.is_foreign:
             return "call"
         if closed.level < _CONTAINER and tag.kind != "close" and self._is_parameter(buf, at, tag, closed.is_own):
             return "parameter"
@@ -372,12 +435,15 @@ class ValueEnd:
     def _is_parameter(self, buf: str, at: int, tag: Tag, is_own: bool) -> bool:
         schema = self._place.schema
         if self._closer not in PARAMETER_TAGS and self._closer != "arg_value":  # every tag is a key
-            return tag.kind == "open" and (is_own or schema.declares(tag.name))
+            is_other_grammar = tag.name in PARAMETER_TAGS or tag.name in _PAIR_TAGS
+            return tag.kind == "open" and ((is_own and not is_other_grammar) or schema.declares(tag.name))
         if not is_own:
             is_opener = tag.name == self._opener and self._has_prefix(buf, at, tag)
             return is_opener and (self._place.pairs or schema.declares(key_of(tag)))
-        is_other_grammar = self._place.equals and not tag.value
-        known = (tag.name in PARAMETER_TAGS and not is_other_grammar) or tag.name in ("arg_key", "arg_value")
+        is_declared = not schema.names or schema.declares(tag.value)
+        is_other_grammar = not tag.value if self._place.equals else bool(tag.value) and not is_declared
+        own_tags = _PAIR_TAGS if self._closer == "arg_value" else PARAMETER_TAGS
+        known = tag.name in own_tags and not is_other_grammar
         return self._has_prefix(buf, at, tag) and (known or schema.declares(tag.name))
 
     # ---- opening tags

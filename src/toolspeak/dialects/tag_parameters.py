@@ -56,6 +56,7 @@ class TagParameters:
         guarded = context.nonce is not None or context.policy == "strict"
         self.place = ValuePlace(builder, context.schema(builder.name), context.allowance, guarded=guarded)
         self.place.open_ended = context.tools is None
+        self.place.is_tool = context.knows
         self.place.closes = closes
         self._phase: Callable[[str, int, bool], int] = self._between
         self._container = ""  # the tag around all arguments, if the name was in a separate tag
@@ -265,6 +266,8 @@ class TagParameters:
         if tag.name == "arg_key":
             self._phase = self._between
             return tag.end
+        if tag.name == "arg_value":  # the closing tag of the key is missing
+            return self._begin(self._key, tag)
         return self._begin(self._key, Tag("open", "", self._key, {}, tag.end))
 
     # ---- JSON instead of parameter tags
@@ -331,6 +334,7 @@ class TagParameters:
         if not value_type and tag.name == "argument":
             value_type = tag.attributes.get("type", "")
         self.place.equals = bool(tag.value)
+        self.place.side_effects = self._block.context.side_effects(self._builder.name)
         self.place.keys.add(key)
         self._value = TagValue(self.place, key, tag.name, self._prefix, value_type, self._streams(key, value_type))
         self._phase = self._read_value

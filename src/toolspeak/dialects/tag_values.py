@@ -242,10 +242,7 @@ class TagValue(Steps):
 
     def _lead(self, buf: str, pos: int, final: bool) -> int:
         """Decide from the first characters whether to stream the value. One in a CDATA section is held."""
-        at = pos
-        if self._place.markup:
-            while at < len(buf) and at < pos + LOOKAHEAD and buf[at] in " \t":
-                at += 1
+        at = _skip_indent(buf, pos) if self._place.markup else pos
         rest = buf[at : at + 2]
         if len(rest) < 2 and not final:
             return MORE
@@ -382,8 +379,7 @@ class TagValue(Steps):
             end = self.end.pass_text(buf, pos, self._begins_line(""), final)
             self._text.append("<" if end != MORE else "")
             return end
-        text = "".join(self._text)
-        self.value = self._meaning(text.replace(NOISE, "") if self._place.noise else text)
+        self.value = self._meaning("".join(self._text))
         return self._end_with(tag, pos)
 
     def _is_blank(self) -> bool:
@@ -411,7 +407,8 @@ class TagValue(Steps):
     def _meaning(self, raw: str) -> JSONValue:
         place = self._place
         trims = self._trims_lines or self._typed != "string"
-        return value_of(raw, place.schema, self._key, self._typed, place.markup, place.allowance, trims)
+        prefix = NOISE if place.noise else ""
+        return value_of(raw, place.schema, self._key, self._typed, place.markup, place.allowance, trims, prefix)
 
     # ---- CDATA
 
@@ -422,6 +419,14 @@ class TagValue(Steps):
     @staticmethod
     def _may_begin_cdata(buf: str, pos: int) -> bool:
         return CDATA.startswith(buf[pos : pos + len(CDATA)])
+
+
+def _skip_indent(buf: str, pos: int) -> int:
+    """Skip blanks before a line break or a tag. Blanks before a text belong to the value."""
+    at = pos
+    while at < len(buf) and at < pos + LOOKAHEAD and buf[at] in " \t":
+        at += 1
+    return pos if at < len(buf) and buf[at] not in "\r\n<" else at
 
 
 def _before_cdata_end(buf: str, final: bool) -> int:

@@ -21,10 +21,10 @@ _MAX_DEPTH = 64
 
 
 def plain_text(raw: str) -> str:
-    """Return the content of a CDATA section, or any other text as it is."""
+    """Return the content of a CDATA section, or of several in a row, or any other text as it is."""
     bare = raw.strip()
     if bare.startswith(CDATA) and bare.endswith(CDATA_END):
-        return bare[len(CDATA) : -len(CDATA_END)]
+        return bare[len(CDATA) : -len(CDATA_END)].replace(CDATA_END + CDATA, "")
     return raw
 
 
@@ -48,12 +48,14 @@ def value_of(
     markup: bool,
     allowance: Allowance | None = None,
     trims: bool = True,
+    prefix: str = "",
 ) -> JSONValue:
     """Convert `raw` to the value of `key`. `typed` is the type from an attribute, or empty. With `markup`, nested tags
     are keys of an object. Each JSON value counts against the `allowance`, which limits the values of an answer. With
-    `trims`, the line breaks next to the tags do not belong to the text."""
+    `trims`, the line breaks next to the tags do not belong to the text. `prefix` precedes every tag of an element."""
     key = schema.meant(key)
     wants = schema.property_types(key)
+    marked, raw = raw.removesuffix(prefix), raw.replace(prefix, "") if prefix else raw
     text = plain_text(trim(raw) if trims else raw)
     if typed == "string":
         return text
@@ -65,8 +67,8 @@ def value_of(
     if "null" in wants and bare == "null":
         return None
     if not wants or "string" in wants:
-        return bare if markup and "\n" not in raw else text
-    nested = tree(raw, strip=True) if bare.startswith("<") else None
+        return text
+    nested = tree(marked, trims=trims, prefix=prefix) if bare.startswith("<") else None
     return _json_or(bare, bare, allowance) if nested is None else nested
 
 
@@ -182,15 +184,16 @@ def _without_tags(raw: str) -> str:
     return "".join(pieces)
 
 
-def tree(raw: str, schema: ArgumentSchema | None = None, strip: bool = False) -> JSONObject | None:
+def tree(raw: str, schema: ArgumentSchema | None = None, trims: bool = False, prefix: str = "") -> JSONObject | None:
     """Parse nested elements into an object; return None unless the text consists of well-formed elements.
 
     With a schema, the elements are properties, converted to their declared types. Text between them is dropped. An
-    element that contains both text and elements is text.
+    element that contains both text and elements is text. With `trims`, the line breaks next to the tags do not belong
+    to the text. With a `prefix`, only tags right after it are tags.
     """
     if "<" not in raw:
         return None
-    reader = _Tree(raw, schema, strip)
+    reader = _Tree(raw, schema, trims, prefix=prefix)
     return reader.read()
 
 
@@ -216,12 +219,13 @@ class _Tree:
     """Parses elements in one pass, with a stack of the open ones."""
 
     def __init__(
-        self, raw: str, schema: ArgumentSchema | None, strip: bool, allowance: Allowance | None = None
+        self, raw: str, schema: ArgumentSchema | None, trims: bool, allowance: Allowance | None = None, prefix: str = ""
     ) -> None:
         self._allowance = allowance
-        self._strip = strip
+        self._trims = trims
         self._raw = raw
         self._schema = schema
+        self._prefix = prefix
         self._stack = [_Element("", 0, 0)]
         self.too_deep = False
         #: A closing tag did not match an open element, so an argument may have ended too early.
@@ -231,14 +235,14 @@ class _Tree:
         raw = self._raw
         pos = 0
         while True:
-            pos = raw.find("<", pos)
+            pos = raw.find(f"{self._prefix}<", pos)
             if pos < 0:
                 break
             if raw.startswith(CDATA, pos):
                 end = raw.find(CDATA_END, pos)
                 pos = len(raw) if end < 0 else end + len(CDATA_END)
                 continue
-            tag = lex_tag(raw, pos, True)
+            tag = lex_tag(raw, pos + len(self._prefix), True)
             if isinstance(tag, int):
                 pos += 1
                 continue
@@ -297,8 +301,7 @@ class _Tree:
             return value_of(raw, self._schema, element.key, "", True, self._allowance)
         if element.children and not element.has_text and not self._raw[element.last : end].strip():
             return element.children
-        text = plain_text(raw)
-        return text.strip() if self._strip else text
+        return plain_text(trim(raw) if self._trims else raw)
 
 
 _ITEMS = frozenset({"item", "element", "entry", "value"})

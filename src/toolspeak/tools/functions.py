@@ -57,8 +57,9 @@ def tool(
     """Turn a function into a tool. The function can still be called directly.
 
     `side_effects`: the function changes something. It is then never called with guessed arguments, and its calls need
-    approval if the agent has an `Approval`. `read_only`: the function changes nothing, so its calls may run in parallel.
-    An agent runs the calls of a function that declares neither in order. `timeout` is in seconds.
+    approval if the agent has an `Approval`. `timeout` is in seconds.
+    `read_only`: the function changes nothing, so its calls may run in parallel. The calls of a function that declares
+    neither run one after the other.
 
     Raises:
         UsageError: the function cannot be described to a model.

@@ -443,7 +443,7 @@ class TextScanner:
 
     def _lone_closer(self, role: Role, buf: str, pos: int, end: int) -> int:
         """Read a closing mark that does not follow its block. It is text unless it ends the answer or is expected."""
-        if role == "last" and not self._position.reasoning:
+        if role == "last" and (self._output.pending or not self._position.reasoning):
             self._ending = buf[pos:end]
             self._state = self._after_ending
             return end

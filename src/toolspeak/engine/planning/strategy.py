@@ -65,8 +65,8 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     rescue: bool = True
     #: Whether to use constrained decoding if the upstream supports it.
     constrain: bool = True
-    #: Whether one answer may contain several calls, and whether read-only calls run in parallel. False means one call at
-    #: a time, for models that are too small for more.
+    #: Whether an answer may contain several calls, and whether read-only calls run in parallel. If false, calls come
+    #: one at a time, for models that are too small for more.
     parallel: bool = True
     #: When to probe a model: in the background at first use, at server start, or never. If empty, upstreams on this
     #: machine are probed at first use, and others never, because that may cost money.
