@@ -15,6 +15,7 @@ from ..core.text import printable
 from ..core.types import Message, ToolCall, ToolResult, Usage
 from ..engine.rounds.transcript import Answer, CallRecord, Entry, Round, with_result
 from ..errors import StoreDamagedError, UsageError
+from .change_rows import StoredChange, diffs_of, stored_changes, with_diffs
 from .leases import SessionKey
 from .rows import UnreadableColumn, dump, escape, load, unescape
 from .schema import calls, entries, now, pieces, rounds, sessions
@@ -131,6 +132,18 @@ def entries_of(connection: sa.Connection, key: SessionKey) -> tuple[Entry, ...]:
     return tuple(by_number[number] for number in sorted(by_number))
 
 
+def changes_of(connection: sa.Connection, key: SessionKey) -> tuple[StoredChange, ...]:
+    """Return all file changes of a session, oldest first.
+
+    Raises:
+        StoreDamagedError: one of them is unreadable.
+    """
+    try:
+        return stored_changes(connection, key)
+    except UnreadableColumn as error:
+        raise _damaged_error(key, error) from None
+
+
 # ---- single rows
 
 
@@ -205,8 +218,10 @@ def _rounds_of(connection: sa.Connection, key: SessionKey) -> dict[int, list[Rou
     calls_by_round: dict[tuple[int, int], list[CallRecord]] = defaultdict(list)
     rounds_by_entry: dict[int, list[Round]] = defaultdict(list)
     try:
+        diffs = diffs_of(connection, key)
         for entry, number, *columns in connection.execute(listed.where(*_rows_of(calls, key)).order_by(*order)):
-            calls_by_round[entry, number].append(_record(columns))
+            record = _record(columns)
+            calls_by_round[entry, number].append(with_diffs(record, diffs.get((entry, number, record.call.id), ())))
         all_rounds = sa.select(rounds.c.entry, rounds.c.number, rounds.c.body).where(*_rows_of(rounds, key))
         for entry, number, body in connection.execute(all_rounds.order_by(rounds.c.entry, rounds.c.number)):
             rounds_by_entry[entry].append(

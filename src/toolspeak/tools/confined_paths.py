@@ -225,9 +225,9 @@ class LockedFile:
 
     def _require_unchanged(self, folder: int, before: FileState | None) -> None:
         try:
-            with _open_regular(folder, self._place.name, self._requested_path) as (descriptor, status):
-                same_size = before is not None and status.st_size == len(before.data)
-                if same_size and read_bytes(descriptor, status.st_size + 1) == before.data:
+            with _open_regular(folder, self._place.name, self._requested_path) as (descriptor, _):
+                # Read one byte more than expected, so a file that grows meanwhile is noticed.
+                if before is not None and read_bytes(descriptor, len(before.data) + 1) == before.data:
                     return
         except FileNotFoundError:
             if before is None:
