@@ -153,6 +153,8 @@ class AsyncAgent:
             NoSessionError: the session does not exist.
             SessionBusyError: the session is in use.
         """
+        if not session:
+            raise UsageError("cannot undo without a session", hint="pass the session id")
         journal = await (await self._sessions()).journal(session)
         try:
             return await undo_changes(journal, dry_run=dry_run)

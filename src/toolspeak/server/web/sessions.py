@@ -176,6 +176,7 @@ def _call_view(record: CallRecord) -> JSONObject:
         "failed": record.result is None or record.result.error,
         "seconds": record.seconds,
         "done": record.result is not None,
+        "diffs": msgspec.to_builtins(record.diffs),
     }
 
 
