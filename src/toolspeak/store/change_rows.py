@@ -78,6 +78,12 @@ def insert_change(connection: sa.Connection, key: SessionKey, stored: StoredChan
     connection.execute(sa.insert(file_changes).values(values))
 
 
+def insert_diff(connection: sa.Connection, key: SessionKey, call: tuple[int, int, str], diff: FileDiff) -> None:
+    """Add a diff that is only shown, because the change was made elsewhere: in another session, or by the proxy."""
+    change = FileChange("", diff.path, "", "", diff=diff.diff)
+    insert_change(connection, key, StoredChange(*call, change, undone=True))
+
+
 def stored_changes(connection: sa.Connection, key: SessionKey) -> tuple[StoredChange, ...]:
     """Return all changes of a session, oldest first.
 

@@ -15,7 +15,7 @@ from ..core.text import printable
 from ..core.types import Message, ToolCall, ToolResult, Usage
 from ..engine.rounds.transcript import Answer, CallRecord, Entry, Round, with_result
 from ..errors import StoreDamagedError, UsageError
-from .change_rows import StoredChange, diffs_of, stored_changes, with_diffs
+from .change_rows import StoredChange, diffs_of, insert_diff, stored_changes, with_diffs
 from .leases import SessionKey
 from .rows import UnreadableColumn, dump, escape, load, unescape
 from .schema import calls, entries, now, pieces, rounds, sessions
@@ -52,6 +52,8 @@ def add_round(connection: sa.Connection, key: SessionKey, entry: int, number: in
     connection.execute(sa.insert(rounds).values(**columns, number=number, body=body, created=now()))
     for index, record in enumerate(round_.calls):
         connection.execute(sa.insert(calls).values(**columns, round=number, number=index, **_call_columns(record)))
+        for each in record.diffs:
+            insert_diff(connection, key, (entry, number, record.call.id), each)
 
 
 def start(connection: sa.Connection, key: SessionKey, entry: int, number: int, call_id: str) -> None:

@@ -169,7 +169,9 @@ def _put_entry(connection: sa.Connection, key: SessionKey, number: int, entry: E
         return
     ledger.begin(connection, key, number)
     for index, round_ in enumerate(entry.rounds):
-        ledger.add_round(connection, key, number, index, round_)
+        # Diffs have lines of their own.
+        calls = tuple(msgspec.structs.replace(record, diffs=()) for record in round_.calls)
+        ledger.add_round(connection, key, number, index, msgspec.structs.replace(round_, calls=calls))
     # An answer that was running when it was exported is no longer running.
     status = "interrupted" if entry.status == "running" else entry.status
     ledger.end(connection, key, number, msgspec.structs.replace(entry, status=status))
