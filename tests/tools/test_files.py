@@ -16,10 +16,11 @@ from hypothesis import strategies as st
 
 from tests.cases import size
 from tests.tools.sample_tools import run
+from toolspeak import file_locks
 from toolspeak.core.types import JSONObject
 from toolspeak.errors import ToolError, UsageError
 from toolspeak.tools import confined_paths as confined
-from toolspeak.tools import files, folder_locks, sandbox
+from toolspeak.tools import files, sandbox
 from toolspeak.tools.base import Executable
 from toolspeak.tools.confined_paths import ConfinedRoot, LockedFile
 from toolspeak.tools.files import file_tools
@@ -329,11 +330,11 @@ def test_edits_from_several_threads_lose_nothing_and_leave_nothing(work: Path):
 
 
 def test_a_lock_is_forgotten_when_its_file_is_not_written_any_more(work: Path):
-    before = len(folder_locks._LOCKS)
+    before = len(file_locks._FOLDER_LOCKS)
     for number in range(50):
         do(work, "write_file", path=f"{number}", content="text")
     refused(work, "edit_file", "does not contain", path="0", old="missing", new="y")
-    assert len(folder_locks._LOCKS) == before
+    assert len(file_locks._FOLDER_LOCKS) == before
 
 
 # ---- no way out

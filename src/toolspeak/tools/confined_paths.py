@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from ..core.text import printable
 from ..errors import ToolError, UsageError
-from .folder_locks import LockTimeout, folder_lock
+from ..file_locks import LockTimeout, folder_lock
 
 #: Maximum number of symbolic links in one path; the same limit as in Linux.
 _MAX_LINKS = 40

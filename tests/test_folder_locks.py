@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from toolspeak.tools import folder_locks
-from toolspeak.tools.folder_locks import LockTimeout, folder_lock
+from toolspeak import file_locks
+from toolspeak.file_locks import LockTimeout, folder_lock
 
 pytestmark = [
     pytest.mark.requirement("F10"),
@@ -25,7 +25,7 @@ pytestmark = [
 #: Takes the lock on the folder that it is given, says so, and holds it until its input ends.
 HOLDER = """
 import os, sys, time
-from toolspeak.tools.folder_locks import folder_lock
+from toolspeak.file_locks import folder_lock
 with folder_lock(os.open(sys.argv[1], os.O_RDONLY), time.monotonic() + 10):
     print("locked", flush=True)
     sys.stdin.read()
@@ -95,7 +95,7 @@ def test_without_locks_of_the_file_system_threads_still_exclude_each_other(
     def unsupported(*_: object) -> None:
         raise OSError(number, os.strerror(number))
 
-    monkeypatch.setattr(folder_locks.fcntl, "flock", unsupported)
+    monkeypatch.setattr(file_locks.fcntl, "flock", unsupported)
     with opened(tmp_path) as descriptor, folder_lock(descriptor, time.monotonic() + 10):
         assert not is_free(tmp_path)
     assert is_free(tmp_path)
@@ -105,7 +105,7 @@ def test_another_error_is_not_taken_for_a_missing_feature(tmp_path: Path, monkey
     def failing(*_: object) -> None:
         raise OSError(errno.EIO, "I/O error")
 
-    monkeypatch.setattr(folder_locks.fcntl, "flock", failing)
+    monkeypatch.setattr(file_locks.fcntl, "flock", failing)
     with opened(tmp_path) as descriptor, pytest.raises(OSError, match="I/O error"), folder_lock(descriptor, 0.0):
         pass
     monkeypatch.undo()
