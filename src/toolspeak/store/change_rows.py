@@ -29,16 +29,6 @@ class StoredChange(msgspec.Struct, frozen=True):
     undone: bool = False
 
 
-class _Body(msgspec.Struct, frozen=True):
-    """The fields of a change that are stored as JSON."""
-
-    before: str
-    after: str
-    mode: int
-    folders: tuple[str, ...]
-    diff: str
-
-
 def add_change(
     connection: sa.Connection, key: SessionKey, entry: int, round_: int, call_id: str, change: FileChange
 ) -> None:
@@ -70,7 +60,7 @@ def insert_change(connection: sa.Connection, key: SessionKey, stored: StoredChan
         "call_id": escape(stored.call_id),
         "root": escape(change.root),
         "path": escape(change.path),
-        "body": dump(_Body(change.before, change.after, change.mode, change.folders, change.diff)),
+        "body": dump(msgspec.structs.replace(change, content=None)),
         "content": change.content,
         "undone": stored.undone,
         "created": now(),
@@ -106,10 +96,11 @@ def diffs_of(connection: sa.Connection, key: SessionKey) -> Mapping[tuple[int, i
         UnreadableColumn: a change is unreadable.
     """
     columns = file_changes.c
-    query = sa.select(columns.entry, columns.round, columns.call_id, columns.path, columns.body)
+    query = sa.select(columns.entry, columns.round, columns.call_id, columns.body)
     diffs: dict[tuple[int, int, str], list[FileDiff]] = defaultdict(list)
-    for entry, number, call_id, path, body in connection.execute(query.where(*_session(key)).order_by(columns.number)):
-        diffs[entry, number, unescape(call_id)].append(FileDiff(unescape(path), load(body, _Body).diff))
+    for entry, number, call_id, body in connection.execute(query.where(*_session(key)).order_by(columns.number)):
+        change = load(body, FileChange)
+        diffs[entry, number, unescape(call_id)].append(FileDiff(change.path, change.diff))
     return diffs
 
 
@@ -126,17 +117,7 @@ def last_changed(connection: sa.Connection, owner: str, root: str) -> str | None
 
 
 def _stored(row: sa.RowMapping) -> StoredChange:
-    body = load(row["body"], _Body)
-    change = FileChange(
-        unescape(row["root"]),
-        unescape(row["path"]),
-        body.before,
-        body.after,
-        body.mode,
-        body.folders,
-        body.diff,
-        row["content"],
-    )
+    change = msgspec.structs.replace(load(row["body"], FileChange), content=row["content"])
     return StoredChange(row["entry"], row["round"], unescape(row["call_id"]), change, bool(row["undone"]))
 
 

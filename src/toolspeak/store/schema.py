@@ -115,7 +115,7 @@ calls = sa.Table(
     _below("rounds", "entry", "round"),
 )
 
-#: Changes of files by the tools of a session, in order. `body` has the columns that are not listed here.
+#: Changes of files by the tools of a session, in order. `body` is the change as JSON, without the content.
 file_changes = sa.Table(
     "file_changes",
     metadata,
