@@ -57,19 +57,6 @@ def one_by_one(*names: str) -> list[str]:
 
 @pytest.mark.requirement("F4", "F5")
 @pytest.mark.skipif(sys.platform == "win32", reason="files cannot be opened relative to folders")
-@pytest.mark.parametrize("number", [2, 8])
-def test_all_edits_of_one_file_in_one_answer_survive(tmp_path: Path, number: int):
-    file = tmp_path / "list.txt"
-    edits = [ToolCall("edit_file", {"path": "list.txt", "old": f"<{at}>", "new": f"[{at}]"}) for at in range(number)]
-    for _ in range(10):
-        file.write_text("".join(f"<{at}>\n" for at in range(number)))
-        result = run(agent(model(calling(*edits), "Done."), *file_tools(tmp_path)).run("Edit it."))
-        assert [content(record) for record in result.rounds[0].calls] == ["edited `list.txt`"] * number
-        assert file.read_text() == "".join(f"[{at}]\n" for at in range(number))
-
-
-@pytest.mark.requirement("F4", "F5")
-@pytest.mark.skipif(sys.platform == "win32", reason="files cannot be opened relative to folders")
 def test_an_edit_builds_on_the_one_before_it(tmp_path: Path):
     file = tmp_path / "chain.txt"
     file.write_text("step 0")

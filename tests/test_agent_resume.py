@@ -68,7 +68,7 @@ def test_a_task_that_is_cancelled_from_outside_is_written_down_first():
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
-        journal = await sessions.journal("memory-1")
+        journal = await sessions.journal(held.contexts[0].session)
         last = (await journal.entries())[-1]
         assert isinstance(last, Answer)
         assert last.status == "interrupted"
@@ -81,13 +81,14 @@ def test_a_task_that_is_cancelled_from_outside_is_written_down_first():
 def test_who_stops_reading_cancels_the_work():
     async def main() -> None:
         upstream = model(calling(HOLD), "It was interrupted.")
-        one = agent(upstream, Held())
+        held = Held()
+        one = agent(upstream, held)
         events = one.stream("Hold.")
         async for event in events:
             if isinstance(event, CallStarted):
                 break
         await events.aclose()
-        await one.resume("memory-1")
+        await one.resume(held.contexts[0].session)
         assert "may or may not" in upstream.requests[-1].messages[-1].results[0].content
 
     run(main())
@@ -241,7 +242,7 @@ def test_a_session_has_one_writer():
         first = asyncio.create_task(one.run("Hold."))
         await held.begun.wait()
         with pytest.raises(SessionBusyError):
-            await one.run("And this.", "memory-1")
+            await one.run("And this.", held.contexts[0].session)
         held.let_go.set()
         assert (await first).status == "complete"
 

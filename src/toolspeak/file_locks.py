@@ -1,20 +1,35 @@
-"""File locks: mutual exclusion between processes and threads on one machine.
+"""File and folder locks: mutual exclusion between processes and threads on one machine.
 
 The operating system releases a lock when its holder exits, even after a crash. The lock file is never deleted: one
-process could otherwise lock the deleted file while another locks a new one.
+process could otherwise lock the deleted file while another locks a new one. Locks are advisory: they exclude only
+programs that ask for them.
 """
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
+import threading
 import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from weakref import WeakValueDictionary
 
 #: Seconds between attempts, if the caller wants to be notified while waiting.
 _POLL_SECONDS = 0.2
+#: Seconds between attempts to lock a folder, which is locked only for milliseconds.
+_FOLDER_POLL_SECONDS = 0.01
+#: Errors of file systems without locks, for example some network file systems.
+_UNSUPPORTED = frozenset({errno.EBADF, errno.EINVAL, errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP})
+#: Locks on folders between the threads of this process, by device and inode. Unused locks are garbage-collected.
+_FOLDER_LOCKS: WeakValueDictionary[tuple[int, int], threading.Lock] = WeakValueDictionary()
+_FOLDER_LOCKS_GUARD = threading.Lock()
+
+
+class LockTimeout(Exception):
+    """A lock was not free in time."""
 
 
 @contextmanager
@@ -40,6 +55,48 @@ def file_lock(path: Path, on_wait: Callable[[], None] | None = None) -> Generato
         os.close(descriptor)  # this releases the lock
 
 
+@contextmanager
+def folder_lock(folder: int, deadline: float) -> Generator[None]:
+    """Hold the lock on an open folder, which leaves nothing behind.
+
+    On file systems without locks, it excludes only the threads of this process. The descriptor must not be shared with
+    another caller, because the lock belongs to it.
+
+    Args:
+        deadline: time by `time.monotonic` until which to wait.
+
+    Raises:
+        LockTimeout: the lock was not free in time.
+        OSError: the lock failed for another reason.
+    """
+    status = os.fstat(folder)
+    with _FOLDER_LOCKS_GUARD:
+        lock = _FOLDER_LOCKS.setdefault((status.st_dev, status.st_ino), threading.Lock())
+    if not lock.acquire(timeout=max(deadline - time.monotonic(), 0.0)):
+        raise LockTimeout
+    try:
+        while not _try_lock_folder(folder):
+            if time.monotonic() >= deadline:
+                raise LockTimeout
+            time.sleep(_FOLDER_POLL_SECONDS)
+        try:
+            yield
+        finally:
+            _unlock(folder)
+    finally:
+        lock.release()
+
+
+def _try_lock_folder(folder: int) -> bool:
+    """Take the lock between processes if it is free. Also returns True if the file system has no locks."""
+    try:
+        return _try_lock(folder)
+    except OSError as error:
+        if error.errno not in _UNSUPPORTED:
+            raise
+        return True
+
+
 if sys.platform == "win32":
     import msvcrt
 
@@ -59,6 +116,11 @@ if sys.platform == "win32":
             return False
         return True
 
+    def _unlock(descriptor: int) -> None:
+        """Release the lock."""
+        with suppress(OSError):
+            msvcrt.locking(descriptor, msvcrt.LK_UNLCK, 1)
+
 else:
     import fcntl
 
@@ -73,3 +135,8 @@ else:
         except BlockingIOError:
             return False
         return True
+
+    def _unlock(descriptor: int) -> None:
+        """Release the lock."""
+        with suppress(OSError):  # a file system without locks; closing the file releases the lock too
+            fcntl.flock(descriptor, fcntl.LOCK_UN)

@@ -11,6 +11,7 @@ import pytest
 from tests.page.conftest import unfold, watched
 from tests.page.page_server import Served, served
 from tests.page.test_chat import FIELD, ask
+from tests.page.test_sessions_page import listed
 from toolspeak.server.proxy.tool_loop.loop import LoopTools
 from toolspeak.server.proxy.upstream_router import PAGE
 from toolspeak.tools.files import file_tools
@@ -50,6 +51,33 @@ def test_a_tool_of_the_server_is_chosen_runs_there_and_is_shown(page: Any, serve
     assert "Buy milk." in said  # what was found out goes along
     exchange.get_by_role("link", name="Inspect", exact=True).click()
     page.get_by_title("tools running on the server").wait_for()
+
+
+@pytest.mark.requirement("F10")
+def test_what_a_tool_changed_is_shown_in_its_round_and_still_there_when_the_chat_is_opened_again(
+    browser: Any, faults: list[str], tmp_path: Path
+):
+    pytest.importorskip("sqlalchemy")
+    work = tmp_path / "work"
+    work.mkdir()
+    tools = LoopTools(file_tools(work))
+    with served(store=f"sqlite:///{tmp_path}/sessions.db", loops=lambda: {PAGE: tools}) as server:
+        server.script.calls["notes"] = ("write_file", {"path": "new.txt", "content": "<b>new</b>\n"})
+        context = browser.new_context()
+        page = watched(context, server, faults)
+        page.goto(server.link())
+        page.wait_for_selector(FIELD)
+        chosen(page, "write_file")
+        exchange = ask(page, "Write my notes.")
+        unfold(exchange.locator("details.round summary").first)
+        assert exchange.locator(".diff .added").inner_text().strip() == "+<b>new</b>"
+        page.get_by_text("New chat").click()
+        listed(page, "Write my notes.")
+        page.locator(".session").first.click()
+        unfold(page.locator("details.round summary").first)
+        assert page.locator(".diff .added").inner_text().strip() == "+<b>new</b>"
+        assert not faults
+        context.close()
 
 
 def test_what_is_not_chosen_is_not_offered(page: Any, server: Served):

@@ -18,7 +18,7 @@ from tests.page.test_chat import ask
 from tests.page.test_page_injection import PAYLOADS, inert
 from toolspeak.cli.sessions import command as sessions
 from toolspeak.core.types import Message, TextPart, ToolCall, ToolResult
-from toolspeak.engine.rounds.transcript import Answer, CallRecord, Round
+from toolspeak.engine.rounds.transcript import Answer, CallRecord, FileDiff, Round
 from toolspeak.key_value import MemoryState
 from toolspeak.server.access.api_keys import ApiKeys
 from toolspeak.store import open_store
@@ -33,7 +33,8 @@ async def written(url: str, question: str, answer: str, *, call: bool = False) -
     await journal.begin()
     if call:
         made = ToolCall("clock", {"zone": "Europe/Oslo"}, "call_1")
-        await journal.plan(Round("Let me look.", (CallRecord(made),)))
+        diff = FileDiff("a.txt", "--- a/a.txt\n+++ b/a.txt\n@@ -1,1 +1,1 @@\n-<b>old</b>\n+new\n")
+        await journal.plan(Round("Let me look.", (CallRecord(made, diffs=(diff,)),)))
         await journal.start("call_1")
         await journal.finish(ToolResult("call_1", "<b>noon</b>"), 0.5)
     await journal.end(Answer(answer))
@@ -60,6 +61,8 @@ def test_sessions_are_listed_searched_opened_and_gone_on_with(browser: Any, faul
         unfold(page.locator("details.round summary"))
         shown = page.locator(".exchange").inner_text()
         assert "What time is it in Oslo?" in shown and "It is noon." in shown and "<b>noon</b>" in shown
+        assert page.locator(".diff .removed").inner_text().strip() == "-<b>old</b>"
+        assert page.locator(".diff .added").inner_text().strip() == "+new"
         ask(page, "hello")
         roles = [message.role for message in server.script.asked[-1].messages if message.role != "system"]
         assert roles[:1] == ["user"] and len(roles) > 3  # the whole conversation went along

@@ -71,8 +71,21 @@ def test_a_chat_outlives_its_server_and_is_found_by_its_words(tmp_path: Path):
     assert (second["question"], second["answer"]["content"]) == ("And in Oslo?", "Later.")
     (made,) = first["answer"]["rounds"]
     assert made["text"] == "Let me look."
-    assert made["calls"] == [{**CALL, "failed": False, "done": True}]
+    assert made["calls"] == [{**CALL, "failed": False, "done": True, "diffs": []}]
     assert (first["answer"]["input_tokens"], first["answer"]["output_tokens"]) == (7, 3)
+
+
+@pytest.mark.requirement("F10")
+def test_what_a_call_changed_is_kept_also_when_the_chat_is_copied(tmp_path: Path):
+    desk = Desk(tmp_path)
+    diffs = [{"path": "f", "diff": "--- a/f\n+++ b/f\n"}]
+    call = {**CALL, "diffs": diffs}
+    session = desk.keep(exchange("Edit it.", "Done.", call), "", 0)
+    session = desk.keep(exchange("And again.", "Done.", call), session, 1)
+    copy = desk.keep(exchange("Something else.", "Done."), session, 1)
+    assert copy != session
+    shown = desk.ask("GET", f"/toolspeak/sessions/{copy}").json["exchanges"]
+    assert [each["diffs"] for each in shown[0]["answer"]["rounds"][0]["calls"]] == [diffs]
 
 
 def test_it_is_the_same_that_the_terminal_lists(tmp_path: Path):

@@ -1,10 +1,11 @@
 """A program that is killed at the commits of a three-round task and then resumes it.
 
-    python -m tests.store.crash_program agent|journal FOLDER URL STEP
+    python -m tests.store.crash_program agent|journal|files FOLDER URL STEP
 
 At every STEPth kill point a child works until it kills itself with SIGKILL, before or after its n-th commit; the next
 child opens the session and finishes the task. Prints JSON lines: the content of the store, and what was carried out.
-`agent` is the real agent with a scripted model; `journal` writes the steps itself.
+`agent` is the real agent with a scripted model; `journal` writes the steps itself; `files` is the agent with the file
+tools, and every change is undone in the end.
 """
 
 from __future__ import annotations
@@ -25,6 +26,8 @@ from toolspeak.store.database import Database
 from toolspeak.store.journal import SqlJournal
 from toolspeak.store.sessions import Store
 from toolspeak.tools.approval import Question
+from toolspeak.tools.file_changes import undo_changes
+from toolspeak.tools.files import file_tools
 from toolspeak.upstreams.scripted import Scripted, calls
 
 TASK = "Pay three bills."
@@ -89,9 +92,54 @@ def careful(question: Question) -> bool:
     return "carried out before it was interrupted" not in question.reason
 
 
+#: Paid by editing a file, for the first two bills, and by making one, for the last.
+OPEN_BILLS = "1 open\n2 open\n"
+
+
+def file_script(request: Any) -> Any:
+    """A model that pays the same bills in files."""
+    asked = sum(len(message.calls) for message in request.messages)
+    if asked >= ROUNDS:
+        return "All is paid."
+    bill = asked + 1
+    edit = {"path": "bills.txt", "old": f"{bill} open", "new": f"{bill} paid"}
+    write = {"path": "receipts/new/3.txt", "content": "3 paid\n"}
+    name, arguments = ("edit_file", edit) if bill < ROUNDS else ("write_file", write)
+    return calls(ToolCall(name, arguments, f"call_{bill}"))
+
+
+def work_folder(log: Path) -> Path:
+    """The folder with the bills, made when it is first asked for."""
+    folder = log.with_suffix(".files")
+    if not folder.exists():
+        folder.mkdir()
+        (folder / "bills.txt").write_text(OPEN_BILLS)
+    return folder
+
+
+def _texts(folder: Path) -> dict[str, str]:
+    return {str(each.relative_to(folder)): each.read_text() if each.is_file() else "" for each in folder.rglob("*")}
+
+
+async def undone(store: Store, log: Path, *, dry_run: bool) -> bool:
+    """Undo what the session did to files. Whether everything could be, and was, put back."""
+    journal = await store.journal(store.sessions()[0].id)
+    result = await undo_changes(journal, dry_run=dry_run)
+    await journal.close()
+    return result.complete and (dry_run or _texts(work_folder(log)) == {"bills.txt": OPEN_BILLS})
+
+
+async def with_files(store: Store, log: Path) -> None:
+    await _with_tools(store, file_script, file_tools(work_folder(log)))
+
+
 async def with_agent(store: Store, log: Path) -> None:
+    await _with_tools(store, script, [pay_into(log)])
+
+
+async def _with_tools(store: Store, script: Any, tools: list[Any]) -> None:
     upstream = Scripted(script, again=True, provider="openai")
-    agent = AsyncAgent(AsyncClient(upstream, state=MemoryState()), [pay_into(log)], store=store, approve=careful)
+    agent = AsyncAgent(AsyncClient(upstream, state=MemoryState()), tools, store=store, approve=careful)
     found = store.sessions()
     if not found:
         await agent.run(TASK)
@@ -133,7 +181,7 @@ async def _one_round(journal: SqlJournal, bill: int, log: Path) -> None:
     await journal.finish(ToolResult(call.id, f"paid {bill}", "pay"), 0.0)
 
 
-WAYS = {"agent": with_agent, "journal": with_journal}
+WAYS = {"agent": with_agent, "journal": with_journal, "files": with_files}
 
 
 def _work(way: str, url: str, owner: str, log: Path, number: int, when: str) -> None:
@@ -158,7 +206,7 @@ def _child(*arguments: Any) -> int:
     return os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
 
 
-def _outcome(url: str, owner: str, log: Path) -> dict[str, Any]:
+def _outcome(way: str, url: str, owner: str, log: Path) -> dict[str, Any]:
     with Store(url, owner) as store:
         sessions = store.sessions()
         entries = [entry for info in sessions for entry in store.entries(info.id)]
@@ -168,9 +216,23 @@ def _outcome(url: str, owner: str, log: Path) -> dict[str, Any]:
         "sessions": len(sessions),
         "status": [answer.status for answer in answers],
         "last": answers[-1].content if answers else "",
-        "calls": [[record.call.arguments["bill"], record.state, record.result is not None] for record in records],
-        "done": [int(line) for line in log.read_text().split()] if log.exists() else [],
+        "calls": [[int(record.call.id[-1]), record.state, record.result is not None] for record in records],
+        "done": _paid_in_files(log) if way == "files" else [int(line) for line in _lines(log)],
     }
+
+
+def _lines(file: Path) -> list[str]:
+    return file.read_text().splitlines() if file.exists() else []
+
+
+def _paid_in_files(log: Path) -> list[int]:
+    lines = [line for name in ("bills.txt", "receipts/new/3.txt") for line in _lines(work_folder(log) / name)]
+    return [int(line.split()[0]) for line in lines if line.endswith("paid")]
+
+
+def _undo(url: str, owner: str, log: Path, *, dry_run: bool) -> bool:
+    with Store(url, owner) as store:
+        return not store.sessions() or asyncio.run(undone(store, log, dry_run=dry_run))
 
 
 def main(way: str, folder: str, url: str, step: str) -> None:
@@ -180,10 +242,11 @@ def main(way: str, folder: str, url: str, step: str) -> None:
         number, when = 1 + index // 2, ("before", "after")[index % 2]
         owner, log = f"point-{index}", Path(folder) / f"done-{index}"
         killed = _child(way, url, owner, log, number, when)
-        middle = _outcome(url, owner, log)
+        middle = _outcome(way, url, owner, log) | {"undo": _undo(url, owner, log, dry_run=True)}
         resumed = _child(way, url, owner, log, 0, "never")
         told = {"point": [number, when], "killed": killed, "resumed": resumed}
-        print(json.dumps({**told, "middle": middle, "end": _outcome(url, owner, log)}), flush=True)  # noqa: T201 - what the test reads
+        end = _outcome(way, url, owner, log) | {"undo": _undo(url, owner, log, dry_run=way != "files")}
+        print(json.dumps({**told, "middle": middle, "end": end}), flush=True)  # noqa: T201 - what the test reads
         index += int(step)
 
 

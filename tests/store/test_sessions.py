@@ -118,7 +118,7 @@ def test_what_is_removed_is_gone_with_everything_in_it(store: Store):
     with pytest.raises(NoSessionError):
         store.remove(session)
     assert len(store.entries(other)) == 2
-    for name in ("entries", "rounds", "calls", "leases"):
+    for name in ("entries", "rounds", "calls", "file_changes", "leases"):
         table = metadata.tables[name]
         rows = store.database.read(lambda connection, t=table: connection.execute(sa.select(t.c.session)).all())
         assert {row[0] for row in rows} <= {other}

@@ -104,7 +104,7 @@ def test_many_sessions_are_written_without_all_of_them_at_hand(store: Store, mon
         (["{}"], "not an export"),
         (["["], "line 1 is not valid JSON"),
         (["[]"], "line 1 is not a JSON object"),
-        ([json.dumps({"format": FORMAT, "version": 2})], "newer format"),
+        ([json.dumps({"format": FORMAT, "version": 3})], "newer format"),
         ([json.dumps({"format": FORMAT})], "line 1: `version` must be"),
         ([json.dumps({"format": FORMAT, "version": -5})], "line 1: `version` must be"),
         ([json.dumps({"format": FORMAT, "version": True})], "line 1: `version` must be"),

@@ -16,12 +16,13 @@ from hypothesis import strategies as st
 
 from tests.cases import size
 from tests.tools.sample_tools import run
+from toolspeak import file_locks
 from toolspeak.core.types import JSONObject
 from toolspeak.errors import ToolError, UsageError
 from toolspeak.tools import confined_paths as confined
 from toolspeak.tools import files, sandbox
 from toolspeak.tools.base import Executable
-from toolspeak.tools.confined_paths import ConfinedRoot
+from toolspeak.tools.confined_paths import ConfinedRoot, LockedFile
 from toolspeak.tools.files import file_tools
 
 pytestmark = [
@@ -113,7 +114,7 @@ def test_what_cannot_be_read_is_told(work: Path):
 
 
 def test_a_file_that_is_too_large_is_not_read(work: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(files, "_MAX_FILE_BYTES", 10)
+    monkeypatch.setattr(files, "MAX_FILE_BYTES", 10)
     (work / "large").write_text("x" * 11)
     refused(work, "read_file", "has 11 bytes, more than 10", path="large")
     refused(work, "write_file", "has 11 bytes, more than 10", path="new", content="x" * 11)
@@ -256,14 +257,14 @@ def test_no_open_file_is_left(work: Path):
 
 def during_write(monkeypatch: pytest.MonkeyPatch, meanwhile: Callable[[], None]) -> None:
     """Have something happen between the reading and the writing of the next file that is written."""
-    write = ConfinedRoot.write
+    replace = LockedFile.replace
 
-    def interrupted(self: ConfinedRoot, path: str, data: bytes) -> bool:
-        monkeypatch.setattr(ConfinedRoot, "write", write)
+    def interrupted(self: LockedFile, *arguments: Any) -> None:
+        monkeypatch.setattr(LockedFile, "replace", replace)
         meanwhile()
-        return write(self, path, data)
+        replace(self, *arguments)
 
-    monkeypatch.setattr(ConfinedRoot, "write", interrupted)
+    monkeypatch.setattr(LockedFile, "replace", interrupted)
 
 
 @pytest.mark.parametrize(
@@ -329,11 +330,11 @@ def test_edits_from_several_threads_lose_nothing_and_leave_nothing(work: Path):
 
 
 def test_a_lock_is_forgotten_when_its_file_is_not_written_any_more(work: Path):
-    before = len(files._LOCKS)
+    before = len(file_locks._FOLDER_LOCKS)
     for number in range(50):
         do(work, "write_file", path=f"{number}", content="text")
     refused(work, "edit_file", "does not contain", path="0", old="missing", new="y")
-    assert len(files._LOCKS) == before
+    assert len(file_locks._FOLDER_LOCKS) == before
 
 
 # ---- no way out

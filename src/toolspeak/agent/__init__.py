@@ -25,6 +25,7 @@ from ..runtime.sync_bridge import SyncBridge
 from ..store.session_interface import MemorySessions, SessionJournal, SessionStore
 from ..tools.approval import Approval
 from ..tools.base import Executable
+from ..tools.file_changes import UndoResult, undo_changes
 from ..tools.wrappers import MAX_OUTPUT_CHARS
 from .calls import Approve, Toolboxes, approval_of
 from .events import AgentEvent, AgentResult, WorkFinished
@@ -144,6 +145,21 @@ class AsyncAgent:
                 working.cancel()
                 await asyncio.wait({working})
         working.result()
+
+    async def undo(self, session: str, *, dry_run: bool = False) -> UndoResult:
+        """Restore the files that the file tools changed in a session. Files that others changed since are refused.
+
+        Raises:
+            NoSessionError: the session does not exist.
+            SessionBusyError: the session is in use.
+        """
+        if not session:
+            raise UsageError("cannot undo without a session", hint="pass the session id")
+        journal = await (await self._sessions()).journal(session)
+        try:
+            return await undo_changes(journal, dry_run=dry_run)
+        finally:
+            await journal.close()
 
     def cancel(self) -> None:
         """Cancel all running tasks. Can be called from any thread. The session keeps all finished steps."""
@@ -298,6 +314,10 @@ class Agent:
         finally:
             if not self._bridge.closed:
                 self._bridge.run(events.aclose())
+
+    def undo(self, session: str, *, dry_run: bool = False) -> UndoResult:
+        """Restore the files that the file tools changed in a session. Files that others changed since are refused."""
+        return self._bridge.run(self._agent.undo(session, dry_run=dry_run))
 
     def cancel(self) -> None:
         """Cancel all running tasks. Can be called from any thread. The session keeps all finished steps."""

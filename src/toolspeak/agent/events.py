@@ -86,6 +86,15 @@ class ResultReady(_Event, frozen=True, tag="result_ready"):
     seconds: float = 0.0
 
 
+class FileChanged(_Event, frozen=True, tag="file_changed"):
+    """A tool has changed a file."""
+
+    call_id: str
+    path: str
+    #: Unified diff, shortened if it is very long.
+    diff: str
+
+
 class RoundComplete(_Event, frozen=True, tag="round_complete"):
     """All calls of a round have results."""
 
@@ -100,5 +109,13 @@ class WorkFinished(_Event, frozen=True, tag="finished"):
 
 
 AgentEvent: TypeAlias = (
-    RoundStarted | TextPiece | ThoughtPiece | CallStarted | OutputPiece | ResultReady | RoundComplete | WorkFinished
+    RoundStarted
+    | TextPiece
+    | ThoughtPiece
+    | CallStarted
+    | OutputPiece
+    | FileChanged
+    | ResultReady
+    | RoundComplete
+    | WorkFinished
 )

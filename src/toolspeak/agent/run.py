@@ -34,14 +34,15 @@ from ..engine.rounds.loop import (
 )
 from ..engine.rounds.transcript import Answer, Entry
 from ..engine.turn.trace import TracedReply
-from ..errors import ToolDenied, ToolspeakError, UpstreamTimeout
-from ..store.session_interface import SessionJournal
+from ..errors import ToolDenied, ToolError, ToolspeakError, UpstreamTimeout
+from ..store.session_interface import FileChange, SessionJournal
 from ..tools.approval import Approval
-from ..tools.base import CallContext, Executable, call_key
+from ..tools.base import CallContext, Executable, ToolOutput, call_key
 from .calls import Toolbox, cancel_and_wait, require_approval, run_in_order, run_to_completion, run_tool, seconds_for
 from .events import (
     AgentEvent,
     CallStarted,
+    FileChanged,
     OutputPiece,
     ResultReady,
     RoundComplete,
@@ -58,6 +59,8 @@ _log = logging.getLogger("toolspeak.agent")
 _MAX_LOGGED_CHARS = 200
 #: Seconds to wait for a cancelled step, so its tools can stop and journal writes can complete.
 _STEP_GRACE = 30.0
+#: Seconds for which a tool waits until a change of a file is recorded. A loop that was stopped never answers.
+_RECORD_SECONDS = 60.0
 
 
 class AgentOptions(msgspec.Struct, frozen=True):
@@ -209,12 +212,11 @@ class TaskRun:
         """Run one call, from approval to result."""
         call, context = planned.call, self._context(planned, execute.tainted)
         executable = self._toolbox[call.name]
-        final = False
         began = time.monotonic()
         try:
             await self._require_approval(planned, executable, context, execute)
         except ToolDenied as error:
-            result = ToolResult(call.id, str(error), call.name, error=True)
+            output = ToolOutput(str(error), error=True)
         else:
             began, at = time.monotonic(), time.time()
             await run_to_completion(self._journal.start(call.id, at))
@@ -222,11 +224,13 @@ class TaskRun:
             self._emit(CallStarted(call))
             seconds = seconds_for(self._options.tool_timeout, rounds.deadline, self._loop.time())
             output = await run_tool(executable, call.arguments, context, seconds)
-            final = output.final
-            result = ToolResult(call.id, output.content, call.name, output.error, output.parts)
+        result = ToolResult(call.id, output.content, call.name, output.error, output.parts)
         seconds = time.monotonic() - began
-        rounds.record_outcome(CallOutcome(result, seconds, final))  # first, because the journal write may raise
+        # First, because the journal write may raise.
+        rounds.record_outcome(CallOutcome(result, seconds, output.final, output.diffs))
         await run_to_completion(self._journal.finish(result, seconds))
+        for each in output.diffs:
+            self._emit(FileChanged(call.id, each.path, each.diff))
         how = "failed" if result.error else "ready"
         _log.info("round %d: result %s: %s (%.1f s)", execute.number, how, call.name, seconds)
         self._emit(ResultReady(call, result, seconds))
@@ -244,8 +248,18 @@ class TaskRun:
         def emit(text: str) -> None:
             self._loop.call_soon_threadsafe(self._emit, OutputPiece(planned.call.id, text))
 
+        def record_change(change: FileChange) -> None:
+            """Record a change from the tool's thread. It outlives a cancelled call, so that the record is certain."""
+            write = self._journal.change(planned.call.id, change)
+            try:
+                done = asyncio.run_coroutine_threadsafe(write, self._loop)
+            except RuntimeError:  # the loop is closed
+                write.close()
+                raise ToolError("the agent has ended, so nothing was changed") from None
+            done.result(_RECORD_SECONDS)
+
         session = self._journal.session
-        return CallContext(planned.call.id, call_key(session, planned.key), tainted, emit, session)
+        return CallContext(planned.call.id, call_key(session, planned.key), tainted, emit, session, record_change)
 
 
 def _count(number: int, what: str) -> str:

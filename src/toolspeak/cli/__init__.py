@@ -33,6 +33,7 @@ _COMMANDS = {
     "sessions": "toolspeak.cli.sessions",
     "strategy": "toolspeak.cli.strategy",
     "trust": "toolspeak.cli.trust",
+    "undo": "toolspeak.cli.undo",
 }
 
 

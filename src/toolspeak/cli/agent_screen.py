@@ -7,7 +7,7 @@ invisible characters escaped, because an attack could hide in anything that is l
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from threading import RLock
 from typing import TYPE_CHECKING, Any, Protocol
@@ -19,6 +19,7 @@ from ..agent.events import (
     AgentEvent,
     AgentResult,
     CallStarted,
+    FileChanged,
     OutputPiece,
     ResultReady,
     RoundComplete,
@@ -30,6 +31,7 @@ from ..core.text import printable
 from ..core.types import ToolCall, ToolResult
 from ..engine.rounds.transcript import Round
 from ..tools.approval import ApprovalAnswer, Question
+from ..tools.diffs import shorten_diff
 from ._io import escape
 
 if TYPE_CHECKING:
@@ -39,6 +41,11 @@ if TYPE_CHECKING:
 _MAX_CHARS = 72
 #: Number of output lines to show while a tool runs.
 _TAIL_LINES = 4
+#: Maximum number of lines of a diff to show.
+_DIFF_LINES = 30
+#: Colours of the lines of a diff, by their first character. The first two lines name the file.
+_DIFF_COLOURS = {"-": "red", "+": "green", "@": "cyan"}
+_DIFF_HEAD = 2
 
 PROMPT = "Allow? [y]es once, [t]his call always, [a]lways for this tool, [N]o"
 _ANSWERS: dict[str, ApprovalAnswer] = {"y": "once", "yes": "once", "t": "call", "a": "tool", "all": "tool"}
@@ -94,7 +101,19 @@ def round_text(number: int, round_: Round) -> str:
         if record.result is not None:
             mark = "✗" if record.result.error else "✓"
             lines.append(f"{mark} {clean(record.result.content)}")
+        lines += [coloured_diff(each.diff) for each in record.diffs]
     return "\n".join(lines)
+
+
+def diff_lines(diff: str, limit: int = _DIFF_LINES) -> Iterator[tuple[str, str]]:
+    """Yield the lines of a diff with the colour of each, at most `limit`. Control characters are escaped."""
+    for index, line in enumerate(shorten_diff(diff, limit)):
+        yield printable(line, keep="\t"), "" if index < _DIFF_HEAD else _DIFF_COLOURS.get(line[:1], "")
+
+
+def coloured_diff(diff: str, limit: int = _DIFF_LINES, indent: str = "  ") -> str:
+    """Format a diff for `click.echo`, which removes the colours where they cannot be shown."""
+    return "\n".join(indent + click.style(text, fg=colour or None) for text, colour in diff_lines(diff, limit))
 
 
 #: Codes of the notes that explain why an answer was stopped early.
@@ -182,6 +201,8 @@ class LineScreen:
                 self._open = not text.endswith("\n")
             case CallStarted(call):
                 self._line(f"→ {call_text(call)}")
+            case FileChanged(_, _, diff):
+                self._line(coloured_diff(diff))
             case ResultReady(call, result):
                 self._line(f"{'✗' if result.error else '✓'} {_short(call.name)}: {_outcome(result)}")
             case RoundComplete(number, round_):
@@ -229,6 +250,8 @@ class LiveScreen:
                 self._tails[call_id] = "\n".join(
                     (self._tails.get(call_id, "") + clean(text)).split("\n")[-_TAIL_LINES:]
                 )
+            case FileChanged(_, _, diff):
+                self._print_diff(diff)
             case ResultReady(call, result):
                 self._calls[call.id] = f"{'✗' if result.error else '✓'} {call_text(call)}"
                 self._tails.pop(call.id, None)
@@ -257,6 +280,12 @@ class LiveScreen:
 
         if text:
             self._console.print(Text(text, style=style))
+
+    def _print_diff(self, diff: str) -> None:
+        from rich.text import Text
+
+        self.pause()
+        self._console.print(Text("\n").join(Text(f"  {text}", style=colour) for text, colour in diff_lines(diff)))
 
     def _redraw(self) -> None:
         from rich.live import Live as RichLive

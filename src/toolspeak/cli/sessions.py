@@ -38,6 +38,8 @@ Examples:
 """
 #: Maximum number of characters of arguments and results that `show` prints. `--json` prints all.
 _MAX_CHARS = 2_000
+#: Maximum number of lines of a diff that `show` prints. `--json` prints more.
+_MAX_DIFF_LINES = 200
 
 
 @click.group("sessions", epilog=_EXAMPLES)
@@ -59,11 +61,12 @@ def command(context: click.Context, url: str | None, owner: str) -> None:
 def _open_store(*, make: bool = False) -> Generator[Store]:
     """Open the store. Create it only if `make` is set, so a typo in the URL does not create an empty store."""
     url, owner = click.get_current_context().obj
-    with usage_errors(), _store(url, owner, make) as store:
+    with usage_errors(), store_at(url, owner, make=make) as store:
         yield store
 
 
-def _store(url: str | None, owner: str, make: bool) -> Store:
+def store_at(url: str | None, owner: str = "", *, make: bool = False) -> Store:
+    """Open the store at a URL, or the configured one."""
     from ..store import open_store
 
     config = load()
@@ -227,11 +230,15 @@ def _answer(answer: Answer) -> Iterator[str]:
 def _call(record: CallRecord) -> Iterator[str]:
     import json
 
+    from .agent_screen import coloured_diff
+
     arguments = _clean(json.dumps(record.call.arguments, ensure_ascii=False))
     yield f"    {_clean(record.call.name)} {_cut(arguments)}  [{record.state}, {record.seconds:.1f} s]"
     if record.result is not None:
         mark = "error" if record.result.error else "result"
         yield f"      {mark}: " + _cut(_clean(record.result.content)).replace("\n", "\n        ")
+    for each in record.diffs:
+        yield coloured_diff(each.diff, _MAX_DIFF_LINES, "      ")
 
 
 def _cut(text: str) -> str:

@@ -16,9 +16,10 @@ import sqlalchemy as sa
 from ..core.types import Message, ToolResult
 from ..engine.rounds.transcript import Answer, Entry, Round, close_open_calls
 from ..errors import SessionBusyError, StoreError, UsageError
-from . import leases
+from . import change_rows, leases
 from . import session_rows as ledger
 from .database import Database
+from .session_interface import FileChange
 
 #: Streamed text is written after this many bytes or seconds, so a crash loses no more than that.
 FLUSH_BYTES = 4096
@@ -103,6 +104,22 @@ class SqlJournal:
         entry = self._running_answer()
         async with self._write_lock:
             await self._write(partial(self._bind(ledger.start), entry, self._rounds - 1, call_id, at))
+
+    async def change(self, call_id: str, change: FileChange) -> None:
+        """Record that a running call is about to change a file."""
+        entry = self._running_answer()
+        async with self._write_lock:
+            await self._write(partial(self._bind(change_rows.add_change), entry, self._rounds - 1, call_id, change))
+
+    async def changes(self) -> tuple[FileChange, ...]:
+        """Return the changes of files that have not been undone."""
+        stored = await self._database.reading(lambda connection: ledger.changes_of(connection, self._lease.key))
+        return tuple(each.change for each in stored if not each.undone)
+
+    async def mark_undone(self, root: str, path: str) -> None:
+        """Record that the changes of a file have been undone."""
+        async with self._write_lock:
+            await self._write(partial(self._bind(change_rows.mark_undone), root, path))
 
     async def finish(self, result: ToolResult, seconds: float) -> None:
         """Record the result of a call."""

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from sqlalchemy.sql.compiler import SQLCompiler
 
 #: The newest revision under `migrations/versions`.
-HEAD = "0001"
+HEAD = "0002"
 VERSION_TABLE = "toolspeak_version"
 
 metadata = sa.MetaData()
@@ -113,6 +113,25 @@ calls = sa.Table(
     sa.Column("started", sa.Double, nullable=True),
     sa.Column("finished", sa.Double, nullable=True),
     _below("rounds", "entry", "round"),
+)
+
+#: Changes of files by the tools of a session, in order. `body` is the change as JSON, without the content.
+file_changes = sa.Table(
+    "file_changes",
+    metadata,
+    *_owned("number"),
+    sa.Column("entry", sa.Integer, nullable=False),
+    sa.Column("round", sa.Integer, nullable=False),
+    sa.Column("call_id", sa.Text, nullable=False),
+    sa.Column("root", sa.Text, nullable=False),
+    sa.Column("path", sa.Text, nullable=False),
+    sa.Column("body", sa.Text, nullable=False),
+    #: Only with the first change of a file that has not been undone, because undo goes back to that one.
+    sa.Column("content", sa.LargeBinary, nullable=True),
+    sa.Column("undone", sa.Boolean, nullable=False),
+    sa.Column("created", sa.Double, nullable=False),
+    _below("sessions"),
+    sa.Index("file_changes_by_root", "owner", "root", "created"),
 )
 
 #: The current writer of each session. `written` counts its commits.

@@ -14,11 +14,32 @@ import msgspec
 
 from ..core.types import Message, ToolResult
 from ..engine.rounds.transcript import Answer, CallRecord, Entry, Round, close_open_calls
-from ..errors import NoSessionError, SessionBusyError
+from ..errors import NoSessionError, SessionBusyError, UsageError
+
+
+class FileChange(msgspec.Struct, frozen=True):
+    """A change of a file by a tool: what is needed to show it and to undo it."""
+
+    #: The work directory.
+    root: str
+    #: Path from the work directory, without links.
+    path: str
+    #: Hash of the content before the change; empty if there was no file.
+    before: str
+    #: Hash of the content after the change.
+    after: str
+    #: Permission bits before the change.
+    mode: int = 0
+    #: The folders that were created for a new file, outermost first.
+    folders: tuple[str, ...] = ()
+    #: Unified diff, shortened if it is very long.
+    diff: str = ""
+    #: Content before the change. A journal keeps it only with the first change of a file, to which undo goes back.
+    content: bytes | None = None
 
 
 class SessionJournal(Protocol):
-    """A session with a single writer. Only `start` and `finish` may be called from several tasks."""
+    """A session with a single writer. Only `start`, `change` and `finish` may be called from several tasks."""
 
     @property
     def session(self) -> str:
@@ -55,6 +76,22 @@ class SessionJournal(Protocol):
         """
         ...
 
+    async def change(self, call_id: str, change: FileChange) -> None:
+        """Record in one commit that a running call is about to change a file.
+
+        Raises:
+            UsageError: the call is not running, so the file must not be changed.
+        """
+        ...
+
+    async def changes(self) -> tuple[FileChange, ...]:
+        """Return the changes of files that have not been undone, oldest first."""
+        ...
+
+    async def mark_undone(self, root: str, path: str) -> None:
+        """Record in one commit that the changes of a file have been undone."""
+        ...
+
     async def finish(self, result: ToolResult, seconds: float) -> None:
         """Record the result of a call in one commit, even if the call was denied and never started."""
         ...
@@ -81,6 +118,11 @@ class SessionStore(Protocol):
         ...
 
 
+def not_running(call_id: str) -> UsageError:
+    """Return the error for a change of a file by a call that has ended, or was never started."""
+    return UsageError(f"the call `{call_id:.80}` is not running, so it must not change files")
+
+
 class MemoryJournal:
     """A session in memory, which is lost when the process ends."""
 
@@ -88,6 +130,7 @@ class MemoryJournal:
         self._session = session
         self._entries: list[Entry] = []
         self._answer: Answer | None = None
+        self._changes: list[FileChange] = []
         self.in_use = True
 
     @property
@@ -121,6 +164,23 @@ class MemoryJournal:
         """Record that a call is about to run."""
         self._record(call_id, state="started", started=at)
 
+    async def change(self, call_id: str, change: FileChange) -> None:
+        """Record that a running call is about to change a file."""
+        records = self._answer.rounds[-1].calls if self._answer is not None and self._answer.rounds else ()
+        if not any(record.call.id == call_id and record.state == "started" for record in records):
+            raise not_running(call_id)
+        if any((each.root, each.path) == (change.root, change.path) for each in self._changes):
+            change = msgspec.structs.replace(change, content=None)
+        self._changes.append(change)
+
+    async def changes(self) -> tuple[FileChange, ...]:
+        """Return the changes of files that have not been undone."""
+        return tuple(self._changes)
+
+    async def mark_undone(self, root: str, path: str) -> None:
+        """Record that the changes of a file have been undone."""
+        self._changes = [each for each in self._changes if (each.root, each.path) != (root, path)]
+
     async def finish(self, result: ToolResult, seconds: float) -> None:
         """Record the result of a call."""
         self._record(result.id, state="finished", result=result, seconds=seconds)
@@ -149,17 +209,20 @@ class MemoryJournal:
         self._change(rounds)
 
 
+#: Numbers of sessions, unique in the process: tools that two agents share tell their sessions apart.
+_NUMBERS = itertools.count(1)
+
+
 class MemorySessions:
     """Sessions in memory, which are lost when the process ends."""
 
     def __init__(self) -> None:
         self._journals: dict[str, MemoryJournal] = {}
-        self._numbers = itertools.count(1)
 
     async def journal(self, session: str = "") -> MemoryJournal:
         """Open a session for writing; an empty id creates a new one."""
         if not session:
-            session = f"memory-{next(self._numbers)}"
+            session = f"memory-{next(_NUMBERS)}"
             self._journals[session] = MemoryJournal(session)
             return self._journals[session]
         if session not in self._journals:

@@ -15,6 +15,7 @@ from ..core.text import printable
 from ..core.types import Message, ToolCall, ToolResult, Usage
 from ..engine.rounds.transcript import Answer, CallRecord, Entry, Round, with_result
 from ..errors import StoreDamagedError, UsageError
+from .change_rows import StoredChange, diffs_of, insert_diff, stored_changes, with_diffs
 from .leases import SessionKey
 from .rows import UnreadableColumn, dump, escape, load, unescape
 from .schema import calls, entries, now, pieces, rounds, sessions
@@ -51,6 +52,8 @@ def add_round(connection: sa.Connection, key: SessionKey, entry: int, number: in
     connection.execute(sa.insert(rounds).values(**columns, number=number, body=body, created=now()))
     for index, record in enumerate(round_.calls):
         connection.execute(sa.insert(calls).values(**columns, round=number, number=index, **_call_columns(record)))
+        for each in record.diffs:
+            insert_diff(connection, key, (entry, number, record.call.id), each)
 
 
 def start(connection: sa.Connection, key: SessionKey, entry: int, number: int, call_id: str, at: float) -> None:
@@ -131,6 +134,18 @@ def entries_of(connection: sa.Connection, key: SessionKey) -> tuple[Entry, ...]:
     return tuple(by_number[number] for number in sorted(by_number))
 
 
+def changes_of(connection: sa.Connection, key: SessionKey) -> tuple[StoredChange, ...]:
+    """Return all file changes of a session, oldest first.
+
+    Raises:
+        StoreDamagedError: one of them is unreadable.
+    """
+    try:
+        return stored_changes(connection, key)
+    except UnreadableColumn as error:
+        raise _damaged_error(key, error) from None
+
+
 # ---- single rows
 
 
@@ -205,8 +220,10 @@ def _rounds_of(connection: sa.Connection, key: SessionKey) -> dict[int, list[Rou
     calls_by_round: dict[tuple[int, int], list[CallRecord]] = defaultdict(list)
     rounds_by_entry: dict[int, list[Round]] = defaultdict(list)
     try:
+        diffs = diffs_of(connection, key)
         for entry, number, *values in connection.execute(listed.where(*_rows_of(calls, key)).order_by(*order)):
-            calls_by_round[entry, number].append(_record(values))
+            record = _record(values)
+            calls_by_round[entry, number].append(with_diffs(record, diffs.get((entry, number, record.call.id), ())))
         all_rounds = sa.select(rounds.c.entry, rounds.c.number, rounds.c.body).where(*_rows_of(rounds, key))
         for entry, number, body in connection.execute(all_rounds.order_by(rounds.c.entry, rounds.c.number)):
             rounds_by_entry[entry].append(

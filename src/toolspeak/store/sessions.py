@@ -18,6 +18,7 @@ from ..engine.rounds.transcript import Entry
 from ..errors import NoSessionError, UsageError
 from . import leases
 from . import session_rows as ledger
+from .change_rows import StoredChange, last_changed
 from .database import Database
 from .journal import SqlJournal
 from .leases import SessionKey
@@ -161,6 +162,20 @@ class Store:
         if len(matches) > 1:
             raise UsageError(f"several session ids begin with `{beginning:.80}`", hint="use more of the id")
         return matches[0]
+
+    def changes(self, session: str) -> tuple[StoredChange, ...]:
+        """Return the file changes of a session, including those that have been undone.
+
+        Raises:
+            NoSessionError: this owner has no such session.
+            StoreDamagedError: the session is unreadable.
+        """
+        key = SessionKey(self.owner, self.info(session).id)
+        return self.database.read(lambda connection: ledger.changes_of(connection, key))
+
+    def last_changed(self, root: str) -> str:
+        """Return the id of the session that changed files in a work directory last; empty if there is none."""
+        return self.database.read(lambda connection: last_changed(connection, self.owner, root)) or ""
 
     # ---- removing
 

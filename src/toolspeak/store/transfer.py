@@ -1,6 +1,7 @@
 """Export and import sessions as JSON Lines.
 
-The first line contains the format and its version. Each session follows as one line of metadata and one line per entry.
+The first line contains the format and its version. Each session follows as one line of metadata, one line per entry and
+one line per file change.
 Owners are not exported: imported sessions belong to the importing owner.
 """
 
@@ -19,13 +20,16 @@ from ..core.types import MAX_TOKEN_COUNT, JSONObject, JSONValue, Message, Usage,
 from ..engine.rounds.transcript import Answer, Entry
 from ..errors import NoSessionError, UsageError
 from . import session_rows as ledger
+from .change_rows import StoredChange, insert_change
 from .leases import SessionKey
 from .rows import dump
 from .schema import sessions
 from .sessions import LAST_TIME, SessionInfo, Store, checked_id
 
 FORMAT = "toolspeak sessions"
-VERSION = 1
+VERSION = 2
+#: The largest value of an integer column.
+_MAX_NUMBER = 2**31 - 1
 _MAX_LINE_CHARS = 256 * 1024 * 1024
 #: Number of sessions per query.
 _PAGE = 200
@@ -55,6 +59,8 @@ def export(store: Store, ids: Sequence[str] = ()) -> Iterator[str]:
         yield dump({"session": {**fields, "about": info.about}})
         for entry in store.entries(info.id):
             yield dump({"answer" if isinstance(entry, Answer) else "message": entry})
+        for change in store.changes(info.id):
+            yield dump({"file_change": change})
 
 
 def _all(store: Store) -> Iterator[SessionInfo]:
@@ -86,31 +92,38 @@ def import_lines(store: Store, lines: Iterable[str]) -> ImportResult:
         UsageError: a line is invalid; the sessions before it have been imported.
     """
     done = skipped = 0
-    for about, entries in _sessions_in(lines):
-        if _put(store, about, entries):
+    for session in _sessions_in(lines):
+        if _put(store, session):
             done += 1
         else:
             skipped += 1
     return ImportResult(done, skipped)
 
 
-def _sessions_in(lines: Iterable[str]) -> Iterator[tuple[_SessionHeader, list[Entry]]]:
-    about: _SessionHeader | None = None
-    entries: list[Entry] = []
+class _Session(NamedTuple):
+    about: _SessionHeader
+    entries: list[Entry]
+    changes: list[StoredChange]
+
+
+def _sessions_in(lines: Iterable[str]) -> Iterator[_Session]:
+    session: _Session | None = None
     for number, line in enumerate(lines, 1):
         record = _read(line, number)
         if number == 1:
             _check_header(record)
         elif "session" in record:
-            if about is not None:
-                yield about, entries
-            about, entries = _about(record["session"], number), []
-        elif about is None:
+            if session is not None:
+                yield session
+            session = _Session(_about(record["session"], number), [], [])
+        elif session is None:
             raise UsageError(f"line {number} is an entry, but comes before the first session")
+        elif "file_change" in record:
+            session.changes.append(_change(record["file_change"], number))
         else:
-            entries.append(_entry(record, number))
-    if about is not None:
-        yield about, entries
+            session.entries.append(_entry(record, number))
+    if session is not None:
+        yield session
 
 
 def _about(value: JSONValue, number: int) -> _SessionHeader:
@@ -128,8 +141,9 @@ def _about(value: JSONValue, number: int) -> _SessionHeader:
     return about
 
 
-def _put(store: Store, about: _SessionHeader, entries: Sequence[Entry]) -> bool:
+def _put(store: Store, session: _Session) -> bool:
     """Write a session; return False if it already exists."""
+    about = session.about
     key = SessionKey(store.owner, about.id)
     fields = {"title": about.title, "about": dump(about.about), "created": about.created, "updated": about.updated}
 
@@ -138,8 +152,10 @@ def _put(store: Store, about: _SessionHeader, entries: Sequence[Entry]) -> bool:
         if connection.execute(sa.select(sessions.c.id).where(*same)).scalar() is not None:
             return False
         connection.execute(sa.insert(sessions).values(owner=key.owner, id=key.session, **fields))
-        for number, entry in enumerate(entries):
+        for number, entry in enumerate(session.entries):
             _put_entry(connection, key, number, entry)
+        for change in session.changes:
+            insert_change(connection, key, change)
         # Restore the title and the time, which were changed when the entries were added.
         connection.execute(sa.update(sessions).where(*same).values(title=about.title, updated=about.updated))
         return True
@@ -153,7 +169,9 @@ def _put_entry(connection: sa.Connection, key: SessionKey, number: int, entry: E
         return
     ledger.begin(connection, key, number)
     for index, round_ in enumerate(entry.rounds):
-        ledger.add_round(connection, key, number, index, round_)
+        # Diffs have lines of their own.
+        calls = tuple(msgspec.structs.replace(record, diffs=()) for record in round_.calls)
+        ledger.add_round(connection, key, number, index, msgspec.structs.replace(round_, calls=calls))
     # An answer that was running when it was exported is no longer running.
     status = "interrupted" if entry.status == "running" else entry.status
     ledger.end(connection, key, number, msgspec.structs.replace(entry, status=status))
@@ -226,6 +244,14 @@ def _entry(line_value: JSONObject, number: int) -> Entry:
                     _check_range(number, path, getattr(record, name), LAST_TIME)
         return answer
     raise UsageError(f"line {number} is not a session, a message or an answer")
+
+
+def _change(value: JSONValue, number: int) -> StoredChange:
+    stored: StoredChange = _convert(value, StoredChange, number)
+    for name in ("entry", "round"):
+        _check_range(number, f"file_change.{name}", getattr(stored, name), _MAX_NUMBER)
+    _check_range(number, "file_change.change.mode", stored.change.mode, 0o777)
+    return stored
 
 
 def _convert(value: JSONValue, kind: type[Any], number: int) -> Any:

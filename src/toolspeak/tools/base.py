@@ -13,10 +13,16 @@ from typing import Protocol
 import msgspec
 
 from ..core.types import JSONObject, Media, Opaque, Tool
+from ..engine.rounds.transcript import FileDiff
+from ..store.session_interface import FileChange
 
 
 def _discard(_: str) -> None:
     """Discard live output. The default for `CallContext.emit`."""
+
+
+def _discard_change(_: FileChange) -> None:
+    """Record nothing. The default for `CallContext.record_change`."""
 
 
 class CallContext(msgspec.Struct, frozen=True):
@@ -31,6 +37,9 @@ class CallContext(msgspec.Struct, frozen=True):
     emit: Callable[[str], None] = _discard
     #: The session of the call. The user's consent is valid only in the session in which it was given.
     session: str = ""
+    #: Records a change of a file in the session before it is made, so it can be undone. Blocks until that is committed,
+    #: so call it only in a tool's own thread, where synchronous functions run. If it raises, do not make the change.
+    record_change: Callable[[FileChange], None] = _discard_change
 
 
 def call_key(*parts: str) -> str:
@@ -46,6 +55,8 @@ class ToolOutput(msgspec.Struct, frozen=True):
     parts: tuple[Media | Opaque, ...] = ()
     #: Whether the agent stops after this round and returns `content` as its answer (see `final_output`).
     final: bool = False
+    #: The files that the call changed.
+    diffs: tuple[FileDiff, ...] = ()
 
 
 class Executable(Protocol):

@@ -6,20 +6,25 @@ is opened relative to a folder that is already open, and links are resolved one 
 
 from __future__ import annotations
 
+import hashlib
 import os
 import stat
+import time
 from collections.abc import Generator, Iterable
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from secrets import token_hex
 from typing import NamedTuple
 
 from ..core.text import printable
 from ..errors import ToolError, UsageError
+from ..file_locks import LockTimeout, folder_lock
 
 #: Maximum number of symbolic links in one path; the same limit as in Linux.
 _MAX_LINKS = 40
 _MAX_STEPS = 512
 _MAX_PATH_CHARS = 4096
+#: Seconds to wait for another program that writes in the same folder. One write takes milliseconds.
+_LOCK_SECONDS = 10.0
 _FOLDER_FLAGS = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
 #: Non-blocking, because opening a pipe without a writer would otherwise hang.
 _FILE_FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
@@ -30,6 +35,19 @@ class OpenedEntry(NamedTuple):
 
     folder: int
     name: str
+    #: Path from the work directory, without links.
+    path: str
+    #: Folders that do not exist yet, from the open folder down to the one that contains the name.
+    missing: tuple[str, ...] = ()
+
+
+class OpenedFile(NamedTuple):
+    """A regular file that is open for reading."""
+
+    descriptor: int
+    status: os.stat_result
+    #: Path from the work directory, without links.
+    path: str
 
 
 class ConfinedRoot:
@@ -47,13 +65,13 @@ class ConfinedRoot:
         self._protected = frozenset(_identity(os.stat(path)) for path in protected)
 
     @contextmanager
-    def resolve(self, path: str, *, create: bool = False) -> Generator[OpenedEntry]:
-        """Resolve a path. With `create`, missing folders are created after the whole path has been checked.
+    def resolve(self, path: str, *, for_writing: bool = False) -> Generator[OpenedEntry]:
+        """Resolve a path. With `for_writing`, folders may be missing, and write-protected ones are refused.
 
         Raises:
             ToolError: the path leads out of the work directory, or cannot be reached.
         """
-        walk = _Walk(self.root, path, create, self._protected)
+        walk = _Walk(self.root, path, for_writing, self._protected)
         try:
             yield walk.resolve()
         except OSError as error:
@@ -62,7 +80,7 @@ class ConfinedRoot:
             walk.close()
 
     @contextmanager
-    def open_file(self, path: str) -> Generator[tuple[int, os.stat_result]]:
+    def open_file(self, path: str) -> Generator[OpenedFile]:
         """Open a regular file for reading.
 
         Raises:
@@ -71,31 +89,104 @@ class ConfinedRoot:
         with self.resolve(path) as place:
             if not place.name:
                 raise ToolError(f"`{display_path(path)}` is a folder, not a file")
-            descriptor = os.open(place.name, _FILE_FLAGS, dir_fd=place.folder)
-            try:
-                status = os.fstat(descriptor)
-                if stat.S_ISDIR(status.st_mode):
-                    raise ToolError(f"`{display_path(path)}` is a folder, not a file")
-                if not stat.S_ISREG(status.st_mode):
-                    raise ToolError(f"`{display_path(path)}` is not a regular file")
-                yield descriptor, status
-            finally:
-                os.close(descriptor)
+            with _open_regular(place.folder, place.name, path) as (descriptor, status):
+                yield OpenedFile(descriptor, status, place.path)
 
-    def write(self, path: str, data: bytes) -> bool:
-        """Write a file atomically; an existing file keeps its permissions. Returns whether the file is new.
+    @contextmanager
+    def locked(self, path: str) -> Generator[LockedFile]:
+        """Lock a file for writing, against all threads and processes that use this lock. The file may be missing.
+
+        The lock is on the folder, because each write replaces the file. If the folder is missing too, it is on the
+        nearest folder that exists.
 
         Raises:
-            ToolError: the file cannot be written.
+            ToolError: the path leads out of the work directory or to a folder, or the lock is not free in time.
         """
-        with self.resolve(path, create=True) as (folder, name):
-            if not name:
-                raise ToolError(f"`{display_path(path)}` is a folder, not a file")
-            old = None
-            with suppress(FileNotFoundError):
-                old = os.stat(name, dir_fd=folder, follow_symlinks=False)
-            if old is not None and not stat.S_ISREG(old.st_mode):
-                raise ToolError(f"`{display_path(path)}` is not a regular file")
+        deadline = time.monotonic() + _LOCK_SECONDS
+        while time.monotonic() < deadline:
+            with (
+                self.resolve(path, for_writing=True) as place,
+                _lock(place, path, deadline),
+                # While we waited, the other writer may have created or moved the folder.
+                self.resolve(path, for_writing=True) as current,
+            ):
+                if _same_place(place, current):
+                    yield LockedFile(current, path)
+                    return
+        raise _lock_error(path)
+
+    def remove_folder(self, path: str) -> bool:
+        """Remove an empty folder, given by its path without links. Returns whether it was removed."""
+        above, _, name = path.rpartition("/")
+        with suppress(ToolError), self.resolve(above or ".") as place:
+            if not place.name and place.path == above:
+                os.rmdir(name, dir_fd=place.folder)
+                return True
+        return False
+
+
+class FileState(NamedTuple):
+    """Content and permissions of a file."""
+
+    data: bytes
+    mode: int
+
+    @property
+    def hash(self) -> str:
+        """Hash of the content."""
+        return content_hash(self.data)
+
+
+def content_hash(data: bytes) -> str:
+    """Return the SHA-256 hash of a file's content, as hex."""
+    return hashlib.sha256(data).hexdigest()
+
+
+class LockedFile:
+    """A file, or the place for one, that is locked for writing."""
+
+    def __init__(self, place: OpenedEntry, requested_path: str) -> None:
+        self._place = place
+        self._requested_path = requested_path
+        #: Path from the work directory, without links.
+        self.path = place.path
+
+    @property
+    def missing_folders(self) -> tuple[str, ...]:
+        """Paths of the folders that `replace` will create, outermost first."""
+        steps = self.path.split("/")[:-1]
+        first = len(steps) - len(self._place.missing)
+        return tuple("/".join(steps[: at + 1]) for at in range(first, len(steps)))
+
+    def read(self, limit: int) -> FileState | None:
+        """Return the file's content and permissions, or None if it does not exist.
+
+        Raises:
+            ToolError: the file is larger than `limit` bytes, or is not a regular file.
+        """
+        if self._place.missing:
+            return None
+        folder, name = self._place.folder, self._place.name
+        try:
+            with _open_regular(folder, name, self._requested_path) as (descriptor, status):
+                return FileState(
+                    read_limited(descriptor, status, limit, self._requested_path), stat.S_IMODE(status.st_mode) & 0o777
+                )
+        except FileNotFoundError:
+            return None
+
+    def replace(self, data: bytes, mode: int | None, before: FileState | None) -> None:
+        """Write the file atomically. Folders that are missing are created; without `mode`, the umask applies.
+
+        `before` is what the file contained when it was read. Other programs do not use our lock, so this is checked
+        once more right before the write.
+
+        Raises:
+            ToolError: the file has been changed meanwhile, or cannot be written.
+        """
+        name = self._place.name
+        with ExitStack() as stack:
+            folder = self._create_missing(stack)
             temporary = f".{token_hex(8)}.tmp"
             flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
             descriptor = os.open(temporary, flags, 0o666, dir_fd=folder)
@@ -103,32 +194,65 @@ class ConfinedRoot:
                 with os.fdopen(descriptor, "wb") as file:
                     file.write(data)
                     file.flush()
-                    if old is not None:
-                        os.fchmod(descriptor, stat.S_IMODE(old.st_mode) & 0o777)
+                    if mode is not None:
+                        os.fchmod(descriptor, mode)
                     os.fsync(descriptor)
+                self._require_unchanged(folder, before)
                 os.replace(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
             except BaseException:
                 with suppress(OSError):
                     os.unlink(temporary, dir_fd=folder)
                 raise
-            return old is None
+
+    def delete(self, before: FileState) -> None:
+        """Delete the file if it still has the content that was read.
+
+        Raises:
+            ToolError: the file has been changed meanwhile, or cannot be deleted.
+        """
+        self._require_unchanged(self._place.folder, before)
+        os.unlink(self._place.name, dir_fd=self._place.folder)
+
+    def _create_missing(self, stack: ExitStack) -> int:
+        """Create the missing folders. One that another process has just created is used, unless it is a link."""
+        folder = self._place.folder
+        for name in self._place.missing:
+            with suppress(FileExistsError):
+                os.mkdir(name, 0o777, dir_fd=folder)
+            folder = os.open(name, _FOLDER_FLAGS, dir_fd=folder)
+            stack.callback(os.close, folder)
+        return folder
+
+    def _require_unchanged(self, folder: int, before: FileState | None) -> None:
+        try:
+            with _open_regular(folder, self._place.name, self._requested_path) as (descriptor, _):
+                # Read one byte more than expected, so a file that grows meanwhile is noticed.
+                if before is not None and read_bytes(descriptor, len(before.data) + 1) == before.data:
+                    return
+        except FileNotFoundError:
+            if before is None:
+                return
+        message = f"`{display_path(self._requested_path)}` was changed by someone else just now, so it was not written"
+        raise ToolError(message, hint="read it again")
 
 
 class _Walk:
     """Resolves a path component by component from the work directory. All folders on the way stay open."""
 
-    def __init__(self, root: str, path: str, create: bool, protected: frozenset[tuple[int, int]]) -> None:
+    def __init__(self, root: str, path: str, for_writing: bool, protected: frozenset[tuple[int, int]]) -> None:
         if not path or "\0" in path or len(path) > _MAX_PATH_CHARS:
             raise ToolError("a path must be a non-empty string without NUL characters, and not too long")
         self._root = root
         self._path = path
-        self._create = create
+        self._for_writing = for_writing
         self._protected = protected
         self._links = 0
         self._steps = 0
         #: Descriptors of the open folders, which `..` returns to. The first is the work directory.
         self._folders: list[int] = []
-        #: Names of the folders to create inside the last open folder, once the whole path has been checked.
+        #: Names of the open folders below the work directory.
+        self._names: list[str] = []
+        #: Names of the folders that do not exist, inside the last open folder.
         self._missing: list[str] = []
         self._pending: list[str] = self._from_root(path)
 
@@ -149,12 +273,12 @@ class _Walk:
                 continue
             is_last = all(step in ("", ".") for step in self._pending)
             if is_last and not self._is_folder(name):
-                self._create_missing()
-                return OpenedEntry(self._folders[-1], name)
+                path = "/".join((*self._names, *self._missing, name))
+                return OpenedEntry(self._folders[-1], name, path, tuple(self._missing))
             self._enter(name)
         if self._missing:
             raise ToolError(f"`{display_path(self._path)}` is a folder that does not exist")
-        return OpenedEntry(self._folders[-1], "")
+        return OpenedEntry(self._folders[-1], "", "/".join(self._names))
 
     def close(self) -> None:
         """Close all folders."""
@@ -176,7 +300,7 @@ class _Walk:
             return
         if len(self._folders) < 2:
             raise self._outside()
-        os.close(self._folders.pop())
+        self._leave_folder()
 
     def _follow(self, name: str) -> bool:
         """If the name is a link, queue the components of its target as the next ones and return True."""
@@ -191,8 +315,8 @@ class _Walk:
             raise ToolError(f"`{display_path(self._path)}` leads through too many links")
         if target.startswith("/"):
             steps = self._from_root(target)
-            while len(self._folders) > 1:
-                os.close(self._folders.pop())
+            while self._names:
+                self._leave_folder()
         else:
             steps = target.split("/")[::-1]
         self._pending += steps
@@ -213,24 +337,79 @@ class _Walk:
         try:
             self._open_folder(name)
         except FileNotFoundError:
-            if not self._create:
+            if not self._for_writing:
                 raise
             self._missing.append(name)
 
-    def _create_missing(self) -> None:
-        """Create the missing folders. One that another process has just created is used, unless it is a link."""
-        for name in self._missing:
-            with suppress(FileExistsError):
-                os.mkdir(name, 0o777, dir_fd=self._folders[-1])
-            self._open_folder(name)
-
     def _open_folder(self, name: str) -> None:
         self._folders.append(os.open(name, _FOLDER_FLAGS, dir_fd=self._folders[-1]))
-        if self._create and self._protected and _identity(os.fstat(self._folders[-1])) in self._protected:
+        self._names.append(name)
+        if self._for_writing and self._protected and _identity(os.fstat(self._folders[-1])) in self._protected:
             raise ToolError(f"`{display_path(self._path)}` belongs to the program that runs you and is not written to")
+
+    def _leave_folder(self) -> None:
+        os.close(self._folders.pop())
+        self._names.pop()
 
     def _outside(self) -> ToolError:
         return ToolError(f"`{display_path(self._path)}` leads out of the work directory", hint="use a path inside it")
+
+
+@contextmanager
+def _open_regular(folder: int, name: str, path: str) -> Generator[tuple[int, os.stat_result]]:
+    descriptor = os.open(name, _FILE_FLAGS, dir_fd=folder)
+    try:
+        status = os.fstat(descriptor)
+        if stat.S_ISDIR(status.st_mode):
+            raise ToolError(f"`{display_path(path)}` is a folder, not a file")
+        if not stat.S_ISREG(status.st_mode):
+            raise ToolError(f"`{display_path(path)}` is not a regular file")
+        yield descriptor, status
+    finally:
+        os.close(descriptor)
+
+
+def read_limited(descriptor: int, status: os.stat_result, limit: int, path: str) -> bytes:
+    """Read an open file of at most `limit` bytes.
+
+    Raises:
+        ToolError: the file is larger.
+    """
+    data = b"" if status.st_size > limit else read_bytes(descriptor, limit + 1)
+    size = max(status.st_size, len(data))
+    if size > limit:
+        raise ToolError(f"`{display_path(path)}` has {size} bytes, more than {limit}")
+    return data
+
+
+def read_bytes(descriptor: int, limit: int) -> bytes:
+    """Read at most `limit` bytes of an open file, even if it grows meanwhile."""
+    pieces: list[bytes] = []
+    while limit > 0 and (piece := os.read(descriptor, min(limit, 1024 * 1024))):
+        pieces.append(piece)
+        limit -= len(piece)
+    return b"".join(pieces)
+
+
+@contextmanager
+def _lock(place: OpenedEntry, path: str, deadline: float) -> Generator[None]:
+    if not place.name:
+        raise ToolError(f"`{display_path(path)}` is a folder, not a file")
+    try:
+        with folder_lock(place.folder, deadline):
+            yield
+    except LockTimeout:
+        raise _lock_error(path) from None
+
+
+def _lock_error(path: str) -> ToolError:
+    message = f"`{display_path(path)}` was not changed: another program is writing in its folder"
+    return ToolError(message, hint="try again")
+
+
+def _same_place(one: OpenedEntry, other: OpenedEntry) -> bool:
+    same_folder = _identity(os.fstat(one.folder)) == _identity(os.fstat(other.folder))
+    return same_folder and (one.path, one.missing) == (other.path, other.missing)
 
 
 def _identity(status: os.stat_result) -> tuple[int, int]:

@@ -7,22 +7,18 @@ from __future__ import annotations
 
 import os
 import stat
-import threading
-import unicodedata
-from collections.abc import Generator, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
-from weakref import WeakValueDictionary
 
+from ..engine.rounds.transcript import FileDiff
 from ..errors import ToolError
 from .approval_patterns import matches
-from .base import Executable
-from .confined_paths import ConfinedRoot, OpenedEntry, display_path
+from .base import CallContext, Executable, ToolOutput
+from .confined_paths import ConfinedRoot, FileState, OpenedEntry, display_path, read_bytes, read_limited
+from .file_changes import MAX_FILE_BYTES, KnownContents, change_file
 from .functions import tool
 from .sandbox import own_folders, work_folder
 
-#: Maximum size of a file that is read, written or searched.
-_MAX_FILE_BYTES = 8 * 1024 * 1024
 #: Maximum characters that one call to `read_file` returns; longer files are read in parts.
 _MAX_READ_CHARS = 256 * 1024
 _MAX_ENTRIES = 1000
@@ -36,10 +32,8 @@ _MAX_DEPTH = 64
 _SNIFF_BYTES = 8192
 #: Folders that a recursive walk skips: dependencies and version control.
 _SKIPPED_FOLDERS = frozenset({".git", ".hg", ".svn", "node_modules", "__pycache__", ".venv", ".tox"})
-#: Locks for the files being written by this process. The key is the folder (device and inode) and the file name,
-#: because a file's own inode changes with each write. Unused locks are garbage-collected.
-_LOCKS: WeakValueDictionary[tuple[int, int, str], threading.Lock] = WeakValueDictionary()
-_LOCKS_GUARD = threading.Lock()
+#: The context of a direct call, without an agent.
+_NO_CONTEXT = CallContext()
 
 
 def file_tools(work: str | os.PathLike[str], *, write: bool = True) -> list[Executable]:
@@ -62,8 +56,11 @@ class _Files:
 
     def __init__(self, root: ConfinedRoot) -> None:
         self._root = root
+        self._known = KnownContents()
 
-    def read_file(self, path: str, first_line: int = 1, lines: int | None = None) -> str:
+    def read_file(
+        self, path: str, first_line: int = 1, lines: int | None = None, context: CallContext = _NO_CONTEXT
+    ) -> str:
         """Read a text file.
 
         Args:
@@ -73,7 +70,7 @@ class _Files:
         """
         if first_line < 1 or (lines is not None and lines < 1):
             raise ToolError("`first_line` and `lines` must be 1 or more")
-        text = self._text(path)
+        text = self._read(path, context)
         if first_line == 1 and lines is None and len(text) <= _MAX_READ_CHARS:
             return text or "[the file is empty]"
         # `splitlines` is not used, because it also splits at characters that editors do not treat as line ends.
@@ -90,7 +87,7 @@ class _Files:
         rest = total - end
         return chosen if not rest else f"{chosen}[{rest} more lines]"
 
-    def write_file(self, path: str, content: str) -> str:
+    def write_file(self, path: str, content: str, context: CallContext = _NO_CONTEXT) -> ToolOutput:
         """Write a text file, new or in place of the old one. Folders that are missing are made.
 
         Args:
@@ -98,11 +95,10 @@ class _Files:
             content: All that the file shall hold.
         """
         data = _encoded(content)
-        with self._locked(path, create=True):
-            new = self._root.write(path, data)
-        return f"{'made' if new else 'replaced'} `{display_path(path)}`, {len(data)} bytes"
+        new, diffs = self._write(path, context, lambda _: data)
+        return ToolOutput(f"{'made' if new else 'replaced'} `{display_path(path)}`, {len(data)} bytes", diffs=diffs)
 
-    def edit_file(self, path: str, old: str, new: str) -> str:
+    def edit_file(self, path: str, old: str, new: str, context: CallContext = _NO_CONTEXT) -> ToolOutput:
         """Replace one piece of a text file by another. The old piece must occur exactly once.
 
         Args:
@@ -114,9 +110,15 @@ class _Files:
             raise ToolError("`old` must not be empty", hint="use write_file for a new file")
         if old == new:
             raise ToolError("`old` and `new` are the same")
-        with self._locked(path):
-            self._root.write(path, _encoded(_edited(self._text(path), path, old, new)))
-        return f"edited `{display_path(path)}`"
+
+        def edit(before: FileState | None) -> bytes:
+            if before is None:
+                raise ToolError(
+                    f"`{display_path(path)}`: no such file or directory", hint="use write_file for a new file"
+                )
+            return _encoded(_edited(_text(before.data, path), path, old, new))
+
+        return ToolOutput(f"edited `{display_path(path)}`", diffs=self._write(path, context, edit).diffs)
 
     def list_files(self, path: str = ".", recursive: bool = False) -> str:
         """List a folder: one entry a line, folders with a slash at the end, files with their size.
@@ -159,33 +161,38 @@ class _Files:
                     break
         return "\n".join(matched) or "[no match]"
 
-    @contextmanager
-    def _locked(self, path: str, *, create: bool = False) -> Generator[None]:
-        """Hold the lock for a file, so only one thread of this process writes it at a time.
-
-        Other processes are not locked out. With `create`, missing folders are created.
-
-        Raises:
-            ToolError: the path leads out of the work directory, or cannot be reached.
-        """
-        with self._root.resolve(path, create=create) as place:
-            folder = os.fstat(place.folder)
-        # Fold the name, because some file systems ignore case and Unicode form. Two files may safely share a lock.
-        key = (folder.st_dev, folder.st_ino, unicodedata.normalize("NFC", place.name).casefold())
-        with _LOCKS_GUARD:
-            lock = _LOCKS.setdefault(key, threading.Lock())
-        with lock:
-            yield
-
-    def _text(self, path: str) -> str:
-        with self._root.open_file(path) as (descriptor, status):
-            if status.st_size > _MAX_FILE_BYTES:
-                raise ToolError(f"`{display_path(path)}` has {status.st_size} bytes, more than {_MAX_FILE_BYTES}")
-            data = _read_bytes(descriptor, _MAX_FILE_BYTES)
-        text = _decoded(data)
-        if text is None:
-            raise ToolError(f"`{display_path(path)}` is not a text file; it has {len(data)} bytes")
+    def _read(self, path: str, context: CallContext) -> str:
+        """Read a text file, and remember what the model knows of it."""
+        with self._root.open_file(path) as file:
+            self._known.forget(context.session, file.path)
+            data = read_limited(file.descriptor, file.status, MAX_FILE_BYTES, path)
+        text = _text(data, path)
+        self._known.remember(context.session, file.path, data)
         return text
+
+    def _write(self, path: str, context: CallContext, edit: Callable[[FileState | None], bytes]) -> _Written:
+        """Replace the content of a file by what `edit` makes of it, while the file is locked."""
+        with self._root.locked(path) as file:
+            before = file.read(MAX_FILE_BYTES)
+            self._known.check(context.session, file.path, before)
+            data = edit(before)
+            diffs = change_file(self._root, file, before, data, context)
+        self._known.remember(context.session, file.path, data)
+        return _Written(before is None, diffs)
+
+
+class _Written(NamedTuple):
+    """The outcome of a write."""
+
+    new: bool
+    diffs: tuple[FileDiff, ...]
+
+
+def _text(data: bytes, path: str) -> str:
+    text = _decoded(data)
+    if text is None:
+        raise ToolError(f"`{display_path(path)}` is not a text file; it has {len(data)} bytes")
+    return text
 
 
 def _edited(text: str, path: str, old: str, new: str) -> str:
@@ -292,7 +299,7 @@ def _matching_lines(
 ) -> list[str]:
     """Return the lines of one file that contain `needle`, at most `limit`."""
     budget.files -= 1
-    if entry.size > _MAX_FILE_BYTES:
+    if entry.size > MAX_FILE_BYTES:
         return []
     flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     try:
@@ -300,7 +307,7 @@ def _matching_lines(
     except OSError:
         return []
     try:
-        data = _read_bytes(descriptor, _MAX_FILE_BYTES)
+        data = read_bytes(descriptor, MAX_FILE_BYTES)
     except OSError:
         return []
     finally:
@@ -319,19 +326,6 @@ def _matching_lines(
     return matched
 
 
-def _read_bytes(descriptor: int, limit: int) -> bytes:
-    """Read at most `limit` bytes of an open file, even if it grows meanwhile."""
-    pieces: list[bytes] = []
-    remaining = limit
-    while remaining > 0:
-        piece = os.read(descriptor, min(remaining, 1024 * 1024))
-        if not piece:
-            break
-        pieces.append(piece)
-        remaining -= len(piece)
-    return b"".join(pieces)
-
-
 def _decoded(data: bytes) -> str | None:
     """Decode the contents of a text file. Returns None if the file is binary."""
     if b"\0" in data[:_SNIFF_BYTES]:
@@ -347,6 +341,6 @@ def _encoded(text: str) -> bytes:
         data = text.encode()
     except UnicodeEncodeError:
         raise ToolError("the text contains half a character (a lone surrogate)") from None
-    if len(data) > _MAX_FILE_BYTES:
-        raise ToolError(f"the text has {len(data)} bytes, more than {_MAX_FILE_BYTES}")
+    if len(data) > MAX_FILE_BYTES:
+        raise ToolError(f"the text has {len(data)} bytes, more than {MAX_FILE_BYTES}")
     return data

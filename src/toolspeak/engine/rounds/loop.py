@@ -29,7 +29,7 @@ from ..prompting.tool_use_detection import has_tool_history
 from ..turn.trace import TracedReply
 from .call_checks import CallChecker, UncertainCalls, call_key, has_unmarked_call, reject_call
 from .expansion import messages_of
-from .transcript import Answer, AnswerStatus, CallRecord, Entry, Round, with_result
+from .transcript import Answer, AnswerStatus, CallRecord, Entry, FileDiff, Round, with_result
 
 #: Enough for every real task. A model that needs more rounds is stuck in a loop.
 MAX_ROUNDS = 50
@@ -65,6 +65,7 @@ class CallOutcome(msgspec.Struct, frozen=True):
     result: ToolResult
     seconds: float = 0.0
     final: bool = False
+    diffs: tuple[FileDiff, ...] = ()
 
 
 class Executed(msgspec.Struct, frozen=True):
@@ -234,7 +235,9 @@ class Rounds:
         """Record the outcome of a call."""
         self._expect("running")
         before = self._records[outcome.result.id]
-        record = msgspec.structs.replace(before, state="finished", result=outcome.result, seconds=outcome.seconds)
+        record = msgspec.structs.replace(
+            before, state="finished", result=outcome.result, seconds=outcome.seconds, diffs=outcome.diffs
+        )
         self._records[outcome.result.id] = record
         self._uncertain.discard_if_done(record)
         if outcome.final and self._final is None:

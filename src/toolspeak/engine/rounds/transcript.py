@@ -19,6 +19,15 @@ CallState: TypeAlias = Literal["planned", "started", "finished"]
 AnswerStatus: TypeAlias = Literal["running", "complete", "interrupted", "failed"]
 
 
+class FileDiff(msgspec.Struct, frozen=True):
+    """What a call changed in a file."""
+
+    #: Path from the work directory, without links.
+    path: str
+    #: Unified diff, shortened if it is very long.
+    diff: str
+
+
 class CallRecord(msgspec.Struct, frozen=True):
     """A tool call with its state and result."""
 
@@ -30,6 +39,8 @@ class CallRecord(msgspec.Struct, frozen=True):
     #: How many seconds the call took, and when it started, as a Unix time (0 if it never did).
     seconds: float = 0.0
     started: float = 0.0
+    #: The files that the call changed.
+    diffs: tuple[FileDiff, ...] = ()
 
 
 class Round(msgspec.Struct, frozen=True):

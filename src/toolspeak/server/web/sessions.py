@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Literal
 import msgspec
 
 from ...core.types import JSONObject, JSONValue, Message, Note, TextPart, ToolCall, ToolResult, Usage
-from ...engine.rounds.transcript import Answer, CallRecord, Entry, Round
+from ...engine.rounds.transcript import Answer, CallRecord, CallState, Entry, FileDiff, Round
 from ...errors import ConfigError, StoreError, UsageError
 from ...store import open_store
 from ..access.auth import Caller
@@ -45,6 +45,8 @@ class ChatCall(msgspec.Struct, frozen=True):
     seconds: float = 0.0
     #: False if the answer was interrupted before there was a result.
     done: bool = True
+    #: The files that the call changed.
+    diffs: tuple[FileDiff, ...] = ()
 
 
 class ChatRound(msgspec.Struct, frozen=True):
@@ -105,7 +107,8 @@ def _records(chat_round: ChatRound) -> tuple[CallRecord, ...]:
         name = each.id if each.id and each.id not in records else f"call_{number}_{each.id}"
         result = ToolResult(name, each.result, each.name, each.failed) if each.done else None
         call = ToolCall(each.name, _parse_arguments(each.arguments), name)
-        records[name] = CallRecord(call, "finished" if each.done else "started", result=result, seconds=each.seconds)
+        state: CallState = "finished" if each.done else "started"
+        records[name] = CallRecord(call, state, result=result, seconds=each.seconds, diffs=each.diffs)
     return tuple(records.values())
 
 
@@ -176,6 +179,7 @@ def _call_view(record: CallRecord) -> JSONObject:
         "failed": record.result is None or record.result.error,
         "seconds": record.seconds,
         "done": record.result is not None,
+        "diffs": msgspec.to_builtins(record.diffs),
     }
 
 

@@ -341,7 +341,7 @@ class LoopTurn:
         seconds = seconds_for(self._tools.tool_seconds, self._rounds.deadline, began)
         output = await run_tool(executable, call.arguments, context, seconds)
         result = ToolResult(call.id, output.content, call.name, output.error, output.parts)
-        return CallOutcome(result, time.monotonic() - began, output.final)
+        return CallOutcome(result, time.monotonic() - began, output.final, output.diffs)
 
     # ---- end of the loop
 
@@ -397,7 +397,8 @@ def _call_report(call: ToolCall) -> JSONObject:
 def _result_report(executed: CallOutcome) -> JSONObject:
     result = executed.result
     about: JSONObject = {"id": result.id, "content": result.content, "error": result.error}
-    return {"result": {**about, "seconds": round(executed.seconds, 6)}}
+    diffs = msgspec.to_builtins(executed.diffs)
+    return {"result": {**about, "seconds": round(executed.seconds, 6), **({"diffs": diffs} if diffs else {})}}
 
 
 def _events_of(index: int, call: ToolCall) -> list[Event]:

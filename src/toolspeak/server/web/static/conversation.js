@@ -10,7 +10,7 @@ import { streamReply } from "./stream.js";
 /** Maximum number of rounds, after which a model that keeps calling tools is stopped. */
 const MAX_ROUNDS = 20;
 
-/** @typedef {{id: string, name: string, arguments: string, result: string, failed: boolean, seconds: number, done: boolean}} CallRecord */
+/** @typedef {{id: string, name: string, arguments: string, result: string, failed: boolean, seconds: number, done: boolean, diffs?: {path: string, diff: string}[]}} CallRecord `diffs`: the files that it changed */
 /** @typedef {{text: string, reasoning: string, calls: CallRecord[], record: string, seconds: number | null, server?: boolean}} Round `server`: its tools ran on the server */
 /**
  * @typedef {object} Answer
@@ -209,7 +209,7 @@ class ServerRounds {
     if (call) this._observer.piece({ call });
     const record = this._round?.calls.find((each) => each.id === result?.id);
     if (!result || !record || !this._round) return;
-    Object.assign(record, { result: result.content, failed: result.error, seconds: result.seconds, done: true });
+    Object.assign(record, { result: result.content, failed: result.error, seconds: result.seconds, done: true, diffs: result.diffs });
     this._observer.result(record);
     if (this._round.calls.every((each) => each.done)) this._end(this._round);
   }

@@ -129,7 +129,7 @@ export class ExchangeView {
   /** @param {import("./conversation.js").CallRecord} call with its result */
   result(call) {
     this._draw();
-    this._answer.append(h("div", { class: "call result small" }, h("span", { class: "soft" }, `${call.name} returned `), call.result.length > LONGEST_INLINE ? longText(call.result) : h("span", { dir: "auto" }, call.result)));
+    this._answer.append(h("div", { class: "call result small" }, h("span", { class: "soft" }, `${call.name} returned `), call.result.length > LONGEST_INLINE ? longText(call.result) : h("span", { dir: "auto" }, call.result)), ...(call.diffs ?? []).map(drawDiff));
     this._growing = null;
   }
 
@@ -250,6 +250,7 @@ function drawRound(round, number) {
           h("div", { class: "row" }, h("code", { class: "strong" }, call.name), h("span", { class: "soft small" }, duration(call.seconds))),
           drawCode(call.arguments || "{}"),
           drawCode(call.result, call.failed),
+          (call.diffs ?? []).map(drawDiff),
         ),
       ),
       round.record && h("p", { class: "small" }, h("a", { href: `#/inspector/${round.record}` }, "Inspect this round")),
@@ -264,6 +265,22 @@ function drawRound(round, number) {
  * @param {boolean} [failed]
  */
 const drawCode = (text, failed = false) => (text.length > LONGEST_INLINE ? longText(text) : h("pre", { class: `code small ${failed ? "failed" : ""}`, dir: "auto" }, text));
+
+/** Classes of the lines of a diff by their first character. */
+const DIFF_CLASSES = /** @type {Record<string, string>} */ ({ "-": "removed", "+": "added" });
+/** Number of lines at the beginning of a diff that name the file. */
+const DIFF_HEAD = 2;
+
+/**
+ * What a call changed in a file.
+ * @param {{path: string, diff: string}} change
+ */
+function drawDiff({ path, diff }) {
+  if (diff.length > LONGEST_INLINE) return longText(diff);
+  const lines = diff.replace(/\n$/, "").split("\n");
+  const drawn = lines.map((line, index) => h("span", { class: index < DIFF_HEAD ? "soft" : (DIFF_CLASSES[line[0]] ?? "") }, `${line}\n`));
+  return h("pre", { class: "code small diff", dir: "ltr", role: "group", "aria-label": `Changes in ${path}` }, drawn);
+}
 
 /**
  * The reason why a request led to no call, in one line.

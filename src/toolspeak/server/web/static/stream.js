@@ -17,7 +17,7 @@ import { TimeSlice } from "./time_slice.js";
  * @property {number} input input tokens
  * @property {number} output output tokens
  */
-/** @typedef {{call?: Call, result?: {id: string, content: string, error: boolean, seconds: number}}} ServerToolEvent an event about a tool that the server runs */
+/** @typedef {{call?: Call, result?: {id: string, content: string, error: boolean, seconds: number, diffs?: {path: string, diff: string}[]}}} ServerToolEvent an event about a tool that the server runs */
 /** @typedef {{text?: string, reasoning?: string, call?: Call, serverTool?: ServerToolEvent}} Piece */
 
 /**
