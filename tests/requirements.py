@@ -214,6 +214,10 @@ REQUIREMENTS: dict[str, str] = {
     "F4": "Calls of one round run at the same time or in turn; results keep their order, and one failure loses no other.",
     "F8": "Rounds, calls, results and the end can be read in the log and on the screen.",
     "F9": "The same calls with the same results again and again are noticed, told to the model, and ended.",
+    "F11": (
+        "Conversations are kept within the model's context window: old results are shortened first, then old rounds are "
+        "summarised; the task and the last rounds stay whole. A request that is too long is compacted and repeated."
+    ),
     "H2": "A person sees text as it streams, and rounds as they happen and in one line each afterwards.",
     "R-F34": "Of calls at the same time one may fail: every id is answered, in order.",
     "R-F37": (

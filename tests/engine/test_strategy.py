@@ -305,6 +305,7 @@ def test_the_defaults():
         "contract_budget": DEFAULT_CONTRACT_BUDGET,
         "rescue": True,
         "constrain": True,
+        "compact": "",
         "probe": "",
     }
 

@@ -12,7 +12,7 @@ from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from functools import partial
 from itertools import count
-from typing import Literal
+from typing import Literal, TypeVar
 
 import msgspec
 
@@ -63,6 +63,7 @@ _NO_ROOM_TOKENS, _MIN_ANSWER_TOKENS = 1, 16
 _METADATA = (Noted, UsageSeen, Finish, Failure)
 
 Compact = Literal["results", "summary"]
+T = TypeVar("T")
 
 
 class ContextMemory:
@@ -134,6 +135,7 @@ class CompactingTurn:
         self._tenant = tenant
         self._notes = notes
         self._turn = make(request)
+        self._is_long = is_long(request)
         self._read_more = any(map(is_read_more, request.tools))
         self._earlier: list[EngineTurn] = []  # turns for summaries, and those that the upstream found too long
         self._earlier_attempts: list[AttemptTrace] = []
@@ -209,17 +211,14 @@ class CompactingTurn:
 
     async def _fit(self, repeat: int) -> list[Note]:
         """Make the turn for a request that fits the window, as far as possible. Returns notes about what changed."""
-        if repeat:
-            self._turn = self._make(self._request)
-        self._estimate = await self._measure()
+        await self._prepare(self._request)
         if not self._window or self._estimate <= self._limit(repeat):
             return []
-        budget = self._limit(repeat) - self._overhead()
+        budget = self._limit(repeat) - await self._run(self._overhead)
         notes: list[Note] = []
         for _ in range(_PASSES):
             messages, notes = await self._compacted(budget)
-            self._turn = self._make(msgspec.structs.replace(self._request, messages=messages))
-            self._estimate = await self._measure()
+            await self._prepare(msgspec.structs.replace(self._request, messages=messages))
             excess = self._estimate - self._limit(repeat)
             if excess <= 0 or budget <= 0:
                 break
@@ -235,10 +234,14 @@ class CompactingTurn:
         request = self._make(msgspec.structs.replace(self._request, messages=kept or messages)).prepare()
         return max(request_tokens(request) - messages_tokens(kept or messages), 0)
 
-    async def _measure(self) -> int:
-        """Estimate the tokens of the request as the upstream will get it, with the tool prompt."""
-        request = self._turn.prepare()
-        return await asyncio.to_thread(request_tokens, request) if is_long(request) else request_tokens(request)
+    async def _prepare(self, request: Request) -> None:
+        """Make the turn for a request, and estimate the tokens that the upstream will count, with the tool prompt."""
+
+        def measure() -> tuple[EngineTurn, int]:
+            turn = self._make(request)
+            return turn, request_tokens(turn.prepare())
+
+        self._turn, self._estimate = await self._run(measure)
 
     async def _compacted(self, budget: int) -> tuple[tuple[Message, ...], list[Note]]:
         messages = self._request.messages
@@ -251,7 +254,11 @@ class CompactingTurn:
 
     async def _shortened(self, messages: tuple[Message, ...], budget: int, *, last_resort: bool = False) -> Shortened:
         work = partial(shorten_results, messages, budget, read_more=self._read_more, last_resort=last_resort)
-        return await asyncio.to_thread(work) if is_long(self._request) else work()
+        return await self._run(work)
+
+    async def _run(self, work: Callable[[], T]) -> T:
+        """Run a computation, in a worker thread if the conversation is long."""
+        return await asyncio.to_thread(work) if self._is_long else work()
 
     # ---- summaries
 
@@ -259,18 +266,19 @@ class CompactingTurn:
         """Replace old rounds with a summary: a stored one if that is enough, otherwise a new one."""
         messages, tenant = self._request.messages, self._tenant
         last = last_rounds(messages, budget)
-        keys = summary_keys(messages, last)
+        keys = await self._run(partial(summary_keys, messages, last))
         stored = next((end for end in reversed(keys) if self._memory.summary(tenant, keys[end])), 0)
         text = self._memory.summary(tenant, keys[stored]) if stored else ""
         shorter = with_summary(messages, stored, text) if stored else messages
         tokens = min(max(budget, 0) // _SUMMARY_SHARE, _MAX_SUMMARY_TOKENS)
-        end = self._summary_end(last, budget - tokens)
+        end = await self._run(partial(self._summary_end, last, budget - tokens))
         removed = [messages[at] for at in removable(messages, end) if at >= stored]
         if not removed or await self._needs_no_summary(shorter, budget, tokens):
             return shorter, [_summary_note(messages, stored, text, 0)] if stored else []
         before = len(self._earlier)
         text = await self._summarise(removed, text, tokens)
-        self._memory.store_summary(tenant, summary_keys(messages, end)[end], text)
+        key = (await self._run(partial(summary_keys, messages, end)))[end]
+        self._memory.store_summary(tenant, key, text)
         return with_summary(messages, end, text), [_summary_note(messages, end, text, len(self._earlier) - before)]
 
     def _summary_end(self, last: int, budget: int) -> int:
@@ -286,7 +294,11 @@ class CompactingTurn:
             return True
         last = last_rounds(messages, budget)
         too_long = messages_tokens(messages[last:]) > budget - tokens
-        return too_long and messages_tokens(short[:last]) <= budget // 2 and _can_fit(messages, budget)
+        return (
+            too_long
+            and messages_tokens(short[:last]) <= budget // 2
+            and await self._run(partial(_can_fit, messages, budget))
+        )
 
     async def _summarise(self, removed: list[Message], summary: str, tokens: int) -> str:
         """Let the model write a summary, part by part. If it fails, an excerpt stands in for the summary."""

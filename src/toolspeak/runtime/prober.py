@@ -225,8 +225,8 @@ class ProbeScheduler:
         if plan.emulation and plan.profile.system_role and refuses_system_role(outcome.failure):
             self._learn(target, {"system_role": False}, "the upstream refused a system message")
         complaint = context_complaint(outcome.failure)
-        if complaint is not None and complaint.window not in (0, plan.profile.context):
-            fields = {"context": complaint.window}
+        if complaint is not None and complaint.window not in (0, plan.profile.context_window):
+            fields = {"context_window": complaint.window}
             self._learn(target, fields, f"the upstream's context window has {complaint.window} tokens")
         if plan.kind != "native":
             return

@@ -129,7 +129,7 @@ class TurnFactory:
             settings.compact,
             partial(self._turn, context),
             self._context_memory,
-            _window(request) or lookup.profile.context or getattr(self.resolved.upstream, "context", 0),
+            _window(request) or lookup.profile.context_window or getattr(self.resolved.upstream, "context_window", 0),
             tenant,
             notes,
         )

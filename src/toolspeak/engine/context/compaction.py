@@ -97,7 +97,8 @@ class _Shortening:
     def __init__(self, messages: tuple[Message, ...], budget: int, read_more: bool) -> None:
         self._messages = messages
         self._changed = list(messages)
-        self._excess = messages_tokens(messages) - budget
+        self._sizes = list(map(message_tokens, messages))
+        self._excess = sum(self._sizes) - budget
         self._task = task_of(messages)
         self._readable = {
             call.id for message in messages for call in message.calls if read_more and call.name != READ_MORE
@@ -116,8 +117,9 @@ class _Shortening:
                     self._replace(at, self._with_short_results(self._changed[at], limit))
 
     def _replace(self, at: int, message: Message) -> None:
-        self._excess -= message_tokens(self._changed[at]) - message_tokens(message)
-        self._changed[at] = message
+        size = message_tokens(message)
+        self._excess -= self._sizes[at] - size
+        self._changed[at], self._sizes[at] = message, size
 
     def _with_short_results(self, message: Message, limit: int) -> Message:
         def short(result: ToolResult) -> ToolResult:

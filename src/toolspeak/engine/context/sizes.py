@@ -18,8 +18,19 @@ _MEDIA_TOKENS = {"image": 1000, "audio": 1000, "video": 3000, "file": 3000}
 #: The answer's share of the window, and its maximum in tokens, if the request sets no limit.
 _ANSWER_SHARE, _MAX_ANSWER = 4, 8192
 
-_cache: TextCache[int] = TextCache(estimate_tokens)
-text_tokens = _cache.get
+#: Longer texts are estimated from samples of this number and length.
+_SAMPLED_CHARS, _SAMPLES, _SAMPLE_CHARS = 8192, 8, 512
+
+
+def _estimate(text: str) -> int:
+    if len(text) <= _SAMPLED_CHARS:
+        return estimate_tokens(text)
+    starts = (number * (len(text) - _SAMPLE_CHARS) // (_SAMPLES - 1) for number in range(_SAMPLES))
+    sampled = sum(estimate_tokens(text[start : start + _SAMPLE_CHARS]) for start in starts)
+    return sampled * len(text) // (_SAMPLES * _SAMPLE_CHARS)
+
+
+text_tokens = TextCache(_estimate).get
 
 
 def part_tokens(part: Part) -> int:

@@ -183,8 +183,8 @@ class ProbeRun:
 
     def record_context(self, tokens: int) -> None:
         """Record the size of the context window, as reported by the server."""
-        self._findings = [finding for finding in self._findings if finding.trait != "context"]
-        self._record("context", f"{tokens} tokens", f"reported by {self._hints.server}", context=tokens)
+        self._findings = [finding for finding in self._findings if finding.trait != "context_window"]
+        self._record("context_window", f"{tokens} tokens", f"reported by {self._hints.server}", context_window=tokens)
 
     def _system_role(self) -> _Script:
         answers: list[ProbeAnswer] = []
