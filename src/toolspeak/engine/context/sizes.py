@@ -8,7 +8,7 @@ import msgspec
 
 from ...core.parsing.text_cache import TextCache
 from ...core.text import estimate_tokens
-from ...core.types import JSONValue, Media, Message, Opaque, Part, Request, TextPart, Tool
+from ...core.types import JSONValue, Media, Message, Part, Request, TextPart, Tool
 
 #: Tokens around each message, call and result: role, name, id and the marks of the chat template.
 _FRAME_TOKENS = 6
@@ -34,13 +34,9 @@ text_tokens = TextCache(_estimate).get
 
 
 def part_tokens(part: Part) -> int:
-    match part:
-        case TextPart(text):
-            return text_tokens(text)
-        case Media(kind):
-            return _MEDIA_TOKENS[kind]
-        case Opaque(_, data):
-            return _json_tokens(data)
+    if isinstance(part, TextPart):
+        return text_tokens(part.text)
+    return _MEDIA_TOKENS[part.kind] if isinstance(part, Media) else _json_tokens(part.data)
 
 
 def message_tokens(message: Message) -> int:
