@@ -140,7 +140,7 @@ def test_a_task_that_does_not_fit_by_itself_is_a_clear_error():
         result = agent.run(TASK * 1000)
     assert result.status == "failed"
     assert "does not fit the context window of 4096 tokens, even after compaction; shorten the task" in result.why
-    assert played.complaints == 4
+    assert played.complaints == 1
 
 
 # ---- read_more and sessions
@@ -161,7 +161,7 @@ def test_read_more_brings_back_a_result_that_was_shortened_for_the_window():
             [*ts_calls(read)],
             "Done.",
         )
-        client = AsyncClient(upstream, known=capabilities(1500, "openai"))
+        client = AsyncClient(upstream, known=capabilities(1100, "openai"))
         result = await AsyncAgent(client, [look]).run("Look.")
         shortened = upstream.requests[2].messages[2].results[0].content
         assert 'read_more with id "call_1" and offset' in shortened
@@ -216,7 +216,7 @@ def test_a_task_goes_on_in_another_process_after_it_was_compacted(tmp_path: Path
             from toolspeak.store import open_store
 
             opened = open_store(store)
-            session = opened.list()[0].id
+            session = opened.sessions()[0].id
             opened.close()
             result = await other.resume(session)
         assert (result.status, result.content) == ("complete", "Everything is read.")
