@@ -52,7 +52,8 @@ _INSTRUCTIONS = 150
 _HOPELESS, _HOPELESS_CALIBRATED = 2.0, 1.25
 #: Requests below this size say little about the ratio between real and estimated tokens.
 _MIN_CALIBRATION = 200
-_MIN_RATIO, _MAX_RATIO = 0.25, 4.0
+#: Bounds of that ratio. Estimates are hardly ever much too high, but some services do not count cached tokens.
+_MIN_RATIO, _MAX_RATIO = 0.7, 4.0
 #: If an upstream does not say how large its window is, assume this share of the request that it found too long.
 _GUESS = 0.6
 #: Maximum number of stored summaries per model.
@@ -214,7 +215,10 @@ class CompactingTurn:
         await self._prepare(self._request)
         if not self._window or self._estimate <= self._limit(repeat):
             return []
-        budget = self._limit(repeat) - await self._run(self._overhead)
+        overhead, task = await self._run(self._fixed_tokens)
+        if self._exceeds_by_far(overhead + task):
+            return []
+        budget = self._limit(repeat) - overhead
         notes: list[Note] = []
         for _ in range(_PASSES):
             messages, notes = await self._compacted(budget)
@@ -226,13 +230,14 @@ class CompactingTurn:
         self._warnings = [f"the conversation was compacted: {note.detail}" for note in notes]
         return notes
 
-    def _overhead(self) -> int:
-        """Return the estimated tokens of everything but the conversation: tools, or the prompt that describes them."""
+    def _fixed_tokens(self) -> tuple[int, int]:
+        """Estimate what cannot be compacted: the tools, or the prompt that describes them, and the task."""
         messages = self._request.messages
         gone = frozenset(removable(messages, len(messages)))
-        kept = tuple(message for at, message in enumerate(messages) if at not in gone)
-        request = self._make(msgspec.structs.replace(self._request, messages=kept or messages)).prepare()
-        return max(request_tokens(request) - messages_tokens(kept or messages), 0)
+        kept = tuple(message for at, message in enumerate(messages) if at not in gone) or messages
+        request = self._make(msgspec.structs.replace(self._request, messages=kept)).prepare()
+        task = messages_tokens(kept)
+        return max(request_tokens(request) - task, 0), task
 
     async def _prepare(self, request: Request) -> None:
         """Make the turn for a request, and estimate the tokens that the upstream will count, with the tool prompt."""
@@ -367,11 +372,13 @@ class CompactingTurn:
 
     def _hopeless(self) -> Failure | None:
         """Return a failure if the request is certainly too long, although it was compacted."""
-        memory = self._memory
-        margin = _HOPELESS_CALIBRATED if memory.calibrated else _HOPELESS
-        if not self._window or self._estimate * memory.ratio <= self._window * margin:
+        if not self._window or not self._exceeds_by_far(self._estimate):
             return None
         return Failure(self._too_long(), status=400, code="context_length_exceeded")
+
+    def _exceeds_by_far(self, estimated: int) -> bool:
+        margin = _HOPELESS_CALIBRATED if self._memory.calibrated else _HOPELESS
+        return estimated * self._memory.ratio > self._window * margin
 
     def _too_long(self) -> str:
         size = f"the conversation does not fit the context window of {self._window} tokens, even after compaction"
