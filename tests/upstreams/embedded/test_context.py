@@ -8,15 +8,18 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from tests.cases import size
 from tests.window_model import TASK, page
 from toolspeak import AsyncAgent, AsyncClient, ToolCall
-from toolspeak.core.events import Event, Finish, UsageSeen, fold
+from toolspeak.core.events import Event, Finish, TextDelta, UsageSeen, fold
 from toolspeak.core.types import Request
 from toolspeak.upstreams.base import Batches
 from toolspeak.upstreams.embedded.upstream import EmbeddedUpstream, recipe_for
 from toolspeak.upstreams.scripted import calls
 
-ROUNDS = 10
+#: At about 100 tokens a second, ten rounds take two minutes.
+ROUNDS = size(2, 10)
+WINDOW = 1024
 
 
 class ChosenCalls:
@@ -43,12 +46,11 @@ class ChosenCalls:
             yield events
             return
         self.rounds += 1
-        text = "Everything is read."
         made = (
             calls(ToolCall("page", {"number": self.rounds}, f"call_{self.rounds}")) if self.rounds <= ROUNDS else None
         )
         if made is None:
-            yield [*fold_text(text), UsageSeen(reply.usage), Finish("stop")]
+            yield [TextDelta("Everything is read."), UsageSeen(reply.usage), Finish("stop")]
         else:
             yield [*made, UsageSeen(reply.usage), Finish("tool_calls")]
 
@@ -56,23 +58,17 @@ class ChosenCalls:
         await self._inner.close()
 
 
-def fold_text(text: str) -> list[Event]:
-    from toolspeak.core.events import TextDelta
-
-    return [TextDelta(text)]
-
-
 @pytest.mark.requirement("F11")
 @pytest.mark.no_cover
 def test_ten_rounds_stay_within_the_window(weights: Path):
     async def main() -> None:
-        upstream = ChosenCalls(EmbeddedUpstream(recipe_for("", context=2048), lambda: weights))
+        upstream = ChosenCalls(EmbeddedUpstream(recipe_for("", context=WINDOW), lambda: weights))
         async with AsyncAgent(AsyncClient(upstream), [page]) as agent:
             result = await agent.run(TASK)
         await upstream.close()
         assert (result.status, result.why) == ("complete", "")
         assert len(result.rounds) == ROUNDS
-        assert max(upstream.prompts) <= 2048 - 8
+        assert max(upstream.prompts) <= WINDOW - 8
         assert "results_shortened" in {note.code for note in result.notes}
 
     asyncio.run(main())
