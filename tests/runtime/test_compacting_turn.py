@@ -171,8 +171,8 @@ def test_a_window_that_the_request_sets_itself_counts():
 
     async def main() -> list[TracedReply]:
         one = client(upstream, 100_000)
-        sized = {"options": {"num_ctx": 2000}}
-        return [await one.chat(history(5), [LOOK], **more) for more in ({}, sized)]
+        sized = {"num_ctx": 2000}
+        return [await one.chat(history(5), [LOOK]), await one.chat(history(5), [LOOK], options=sized)]
 
     plain, sized = run(main())
     assert codes(plain) == []
@@ -223,6 +223,30 @@ def test_an_upstream_that_never_accepts_is_asked_four_times_at_most():
     assert sizes == sorted(sizes, reverse=True)
 
 
+def test_a_client_that_asks_for_too_long_an_answer_gets_the_upstreams_error():
+    message = "maximum context length is 2000 tokens and your request has 100 input tokens"
+    upstream = Scripted([Failure(message, status=400)])
+
+    async def main() -> UpstreamError:
+        with pytest.raises(UpstreamError) as caught:
+            await client(upstream, 0).chat(history(1), [LOOK], max_tokens=1950)
+        return caught.value
+
+    assert str(run(main())) == message
+    assert len(upstream.requests) == 1
+
+
+def test_a_complaint_that_mentions_tools_is_not_taken_for_a_refusal_of_tools():
+    message = "maximum context length is 2000 tokens; your messages resulted in 3000 tokens (99 in the tools)"
+    upstream = Scripted(
+        [Failure(message, status=400)], lambda request: NOTHING if is_summary(request) else FOUND, again=True
+    )
+    (reply,) = replies(upstream, history(9, 600), window=0)
+    assert reply.text == "Found."
+    assert upstream.requests[-1].tools
+    assert "native_unsupported" not in codes(reply)
+
+
 def test_after_the_first_word_nothing_is_repeated():
     upstream = Scripted([TextDelta("I see"), TOO_LONG], FOUND)
 
@@ -269,7 +293,7 @@ def test_an_answer_without_room_is_asked_for_again():
     ],
     ids=["it thought", "it was asked for little", "nothing was counted", "it began"],
 )
-def test_an_answer_cut_for_another_reason_is_not(events: list[Event], options: dict[str, int]):
+def test_an_answer_cut_for_another_reason_is_not(events: list[Event], options: dict[str, Any]):
     upstream = Scripted(events, FOUND)
 
     async def main() -> None:

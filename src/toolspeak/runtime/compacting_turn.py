@@ -91,8 +91,8 @@ class ContextMemory:
     def learn(self, complaint: ContextComplaint, estimated: int) -> None:
         """Learn from the upstream's complaint about a request of this estimated size."""
         window = complaint.window or int(_GUESS * (complaint.used or estimated * self.ratio))
-        # A prompt within the window is too long only because of the answer, so its size says nothing new.
-        self.calibrate(estimated, complaint.used if complaint.used > window else int(window * 1.1))
+        # If the upstream does not say how long the prompt was, it was longer than the window.
+        self.calibrate(estimated, complaint.used or int(complaint.window * 1.1))
         self.window = window
 
     def summary(self, tenant: str, key: bytes) -> str:
@@ -181,7 +181,8 @@ class CompactingTurn:
             if notes:
                 yield [Noted(note) for note in notes]
             if (failure := self._hopeless()) is not None:
-                yield self._end([UsageSeen(Usage()), failure, Finish("error")], self._unsent(failure))
+                unsent = TurnOutcome(0, (), failure, Trace("", "", "the request was not sent: it is too long"))
+                yield self._end([UsageSeen(Usage()), failure, Finish("error")], unsent)
                 return
             complaint: ContextComplaint | None = None
             emitted = False
@@ -194,7 +195,9 @@ class CompactingTurn:
                         continue
                     complaint = None if emitted else self._complaint(turn.outcome)
                     if complaint is None or repeat == MAX_REPEATS:
-                        yield self._end(batch, turn.outcome)
+                        yield self._end(batch, turn.outcome, complaint)
+                    else:
+                        yield [event for event in batch if isinstance(event, Noted)]
             if complaint is None or repeat == MAX_REPEATS:
                 return
             yield [Noted(self._learn(complaint))]
@@ -212,7 +215,7 @@ class CompactingTurn:
 
     async def _fit(self, repeat: int) -> list[Note]:
         """Make the turn for a request that fits the window, as far as possible. Returns notes about what changed."""
-        await self._prepare(self._request)
+        await self._use(self._turn)
         if not self._window or self._estimate <= self._limit(repeat):
             return []
         overhead, task = await self._run(self._fixed_tokens)
@@ -222,7 +225,7 @@ class CompactingTurn:
         notes: list[Note] = []
         for _ in range(_PASSES):
             messages, notes = await self._compacted(budget)
-            await self._prepare(msgspec.structs.replace(self._request, messages=messages))
+            await self._use(self._make(msgspec.structs.replace(self._request, messages=messages)))
             excess = self._estimate - self._limit(repeat)
             if excess <= 0 or budget <= 0:
                 break
@@ -233,20 +236,16 @@ class CompactingTurn:
     def _fixed_tokens(self) -> tuple[int, int]:
         """Estimate what cannot be compacted: the tools, or the prompt that describes them, and the task."""
         messages = self._request.messages
-        gone = frozenset(removable(messages, len(messages)))
-        kept = tuple(message for at, message in enumerate(messages) if at not in gone) or messages
-        request = self._make(msgspec.structs.replace(self._request, messages=kept)).prepare()
-        task = messages_tokens(kept)
+        old = frozenset(removable(messages, len(messages)))
+        rest = tuple(message for at, message in enumerate(messages) if at not in old) or messages
+        request = self._make(msgspec.structs.replace(self._request, messages=rest)).prepare()
+        task = messages_tokens(rest)
         return max(request_tokens(request) - task, 0), task
 
-    async def _prepare(self, request: Request) -> None:
-        """Make the turn for a request, and estimate the tokens that the upstream will count, with the tool prompt."""
-
-        def measure() -> tuple[EngineTurn, int]:
-            turn = self._make(request)
-            return turn, request_tokens(turn.prepare())
-
-        self._turn, self._estimate = await self._run(measure)
+    async def _use(self, turn: EngineTurn) -> None:
+        """Set the current turn, and estimate the tokens that the upstream will count, with the tool prompt."""
+        self._turn = turn
+        self._estimate = await self._run(lambda: request_tokens(turn.prepare()))
 
     async def _compacted(self, budget: int) -> tuple[tuple[Message, ...], list[Note]]:
         messages = self._request.messages
@@ -324,9 +323,8 @@ class CompactingTurn:
         request = self._request
         options = request.options
         # Ollama's options stay, because it would load the model again for another size of the window.
-        extra = {"options": options.extra["options"]} if "options" in options.extra else {}
-        room = self._window - prompt_limit(self._window, None)
-        plain = Options(max_tokens=room, extra=extra, own=options.own)
+        extra, own = ({key: each[key] for key in each if key == "options"} for each in (options.extra, options.own))
+        plain = Options(max_tokens=self._window - prompt_limit(self._window, None), extra=extra, own=own)
         request = msgspec.structs.replace(request, messages=prompt, tools=(), tool_choice=ToolChoice(), options=plain)
         turn = self._make(request)
         events: list[Event] = []
@@ -345,14 +343,17 @@ class CompactingTurn:
 
     def _complaint(self, outcome: TurnOutcome) -> ContextComplaint | None:
         """Return the upstream's complaint, or None if the turn ended for another reason."""
-        if outcome.failure is not None or not outcome.trace.attempts:
-            return context_complaint(outcome.failure)
         last, most = outcome.trace.attempts[-1], self._request.options.max_tokens
-        asked_for_little = most is not None and most <= _MIN_ANSWER_TOKENS
         usage = last.usage
-        if last.finish_reason != "length" or asked_for_little or not usage.input_tokens or last.raw:
-            return None
-        if usage.output_tokens > _NO_ROOM_TOKENS:
+        if outcome.failure is not None:
+            complaint = context_complaint(outcome.failure)
+            # A prompt that leaves room for the answer is not too long: the client asks for too long an answer.
+            if complaint is None or 0 < complaint.used <= prompt_limit(complaint.window, most):
+                return None
+            return complaint
+        asked_for_little = most is not None and most <= _MIN_ANSWER_TOKENS
+        no_room = last.finish_reason == "length" and 0 <= usage.output_tokens <= _NO_ROOM_TOKENS and not last.raw
+        if asked_for_little or not no_room or not usage.input_tokens:
             return None
         return ContextComplaint(usage.input_tokens + usage.output_tokens, usage.input_tokens)
 
@@ -362,6 +363,7 @@ class CompactingTurn:
         assert outcome is not None  # the turn is over
         self._earlier.append(self._turn)
         self._earlier_attempts += outcome.trace.attempts
+        self._turn = self._make(self._request)
         size = f"{complaint.used} tokens" if complaint.used else f"about {self._estimate} tokens"
         stated = (
             f"{complaint.window} tokens" if complaint.window else f"not stated, assumed {self._memory.window} tokens"
@@ -386,18 +388,13 @@ class CompactingTurn:
 
     # ---- the end
 
-    def _unsent(self, failure: Failure) -> TurnOutcome:
-        return TurnOutcome(0, (), failure, Trace("", "", "the request was not sent: it is too long"))
-
-    def _end(self, batch: list[Event], outcome: TurnOutcome) -> list[Event]:
+    def _end(self, batch: list[Event], outcome: TurnOutcome, complaint: ContextComplaint | None = None) -> list[Event]:
         """Set the outcome of all turns. Returns the last batch, with their token usage."""
-        for attempt in outcome.trace.attempts[-1:]:
-            if outcome.failure is None:
-                self._memory.calibrate(self._estimate_of(attempt), attempt.usage.input_tokens)
         failure = outcome.failure
-        if failure is not None and context_complaint(failure) is not None:
-            detail = "" if failure.message.startswith(self._too_long()) else f" ({failure.message})"
-            failure = msgspec.structs.replace(failure, message=self._too_long() + detail)
+        if failure is None and len(outcome.trace.attempts) == 1:
+            self._memory.calibrate(self._estimate, outcome.trace.attempts[0].usage.input_tokens)
+        elif failure is not None and complaint is not None:
+            failure = msgspec.structs.replace(failure, message=f"{self._too_long()} ({failure.message})")
             batch = [failure if isinstance(event, Failure) else event for event in batch]
         usage = sum((attempt.usage for attempt in self._earlier_attempts), Usage())
         if usage != Usage():
@@ -411,9 +408,6 @@ class CompactingTurn:
             outcome.limitations,
         )
         return batch
-
-    def _estimate_of(self, attempt: AttemptTrace) -> int:
-        return self._estimate if is_long(attempt.request) else request_tokens(attempt.request)
 
 
 def _can_fit(messages: tuple[Message, ...], budget: int) -> bool:

@@ -148,9 +148,9 @@ def _media_in(message: Message) -> int:
 
 def _without_media(message: Message) -> Message:
     def short(result: ToolResult) -> ToolResult:
-        kept = tuple(part for part in result.parts if not isinstance(part, Media))
+        others = tuple(part for part in result.parts if not isinstance(part, Media))
         lines = (_media_marker(part) for part in result.parts if isinstance(part, Media))
-        return msgspec.structs.replace(result, content="\n".join((result.content, *lines)), parts=kept)
+        return msgspec.structs.replace(result, content="\n".join((result.content, *lines)), parts=others)
 
     parts = (TextPart(_media_marker(part)) if isinstance(part, Media) else part for part in message.parts)
     return msgspec.structs.replace(message, parts=tuple(parts), results=tuple(map(short, message.results)))
@@ -181,10 +181,12 @@ def summary_ends(messages: Sequence[Message], last: int) -> list[int]:
 def with_summary(messages: tuple[Message, ...], end: int, summary: str) -> tuple[Message, ...]:
     """Replace everything removable before `end` with a summary."""
     removed = removable(messages, end)
-    gone = frozenset(removed[:-1])
+    dropped = frozenset(removed[:-1])
     # The protocol marks the message, and is none that an encoder knows.
-    said = Message("user", (TextPart(_SUMMARY + summary),), protocol=SUMMARY)
-    return tuple(said if at == removed[-1] else message for at, message in enumerate(messages) if at not in gone)
+    summarised = Message("user", (TextPart(_SUMMARY + summary),), protocol=SUMMARY)
+    return tuple(
+        summarised if at == removed[-1] else message for at, message in enumerate(messages) if at not in dropped
+    )
 
 
 def summary_keys(messages: Sequence[Message], last: int) -> dict[int, bytes]:
