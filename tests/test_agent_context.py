@@ -18,6 +18,7 @@ from tests.upstreams.loopback_server import serving_in_a_thread
 from tests.window_model import TASK, WINDOW, WindowModel, page
 from toolspeak import AsyncAgent, AsyncClient, ToolCall
 from toolspeak.agent.events import AgentResult
+from toolspeak.cli.agent_screen import closing_line
 from toolspeak.engine.planning.capabilities import Capabilities
 from toolspeak.engine.rounds.transcript import Answer
 from toolspeak.store.session_interface import MemorySessions
@@ -57,6 +58,7 @@ def test_a_task_of_forty_rounds_and_200_kb_is_finished_in_4096_tokens(chars: int
     noted = codes(result)
     assert noted["results_shortened"] > 3
     assert noted["rounds_summarised"] > 1
+    assert closing_line(result).startswith("compacted ")
     assert played.complaints <= 1
     assert noted["context_exceeded"] == played.complaints
     assert played.summaries <= 8
