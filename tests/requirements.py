@@ -216,11 +216,14 @@ REQUIREMENTS: dict[str, str] = {
         "failure loses no other."
     ),
     "F8": "Rounds, calls, results and the end can be read in the log and on the screen.",
-    "F10": "Calls that may change something run one after the other, in the order of the model; no edit is lost.",
     "F9": "The same calls with the same results again and again are noticed, told to the model, and ended.",
     "F10": (
         "Calls with side effects run in the model's order, read-only ones in parallel. No edit of a file is lost; every "
         "edit has a diff and can be undone, unless someone else has changed the file since."
+    ),
+    "F11": (
+        "Conversations are kept within the model's context window: old results are shortened first, then old rounds are "
+        "summarised; the task and the last rounds stay whole. A request that is too long is compacted and repeated."
     ),
     "H2": "A person sees text as it streams, and rounds as they happen and in one line each afterwards.",
     "R-F34": "Of calls at the same time one may fail: every id is answered, in order.",

@@ -107,7 +107,7 @@ def test_what_was_left_out_in_one_session_cannot_be_read_in_another(kept: bool, 
     run(main())
 
 
-def test_the_results_of_many_sessions_are_not_kept_for_ever(monkeypatch: pytest.MonkeyPatch):
+def test_of_many_sessions_only_what_was_stored_can_be_read_again(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("toolspeak.agent.calls._MAX_SESSIONS", 1)
 
     async def main() -> None:
@@ -116,7 +116,7 @@ def test_the_results_of_many_sessions_are_not_kept_for_ever(monkeypatch: pytest.
         first = await one.run("Read it.")
         await one.run("Hi.")
         again = await one.run("Go on.", first.session)
-        assert "no output kept" in content(again.rounds[0].calls[0])
+        assert "characters were not stored; run the tool again" in content(again.rounds[0].calls[0])
 
     run(main())
 

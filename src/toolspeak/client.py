@@ -232,6 +232,11 @@ class AsyncClient:
         """The model's name without its provider."""
         return self._resolved.model
 
+    @property
+    def settings(self) -> Settings:
+        """The settings of every turn."""
+        return self._settings
+
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._resolved})"
 

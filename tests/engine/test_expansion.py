@@ -16,7 +16,15 @@ from tests.cases import check_each
 from toolspeak import Message, TextPart, ToolCall, ToolResult, UsageError
 from toolspeak.core.types import JSONObject, Opaque
 from toolspeak.engine.rounds.expansion import PROTOCOLS, expand, messages_of
-from toolspeak.engine.rounds.transcript import Answer, CallRecord, Entry, Round, close_open_calls, with_result
+from toolspeak.engine.rounds.transcript import (
+    Answer,
+    CallRecord,
+    Entry,
+    Round,
+    close_open_calls,
+    results_of,
+    with_result,
+)
 
 pytestmark = pytest.mark.requirement("F3")
 
@@ -264,3 +272,8 @@ def test_a_repaired_answer_has_a_result_for_every_call_and_is_running_no_more():
     assert [record.state for record in found.rounds[1].calls] == ["planned", "started", "finished"]
     assert close_open_calls(Answer("Whole", (LOOKED,))) == Answer("Whole", (LOOKED,))
     assert with_result(LOOKED.calls[0]) is LOOKED.calls[0]
+
+
+def test_the_results_of_a_conversation_are_found_in_order():
+    planned = Answer(rounds=(Round(calls=(CallRecord(ToolCall("find", {}, "c4")),)),))
+    assert [result.id for result in results_of((*ENTRIES, planned))] == ["c1", "c2", "c3"]

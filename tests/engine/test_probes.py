@@ -284,6 +284,13 @@ def test_what_llama_cpp_says_of_a_template_is_a_hint_only():
     assert probe(Able(), hints=ServerHints("llama.cpp", tools=False)).fields["capability"] == "openai"
 
 
+@pytest.mark.requirement("F11")
+def test_the_window_that_a_server_reports_is_a_finding():
+    result = probe(Able(), hints=ServerHints("llama.cpp", context=8192))
+    assert result.fields["context_window"] == 8192
+    assert [each.evidence for each in result.findings if each.trait == "context_window"] == ["reported by llama.cpp"]
+
+
 def test_tools_of_a_shape_of_their_own_are_advanced():
     assert probe(Able(), protocol="anthropic").fields["capability"] == "advanced"
 

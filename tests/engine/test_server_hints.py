@@ -10,7 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.cases import check_each
-from toolspeak.engine.planning.server_hints import ServerHints, hint_requests, parse_server_hints
+from toolspeak.engine.planning.server_hints import (
+    ServerHints,
+    hint_requests,
+    loaded_request,
+    parse_loaded_context,
+    parse_server_hints,
+)
 
 PROPS = {"default_generation_settings": {"n_ctx": 4096}, "total_slots": 1}
 
@@ -24,7 +30,21 @@ PROPS = {"default_generation_settings": {"n_ctx": 4096}, "total_slots": 1}
         ("ollama", {"details": {}}, None),
         ("ollama", [], None),
         ("llama.cpp", {"status": "ok"}, None),
-        ("llama.cpp", PROPS, ServerHints("llama.cpp")),
+        ("llama.cpp", PROPS, ServerHints("llama.cpp", context=4096)),
+        (
+            "ollama",
+            {"capabilities": ["tools"], "parameters": 'stop   "<|im_end|>"\nnum_ctx                        8192\n'},
+            ServerHints("ollama", tools=True, media=(), context=8192),
+        ),
+        (
+            "ollama",  # what a model was trained with is not what Ollama gives it
+            {"capabilities": [], "parameters": 7, "model_info": {"llama.context_length": 131072}},
+            ServerHints("ollama", tools=False, media=()),
+        ),
+        ("vllm", {"data": [{"id": "m", "max_model_len": 8192}]}, ServerHints("vllm", context=8192)),
+        ("vllm", {"data": [{"id": "other", "max_model_len": 8192}, 7]}, None),
+        ("vllm", {"data": [{"id": "m", "max_model_len": True}]}, None),
+        ("vllm", {"data": {}}, None),
         (
             "llama.cpp",
             PROPS
@@ -32,7 +52,7 @@ PROPS = {"default_generation_settings": {"n_ctx": 4096}, "total_slots": 1}
                 "chat_template_caps": {"supports_tools": True, "supports_system_role": False},
                 "modalities": {"vision": True, "audio": False},
             },
-            ServerHints("llama.cpp", tools=True, system_role=False, media=("image",)),
+            ServerHints("llama.cpp", tools=True, system_role=False, media=("image",), context=4096),
         ),
         ("llama.cpp", {"chat_template_caps": {"supports_tools": "yes"}}, ServerHints("llama.cpp")),
         (
@@ -43,7 +63,7 @@ PROPS = {"default_generation_settings": {"n_ctx": 4096}, "total_slots": 1}
     ],
 )
 def test_what_a_server_says_is_read(server: str, said: Any, signs: ServerHints | None):
-    assert parse_server_hints(server, json.dumps(said).encode()) == signs
+    assert parse_server_hints(server, json.dumps(said).encode(), "m") == signs
 
 
 @check_each("body", [b"", b"<html>", b"404 page not found", b"[" * 10_000, b"\xff"])
@@ -60,6 +80,28 @@ def test_fields_of_any_kind_do_no_harm(value: Any):
         assert signs is None or signs.server == server
 
 
+@check_each(
+    ("model", "listed", "context"),
+    [
+        ("qwen3:8b", [{"name": "a:b", "context_length": 1}, {"name": "qwen3:8b", "context_length": 32768}], 32768),
+        ("qwen3", [{"name": "qwen3:latest", "context_length": 4096}], 4096),
+        ("qwen3", [{"name": "qwen3:latest"}], None),
+        ("qwen3", [{"name": "qwen3:latest", "context_length": -1}], None),
+        ("qwen3", [], None),
+        ("qwen3", None, None),
+    ],
+)
+def test_a_loaded_model_has_a_window(model: str, listed: Any, context: int | None):
+    assert parse_loaded_context(json.dumps({"models": listed}).encode(), model) == context
+
+
+def test_only_ollama_is_asked_about_loaded_models():
+    request = loaded_request("ollama")
+    assert request is not None
+    assert (request.path, request.payload) == ("/api/ps", b"")
+    assert loaded_request("llama.cpp") is None
+
+
 def test_only_ollama_refuses_for_certain():
     assert ServerHints("ollama", tools=False).refuses_tools
     assert not ServerHints("ollama", tools=True).refuses_tools
@@ -71,7 +113,7 @@ def test_only_ollama_refuses_for_certain():
     ("protocol", "provider", "paths"),
     [
         ("ollama", "ollama", ["/api/show"]),
-        ("openai_chat", "openai", ["/props", "/api/show"]),
+        ("openai_chat", "openai", ["/props", "/api/show", "/v1/models"]),
         ("openai_chat", "ollama", ["/api/show", "/props"]),
         ("anthropic", "anthropic", []),
     ],

@@ -323,6 +323,7 @@ def test_the_defaults():
         "rescue": True,
         "constrain": True,
         "parallel": True,
+        "compact": "",
         "probe": "",
     }
 

@@ -481,8 +481,10 @@ def test_ollama_is_asked_what_it_says_about_a_model_before_anything_is_tried():
     verdict, heard = measured(Able(native="rejects"), "ollama", show)
     assert heard[0].line == "POST /api/show HTTP/1.1"
     assert heard[0].json == {"model": "m"}
-    assert not any("tools" in each.json for each in heard[1:])
+    assert heard[-1].line == "GET /api/ps HTTP/1.1"
+    assert not any("tools" in each.json for each in heard[1:-1])
     assert (verdict.fields["capability"], verdict.fields["media"]) == ("none", [])
+    assert "context_window" not in verdict.fields
     assert verdict.fields["dialect"] == "action"
     assert verdict.usage.input_tokens == 50 * verdict.requests
 
@@ -495,6 +497,29 @@ def test_ollama_with_tools_is_believed_only_once_it_has_called():
     assert verdict.fields["capability"] == "none"
 
 
+@pytest.mark.requirement("F11")
+def test_the_window_of_a_model_in_ollama_is_that_of_the_loaded_one():
+    show = {"/api/show": {"capabilities": ["completion"], "parameters": "num_ctx 2048"}}
+    loaded = {"/api/ps": {"models": [{"name": "m:latest", "context_length": 8192}]}}
+    assert measured(Able(), "ollama", show)[0].fields["context_window"] == 2048
+    verdict, _ = measured(Able(), "ollama", show | loaded)
+    assert verdict.fields["context_window"] == 8192
+    assert [each.value for each in verdict.findings if each.trait == "context_window"] == ["8192 tokens"]
+
+
+@pytest.mark.requirement("F11")
+@check_each(
+    "answers",
+    [
+        {"/props": {"default_generation_settings": {"n_ctx": 4096}}},
+        {"/v1/models": {"data": [{"id": "m", "max_model_len": 4096}]}},
+    ],
+    ids=["llama.cpp", "vllm"],
+)
+def test_the_window_of_a_server_is_known(answers: dict[str, Any]):
+    assert measured(Able(), "openai_chat", answers)[0].fields["context_window"] == 4096
+
+
 def test_llama_cpp_tells_its_properties_beside_the_version():
     props = {"/props": {"default_generation_settings": {}, "modalities": {"vision": False}}}
     verdict, heard = measured(Able(native="breaks"), "openai_chat", props)
@@ -504,7 +529,12 @@ def test_llama_cpp_tells_its_properties_beside_the_version():
 
 def test_a_server_that_says_nothing_beside_its_protocol_is_measured_all_the_same():
     verdict, heard = measured(Able(), "openai_chat", {})
-    assert [each.line.split()[1] for each in heard[:3]] == ["/props", "/api/show", "/v1/chat/completions"]
+    assert [each.line.split()[1] for each in heard[:4]] == [
+        "/props",
+        "/api/show",
+        "/v1/models",
+        "/v1/chat/completions",
+    ]
     assert verdict.fields["capability"] == "openai"
     assert verdict.fields["streams"] is True
 

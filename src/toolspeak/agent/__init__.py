@@ -18,7 +18,7 @@ from typing import Any, Self, TypeAlias
 from ..client import AsyncClient, Client
 from ..core.types import JSONValue, Message, TextPart
 from ..engine.rounds.loop import MAX_ROUNDS, RoundLimits
-from ..engine.rounds.transcript import Answer, Entry
+from ..engine.rounds.transcript import Answer, Entry, results_of
 from ..errors import UsageError
 from ..runtime.model_resolution import Model
 from ..runtime.sync_bridge import SyncBridge
@@ -96,12 +96,17 @@ class AsyncAgent:
         _whole_number(max_output, "max_output")
         _check_store(store)
         self._toolboxes = Toolboxes(tools, max_output)
-        self._options = AgentOptions(
-            instructions, limits, parallel, approval_of(approve), tool_timeout, {**_REQUEST_DEFAULTS, **options}
-        )
-        self._on_event = on_event
         self._own_client = not isinstance(client, AsyncClient)
         self._client = client if isinstance(client, AsyncClient) else AsyncClient(client)
+        self._options = AgentOptions(
+            instructions,
+            limits,
+            parallel,
+            approval_of(approve),
+            tool_timeout,
+            {**_request_defaults(self._client), **options},
+        )
+        self._on_event = on_event
         self._store = MemorySessions() if store is None else store
         self._close_store: Callable[[], None] | None = None
         self._opening = asyncio.Lock()
@@ -217,7 +222,8 @@ class AsyncAgent:
         if message is not None:
             await journal.say(message)
             entries = (*entries, message)
-        work = TaskRun(self._client, self._toolboxes.of(journal.session), journal, self._options, emit)
+        toolbox = self._toolboxes.of(journal.session, results_of(entries))
+        work = TaskRun(self._client, toolbox, journal, self._options, emit)
         self._active.add(work)
         try:
             return _result(await work.carry_out(entries), journal.session)
@@ -232,6 +238,11 @@ class AsyncAgent:
                 store = await asyncio.to_thread(open_store, self._store)
                 self._store, self._close_store = store, store.close
             return self._store
+
+
+def _request_defaults(client: AsyncClient) -> dict[str, JSONValue]:
+    """Return the settings of an agent's requests. A long task outgrows the context window unless it is compacted."""
+    return _REQUEST_DEFAULTS if client.settings.compact else {**_REQUEST_DEFAULTS, "compact": "summary"}
 
 
 def _positive(value: float | None, name: str) -> Any:

@@ -10,7 +10,8 @@ from functools import partial
 from itertools import groupby
 from typing import Any, TypeAlias, TypeVar, cast
 
-from ..core.types import JSONObject, Media, Opaque, Tool
+from ..core.types import JSONObject, Media, Opaque, Tool, ToolResult
+from ..engine.context.shortening import READ_MORE
 from ..engine.rounds.loop import PlannedCall
 from ..errors import ToolDenied, ToolspeakError, ToolTimeout, UsageError
 from ..tools.approval import Approval, Question
@@ -65,6 +66,10 @@ class Toolbox:
     def __getitem__(self, name: str) -> Executable:
         return self._by_name[name]
 
+    def get(self, name: str) -> Executable | None:
+        """Return the tool with this name; None if there is none."""
+        return self._by_name.get(name)
+
 
 class Toolboxes:
     """One toolbox per session, so a session can read only its own truncated results.
@@ -77,13 +82,17 @@ class Toolboxes:
         self._limit = limit
         self._by_session: OrderedDict[str, Toolbox] = OrderedDict()
 
-    def of(self, session: str) -> Toolbox:
+    def of(self, session: str, results: Iterable[ToolResult] = ()) -> Toolbox:
+        """Return the toolbox of a session. `results`: its results so far, which `read_more` can return."""
         if self._limit is None:
             return self._all
         box = self._by_session.pop(session, None) or _with_truncation(self._all, self._limit)
         self._by_session[session] = box
         if len(self._by_session) > _MAX_SESSIONS:
             self._by_session.popitem(last=False)
+        if isinstance(reader := box.get(READ_MORE), ReadMore):
+            for result in results:
+                reader.remainders.restore(result.id, result.content)
         return box
 
 

@@ -119,6 +119,9 @@ def coloured_diff(diff: str, limit: int = _DIFF_LINES, indent: str = "  ") -> st
 #: Codes of the notes that explain why an answer was stopped early.
 _STOPS = frozenset({"limit_rounds", "limit_tokens", "limit_seconds", "loop_broken"})
 
+#: Codes of the notes about conversations that were made to fit the context window.
+_COMPACTIONS = frozenset({"results_shortened", "rounds_summarised"})
+
 
 def limit_reached(result: AgentResult) -> str:
     """Describe the limit that stopped the agent; return an empty string if it was not stopped by one."""
@@ -126,14 +129,15 @@ def limit_reached(result: AgentResult) -> str:
 
 
 def closing_line(result: AgentResult) -> str:
-    """Describe an unusual end of the agent's work in one line; return an empty string for a normal end."""
+    """Describe an unusual end of the agent's work, or what was compacted, in one line; empty for a normal end."""
     if result.status != "complete":
         return f"{result.status}: {_short(result.why)}"
     if limit := limit_reached(result):
         return f"stopped: {limit}"
     if not result.rounds and result.why_no_call:
         return f"no tool call: {_short(result.why_no_call)}"
-    return ""
+    compacted = [note.detail for note in result.notes if note.code in _COMPACTIONS]
+    return f"compacted {len(compacted)} times: {_short(compacted[-1])}" if compacted else ""
 
 
 class Screen(Protocol):

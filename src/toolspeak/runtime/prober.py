@@ -12,14 +12,23 @@ import logging
 import secrets
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from contextlib import aclosing, suppress
+from contextlib import aclosing
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from ..core.events import CallArgs, Event, Failure, Finish, ReasoningDelta, TextDelta
 from ..core.types import JSONObject, Request
+from ..engine.context.complaints import context_complaint
 from ..engine.planning.capabilities import Capabilities, Profile
 from ..engine.planning.probe_results import ProbeResult
-from ..engine.planning.server_hints import MAX_HINT_BYTES, ServerHints, hint_requests, parse_server_hints
+from ..engine.planning.server_hints import (
+    MAX_HINT_BYTES,
+    HintRequest,
+    ServerHints,
+    hint_requests,
+    loaded_request,
+    parse_loaded_context,
+    parse_server_hints,
+)
 from ..engine.planning.strategy import Plan, Settings
 from ..engine.prompting.nonces import nonces_of
 from ..engine.turn.actions import TurnOutcome
@@ -85,6 +94,12 @@ async def measure(
         observation = probing.submit(await _answer(resolved.upstream, question.request))
         if progress is not None:
             progress(question, observation, probing.requests)
+    # Only now the model is certainly loaded.
+    loaded = loaded_request(signs.server) if signs is not None and not probing.unreachable else None
+    if loaded is not None:
+        context = parse_loaded_context(await _aside(resolved, loaded), resolved.model)
+        if context is not None:
+            probing.record_context(context)
     return probing.result()
 
 
@@ -92,17 +107,23 @@ async def _signs(resolved: ResolvedModel) -> ServerHints | None:
     """Return what the server reports about itself at endpoints outside the chat protocol, if anything."""
     if not callable(getattr(resolved.upstream, "aside", None)):
         return None
+    for request in hint_requests(resolved.protocol, resolved.provider, resolved.model):
+        signs = parse_server_hints(request.server, await _aside(resolved, request), resolved.model)
+        if signs is not None:
+            return signs
+    return None
+
+
+async def _aside(resolved: ResolvedModel, request: HintRequest) -> bytes:
+    """Send a request for metadata. Returns the body of the response, which is empty if the request failed."""
     host: _AsideHost = resolved.upstream  # type: ignore[assignment]
     base = parse_base_url(resolved.base_url)
     # These endpoints are outside the `/v1` path at the end of an OpenAI base URL.
     root = base.path.rpartition("/")[0] if ends_with_version(base) else base.path
-    for aside in hint_requests(resolved.protocol, resolved.provider, resolved.model):
-        with suppress(UpstreamError):
-            body = await host.aside(f"{root}{aside.path}", aside.payload, seconds=_ASIDE_SECONDS, most=MAX_HINT_BYTES)
-            signs = parse_server_hints(aside.server, body)
-            if signs is not None:
-                return signs
-    return None
+    try:
+        return await host.aside(f"{root}{request.path}", request.payload, seconds=_ASIDE_SECONDS, most=MAX_HINT_BYTES)
+    except UpstreamError:
+        return b""
 
 
 async def _answer(upstream: Upstream, request: Request) -> Sequence[Event]:
@@ -203,6 +224,10 @@ class ProbeScheduler:
             self._learn(target, limitation.profile_fields, limitation.why)
         if plan.emulation and plan.profile.system_role and refuses_system_role(outcome.failure):
             self._learn(target, {"system_role": False}, "the upstream refused a system message")
+        complaint = context_complaint(outcome.failure)
+        if complaint is not None and complaint.window not in (0, plan.profile.context_window):
+            fields = {"context_window": complaint.window}
+            self._learn(target, fields, f"the upstream's context window has {complaint.window} tokens")
         if plan.kind != "native":
             return
         phases = [attempt.phase for attempt in outcome.trace.attempts[:2]]

@@ -43,17 +43,29 @@ class AnyTurn(Protocol):
     """Interface of a turn, or of a series of turns that looks like one."""
 
     provider: str
-    #: Number of requests sent so far, which is also the number of the last request.
-    requests_sent: int
     outcome: TurnOutcome | None
-    #: Seconds spent waiting for the upstream.
-    upstream_seconds: float
-    #: Seconds until the first output of the upstream.
-    first_token_seconds: float
-    #: Seconds for which output was held back from the client.
-    held_seconds: float
     #: Seconds spent running tools.
     tool_seconds: float
+
+    @property
+    def requests_sent(self) -> int:
+        """Number of requests sent so far, which is also the number of the last request."""
+        ...
+
+    @property
+    def upstream_seconds(self) -> float:
+        """Seconds spent waiting for the upstream."""
+        ...
+
+    @property
+    def first_token_seconds(self) -> float:
+        """Seconds until the first output of the upstream."""
+        ...
+
+    @property
+    def held_seconds(self) -> float:
+        """Seconds for which output was held back from the client."""
+        ...
 
     @property
     def answered(self) -> tuple[AttemptTrace, ...]:
@@ -80,7 +92,7 @@ class EngineTurn:
         self._ended = ended
         self.provider = upstream.provider
         self._actions: deque[Action] = deque()
-        self._over = False
+        self._started = self._over = False
         self._exchange: Batches | None = None
         self._passthrough_bytes = False
         self._slices: deque[list[Event]] = deque()  # the rest of a large batch
@@ -104,7 +116,7 @@ class EngineTurn:
     async def batches(self, *, passthrough_bytes: bool = False) -> AsyncGenerator[list[Event], None]:
         """Yield events in batches. A batch contains everything that became final with one read."""
         self._passthrough_bytes = passthrough_bytes
-        self._actions.extend(self._engine.start())
+        self._start()
         try:
             while not self._over:
                 batch = await (self._act() if self._actions else self._read_upstream())
@@ -117,7 +129,7 @@ class EngineTurn:
     async def collect(self) -> list[Event]:
         """Return all events at the end, for callers that do not stream."""
         events: list[Event] = []
-        self._actions.extend(self._engine.start())
+        self._start()
         try:
             while not self._over:
                 request_number = self.requests_sent
@@ -128,6 +140,16 @@ class EngineTurn:
         finally:
             if self._exchange is not None:
                 await self._close_exchange()
+
+    def prepare(self) -> Request:
+        """Start the engine and return its first request, without sending it."""
+        self._start()
+        return next(action.request for action in self._actions if isinstance(action, AskUpstream))
+
+    def _start(self) -> None:
+        if not self._started:
+            self._started = True
+            self._actions.extend(self._engine.start())
 
     async def _act(self) -> list[Event]:
         """Execute the engine's next action. Returns the events for the caller."""
@@ -204,7 +226,7 @@ class EngineTurn:
     async def _parse(self, batch: Sequence[Event] | None) -> list[Action]:
         """Feed a batch to the engine, in a worker thread if that may take long."""
         if self._request is not None and batch and any(map(_may_begin_call, batch)):
-            self._is_slow = self._is_slow or _is_long(self._request)
+            self._is_slow = self._is_slow or is_long(self._request)
             self._request = None
         if self._is_slow or self._chars > LONG_ANSWER_CHARS:
             return await asyncio.to_thread(self._feed, batch)
@@ -253,7 +275,7 @@ def _may_begin_call(event: Event) -> bool:
     return type(event) is TextDelta and _CALL_CHAR(event.text) is not None
 
 
-def _is_long(request: Request) -> bool:
+def is_long(request: Request) -> bool:
     """Whether the messages of a request contain so much text that comparing a call with them takes long."""
     size = 0
     for message in request.messages:

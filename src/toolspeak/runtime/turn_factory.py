@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
-from ..core.types import Note, Request, Tool
+from ..core.types import Message, Note, Request, Tool, is_object
 from ..engine.planning.capabilities import Capabilities, ProfileMatch
 from ..engine.planning.strategy import Plan, Settings, plan
 from ..engine.prompting.nonces import nonces_of
@@ -21,6 +21,7 @@ from ..engine.turn.passthrough_turn import PassthroughTurn, is_passthrough
 from ..errors import UsageError
 from ..key_value import State
 from ..upstreams.base import Upstream
+from .compacting_turn import CompactingTurn, ContextMemory
 from .model_resolution import ResolvedModel
 from .prober import ProbeScheduler
 from .tool_memory import ToolMemory
@@ -60,6 +61,17 @@ class PlannedTurn(NamedTuple):
     served: tuple[Tool, ...] = ()
 
 
+class _TurnContext(NamedTuple):
+    """What the turns of one request share."""
+
+    lookup: ProfileMatch
+    settings: Settings
+    tenant: str
+    #: The whole conversation, from which the nonces are derived.
+    messages: tuple[Message, ...]
+    see: str
+
+
 class TurnFactory:
     """Creates turns for one resolved model."""
 
@@ -83,6 +95,7 @@ class TurnFactory:
         self._secret = secret
         self._templates = templates
         self.tool_memory = ToolMemory(state)
+        self._context_memory = ContextMemory()
 
     def look_up(self) -> ProfileMatch:
         if self._probes is not None:
@@ -104,23 +117,48 @@ class TurnFactory:
         if original.options.n > 1:
             # Only the first answer would be used, but all of them would cost money.
             raise UsageError("`n` above 1 is not supported", hint="send one request per answer")
-        resolved = self.resolved
         lookup = self.look_up()
         request, notes = self.tool_memory.recall(tenant, original, settings)
+        notes = (*earlier_notes, *notes)
         planned = plan(request, lookup, settings)
+        context = _TurnContext(lookup, settings, tenant, request.messages, see)
+        if settings.compact in ("", "off"):
+            return PlannedTurn(self._turn(context, request, notes), request, planned)
+        turn = CompactingTurn(
+            request,
+            settings.compact,
+            partial(self._turn, context),
+            self._context_memory,
+            _window(request) or lookup.profile.context_window or getattr(self.resolved.upstream, "context_window", 0),
+            tenant,
+            notes,
+        )
+        return PlannedTurn(turn, request, planned)
+
+    def _turn(self, context: _TurnContext, request: Request, notes: tuple[Note, ...] = ()) -> EngineTurn:
+        """Create the turn for a request, or for a part of its conversation."""
+        resolved, settings = self.resolved, context.settings
+        planned = plan(request, context.lookup, settings)
         if is_passthrough(request, planned):
-            engine = PassthroughTurn(request, planned, stamp=time.time_ns(), notes=(*earlier_notes, *notes))
+            engine = PassthroughTurn(request, planned, stamp=time.time_ns(), notes=notes)
         else:
             engine = _engine()(
                 request,
                 planned,
                 settings,
                 stamp=time.time_ns(),
-                nonces=nonces_of(self._secret, tenant, request.messages),
+                nonces=nonces_of(self._secret, context.tenant, context.messages),
                 protocol=resolved.protocol,
                 templates=self._templates,
-                notes=(*earlier_notes, *notes),
-                see=see,
+                notes=notes,
+                see=context.see,
             )
         ended = self._probes and partial(self._probes.turn_ended, self._probed, request, planned, settings)
-        return PlannedTurn(EngineTurn(engine, resolved.upstream, ended), request, planned)
+        return EngineTurn(engine, resolved.upstream, ended)
+
+
+def _window(request: Request) -> int:
+    """Return the size of the context window that a request sets itself, which only Ollama allows; 0 if it does not."""
+    options = request.options.own.get("options") or request.options.extra.get("options")
+    size = options.get("num_ctx") if is_object(options) else None
+    return size if isinstance(size, int) and size > 0 else 0

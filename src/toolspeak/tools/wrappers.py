@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import re
 from collections import OrderedDict
 from collections.abc import Iterable
 
 import msgspec
 
 from ..core.types import JSONObject, JSONValue, Tool
+from ..engine.context.shortening import PLAIN_ID, READ_MORE, as_stored, shorten
 from ..errors import ToolDenied, ToolError, ToolTimeout, UsageError
 from .approval import Approval
 from .approval_patterns import matches
@@ -20,10 +20,6 @@ MAX_OUTPUT_CHARS = 4096
 #: Maximum characters stored for `read_more`, for one result and in total.
 _MAX_CHARS_PER_OUTPUT = 8 * 1024 * 1024
 _MAX_STORED_CHARS = 32 * 1024 * 1024
-#: The head's share of a truncated output. The rest is the tail, where errors usually are.
-_HEAD_SHARE = 2 / 3
-#: Call ids that can be quoted in a text without escaping.
-_PLAIN_ID = re.compile(r"[\w.:-]{1,100}")
 
 
 def only(tools: Iterable[Executable], *names: str, without: Iterable[str] = ()) -> list[Executable]:
@@ -142,7 +138,7 @@ class TimeLimited(_Wrapper):
 
 
 class Remainders:
-    """A bounded store for the full text of truncated outputs, by call id. The oldest are dropped first."""
+    """A bounded store for the full text of outputs, by call id. The oldest are dropped first."""
 
     def __init__(self, max_chars: int = _MAX_STORED_CHARS) -> None:
         self._max_chars = max_chars
@@ -153,13 +149,18 @@ class Remainders:
     def keep(self, call_id: str, text: str) -> str:
         """Store a text and return its id."""
         self._count += 1
-        name = call_id if _PLAIN_ID.fullmatch(call_id) else f"output_{self._count}"
+        name = call_id if PLAIN_ID.fullmatch(call_id) else f"output_{self._count}"
         self._size -= len(self._texts.pop(name, ""))
         self._texts[name] = text[:_MAX_CHARS_PER_OUTPUT]
         self._size += len(self._texts[name])
         while self._size > self._max_chars and self._texts:
             self._size -= len(self._texts.popitem(last=False)[1])
         return name
+
+    def restore(self, call_id: str, content: str) -> None:
+        """Store a result that a session has kept, unless its full text is here already."""
+        if call_id not in self._texts:
+            self.keep(call_id, as_stored(content))
 
     def find(self, name: str) -> str | None:
         """Return the text with this id."""
@@ -182,17 +183,12 @@ class Truncated(_Wrapper):
         if not isinstance(output, ToolOutput):  # pyright: ignore[reportUnnecessaryIsInstance]
             return output  # the caller reports the wrong type
         text = output.content
+        # Short outputs are stored too, because they may be shortened later to fit the context window.
+        name = self._remainders.keep(context.call_id, text) if self._remainders is not None else ""
         # A final output is for the user, not for the model.
         if len(text) <= self._limit or output.final:
             return output
-        head = int(self._limit * _HEAD_SHARE)
-        tail = self._limit - head
-        marker = f"[... {len(text) - self._limit} characters left out"
-        if self._remainders is not None:
-            name = self._remainders.keep(context.call_id, text)
-            marker += f'; read_more with id "{name}" and offset {head} shows them'
-        content = f"{text[:head]}\n{marker} ...]\n{text[len(text) - tail :]}"
-        return msgspec.structs.replace(output, content=content)
+        return msgspec.structs.replace(output, content=shorten(text, self._limit, name))
 
 
 _READ_MORE: JSONValue = {
@@ -210,11 +206,11 @@ class ReadMore:
     """The `read_more` tool: returns parts of truncated outputs."""
 
     tool = Tool(
-        "read_more", "Show more of an earlier output that was too long to be shown at once.", _READ_MORE, read_only=True
+        READ_MORE, "Show more of an earlier output that was too long to be shown at once.", _READ_MORE, read_only=True
     )
 
     def __init__(self, remainders: Remainders, limit: int = MAX_OUTPUT_CHARS) -> None:
-        self._remainders = remainders
+        self.remainders = remainders
         self._limit = limit
 
     async def run(self, arguments: JSONObject, context: CallContext) -> ToolOutput:
@@ -226,7 +222,7 @@ class ReadMore:
         name, offset = arguments.get("id"), arguments.get("offset")
         if not isinstance(name, str) or not isinstance(offset, int) or offset < 0:
             raise ToolError("`id` must be a text and `offset` a number of 0 or more")
-        text = self._remainders.find(name)
+        text = self.remainders.find(name)
         if text is None:
             raise ToolError("there is no output kept under this id", hint="run the tool again for less output")
         if offset >= len(text):

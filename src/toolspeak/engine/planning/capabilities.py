@@ -57,6 +57,8 @@ class Profile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     streams: bool = True
     #: Maximum number of stop sequences. All common hosts accept 4; reasoning models accept none, so use 0.
     max_stop: Annotated[int, msgspec.Meta(ge=0)] = 4
+    #: Size of the context window in tokens; 0 if it is not known.
+    context_window: Annotated[int, msgspec.Meta(ge=0)] = 0
     #: Whether calls carry a nonce. `auto` means that they do if the dialect supports it. `fixed` means no nonce, for
     #: models that are too small to copy an unknown word.
     marks: Literal["nonce", "fixed", "auto"] = "auto"

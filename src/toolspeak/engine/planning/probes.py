@@ -178,6 +178,13 @@ class ProbeRun:
         if hints.media is not None:
             media = ", ".join(hints.media) or "text only"
             self._record("media", media, f"reported by {hints.server}", media=list(hints.media))
+        if hints.context is not None:
+            self.record_context(hints.context)
+
+    def record_context(self, tokens: int) -> None:
+        """Record the size of the context window, as reported by the server."""
+        self._findings = [finding for finding in self._findings if finding.trait != "context_window"]
+        self._record("context_window", f"{tokens} tokens", f"reported by {self._hints.server}", context_window=tokens)
 
     def _system_role(self) -> _Script:
         answers: list[ProbeAnswer] = []

@@ -68,6 +68,10 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     #: Whether an answer may contain several calls, and whether read-only calls run in parallel. If false, calls come
     #: one at a time, for models that are too small for more.
     parallel: bool = True
+    #: What to do with a conversation that does not fit the model's context window: `off` sends it unchanged, `results`
+    #: shortens old tool results, and `summary` also replaces old rounds with a summary by the model. If empty, an agent
+    #: uses `summary`, and all others `off`.
+    compact: Literal["", "off", "results", "summary"] = ""
     #: When to probe a model: in the background at first use, at server start, or never. If empty, upstreams on this
     #: machine are probed at first use, and others never, because that may cost money.
     probe: Literal["", "first-use", "startup", "off"] = ""

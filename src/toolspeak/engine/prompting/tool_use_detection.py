@@ -7,10 +7,16 @@ from __future__ import annotations
 
 from ...core.types import JSONObject, Message, Tool
 
+#: The `protocol` of a message that summarises a part of the conversation.
+SUMMARY = "toolspeak.summary"
+
 
 def has_tool_history(messages: tuple[Message, ...]) -> bool:
-    """Whether the conversation contains a tool call or a tool result."""
-    return any(message.calls or message.results or message.role == "tool" for message in messages)
+    """Whether the conversation contains a tool call or a tool result, or a summary, which may quote one."""
+    return any(
+        message.calls or message.results or message.role == "tool" or message.protocol == SUMMARY
+        for message in messages
+    )
 
 
 def tools_of_history(messages: tuple[Message, ...]) -> tuple[Tool, ...]:

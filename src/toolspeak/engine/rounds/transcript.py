@@ -6,6 +6,7 @@ converts this form to protocol messages. This module only defines values.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from typing import Literal, TypeAlias
 
 import msgspec
@@ -83,6 +84,14 @@ _MISSING_RESULTS: dict[CallState, str] = {
     ),
     "finished": "The result of this call was lost.",
 }
+
+
+def results_of(entries: Iterable[Entry]) -> Iterator[ToolResult]:
+    """Yield the results of all calls of a conversation."""
+    for entry in entries:
+        if isinstance(entry, Answer):
+            for round_ in entry.rounds:
+                yield from (record.result for record in round_.calls if record.result is not None)
 
 
 def with_result(record: CallRecord) -> CallRecord:

@@ -38,6 +38,7 @@ from ...core.types import Note, Request, ToolChoice, Usage
 from ...dialects.mark_tables import ACTION_FENCES
 from ...errors import UsageError
 from ...parsing import parse
+from ..context.complaints import context_complaint
 from ..planning.strategy import Plan, Settings
 from ..prompting.escaping import display_name, is_plain_name
 from ..prompting.tool_use_detection import has_tool_history
@@ -409,8 +410,10 @@ class Engine:
             ]
         following = self._following(phase.unsupported)
         # If merging roles does not help, those of calls and results are the problem.
-        rejects_tools = failure.status in _REJECTION_STATUSES and (
-            "tool" in f"{failure.message} {failure.body}".lower() or demands_alternation(failure)
+        rejects_tools = (
+            failure.status in _REJECTION_STATUSES
+            and ("tool" in f"{failure.message} {failure.body}".lower() or demands_alternation(failure))
+            and context_complaint(failure) is None
         )
         # If a call is required but no prompt can teach the tools, report the upstream's rejection to the caller.
         askable = self._builder.has_teachable_tools or not self._request.tool_choice.demands

@@ -1,7 +1,8 @@
 """Settings for a single request, sent in the header `x-toolspeak-settings`.
 
-The header is a JSON object with mode, plan, dialect, policy, marks and retries. `server_tools` lists the names of the
-server tools to offer. The header is honoured only for login sessions and admin keys; it is ignored for other callers.
+The header is a JSON object with mode, plan, dialect, policy, marks, retries and compact. `server_tools` lists the names
+of the server tools to offer. The header is honoured only for login sessions and admin keys; it is ignored for other
+callers.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from .upstream_router import Target
 
 HEADER = b"x-toolspeak-settings"
 #: Settings that a request may change. Others can only be configured, or affect more than one request.
-ALLOWED = ("mode", "plan", "dialect", "policy", "marks", "retries")
+ALLOWED = ("mode", "plan", "dialect", "policy", "marks", "retries", "compact")
 #: Field that selects server tools; replays do not allow it.
 _TOOLS = "server_tools"
 

@@ -207,6 +207,8 @@ class EmbeddedUpstream:
         self._recipe = recipe
         self._weights = weights
         self.model = recipe.name
+        #: Size of the context window in tokens.
+        self.context_window = recipe.context
         self._lock = asyncio.Lock()
         self._process: asyncio.subprocess.Process | None = None
         self._service: HttpUpstream | None = None
