@@ -214,6 +214,10 @@ REQUIREMENTS: dict[str, str] = {
     "F4": "Calls of one round run at the same time or in turn; results keep their order, and one failure loses no other.",
     "F8": "Rounds, calls, results and the end can be read in the log and on the screen.",
     "F9": "The same calls with the same results again and again are noticed, told to the model, and ended.",
+    "F13": (
+        "An agent takes texts, images and messages, MCP servers, a context for its tools and an approval mode, and "
+        "returns typed output and the messages of any protocol; unclosed, it leaves no traceback."
+    ),
     "H2": "A person sees text as it streams, and rounds as they happen and in one line each afterwards.",
     "R-F34": "Of calls at the same time one may fail: every id is answered, in order.",
     "R-F37": (
