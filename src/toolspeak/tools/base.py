@@ -8,19 +8,28 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
-from typing import Protocol
+from typing import TYPE_CHECKING, Any, Generic, Protocol, cast
 
 import msgspec
 
 from ..core.types import JSONObject, Media, Opaque, Tool
+
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar
+
+    Deps = TypeVar("Deps", default=Any)
+else:
+    from typing import TypeVar
+
+    Deps = TypeVar("Deps")
 
 
 def _discard(_: str) -> None:
     """Discard live output. The default for `CallContext.emit`."""
 
 
-class CallContext(msgspec.Struct, frozen=True):
-    """What a tool may know about the call it runs."""
+class CallContext(msgspec.Struct, Generic[Deps], frozen=True):
+    """What a tool may know about the call it runs. `CallContext[Database]` declares the type of `deps`."""
 
     call_id: str = ""
     #: Idempotency key: unique to the call, and the same if that call is run again (see `call_key`).
@@ -31,6 +40,8 @@ class CallContext(msgspec.Struct, frozen=True):
     emit: Callable[[str], None] = _discard
     #: The session of the call. The user's consent is valid only in the session in which it was given.
     session: str = ""
+    #: The object that the caller passed to the agent as `context`. It is neither stored nor shown to the model.
+    deps: Deps = cast("Any", None)
 
 
 def call_key(*parts: str) -> str:
