@@ -225,6 +225,10 @@ REQUIREMENTS: dict[str, str] = {
         "Conversations are kept within the model's context window: old results are shortened first, then old rounds are "
         "summarised; the task and the last rounds stay whole. A request that is too long is compacted and repeated."
     ),
+    "F13": (
+        "An agent takes texts, images and messages, MCP servers, a context for its tools and an approval mode, and "
+        "returns typed output and the messages of any protocol; unclosed, it leaves no traceback."
+    ),
     "H2": "A person sees text as it streams, and rounds as they happen and in one line each afterwards.",
     "R-F34": "Of calls at the same time one may fail: every id is answered, in order.",
     "R-F37": (

@@ -7,7 +7,7 @@ import asyncio
 import contextlib
 import io
 import threading
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -141,4 +141,4 @@ def test_a_function_that_is_asked_and_leaves_is_heard_by_the_caller():
 @check_each("limit", ["max_rounds", "max_tokens"])
 def test_rounds_and_tokens_are_whole_numbers(limit: str):
     with pytest.raises(UsageError, match="whole number"):
-        Agent(model("x"), (), **{limit: 1.5})
+        Agent(model("x"), (), **cast("Any", {limit: 1.5}))

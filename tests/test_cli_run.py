@@ -129,6 +129,56 @@ def test_yes_lets_the_shell_change_what_is_in_the_work_directory(folder: Path):
     assert sorted(path.name for path in folder.iterdir()) == ["notes.txt", "other.txt"]
 
 
+@pytest.mark.requirement("F13")
+@pytest.mark.parametrize("how", ["flag", "configuration"])
+def test_with_read_only_no_tool_with_side_effects_is_offered(folder: Path, monkeypatch: pytest.MonkeyPatch, how: str):
+    if how == "configuration":
+        monkeypatch.setenv("TOOLSPEAK_APPROVAL", "read-only")
+    write = ("", [("write_file", {"path": "new.txt", "content": "x"})])
+    model = Played(READ, write, "I cannot.")
+    with served(model) as url:
+        flags = ["--approval", "read-only"] if how == "flag" else []
+        result = run("Write.", "--upstream", url, "--no-store", *flags)
+    prompt = "\n".join(message.text for message in model.asked[0].messages)
+    assert ("read_file" in prompt, "write_file" in prompt, "shell(" in prompt) == (True, False, False)
+    assert (result.exit_code, [path.name for path in folder.iterdir()]) == (0, ["notes.txt"])
+
+
+@pytest.mark.system("bubblewrap")
+@pytest.mark.requirement("F13")
+@pytest.mark.parametrize("how", ["flag", "configuration"])
+def test_auto_means_the_same_as_yes(folder: Path, monkeypatch: pytest.MonkeyPatch, how: str):
+    if how == "configuration":
+        monkeypatch.setenv("TOOLSPEAK_APPROVAL", "auto")
+    write = ("", [("write_file", {"path": "new.txt", "content": "x"})])
+    with served(Played(READ, write, "Done.")) as url:
+        flags = ["--approval", "auto"] if how == "flag" else []
+        result = run("Write.", "--upstream", url, "--no-store", *flags)
+    assert "refused" not in result.stderr
+    assert (folder / "new.txt").exists()
+
+
+@pytest.mark.requirement("F13")
+def test_a_flag_beats_the_configured_approval_and_flags_may_not_contradict_each_other(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("TOOLSPEAK_APPROVAL", "auto")
+    write = ("", [("write_file", {"path": "new.txt", "content": "x"})])
+    with served(Played(write, "I may not.")) as url:
+        refused = run("Write.", "--upstream", url, "--no-store", "--approval", "ask")
+        both = run("Write.", "--upstream", url, "--no-store", "--yes", "--approval", "read-only")
+    assert "1 call was refused" in refused.stderr
+    assert (both.exit_code, "--yes contradicts --approval read-only" in both.stderr) == (2, True)
+
+
+def test_a_file_in_the_working_directory_cannot_allow_calls(folder: Path):
+    (folder / "toolspeak.toml").write_text('approval = "auto"\n')
+    write = ("", [("write_file", {"path": "new.txt", "content": "x"})])
+    with served(Played(write, "I may not.")) as url:
+        run("Write.", "--upstream", url, "--no-store")
+    assert not (folder / "new.txt").exists()
+
+
 @pytest.mark.requirement("F6")
 def test_yes_counts_nowhere_else(folder: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(Sandbox, "problem", lambda _: "there is none")

@@ -17,7 +17,7 @@ PACKAGE = ROOT / "src" / "toolspeak"
 TREES = {path: ast.parse(path.read_text(encoding="utf-8")) for path in sorted(PACKAGE.rglob("*.py"))}
 
 MAX_FUNCTION_LINES = 50
-MAX_FILES = 370
+MAX_FILES = 380
 MAX_LINES = 75_000
 #: Bindings that may still be bare participles. Lower it when you remove some; never raise it.
 MAX_PARTICIPLES = 60

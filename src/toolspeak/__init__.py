@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from .dialects.registry import render_calls
     from .engine.planning.capabilities import override_model, override_provider
     from .engine.planning.strategy import strategy
+    from .engine.rounds.expansion import expand as expand
     from .errors import ConfigError, ModelError, ToolChoiceError, ToolspeakError, UpstreamError, UsageError
     from .errors import (
         FormatError as FormatError,
@@ -59,6 +60,7 @@ if TYPE_CHECKING:
         UpstreamTimeout as UpstreamTimeout,
     )
     from .parsing import Scanner, parse
+    from .tools.base import CallContext as CallContext
     from .tools.functions import tool
     from .upstreams.scripted import Scripted
 
@@ -124,6 +126,8 @@ _HOMES = {
         "ConfigError FormatError ModelError SchemaError ToolChoiceError ToolspeakError UpstreamError UpstreamTimeout "
         "UsageError"
     ),
+    ".engine.rounds.expansion": "expand",
+    ".tools.base": "CallContext",
     ".tools.functions": "tool",
     ".upstreams.scripted": "Scripted",
 }

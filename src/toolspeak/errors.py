@@ -16,6 +16,7 @@
     ├── StoreError              the store is unavailable (status 503)
     │   ├── SessionBusyError    the session is locked by another writer (status 409)
     │   ├── StoreFullError      no space left (status 507)
+    │   ├── StoreReadOnlyError  the store can be read but not written
     │   └── StoreDamagedError   the stored data is corrupt (status 500)
     ├── ToolError               a tool failed; the model receives the message
     │   ├── ToolTimeout         it took too long
@@ -41,6 +42,7 @@ __all__ = [
     "StoreDamagedError",
     "StoreError",
     "StoreFullError",
+    "StoreReadOnlyError",
     "ToolChoiceError",
     "ToolDenied",
     "ToolError",
@@ -226,6 +228,10 @@ class StoreFullError(StoreError):
     """The store has no space left. Stored data can still be read."""
 
     status = 507
+
+
+class StoreReadOnlyError(StoreError):
+    """The store can be read but not written."""
 
 
 class StoreDamagedError(StoreError):

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from tests.cases import check_each
 from tests.core.parsing_helpers import names
-from toolspeak.core.json_repair.whole_text import ParseResult, loads, parse_value
+from toolspeak.core.json_repair.whole_text import ParseResult, complete_documents, loads, parse_value
 from toolspeak.core.types import Note
 
 pytestmark = pytest.mark.requirement("B4")
@@ -234,3 +234,20 @@ def test_broken_json_is_read_as_repair_tools_read_it():
             different.add(row["id"])
     assert different == set(DIFFERENT)
     assert len(different) <= 0.08 * len(rows)
+
+
+@check_each(
+    "text, values",
+    [
+        ('Sure! {"a": 1} and [2, 3].', [{"a": 1}, [2, 3]]),
+        ('```json\n{"a": [1, 2,],}\n```', [{"a": [1, 2]}]),
+        ("```python\n(1, 2)\n```", [[1, 2]]),
+        ('Use {x}, then {"a": 5}.', [{"a": 5}]),
+        ('{"a": 1} {"a": 2}', [{"a": 1}, {"a": 2}]),
+        ('{"a": {"b": 1}, "c": [', []),
+        ("nothing here", []),
+        ("[1]" * 100, [[1]] * 64),
+    ],
+)
+def test_documents_in_a_text_count_only_if_they_are_complete(text: str, values: list[Any]):
+    assert [document.value for document in complete_documents(text)] == values

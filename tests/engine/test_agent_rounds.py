@@ -24,7 +24,8 @@ from tests.engine.round_steps import (
     making,
     saying,
 )
-from toolspeak import Candidate, Failure, Note, Reply, Tool, ToolCall, ToolResult, Usage, UsageError
+from toolspeak import Candidate, Failure, Message, Note, Reply, Tool, ToolCall, ToolResult, Usage, UsageError
+from toolspeak.core.types import Opaque
 from toolspeak.engine.rounds.loop import (
     AskModel,
     CallOutcome,
@@ -495,3 +496,12 @@ def test_an_answer_can_be_written_down_and_read_again():
     asking(rounds, finding(executing(rounds, making(look_at()))))
     answer = ending(rounds, saying("Yes."))
     assert msgspec.json.decode(msgspec.json.encode(answer), type=Answer) == answer
+
+
+@pytest.mark.requirement("F13")
+def test_an_answer_that_is_only_an_image_is_not_empty():
+    image = Opaque("gemini_part", {"inlineData": {"mimeType": "image/png", "data": "QQ=="}})
+    rounds = a_loop()
+    rounds.start()
+    answer = ending(rounds, TracedReply(own=Message("assistant", (image,))))
+    assert (answer.content, codes_of(answer)) == ("", [])

@@ -15,7 +15,7 @@ from openai.types.responses import ResponseInputItemParam
 from tests.cases import check_each
 from toolspeak import Message, TextPart, ToolCall, ToolResult, UsageError
 from toolspeak.core.types import JSONObject, Opaque
-from toolspeak.engine.rounds.expansion import PROTOCOLS, expand, messages_of
+from toolspeak.engine.rounds.expansion import PROTOCOLS, expand, expand_messages, messages_of
 from toolspeak.engine.rounds.transcript import (
     Answer,
     CallRecord,
@@ -277,3 +277,21 @@ def test_a_repaired_answer_has_a_result_for_every_call_and_is_running_no_more():
 def test_the_results_of_a_conversation_are_found_in_order():
     planned = Answer(rounds=(Round(calls=(CallRecord(ToolCall("find", {}, "c4")),)),))
     assert [result.id for result in results_of((*ENTRIES, planned))] == ["c1", "c2", "c3"]
+
+
+def test_short_names_of_protocols_mean_the_same():
+    assert expand(ENTRIES, "openai") == expand(ENTRIES, "openai_chat")
+    assert expand(ENTRIES, "responses") == expand(ENTRIES, "openai_responses")
+
+
+@check_each("protocol, field", [("openai", "messages"), ("responses", "input"), ("gemini", "contents")])
+def test_the_messages_alone_are_a_list(protocol: str, field: str):
+    assert expand_messages(ENTRIES, protocol) == expand(ENTRIES, protocol)[field]
+    assert expand_messages((), protocol) == []
+
+
+def test_an_answer_that_is_only_an_image_is_a_message():
+    image = Opaque("gemini_part", {"inlineData": {"mimeType": "image/png", "data": "QQ=="}})
+    said = Message("assistant", (image,), protocol="gemini")
+    assert messages_of([Answer(said=said)]) == (said,)
+    assert messages_of([Answer(said=Message("assistant", (Opaque("x"),)))]) == ()

@@ -1,8 +1,8 @@
 """`Agent` and `AsyncAgent`: give a model a task and tools, and let it work.
 
-    agent = Agent(client, tools=[read_page], store="sqlite:///work.db")
+    agent = Agent("openai:my-model", [read_page], store="sqlite:///work.db")
     result = agent.run("What does the page say about prices?")
-    result.content, result.rounds, result.status
+    result.text, result.rounds, result.status
 
 Each task gets its own session in the store. Pass the session id to continue or resume it.
 """
@@ -12,11 +12,17 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator
 from contextlib import suppress
+from functools import partial
+from inspect import Parameter, signature
 from types import TracebackType
-from typing import Any, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
+
+import msgspec
 
 from ..client import AsyncClient, Client
+from ..config.values import ApprovalMode
 from ..core.types import JSONValue, Message, TextPart
+from ..engine.rounds.call_checks import is_read_only
 from ..engine.rounds.loop import MAX_ROUNDS, RoundLimits
 from ..engine.rounds.transcript import Answer, Entry, results_of
 from ..errors import UsageError
@@ -26,10 +32,17 @@ from ..store.session_interface import MemorySessions, SessionJournal, SessionSto
 from ..tools.approval import Approval
 from ..tools.base import Executable
 from ..tools.file_changes import UndoResult, undo_changes
+from ..tools.threads import in_thread
 from ..tools.wrappers import MAX_OUTPUT_CHARS
-from .calls import Approve, Toolboxes, approval_of
+from .arguments import check_approval, check_limits, check_options, check_types
+from .calls import Approve, Toolbox, Toolboxes, approval_of
 from .events import AgentEvent, AgentResult, WorkFinished
+from .inputs import Task, task_messages
+from .output_types import OutputType
 from .run import AgentOptions, EmitEvent, TaskRun
+
+if TYPE_CHECKING:
+    from .mcp_tools import McpSource, McpTools
 
 __all__ = ["Agent", "AsyncAgent"]
 
@@ -43,7 +56,6 @@ _CLOSE_TIMEOUT = 30.0
 #: Prompt that resumes an interrupted answer.
 _CONTINUE = "Your last answer was interrupted. Go on with the task where it stopped."
 
-Task: TypeAlias = str | Message
 Tools: TypeAlias = Iterable[Executable | Callable[..., Any]]
 
 
@@ -53,16 +65,23 @@ class AsyncAgent:
     Args:
         client: an `AsyncClient`, or the model to create one for: `provider:model`, a function or an upstream.
         tools: Python functions, or tools from `toolspeak.tools`.
+        instructions: system instructions.
+        output_type: the type of the final answer: a dataclass, a `TypedDict`, a msgspec struct, a pydantic model, an
+            annotation such as `list[int]`, or a JSON schema. `result.output` is then a value of this type.
+        approve: decides whether a call with side effects may run. Either a function that takes a `Question` and returns
+            a boolean, or an `Approval` with rules. If omitted, all calls may run, except those that may already have
+            run before an interruption.
+        approval: `ask` requires `approve`; `auto` is the same as no `approve`; `read-only` offers the model only tools
+            without side effects.
+        mcp: MCP servers whose tools the model may use: a file such as `mcp.json`, its content as a dict, or `McpServer`
+            objects. They are started by the first task, and stopped by `close`.
         store: the session store: a URL such as `sqlite:///work.db`, a store object, or None to use memory.
         max_rounds: maximum number of rounds. The model is then asked for a summary, which becomes the answer.
         max_tokens: maximum number of tokens for all requests, with the same effect.
         max_seconds: maximum duration of a task, with the same effect.
-        instructions: system instructions.
         parallel: whether to run the read-only calls of one round in parallel. All other calls run one after the other,
             in the model's order. The default is the client's setting, which is True unless configured otherwise.
-        approve: decides whether a call with side effects may run. Either a function that takes a `Question` and returns
-            a boolean, or an `Approval` with rules. If omitted, all calls may run, except those that may already have
-            run before an interruption.
+        context: an object for the tools, which they receive as `CallContext.deps`. `run` can pass another one.
         on_event: called with each event.
         tool_timeout: timeout per call in seconds.
         max_output: maximum number of characters of a result that the model sees. Longer results are truncated in the
@@ -75,13 +94,17 @@ class AsyncAgent:
         client: AsyncClient | Model,
         tools: Tools = (),
         *,
+        instructions: str = "",
+        output_type: Any = None,
+        approve: Approve | Approval | None = None,
+        approval: ApprovalMode | None = None,
+        mcp: McpSource | None = None,
         store: str | SessionStore | None = None,
         max_rounds: int = MAX_ROUNDS,
         max_tokens: int | None = None,
         max_seconds: float | None = None,
-        instructions: str = "",
         parallel: bool | None = None,
-        approve: Approve | Approval | None = None,
+        context: Any = None,
         on_event: EmitEvent | None = None,
         tool_timeout: float | None = TOOL_SECONDS,
         max_output: int | None = MAX_OUTPUT_CHARS,
@@ -89,22 +112,27 @@ class AsyncAgent:
     ) -> None:
         if isinstance(client, Client):
             raise UsageError("an `AsyncAgent` needs an `AsyncClient`", hint="use `Agent`, or create an `AsyncClient`")
-        limits = RoundLimits(_whole_number(max_rounds, "max_rounds") or MAX_ROUNDS, max_tokens, max_seconds)
-        _whole_number(max_tokens, "max_tokens")
-        _positive(max_seconds, "max_seconds")
-        _positive(tool_timeout, "tool_timeout")
-        _whole_number(max_output, "max_output")
-        _check_store(store)
-        self._toolboxes = Toolboxes(tools, max_output)
+        check_limits(max_rounds, max_tokens, max_output, max_seconds, tool_timeout)
+        check_types(instructions, parallel, on_event, store)
+        check_approval(approval, approve)
+        check_options(options, KEYWORDS, typed=output_type is not None)
+        self._read_only = approval == "read-only"
+        self._max_output = max_output
+        self._tools = self._offered(tools)
+        self._toolboxes = Toolboxes(self._tools, max_output)
+        self._mcp = None if mcp is None else _mcp_tools(mcp)
         self._own_client = not isinstance(client, AsyncClient)
         self._client = client if isinstance(client, AsyncClient) else AsyncClient(client)
         self._options = AgentOptions(
             instructions,
-            limits,
+            RoundLimits(max_rounds or MAX_ROUNDS, max_tokens, max_seconds),
             parallel,
             approval_of(approve),
+            approval == "auto",
             tool_timeout,
             {**_request_defaults(self._client), **options},
+            None if output_type is None else OutputType(output_type),
+            context,
         )
         self._on_event = on_event
         self._store = MemorySessions() if store is None else store
@@ -113,22 +141,26 @@ class AsyncAgent:
         self._active: set[TaskRun] = set()
         self._finished_events: set[asyncio.Event] = set()  # one per task, set when the task ends
 
-    async def run(self, task: Task, session: str | None = None) -> AgentResult:
+    async def run(self, task: Task, session: str | None = None, *, context: Any = None) -> AgentResult:
         """Work on a task until it ends. With a session, continue its conversation.
 
         A cancelled or failed task also returns a result; check its `status`.
 
         Raises:
+            UsageError: the task is empty or has the wrong type.
             NoSessionError: the session does not exist.
             SessionBusyError: another process is using the session.
+            ToolError: an MCP server cannot be started.
         """
-        return await self._work_on(_message(task), session or "", self._emit)
+        return await self._work_on(await _messages(task), session or "", self._emit, context)
 
-    async def resume(self, session: str) -> AgentResult:
+    async def resume(self, session: str, *, context: Any = None) -> AgentResult:
         """Continue an interrupted session. If it is already complete, return its result."""
-        return await self._work_on(None, session, self._emit)
+        return await self._work_on((), session, self._emit, context)
 
-    async def stream(self, task: Task | None, session: str | None = None) -> AsyncGenerator[AgentEvent, None]:
+    async def stream(
+        self, task: Task | None, session: str | None = None, *, context: Any = None
+    ) -> AsyncGenerator[AgentEvent, None]:
         """Yield events as they happen. The last event contains the result. Without a task, resume the session.
 
         Closing the generator cancels the task.
@@ -139,8 +171,8 @@ class AsyncAgent:
             self._emit(event)
             events.put_nowait(event)
 
-        message = None if task is None else _message(task)
-        working = asyncio.ensure_future(self._work_on(message, session or "", emit))
+        messages = () if task is None else await _messages(task)
+        working = asyncio.ensure_future(self._work_on(messages, session or "", emit, context))
         working.add_done_callback(lambda _: events.put_nowait(None))
         try:
             while (event := await events.get()) is not None:
@@ -172,16 +204,18 @@ class AsyncAgent:
             work.cancel()
 
     async def close(self) -> None:
-        """Cancel running tasks, and close the client and the store if the agent created them."""
+        """Cancel running tasks, stop MCP servers, and close the client and the store if the agent created them."""
         self.cancel()
         with suppress(TimeoutError):
             async with asyncio.timeout(_CLOSE_TIMEOUT):
                 for finished in tuple(self._finished_events):
                     await finished.wait()
+        if self._mcp is not None:
+            await self._mcp.close()
         if self._own_client:
             await self._client.close()
         if self._close_store is not None:
-            await asyncio.to_thread(self._close_store)
+            await in_thread(self._close_store)
             self._close_store = None
 
     async def __aenter__(self) -> Self:
@@ -198,14 +232,15 @@ class AsyncAgent:
         if self._on_event is not None:
             self._on_event(event)
 
-    async def _work_on(self, message: Message | None, session: str, emit: EmitEvent) -> AgentResult:
-        if message is None and not session:
+    async def _work_on(self, messages: tuple[Message, ...], session: str, emit: EmitEvent, context: Any) -> AgentResult:
+        if not messages and not session:
             raise UsageError("cannot resume without a session", hint="pass the session id")
+        await self._start_mcp()
         journal = await (await self._sessions()).journal(session)
         finished = asyncio.Event()
         self._finished_events.add(finished)
         try:
-            result = await self._answer(journal, message, emit)
+            result = await self._answer(journal, messages, emit, context)
         finally:
             await journal.close()
             self._finished_events.discard(finished)
@@ -213,29 +248,66 @@ class AsyncAgent:
         emit(WorkFinished(result))
         return result
 
-    async def _answer(self, journal: SessionJournal, message: Message | None, emit: EmitEvent) -> AgentResult:
+    async def _answer(
+        self, journal: SessionJournal, messages: tuple[Message, ...], emit: EmitEvent, context: Any
+    ) -> AgentResult:
         entries = await journal.entries()
-        if message is None:
+        if not messages:
             if _is_over(entries):
-                return _result(entries[-1], journal.session)
-            message = _continuation(entries)
-        if message is not None:
-            await journal.say(message)
-            entries = (*entries, message)
+                return await self._result(entries[-1], journal.session, _last_messages(entries[:-1]))
+            messages = _continuation(entries)
+        if messages:
+            await journal.say(*messages)
+            entries = (*entries, *messages)
+        options = self._options if context is None else msgspec.structs.replace(self._options, deps=context)
         toolbox = self._toolboxes.of(journal.session, results_of(entries))
-        work = TaskRun(self._client, toolbox, journal, self._options, emit)
+        work = TaskRun(self._client, toolbox, journal, options, emit)
         self._active.add(work)
         try:
-            return _result(await work.carry_out(entries), journal.session)
+            answer = await work.carry_out(entries)
         finally:
             self._active.discard(work)
+        return await self._result(answer, journal.session, _last_messages(entries))
+
+    async def _result(self, answer: Entry, session: str, task: tuple[Message, ...]) -> AgentResult:
+        assert isinstance(answer, Answer)
+        output, notes = None, answer.notes
+        if self._options.output is not None and answer.status == "complete":
+            parsed = await in_thread(partial(self._options.output.parse, answer.content))
+            output, notes = parsed.value, (*notes, *parsed.notes)
+        return AgentResult(
+            answer.content,
+            answer.rounds,
+            answer.status,
+            answer.usage,
+            (*notes, *(() if self._mcp is None else self._mcp.notes)),
+            session,
+            answer.requests,
+            output,
+            task,
+            answer.reasoning,
+            answer.said,
+        )
+
+    def _offered(self, tools: Tools) -> list[Executable]:
+        """Return the tools to offer to the model, as executables."""
+        box = Toolbox(tools)
+        return [box[tool.name] for tool in box.tools if not self._read_only or is_read_only(tool)]
+
+    async def _start_mcp(self) -> None:
+        if self._mcp is None:
+            return
+        async with self._opening:
+            if not self._mcp.started:
+                offered = self._offered(await self._mcp.start())
+                self._toolboxes = Toolboxes([*self._tools, *offered], self._max_output)
 
     async def _sessions(self) -> SessionStore:
         async with self._opening:
             if isinstance(self._store, str):
                 from ..store import open_store
 
-                store = await asyncio.to_thread(open_store, self._store)
+                store = await in_thread(partial(open_store, self._store))
                 self._store, self._close_store = store, store.close
             return self._store
 
@@ -245,30 +317,29 @@ def _request_defaults(client: AsyncClient) -> dict[str, JSONValue]:
     return _REQUEST_DEFAULTS if client.settings.compact else {**_REQUEST_DEFAULTS, "compact": "summary"}
 
 
-def _positive(value: float | None, name: str) -> Any:
-    if value is not None and (isinstance(value, bool) or not isinstance(value, int | float) or not value > 0):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise UsageError(f"`{name}` must be greater than 0, not {value!r}")
-    return value
+#: Names of the keyword arguments of an agent, for the search for misspelt ones.
+KEYWORDS = tuple(
+    name
+    for name, parameter in signature(AsyncAgent.__init__).parameters.items()
+    if parameter.kind in (Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY) and name != "self"
+)
 
 
-def _whole_number(value: int | None, name: str) -> Any:
-    if isinstance(value, float):
-        raise UsageError(f"`{name}` must be a whole number, not {value!r}")
-    return _positive(value, name)
+def _mcp_tools(source: McpSource) -> McpTools:
+    from .mcp_tools import McpTools  # imported only if needed, because it is slow
+
+    return McpTools(source)
 
 
-def _check_store(store: object) -> None:
-    if store is not None and not isinstance(store, str) and not callable(getattr(store, "journal", None)):
-        kind = type(store).__name__
-        raise UsageError(f"`store` must be a URL or a store, not a `{kind}`", hint='for example "sqlite:///work.db"')
+async def _messages(task: Task) -> tuple[Message, ...]:
+    """Convert a task to messages, in a thread if files may have to be read."""
+    return task_messages(task) if isinstance(task, str | Message) else await in_thread(partial(task_messages, task))
 
 
-def _message(task: Task) -> Message:
-    if isinstance(task, Message):
-        return task
-    if not isinstance(task, str) or not task.strip():  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise UsageError("the task must be a non-empty string", hint='describe the task: agent.run("...")')
-    return Message("user", (TextPart(task),))
+def _last_messages(entries: tuple[Entry, ...]) -> tuple[Message, ...]:
+    """Return the messages after the last answer."""
+    start = max((at + 1 for at, entry in enumerate(entries) if isinstance(entry, Answer)), default=0)
+    return tuple(entry for entry in entries[start:] if isinstance(entry, Message))
 
 
 def _is_over(entries: tuple[Entry, ...]) -> bool:
@@ -278,17 +349,10 @@ def _is_over(entries: tuple[Entry, ...]) -> bool:
     return isinstance(last, Answer) and last.status == "complete"
 
 
-def _continuation(entries: tuple[Entry, ...]) -> Message | None:
-    """Return the prompt that resumes an interrupted answer; None if the session ends with tool results or a task."""
+def _continuation(entries: tuple[Entry, ...]) -> tuple[Message, ...]:
+    """Return the prompt that resumes an interrupted answer; nothing if the session ends with tool results or a task."""
     last = entries[-1]
-    return Message("user", (TextPart(_CONTINUE),)) if isinstance(last, Answer) and last.content else None
-
-
-def _result(answer: Entry, session: str) -> AgentResult:
-    assert isinstance(answer, Answer)
-    return AgentResult(
-        answer.content, answer.rounds, answer.status, answer.usage, answer.notes, session, answer.requests
-    )
+    return (Message("user", (TextPart(_CONTINUE),)),) if isinstance(last, Answer) and last.content else ()
 
 
 async def _next(events: AsyncIterator[AgentEvent]) -> AgentEvent | None:
@@ -298,27 +362,65 @@ async def _next(events: AsyncIterator[AgentEvent]) -> AgentEvent | None:
 class Agent:
     """An agent with a synchronous interface. Takes the arguments of `AsyncAgent`, with a `Client` as the client."""
 
-    def __init__(self, client: Client | Model, tools: Tools = (), **arguments: Any) -> None:
+    def __init__(
+        self,
+        client: Client | Model,
+        tools: Tools = (),
+        *,
+        instructions: str = "",
+        output_type: Any = None,
+        approve: Approve | Approval | None = None,
+        approval: ApprovalMode | None = None,
+        mcp: McpSource | None = None,
+        store: str | SessionStore | None = None,
+        max_rounds: int = MAX_ROUNDS,
+        max_tokens: int | None = None,
+        max_seconds: float | None = None,
+        parallel: bool = True,
+        context: Any = None,
+        on_event: EmitEvent | None = None,
+        tool_timeout: float | None = TOOL_SECONDS,
+        max_output: int | None = MAX_OUTPUT_CHARS,
+        **options: JSONValue,
+    ) -> None:
         if isinstance(client, AsyncClient):
             raise UsageError("an `Agent` needs a `Client`", hint="use `AsyncAgent`, or create a `Client`")
         # The reference keeps the client open, because the agent runs on the client's event loop.
         self._owner = client if isinstance(client, Client) else None
         inner, self._bridge = client.inside if isinstance(client, Client) else (client, SyncBridge())
-        self._agent = AsyncAgent(inner, tools, **arguments)
+        self._agent = AsyncAgent(
+            inner,
+            tools,
+            instructions=instructions,
+            output_type=output_type,
+            approve=approve,
+            approval=approval,
+            mcp=mcp,
+            store=store,
+            max_rounds=max_rounds,
+            max_tokens=max_tokens,
+            max_seconds=max_seconds,
+            parallel=parallel,
+            context=context,
+            on_event=on_event,
+            tool_timeout=tool_timeout,
+            max_output=max_output,
+            **options,
+        )
         if self._owner is None:
             self._bridge.close_with(self, self._agent.close)
 
-    def run(self, task: Task, session: str | None = None) -> AgentResult:
+    def run(self, task: Task, session: str | None = None, *, context: Any = None) -> AgentResult:
         """Work on a task until it ends. With a session, continue its conversation. Ctrl-C cancels the task."""
-        return self._bridge.run(self._agent.run(task, session))
+        return self._bridge.run(self._agent.run(task, session, context=context))
 
-    def resume(self, session: str) -> AgentResult:
+    def resume(self, session: str, *, context: Any = None) -> AgentResult:
         """Continue an interrupted session. If it is already complete, return its result."""
-        return self._bridge.run(self._agent.resume(session))
+        return self._bridge.run(self._agent.resume(session, context=context))
 
-    def stream(self, task: Task | None, session: str | None = None) -> Iterator[AgentEvent]:
+    def stream(self, task: Task | None, session: str | None = None, *, context: Any = None) -> Iterator[AgentEvent]:
         """Yield events as they happen. The last event contains the result. Without a task, resume the session."""
-        events = self._agent.stream(task, session)
+        events = self._agent.stream(task, session, context=context)
         try:
             while (event := self._bridge.run(_next(events))) is not None:
                 yield event
@@ -335,7 +437,7 @@ class Agent:
         self._agent.cancel()
 
     def close(self) -> None:
-        """Cancel running tasks, and close the client and the store if the agent created them."""
+        """Cancel running tasks, stop MCP servers, and close the client and the store if the agent created them."""
         if self._owner is None:
             self._bridge.close(self._agent.close)
         elif not self._bridge.closed:

@@ -5,15 +5,17 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import msgspec
 
-from ..core.types import Note, ToolCall, ToolResult, Usage
-from ..engine.rounds.transcript import AnswerStatus, Round
+from ..core.types import JSONObject, Media, Message, Note, ToolCall, ToolResult, Usage
+from ..engine.rounds.expansion import expand_messages
+from ..engine.rounds.transcript import Answer, AnswerStatus, Round
+from ..protocols.generated_images import generated_images
 
 
-class AgentResult(msgspec.Struct, frozen=True):
+class AgentResult(msgspec.Struct, frozen=True, omit_defaults=True):
     """Result of a task."""
 
     #: The final answer; partial if the task is not complete.
@@ -27,6 +29,34 @@ class AgentResult(msgspec.Struct, frozen=True):
     session: str
     #: Number of model requests.
     requests: int
+    #: The value of the agent's `output_type`; None without one, or if the task is not complete.
+    output: Any = None
+    #: The messages that this run answered.
+    task: tuple[Message, ...] = ()
+    reasoning: str = ""
+    #: The model's original final message, if it has parts other than text.
+    said: Message | None = None
+
+    @property
+    def text(self) -> str:
+        """The final answer; the same as `content`."""
+        return self.content
+
+    @property
+    def images(self) -> tuple[Media, ...]:
+        """The images that the model generated in its final answer."""
+        return () if self.said is None else generated_images(self.said)
+
+    def messages(self, protocol: str) -> list[JSONObject]:
+        """Return the new messages of this run in the form of a protocol: task, rounds and answer.
+
+        `protocol` is `openai`, `responses`, `anthropic`, `gemini` or `ollama`.
+
+        Raises:
+            UsageError: the protocol is unknown.
+        """
+        answer = Answer(self.content, self.rounds, self.status, self.reasoning, self.said)
+        return expand_messages((*self.task, answer), protocol)
 
     @property
     def why(self) -> str:
@@ -47,7 +77,7 @@ class _Event(msgspec.Struct, frozen=True, tag_field="type"):
 
 
 class RoundStarted(_Event, frozen=True, tag="round_started"):
-    """A request to the model starts. With `summary`, it asks for a summary and offers no tools."""
+    """A request to the model starts. With `summary`, it offers no tools and asks only for a final text."""
 
     number: int
     summary: bool = False

@@ -10,14 +10,17 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
+from functools import partial
 from typing import Any, TypeAlias
 
 import msgspec
 
 from ..client import AsyncClient
 from ..core.events import Event, ReasoningDelta, Reply, TextDelta, fold
-from ..core.types import JSONValue, ToolResult
+from ..core.types import JSONValue, Message, Note, TextPart, ToolChoice, ToolResult
+from ..engine.planning.strategy import DEFAULT_RETRIES
 from ..engine.prompting.escaping import one_line
+from ..engine.rounds.expansion import messages_of
 from ..engine.rounds.loop import (
     AskModel,
     CallOutcome,
@@ -32,12 +35,13 @@ from ..engine.rounds.loop import (
     Rounds,
     TimeUp,
 )
-from ..engine.rounds.transcript import Answer, Entry
+from ..engine.rounds.transcript import Answer, AnswerStatus, Entry
 from ..engine.turn.trace import TracedReply
-from ..errors import ToolDenied, ToolError, ToolspeakError, UpstreamTimeout
+from ..errors import ToolDenied, ToolError, ToolspeakError, UpstreamError, UpstreamTimeout
 from ..store.session_interface import FileChange, SessionJournal
 from ..tools.approval import Approval
 from ..tools.base import CallContext, Executable, ToolOutput, call_key
+from ..tools.threads import in_thread
 from .calls import Toolbox, cancel_and_wait, require_approval, run_in_order, run_to_completion, run_tool, seconds_for
 from .events import (
     AgentEvent,
@@ -50,6 +54,7 @@ from .events import (
     TextPiece,
     ThoughtPiece,
 )
+from .output_types import OutputType
 
 #: Callback that receives each event.
 EmitEvent: TypeAlias = Callable[[AgentEvent], None]
@@ -61,6 +66,8 @@ _MAX_LOGGED_CHARS = 200
 _STEP_GRACE = 30.0
 #: Seconds for which a tool waits until a change of a file is recorded. A loop that was stopped never answers.
 _RECORD_SECONDS = 60.0
+#: HTTP statuses of upstreams that do not accept a JSON schema for the answer.
+_REJECTION_STATUSES = frozenset({400, 404, 415, 422, 500, 501})
 
 
 class AgentOptions(msgspec.Struct, frozen=True):
@@ -71,10 +78,22 @@ class AgentOptions(msgspec.Struct, frozen=True):
     #: Whether to run the read-only calls of one round in parallel. If None, the settings of the client decide.
     parallel: bool | None = None
     approval: Approval | None = None
+    #: Whether the caller consents to all calls in advance (`approval="auto"`).
+    consents: bool = False
     #: Timeout per call in seconds.
     tool_timeout: float | None = None
     #: Settings and fields for every model request.
     options: Mapping[str, JSONValue] = {}
+    #: The type that the final answer must have.
+    output: OutputType | None = None
+    #: The caller's object that tools receive in `CallContext.deps`.
+    deps: Any = None
+
+    @property
+    def system_text(self) -> str:
+        """The instructions, with the rule for the form of the final answer."""
+        rule = "" if self.output is None else self.output.rule
+        return "\n\n".join(text for text in (self.instructions, rule) if text)
 
 
 class TaskRun:
@@ -101,16 +120,24 @@ class TaskRun:
         rounds = Rounds(
             entries,
             self._toolbox.tools,
-            instructions=self._options.instructions,
+            instructions=self._options.system_text,
             limits=self._options.limits,
             tainted=self._toolbox.untrusted,
             now=self._loop.time(),
         )
         await run_to_completion(self._journal.begin())
+        answer: Answer | None = None
         try:
-            answer = await self._rounds(rounds)
+            answer = (await self._rounds(rounds)).answer
+            if self._options.output is not None and answer.status == "complete":
+                answer = await self._with_valid_output(self._options.output, answer, entries)
         except asyncio.CancelledError:
-            await self._end(rounds.feed(Cancelled(self._partial(), "the program cancelled the task")))
+            why = "the program cancelled the task"
+            await self._end(
+                _finished(rounds.feed(Cancelled(self._partial(), why)))
+                if answer is None
+                else _ended(answer, "interrupted", why)
+            )
             raise
         return await self._end(answer)
 
@@ -128,9 +155,7 @@ class TaskRun:
                 self._round_complete(rounds)
         return action
 
-    async def _end(self, finished: object) -> Answer:
-        assert isinstance(finished, Finished)
-        answer = finished.answer
+    async def _end(self, answer: Answer) -> Answer:
         await run_to_completion(self._journal.end(answer))
         rounds, requests = _count(len(answer.rounds), "round"), _count(answer.requests, "request")
         _log.info("finished after %s and %s: %s", rounds, requests, answer.status)
@@ -141,6 +166,29 @@ class TaskRun:
         completed = rounds.completed[-1]
         _log.info("round %d complete: %s", number, _count(len(completed.calls), "call"))
         self._emit(RoundComplete(number, completed))
+
+    async def _with_valid_output(self, output: OutputType, answer: Answer, entries: Sequence[Entry]) -> Answer:
+        """Check the type of the final answer. If it does not fit, ask again, at most as often as `retries` says."""
+        retries = self._options.options.get("retries", DEFAULT_RETRIES)
+        system = () if not output.rule else (Message("system", (TextPart(self._options.system_text),)),)
+        problem = await self._output_problem(output, answer)
+        for _ in range(retries if problem else 0):
+            answer = msgspec.structs.replace(answer, notes=(*answer.notes, Note("retry_output", problem)))
+            prompt = Message("user", (TextPart(output.repair_prompt(problem)),))
+            messages = (*system, *messages_of((*entries, answer)), prompt)
+            ask = AskModel(messages, (), ToolChoice("none"), len(answer.rounds) + 1, summary=True)
+            reply = await self._run_step(self._ask(ask, None))
+            if not isinstance(reply, Reply):
+                return _without_reply(answer, reply)
+            answer = _with_reply(answer, reply)
+            problem = await self._output_problem(output, answer)
+            if not problem:
+                break
+        why = f"the answer does not fit the output type after {_count(retries, 'retry', 'retries')}: {problem}"
+        return _ended(answer, "failed", why) if problem else answer
+
+    async def _output_problem(self, output: OutputType, answer: Answer) -> str:
+        return (await in_thread(partial(output.parse, answer.content))).problem
 
     async def _run_step(self, step: Coroutine[Any, Any, RoundInput]) -> RoundInput:
         """Run a step until it ends or the task is cancelled."""
@@ -167,11 +215,7 @@ class TaskRun:
         self._events = []
         limit = None if deadline is None or ask.summary else max(deadline - self._loop.time(), 0.001)
         try:
-            stream = self._client.stream(ask.messages, ask.tools, ask.choice, timeout=limit, **self._options.options)
-            async for batch in stream.batches():
-                self._events += batch
-                await self._emit_text(batch)
-            reply = stream.reply
+            reply = await self._request(ask, limit)
         except ToolspeakError as error:
             reply_so_far = getattr(error, "reply", None)
             partial = reply_so_far if isinstance(reply_so_far, Reply) else self._partial()
@@ -184,6 +228,28 @@ class TaskRun:
         self._events = []
         _log_reply(ask, reply)
         return reply
+
+    async def _request(self, ask: AskModel, limit: float | None) -> TracedReply:
+        """Send a request. Requests without tools ask the upstream to enforce the output type.
+
+        Many upstreams cannot do that while tools are offered, or never call a tool then.
+        """
+        output = None if ask.tools else self._options.output
+        fields = {} if output is None else output.request_fields
+        options = {**self._options.options, **fields}
+        try:
+            stream = self._client.stream(ask.messages, ask.tools, ask.choice, timeout=limit, **options)
+            async for batch in stream.batches():
+                self._events += batch
+                await self._emit_text(batch)
+            return stream.reply
+        except UpstreamError as error:
+            if output is None or not fields or error.upstream_status not in _REJECTION_STATUSES:
+                raise
+            _log.info("the upstream rejected the request with a JSON schema; trying without it")
+            output.enforce = False
+            self._events = []
+        return await self._request(ask, limit)
 
     async def _emit_text(self, batch: list[Event]) -> None:
         text = ""
@@ -238,11 +304,11 @@ class TaskRun:
     async def _require_approval(
         self, planned: PlannedCall, executable: Executable, context: CallContext, execute: Execute
     ) -> None:
-        why, unmarked = execute.consent_reason(planned), execute.tainted and execute.unmarked
-        if why or (planned.side_effects and self._options.approval is not None):
-            # In the sandbox, repeating a call does no new kind of harm.
-            yes_counts = planned.sibling_may_have_run and not unmarked
-            await require_approval(self._options.approval, executable, planned.call.arguments, context, why, yes_counts)
+        why, approval = execute.consent_reason(planned), self._options.approval
+        # Consent given in advance covers everything but a repetition of a call that may have run.
+        if (why and (planned.may_have_run or not self._options.consents)) or (planned.side_effects and approval):
+            yes_counts = not planned.may_have_run
+            await require_approval(approval, executable, planned.call.arguments, context, why, yes_counts)
 
     def _context(self, planned: PlannedCall, tainted: bool) -> CallContext:
         def emit(text: str) -> None:
@@ -259,11 +325,50 @@ class TaskRun:
             done.result(_RECORD_SECONDS)
 
         session = self._journal.session
-        return CallContext(planned.call.id, call_key(session, planned.key), tainted, emit, session, record_change)
+        key = call_key(session, planned.key)
+        return CallContext(planned.call.id, key, tainted, emit, session, record_change, self._options.deps)
 
 
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}" if number == 1 else f"{number} {what}s"
+def _finished(action: object) -> Answer:
+    assert isinstance(action, Finished)
+    return action.answer
+
+
+def _ended(answer: Answer, status: AnswerStatus, why: str) -> Answer:
+    return msgspec.structs.replace(answer, status=status, notes=(*answer.notes, Note(status, why)))
+
+
+def _with_reply(answer: Answer, reply: Reply) -> Answer:
+    """Replace the final text by that of another reply."""
+    return msgspec.structs.replace(
+        _with_costs(answer, reply),
+        content=reply.text,
+        reasoning=reply.reasoning,
+        said=reply.own if isinstance(reply, TracedReply) else None,
+    )
+
+
+def _without_reply(answer: Answer, step: RoundInput) -> Answer:
+    """End an answer for which there was no further reply."""
+    if isinstance(step, Failed):
+        return _ended(_with_costs(answer, step.reply), "failed", step.message)
+    assert isinstance(step, Cancelled)
+    return _ended(_with_costs(answer, step.reply), "interrupted", step.why)
+
+
+def _with_costs(answer: Answer, reply: Reply | None) -> Answer:
+    if reply is None:
+        return answer
+    return msgspec.structs.replace(
+        answer,
+        usage=answer.usage + reply.usage,
+        requests=answer.requests + reply.requests,
+        notes=tuple(dict.fromkeys((*answer.notes, *reply.notes))),
+    )
+
+
+def _count(number: int, what: str, several: str = "") -> str:
+    return f"{number} {what}" if number == 1 else f"{number} {several or what + 's'}"
 
 
 def _log_reply(ask: AskModel, reply: TracedReply) -> None:

@@ -14,12 +14,13 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from functools import wraps
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast, get_args
 
 import click
 import msgspec
 
 from ..config import Config
+from ..config.values import ApprovalMode
 from ..errors import UsageError
 from .config import load_config
 from .first_run import prepare_embedded
@@ -39,12 +40,17 @@ INSTRUCTIONS = (
 )
 _GROUPS = ("shell", "files")
 _MODES = ["auto", "force", "fallback", "off"]
+_APPROVAL_MODES = get_args(ApprovalMode)
 _ROUNDS = click.IntRange(1, 10_000)
 _PROTOCOLS = ["openai", "openai_responses", "anthropic", "gemini", "ollama"]
 _MODEL = "Model: PROVIDER:MODEL, a configured UPSTREAM:MODEL, or an alias."
 _YES = (
     "Approve calls inside the sandbox: shell commands and file changes in the work directory. Has no effect on MCP "
-    "tools, or if no sandbox is available."
+    "tools, or if no sandbox is available. Same as --approval auto."
+)
+_APPROVAL = (
+    "Calls with side effects: ask, auto (approve those inside the sandbox) or read-only (do not offer such tools).  "
+    "[default: configured, else ask]"
 )
 _ALLOW = (
     "Approve matching calls, such as 'shell(git status*)' or 'write_file(*.md)'; repeatable. Applies until the model "
@@ -72,6 +78,7 @@ class CommandOptions(msgspec.Struct, frozen=True):
     yes: bool = False
     allow: tuple[str, ...] = ()
     parallel: bool | None = None
+    approval: str = ""
     store: bool = True
     max_rounds: int = 50
     verbose: bool = False
@@ -88,6 +95,7 @@ def agent_options(command: Callable[..., None]) -> Callable[..., None]:
     @click.option("--mcp-config", default="", metavar="FILE", help="JSON file that defines MCP servers.")
     @click.option("--workdir", default=".", metavar="DIR", help="Directory for shell and files.  [default: current]")
     @click.option("--yes", is_flag=True, help=_YES)
+    @click.option("--approval", default="", type=click.Choice(["", *_APPROVAL_MODES]), help=_APPROVAL)
     @click.option("--allow", multiple=True, metavar="RULE", help=_ALLOW)
     @click.option("--parallel/--no-parallel", default=None, help=_PARALLEL)
     @click.option("--store/--no-store", default=True, help="Save the session.")
@@ -172,6 +180,8 @@ class AgentKit(msgspec.Struct, frozen=True):
     client: AsyncClient
     tools: tuple[Executable, ...]
     approval: Approval
+    #: Whether calls inside the sandbox run without asking.
+    yes: bool
     store: SessionStore
     max_rounds: int
     #: Notes about the tools, to show to the user.
@@ -214,19 +224,31 @@ async def agent_kit(
     Raises:
         ToolspeakError: an option is invalid, or a tool, MCP server or the store is unavailable.
     """
+    from ..engine.rounds.call_checks import is_read_only
     from ..tools.approval import Approval
 
-    approval = Approval(ask, allow=options.allow, yes=options.yes)
+    mode = _approval_mode(options, config)
+    yes = mode == "auto"
+    approval = Approval(ask, allow=options.allow, yes=yes)
     async with AsyncExitStack() as stack:
         stack.push_async_callback(client.close)
         groups = _tool_groups(options.tools)
         notes: list[str] = []
-        tools = list(_local_tools(groups, options, notes))
+        tools = list(_local_tools(groups, options.workdir, yes, notes))
         if options.mcp_config:
             tools += await _mcp_tools(stack, config, options.mcp_config, notes)
+        if mode == "read-only":
+            tools = [each for each in tools if is_read_only(each.tool)]
         tools = _with_helpers(tools)
         store = _session_store(stack, config, options, notes)
-        yield AgentKit(client, tuple(tools), approval, store, options.max_rounds, tuple(notes))
+        yield AgentKit(client, tuple(tools), approval, yes, store, options.max_rounds, tuple(notes))
+
+
+def _approval_mode(options: CommandOptions, config: Config) -> ApprovalMode:
+    """Return the approval mode of the flags, or the configured one."""
+    if options.yes and options.approval not in ("", "auto"):
+        raise UsageError(f"--yes contradicts --approval {options.approval}", hint="omit one of them")
+    return "auto" if options.yes else cast("ApprovalMode", options.approval) or config.approval
 
 
 def _tool_groups(names: str) -> set[str]:
@@ -251,18 +273,18 @@ class _SandboxedFileTool:
         return await self._inner.run(arguments, context)
 
 
-def _local_tools(groups: set[str], options: CommandOptions, notes: list[str]) -> Iterable[Executable]:
+def _local_tools(groups: set[str], workdir: str, yes: bool, notes: list[str]) -> Iterable[Executable]:
     from ..tools.approval import Approval
     from ..tools.files import file_tools
     from ..tools.shell import Shell
 
     if not groups:
         return
-    folder = Path(options.workdir).expanduser()
+    folder = Path(workdir).expanduser()
     # The agent has already asked for approval before it journals the call, so the shell must not ask again.
-    shell = Shell(folder, Approval(lambda _: "once"), sandbox="shell" in groups or options.yes)
+    shell = Shell(folder, Approval(lambda _: "once"), sandbox="shell" in groups or yes)
     if "files" in groups:
-        covered = options.yes and shell.sandboxed
+        covered = yes and shell.sandboxed
         yield from (_SandboxedFileTool(each) if covered else each for each in file_tools(folder))
     if "shell" in groups:
         if shell.problem:

@@ -48,7 +48,7 @@ def command(task: str, session: str, as_json: bool, options: CommandOptions) -> 
 
     The agent uses a shell, files or the tools of MCP servers. Without --upstream or --model, it uses a small embedded
     model. Calls with side effects need approval: on a terminal you are asked; otherwise they are refused unless --yes
-    or --allow covers them. Use - to read the task from stdin.
+    or --allow covers them. With --approval read-only, such tools are not offered. Use - to read the task from stdin.
 
     Exit status: 0 done, 1 failed, 2 invalid command line, 3 limit reached (the answer is a summary), 130 interrupted.
     """
@@ -72,11 +72,11 @@ async def _run_task(task: str, session: str, as_json: bool, options: CommandOpti
         result = await _stream(kit, task, session, guard.show)
         refused = [decision for decision in kit.approval.decisions if decision.by == "nobody"]
         foreign = frozenset(each.tool.name for each in kit.tools if is_untrusted(each))
-        persistent = kit.is_persistent
+        persistent, yes = kit.is_persistent, kit.yes
     if not as_json:
         _print(result, live)
     if refused:
-        click.echo(_refused_text(refused, options.yes, foreign), err=True)
+        click.echo(_refused_text(refused, yes, foreign), err=True)
     if result.status != "complete" and persistent:
         click.echo(f"Resume: toolspeak run --session {result.session}", err=True)
     return result

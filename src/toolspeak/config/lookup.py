@@ -28,6 +28,7 @@ from .values import (
     DEFAULTS,
     SECRETS,
     SETTINGS,
+    ApprovalMode,
     Endpoint,
     Layer,
     NamedUpstream,
@@ -167,6 +168,11 @@ class Config:
     def servers_folder(self) -> Path:
         """Folder in which running servers write their control files."""
         return self.state_file.parent / "servers"
+
+    @property
+    def approval(self) -> ApprovalMode:
+        """How `toolspeak run` and `chat` treat calls with side effects."""
+        return self._value("approval")  # type: ignore[return-value]
 
     @property
     def record(self) -> Record:

@@ -22,6 +22,9 @@ Transport: TypeAlias = Literal["auto", "thin", "httpx2"]
 #: Key sent to the upstream: the configured one (`replace`), the client's own (`forward`), or the configured one if the
 #: client has a toolspeak key (`check`).
 Auth: TypeAlias = Literal["replace", "forward", "check"]
+#: Which tool calls with side effects `toolspeak run` and `chat` allow: those that you approve when asked, those inside
+#: the sandbox without asking, or none, because such tools are not offered.
+ApprovalMode: TypeAlias = Literal["ask", "auto", "read-only"]
 #: Where the server records requests, if at all.
 Record: TypeAlias = Literal["memory", "store", "off"]
 Seconds: TypeAlias = Annotated[int, msgspec.Meta(ge=1)]
@@ -33,7 +36,8 @@ Limit: TypeAlias = Annotated[int, msgspec.Meta(ge=0)]
 #: Settings that an untrusted file in the working directory may change. They affect how tools are prompted and calls are
 #: parsed, and cause at most a few extra requests. Deliberately excluded are settings that control where requests and
 #: keys go (`base_url`, `protocol`, keys, `[upstreams]`, `[aliases]`), code to load (`load_plugins`), files to read or
-#: write (`adapter`, `state_file`, `store`), and protection against forged calls (`marks`, `secret`).
+#: write (`adapter`, `state_file`, `store`), what needs consent (`approval`), and protection against forged calls
+#: (`marks`, `secret`).
 HARMLESS = frozenset({"model", *Settings.__struct_fields__, *Profile.__struct_fields__} - {"marks"})
 
 PROJECT_FILE = "toolspeak.toml"
@@ -144,6 +148,8 @@ class GeneralSettings(msgspec.Struct, frozen=True):
     store: str = ""
     #: Where a server records requests: the latest ones in memory, also all recent ones in the store, or not at all.
     record: Record = "memory"
+    #: How `toolspeak run` and `chat` treat calls with side effects.
+    approval: ApprovalMode = "ask"
 
 
 class UpstreamRow(msgspec.Struct, frozen=True):

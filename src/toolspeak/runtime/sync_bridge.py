@@ -1,22 +1,27 @@
 """Bridge from synchronous code to asyncio: an event loop in a background thread.
 
 All bridges of a process share one loop. It starts on first use and stops when the last bridge that used it is closed or
-garbage-collected, so a program may create many clients without closing them.
+garbage-collected, so a program may create many clients without closing them. When the interpreter exits, running
+coroutines are cancelled, and nothing waits for the loop any more.
 """
 
 from __future__ import annotations
 
 import asyncio
+import atexit
 import os
 import threading
 import weakref
 from collections.abc import Callable, Coroutine
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, TypeVar
 
 from ..errors import UpstreamError, UsageError
 
 T = TypeVar("T")
+
+#: Seconds for which the exiting interpreter waits for cancelled coroutines, so that sessions can be released.
+_EXIT_SECONDS = 2.0
 
 
 class LoopThread:
@@ -25,6 +30,8 @@ class LoopThread:
     def __init__(self) -> None:
         # Reentrant, because the garbage collector may close a bridge at any point.
         self.lock = threading.RLock()
+        #: Whether the interpreter is exiting. Nothing may wait for the loop then, because its thread may be gone.
+        self.exiting = False
         self._users = 0
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
@@ -55,12 +62,29 @@ class LoopThread:
         if thread is not threading.current_thread():
             thread.join()
 
+    def stop_at_exit(self) -> None:
+        """Cancel all coroutines and stop the loop, without any output, because the interpreter exits."""
+        with self.lock:
+            self.exiting = True
+            loop, thread = self._loop, self._thread
+        if loop is not None and thread is not None:
+            loop.set_exception_handler(_ignore)
+            loop.call_soon_threadsafe(loop.stop)
+            thread.join(_EXIT_SECONDS)
+
     def reset_after_fork(self) -> None:
         """Forget the loop, because a forked process does not inherit its parent's threads."""
         self.__init__()
 
 
+def _ignore(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """Ignore an error of a coroutine that no one waits for."""
+
+
 _SHARED = LoopThread()
+#: Loads the class. When the interpreter is exiting, threads that still use a client could not load it any more.
+_EXECUTOR = ThreadPoolExecutor
+atexit.register(_SHARED.stop_at_exit)
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_SHARED.reset_after_fork)
 
@@ -77,7 +101,8 @@ class SyncBridge:
 
     @property
     def closed(self) -> bool:
-        return self._closed
+        """Whether the bridge cannot run coroutines any more."""
+        return self._closed or self._shared.exiting
 
     @property
     def inside(self) -> bool:
@@ -105,14 +130,14 @@ class SyncBridge:
     def spawn(self, coroutine: Coroutine[Any, Any, None]) -> None:
         """Start a coroutine without waiting for it. Does nothing if the bridge is closed."""
         with self._shared.lock:
-            if self._closed:
+            if self.closed:
                 coroutine.close()
             else:
                 self._submit(coroutine)
 
     def _submit(self, coroutine: Coroutine[Any, Any, T]) -> tuple[Future[T], Callable[[], None]]:
         """Schedule a coroutine. The caller must hold the lock, so a concurrent `close` cannot miss the coroutine."""
-        if self._closed:
+        if self.closed:
             raise UsageError("the client is closed", hint="create a new client")
         if self._loop is None or self._process != os.getpid():
             self._process = os.getpid()
@@ -143,6 +168,8 @@ class SyncBridge:
         try:
             result = await coroutine
         except asyncio.CancelledError:
+            if self._shared.exiting:
+                return  # only a daemon thread can still be waiting; it must not wake up to print a traceback
             if self._closed:
                 future.set_exception(UsageError("the client was closed during a request"))
             else:
@@ -157,7 +184,7 @@ class SyncBridge:
         with self._shared.lock:
             loop, self._loop = self._loop, None
             closed, self._closed = self._closed, True
-        if closed or loop is None or self._process != os.getpid():
+        if closed or loop is None or self._process != os.getpid() or self._shared.exiting:
             return
         if self._shared.inside:
             for task in self._tasks:
@@ -174,7 +201,7 @@ class SyncBridge:
         """Close without blocking. The garbage collector may call this in any thread and at any point."""
         loop, self._loop = self._loop, None
         closed, self._closed = self._closed, True
-        if closed or loop is None or self._process != os.getpid():
+        if closed or loop is None or self._process != os.getpid() or self._shared.exiting:
             return
 
         async def end() -> None:

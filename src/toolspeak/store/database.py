@@ -23,7 +23,7 @@ from typing import Any, TypeVar
 import sqlalchemy as sa
 from sqlalchemy import exc
 
-from ..errors import ConfigError, NoStoreError, StoreDamagedError, StoreError, StoreFullError
+from ..errors import ConfigError, NoStoreError, StoreDamagedError, StoreError, StoreFullError, StoreReadOnlyError
 from .db_engines import MISSING_STORE_HINT, open_engine
 from .schema import HEAD, VERSION_TABLE
 
@@ -56,6 +56,7 @@ class Database:
         url: `sqlite:///path`, `sqlite://` (in memory), or `postgresql://...`.
         patience: seconds for which operations are retried if the database is busy or unavailable.
         existing: open only an existing store; create nothing and give up early.
+        read_only: if an SQLite file cannot be written, open it for reading. Writing then raises `StoreReadOnlyError`.
 
     Raises:
         NoStoreError: `existing` is set and there is no store.
@@ -63,8 +64,10 @@ class Database:
         StoreError: the database cannot be opened.
     """
 
-    def __init__(self, url: str, *, patience: float = _PATIENCE, existing: bool = False) -> None:
-        self.engine, self.where, self.in_memory = open_engine(url, existing=existing)
+    def __init__(
+        self, url: str, *, patience: float = _PATIENCE, existing: bool = False, read_only: bool = False
+    ) -> None:
+        self.engine, self.where, self.in_memory = open_engine(url, existing=existing, read_only=read_only)
         self._patience = min(patience, _SHORT_PATIENCE) if existing else patience
         self._is_sqlite = self.engine.dialect.name == "sqlite"
         self._writer = threading.Lock()
@@ -124,7 +127,12 @@ class Database:
     ) -> T:
         if self._threads is None:
             self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="toolspeak-store")
-        future = asyncio.get_running_loop().run_in_executor(self._threads, operation, work)
+        try:
+            future = asyncio.get_running_loop().run_in_executor(self._threads, operation, work)
+        except RuntimeError:  # the interpreter exits and starts no more threads, but the session must still be written
+            result = operation(work)
+            then()
+            return result
         cancelled: asyncio.CancelledError | None = None
         while not future.done():
             try:
@@ -256,6 +264,7 @@ _UNREACHABLE_HINT = "check that the server is running and that host, port, user,
 _SQLITE_TRANSIENT = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
 _SQLITE_DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
 _SQLITE_FULL = {sqlite3.SQLITE_FULL}
+_SQLITE_READ_ONLY = {sqlite3.SQLITE_READONLY}
 
 #: PostgreSQL's SQLSTATE codes (or prefixes) for lost connection, server shutdown or startup, too many connections,
 #: serialization failure, deadlock, lock not available and read-only transaction.
@@ -289,6 +298,9 @@ def store_error(error: exc.SQLAlchemyError, where: str) -> StoreError:
     if code in _SQLITE_DAMAGED or state.startswith(_POSTGRES_DAMAGED):
         hint = "check it with `toolspeak sessions doctor`, then restore a backup or use another store"
         return StoreDamagedError(f"the store at {where} is damaged: {detail}", hint=hint)
+    if code in _SQLITE_READ_ONLY:
+        hint = "check its permissions, copy it to a disk that can be written, or set TOOLSPEAK_STORE to another store"
+        return StoreReadOnlyError(f"the store at {where} can be read but not written: {detail}", hint=hint)
     if isinstance(error, exc.DataError | exc.IntegrityError):
         return rejected_value_error(error.orig or error, where)
     message = f"the store at {where} is not responding: {detail}"

@@ -6,6 +6,7 @@ import errno
 import os
 import sqlite3
 import threading
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from sqlalchemy import event, exc
 from sqlalchemy.pool import ConnectionPoolEntry, QueuePool, StaticPool
 
 from ..config import redacted_url
-from ..errors import ConfigError, NoStoreError, StoreError
+from ..errors import ConfigError, NoStoreError, StoreError, StoreReadOnlyError
 
 #: Milliseconds that SQLite waits for a lock held by another process. `Database` then retries.
 _SQLITE_WAIT = 5_000
@@ -39,6 +40,8 @@ _PRAGMAS = (
     "PRAGMA trusted_schema=OFF",
     "PRAGMA journal_mode=WAL",
 )
+#: Settings for a database that cannot be written: all but those for writing.
+_READ_PRAGMAS = _PRAGMAS[:1] + _PRAGMAS[3:4]
 #: Held by the thread that is creating a file.
 _create_lock = threading.Lock()
 
@@ -63,10 +66,10 @@ class _ConnectionPool(QueuePool):
             super().dispose()
 
 
-def open_engine(url: str, *, existing: bool = False) -> tuple[sa.Engine, str, bool]:
+def open_engine(url: str, *, existing: bool = False, read_only: bool = False) -> tuple[sa.Engine, str, bool]:
     """Create the engine for a URL. Return it, a name for messages, and whether the database is in memory.
 
-    With `existing`, no file is created.
+    With `existing`, no file is created. With `read_only`, a file that cannot be written is opened for reading.
     """
     try:
         parsed = sa.make_url(url)
@@ -80,7 +83,7 @@ def open_engine(url: str, *, existing: bool = False) -> tuple[sa.Engine, str, bo
         return _postgresql_engine(parsed), f"`{redacted_url(url)}`", False
     if parsed.host:
         raise ConfigError(f"SQLite URL `{redacted_url(url):.200}` must not contain a host", hint=_URL_HINT)
-    return _sqlite_engine(parsed, existing)
+    return _sqlite_engine(parsed, existing, read_only)
 
 
 def _postgresql_engine(url: sa.URL) -> sa.Engine:
@@ -106,20 +109,47 @@ def _postgresql_engine(url: sa.URL) -> sa.Engine:
         raise ConfigError("PostgreSQL support is not installed", hint="pip install 'toolspeak[postgres]'") from None
 
 
-def _sqlite_engine(url: sa.URL, existing: bool) -> tuple[sa.Engine, str, bool]:
+def _sqlite_engine(url: sa.URL, existing: bool, read_only: bool) -> tuple[sa.Engine, str, bool]:
     path = url.database or ""
     in_memory = path in ("", ":memory:")
+    read_only = read_only and not in_memory and _is_unwritable(Path(path).expanduser())
     if not in_memory:
         file = Path(path).expanduser()
         if existing and not file.exists():
             raise NoStoreError(f"there is no store at `{file}`", hint=MISSING_STORE_HINT)
-        _create_private_file(file)
-        url, path = url.set(database=str(file)), str(file)
+        if not read_only:
+            _create_private_file(file)
+        url, path = _read_only_url(url, file) if read_only else url.set(database=str(file)), str(file)
     pool = {"poolclass": StaticPool} if in_memory else {"poolclass": _ConnectionPool, "pool_timeout": _POOL_WAIT}
     engine = sa.create_engine(url, connect_args={"check_same_thread": False}, hide_parameters=True, **pool)
-    event.listen(engine, "connect", _set_up_connection)
+    event.listen(engine, "connect", partial(_set_up_connection, _READ_PRAGMAS if read_only else _PRAGMAS))
     event.listen(engine, "begin", _begin_transaction)
     return engine, "`memory`" if in_memory else f"`{path}`", in_memory
+
+
+def _is_unwritable(file: Path) -> bool:
+    """Whether an existing database can be read but not written, because of its permissions or a read-only disk."""
+    if not os.access(file, os.R_OK) or not file.is_file():
+        return False
+    return not os.access(file, os.W_OK) or not os.access(Path(os.path.realpath(file)).parent, os.W_OK | os.X_OK)
+
+
+def _read_only_url(url: sa.URL, file: Path) -> sa.URL:
+    """Return the URL that opens a database for reading.
+
+    SQLite needs to create an index for the write-ahead log, even if there is no log. `immutable` prevents that. It must
+    not be used if there is a log, because SQLite would ignore the log, and with it the latest commits.
+    """
+    real = Path(os.path.realpath(file))
+    log, index = Path(f"{real}-wal"), Path(f"{real}-shm")
+    has_log = log.exists() and log.stat().st_size > 0
+    if has_log and not index.exists() and not os.access(real.parent, os.W_OK):
+        hint = f"copy `{real.name}` and `{log.name}` to a folder that can be written"
+        raise StoreReadOnlyError(
+            f"cannot read the write-ahead log of the store `{file}` in a read-only folder", hint=hint
+        )
+    query = {"mode": "ro", "uri": "true"} | ({} if has_log else {"immutable": "1"})
+    return url.set(database=Path(os.path.abspath(file)).as_uri(), query=query)
 
 
 def _create_private_file(file: Path) -> None:
@@ -147,13 +177,13 @@ def _create_file(file: Path) -> None:
             raise OSError(wrong, os.strerror(wrong)) from None
 
 
-def _set_up_connection(connection: sqlite3.Connection, _: object) -> None:
+def _set_up_connection(pragmas: tuple[str, ...], connection: sqlite3.Connection, _: object) -> None:
     # The sqlite3 module must not start transactions; `_begin_transaction` does.
     connection.isolation_level = None
     # SQLite's own `lower` handles only ASCII; this one behaves as in PostgreSQL.
     connection.create_function("lower", 1, _lower, deterministic=True)
     cursor = connection.cursor()
-    for pragma in _PRAGMAS:
+    for pragma in pragmas:
         cursor.execute(pragma)
     cursor.close()
 

@@ -69,10 +69,19 @@ class SqlJournal:
         stored = await self._database.reading(lambda connection: ledger.entries_of(connection, self._lease.key))
         return tuple(close_open_calls(entry) if isinstance(entry, Answer) else entry for entry in stored)
 
-    async def say(self, message: Message) -> None:
-        """Add a message."""
+    async def say(self, *messages: Message) -> None:
+        """Add messages, in one commit."""
+
+        def say_all(connection: sa.Connection) -> None:
+            for number, message in enumerate(messages, first):
+                ledger.say(connection, self._lease.key, number, message)
+
+        def committed() -> None:
+            self._next_entry = first + len(messages)
+
         async with self._write_lock:
-            await self._write(partial(self._bind(ledger.say), self._next_entry, message), self._on_message)
+            first = self._next_entry
+            await self._write(say_all, committed)
 
     async def begin(self) -> None:
         """Begin an answer. An earlier unfinished one is marked as interrupted."""
@@ -183,9 +192,6 @@ class SqlJournal:
         except SessionBusyError as error:
             self._lost = error
             raise
-
-    def _on_message(self) -> None:
-        self._next_entry += 1
 
     def _on_begin(self) -> None:
         self._answer, self._rounds, self._pieces = self._next_entry, 0, 0

@@ -50,8 +50,8 @@ class SessionJournal(Protocol):
         """Return the conversation so far, repaired: every call has a result, and no answer is running."""
         ...
 
-    async def say(self, message: Message) -> None:
-        """Add a message from the user or the system."""
+    async def say(self, *messages: Message) -> None:
+        """Add messages to the conversation, in one commit."""
         ...
 
     async def begin(self) -> None:
@@ -143,9 +143,9 @@ class MemoryJournal:
         running = () if self._answer is None else (close_open_calls(self._answer),)
         return (*self._entries, *running)
 
-    async def say(self, message: Message) -> None:
-        """Add a message."""
-        self._entries.append(message)
+    async def say(self, *messages: Message) -> None:
+        """Add messages."""
+        self._entries += messages
 
     async def begin(self) -> None:
         """Begin an answer."""

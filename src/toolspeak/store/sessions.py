@@ -61,6 +61,8 @@ class Store:
         owner: the tenant; empty for a store without tenants.
         existing: open only an existing store; create nothing.
 
+    A store that cannot be written can still be read; writing raises `StoreReadOnlyError`.
+
     Raises:
         NoStoreError: `existing` is set and there is no store.
         ConfigError: the URL is invalid, or the store was written by a newer version of toolspeak.
@@ -68,7 +70,7 @@ class Store:
     """
 
     def __init__(self, url: str | Database, owner: str = "", *, existing: bool = False) -> None:
-        self.database = url if isinstance(url, Database) else Database(url, existing=existing)
+        self.database = url if isinstance(url, Database) else Database(url, existing=existing, read_only=True)
         self.owner = escape(owner)
 
     def of(self, owner: str) -> Store:

@@ -8,13 +8,22 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
-from typing import Protocol
+from typing import TYPE_CHECKING, Any, Generic, Protocol, cast
 
 import msgspec
 
 from ..core.types import JSONObject, Media, Opaque, Tool
 from ..engine.rounds.transcript import FileDiff
 from ..store.session_interface import FileChange
+
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar
+
+    Deps = TypeVar("Deps", default=Any)
+else:
+    from typing import TypeVar
+
+    Deps = TypeVar("Deps")
 
 
 def _discard(_: str) -> None:
@@ -25,8 +34,8 @@ def _discard_change(_: FileChange) -> None:
     """Record nothing. The default for `CallContext.record_change`."""
 
 
-class CallContext(msgspec.Struct, frozen=True):
-    """What a tool may know about the call it runs."""
+class CallContext(msgspec.Struct, Generic[Deps], frozen=True):
+    """What a tool may know about the call it runs. `CallContext[Database]` declares the type of `deps`."""
 
     call_id: str = ""
     #: Idempotency key: unique to the call, and the same if that call is run again (see `call_key`).
@@ -40,6 +49,8 @@ class CallContext(msgspec.Struct, frozen=True):
     #: Records a change of a file in the session before it is made, so it can be undone. Blocks until that is committed,
     #: so call it only in a tool's own thread, where synchronous functions run. If it raises, do not make the change.
     record_change: Callable[[FileChange], None] = _discard_change
+    #: The object that the caller passed to the agent as `context`. It is neither stored nor shown to the model.
+    deps: Deps = cast("Any", None)
 
 
 def call_key(*parts: str) -> str:

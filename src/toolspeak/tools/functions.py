@@ -11,7 +11,7 @@ import functools
 import inspect
 import threading
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
-from typing import Any, Generic, ParamSpec, TypeVar, cast, get_type_hints, overload
+from typing import Any, Generic, ParamSpec, TypeVar, cast, get_origin, get_type_hints, overload
 
 import msgspec
 
@@ -101,11 +101,11 @@ class FunctionTool(Generic[P, R]):
         self._timeout = timeout
         self._parameters = _parameters(function, where)
         docstring = parse_docstring(function.__doc__)
-        self._context = tuple(each.name for each in self._parameters if each.kind is CallContext)
+        self._context = tuple(each.name for each in self._parameters if each.is_context)
         self.tool = Tool(
             name or function.__name__,
             description or docstring.description,
-            _schema([each for each in self._parameters if each.kind is not CallContext], docstring.parameters, where),
+            _schema([each for each in self._parameters if not each.is_context], docstring.parameters, where),
             side_effects,
             read_only=read_only,
         )
@@ -157,7 +157,7 @@ class FunctionTool(Generic[P, R]):
         args: list[Any] = []
         kwargs: dict[str, Any] = {}
         for each in self._parameters:
-            if each.kind is CallContext:
+            if each.is_context:
                 value: Any = context
             elif each.name in arguments:
                 value = self._convert(each, arguments[each.name])
@@ -186,6 +186,11 @@ class _Parameter(msgspec.Struct, frozen=True):
     required: bool
     default: Any
     positional: bool
+
+    @property
+    def is_context(self) -> bool:
+        """Whether the agent passes a `CallContext` here. The model does not see the parameter."""
+        return CallContext in (self.kind, get_origin(self.kind))
 
 
 def _check_function(function: Any, name: str) -> str:

@@ -77,6 +77,19 @@ def loads(text: str) -> JSONValue:
     return documents[0] if len(documents) == 1 else documents
 
 
+def complete_documents(text: str) -> list[ParseResult]:
+    """Return the objects and arrays in a text that are not cut off, in order, with notes on their repairs."""
+    documents: list[ParseResult] = []
+    pos = 0
+    while len(documents) < _MAX_DOCUMENTS and (start := _START(text, pos)) is not None:
+        at = start.end() if start.group().startswith("`") else start.start()
+        result = parse_value(text, at)
+        if result.status == "complete":
+            documents.append(result)
+        pos = max(result.end, at + 1)
+    return documents
+
+
 def _documents(text: str) -> list[JSONValue]:
     """Return the objects and arrays in a text, in order."""
     documents: list[JSONValue] = []

@@ -29,6 +29,11 @@ _FILLERS = str.maketrans("", "", " \t\r\n\"'\\;")
 _TRUNCATED = "This call was cut off by the length limit and was not run. Make it again, shorter or in parts."
 
 
+def is_read_only(tool: Tool) -> bool:
+    """Whether a tool changes nothing. One that declares nothing may change something."""
+    return tool.read_only and tool.name not in ALWAYS_SIDE_EFFECTS
+
+
 class CallChecker:
     """Checks calls against the tool definitions. `tools` run in this process; `client_tools` run in the client."""
 
@@ -43,8 +48,8 @@ class CallChecker:
         return call.name in self._client_names
 
     def is_read_only(self, call: ToolCall) -> bool:
-        """Whether the call may run in parallel with others. A tool that declares nothing may change something."""
-        return self._by_name[call.name].read_only and call.name not in ALWAYS_SIDE_EFFECTS
+        """Whether the call may run in parallel with others."""
+        return is_read_only(self._by_name[call.name])
 
     def check(self, call: ToolCall) -> CallRecord:
         """Return a record of the call. If the call must not run, the record has an error result with the reason."""

@@ -13,6 +13,7 @@ import msgspec
 from ...core.types import JSONObject, Message, Request, TextPart, ToolResult
 from ...errors import UsageError
 from ...protocols import anthropic, gemini, ollama, openai_chat, openai_responses
+from ...protocols.generated_images import generated_images
 from .transcript import Answer, CallRecord, Entry, Round, with_result
 
 #: The request encoder of each protocol, and the request fields that contain the conversation.
@@ -24,6 +25,7 @@ _ENCODERS: Mapping[str, tuple[Callable[[Request], bytes], tuple[str, ...]]] = {
     "ollama": (ollama.encode_request, ("messages",)),
 }
 PROTOCOLS = tuple(_ENCODERS)
+_SHORT_NAMES = {"openai": "openai_chat", "responses": "openai_responses"}
 #: Placeholder for the model name. Encoders require one, but it does not appear in the conversation fields.
 _ANY_MODEL = "model"
 #: Matches no real protocol, so encoders drop the extra fields of a stored message unless it names its protocol.
@@ -36,13 +38,27 @@ def expand(entries: Iterable[Entry], protocol: str, *, split: bool = False) -> J
     Raises:
         UsageError: the protocol is unknown.
     """
-    name = "openai_chat" if protocol == "openai" else protocol
-    if name not in _ENCODERS:
-        raise UsageError(f"unknown protocol `{protocol:.80}`", hint=f"use one of {', '.join(PROTOCOLS)}")
-    encode, fields = _ENCODERS[name]
+    encode, fields = _encoder(protocol)
     request = Request(_ANY_MODEL, messages_of(entries, split=split), protocol=_NEUTRAL)
     body: JSONObject = msgspec.json.decode(encode(request))
     return {field: body[field] for field in fields if field in body}
+
+
+def expand_messages(entries: Iterable[Entry], protocol: str) -> list[JSONObject]:
+    """Encode the conversation as a list of messages. Protocols with a separate field for system texts omit them.
+
+    Raises:
+        UsageError: the protocol is unknown.
+    """
+    return expand(entries, protocol).get(_encoder(protocol)[1][-1], [])
+
+
+def _encoder(protocol: str) -> tuple[Callable[[Request], bytes], tuple[str, ...]]:
+    name = _SHORT_NAMES.get(protocol, protocol)
+    if name not in _ENCODERS:
+        names = ", ".join((*PROTOCOLS, *_SHORT_NAMES))
+        raise UsageError(f"unknown protocol `{protocol:.80}`", hint=f"use one of {names}")
+    return _ENCODERS[name]
 
 
 def messages_of(entries: Iterable[Entry], *, split: bool = False) -> tuple[Message, ...]:
@@ -56,7 +72,7 @@ def _entry_messages(entry: Entry, split: bool) -> Iterator[Message]:
         return
     for round_ in entry.rounds:
         yield from _round_messages(round_, split)
-    if entry.content:
+    if entry.content or (entry.said is not None and generated_images(entry.said)):
         yield _assistant_message(entry, entry.content)
 
 

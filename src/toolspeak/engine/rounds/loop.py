@@ -25,6 +25,7 @@ import msgspec
 from ...core.events import Reply
 from ...core.types import Message, Note, TextPart, Tool, ToolCall, ToolChoice, ToolResult, Usage
 from ...errors import UsageError
+from ...protocols.generated_images import generated_images
 from ..prompting.tool_use_detection import has_tool_history
 from ..turn.trace import TracedReply
 from .call_checks import CallChecker, UncertainCalls, call_key, has_unmarked_call, reject_call
@@ -425,11 +426,16 @@ def _opaque_message(reply: Reply) -> Message | None:
     return reply.own if isinstance(reply, TracedReply) else None
 
 
+def _has_image(reply: Reply) -> bool:
+    own = _opaque_message(reply)
+    return own is not None and bool(generated_images(own))
+
+
 def _final_notes(reply: Reply, *, called: bool) -> Iterable[Note]:
     """Yield notes about problems of the final answer."""
     if reply.finish_reason == "length":
         yield Note("cut_by_length", "the answer was cut off by its length limit")
-    elif not reply.text.strip():
+    elif not reply.text.strip() and not _has_image(reply):
         # Only the reply to a summary request can still contain calls here.
         ignored = "the model made calls instead of answering; they were not run"
         yield Note("empty_answer", ignored if reply.calls else "the model returned an empty answer")
