@@ -184,10 +184,11 @@ def test_with_ask_the_function_decides():
     assert (sent, denied.rounds[0].calls[0].result.error) == ([], True)
 
 
-def test_with_read_only_the_model_is_offered_no_tool_with_side_effects():
+def test_with_read_only_the_model_is_offered_only_read_only_tools():
     sent: list[str] = []
     upstream = model(calling(ToolCall("send", {"to": "Ann"})), "I cannot.")
-    one = agent(upstream, sender(sent), look, approval="read-only", approve=lambda question: True)
+    reading = ts.tool(read_only=True, name="read")(look)
+    one = agent(upstream, sender(sent), look, reading, approval="read-only", approve=lambda question: True)
     result = run(one.run("Send it."))
-    assert [tool.name for tool in upstream.requests[0].tools] == ["look", "read_more"]
+    assert [tool.name for tool in upstream.requests[0].tools] == ["read", "read_more"]
     assert (sent, result.status) == ([], "complete")

@@ -141,7 +141,9 @@ def test_a_call_with_side_effects_after_a_result_is_asked_for_again_and_then_nee
     first = answers("I may not.")
     denied = run(ts.AsyncAgent(ts.AsyncClient(lambda request: next(first)), [read, send]).run("Read and tell Ann."))
     assert (denied.content, sent) == ("I may not.", [])
-    second = answers("Done.")
-    agent = ts.AsyncAgent(ts.AsyncClient(lambda request: next(second)), [read, send], approve=lambda question: True)
-    assert run(agent.run("Read and tell Ann.")).content == "Done."
-    assert sent == ["ann"]
+    consents: list[dict[str, Any]] = [{"approve": lambda question: True}, {"approval": "auto"}]
+    for consent in consents:
+        again = answers("Done.")
+        client = ts.AsyncClient(lambda request, again=again: next(again))
+        assert run(ts.AsyncAgent(client, [read, send], **consent).run("Read and tell Ann.")).content == "Done."
+    assert sent == ["ann", "ann"]

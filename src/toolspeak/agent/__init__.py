@@ -116,8 +116,7 @@ class AsyncAgent:
         check_types(instructions, parallel, on_event, store)
         check_approval(approval, approve)
         check_options(options, KEYWORDS, typed=output_type is not None)
-        self._read_only = approval == "read-only"
-        self._max_output = max_output
+        self._read_only, self._max_output = approval == "read-only", max_output
         self._tools = self._offered(tools)
         self._toolboxes = Toolboxes(self._tools, max_output)
         self._mcp = None if mcp is None else _mcp_tools(mcp)
@@ -376,7 +375,7 @@ class Agent:
         max_rounds: int = MAX_ROUNDS,
         max_tokens: int | None = None,
         max_seconds: float | None = None,
-        parallel: bool = True,
+        parallel: bool | None = None,
         context: Any = None,
         on_event: EmitEvent | None = None,
         tool_timeout: float | None = TOOL_SECONDS,
