@@ -269,13 +269,14 @@ class ValueEnd:
         window = buf[pos : pos + LOOKAHEAD]
         call, own = _CALL_OPENING(window), window.find(f"<{self._place.own}") if self._place.markup else -1
         limit = min(call.start() if call is not None else len(window), own if own >= 0 else len(window))
+        is_short = len(window) < LOOKAHEAD and not final
         again = window.find(closer, 0, limit)
         while again >= 0:
             end = skip_blank(window, again + len(closer), True)
             if (not self.apart or _LINE_START(window, 0, again)) and window[end : end + 1] in ("<", ""):
-                return True
+                return None if is_short and end == len(window) else True
             again = window.find(closer, again + 1, limit)
-        return None if len(window) < LOOKAHEAD and not final else False
+        return None if is_short else False
 
     def _declares_next(self, buf: str, pos: int, final: bool) -> Tristate:
         """Whether the tool declares the key of the parameter that follows, if it declares any. None: unknown yet."""
