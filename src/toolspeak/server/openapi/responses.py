@@ -113,21 +113,19 @@ class CustomOutput(msgspec.Struct, tag_field="type", tag="custom_tool_call_outpu
     id: str | None = None
 
 
-class Message(msgspec.Struct, tag_field="type", tag="message", omit_defaults=True):
-    """A message."""
-
-    role: Literal["system", "developer", "user", "assistant"]
-    content: str | list[ContentPart]
-    id: str | None = None
-    status: str | None = None
-    phase: str | None = None
-
-
 class PlainMessage(msgspec.Struct, omit_defaults=True):
     """A message without a `type` field."""
 
     role: Literal["system", "developer", "user", "assistant"]
     content: str | list[ContentPart]
+
+
+class Message(PlainMessage, tag_field="type", tag="message", omit_defaults=True):
+    """A message."""
+
+    id: str | None = None
+    status: str | None = None
+    phase: str | None = None
 
 
 InputItem = Annotated[
@@ -306,27 +304,3 @@ class ResponsesReply(msgspec.Struct):
     service_tier: str | Absent = UNSET
     top_logprobs: NonNegative | Absent = UNSET
     toolspeak: Extension | Absent = UNSET
-
-
-#: Types that are referenced only from unions.
-RESPONSES_KINDS: tuple[type, ...] = (
-    InputText,
-    InputImage,
-    InputFile,
-    OutputText,
-    PlainMessage,
-    Message,
-    Reasoning,
-    FunctionCallItem,
-    CustomCallItem,
-    FunctionOutput,
-    CustomOutput,
-    FunctionTool,
-    TextTool,
-    Namespace,
-    ChosenFunction,
-    ChosenCustom,
-    ChosenAmong,
-)
-#: Types that allow additional properties, with the reason.
-RESPONSES_OPEN: dict[type, str] = {}
