@@ -28,7 +28,18 @@ from ...core.types import (
     is_object,
 )
 from ...errors import UsageError
-from ..shared.fields import array_field, bool_field, is_fetchable, is_inline, object_field, text_field, without
+from ..shared.fields import (
+    array_field,
+    bool_field,
+    invalid_arguments,
+    is_fetchable,
+    is_inline,
+    name_field,
+    object_field,
+    part_field,
+    text_field,
+    without,
+)
 from .blocks import block_type
 from .encoding_state import CALL_EXTRAS, INLINE, INTERNAL_FIELDS, LAYOUT, ORDER, EncodingContext
 
@@ -37,8 +48,6 @@ _ROLES = ("user", "assistant", "system")
 _DEFAULT_ORDER = "rpc"
 _CALL_FIELDS = ("type", "id", "name", "input")
 _RESULT_FIELDS = ("type", "tool_use_id", "content", "is_error")
-
-_MAX_SHOWN_ARGUMENTS = 80
 
 
 # ------------------------------------------------------------------------------------------------------- decoding
@@ -86,20 +95,13 @@ class _MessageBlocks:
                 self.order += "p"
 
     def _call(self, block: JSONObject, path: str) -> None:
-        name = text_field(block.get("name"), f"{path}.name")
-        if not name:
-            raise UsageError(f"`{path}.name` is missing")
+        name = name_field(block, path)
         rest = without(block, *_CALL_FIELDS)
         arguments = block.get("input")
         notes: tuple[Note, ...] = ()
         if not is_object(arguments):
             if arguments is not None:
-                notes = (
-                    Note(
-                        "arguments_invalid",
-                        f"the arguments are not a JSON object: {str(arguments)[:_MAX_SHOWN_ARGUMENTS]}",
-                    ),
-                )
+                notes = invalid_arguments(arguments)
                 rest["input"] = arguments
             arguments = {}
         if rest:
@@ -302,12 +304,10 @@ _BY_MEDIA_TYPE = {
 
 def _decode_block(value: JSONValue, path: str) -> Part:
     """Decode a content block to text, media (with data or a URL) or an opaque part."""
-    if isinstance(value, str):  # some clients send a list of strings
-        return TextPart(value)
-    block = object_field(value, path)
-    kind = text_field(block.get("type"), f"{path}.type")
-    if kind == "text":
-        return TextPart(text_field(block.get("text"), f"{path}.text"), without(block, "type", "text"))
+    return part_field(value, path, _decode_other)
+
+
+def _decode_other(block: JSONObject, kind: str, path: str) -> Part:
     source = block.get("source")
     url = _url(source) if kind in _KINDS and is_object(source) else ""
     return Media(_KINDS[kind], url, without(block, "type", "source")) if url else Opaque(kind, block)

@@ -23,7 +23,7 @@ from ...core.events import (
     UsageSeen,
 )
 from ...core.types import JSONObject, JSONValue, Note, Opaque, is_array, is_object
-from ..shared.fields import MAX_CALLS, read_json, repair_json, shorten, to_wire, without
+from ..shared.fields import MAX_CALLS, list_or_empty, read_json, repair_json, shorten, to_wire, without
 from ..shared.framing import FrameTemplate, encode_sse
 from ..shared.passthrough_bytes import RawCapture
 from ..shared.reply_decoder import BaseReplyDecoder, EventFactory, EventTemplate
@@ -42,7 +42,6 @@ from .blocks import (
     usage_from,
     usage_rest,
 )
-from .encoding_state import list_or_empty
 
 _DONE = b"[DONE]"
 _DELTA = "content_block_delta"

@@ -39,7 +39,17 @@ from ...core.types import (
     is_object,
 )
 from ...errors import NotKeptError, ToolspeakError
-from ..shared.fields import http_status, read_json, shorten, to_line, to_wire, without
+from ..shared.fields import (
+    error_value,
+    http_status,
+    object_or_empty,
+    read_json,
+    shorten,
+    text_or_empty,
+    to_line,
+    to_wire,
+    without,
+)
 from ..shared.passthrough_bytes import Identity, PassthroughEncoder
 from .blocks import (
     CITATIONS,
@@ -461,13 +471,9 @@ def _error(failure: Failure) -> JSONObject:
 
 def decode_error(status: int, body: bytes, headers: Mapping[str, str]) -> Failure:
     """Convert an HTTP error response to a `Failure`. Header names must be in lower case."""
-    value = read_json(body)
-    if value is None:
-        text = shorten(body)
-        value = "" if text.startswith("<") else text  # an HTML page is useless as a message
+    value = error_value(body)
     failure = error_failure(value, status, body, f"the upstream returned status {status}")
-    body_id = value.get("request_id") if is_object(value) else None
-    identifier = headers.get("request-id") or (body_id if isinstance(body_id, str) else "")
+    identifier = headers.get("request-id") or text_or_empty(object_or_empty(value).get("request_id"))
     if not identifier:
         return failure
     return msgspec.structs.replace(failure, message=f"{failure.message} (request {shorten(identifier)})")

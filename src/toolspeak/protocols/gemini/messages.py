@@ -16,7 +16,6 @@ from ...core.types import (
     JSONValue,
     Media,
     Message,
-    Note,
     Opaque,
     Part,
     Request,
@@ -29,11 +28,13 @@ from ...core.types import (
 from ...errors import UsageError
 from ..shared.fields import (
     array_field,
+    call_arguments,
     is_fetchable,
     is_from_protocol,
     is_inline,
+    name_field,
     object_field,
-    read_arguments,
+    object_or_empty,
     text_field,
     to_wire,
     without,
@@ -48,7 +49,6 @@ ORDER, CALLS, _ROLE = "order", "calls", "role"
 #: Default order of a message: results (r), parts (p), calls (c).
 _DEFAULT_ORDER = "rpc"
 
-_MAX_SHOWN_ARGUMENTS = 80
 #: Placeholder signature for calls from other models: https://ai.google.dev/gemini-api/docs/thought-signatures
 _NO_SIGNATURE = "skip_thought_signature_validator"
 _SIGNATURE = "thoughtSignature"
@@ -122,26 +122,16 @@ class _ContentParts:
     def _call(self, part: JSONObject, path: str) -> None:
         path = f"{path}.{_CALL}"
         body = normalize_fields(object_field(part[_CALL], path))
-        name = text_field(body.get("name"), f"{path}.name")
-        if not name:
-            raise UsageError(f"`{path}.name` is missing")
+        name = name_field(body, path)
         rest = without(part, _CALL)
         inner = without(body, "name", "id", "args")
-        arguments = read_arguments(body.get("args"))
-        notes: tuple[Note, ...] = ()
-        if arguments is None:
-            notes = (
-                Note(
-                    "arguments_invalid",
-                    f"the arguments are not a JSON object: {str(body['args'])[:_MAX_SHOWN_ARGUMENTS]}",
-                ),
-            )
+        arguments, notes = call_arguments(body.get("args"))
         if inner:
             rest[_CALL] = inner
         if rest:
             self.call_extras[str(len(self.calls))] = rest
         identifier = self._ids.call(name, text_field(body.get("id"), f"{path}.id"))
-        self.calls.append(ToolCall(name, arguments or {}, identifier, notes))
+        self.calls.append(ToolCall(name, arguments, identifier, notes))
 
     def _result(self, part: JSONObject, path: str) -> None:
         path = f"{path}.{_RESULT}"
@@ -156,12 +146,8 @@ class _ContentParts:
         part_extra = without(part, _RESULT)
         if part_extra:
             extra["part"] = part_extra
-        parts = tuple(_result_part(inner, where) for inner, where in _parts(body, path))
+        parts = tuple(_decode_media(inner, where) or Opaque(PART, inner) for inner, where in _parts(body, path))
         self.results.append(ToolResult(identifier, content, name, error, parts, extra))
-
-
-def _result_part(part: JSONObject, path: str) -> Media | Opaque:
-    return _decode_media(part, path) or Opaque(PART, part)
 
 
 def _result_text(response: JSONValue) -> tuple[str, bool]:
@@ -239,12 +225,10 @@ def _encode_content(
     parts = _encode_parts(message.parts, same_protocol)
     if message.reasoning and not (same_protocol and any(map(is_thought, message.parts))):
         parts.insert(0, {"text": message.reasoning, "thought": True})
-    call_extras = extra.get(CALLS)
-    calls = _encode_calls(message.calls, call_extras if is_object(call_extras) else {}, same_protocol)
     by_kind = {
         "r": [_encode_result(result, names, same_protocol) for result in message.results],
         "p": parts,
-        "c": calls,
+        "c": _encode_calls(message.calls, object_or_empty(extra.get(CALLS)), same_protocol),
     }
     order = extra.get(ORDER)
     if not isinstance(order, str) or any(order.count(kind) != len(wire) for kind, wire in by_kind.items()):
@@ -259,10 +243,8 @@ def _encode_calls(calls: Iterable[ToolCall], extras: JSONObject, same_protocol: 
         body: JSONObject = {"name": call.name, "args": call.arguments}
         if wire_id(call.id):
             body["id"] = call.id
-        rest = extras.get(str(at))
-        rest = rest if is_object(rest) else {}
-        inner = rest.get(_CALL)
-        part = {_CALL: {**(inner if is_object(inner) else {}), **body}, **without(rest, _CALL)}
+        rest = object_or_empty(extras.get(str(at)))
+        part = {_CALL: {**object_or_empty(rest.get(_CALL)), **body}, **without(rest, _CALL)}
         if not same_protocol and not at:  # Gemini signs only the first of several calls
             part[_SIGNATURE] = _NO_SIGNATURE
         wire.append(part)
@@ -280,9 +262,7 @@ def _encode_result(result: ToolResult, names: dict[str, str], same_protocol: boo
     parts = _encode_parts(result.parts, same_protocol)
     if parts:
         body["parts"] = parts
-    part_extra = extra.get("part")
-    wire: JSONObject = {_RESULT: {**body, **without(extra, "response", "part")}}
-    return {**wire, **part_extra} if is_object(part_extra) else wire
+    return {_RESULT: {**body, **without(extra, "response", "part")}, **object_or_empty(extra.get("part"))}
 
 
 # --------------------------------------------------------------------------------------------------------------- parts
@@ -372,5 +352,4 @@ def _encode_media(media: Media, same_protocol: bool) -> JSONObject:
         guessed = _TYPES_BY_SUFFIX.get(media.url.rpartition(".")[2].lower())
         name, body = _FILE, {"mimeType": guessed} if guessed and _FILE not in extra else {}
         body["fileUri"] = media.url
-    inner: JSONValue = extra.get(name)
-    return {name: {**(inner if is_object(inner) else {}), **body}, **without(extra, _INLINE, _FILE)}
+    return {name: {**object_or_empty(extra.get(name)), **body}, **without(extra, _INLINE, _FILE)}

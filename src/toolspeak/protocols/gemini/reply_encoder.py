@@ -25,9 +25,9 @@ from ...core.events import (
     TextDelta,
     UsageSeen,
 )
-from ...core.types import JSONObject, JSONValue, Opaque, Request, ToolCall, Usage, is_object
+from ...core.types import JSONObject, Opaque, Request, ToolCall, Usage, is_object
 from ...errors import ToolspeakError, UpstreamError
-from ..shared.fields import http_status, read_json, shorten, to_line, to_wire, without
+from ..shared.fields import error_value, http_status, to_line, to_wire, without
 from ..shared.passthrough_bytes import IdentityEncoder
 from ..shared.unstreamed_calls import WholeCalls
 from . import wire as gemini_wire
@@ -280,11 +280,7 @@ def _failure(failure: Failure) -> JSONObject:
 
 def decode_error(status: int, body: bytes, headers: Mapping[str, str]) -> Failure:
     """Convert an HTTP error response to a `Failure`. Header names must be in lower case."""
-    value: JSONValue = read_json(body)
-    if value is None:
-        text = shorten(body)
-        value = "" if text.startswith("<") else text  # an HTML page is useless as a message
-    return error_failure(value, status, body, f"the upstream returned status {status}")
+    return error_failure(error_value(body), status, body, f"the upstream returned status {status}")
 
 
 def encode_error(error: ToolspeakError) -> tuple[int, bytes]:

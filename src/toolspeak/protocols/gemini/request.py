@@ -9,18 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from ...core.types import JSONObject, JSONValue, Note, Options, Request, ResponseFormat, is_object
+from ...core.types import JSONObject, JSONValue, Note, Options, Request, ResponseFormat
 from ...errors import UsageError
 from ..shared.dropped_fields import foreign_media_notes, foreign_notes
 from ..shared.fields import (
-    ROUTING_FIELDS,
     add_own_fields,
-    array_field,
+    copy_extra_fields,
     int_field,
     number_field,
     object_field,
+    object_or_empty,
     request_fields,
     text_field,
+    texts_field,
     to_wire,
     without,
 )
@@ -85,14 +86,13 @@ def _options(config: JSONObject, extra: JSONObject) -> Options:
     form, rest = _response_format(without(config, *_CONFIG_FIELDS))
     if rest:
         extra[_CONFIG] = rest
-    listed = array_field(config.get("stopSequences"), f"{_CONFIG}.stopSequences")
     candidates = int_field(config.get("candidateCount"), f"{_CONFIG}.candidateCount")
     return Options(
         int_field(config.get("maxOutputTokens"), f"{_CONFIG}.maxOutputTokens"),
         number_field(config.get("temperature"), f"{_CONFIG}.temperature"),
         number_field(config.get("topP"), f"{_CONFIG}.topP"),
         int_field(config.get("seed"), f"{_CONFIG}.seed"),
-        tuple(text_field(item, f"{_CONFIG}.stopSequences[{at}]") for at, item in enumerate(listed)),
+        texts_field(config.get("stopSequences"), f"{_CONFIG}.stopSequences"),
         candidates or 1,
         form,
         extra=extra,
@@ -128,9 +128,7 @@ def encode_request(request: Request) -> bytes:
     config = _encode_config(request.options, extra.get(_CONFIG))
     if config:
         body[_CONFIG] = config
-    for key, value in extra.items():
-        if key not in body and key not in ROUTING_FIELDS and key not in _REQUEST_FIELDS:
-            body[key] = value
+    copy_extra_fields(body, extra, _REQUEST_FIELDS)
     return to_wire(add_own_fields(body, request.options))
 
 
@@ -156,7 +154,7 @@ _CONFIG_READERS: dict[str, Callable[[Options], JSONValue]] = {
 
 
 def _encode_config(options: Options, rest: JSONValue) -> JSONObject:
-    extra: JSONObject = rest if is_object(rest) else {}
+    extra = object_or_empty(rest)
     config: JSONObject = {name: value for name, read in _CONFIG_READERS.items() if (value := read(options)) is not None}
     form = options.response_format
     if form is not None:

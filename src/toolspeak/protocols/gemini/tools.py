@@ -10,7 +10,7 @@ from __future__ import annotations
 from ...core.types import JSONObject, JSONValue, Request, Tool, ToolChoice, is_array, is_object
 from ...errors import UsageError
 from ..shared.dropped_fields import COMMON_TOOL_KINDS, sendable_choice
-from ..shared.fields import array_field, object_field, text_field, without
+from ..shared.fields import array_field, name_field, object_field, object_or_empty, text_field, texts_field, without
 from ..shared.tools_cache import cached_tools
 from .wire import PROTOCOL, normalize_fields
 
@@ -47,9 +47,7 @@ def decode_tools(value: JSONValue) -> tuple[Tool, ...]:
 
 
 def _function(body: JSONObject, path: str) -> Tool:
-    name = text_field(body.get("name"), f"{path}.name")
-    if not name:
-        raise UsageError(f"`{path}.name` is missing")
+    name = name_field(body, path)
     schema = body.get("parametersJsonSchema")
     if schema is None and "parameters" in body:
         schema = to_json_schema(body["parameters"], f"{path}.parameters")
@@ -65,8 +63,7 @@ def decode_choice(value: JSONValue) -> tuple[ToolChoice, JSONObject]:
     rest = without(config, _CONFIG)
     path = f"{TOOL_CONFIG}.{_CONFIG}"
     calling = normalize_fields(object_field(config.get(_CONFIG, {}), path))
-    listed = array_field(calling.get(_ALLOWED), f"{path}.{_ALLOWED}")
-    allowed = tuple(text_field(name, f"{path}.{_ALLOWED}[{at}]") for at, name in enumerate(listed))
+    allowed = texts_field(calling.get(_ALLOWED), f"{path}.{_ALLOWED}")
     calling_extra = without(calling, "mode", _ALLOWED)
     mode = text_field(calling.get("mode"), f"{path}.mode").upper()
     match mode:
@@ -125,9 +122,8 @@ _MODES = {"auto": "AUTO", "none": "NONE", "required": "ANY", "named": "ANY"}
 
 def encode_choice(request: Request, rest: JSONValue) -> JSONObject | None:
     """Return `toolConfig`, including the extra fields `rest`, or None if it would be empty."""
-    extra: JSONObject = rest if is_object(rest) else {}
-    inner = extra.get(_CONFIG)
-    calling: JSONObject = without(inner, _STREAM_ARGUMENTS) if is_object(inner) else {}
+    extra = object_or_empty(rest)
+    calling = without(object_or_empty(extra.get(_CONFIG)), _STREAM_ARGUMENTS)
     choice = sendable_choice(request, PROTOCOL, is_own)
     if not any(tool.kind in COMMON_TOOL_KINDS for tool in request.tools):
         calling = {}  # the field is only valid with functions

@@ -15,7 +15,17 @@ import msgspec
 from ...core.events import CallArgs, CallEnd, CallStart, Event, FinishReason, OpaqueSeen, Reply, TextDelta
 from ...core.types import JSONObject, JSONValue, Note, Request, is_array
 from ...errors import UsageError
-from ..shared.fields import Loss, array_field, bool_field, request_fields, text_field, to_line, to_wire, without
+from ..shared.fields import (
+    Loss,
+    array_field,
+    bool_field,
+    request_fields,
+    text_field,
+    texts_field,
+    to_line,
+    to_wire,
+    without,
+)
 from .reply_encoder import FAILED_TURN, last_fields, timings, wire_time
 from .reply_encoder import ReplyEncoder as ChatEncoder
 from .request import decode_request as decode_chat
@@ -75,7 +85,7 @@ def decode_request(body: bytes | Mapping[str, JSONValue]) -> Request:
     fields = {key: value for key, value in request_fields(body).items() if value is not None}
     prompt = text_field(fields.get("prompt"), "prompt")
     system = text_field(fields.get("system"), "system")
-    images = [text_field(item, f"images[{at}]") for at, item in enumerate(array_field(fields.get("images"), "images"))]
+    images = texts_field(fields.get("images"), "images")
     context = array_field(fields.get("context"), "context")
     if text_field(fields.get("suffix"), "suffix"):
         raise UsageError("`suffix` is not supported, because a chat cannot fill in the middle", hint="remove it")
@@ -85,7 +95,7 @@ def decode_request(body: bytes | Mapping[str, JSONValue]) -> Request:
     if prompt:
         messages += [{"role": "system", "content": system}] if system else []
         messages += [{"role": role, "content": text} for role, text in _unpack_context(context) or ()]
-        messages.append({"role": "user", "content": prompt, "images": images})
+        messages.append({"role": "user", "content": prompt, "images": list(images)})
     return decode_chat({**without(fields, *_GENERATE_FIELDS, *_CHAT_FIELDS), "messages": messages})
 
 

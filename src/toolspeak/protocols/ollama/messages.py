@@ -15,24 +15,25 @@ from ...core.types import (
     JSONValue,
     Media,
     Message,
-    Note,
     Part,
     Request,
     Role,
     TextPart,
     ToolCall,
     ToolResult,
-    is_object,
 )
 from ...errors import UsageError
 from ..shared.fields import (
     array_field,
+    call_arguments,
     is_from_protocol,
     is_opaque_only,
     merge_assistant_turns,
+    name_field,
     object_field,
-    read_arguments,
+    object_or_empty,
     text_field,
+    texts_field,
     without,
 )
 from ..shared.unstreamed_calls import CallIdAssigner, in_call_order, wire_id
@@ -46,8 +47,6 @@ _CALLS = "tool_calls"
 #: First characters of a base64 image -> image type.
 _IMAGE_TYPES = {"/9j/": "jpeg", "iVBORw0KGgo": "png", "R0lGOD": "gif", "UklGR": "webp", "Qk0": "bmp"}
 _BASE64 = ";base64,"
-
-_MAX_SHOWN_ARGUMENTS = 80
 
 
 # ------------------------------------------------------------------------------------------------------- decoding
@@ -79,8 +78,7 @@ def _message(value: JSONObject, path: str, ids: CallIdAssigner) -> Message:
 
 
 def _images(value: JSONObject, path: str) -> tuple[Media, ...]:
-    listed = array_field(value.get("images"), f"{path}.images")
-    return tuple(decode_image(text_field(item, f"{path}.images[{at}]")) for at, item in enumerate(listed))
+    return tuple(map(decode_image, texts_field(value.get("images"), f"{path}.images")))
 
 
 def decode_image(data: str) -> Media:
@@ -105,18 +103,10 @@ def _calls(value: JSONObject, path: str, ids: CallIdAssigner) -> tuple[tuple[Too
         where = f"{path}.{_CALLS}[{at}]"
         call = object_field(item, where)
         body = object_field(call.get("function"), f"{where}.function")
-        name = text_field(body.get("name"), f"{where}.function.name")
-        if not name:
-            raise UsageError(f"`{where}.function.name` is missing")
-        raw = body.get("arguments")
-        arguments = read_arguments(raw)
-        notes = (
-            ()
-            if arguments is not None
-            else (Note("arguments_invalid", f"the arguments are not a JSON object: {str(raw)[:_MAX_SHOWN_ARGUMENTS]}"),)
-        )
+        name = name_field(body, f"{where}.function")
+        arguments, notes = call_arguments(body.get("arguments"))
         identifier = ids.call(name, text_field(call.get("id"), f"{where}.id"))
-        calls.append(ToolCall(name, arguments or {}, identifier, notes))
+        calls.append(ToolCall(name, arguments, identifier, notes))
         rest = without(call, "id", "function")
         inner = without(body, "name", "arguments")
         if inner:
@@ -155,8 +145,7 @@ def _encode(message: Message, names: dict[str, str], same_protocol: bool) -> Ite
     if images:
         wire["images"] = images
     if message.calls:
-        call_extras = extra.get(_CALLS)
-        call_extras = call_extras if is_object(call_extras) else {}
+        call_extras = object_or_empty(extra.get(_CALLS))
         wire[_CALLS] = [_encode_call(call, call_extras.get(str(at))) for at, call in enumerate(message.calls)]
     yield {**wire, **without(extra, _CALLS)}
 
@@ -181,8 +170,7 @@ def encode_images(parts: Iterable[Part]) -> list[str]:
 
 
 def _encode_call(call: ToolCall, extra: JSONValue) -> JSONObject:
-    rest: JSONObject = extra if is_object(extra) else {}
-    inner = rest.get("function")
+    rest = object_or_empty(extra)
     wire: JSONObject = {"id": call.id} if wire_id(call.id) else {}
-    function = {**(inner if is_object(inner) else {}), "name": call.name, "arguments": call.arguments}
+    function = {**object_or_empty(rest.get("function")), "name": call.name, "arguments": call.arguments}
     return {**wire, "function": function, **without(rest, "function")}

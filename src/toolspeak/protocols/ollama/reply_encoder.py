@@ -27,7 +27,7 @@ from ...core.events import (
 )
 from ...core.types import JSONObject, JSONValue, Opaque, Request, ToolCall, Usage, is_array, is_object
 from ...errors import ToolspeakError
-from ..shared.fields import failure_from, http_status, read_json, shorten, to_line, to_wire
+from ..shared.fields import error_value, failure_from, http_status, to_line, to_wire
 from ..shared.passthrough_bytes import IdentityEncoder
 from ..shared.unstreamed_calls import WholeCalls
 from .reply_decoder import IMAGES, TIMINGS
@@ -170,11 +170,7 @@ def timings(parts: Iterable[Opaque]) -> JSONObject:
 
 def decode_error(status: int, body: bytes, headers: Mapping[str, str]) -> Failure:
     """Convert an HTTP error response to a `Failure`. Header names must be in lower case."""
-    value: JSONValue = read_json(body)
-    if value is None:
-        text = shorten(body)
-        value = "" if text.startswith("<") else text  # an HTML page is useless as a message
-    return failure_from(value, status, body, f"the upstream returned status {status}")
+    return failure_from(error_value(body), status, body, f"the upstream returned status {status}")
 
 
 def encode_error(error: ToolspeakError) -> tuple[int, bytes]:

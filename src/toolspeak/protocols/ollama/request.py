@@ -18,20 +18,21 @@ from ...core.types import (
     Request,
     ResponseFormat,
     Tool,
-    is_object,
 )
 from ..shared.dropped_fields import COMMON_TOOL_KINDS, all_parts, foreign_notes, sendable_choice
 from ..shared.fields import (
-    ROUTING_FIELDS,
     add_own_fields,
     array_field,
     bool_field,
+    copy_extra_fields,
     declared_tools,
     int_field,
     number_field,
     object_field,
+    object_or_empty,
     request_fields,
     text_field,
+    texts_field,
     to_wire,
     without,
 )
@@ -78,20 +79,16 @@ def _decode_options(fields: JSONObject) -> Options:
         limit = None
     if rest:
         extra["options"] = rest
+    stop = options.get("stop")
     return Options(
         limit,
         number_field(options.get("temperature"), "options.temperature"),
         number_field(options.get("top_p"), "options.top_p"),
         int_field(options.get("seed"), "options.seed"),
-        _stop(options.get("stop")),
+        texts_field([stop] if isinstance(stop, str) else stop, "options.stop"),
         response_format=_response_format(fields.get("format")),
         extra=extra,
     )
-
-
-def _stop(value: JSONValue) -> tuple[str, ...]:
-    listed = [value] if isinstance(value, str) else array_field(value, "options.stop")
-    return tuple(text_field(item, f"options.stop[{at}]") for at, item in enumerate(listed))
 
 
 def _response_format(value: JSONValue) -> ResponseFormat | None:
@@ -125,14 +122,11 @@ def encode_request(request: Request) -> bytes:
     form = request.options.response_format
     if form is not None:
         body["format"] = "json" if form.schema is None else form.schema
-    extra_options = extra.get("options")
-    options: JSONObject = {**(extra_options if is_object(extra_options) else {})}
+    options = dict(object_or_empty(extra.get("options")))
     options |= {name: value for name, read in _OPTION_READERS.items() if (value := read(request.options)) is not None}
     if options:
         body["options"] = options
-    for key, value in extra.items():
-        if key not in body and key not in ROUTING_FIELDS and key not in _REQUEST_FIELDS:
-            body[key] = value
+    copy_extra_fields(body, extra, _REQUEST_FIELDS)
     return to_wire(add_own_fields(body, request.options))
 
 
@@ -168,6 +162,5 @@ def _encode_tool(tool: Tool, same_protocol: bool) -> JSONObject:
         function["description"] = tool.description
     if tool.parameters is not None:
         function["parameters"] = tool.parameters
-    siblings = extra.get(SIBLING_FIELDS)
-    wire: JSONObject = {"type": "function", "function": {**function, **without(extra, SIBLING_FIELDS)}}
-    return {**wire, **siblings} if is_object(siblings) else wire
+    function |= without(extra, SIBLING_FIELDS)
+    return {"type": "function", "function": function, **object_or_empty(extra.get(SIBLING_FIELDS))}

@@ -32,14 +32,17 @@ from ...core.types import (
 from ...errors import UsageError
 from ..shared.fields import (
     array_field,
+    call_arguments,
+    content_field,
     detail_field,
     filename_field,
     is_from_protocol,
     is_inline,
     is_opaque_only,
     merge_assistant_turns,
+    name_field,
     object_field,
-    read_arguments,
+    part_field,
     text_field,
     to_wire,
     without,
@@ -73,7 +76,6 @@ _ROLES: dict[str, Role] = {
 }
 _MESSAGE_FIELDS = ("role", "content", "name", "tool_calls", "function_call")
 _RESULT_FIELDS = ("role", "content", "name", "tool_call_id")
-_MAX_SHOWN_ARGUMENTS = 80
 
 
 def decode_messages(values: Iterable[JSONValue], path: str) -> tuple[Message, ...]:
@@ -162,23 +164,16 @@ def _calls(value: JSONObject, path: str, ids: _LegacyCallIds) -> tuple[tuple[Too
 def _call(value: JSONObject, path: str) -> tuple[ToolCall, JSONObject]:
     kind = "custom" if value.get("type") == "custom" else "function"
     body = object_field(value.get(kind), f"{path}.{kind}")
-    name = text_field(body.get("name"), f"{path}.{kind}.name")
-    if not name:
-        raise UsageError(f"`{path}.{kind}.name` is missing")
+    name = name_field(body, f"{path}.{kind}")
     rest = without(value, "id", "type", kind)
     notes: tuple[Note, ...] = ()
     if kind == "custom":
         rest["type"] = "custom"
         arguments: JSONObject = {"input": text_field(body.get("input"), f"{path}.custom.input")}
     else:
-        raw = body.get("arguments")
-        parsed = read_arguments(raw)
-        if parsed is None:
-            rest["arguments"] = raw
-            notes = (
-                Note("arguments_invalid", f"the arguments are not a JSON object: {str(raw)[:_MAX_SHOWN_ARGUMENTS]}"),
-            )
-        arguments = parsed or {}
+        arguments, notes = call_arguments(body.get("arguments"))
+        if notes:
+            rest["arguments"] = body["arguments"]
     return ToolCall(name, arguments, text_field(value.get("id"), f"{path}.id"), notes), rest
 
 
@@ -319,20 +314,10 @@ def _sendable_parts(message: Message) -> tuple[Part, ...]:
 
 def decode_content(content: JSONValue, path: str) -> tuple[Part, ...]:
     """Decode a `content` field to parts. An empty string yields no parts."""
-    if content is None or content == "":
-        return ()
-    if isinstance(content, str):
-        return (TextPart(content),)
-    return tuple(_decode_part(part, f"{path}[{at}]") for at, part in enumerate(array_field(content, path)))
+    return content_field(content, path, lambda part, where: part_field(part, where, _decode_part))
 
 
-def _decode_part(value: JSONValue, path: str) -> Part:
-    if isinstance(value, str):  # some clients send lists of strings
-        return TextPart(value)
-    part = object_field(value, path)
-    kind = text_field(part.get("type"), f"{path}.type")
-    if kind == "text":
-        return TextPart(text_field(part.get("text"), f"{path}.text"), without(part, "type", "text"))
+def _decode_part(part: JSONObject, kind: str, path: str) -> Part:
     if kind in _URL_PART_TYPES:
         return _url_part(part, kind, path)
     if kind == "input_audio":

@@ -18,23 +18,25 @@ from ...core.types import (
     ResponseFormat,
     Tool,
     ToolChoice,
-    is_object,
 )
 from ...errors import UsageError
 from ..shared.dropped_fields import COMMON_TOOL_KINDS, foreign_media_notes, foreign_notes, sendable_choice
 from ..shared.fields import (
-    ROUTING_FIELDS,
     add_own_fields,
     array_field,
     bool_field,
     choice_mode,
+    copy_extra_fields,
     custom_format,
     declared_tools,
     int_field,
+    name_field,
     number_field,
     object_field,
+    object_or_empty,
     request_fields,
     text_field,
+    texts_field,
     to_wire,
     without,
 )
@@ -120,10 +122,7 @@ def _name_of(value: JSONValue, path: str) -> str:
     tool = object_field(value, path)
     kind = text_field(tool.get("type"), f"{path}.type") or "function"
     body = object_field(tool.get(kind, tool), f"{path}.{kind}")
-    name = text_field(body.get("name"), f"{path}.{kind}.name")
-    if not name:
-        raise UsageError(f"`{path}.{kind}.name` is missing")
-    return name
+    return name_field(body, f"{path}.{kind}")
 
 
 def _options(fields: JSONObject, legacy: bool) -> Options:
@@ -137,22 +136,17 @@ def _options(fields: JSONObject, legacy: bool) -> Options:
     form, rest = _response_format(fields.get("response_format"))
     if rest:
         extra["response_format"] = rest
-    n = int_field(fields.get("n"), "n")
+    n, stop = int_field(fields.get("n"), "n"), fields.get("stop")
     return Options(
         limit if newer is None else newer,
         number_field(fields.get("temperature"), "temperature"),
         number_field(fields.get("top_p"), "top_p"),
         int_field(fields.get("seed"), "seed"),
-        _stop(fields.get("stop")),
+        texts_field([stop] if isinstance(stop, str) else stop, "stop"),
         1 if n is None else n,
         form,
         extra=extra,
     )
-
-
-def _stop(value: JSONValue) -> tuple[str, ...]:
-    listed = [value] if isinstance(value, str) else array_field(value, "stop")
-    return tuple(text_field(item, f"stop[{at}]") for at, item in enumerate(listed))
 
 
 def _response_format(value: JSONValue) -> tuple[ResponseFormat | None, JSONObject]:
@@ -191,13 +185,10 @@ def encode_request(request: Request) -> bytes:
     body |= {name: value for name, read in _SIMPLE_OPTIONS.items() if (value := read(options)) is not None}
     if options.response_format is not None:
         body["response_format"] = _encode_format(options.response_format, extra.get("response_format", {}))
-    for key, value in extra.items():
-        if key not in body and key not in ROUTING_FIELDS and key not in _NOT_COPIED:
-            body[key] = value
+    copy_extra_fields(body, extra, _NOT_COPIED)
     if request.stream:
-        stream_options = extra.get("stream_options")
         body["stream"] = True
-        body["stream_options"] = {**(stream_options if is_object(stream_options) else {}), "include_usage": True}
+        body["stream_options"] = {**object_or_empty(extra.get("stream_options")), "include_usage": True}
     return to_wire(add_own_fields(body, options))
 
 

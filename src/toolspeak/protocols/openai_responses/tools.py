@@ -20,6 +20,7 @@ from ..shared.fields import (
     choice_mode,
     custom_format,
     declared_tools,
+    name_field,
     object_field,
     text_field,
     without,
@@ -151,10 +152,7 @@ def _tool_name(value: JSONValue, path: str) -> str:
     kind = text_field(tool.get("type"), f"{path}.type") or "function"
     if kind not in _NAMED_KINDS:
         return kind
-    name = text_field(object_field(tool.get(kind, tool), f"{path}.{kind}").get("name"), f"{path}.name")
-    if not name:
-        raise UsageError(f"`{path}.name` is missing")
-    return name
+    return name_field(object_field(tool.get(kind, tool), f"{path}.{kind}"), path)
 
 
 def encode_choice(choice: ToolChoice, names: ToolNames) -> JSONValue:

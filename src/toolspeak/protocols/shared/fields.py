@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from math import isfinite
 from typing import Final, Literal
 
@@ -22,9 +22,12 @@ from ...core.types import (
     JSONValue,
     Media,
     Message,
+    Note,
     Opaque,
     Options,
+    Part,
     Request,
+    TextPart,
     Tool,
     is_array,
     is_object,
@@ -53,6 +56,7 @@ _MAX_EXACT_INT = 2**53
 #: Maximum length of an excerpt in errors and notes: long enough to be recognizable, too short to flood a log.
 _MAX_EXCERPT_CHARS = 200
 _GRAMMAR = "grammar"
+_MAX_SHOWN_ARGUMENTS = 80
 
 
 class Loss(msgspec.Struct, frozen=True):
@@ -124,6 +128,54 @@ def object_field(value: JSONValue, path: str) -> JSONObject:
     raise _type_error(path, "an object", value)
 
 
+def texts_field(value: JSONValue, path: str) -> tuple[str, ...]:
+    """Validate an optional list of strings."""
+    return tuple(text_field(item, f"{path}[{at}]") for at, item in enumerate(array_field(value, path)))
+
+
+def name_field(fields: JSONObject, path: str) -> str:
+    """Validate the required field `name` of an object."""
+    name = text_field(fields.get("name"), f"{path}.name")
+    if not name:
+        raise UsageError(f"`{path}.name` is missing")
+    return name
+
+
+def content_field(content: JSONValue, path: str, decode_part: Callable[[JSONValue, str], Part]) -> tuple[Part, ...]:
+    """Decode a `content` field, a string or a list, to parts. An empty string yields no parts."""
+    if isinstance(content, str):
+        return (TextPart(content),) if content else ()
+    return tuple(decode_part(part, f"{path}[{at}]") for at, part in enumerate(array_field(content, path)))
+
+
+def part_field(
+    value: JSONValue, path: str, decode: Callable[[JSONObject, str, str], Part], text_types: Collection[str] = ("text",)
+) -> Part:
+    """Decode a part of a `content` field. `decode` gets the part, its type and its path if it is not a text."""
+    if isinstance(value, str):  # some clients send lists of strings
+        return TextPart(value)
+    part = object_field(value, path)
+    kind = text_field(part.get("type"), f"{path}.type")
+    if kind in text_types:
+        return TextPart(text_field(part.get("text"), f"{path}.text"), without(part, "type", "text"))
+    return decode(part, kind, path)
+
+
+def object_or_empty(value: JSONValue) -> JSONObject:
+    """Return an object unchanged, and an empty one for any other value."""
+    return value if is_object(value) else {}
+
+
+def list_or_empty(value: JSONValue) -> list[JSONValue]:
+    """Return a list unchanged, and an empty one for any other value."""
+    return value if is_array(value) else []
+
+
+def text_or_empty(value: JSONValue) -> str:
+    """Return a string unchanged, and an empty one for any other value."""
+    return value if isinstance(value, str) else ""
+
+
 def without(value: JSONObject, *names: str) -> JSONObject:
     """Return a copy of an object without the named fields."""
     return {key: item for key, item in value.items() if key not in names}
@@ -188,6 +240,13 @@ def add_own_fields(body: JSONObject, options: Options) -> JSONObject:
     return body
 
 
+def copy_extra_fields(body: JSONObject, extra: JSONObject, excluded: Collection[str]) -> None:
+    """Add the `extra` fields of a request to its body. Routing fields and fields that already exist are not copied."""
+    for key, value in extra.items():
+        if key not in body and key not in ROUTING_FIELDS and key not in excluded:
+            body[key] = value
+
+
 def _merge_value(existing: JSONValue, value: JSONValue) -> JSONValue:
     return {**existing, **value} if is_object(existing) and is_object(value) else value
 
@@ -221,8 +280,7 @@ def choice_mode(value: JSONValue, path: str) -> Literal["auto", "none", "require
 
 
 def _check_namespace(declared: JSONObject, path: str) -> None:
-    if not text_field(declared.get("name"), f"{path}.name"):
-        raise UsageError(f"`{path}.name` is missing")
+    name_field(declared, path)
     for at, inner in enumerate(array_field(declared.get("tools"), f"{path}.tools")):
         where = f"{path}.tools[{at}]"
         if text_field(object_field(inner, where).get("type"), f"{where}.type") == _NAMESPACE:
@@ -333,6 +391,17 @@ def read_arguments(arguments: JSONValue) -> JSONObject | None:
     return arguments if is_object(arguments) else None
 
 
+def call_arguments(raw: JSONValue) -> tuple[JSONObject, tuple[Note, ...]]:
+    """Parse call arguments in a request. If they are not a JSON object, return an empty one and a note."""
+    arguments = read_arguments(raw)
+    return ({}, invalid_arguments(raw)) if arguments is None else (arguments, ())
+
+
+def invalid_arguments(raw: JSONValue) -> tuple[Note, ...]:
+    detail = f"the arguments are not a JSON object: {str(raw)[:_MAX_SHOWN_ARGUMENTS]}"
+    return (Note("arguments_invalid", detail),)
+
+
 def repair_json(payload: bytes) -> bytes | None:
     """Replace invalid characters with U+FFFD. Return None if the result is still not valid JSON."""
     try:
@@ -427,6 +496,15 @@ def shorten(text: str | bytes) -> str:
     if isinstance(text, bytes):
         text = text[: 4 * _MAX_EXCERPT_CHARS].decode("utf-8", "backslashreplace")
     return printable(" ".join(text[: 2 * _MAX_EXCERPT_CHARS].split())[:_MAX_EXCERPT_CHARS])
+
+
+def error_value(body: bytes) -> JSONValue:
+    """Return the body of an HTTP error response as JSON or, if it is not JSON, as text."""
+    value = read_json(body)
+    if value is not None:
+        return value
+    text = shorten(body)
+    return "" if text.startswith("<") else text  # an HTML page is useless as a message
 
 
 def failure_from(value: JSONValue, status: int = 0, body: bytes = b"", otherwise: str = "") -> Failure:
