@@ -82,8 +82,6 @@ def _delta_head(index: int, kind: str, field: str) -> bytes:
 class _OpenCallBlock:
     """A call whose block has not been closed yet."""
 
-    __slots__ = ("checked", "fragments", "head", "number")
-
     def __init__(self, number: int) -> None:
         self.number = number
         self.head = _delta_head(number, "input_json_delta", "partial_json")

@@ -230,8 +230,6 @@ def _usage(usage: Usage) -> JSONObject:
 class _OutgoingCall:
     """A call that is being sent."""
 
-    __slots__ = ("fragments", "head", "id", "item_id", "kind", "name", "number")
-
     def __init__(self, start: CallStart, kind: str, number: int, item_id: str) -> None:
         self.name = start.name
         self.id = start.id
@@ -244,8 +242,6 @@ class _OutgoingCall:
 
 class _OutgoingText:
     """A message or reasoning item that is being sent. It has a single part, with index 0."""
-
-    __slots__ = ("annotations", "field", "head", "item_id", "kind", "number", "phase", "texts")
 
     def __init__(self, kind: str, mark: JSONObject, number: int, item_id: str) -> None:
         self.kind = kind

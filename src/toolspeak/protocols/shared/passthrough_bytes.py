@@ -62,19 +62,6 @@ class RawCapture:
         secrets: byte strings that passed-through bytes must not contain.
     """
 
-    __slots__ = (
-        "_check_runs",
-        "_crlf",
-        "_frames",
-        "_identity",
-        "_passable",
-        "_passed",
-        "_rejected",
-        "_secrets",
-        "_template_passable",
-        "covers",
-    )
-
     def __init__(self, secrets: tuple[bytes, ...]) -> None:
         self._secrets = secrets
         #: The identity of the upstream's reply.
