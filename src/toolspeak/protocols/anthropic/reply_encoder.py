@@ -16,13 +16,10 @@ from ...core.events import (
     CallStart,
     Event,
     Failure,
-    Finish,
-    FinishReason,
     OpaqueSeen,
     ReasoningDelta,
     Reply,
     TextDelta,
-    UsageSeen,
 )
 from ...core.text import estimate_tokens
 from ...core.types import (
@@ -51,6 +48,7 @@ from ..shared.fields import (
     without,
 )
 from ..shared.passthrough_bytes import Identity, PassthroughEncoder
+from ..shared.reply_encoder import FAILED_TURN
 from .blocks import (
     CITATIONS,
     STOP,
@@ -66,11 +64,14 @@ from .blocks import (
 
 _encode = msgspec.json.Encoder().encode
 _TAIL = b"}}\n\n"
-_FAILED_TURN = "the turn failed"
 
 
 def _frame(kind: str, **fields: JSONValue) -> bytes:
     return b"event: " + kind.encode() + b"\ndata: " + to_line({"type": kind, **fields}) + b"\n\n"
+
+
+def _empty_block(kind: str) -> JSONObject:
+    return {"type": "text", "text": ""} if kind == "text" else {"type": kind, kind: "", "signature": ""}
 
 
 def _delta_head(index: int, kind: str, field: str) -> bytes:
@@ -103,7 +104,7 @@ class ReplyEncoder(PassthroughEncoder):
         self._id = id
         self._model = model
         self._request = request
-        self._started = self._closed = False
+        self._started = False
         #: Index of the next block; kind of the open text or thinking block; bytes that precede each of its deltas.
         self._next = 0
         self._kind = ""
@@ -116,8 +117,6 @@ class ReplyEncoder(PassthroughEncoder):
         self._call_extras: dict[str, JSONObject] = {}
         self._stop: JSONValue = None
         self._usage_extra: JSONObject = {}
-        self._usage = Usage()
-        self._reason: FinishReason = "unknown"
 
     def encode(self, events: Sequence[Event]) -> bytes:
         if len(events) == 1 and type(only := events[0]) is TextDelta and self._text_head:
@@ -141,12 +140,8 @@ class ReplyEncoder(PassthroughEncoder):
         number = self._next - 1 if kind == self._kind else self._next
         return self._open_text(kind) if identity["index"] == number else None
 
-    def close(self, extension: JSONObject | None = None) -> bytes:
+    def _finish(self, extension: JSONObject | None) -> bytes:
         """Return the events that close open blocks and the message. The last one contains `extension`."""
-        if self._closed:
-            return b""
-        if self._reason == "error":
-            return self._fail(Failure(_FAILED_TURN))
         ends = self._close_text() + b"".join(map(self._end_call, list(self._calls)))
         delta = stop_fields(self._reason, self._has_calls, self._stop)
         ends += _frame("message_delta", delta=delta, usage=usage_to_wire(self._usage, self._usage_extra))
@@ -173,15 +168,8 @@ class ReplyEncoder(PassthroughEncoder):
                 return self._call(event)
             case OpaqueSeen(part):
                 return self._opaque(part)
-            case UsageSeen(usage):
-                self._usage = usage
-            case Finish(reason):
-                self._reason = reason
-            case Failure():
-                return self._fail(event)
-            case _:  # notes and candidates are sent in the extension
-                pass
-        return b""
+            case _:
+                return self._track(event)
 
     def _fail(self, failure: Failure) -> bytes:
         self._closed = True
@@ -200,11 +188,10 @@ class ReplyEncoder(PassthroughEncoder):
         if self._kind == kind:
             return b""
         shut = self._message_start() + self._close_text()
-        empty = {"type": "text", "text": ""} if kind == "text" else {"type": kind, kind: "", "signature": ""}
         self._kind = kind
         self._head = _delta_head(self._next, f"{kind}_delta", kind)
         self._text_head = self._head if kind == "text" else b""
-        return shut + self._start_block(empty)
+        return shut + self._start_block(_empty_block(kind))
 
     def _text_delta(self, kind: str, text: str) -> bytes:
         return self._open_text(kind) + self._head + to_line(text) + _TAIL if text else b""
@@ -308,7 +295,7 @@ def encode_reply(
 ) -> bytes:
     """Encode a non-streamed reply, or an error object if the turn failed. `events`, if given, determine the order."""
     if reply.failure is not None or reply.finish_reason == "error":
-        return to_wire({"type": "error", "error": _error(reply.failure or Failure(_FAILED_TURN))})
+        return to_wire({"type": "error", "error": _error(reply.failure or FAILED_TURN)})
     upstream_data = {part.kind: part.data for part in reply.opaque if is_object(part.data)}
     content = _ordered_content(events, reply, id) if events else _default_content(reply, id)
     end = stop_fields(reply.finish_reason, bool(reply.calls), upstream_data.get(STOP))
@@ -385,9 +372,7 @@ class _OrderedContent:
 
     def _open_text(self, kind: str) -> None:
         if kind != self._open:
-            self.add_block(
-                {"type": "text", "text": ""} if kind == "text" else {"type": kind, kind: "", "signature": ""}
-            )
+            self.add_block(_empty_block(kind))
             self._open = kind
 
     def add_opaque(self, part: Opaque) -> None:

@@ -26,8 +26,9 @@ from ..shared.fields import (
     to_wire,
     without,
 )
-from .reply_encoder import FAILED_TURN, last_fields, timings, wire_time
+from ..shared.reply_encoder import FAILED_TURN
 from .reply_encoder import ReplyEncoder as ChatEncoder
+from .reply_encoder import last_fields, timings, wire_time
 from .request import decode_request as decode_chat
 
 PROTOCOL: Final = "ollama_generate"

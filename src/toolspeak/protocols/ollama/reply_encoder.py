@@ -17,23 +17,21 @@ from ...core.events import (
     CallStart,
     Event,
     Failure,
-    Finish,
     FinishReason,
     OpaqueSeen,
     ReasoningDelta,
     Reply,
     TextDelta,
-    UsageSeen,
 )
 from ...core.types import JSONObject, JSONValue, Opaque, Request, ToolCall, Usage, is_array, is_object
 from ...errors import ToolspeakError
 from ..shared.fields import error_value, failure_from, http_status, to_line, to_wire
 from ..shared.passthrough_bytes import IdentityEncoder
+from ..shared.reply_encoder import FAILED_TURN
 from ..shared.unstreamed_calls import WholeCalls
 from .reply_decoder import IMAGES, TIMINGS
 
 _encode = msgspec.json.Encoder().encode
-FAILED_TURN = Failure("the turn failed")
 
 
 class ReplyEncoder(IdentityEncoder):
@@ -48,9 +46,6 @@ class ReplyEncoder(IdentityEncoder):
         self._calls = WholeCalls()
         self._call_count = 0
         self._times: JSONObject = {}
-        self._closed = False
-        self._usage = Usage()
-        self._reason: FinishReason = "unknown"
 
     def _adopt(self, identity: JSONObject) -> None:
         self._head = to_line({**identity, "created_at": self._created})[:-1]
@@ -69,12 +64,7 @@ class ReplyEncoder(IdentityEncoder):
                 out.append(self._encode_event(event))
         return b"".join(out)
 
-    def close(self, extension: JSONObject | None = None) -> bytes:
-        """Return the last line with finish reason, usage and `extension`."""
-        if self._closed:
-            return b""
-        if self._reason == "error":
-            return self._fail(FAILED_TURN)
+    def _finish(self, extension: JSONObject | None) -> bytes:
         self._closed = True
         return self._line({}, last_fields(self._reason, self._usage, self._times, self._has_messages), extension)
 
@@ -95,14 +85,8 @@ class ReplyEncoder(IdentityEncoder):
                 self._times = timings([part]) or self._times
                 images = _images([part])
                 message = {"images": images} if images else None
-            case UsageSeen(usage):
-                self._usage = usage
-            case Finish(reason):
-                self._reason = reason
-            case Failure():
-                return self._fail(event)
-            case _:  # notes and candidates are sent in the extension
-                pass
+            case _:
+                return self._track(event)
         return b"" if message is None else self._line(message, {"done": False})
 
     def _call(self, event: CallStart | CallArgs | CallEnd) -> JSONObject | None:

@@ -98,6 +98,10 @@ class WholeCalls:
     def __init__(self) -> None:
         self._open: dict[int, tuple[CallStart, list[str]]] = {}
 
+    def __contains__(self, index: int) -> bool:
+        """Whether this call has started but not ended."""
+        return index in self._open
+
     def feed(self, event: CallStart | CallArgs | CallEnd) -> ToolCall | None:
         """Return the call that this event completes, or None if the call is incomplete or invalid."""
         if isinstance(event, CallStart):
