@@ -10,17 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
-from ...core.events import (
-    CallArgs,
-    CallEnd,
-    CallStart,
-    Event,
-    Failure,
-    OpaqueSeen,
-    ReasoningDelta,
-    Reply,
-    TextDelta,
-)
+from ...core.events import CallArgs, CallEnd, CallStart, Event, Failure, OpaqueSeen, ReasoningDelta, Reply, TextDelta
 from ...core.text import estimate_tokens
 from ...core.types import (
     JSONObject,

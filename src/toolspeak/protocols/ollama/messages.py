@@ -10,18 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from ...core.types import (
-    JSONObject,
-    JSONValue,
-    Media,
-    Message,
-    Part,
-    Request,
-    Role,
-    TextPart,
-    ToolCall,
-    ToolResult,
-)
+from ...core.types import JSONObject, JSONValue, Media, Message, Part, Request, Role, TextPart, ToolCall, ToolResult
 from ...errors import UsageError
 from ..shared.fields import (
     array_field,

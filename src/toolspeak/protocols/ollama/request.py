@@ -8,17 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from ...core.types import (
-    SIBLING_FIELDS,
-    JSONObject,
-    JSONValue,
-    Media,
-    Note,
-    Options,
-    Request,
-    ResponseFormat,
-    Tool,
-)
+from ...core.types import SIBLING_FIELDS, JSONObject, JSONValue, Media, Note, Options, Request, ResponseFormat, Tool
 from ..shared.dropped_fields import COMMON_TOOL_KINDS, all_parts, foreign_notes, sendable_choice
 from ..shared.fields import (
     add_own_fields,
@@ -106,11 +96,7 @@ def encode_request(request: Request) -> bytes:
     sendable_choice(request, PROTOCOL)
     same_protocol = request.protocol in (PROTOCOL, "")
     extra = request.options.extra if same_protocol else {}
-    body: JSONObject = {
-        "model": request.model,
-        "messages": encode_messages(request),
-        "stream": request.stream,
-    }
+    body: JSONObject = {"model": request.model, "messages": encode_messages(request), "stream": request.stream}
     # Ollama has no tool choice, so `none` is expressed by sending no tools.
     if request.tool_choice.mode != "none":
         tools = [

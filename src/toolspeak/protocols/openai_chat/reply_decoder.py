@@ -12,17 +12,7 @@ from functools import partial
 
 import msgspec
 
-from ...core.events import (
-    CallArgs,
-    CallEnd,
-    CallStart,
-    Event,
-    Failure,
-    Finish,
-    OpaqueSeen,
-    ReasoningDelta,
-    TextDelta,
-)
+from ...core.events import CallArgs, CallEnd, CallStart, Event, Failure, Finish, OpaqueSeen, ReasoningDelta, TextDelta
 from ...core.json_repair.literals import escape_text
 from ...core.types import JSONObject, JSONValue, Note, Opaque, is_array, is_object
 from ..shared.fields import MAX_CALLS, failure_from, read_json, shorten

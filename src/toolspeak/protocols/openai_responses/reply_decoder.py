@@ -8,16 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from ...core.events import (
-    CallArgs,
-    Event,
-    Failure,
-    Finish,
-    FinishReason,
-    OpaqueSeen,
-    ReasoningDelta,
-    TextDelta,
-)
+from ...core.events import CallArgs, Event, Failure, Finish, FinishReason, OpaqueSeen, ReasoningDelta, TextDelta
 from ...core.types import JSONObject, JSONValue, Opaque, is_array, is_object
 from ..shared.fields import list_or_empty, object_or_empty, shorten, text_or_empty
 from ..shared.framing import FrameTemplate

@@ -207,11 +207,7 @@ def encode_settings(request: Request) -> JSONObject:
             fields["tool_choice"] = choice_field
         if not choice.parallel:
             fields["parallel_tool_calls"] = False
-    numbers = {
-        "max_output_tokens": options.max_tokens,
-        "temperature": options.temperature,
-        "top_p": options.top_p,
-    }
+    numbers = {"max_output_tokens": options.max_tokens, "temperature": options.temperature, "top_p": options.top_p}
     fields |= {name: value for name, value in numbers.items() if value is not None}
     text = _encode_text(options.response_format, extra.get("text", {}))
     return fields | {"text": text} if text else fields

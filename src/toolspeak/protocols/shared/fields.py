@@ -328,11 +328,7 @@ _encode = msgspec.json.Encoder().encode
 #: Prefixes of `\u` escapes for printable ASCII characters. JSON never requires them, and they could hide a secret.
 ASCII_ESCAPES = tuple(b"\\u00%d" % digit for digit in range(2, 8))
 #: Characters that are valid in JSON strings but that some clients treat as line ends.
-_LINE_ENDS = {
-    "\u0085".encode(): b"\\u0085",
-    "\u2028".encode(): b"\\u2028",
-    "\u2029".encode(): b"\\u2029",
-}
+_LINE_ENDS = {"\u0085".encode(): b"\\u0085", "\u2028".encode(): b"\\u2028", "\u2029".encode(): b"\\u2029"}
 
 
 def parse_object(body: bytes | str) -> JSONObject:

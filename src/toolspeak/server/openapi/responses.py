@@ -181,10 +181,7 @@ class ChosenAmong(msgspec.Struct, tag_field="type", tag="allowed_tools"):
     """The only tools that the model may call, and whether it must call one."""
 
     mode: Literal["auto", "required"]
-    tools: Annotated[
-        list[Annotated[Object, known_or_other(ChosenFunction, ChosenCustom)]],
-        msgspec.Meta(min_length=1),
-    ]
+    tools: Annotated[list[Annotated[Object, known_or_other(ChosenFunction, ChosenCustom)]], msgspec.Meta(min_length=1)]
 
 
 ChosenTool = Annotated[Object, known_or_other(ChosenFunction, ChosenCustom, ChosenAmong)]
