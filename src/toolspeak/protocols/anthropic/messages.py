@@ -28,18 +28,9 @@ from ...core.types import (
     is_object,
 )
 from ...errors import UsageError
-from ..shared.fields import (
-    array_field,
-    bool_field,
-    invalid_arguments,
-    is_fetchable,
-    is_inline,
-    name_field,
-    object_field,
-    part_field,
-    text_field,
-    without,
-)
+from ..shared.fields import without
+from ..shared.request_parts import invalid_arguments, is_fetchable, is_inline, part_field
+from ..shared.validation import array_field, bool_field, name_field, object_field, text_field
 from .blocks import block_type
 from .encoding_state import CALL_EXTRAS, INLINE, INTERNAL_FIELDS, LAYOUT, ORDER, EncodingContext
 

@@ -12,22 +12,9 @@ from collections.abc import Mapping
 from ...core.types import JSONObject, JSONValue, Note, Options, Request, ResponseFormat, is_object
 from ...errors import UsageError
 from ..shared.dropped_fields import dropped_field_notes, sendable_choice
-from ..shared.fields import (
-    add_own_fields,
-    array_field,
-    bool_field,
-    copy_extra_fields,
-    int_field,
-    list_or_empty,
-    number_field,
-    object_field,
-    object_or_empty,
-    request_fields,
-    text_field,
-    texts_field,
-    to_wire,
-    without,
-)
+from ..shared.fields import list_or_empty, object_or_empty, request_fields, to_wire, without
+from ..shared.request_parts import add_own_fields, copy_extra_fields
+from ..shared.validation import array_field, bool_field, int_field, number_field, object_field, text_field, texts_field
 from .encoding_state import CACHE_CONTROL, PROTOCOL, EncodingContext
 from .messages import decode_messages, decode_system, encode_messages
 from .tools import decode_choice, decode_tools, encode_tools, is_own

@@ -11,17 +11,9 @@ from collections.abc import Iterable
 
 from ...core.types import JSONObject, JSONValue, Request, Tool, ToolChoice, is_object
 from ...errors import UsageError
-from ..shared.fields import (
-    array_field,
-    bool_field,
-    list_or_empty,
-    name_field,
-    object_field,
-    object_or_empty,
-    text_field,
-    without,
-)
+from ..shared.fields import list_or_empty, object_or_empty, without
 from ..shared.tools_cache import cached_tools
+from ..shared.validation import array_field, bool_field, name_field, object_field, text_field
 from .encoding_state import EncodingContext
 
 _TOOL_FIELDS = ("name", "description", "input_schema")

@@ -26,20 +26,10 @@ from ...core.types import (
     is_object,
 )
 from ...errors import UsageError
-from ..shared.fields import (
-    array_field,
-    call_arguments,
-    is_fetchable,
-    is_from_protocol,
-    is_inline,
-    name_field,
-    object_field,
-    object_or_empty,
-    text_field,
-    to_wire,
-    without,
-)
+from ..shared.fields import object_or_empty, to_wire, without
+from ..shared.request_parts import call_arguments, is_fetchable, is_from_protocol, is_inline
 from ..shared.unstreamed_calls import CallIdAssigner, in_call_order, wire_id
+from ..shared.validation import array_field, name_field, object_field, text_field
 from .wire import PART, PROTOCOL, normalize_fields
 
 _ROLES: dict[str, Role] = {"user": "user", "model": "assistant", "function": "user", "": "user"}

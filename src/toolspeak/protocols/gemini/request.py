@@ -12,19 +12,9 @@ from collections.abc import Callable, Mapping
 from ...core.types import JSONObject, JSONValue, Note, Options, Request, ResponseFormat
 from ...errors import UsageError
 from ..shared.dropped_fields import foreign_media_notes, foreign_notes
-from ..shared.fields import (
-    add_own_fields,
-    copy_extra_fields,
-    int_field,
-    number_field,
-    object_field,
-    object_or_empty,
-    request_fields,
-    text_field,
-    texts_field,
-    to_wire,
-    without,
-)
+from ..shared.fields import object_or_empty, request_fields, to_wire, without
+from ..shared.request_parts import add_own_fields, copy_extra_fields
+from ..shared.validation import int_field, number_field, object_field, text_field, texts_field
 from .messages import decode_contents, decode_system, encode_contents, is_sendable
 from .tools import TOOL_CONFIG, decode_choice, decode_tools, encode_choice, encode_tools, is_own, to_json_schema
 from .wire import PROTOCOL, normalize_fields

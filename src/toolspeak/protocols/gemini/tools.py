@@ -10,8 +10,9 @@ from __future__ import annotations
 from ...core.types import JSONObject, JSONValue, Request, Tool, ToolChoice, is_array, is_object
 from ...errors import UsageError
 from ..shared.dropped_fields import COMMON_TOOL_KINDS, sendable_choice
-from ..shared.fields import array_field, name_field, object_field, object_or_empty, text_field, texts_field, without
+from ..shared.fields import object_or_empty, without
 from ..shared.tools_cache import cached_tools
+from ..shared.validation import array_field, name_field, object_field, text_field, texts_field
 from .wire import PROTOCOL, normalize_fields
 
 TOOL_CONFIG = "toolConfig"

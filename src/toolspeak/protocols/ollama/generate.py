@@ -15,18 +15,9 @@ import msgspec
 from ...core.events import CallArgs, CallEnd, CallStart, Event, FinishReason, OpaqueSeen, Reply, TextDelta
 from ...core.types import JSONObject, JSONValue, Note, Request, is_array
 from ...errors import UsageError
-from ..shared.fields import (
-    Loss,
-    array_field,
-    bool_field,
-    request_fields,
-    text_field,
-    texts_field,
-    to_line,
-    to_wire,
-    without,
-)
+from ..shared.fields import Loss, request_fields, to_line, to_wire, without
 from ..shared.reply_encoder import FAILED_TURN
+from ..shared.validation import array_field, bool_field, text_field, texts_field
 from .reply_encoder import ReplyEncoder as ChatEncoder
 from .reply_encoder import last_fields, timings, wire_time
 from .request import decode_request as decode_chat

@@ -12,20 +12,10 @@ from typing import Final
 
 from ...core.types import JSONObject, JSONValue, Media, Message, Part, Request, Role, TextPart, ToolCall, ToolResult
 from ...errors import UsageError
-from ..shared.fields import (
-    array_field,
-    call_arguments,
-    is_from_protocol,
-    is_opaque_only,
-    merge_assistant_turns,
-    name_field,
-    object_field,
-    object_or_empty,
-    text_field,
-    texts_field,
-    without,
-)
+from ..shared.fields import object_or_empty, without
+from ..shared.request_parts import call_arguments, is_from_protocol, is_opaque_only, merge_assistant_turns
 from ..shared.unstreamed_calls import CallIdAssigner, in_call_order, wire_id
+from ..shared.validation import array_field, name_field, object_field, text_field, texts_field
 
 PROTOCOL: Final = "ollama"
 

@@ -10,23 +10,10 @@ from collections.abc import Callable, Mapping
 
 from ...core.types import SIBLING_FIELDS, JSONObject, JSONValue, Media, Note, Options, Request, ResponseFormat, Tool
 from ..shared.dropped_fields import COMMON_TOOL_KINDS, all_parts, foreign_notes, sendable_choice
-from ..shared.fields import (
-    add_own_fields,
-    array_field,
-    bool_field,
-    copy_extra_fields,
-    declared_tools,
-    int_field,
-    number_field,
-    object_field,
-    object_or_empty,
-    request_fields,
-    text_field,
-    texts_field,
-    to_wire,
-    without,
-)
+from ..shared.fields import object_or_empty, request_fields, to_wire, without
+from ..shared.request_parts import add_own_fields, copy_extra_fields, declared_tools
 from ..shared.tools_cache import cached_tools
+from ..shared.validation import array_field, bool_field, int_field, number_field, object_field, text_field, texts_field
 from .messages import PROTOCOL, decode_messages, encode_images, encode_messages
 
 _REQUEST_FIELDS = ("model", "messages", "tools", "stream", "format", "options")

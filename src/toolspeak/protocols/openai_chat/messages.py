@@ -30,8 +30,8 @@ from ...core.types import (
     is_object,
 )
 from ...errors import UsageError
-from ..shared.fields import (
-    array_field,
+from ..shared.fields import to_wire, without
+from ..shared.request_parts import (
     call_arguments,
     content_field,
     detail_field,
@@ -40,13 +40,9 @@ from ..shared.fields import (
     is_inline,
     is_opaque_only,
     merge_assistant_turns,
-    name_field,
-    object_field,
     part_field,
-    text_field,
-    to_wire,
-    without,
 )
+from ..shared.validation import array_field, name_field, object_field, text_field
 
 PROTOCOL: Final = "openai_chat"
 

@@ -21,26 +21,19 @@ from ...core.types import (
 )
 from ...errors import UsageError
 from ..shared.dropped_fields import COMMON_TOOL_KINDS, foreign_media_notes, foreign_notes, sendable_choice
-from ..shared.fields import (
-    add_own_fields,
+from ..shared.fields import object_or_empty, request_fields, to_wire, without
+from ..shared.request_parts import add_own_fields, choice_mode, copy_extra_fields, custom_format, declared_tools
+from ..shared.tools_cache import cached_tools
+from ..shared.validation import (
     array_field,
     bool_field,
-    choice_mode,
-    copy_extra_fields,
-    custom_format,
-    declared_tools,
     int_field,
     name_field,
     number_field,
     object_field,
-    object_or_empty,
-    request_fields,
     text_field,
     texts_field,
-    to_wire,
-    without,
 )
-from ..shared.tools_cache import cached_tools
 from .messages import PROTOCOL, decode_messages, encode_messages, is_sendable, moved_media_notes
 
 #: Entry of `Options.extra` if the client sent `functions`; the reply must then use `function_call`.

@@ -28,19 +28,9 @@ from ...core.types import (
     is_object,
 )
 from ...errors import UsageError
-from ..shared.fields import (
-    array_field,
-    call_arguments,
-    is_from_protocol,
-    list_or_empty,
-    name_field,
-    object_field,
-    object_or_empty,
-    text_field,
-    text_or_empty,
-    to_wire,
-    without,
-)
+from ..shared.fields import list_or_empty, object_or_empty, text_or_empty, to_wire, without
+from ..shared.request_parts import call_arguments, is_from_protocol
+from ..shared.validation import array_field, name_field, object_field, text_field
 from .parts import ITEM, PHASE, PROTOCOL, decode_content, encode_content, is_item
 from .tools import ToolNames, flat_name
 

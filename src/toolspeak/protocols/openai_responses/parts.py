@@ -13,7 +13,8 @@ from typing import Final
 
 from ...core.events import CallStart, Event, OpaqueSeen, ReasoningDelta
 from ...core.types import JSONObject, JSONValue, Media, Opaque, Part, TextPart, is_object
-from ..shared.fields import DETAIL, content_field, detail_field, filename_field, part_field, without
+from ..shared.fields import without
+from ..shared.request_parts import DETAIL, content_field, detail_field, filename_field, part_field
 
 PROTOCOL: Final = "openai_responses"
 

@@ -25,18 +25,9 @@ from ...core.types import (
 )
 from ...errors import UsageError
 from ..shared.dropped_fields import dropped_media_notes, foreign_notes, sendable_choice
-from ..shared.fields import (
-    ROUTING_FIELDS,
-    add_own_fields,
-    bool_field,
-    int_field,
-    number_field,
-    object_field,
-    request_fields,
-    text_field,
-    to_wire,
-    without,
-)
+from ..shared.fields import ROUTING_FIELDS, request_fields, to_wire, without
+from ..shared.request_parts import add_own_fields
+from ..shared.validation import bool_field, int_field, number_field, object_field, text_field
 from .items import INSTRUCTIONS, decode_input, encode_items
 from .parts import PROTOCOL, is_item
 from .tools import ToolNames, decode_choice, decode_tools, encode_choice, encode_tools, is_own

@@ -14,18 +14,10 @@ import msgspec
 
 from ...core.types import JSONObject, JSONValue, Tool, ToolChoice, is_object
 from ...errors import UsageError
-from ..shared.fields import (
-    array_field,
-    bool_field,
-    choice_mode,
-    custom_format,
-    declared_tools,
-    name_field,
-    object_field,
-    text_field,
-    without,
-)
+from ..shared.fields import without
+from ..shared.request_parts import choice_mode, custom_format, declared_tools
 from ..shared.tools_cache import cached_tools
+from ..shared.validation import array_field, bool_field, name_field, object_field, text_field
 from .parts import PROTOCOL
 
 #: Key in `Tool.extra` for the extra fields of the tool's namespace.
