@@ -28,6 +28,7 @@ from ...core.types import (
 from ...errors import NotKeptError, ToolspeakError
 from ..shared.fields import (
     error_value,
+    filled,
     http_status,
     object_or_empty,
     read_json,
@@ -135,7 +136,7 @@ class ReplyEncoder(PassthroughEncoder):
         ends = self._close_text() + b"".join(map(self._end_call, list(self._calls)))
         delta = stop_fields(self._reason, self._has_calls, self._stop)
         ends += _frame("message_delta", delta=delta, usage=usage_to_wire(self._usage, self._usage_extra))
-        last = _frame("message_stop", toolspeak=extension) if extension else _frame("message_stop")
+        last = _frame("message_stop", **filled({"toolspeak": extension}))
         opening = self._message_start()
         self._closed = True
         return opening + ends + last
@@ -290,7 +291,7 @@ def encode_reply(
     content = _ordered_content(events, reply, id) if events else _default_content(reply, id)
     end = stop_fields(reply.finish_reason, bool(reply.calls), upstream_data.get(STOP))
     body = _message(id, model, content, end, usage_to_wire(reply.usage, upstream_data.get(USAGE, {})))
-    return to_wire(body | {"toolspeak": extension} if extension else body)
+    return to_wire(body | filled({"toolspeak": extension}))
 
 
 # -------------------------------------------------------------------------------------------- content of a whole reply
@@ -402,7 +403,7 @@ def _texts(reply: Reply) -> list[JSONObject]:
     cited = [one for part in reply.opaque if part.kind == CITATIONS and is_array(part.data) for one in part.data]
     if not reply.text and not cited:
         return []
-    return [{"type": "text", "text": reply.text, **({"citations": cited} if cited else {})}]
+    return [{"type": "text", "text": reply.text, **filled({"citations": cited})}]
 
 
 # ------------------------------------------------------------------------------------------------------ token estimate

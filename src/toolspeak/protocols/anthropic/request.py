@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from ...core.types import JSONObject, JSONValue, Note, Options, Request, ResponseFormat, is_object
 from ...errors import UsageError
 from ..shared.dropped_fields import dropped_field_notes, sendable_choice
-from ..shared.fields import list_or_empty, object_or_empty, request_fields, to_wire, without
+from ..shared.fields import filled, list_or_empty, object_or_empty, request_fields, to_wire, without
 from ..shared.request_parts import add_own_fields, copy_extra_fields
 from ..shared.validation import array_field, bool_field, int_field, number_field, object_field, text_field, texts_field
 from .encoding_state import CACHE_CONTROL, PROTOCOL, EncodingContext
@@ -69,8 +69,7 @@ def decode_request(body: bytes | Mapping[str, JSONValue]) -> Request:
 
 def _options(fields: JSONObject, choice_extra: JSONObject) -> Options:
     extra = without(fields, *_REQUEST_FIELDS, _FORMAT_EXTRA)
-    if choice_extra:
-        extra[_CHOICE] = choice_extra
+    extra |= filled({_CHOICE: choice_extra})
     return Options(
         int_field(fields.get("max_tokens"), "max_tokens"),
         number_field(fields.get("temperature"), "temperature"),
@@ -98,12 +97,9 @@ def _format(fields: JSONObject, extra: JSONObject) -> ResponseFormat | None:
     if path == _OLD_FORMAT:
         extra[_OLD_FORMAT] = True
     else:
-        extra[_CONFIG] = without(config, _FORMAT)
-        if not extra[_CONFIG]:
-            del extra[_CONFIG]
-    rest = without(form, "type", "schema")
-    if rest:
-        extra[_FORMAT_EXTRA] = rest
+        extra.pop(_CONFIG, None)
+        extra |= filled({_CONFIG: without(config, _FORMAT)})
+    extra |= filled({_FORMAT_EXTRA: without(form, "type", "schema")})
     return ResponseFormat(form.get("schema"))
 
 

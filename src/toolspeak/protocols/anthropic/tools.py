@@ -11,7 +11,7 @@ from collections.abc import Iterable
 
 from ...core.types import JSONObject, JSONValue, Request, Tool, ToolChoice, is_object
 from ...errors import UsageError
-from ..shared.fields import list_or_empty, object_or_empty, without
+from ..shared.fields import filled, list_or_empty, object_or_empty, without
 from ..shared.tools_cache import cached_tools
 from ..shared.validation import array_field, bool_field, name_field, object_field, text_field
 from .encoding_state import EncodingContext
@@ -95,9 +95,7 @@ def _encode_tool(tool: Tool, context: EncodingContext) -> JSONObject | None:
         detail = f"`{tool.name}`: the upstream's protocol does not support tools of kind `{tool.kind}`"
         context.note("tool_dropped", detail, of=tool.name)
         return None
-    wire: JSONObject = {"name": tool.name}
-    if tool.description:
-        wire["description"] = tool.description
+    wire: JSONObject = {"name": tool.name, **filled({"description": tool.description})}
     wire["input_schema"] = tool.parameters if context.native and is_object(tool.parameters) else _schema(tool, context)
     return {**wire, **context.extra(tool.extra)}
 

@@ -26,8 +26,8 @@ from ...core.types import (
     is_object,
 )
 from ...errors import UsageError
-from ..shared.fields import object_or_empty, to_wire, without
-from ..shared.request_parts import call_arguments, is_fetchable, is_from_protocol, is_inline
+from ..shared.fields import filled, object_or_empty, to_wire, without
+from ..shared.request_parts import OrderedContent, call_arguments, in_order, is_fetchable, is_from_protocol, is_inline
 from ..shared.unstreamed_calls import CallIdAssigner, in_call_order, wire_id
 from ..shared.validation import array_field, name_field, object_field, text_field
 from .wire import PART, PROTOCOL, normalize_fields
@@ -36,8 +36,6 @@ _ROLES: dict[str, Role] = {"user": "user", "model": "assistant", "function": "us
 _CALL, _RESULT = "functionCall", "functionResponse"
 #: Names of internal `Message.extra` fields.
 ORDER, CALLS, _ROLE = "order", "calls", "role"
-#: Default order of a message: results (r), parts (p), calls (c).
-_DEFAULT_ORDER = "rpc"
 
 #: Placeholder signature for calls from other models: https://ai.google.dev/gemini-api/docs/thought-signatures
 _NO_SIGNATURE = "skip_thought_signature_validator"
@@ -77,51 +75,32 @@ def _parts(content: JSONObject, path: str) -> list[tuple[JSONObject, str]]:
     ]
 
 
-class _ContentParts:
+class _ContentParts(OrderedContent):
     """The parts of one content object, grouped into calls, results and other parts."""
 
     def __init__(self, ids: CallIdAssigner) -> None:
+        super().__init__()
         self._ids = ids
-        self.parts: list[Part] = []
-        self.calls: list[ToolCall] = []
-        self.results: list[ToolResult] = []
-        self.thoughts: list[str] = []
-        self.call_extras: JSONObject = {}
-        self._order: list[str] = []
-
-    @property
-    def order(self) -> str:
-        """The order of results, parts and calls; empty for the default order."""
-        usual = sorted(self._order, key=_DEFAULT_ORDER.index)
-        return "" if usual == self._order else "".join(self._order)
 
     def add(self, part: JSONObject, path: str) -> None:
         if _CALL in part:
             self._call(part, path)
-            self._order.append("c")
         elif _RESULT in part:
             self._result(part, path)
-            self._order.append("r")
         else:
             decoded = _decode_part(part, path)
             if is_thought(decoded):
                 self.thoughts.append(text_field(part.get("text"), f"{path}.text"))
-            self.parts.append(decoded)
-            self._order.append("p")
+            self.add_part(decoded)
 
     def _call(self, part: JSONObject, path: str) -> None:
         path = f"{path}.{_CALL}"
         body = normalize_fields(object_field(part[_CALL], path))
         name = name_field(body, path)
-        rest = without(part, _CALL)
-        inner = without(body, "name", "id", "args")
+        rest = without(part, _CALL) | filled({_CALL: without(body, "name", "id", "args")})
         arguments, notes = call_arguments(body.get("args"))
-        if inner:
-            rest[_CALL] = inner
-        if rest:
-            self.call_extras[str(len(self.calls))] = rest
         identifier = self._ids.call(name, text_field(body.get("id"), f"{path}.id"))
-        self.calls.append(ToolCall(name, arguments, identifier, notes))
+        self.add_call(ToolCall(name, arguments, identifier, notes), rest)
 
     def _result(self, part: JSONObject, path: str) -> None:
         path = f"{path}.{_RESULT}"
@@ -133,11 +112,9 @@ class _ContentParts:
         extra = without(body, "name", "id", "response", "parts")
         if response is not None and response != _response(content, error):
             extra["response"] = response
-        part_extra = without(part, _RESULT)
-        if part_extra:
-            extra["part"] = part_extra
+        extra |= filled({"part": without(part, _RESULT)})
         parts = tuple(_decode_media(inner, where) or Opaque(PART, inner) for inner, where in _parts(body, path))
-        self.results.append(ToolResult(identifier, content, name, error, parts, extra))
+        self.add_result(ToolResult(identifier, content, name, error, parts, extra))
 
 
 def _result_text(response: JSONValue) -> tuple[str, bool]:
@@ -166,19 +143,7 @@ def _message(value: JSONObject, path: str, ids: CallIdAssigner) -> Message:
     for part, where in _parts(value, path):
         content.add(part, where)
     extra = without(value, "role", "parts", ORDER, CALLS)
-    if content.order:
-        extra[ORDER] = content.order
-    if content.call_extras:
-        extra[CALLS] = content.call_extras
-    only_results = role == "user" and content.results and not content.parts and not content.calls
-    return Message(
-        "tool" if only_results else role,
-        tuple(content.parts),
-        "".join(content.thoughts),
-        tuple(content.calls),
-        tuple(content.results),
-        extra=extra,
-    )
+    return content.message(role, extra, ORDER, CALLS)
 
 
 # ------------------------------------------------------------------------------------------------------- encoding
@@ -220,19 +185,13 @@ def _encode_content(
         "p": parts,
         "c": _encode_calls(message.calls, object_or_empty(extra.get(CALLS)), same_protocol),
     }
-    order = extra.get(ORDER)
-    if not isinstance(order, str) or any(order.count(kind) != len(wire) for kind, wire in by_kind.items()):
-        order = "".join(kind * len(by_kind[kind]) for kind in _DEFAULT_ORDER)
-    queues = {kind: iter(wire) for kind, wire in by_kind.items()}
-    return [next(queues[kind]) for kind in order if kind in queues]
+    return in_order(by_kind, extra.get(ORDER))
 
 
 def _encode_calls(calls: Iterable[ToolCall], extras: JSONObject, same_protocol: bool) -> list[JSONObject]:
     wire: list[JSONObject] = []
     for at, call in enumerate(calls):
-        body: JSONObject = {"name": call.name, "args": call.arguments}
-        if wire_id(call.id):
-            body["id"] = call.id
+        body: JSONObject = {"name": call.name, "args": call.arguments, **filled({"id": wire_id(call.id)})}
         rest = object_or_empty(extras.get(str(at)))
         part = {_CALL: {**object_or_empty(rest.get(_CALL)), **body}, **without(rest, _CALL)}
         if not same_protocol and not at:  # Gemini signs only the first of several calls
@@ -245,13 +204,9 @@ def _encode_result(result: ToolResult, names: dict[str, str], same_protocol: boo
     extra = result.extra if same_protocol else {}
     response = extra.get("response")
     unchanged = "response" in extra and _result_text(response) == (result.content, result.error)
-    body: JSONObject = {"name": result.name or names.get(result.id, "")}
-    if wire_id(result.id):
-        body["id"] = result.id
+    body: JSONObject = {"name": result.name or names.get(result.id, ""), **filled({"id": wire_id(result.id)})}
     body["response"] = response if unchanged else _response(result.content, result.error)
-    parts = _encode_parts(result.parts, same_protocol)
-    if parts:
-        body["parts"] = parts
+    body |= filled({"parts": _encode_parts(result.parts, same_protocol)})
     return {_RESULT: {**body, **without(extra, "response", "part")}, **object_or_empty(extra.get("part"))}
 
 
@@ -308,9 +263,7 @@ def _decode_media(part: JSONObject, path: str) -> Media | None:
         inner = without(body, "fileUri")
     else:
         return None
-    extra = without(part, name)
-    if inner:
-        extra[name] = inner
+    extra = without(part, name) | filled({name: inner})
     return Media(_KINDS.get(mime.partition("/")[0], "file"), url, extra)
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from ...core.events import Event, Failure, Finish, FinishReason, OpaqueSeen, ReasoningDelta, TextDelta, UsageSeen
 from ...core.types import JSONObject, JSONValue, Opaque, is_object
-from ..shared.fields import list_or_empty, object_or_empty, read_json, shorten, text_or_empty, without
+from ..shared.fields import filled, list_or_empty, object_or_empty, read_json, shorten, text_or_empty, without
 from ..shared.framing import MAX_EVENT, FrameError, FrameTemplate
 from ..shared.passthrough_bytes import RawCapture
 from ..shared.reply_decoder import is_done
@@ -192,7 +192,7 @@ class ReplyDecoder(WholeCallDecoder):
         reason = self._finish_reason(finish_from(self._reason))
         if self._reason not in ("STOP", "MAX_TOKENS", "SAFETY", "missing") or self._finish_message:
             fields = {"finishReason": self._reason, "finishMessage": self._finish_message}
-            self._emit(OpaqueSeen(Opaque(CANDIDATE, {key: value for key, value in fields.items() if value})))
+            self._emit(OpaqueSeen(Opaque(CANDIDATE, filled(fields))))
         self._wrap_up()
         self._emit(Finish(reason))
 

@@ -25,7 +25,7 @@ from ...core.events import (
 )
 from ...core.types import JSONObject, Opaque, Request, ToolCall, Usage, is_object
 from ...errors import ToolspeakError, UpstreamError
-from ..shared.fields import error_value, http_status, to_line, to_wire, without
+from ..shared.fields import error_value, filled, http_status, to_line, to_wire, without
 from ..shared.passthrough_bytes import IdentityEncoder
 from ..shared.reply_encoder import FAILED_TURN
 from ..shared.unstreamed_calls import WholeCalls
@@ -67,9 +67,7 @@ class _ResponseParts:
 
     def call_part(self, call: ToolCall) -> JSONObject:
         """Return the part for a call, including the next stored extra fields for a call to this tool."""
-        body: JSONObject = {"name": call.name, "args": call.arguments}
-        if call.id:
-            body["id"] = call.id
+        body: JSONObject = {"name": call.name, "args": call.arguments, **filled({"id": call.id})}
         extra = next((extra for extra in self._call_extras if extra.get("name") == call.name), None)
         if extra is None:
             return {"functionCall": body}
@@ -86,9 +84,7 @@ class _ResponseParts:
             **without(self._candidate, "finishReason"),
         }
         fields: JSONObject = {"candidates": [candidate], "usageMetadata": usage_to_wire(usage, self._usage)}
-        if self.blocked:
-            fields["promptFeedback"] = self.blocked
-        return fields
+        return fields | filled({"promptFeedback": self.blocked})
 
     def part(self, event: Event) -> JSONObject | None:
         """Return the part for an event. Return None for events without a part and for incomplete calls."""
@@ -178,9 +174,7 @@ class ReplyEncoder(IdentityEncoder):
         fields = self._parts.last_response(self._reason, self._usage, {"parts": [{"text": ""}], "role": "model"})
         if self._parts.blocked and not self._has_output:
             del fields["candidates"]  # a blocked prompt has no candidates
-        fields |= self._identity
-        if extension:
-            fields["toolspeak"] = extension
+        fields |= self._identity | filled({"toolspeak": extension})
         return self._frame(to_line(fields)) + (b"" if self._sse else b"]")
 
     def _frame(self, payload: bytes) -> bytes:
@@ -222,8 +216,7 @@ def encode_reply(
     body = encoder.last_response(reply.finish_reason, reply.usage, content)
     if encoder.blocked and not parts:
         del body["candidates"]
-    body |= {"modelVersion": model, "responseId": id}
-    return to_wire(body | {"toolspeak": extension} if extension else body)
+    return to_wire({**body, "modelVersion": model, "responseId": id, **filled({"toolspeak": extension})})
 
 
 def _default_parts(reply: Reply, encoder: _ResponseParts) -> list[JSONObject]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from ...core.types import JSONObject, JSONValue, Request, Tool, ToolChoice, is_array, is_object
 from ...errors import UsageError
 from ..shared.dropped_fields import COMMON_TOOL_KINDS, sendable_choice
-from ..shared.fields import object_or_empty, without
+from ..shared.fields import filled, object_or_empty, without
 from ..shared.tools_cache import cached_tools
 from ..shared.validation import array_field, name_field, object_field, text_field, texts_field
 from .wire import PROTOCOL, normalize_fields
@@ -107,9 +107,7 @@ def is_own(tool: Tool) -> bool:
 
 
 def _declaration(tool: Tool, extra: JSONObject) -> JSONObject:
-    body: JSONObject = {"name": tool.name}
-    if tool.description:
-        body["description"] = tool.description
+    body: JSONObject = {"name": tool.name, **filled({"description": tool.description})}
     own_schema = extra.get("parameters")
     if is_object(own_schema) and to_json_schema(own_schema, "parameters") == tool.parameters:
         body["parameters"] = own_schema
@@ -121,8 +119,8 @@ def _declaration(tool: Tool, extra: JSONObject) -> JSONObject:
 _MODES = {"auto": "AUTO", "none": "NONE", "required": "ANY", "named": "ANY"}
 
 
-def encode_choice(request: Request, rest: JSONValue) -> JSONObject | None:
-    """Return `toolConfig`, including the extra fields `rest`, or None if it would be empty."""
+def encode_choice(request: Request, rest: JSONValue) -> JSONObject:
+    """Return `toolConfig`, including the extra fields `rest`. It may be empty."""
     extra = object_or_empty(rest)
     calling = without(object_or_empty(extra.get(_CONFIG)), _STREAM_ARGUMENTS)
     choice = sendable_choice(request, PROTOCOL, is_own)
@@ -134,10 +132,7 @@ def encode_choice(request: Request, rest: JSONValue) -> JSONObject | None:
         calling["mode"] = "VALIDATED"  # AUTO does not accept tool names
     if calling and choice.allowed and choice.mode != "none":
         calling[_ALLOWED] = list(choice.allowed)
-    config = without(extra, _CONFIG)
-    if calling:
-        config[_CONFIG] = calling
-    return config or None
+    return without(extra, _CONFIG) | filled({_CONFIG: calling})
 
 
 # ------------------------------------------------------------------------------------------------------------- schemas

@@ -12,10 +12,10 @@ from typing import Final, Literal
 
 import msgspec
 
-from ...core.events import CallArgs, CallEnd, CallStart, Event, FinishReason, OpaqueSeen, Reply, TextDelta
+from ...core.events import CallArgs, CallEnd, CallStart, Event, OpaqueSeen, Reply, TextDelta
 from ...core.types import JSONObject, JSONValue, Note, Request, is_array
 from ...errors import UsageError
-from ..shared.fields import Loss, request_fields, to_line, to_wire, without
+from ..shared.fields import Loss, filled, request_fields, to_line, to_wire, without
 from ..shared.reply_encoder import FAILED_TURN
 from ..shared.validation import array_field, bool_field, text_field, texts_field
 from .reply_encoder import ReplyEncoder as ChatEncoder
@@ -155,8 +155,7 @@ class ReplyEncoder(ChatEncoder):
         fields: JSONObject = {"response": "", **message, **rest}
         if rest["done"]:
             fields |= _end_fields(self._request, "".join(self._texts))
-        if extension:
-            fields["toolspeak"] = extension
+        fields |= filled({"toolspeak": extension})
         return self._head + b"," + to_line(fields)[1:] + b"\n"
 
     def _encode_event(self, event: Event) -> bytes:
@@ -175,12 +174,10 @@ def encode_reply(
     if reply.failure is not None or reply.finish_reason == "error":
         return to_wire({"error": (reply.failure or FAILED_TURN).message})
     body: JSONObject = {"model": model, "created_at": wire_time(created), "response": reply.text}
-    if reply.reasoning:
-        body["thinking"] = reply.reasoning
-    reason: FinishReason = reply.finish_reason
-    body |= last_fields(reason, reply.usage, timings(reply.opaque), bool(request.messages))
+    body |= filled({"thinking": reply.reasoning})
+    body |= last_fields(reply.finish_reason, reply.usage, timings(reply.opaque), bool(request.messages))
     body |= _end_fields(request, reply.text)
-    return to_wire(body | {"toolspeak": extension} if extension else body)
+    return to_wire(body | filled({"toolspeak": extension}))
 
 
 def _end_fields(request: Request, text: str) -> JSONObject:

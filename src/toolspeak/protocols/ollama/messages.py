@@ -12,7 +12,7 @@ from typing import Final
 
 from ...core.types import JSONObject, JSONValue, Media, Message, Part, Request, Role, TextPart, ToolCall, ToolResult
 from ...errors import UsageError
-from ..shared.fields import object_or_empty, without
+from ..shared.fields import filled, object_or_empty, without
 from ..shared.request_parts import call_arguments, is_from_protocol, is_opaque_only, merge_assistant_turns
 from ..shared.unstreamed_calls import CallIdAssigner, in_call_order, wire_id
 from ..shared.validation import array_field, name_field, object_field, text_field, texts_field
@@ -50,9 +50,7 @@ def _message(value: JSONObject, path: str, ids: CallIdAssigner) -> Message:
     parts: list[Part] = [TextPart(text)] if text else []
     parts += _images(value, path)
     calls, call_extras = _calls(value, path, ids)
-    extra = without(value, *_MESSAGE_FIELDS)
-    if call_extras:
-        extra[_CALLS] = call_extras
+    extra = without(value, *_MESSAGE_FIELDS) | filled({_CALLS: call_extras})
     return Message(role, tuple(parts), text_field(value.get("thinking"), f"{path}.thinking"), calls, extra=extra)
 
 
@@ -86,12 +84,8 @@ def _calls(value: JSONObject, path: str, ids: CallIdAssigner) -> tuple[tuple[Too
         arguments, notes = call_arguments(body.get("arguments"))
         identifier = ids.call(name, text_field(call.get("id"), f"{where}.id"))
         calls.append(ToolCall(name, arguments, identifier, notes))
-        rest = without(call, "id", "function")
-        inner = without(body, "name", "arguments")
-        if inner:
-            rest["function"] = inner
-        if rest:
-            extras[str(at)] = rest
+        rest = without(call, "id", "function") | filled({"function": without(body, "name", "arguments")})
+        extras |= filled({str(at): rest})
     return tuple(calls), extras
 
 
@@ -117,28 +111,19 @@ def _encode(message: Message, names: dict[str, str], same_protocol: bool) -> Ite
     ):
         return
     extra = message.extra if same_protocol else {}
-    wire: JSONObject = {"role": message.role, "content": message.text}
-    if message.reasoning:
-        wire["thinking"] = message.reasoning
-    images = encode_images(message.parts)
-    if images:
-        wire["images"] = images
-    if message.calls:
-        call_extras = object_or_empty(extra.get(_CALLS))
-        wire[_CALLS] = [_encode_call(call, call_extras.get(str(at))) for at, call in enumerate(message.calls)]
-    yield {**wire, **without(extra, _CALLS)}
+    call_extras = object_or_empty(extra.get(_CALLS))
+    optional = {
+        "thinking": message.reasoning,
+        "images": encode_images(message.parts),
+        _CALLS: [_encode_call(call, call_extras.get(str(at))) for at, call in enumerate(message.calls)],
+    }
+    yield {"role": message.role, "content": message.text, **filled(optional), **without(extra, _CALLS)}
 
 
 def _encode_result(result: ToolResult, names: dict[str, str], same_protocol: bool) -> JSONObject:
-    wire: JSONObject = {"role": "tool", "content": result.content}
-    name = result.name or names.get(result.id, "")
-    if name:
-        wire["tool_name"] = name
-    if wire_id(result.id):
-        wire["tool_call_id"] = result.id
-    images = encode_images(result.parts)
-    if images:
-        wire["images"] = images
+    name, images = result.name or names.get(result.id, ""), encode_images(result.parts)
+    optional = {"tool_name": name, "tool_call_id": wire_id(result.id), "images": images}
+    wire = {"role": "tool", "content": result.content, **filled(optional)}
     return {**wire, **result.extra} if same_protocol else wire
 
 
@@ -150,6 +135,5 @@ def encode_images(parts: Iterable[Part]) -> list[str]:
 
 def _encode_call(call: ToolCall, extra: JSONValue) -> JSONObject:
     rest = object_or_empty(extra)
-    wire: JSONObject = {"id": call.id} if wire_id(call.id) else {}
     function = {**object_or_empty(rest.get("function")), "name": call.name, "arguments": call.arguments}
-    return {**wire, "function": function, **without(rest, "function")}
+    return {**filled({"id": wire_id(call.id)}), "function": function, **without(rest, "function")}

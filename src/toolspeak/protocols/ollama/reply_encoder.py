@@ -25,7 +25,7 @@ from ...core.events import (
 )
 from ...core.types import JSONObject, JSONValue, Opaque, Request, ToolCall, Usage, is_array, is_object
 from ...errors import ToolspeakError
-from ..shared.fields import error_value, failure_from, http_status, to_line, to_wire
+from ..shared.fields import error_value, failure_from, filled, http_status, to_line, to_wire
 from ..shared.passthrough_bytes import IdentityEncoder
 from ..shared.reply_encoder import FAILED_TURN
 from ..shared.unstreamed_calls import WholeCalls
@@ -70,8 +70,7 @@ class ReplyEncoder(IdentityEncoder):
 
     def _line(self, message: JSONObject, rest: JSONObject, extension: JSONObject | None = None) -> bytes:
         fields: JSONObject = {"message": {"role": "assistant", "content": "", **message}, **rest}
-        if extension:
-            fields["toolspeak"] = extension
+        fields |= filled({"toolspeak": extension})
         return self._head + b"," + to_line(fields)[1:] + b"\n"
 
     def _encode_event(self, event: Event) -> bytes:
@@ -106,15 +105,14 @@ def wire_time(created: int) -> str:
 
 
 def _wire_call(call: ToolCall, index: int) -> JSONObject:
-    wire: JSONObject = {"id": call.id} if call.id else {}
-    return {**wire, "function": {"index": index, "name": call.name, "arguments": call.arguments}}
+    return {**filled({"id": call.id}), "function": {"index": index, "name": call.name, "arguments": call.arguments}}
 
 
 def last_fields(reason: FinishReason, usage: Usage, times: JSONObject, has_messages: bool) -> JSONObject:
     """Return the fields of the last line, omitting token counts of zero."""
     word = "length" if reason == "length" else "stop" if has_messages else "load"
     counts = {"prompt_eval_count": usage.input_tokens, "eval_count": usage.output_tokens}
-    return {"done": True, "done_reason": word, **times, **{name: value for name, value in counts.items() if value}}
+    return {"done": True, "done_reason": word, **times, **filled(counts)}
 
 
 def encode_reply(
@@ -123,17 +121,15 @@ def encode_reply(
     """Encode a non-streamed reply, or an error object if the turn failed."""
     if reply.failure is not None or reply.finish_reason == "error":
         return to_wire({"error": (reply.failure or FAILED_TURN).message})
-    message: JSONObject = {"role": "assistant", "content": reply.text}
-    if reply.reasoning:
-        message["thinking"] = reply.reasoning
-    images = _images(reply.opaque)
-    if images:
-        message["images"] = images
-    if reply.calls:
-        message["tool_calls"] = [_wire_call(call, at) for at, call in enumerate(reply.calls)]
+    optional = {
+        "thinking": reply.reasoning,
+        "images": _images(reply.opaque),
+        "tool_calls": [_wire_call(call, at) for at, call in enumerate(reply.calls)],
+    }
+    message = {"role": "assistant", "content": reply.text, **filled(optional)}
     body: JSONObject = {"model": model, "created_at": wire_time(created), "message": message}
     body |= last_fields(reply.finish_reason, reply.usage, timings(reply.opaque), bool(request.messages))
-    return to_wire(body | {"toolspeak": extension} if extension else body)
+    return to_wire(body | filled({"toolspeak": extension}))
 
 
 def _images(parts: Iterable[Opaque]) -> list[JSONValue]:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 
 from ...core.types import SIBLING_FIELDS, JSONObject, JSONValue, Media, Note, Options, Request, ResponseFormat, Tool
 from ..shared.dropped_fields import COMMON_TOOL_KINDS, all_parts, foreign_notes, sendable_choice
-from ..shared.fields import object_or_empty, request_fields, to_wire, without
+from ..shared.fields import filled, object_or_empty, request_fields, to_wire, without
 from ..shared.request_parts import add_own_fields, copy_extra_fields, declared_tools
 from ..shared.tools_cache import cached_tools
 from ..shared.validation import array_field, bool_field, int_field, number_field, object_field, text_field, texts_field
@@ -54,8 +54,7 @@ def _decode_options(fields: JSONObject) -> Options:
     if limit is not None and limit < 0:  # -1: unlimited; -2: fill the context
         rest["num_predict"] = limit
         limit = None
-    if rest:
-        extra["options"] = rest
+    extra |= filled({"options": rest})
     stop = options.get("stop")
     return Options(
         limit,
@@ -97,8 +96,7 @@ def encode_request(request: Request) -> bytes:
         body["format"] = "json" if form.schema is None else form.schema
     options = dict(object_or_empty(extra.get("options")))
     options |= {name: value for name, read in _OPTION_READERS.items() if (value := read(request.options)) is not None}
-    if options:
-        body["options"] = options
+    body |= filled({"options": options})
     copy_extra_fields(body, extra, _REQUEST_FIELDS)
     return to_wire(add_own_fields(body, request.options))
 
@@ -130,9 +128,7 @@ def _encode_tool(tool: Tool, same_protocol: bool) -> JSONObject:
     extra = tool.extra if same_protocol else {}
     if tool.kind not in COMMON_TOOL_KINDS:
         return extra
-    function: JSONObject = {"name": tool.name}
-    if tool.description:
-        function["description"] = tool.description
+    function: JSONObject = {"name": tool.name, **filled({"description": tool.description})}
     if tool.parameters is not None:
         function["parameters"] = tool.parameters
     function |= without(extra, SIBLING_FIELDS)

@@ -30,7 +30,7 @@ from ...core.types import (
     is_object,
 )
 from ...errors import UsageError
-from ..shared.fields import to_wire, without
+from ..shared.fields import filled, to_wire, without
 from ..shared.request_parts import (
     call_arguments,
     content_field,
@@ -110,8 +110,7 @@ def _message(value: JSONObject, path: str, ids: _LegacyCallIds) -> Message:
         extra["reasoning_field"] = field
     if name != role:
         extra["role"] = name
-    if call_extras:
-        extra["tool_calls"] = call_extras
+    extra |= filled({"tool_calls": call_extras})
     return Message(
         role,
         decode_content(value.get("content"), f"{path}.content"),
@@ -138,7 +137,7 @@ def _result_extra(value: JSONObject, parts: Iterable[Part]) -> JSONObject:
     """Return the extra fields of a result and of its texts, such as `cache_control`."""
     fields = without(value, *_RESULT_FIELDS, SIBLING_FIELDS)
     text_extras = {key: extra for part in parts if isinstance(part, TextPart) for key, extra in part.extra.items()}
-    return {**fields, SIBLING_FIELDS: text_extras} if text_extras else fields
+    return fields | filled({SIBLING_FIELDS: text_extras})
 
 
 def _calls(value: JSONObject, path: str, ids: _LegacyCallIds) -> tuple[tuple[ToolCall, ...], JSONObject]:
@@ -152,8 +151,7 @@ def _calls(value: JSONObject, path: str, ids: _LegacyCallIds) -> tuple[tuple[Too
     for at, item in enumerate(listed):
         call, rest = _call(object_field(item, f"{path}.tool_calls[{at}]"), f"{path}.tool_calls[{at}]")
         calls.append(call)
-        if rest:
-            extras[str(at)] = rest
+        extras |= filled({str(at): rest})
     return tuple(calls), extras
 
 
@@ -194,10 +192,8 @@ def _encode(message: Message, custom: Set[str], same_protocol: bool) -> Iterator
     content = encode_content(message.parts, same_protocol)
     # An assistant message without text must have null content if it has calls, and non-null content otherwise.
     wire["content"] = content if content or not message.calls else None
-    if message.name:
-        wire["name"] = message.name
-    if message.reasoning:
-        wire[extra.get("reasoning_field", REASONING_FIELDS[0])] = message.reasoning
+    reasoning_field = extra.get("reasoning_field", REASONING_FIELDS[0])
+    wire |= filled({"name": message.name, reasoning_field: message.reasoning})
     if message.calls:
         call_extras = extra.get("tool_calls", {})
         wire["tool_calls"] = [
@@ -210,13 +206,8 @@ def _encode_result(result: ToolResult, same_protocol: bool) -> JSONObject:
     extra = result.extra if same_protocol else {}
     text_extras = extra.get(SIBLING_FIELDS, {})
     texts: tuple[Part, ...] = (TextPart(result.content, text_extras),) if result.content else ()
-    wire: JSONObject = {
-        "role": "tool",
-        "tool_call_id": result.id,
-        "content": encode_content((*texts, *result.parts), same_protocol),
-    }
-    if result.name:
-        wire["name"] = result.name
+    content = encode_content((*texts, *result.parts), same_protocol)
+    wire = {"role": "tool", "tool_call_id": result.id, "content": content, **filled({"name": result.name})}
     return {**wire, **without(extra, SIBLING_FIELDS)}
 
 
@@ -325,8 +316,7 @@ def _decode_part(part: JSONObject, kind: str, path: str) -> Part:
 
 
 def _merge_extra(part: JSONObject, kind: str, inner: JSONObject) -> JSONObject:
-    outer = without(part, "type", kind)
-    return {**inner, SIBLING_FIELDS: outer} if outer else inner
+    return inner | filled({SIBLING_FIELDS: without(part, "type", kind)})
 
 
 def _url_part(part: JSONObject, kind: str, path: str) -> Media:

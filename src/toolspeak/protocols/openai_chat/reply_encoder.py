@@ -22,7 +22,7 @@ from ...core.events import (
     TextDelta,
 )
 from ...core.types import JSONObject, JSONValue, Opaque, Request, ToolCall, Usage, is_array, is_object
-from ..shared.fields import object_or_empty, to_line, to_wire, without
+from ..shared.fields import filled, object_or_empty, to_line, to_wire, without
 from ..shared.openai_errors import error_of
 from ..shared.passthrough_bytes import IdentityEncoder
 from ..shared.reply_encoder import FAILED_TURN
@@ -228,9 +228,7 @@ def encode_reply(
     legacy = LEGACY in request.options.extra
     called = bool(reply.calls)
     message: JSONObject = {"role": "assistant", "content": reply.text or (None if called else "")}
-    message["refusal"] = None
-    if reply.reasoning:
-        message[REASONING_FIELDS[0]] = reply.reasoning
+    message |= {"refusal": None, **filled({REASONING_FIELDS[0]: reply.reasoning})}
     custom = {tool.name for tool in request.tools if tool.kind == "custom"}
     call_extras = [part.data for part in reply.opaque if part.kind == CALL and is_object(part.data)]
     calls = [_wire_call(call, custom) | _take_extras(call_extras, call.id, call.name) for call in reply.calls]
@@ -257,7 +255,7 @@ def encode_reply(
     for part in reply.opaque:
         if part.kind == ANSWER and is_object(part.data):
             body |= part.data
-    return to_wire(body | {"toolspeak": extension} if extension else body)
+    return to_wire(body | filled({"toolspeak": extension}))
 
 
 def _logprobs(parts: Iterable[Opaque]) -> JSONObject | None:

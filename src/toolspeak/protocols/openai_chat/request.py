@@ -21,7 +21,7 @@ from ...core.types import (
 )
 from ...errors import UsageError
 from ..shared.dropped_fields import COMMON_TOOL_KINDS, foreign_media_notes, foreign_notes, sendable_choice
-from ..shared.fields import object_or_empty, request_fields, to_wire, without
+from ..shared.fields import filled, object_or_empty, request_fields, to_wire, without
 from ..shared.request_parts import add_own_fields, choice_mode, copy_extra_fields, custom_format, declared_tools
 from ..shared.tools_cache import cached_tools
 from ..shared.validation import (
@@ -127,8 +127,7 @@ def _options(fields: JSONObject, legacy: bool) -> Options:
     if newer is not None:
         extra[_NEWER_LIMIT] = True
     form, rest = _response_format(fields.get("response_format"))
-    if rest:
-        extra["response_format"] = rest
+    extra |= filled({"response_format": rest})
     n, stop = int_field(fields.get("n"), "n"), fields.get("stop")
     return Options(
         limit if newer is None else newer,
@@ -239,9 +238,7 @@ def _encode_tool(tool: Tool, same_protocol: bool) -> JSONObject:
     extra = tool.extra if same_protocol else _common_extra(tool)
     if not _is_common_kind(tool):
         return extra
-    body: JSONObject = {"name": tool.name}
-    if tool.description:
-        body["description"] = tool.description
+    body: JSONObject = {"name": tool.name, **filled({"description": tool.description})}
     if tool.kind == "function" and tool.parameters is not None:
         body["parameters"] = tool.parameters
     return {"type": tool.kind, tool.kind: {**body, **without(extra, SIBLING_FIELDS)}, **extra.get(SIBLING_FIELDS, {})}

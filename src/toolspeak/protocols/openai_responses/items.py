@@ -28,7 +28,7 @@ from ...core.types import (
     is_object,
 )
 from ...errors import UsageError
-from ..shared.fields import list_or_empty, object_or_empty, text_or_empty, to_wire, without
+from ..shared.fields import filled, list_or_empty, object_or_empty, text_or_empty, to_wire, without
 from ..shared.request_parts import call_arguments, is_from_protocol
 from ..shared.validation import array_field, name_field, object_field, text_field
 from .parts import ITEM, PHASE, PROTOCOL, decode_content, encode_content, is_item
@@ -120,7 +120,7 @@ class _ItemDecoder:
     def flush(self) -> None:
         if self._parts or self._calls or self._has_message:
             only_results = not self._has_message and not self._calls and all(_is_result(part) for part in self._parts)
-            extra = {**self._extra, "tool_calls": self._call_extras} if self._call_extras else self._extra
+            extra = self._extra | filled({"tool_calls": self._call_extras})
             reasoning = "\n\n".join(self._reasoning)
             role: Role = "tool" if only_results else "assistant"
             self.messages.append(Message(role, tuple(self._parts), reasoning, tuple(self._calls), extra=extra))
@@ -152,8 +152,7 @@ class _ItemDecoder:
 
     def _call(self, item: JSONObject, kind: str, path: str) -> None:
         call, rest = _call(item, kind, path)
-        if rest:
-            self._call_extras[str(len(self._calls))] = rest
+        self._call_extras |= filled({str(len(self._calls)): rest})
         self._calls.append(call)
 
 
@@ -243,9 +242,7 @@ class _ItemEncoder:
         wire_name = self._names.wire_name(call.name)
         namespace = extra.get("namespace") or wire_name.namespace
         name = call.name.removeprefix(flat_name(namespace, "")) if namespace else call.name
-        rest = without(extra, "type", "arguments", "namespace")
-        if namespace:
-            rest["namespace"] = namespace
+        rest = without(extra, "type", "arguments", "namespace") | filled({"namespace": namespace})
         input_text = call.arguments.get("input")
         if (wire_name.kind == "custom" or "type" in extra) and isinstance(input_text, str):
             self._custom_call_ids.add(call.id)

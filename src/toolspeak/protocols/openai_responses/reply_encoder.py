@@ -23,7 +23,7 @@ from ...core.events import (
     TextDelta,
 )
 from ...core.types import JSONObject, JSONValue, Opaque, Request, Usage, is_object
-from ..shared.fields import read_arguments, to_line, to_wire
+from ..shared.fields import filled, read_arguments, to_line, to_wire
 from ..shared.openai_errors import code_of, error_of
 from ..shared.reply_encoder import FAILED_TURN, BaseReplyEncoder
 from .items import INSTRUCTIONS
@@ -55,7 +55,7 @@ def _text_part(text: str, annotations: Iterable[JSONValue] = ()) -> JSONObject:
 
 def _message_item(identifier: str, status: str, content: list[JSONObject], phase: JSONValue = None) -> JSONObject:
     item: JSONObject = {"id": identifier, "type": "message", "status": status, "role": "assistant", "content": content}
-    return item | {"phase": phase} if phase else item
+    return item | filled({"phase": phase})
 
 
 def _reasoning_part(field: str, text: str) -> JSONObject:
@@ -84,7 +84,7 @@ def _call_to_item(names: ToolNames, name: str, identifiers: tuple[str, str], arg
     }
     if custom:
         del item["status"]
-    return item | {"namespace": tool.namespace} if tool.namespace else item
+    return item | filled({"namespace": tool.namespace})
 
 
 def _is_reasoning(part: Opaque) -> bool:
@@ -155,7 +155,7 @@ class ResponseBuilder:
             "output": output,
             "usage": _usage(usage),
         }
-        return response | {"toolspeak": extension} if extension else response
+        return response | filled({"toolspeak": extension})
 
     def failed(self, output: list[JSONObject], failure: Failure, usage: Usage) -> JSONObject:
         code = code_of(failure, "rate_limit_exceeded" if failure.status == 429 else "server_error")

@@ -59,6 +59,11 @@ def text_or_empty(value: JSONValue) -> str:
     return value if isinstance(value, str) else ""
 
 
+def filled(fields: JSONObject) -> JSONObject:
+    """Return the fields whose value is not empty."""
+    return {name: value for name, value in fields.items() if value}
+
+
 def without(value: JSONObject, *names: str) -> JSONObject:
     """Return a copy of an object without the named fields."""
     return {key: item for key, item in value.items() if key not in names}

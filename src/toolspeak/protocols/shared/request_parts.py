@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
-from typing import Final, Literal
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from typing import Final, Literal, TypeVar
 
 import msgspec
 
@@ -17,13 +17,16 @@ from ...core.types import (
     Options,
     Part,
     Request,
+    Role,
     TextPart,
     Tool,
+    ToolCall,
+    ToolResult,
     is_object,
     tools_from,
 )
 from ...errors import UsageError
-from .fields import ROUTING_FIELDS, read_arguments, without
+from .fields import ROUTING_FIELDS, filled, read_arguments, without
 from .validation import array_field, name_field, object_field, text_field
 
 #: Field that contains the image detail level in OpenAI's protocols.
@@ -31,6 +34,9 @@ DETAIL: Final = "detail"
 _NAMESPACE = "namespace"
 _GRAMMAR = "grammar"
 _MAX_SHOWN_ARGUMENTS = 80
+#: Default order of a message: results (r), parts (p), calls (c).
+_DEFAULT_ORDER = "rpc"
+_Wire = TypeVar("_Wire")
 
 
 def content_field(content: JSONValue, path: str, decode_part: Callable[[JSONValue, str], Part]) -> tuple[Part, ...]:
@@ -51,6 +57,49 @@ def part_field(
     if kind in text_types:
         return TextPart(text_field(part.get("text"), f"{path}.text"), without(part, "type", "text"))
     return decode(part, kind, path)
+
+
+class OrderedContent:
+    """The parts, calls and results of a message that is being decoded, and their order."""
+
+    def __init__(self) -> None:
+        self.parts: list[Part] = []
+        self.calls: list[ToolCall] = []
+        self.results: list[ToolResult] = []
+        self.thoughts: list[str] = []
+        self.call_extras: JSONObject = {}
+        self.order = ""
+
+    def add_part(self, part: Part) -> None:
+        self.parts.append(part)
+        self.order += "p"
+
+    def add_call(self, call: ToolCall, extra: JSONObject) -> None:
+        self.call_extras |= filled({str(len(self.calls)): extra})
+        self.calls.append(call)
+        self.order += "c"
+
+    def add_result(self, result: ToolResult) -> None:
+        self.results.append(result)
+        self.order += "r"
+
+    def message(self, role: Role, extra: JSONObject, order_key: str, calls_key: str) -> Message:
+        """Return the message. A non-default order and extra fields of calls are stored in `extra`, under these keys."""
+        usual = "".join(sorted(self.order, key=_DEFAULT_ORDER.index))
+        extra |= filled({order_key: self.order if self.order != usual else "", calls_key: self.call_extras})
+        if role == "user" and self.results and not self.parts and not self.calls:
+            role = "tool"
+        parts, calls, results = tuple(self.parts), tuple(self.calls), tuple(self.results)
+        return Message(role, parts, "".join(self.thoughts), calls, results, extra=extra)
+
+
+def in_order(by_kind: Mapping[str, Sequence[_Wire]], order: JSONValue) -> list[_Wire]:
+    """Return encoded results (r), parts (p) and calls (c) in this order, or in default order if it does not fit."""
+    usual = "".join(kind * len(by_kind[kind]) for kind in _DEFAULT_ORDER)
+    if not isinstance(order, str) or sorted(order) != sorted(usual):  # the message was changed after decoding
+        order = usual
+    queues = {kind: iter(wire) for kind, wire in by_kind.items()}
+    return [next(queues[kind]) for kind in order]
 
 
 def is_from_protocol(message: Message, request: Request, protocol: str) -> bool:
