@@ -11,15 +11,9 @@ from tests.cases import check_each
 from toolspeak.core.types import JSONObject, JSONValue, Request
 from toolspeak.errors import UsageError
 from toolspeak.protocols import anthropic, gemini, ollama, openai_chat, openai_responses
-from toolspeak.protocols.shared.fields import (
-    count,
-    declared_tools,
-    int_field,
-    number_field,
-    parse_object,
-    request_fields,
-    shorten,
-)
+from toolspeak.protocols.shared.fields import count, parse_object, request_fields, shorten
+from toolspeak.protocols.shared.request_parts import declared_tools
+from toolspeak.protocols.shared.validation import int_field, number_field
 
 MODULES = {
     "anthropic": anthropic,

@@ -29,8 +29,8 @@ from toolspeak.core.events import (
 )
 from toolspeak.core.types import Note, Opaque, ToolCall, Usage
 from toolspeak.protocols.gemini import ReplyDecoder, decode_error
-from toolspeak.protocols.gemini import reply_decoder as gemini_reply
 from toolspeak.protocols.gemini.reply_decoder import ArrayDecoder
+from toolspeak.protocols.shared import unstreamed_calls
 from toolspeak.protocols.shared.framing import FrameError
 
 FIXTURES = Path(__file__).parent / "fixtures" / "gemini"
@@ -339,7 +339,7 @@ def test_arguments_that_are_no_object_are_left_to_the_engine():
 
 
 def test_too_many_calls_are_dropped_with_a_note(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(gemini_reply, "MAX_CALLS", 1)
+    monkeypatch.setattr(unstreamed_calls, "MAX_CALLS", 1)
     part = '{"functionCall":{"name":"f"}}'
     body = f'{{"candidates":[{{"content":{{"parts":[{part},{part}]}},"finishReason":"STOP"}}]}}'
     assert decode(body.encode())[3:] == [noted("calls_dropped", "calls after the first 1 were dropped"), CALLS]

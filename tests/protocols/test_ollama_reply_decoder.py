@@ -30,6 +30,7 @@ from toolspeak.core.events import (
 from toolspeak.core.types import Note, Opaque, ToolCall, Usage
 from toolspeak.protocols.ollama import ReplyDecoder, decode_error
 from toolspeak.protocols.ollama import reply_decoder as ollama_reply
+from toolspeak.protocols.shared import unstreamed_calls
 from toolspeak.protocols.shared.framing import MAX_EVENT
 
 FIXTURES = Path(__file__).parent / "fixtures" / "ollama"
@@ -254,7 +255,7 @@ def test_too_much_that_cannot_be_read_is_refused(monkeypatch: pytest.MonkeyPatch
 
 
 def test_too_many_calls_are_dropped_with_a_note(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(ollama_reply, "MAX_CALLS", 1)
+    monkeypatch.setattr(unstreamed_calls, "MAX_CALLS", 1)
     part = '{"function":{"name":"f"}}'
     events = decode(f'{{"message":{{"tool_calls":[{part},{part}]}},"done":true}}'.encode())
     assert events[3:] == [noted("calls_dropped", "calls after the first 1 were dropped"), CALLS]

@@ -118,7 +118,7 @@ def test_pages_are_what_the_document_says():
     app = App(gateway())
     for (method, path), route in sorted(all_routes().items()):
         if method == "GET" and route.level != "admin" and "NAME" not in path:
-            kind = PAGES[route.page][1]
+            kind = PAGES[route.page].reply
             answer = run(ask(app, method, path))
             if answer.status == 200 and kind is not None:
                 msgspec.json.decode(answer.body, type=kind)

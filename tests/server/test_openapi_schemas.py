@@ -43,7 +43,7 @@ from toolspeak.errors import NotKeptError, ToolspeakError, UpstreamError
 from toolspeak.server.app import App
 from toolspeak.server.openapi import document
 from toolspeak.server.openapi.anthropic import AnthropicCountRequest
-from toolspeak.server.openapi.schemas import BODIES, ERRORS, OPEN, PAGES, REPLIES
+from toolspeak.server.openapi.schemas import BODIES, ERRORS, OPEN, PAGES, REPLIES, Page
 from toolspeak.server.openapi.shared import Object
 from toolspeak.server.proxy.client_protocols import ClientProtocol, client_protocol
 from toolspeak.server.routes import all_routes
@@ -228,12 +228,12 @@ def test_every_page_is_what_the_document_says():
     app = App(gateway(line("one", Parrot(), models=("m",))))
     checked: set[str] = set()
     for (method, path), route in sorted(all_routes().items()):
-        kinds = PAGES.get(route.page, (None, None))
-        if method == "HEAD" or route.level == "admin" or kinds[1] is None or kinds[1] is Object:
+        page = PAGES.get(route.page, Page(""))
+        if method == "HEAD" or route.level == "admin" or page.reply is None or page.reply is Object:
             continue
-        body = {"model": "m", **SMALL.get(route.page.partition("_")[0], {})} if kinds[0] else b""
+        body = {"model": "m", **SMALL.get(route.page.partition("_")[0], {})} if page.request else b""
         answer = run(ask(app, method, path.replace("NAME", "m"), body=body))
-        assert not flaw(answer.json, kinds[1] if answer.status == 200 else ERRORS[route.error_protocol]), path
+        assert not flaw(answer.json, page.reply if answer.status == 200 else ERRORS[route.error_protocol]), path
         checked |= {route.page} if answer.status == 200 else set()
     assert checked >= {"health", "version", "models", "model", "gemini_models", "gemini_count", "anthropic_count"}
 

@@ -12,7 +12,7 @@ from typing import Literal, TypeAlias
 import msgspec
 
 from ..core.events import CallStart, Event, OpaqueSeen, ReasoningDelta, Reply, TextDelta
-from ..core.types import JSONObject, Media, Message, Opaque, Part, TextPart, ToolCall, is_array, is_object
+from ..core.types import JSONObject, Message, Opaque, Part, TextPart, ToolCall, is_array, is_object
 from .anthropic import blocks as anthropic_blocks
 from .anthropic import encoding_state as anthropic_wire
 from .anthropic.blocks import is_block
@@ -168,7 +168,7 @@ class _MessageBuilder:
             case "pictures" if is_array(part.data):
                 self._flush()
                 for picture in part.data:
-                    self._append(_picture(picture))
+                    self._append(ollama_messages.decode_image(picture))
             case _:
                 pass
 
@@ -206,7 +206,3 @@ class _MessageBuilder:
 
 def _belongs_to(extra: JSONObject, call: ToolCall) -> bool:
     return extra.get("id", call.id) == call.id and extra.get("name", call.name) == call.name
-
-
-def _picture(data: str) -> Media:
-    return ollama_messages.decode_image(data)

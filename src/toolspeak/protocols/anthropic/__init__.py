@@ -11,14 +11,7 @@ from ..shared.fields import ROUTING_FIELDS, Loss
 from .encoding_state import CACHE_CONTROL, PROTOCOL
 from .reply_decoder import ReplyDecoder
 from .reply_encoder import ReplyEncoder, decode_error, encode_error, encode_reply
-from .request import (
-    DEFAULT_MAX_TOKENS,
-    MAX_CACHE_MARKS,
-    decode_request,
-    encode_request,
-    needs_store,
-    request_notes,
-)
+from .request import DEFAULT_MAX_TOKENS, MAX_CACHE_MARKS, decode_request, encode_request, needs_store, request_notes
 
 __all__ = [
     "CACHE_CONTROL",

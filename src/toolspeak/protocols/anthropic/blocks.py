@@ -10,7 +10,7 @@ import msgspec
 
 from ...core.events import Failure, FinishReason
 from ...core.types import JSONObject, JSONValue, Opaque, Usage, is_object
-from ..shared.fields import count, failure_from, without
+from ..shared.fields import count, failure_from, filled, object_or_empty, text_or_empty, without
 
 
 class MessagesDelta(msgspec.Struct, gc=False):
@@ -128,14 +128,13 @@ def usage_from(fields: JSONObject) -> Usage:
     """Convert usage fields to `Usage`, which includes cached tokens in the input; Anthropic counts them separately."""
     cached = count(fields.get(_READ))
     total = count(fields.get(_INPUT)) + count(fields.get(_CREATED)) + cached
-    details = fields.get(_DETAILS)
-    thought = count(details.get(_THINKING)) if is_object(details) else 0
+    thought = count(object_or_empty(fields.get(_DETAILS)).get(_THINKING))
     return Usage(total, count(fields.get(_OUTPUT)), cached, thought)
 
 
 def usage_rest(fields: JSONObject) -> JSONObject:
     """Return the usage fields that `Usage` cannot express, such as searches and the service tier."""
-    return {key: value for key, value in without(fields, _INPUT, _READ, _OUTPUT, _DETAILS).items() if value}
+    return filled(without(fields, _INPUT, _READ, _OUTPUT, _DETAILS))
 
 
 def usage_to_wire(usage: Usage, extra: JSONObject) -> JSONObject:
@@ -174,10 +173,9 @@ _ERROR_TYPES = {status: name for name, status in _STATUSES.items()}
 
 def error_failure(value: JSONValue, status: int = 0, body: bytes = b"", default_message: str = "") -> Failure:
     """Convert an error object to a `Failure`. A missing status is derived from the error type."""
-    inner = value.get("error") if is_object(value) else None
-    kind = (inner if is_object(inner) else value if is_object(value) else {}).get("type")
-    if not status and isinstance(kind, str):
-        status = _STATUSES.get(kind, 0)
+    outer = object_or_empty(value)
+    inner = outer["error"] if is_object(outer.get("error")) else outer
+    status = status or _STATUSES.get(text_or_empty(inner.get("type")), 0)
     return failure_from(value, status, body, default_message)
 
 

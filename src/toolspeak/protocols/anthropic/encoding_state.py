@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from copy import copy
 from typing import Final
 
-from ...core.types import SIBLING_FIELDS, JSONObject, JSONValue, Message, Note, is_array, is_object
+from ...core.types import SIBLING_FIELDS, JSONObject, Message, Note, is_object
 
 PROTOCOL: Final = "anthropic"
 
@@ -85,7 +85,3 @@ class EncodingContext:
             self._ids[original] = unique
             self.note("call_id_changed", "a call id was replaced because the service would reject it")
         return self._ids[original]
-
-
-def list_or_empty(value: JSONValue) -> list[JSONValue]:
-    return value if is_array(value) else []

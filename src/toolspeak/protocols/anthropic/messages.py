@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Literal
 
@@ -28,17 +27,15 @@ from ...core.types import (
     is_object,
 )
 from ...errors import UsageError
-from ..shared.fields import array_field, bool_field, is_fetchable, is_inline, object_field, text_field, without
+from ..shared.fields import without
+from ..shared.request_parts import OrderedContent, in_order, invalid_arguments, is_fetchable, is_inline, part_field
+from ..shared.validation import array_field, bool_field, name_field, object_field, text_field
 from .blocks import block_type
 from .encoding_state import CALL_EXTRAS, INLINE, INTERNAL_FIELDS, LAYOUT, ORDER, EncodingContext
 
 _ROLES = ("user", "assistant", "system")
-#: Default order of a message: results (r), parts (p), calls (c).
-_DEFAULT_ORDER = "rpc"
 _CALL_FIELDS = ("type", "id", "name", "input")
 _RESULT_FIELDS = ("type", "tool_use_id", "content", "is_error")
-
-_MAX_SHOWN_ARGUMENTS = 80
 
 
 # ------------------------------------------------------------------------------------------------------- decoding
@@ -61,51 +58,31 @@ def _blocks(content: JSONValue, path: str) -> list[tuple[JSONValue, str]]:
     return [(block, f"{path}[{at}]") for at, block in enumerate(array_field(content, path))]
 
 
-class _MessageBlocks:
+class _MessageBlocks(OrderedContent):
     """The blocks of one message, grouped into parts, calls and results."""
-
-    def __init__(self) -> None:
-        self.parts: list[Part] = []
-        self.calls: list[ToolCall] = []
-        self.results: list[ToolResult] = []
-        self.thoughts: list[str] = []
-        self.call_extras: JSONObject = {}
-        self.order = ""
 
     def add(self, block: JSONValue, path: str) -> None:
         match block.get("type") if is_object(block) else "":
             case "tool_use":
                 self._call(object_field(block, path), path)
             case "tool_result":
-                self.results.append(_result(object_field(block, path), path))
-                self.order += "r"
+                self.add_result(_result(object_field(block, path), path))
             case kind:
                 if kind == "thinking":
                     self.thoughts.append(text_field(object_field(block, path).get("thinking"), f"{path}.thinking"))
-                self.parts.append(_decode_block(block, path))
-                self.order += "p"
+                self.add_part(_decode_block(block, path))
 
     def _call(self, block: JSONObject, path: str) -> None:
-        name = text_field(block.get("name"), f"{path}.name")
-        if not name:
-            raise UsageError(f"`{path}.name` is missing")
+        name = name_field(block, path)
         rest = without(block, *_CALL_FIELDS)
         arguments = block.get("input")
         notes: tuple[Note, ...] = ()
         if not is_object(arguments):
             if arguments is not None:
-                notes = (
-                    Note(
-                        "arguments_invalid",
-                        f"the arguments are not a JSON object: {str(arguments)[:_MAX_SHOWN_ARGUMENTS]}",
-                    ),
-                )
+                notes = invalid_arguments(arguments)
                 rest["input"] = arguments
             arguments = {}
-        if rest:
-            self.call_extras[str(len(self.calls))] = rest
-        self.calls.append(ToolCall(name, arguments, text_field(block.get("id"), f"{path}.id"), notes))
-        self.order += "c"
+        self.add_call(ToolCall(name, arguments, text_field(block.get("id"), f"{path}.id"), notes), rest)
 
 
 def _message(value: JSONObject, path: str) -> Message:
@@ -118,19 +95,7 @@ def _message(value: JSONObject, path: str) -> Message:
     extra = without(value, "role", "content", *INTERNAL_FIELDS)
     if role == "system":
         extra[INLINE] = True
-    if content.order != "".join(sorted(content.order, key=_DEFAULT_ORDER.index)):
-        extra[ORDER] = content.order
-    if content.call_extras:
-        extra[CALL_EXTRAS] = content.call_extras
-    only_results = role == "user" and content.results and not content.parts and not content.calls
-    return Message(
-        "tool" if only_results else role,
-        tuple(content.parts),
-        "".join(content.thoughts),
-        tuple(content.calls),
-        tuple(content.results),
-        extra=extra,
-    )
+    return content.message(role, extra, ORDER, CALL_EXTRAS)
 
 
 def _result(block: JSONObject, path: str) -> ToolResult:
@@ -231,12 +196,8 @@ def _encode_blocks(message: Message, context: EncodingContext) -> list[JSONObjec
         "p": [_encode_part(part, context) for part in message.parts],
         "c": [_encode_call(call, call_extras.get(str(at), {}), context) for at, call in enumerate(message.calls)],
     }
-    usual = "".join(kind * len(by_kind[kind]) for kind in _DEFAULT_ORDER)
     order = message.extra.get(ORDER) if context.same_protocol else None
-    if not isinstance(order, str) or Counter(order) != Counter(usual):  # the message was changed after decoding
-        order = usual
-    queues = {kind: iter(blocks) for kind, blocks in by_kind.items()}
-    blocks = [block for kind in order if (block := next(queues[kind])) is not None]
+    blocks = [block for block in in_order(by_kind, order) if block is not None]
     if blocks and not context.same_protocol:  # cache control applies to a block here, not to a message
         blocks[-1] = {**context.extra(message.extra), **blocks[-1]}
     return blocks
@@ -302,12 +263,10 @@ _BY_MEDIA_TYPE = {
 
 def _decode_block(value: JSONValue, path: str) -> Part:
     """Decode a content block to text, media (with data or a URL) or an opaque part."""
-    if isinstance(value, str):  # some clients send a list of strings
-        return TextPart(value)
-    block = object_field(value, path)
-    kind = text_field(block.get("type"), f"{path}.type")
-    if kind == "text":
-        return TextPart(text_field(block.get("text"), f"{path}.text"), without(block, "type", "text"))
+    return part_field(value, path, _decode_other)
+
+
+def _decode_other(block: JSONObject, kind: str, path: str) -> Part:
     source = block.get("source")
     url = _url(source) if kind in _KINDS and is_object(source) else ""
     return Media(_KINDS[kind], url, without(block, "type", "source")) if url else Opaque(kind, block)

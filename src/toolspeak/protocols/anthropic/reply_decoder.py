@@ -6,24 +6,32 @@ produces a note or a `Failure`.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import partial
-
-import msgspec
 
 from ...core.events import (
     CallArgs,
     CallEnd,
     CallStart,
+    Event,
     Failure,
     Finish,
-    FinishReason,
     OpaqueSeen,
     ReasoningDelta,
     TextDelta,
     UsageSeen,
 )
 from ...core.types import JSONObject, JSONValue, Note, Opaque, is_array, is_object
-from ..shared.fields import MAX_CALLS, read_json, repair_json, shorten, to_wire, without
+from ..shared.fields import (
+    MAX_CALLS,
+    list_or_empty,
+    object_or_empty,
+    read_json,
+    shorten,
+    text_or_empty,
+    to_wire,
+    without,
+)
 from ..shared.framing import FrameTemplate, encode_sse
 from ..shared.passthrough_bytes import RawCapture
 from ..shared.reply_decoder import BaseReplyDecoder, EventFactory, EventTemplate
@@ -42,7 +50,6 @@ from .blocks import (
     usage_from,
     usage_rest,
 )
-from .encoding_state import list_or_empty
 
 _DONE = b"[DONE]"
 _DELTA = "content_block_delta"
@@ -61,8 +68,6 @@ _DIRECT_CALLER = {"type": "direct"}
 
 class _IncomingBlock:
     """A block that is being received."""
-
-    __slots__ = ("call", "citations", "fields", "kind", "make", "notes", "pieces", "signature", "start")
 
     def __init__(self, kind: str, start: JSONObject, make: EventFactory, call: int = -1) -> None:
         self.kind = kind
@@ -96,20 +101,14 @@ class ReplyDecoder(BaseReplyDecoder):
         self._ids: set[str] = set()
         #: Calls that ended without complete arguments. The stop reason shows whether they were truncated.
         self._incomplete_calls: list[_IncomingBlock] = []
-        self._usage: JSONObject = {}
-        self._reason = ""
+        self._usage_fields: JSONObject = {}
         self._stop: JSONObject = {}
         self._last_event = MessagesEvent()
-
-    @property
-    def finished(self) -> bool:
-        """Whether the upstream has sent a stop reason, so a lost connection would not lose data."""
-        return self._over or bool(self._reason)
 
     # ---------------------------------------------------------------------------------------------- events
 
     def _event(self, name: str, payload: bytes) -> None:
-        event = self._decode(payload)
+        event = self._decoded(decode_event, payload)
         if event is None:
             self._invalid_event(name, payload)
             return
@@ -138,18 +137,6 @@ class ReplyDecoder(BaseReplyDecoder):
                 self._message(event, payload)
             case _:
                 self._other_event(kind, event, payload)
-
-    def _decode(self, payload: bytes) -> MessagesEvent | None:
-        try:
-            return decode_event(payload)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            repaired = repair_json(payload)
-        try:
-            event = decode_event(repaired or b"")
-        except (msgspec.DecodeError, RecursionError):
-            return None
-        self._note_repair()
-        return event
 
     def _capture(self, capture: RawCapture, index: JSONValue, delta: MessagesDelta, payload: bytes) -> None:
         """Capture a delta for pass-through if it contains only text or thinking for an open block of that kind."""
@@ -188,7 +175,7 @@ class ReplyDecoder(BaseReplyDecoder):
     def _add_usage(self, usage: JSONValue) -> None:
         """Update the usage. Counts are cumulative, so later values replace earlier ones."""
         if is_object(usage):
-            self._usage |= {key: value for key, value in usage.items() if value is not None}
+            self._usage_fields |= {key: value for key, value in usage.items() if value is not None}
 
     def _stop_reason(self, end: MessagesDelta | MessagesEvent) -> None:
         reason = end.stop_reason
@@ -201,29 +188,29 @@ class ReplyDecoder(BaseReplyDecoder):
 
     def _start_block(self, key: int | str | None, value: JSONValue) -> None:
         self._end_block(key)  # some servers give all blocks the same index
-        start: JSONObject = value if is_object(value) else {}
+        start = object_or_empty(value)
         match start.get("type"):
             case "text":
                 block = _IncomingBlock("text", start, TextDelta)
                 block.citations += list_or_empty(start.get("citations"))
-                self._add(TextDelta, _text(start.get("text")))
+                self._add(TextDelta, text_or_empty(start.get("text")))
             case "thinking":
                 block = _IncomingBlock(THINKING, start, ReasoningDelta)
-                block.signature = _text(start.get("signature"))
-                self._append(block, _text(start.get("thinking")))
+                block.signature = text_or_empty(start.get("signature"))
+                self._append(block, text_or_empty(start.get("thinking")))
             case "tool_use":
                 call_block = self._start_call(start)
                 if call_block is None:
                     return
                 block = call_block
             case kind:
-                block = _IncomingBlock(_text(kind), dict(start), TextDelta)
+                block = _IncomingBlock(text_or_empty(kind), dict(start), TextDelta)
                 if not block.kind:
                     self._note("unknown_block", "a block without a type was skipped")
         self._blocks[key] = block
 
     def _start_call(self, start: JSONObject) -> _IncomingBlock | None:
-        name, identifier = _text(start.get("name")), _text(start.get("id"))
+        name, identifier = text_or_empty(start.get("name")), text_or_empty(start.get("id"))
         if not name:
             self._note("call_without_name", "a call without a tool name was dropped")
             return None
@@ -252,19 +239,19 @@ class ReplyDecoder(BaseReplyDecoder):
         block = self._blocks.get(key)
         match delta.type:
             case "text_delta":
-                self._add(TextDelta, _text(delta.text))
+                self._add(TextDelta, text_or_empty(delta.text))
             case "thinking_delta":
                 if block is None or block.kind != THINKING:
                     block = self._blocks[key] = _IncomingBlock(THINKING, {}, ReasoningDelta)
-                self._append(block, _text(delta.thinking))
+                self._append(block, text_or_empty(delta.thinking))
             case "input_json_delta" if block is not None:
                 self._append_arguments(block, delta.partial_json)
             case "signature_delta" if block is not None:
-                block.signature = _text(delta.signature)
+                block.signature = text_or_empty(delta.signature)
             case "citations_delta" if block is not None:
                 block.citations.append(delta.citation)
             case kind:
-                self._unknown_delta(block, _text(kind), payload)
+                self._unknown_delta(block, text_or_empty(kind), payload)
 
     def _append_arguments(self, block: _IncomingBlock, fragment: JSONValue) -> None:
         text = fragment if isinstance(fragment, str) else "" if fragment is None else to_wire(fragment).decode()
@@ -280,11 +267,10 @@ class ReplyDecoder(BaseReplyDecoder):
         if block is None or block.kind in ("text", THINKING) or block.call >= 0:
             self._note("unknown_delta", f"a delta of type `{shorten(kind)}` was skipped")
             return
-        event = read_json(payload)
-        delta = event.get("delta") if is_object(event) else None
-        for name, value in without(delta if is_object(delta) else {}, "type").items():
+        delta = object_or_empty(object_or_empty(read_json(payload)).get("delta"))
+        for name, value in without(delta, "type").items():
             if isinstance(value, str):
-                block.fields.setdefault(name, [_text(block.start.get(name))]).append(value)
+                block.fields.setdefault(name, [text_or_empty(block.start.get(name))]).append(value)
             else:
                 block.start[name] = value
 
@@ -321,7 +307,7 @@ class ReplyDecoder(BaseReplyDecoder):
     # ----------------------------------------------------------------------------------------- whole replies
 
     def _whole(self, body: bytes) -> None:
-        event = self._decode(body)
+        event = self._decoded(decode_event, body)
         if event is None:
             self._fail(Failure("the upstream's reply is not an Anthropic message", body=shorten(body)))
         elif event.type == "error" or event.error:
@@ -350,7 +336,7 @@ class ReplyDecoder(BaseReplyDecoder):
         event = self._last_event
         if event.delta is None or (event.type or name) != _DELTA:
             return None
-        field, key = _TEXT_DELTAS.get(_text(event.delta.type), ("", b""))
+        field, key = _TEXT_DELTAS.get(text_or_empty(event.delta.type), ("", b""))
         text = getattr(event.delta, field) if field else None
         block = self._blocks.get(_key(event.index))
         if not isinstance(text, str) or block is None or (block.call < 0 and field == "partial_json"):
@@ -371,7 +357,7 @@ class ReplyDecoder(BaseReplyDecoder):
                 self._end_block(key)
         for block in self._incomplete_calls:
             self._end_incomplete_call(block, cut)
-        finish_reason = self._finish_reason(reason)
+        finish_reason = self._checked_reason(reason, bool(self._calls))
         if self._stop or (self._reason not in _COMMON_REASONS and reason == finish_reason):
             self._emit(OpaqueSeen(Opaque(STOP, {"stop_reason": self._reason, **self._stop})))
         self._wrap_up()
@@ -386,21 +372,12 @@ class ReplyDecoder(BaseReplyDecoder):
             self._emit(block.append("{}"))
         self._emit(CallEnd(block.call, notes=tuple(block.notes)))
 
-    def _finish_reason(self, reason: FinishReason) -> FinishReason:
-        """Return the upstream's finish reason if it matches the content; otherwise derive one from the content."""
-        derived: FinishReason = "tool_calls" if self._calls else "stop"
-        if reason in ("length", "content_filter", derived):
-            return reason
-        self._note("finish_reason_derived", f"the upstream's finish reason was `{shorten(self._reason)}`")
-        return derived
-
-    def _wrap_up(self) -> None:
-        super()._wrap_up()
-        if self._usage:
-            rest = usage_rest(self._usage)
+    def _last_events(self) -> Iterator[Event]:
+        if self._usage_fields:
+            rest = usage_rest(self._usage_fields)
             if rest:
-                self._emit(OpaqueSeen(Opaque(USAGE, rest)))
-            self._emit(UsageSeen(usage_from(self._usage)))
+                yield OpaqueSeen(Opaque(USAGE, rest))
+            yield UsageSeen(usage_from(self._usage_fields))
 
 
 #: Stop reasons that a `FinishReason` expresses without loss.
@@ -409,7 +386,3 @@ _COMMON_REASONS = frozenset({"end_turn", "tool_use", "max_tokens", "refusal"})
 
 def _key(index: JSONValue) -> int | str | None:
     return index if isinstance(index, int | str) else None
-
-
-def _text(value: JSONValue) -> str:
-    return value if isinstance(value, str) else ""

@@ -10,20 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
-from ...core.events import (
-    CallArgs,
-    CallEnd,
-    CallStart,
-    Event,
-    Failure,
-    Finish,
-    FinishReason,
-    OpaqueSeen,
-    ReasoningDelta,
-    Reply,
-    TextDelta,
-    UsageSeen,
-)
+from ...core.events import CallArgs, CallEnd, CallStart, Event, Failure, OpaqueSeen, ReasoningDelta, Reply, TextDelta
 from ...core.text import estimate_tokens
 from ...core.types import (
     JSONObject,
@@ -39,8 +26,20 @@ from ...core.types import (
     is_object,
 )
 from ...errors import NotKeptError, ToolspeakError
-from ..shared.fields import http_status, read_json, shorten, to_line, to_wire, without
+from ..shared.fields import (
+    error_value,
+    filled,
+    http_status,
+    object_or_empty,
+    read_json,
+    shorten,
+    text_or_empty,
+    to_line,
+    to_wire,
+    without,
+)
 from ..shared.passthrough_bytes import Identity, PassthroughEncoder
+from ..shared.reply_encoder import FAILED_TURN
 from .blocks import (
     CITATIONS,
     STOP,
@@ -56,11 +55,14 @@ from .blocks import (
 
 _encode = msgspec.json.Encoder().encode
 _TAIL = b"}}\n\n"
-_FAILED_TURN = "the turn failed"
 
 
 def _frame(kind: str, **fields: JSONValue) -> bytes:
     return b"event: " + kind.encode() + b"\ndata: " + to_line({"type": kind, **fields}) + b"\n\n"
+
+
+def _empty_block(kind: str) -> JSONObject:
+    return {"type": "text", "text": ""} if kind == "text" else {"type": kind, kind: "", "signature": ""}
 
 
 def _delta_head(index: int, kind: str, field: str) -> bytes:
@@ -71,8 +73,6 @@ def _delta_head(index: int, kind: str, field: str) -> bytes:
 
 class _OpenCallBlock:
     """A call whose block has not been closed yet."""
-
-    __slots__ = ("checked", "fragments", "head", "number")
 
     def __init__(self, number: int) -> None:
         self.number = number
@@ -95,7 +95,7 @@ class ReplyEncoder(PassthroughEncoder):
         self._id = id
         self._model = model
         self._request = request
-        self._started = self._closed = False
+        self._started = False
         #: Index of the next block; kind of the open text or thinking block; bytes that precede each of its deltas.
         self._next = 0
         self._kind = ""
@@ -108,8 +108,6 @@ class ReplyEncoder(PassthroughEncoder):
         self._call_extras: dict[str, JSONObject] = {}
         self._stop: JSONValue = None
         self._usage_extra: JSONObject = {}
-        self._usage = Usage()
-        self._reason: FinishReason = "unknown"
 
     def encode(self, events: Sequence[Event]) -> bytes:
         if len(events) == 1 and type(only := events[0]) is TextDelta and self._text_head:
@@ -133,16 +131,12 @@ class ReplyEncoder(PassthroughEncoder):
         number = self._next - 1 if kind == self._kind else self._next
         return self._open_text(kind) if identity["index"] == number else None
 
-    def close(self, extension: JSONObject | None = None) -> bytes:
+    def _finish(self, extension: JSONObject | None) -> bytes:
         """Return the events that close open blocks and the message. The last one contains `extension`."""
-        if self._closed:
-            return b""
-        if self._reason == "error":
-            return self._fail(Failure(_FAILED_TURN))
         ends = self._close_text() + b"".join(map(self._end_call, list(self._calls)))
         delta = stop_fields(self._reason, self._has_calls, self._stop)
         ends += _frame("message_delta", delta=delta, usage=usage_to_wire(self._usage, self._usage_extra))
-        last = _frame("message_stop", toolspeak=extension) if extension else _frame("message_stop")
+        last = _frame("message_stop", **filled({"toolspeak": extension}))
         opening = self._message_start()
         self._closed = True
         return opening + ends + last
@@ -165,15 +159,8 @@ class ReplyEncoder(PassthroughEncoder):
                 return self._call(event)
             case OpaqueSeen(part):
                 return self._opaque(part)
-            case UsageSeen(usage):
-                self._usage = usage
-            case Finish(reason):
-                self._reason = reason
-            case Failure():
-                return self._fail(event)
-            case _:  # notes and candidates are sent in the extension
-                pass
-        return b""
+            case _:
+                return self._track(event)
 
     def _fail(self, failure: Failure) -> bytes:
         self._closed = True
@@ -192,11 +179,10 @@ class ReplyEncoder(PassthroughEncoder):
         if self._kind == kind:
             return b""
         shut = self._message_start() + self._close_text()
-        empty = {"type": "text", "text": ""} if kind == "text" else {"type": kind, kind: "", "signature": ""}
         self._kind = kind
         self._head = _delta_head(self._next, f"{kind}_delta", kind)
         self._text_head = self._head if kind == "text" else b""
-        return shut + self._start_block(empty)
+        return shut + self._start_block(_empty_block(kind))
 
     def _text_delta(self, kind: str, text: str) -> bytes:
         return self._open_text(kind) + self._head + to_line(text) + _TAIL if text else b""
@@ -300,12 +286,12 @@ def encode_reply(
 ) -> bytes:
     """Encode a non-streamed reply, or an error object if the turn failed. `events`, if given, determine the order."""
     if reply.failure is not None or reply.finish_reason == "error":
-        return to_wire({"type": "error", "error": _error(reply.failure or Failure(_FAILED_TURN))})
+        return to_wire({"type": "error", "error": _error(reply.failure or FAILED_TURN)})
     upstream_data = {part.kind: part.data for part in reply.opaque if is_object(part.data)}
     content = _ordered_content(events, reply, id) if events else _default_content(reply, id)
     end = stop_fields(reply.finish_reason, bool(reply.calls), upstream_data.get(STOP))
     body = _message(id, model, content, end, usage_to_wire(reply.usage, upstream_data.get(USAGE, {})))
-    return to_wire(body | {"toolspeak": extension} if extension else body)
+    return to_wire(body | filled({"toolspeak": extension}))
 
 
 # -------------------------------------------------------------------------------------------- content of a whole reply
@@ -377,9 +363,7 @@ class _OrderedContent:
 
     def _open_text(self, kind: str) -> None:
         if kind != self._open:
-            self.add_block(
-                {"type": "text", "text": ""} if kind == "text" else {"type": kind, kind: "", "signature": ""}
-            )
+            self.add_block(_empty_block(kind))
             self._open = kind
 
     def add_opaque(self, part: Opaque) -> None:
@@ -419,7 +403,7 @@ def _texts(reply: Reply) -> list[JSONObject]:
     cited = [one for part in reply.opaque if part.kind == CITATIONS and is_array(part.data) for one in part.data]
     if not reply.text and not cited:
         return []
-    return [{"type": "text", "text": reply.text, **({"citations": cited} if cited else {})}]
+    return [{"type": "text", "text": reply.text, **filled({"citations": cited})}]
 
 
 # ------------------------------------------------------------------------------------------------------ token estimate
@@ -461,13 +445,9 @@ def _error(failure: Failure) -> JSONObject:
 
 def decode_error(status: int, body: bytes, headers: Mapping[str, str]) -> Failure:
     """Convert an HTTP error response to a `Failure`. Header names must be in lower case."""
-    value = read_json(body)
-    if value is None:
-        text = shorten(body)
-        value = "" if text.startswith("<") else text  # an HTML page is useless as a message
+    value = error_value(body)
     failure = error_failure(value, status, body, f"the upstream returned status {status}")
-    body_id = value.get("request_id") if is_object(value) else None
-    identifier = headers.get("request-id") or (body_id if isinstance(body_id, str) else "")
+    identifier = headers.get("request-id") or text_or_empty(object_or_empty(value).get("request_id"))
     if not identifier:
         return failure
     return msgspec.structs.replace(failure, message=f"{failure.message} (request {shorten(identifier)})")

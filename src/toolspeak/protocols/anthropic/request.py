@@ -12,20 +12,10 @@ from collections.abc import Mapping
 from ...core.types import JSONObject, JSONValue, Note, Options, Request, ResponseFormat, is_object
 from ...errors import UsageError
 from ..shared.dropped_fields import dropped_field_notes, sendable_choice
-from ..shared.fields import (
-    ROUTING_FIELDS,
-    add_own_fields,
-    array_field,
-    bool_field,
-    int_field,
-    number_field,
-    object_field,
-    request_fields,
-    text_field,
-    to_wire,
-    without,
-)
-from .encoding_state import CACHE_CONTROL, PROTOCOL, EncodingContext, list_or_empty
+from ..shared.fields import filled, list_or_empty, object_or_empty, request_fields, to_wire, without
+from ..shared.request_parts import add_own_fields, copy_extra_fields
+from ..shared.validation import array_field, bool_field, int_field, number_field, object_field, text_field, texts_field
+from .encoding_state import CACHE_CONTROL, PROTOCOL, EncodingContext
 from .messages import decode_messages, decode_system, encode_messages
 from .tools import decode_choice, decode_tools, encode_tools, is_own
 
@@ -51,8 +41,8 @@ def needs_store(request: Request) -> bool:
 
     The tool runners of the SDKs start threads automatically and resend the whole conversation if a thread is not found.
     """
-    thread = request.options.extra.get("thread") if request.protocol == PROTOCOL else None
-    return is_object(thread) and thread.get("type") == "continue"
+    extra = request.options.extra if request.protocol == PROTOCOL else {}
+    return object_or_empty(extra.get("thread")).get("type") == "continue"
 
 
 def decode_request(body: bytes | Mapping[str, JSONValue]) -> Request:
@@ -79,14 +69,12 @@ def decode_request(body: bytes | Mapping[str, JSONValue]) -> Request:
 
 def _options(fields: JSONObject, choice_extra: JSONObject) -> Options:
     extra = without(fields, *_REQUEST_FIELDS, _FORMAT_EXTRA)
-    if choice_extra:
-        extra[_CHOICE] = choice_extra
-    stop = array_field(fields.get("stop_sequences"), "stop_sequences")
+    extra |= filled({_CHOICE: choice_extra})
     return Options(
         int_field(fields.get("max_tokens"), "max_tokens"),
         number_field(fields.get("temperature"), "temperature"),
         number_field(fields.get("top_p"), "top_p"),
-        stop=tuple(text_field(item, f"stop_sequences[{at}]") for at, item in enumerate(stop)),
+        stop=texts_field(fields.get("stop_sequences"), "stop_sequences"),
         response_format=_format(fields, extra),
         extra=extra,
     )
@@ -94,10 +82,8 @@ def _options(fields: JSONObject, choice_extra: JSONObject) -> Options:
 
 def _format(fields: JSONObject, extra: JSONObject) -> ResponseFormat | None:
     """Return the response format. Add its extra fields, and formats of unknown types, to `extra`."""
-    raw_config = fields.get(_CONFIG)
-    config: JSONObject = raw_config if is_object(raw_config) else {}
-    old = fields.get(_OLD_FORMAT)
-    raw = config.get(_FORMAT)
+    config = object_or_empty(fields.get(_CONFIG))
+    old, raw = fields.get(_OLD_FORMAT), config.get(_FORMAT)
     path = f"{_CONFIG}.{_FORMAT}"
     if raw is None and old is not None:
         raw, path = old, _OLD_FORMAT
@@ -111,12 +97,9 @@ def _format(fields: JSONObject, extra: JSONObject) -> ResponseFormat | None:
     if path == _OLD_FORMAT:
         extra[_OLD_FORMAT] = True
     else:
-        extra[_CONFIG] = without(config, _FORMAT)
-        if not extra[_CONFIG]:
-            del extra[_CONFIG]
-    rest = without(form, "type", "schema")
-    if rest:
-        extra[_FORMAT_EXTRA] = rest
+        extra.pop(_CONFIG, None)
+        extra |= filled({_CONFIG: without(config, _FORMAT)})
+    extra |= filled({_FORMAT_EXTRA: without(form, "type", "schema")})
     return ResponseFormat(form.get("schema"))
 
 
@@ -145,9 +128,7 @@ def _body(request: Request) -> tuple[JSONObject, tuple[Note, ...]]:
     body |= _encode_options(request.options, context)
     if request.stream:
         body["stream"] = True
-    for key, value in extra.items():
-        if key not in body and key not in ROUTING_FIELDS and key not in _INTERNAL_FIELDS:
-            body[key] = value
+    copy_extra_fields(body, extra, _INTERNAL_FIELDS)
     _encode_format(request.options, extra, body, context)
     body = add_own_fields(body, request.options)
     _limit_cache_marks(body, context)
@@ -159,8 +140,7 @@ def _body(request: Request) -> tuple[JSONObject, tuple[Note, ...]]:
 def _max_tokens(options: Options, extra: JSONObject, context: EncodingContext) -> int:
     if options.max_tokens is not None:
         return options.max_tokens
-    thinking = extra.get("thinking")
-    budget = thinking.get("budget_tokens") if is_object(thinking) else None
+    budget = object_or_empty(extra.get("thinking")).get("budget_tokens")
     limit = DEFAULT_MAX_TOKENS + (budget if isinstance(budget, int) else 0)  # thinking counts toward the limit
     context.note("max_tokens_set", f"`max_tokens` was set to {limit}, because the service requires it")
     return limit
@@ -204,8 +184,7 @@ def _encode_format(options: Options, extra: JSONObject, body: JSONObject, contex
     if old is True:
         body[_OLD_FORMAT] = wire
     else:
-        config: JSONValue = body.get(_CONFIG)
-        body[_CONFIG] = {**(config if is_object(config) else {}), _FORMAT: wire}
+        body[_CONFIG] = {**object_or_empty(body.get(_CONFIG)), _FORMAT: wire}
 
 
 def _limit_cache_marks(body: JSONObject, context: EncodingContext) -> None:

@@ -11,9 +11,10 @@ from collections.abc import Iterable
 
 from ...core.types import JSONObject, JSONValue, Request, Tool, ToolChoice, is_object
 from ...errors import UsageError
-from ..shared.fields import array_field, bool_field, object_field, text_field, without
+from ..shared.fields import filled, list_or_empty, object_or_empty, without
 from ..shared.tools_cache import cached_tools
-from .encoding_state import EncodingContext, list_or_empty
+from ..shared.validation import array_field, bool_field, name_field, object_field, text_field
+from .encoding_state import EncodingContext
 
 _TOOL_FIELDS = ("name", "description", "input_schema")
 _MODES = {"auto": "auto", "any": "required", "none": "none", "tool": "named"}
@@ -32,11 +33,9 @@ def decode_tools(value: JSONValue) -> tuple[Tool, ...]:
 def _tool(value: JSONValue, path: str) -> Tool:
     tool = object_field(value, path)
     kind = text_field(tool.get("type"), f"{path}.type") or "custom"
-    name = text_field(tool.get("name"), f"{path}.name")
     if kind != "custom":
-        return Tool(name or kind, kind=kind, extra=tool)
-    if not name:
-        raise UsageError(f"`{path}.name` is missing")
+        return Tool(text_field(tool.get("name"), f"{path}.name") or kind, kind=kind, extra=tool)
+    name = name_field(tool, path)
     description = text_field(tool.get("description"), f"{path}.description")
     return Tool(name, description, tool.get("input_schema"), extra=without(tool, *_TOOL_FIELDS))
 
@@ -56,10 +55,7 @@ def decode_choice(value: JSONValue) -> tuple[ToolChoice, JSONObject]:
         case "none":
             return ToolChoice("none"), rest
         case "tool":
-            name = text_field(choice.get("name"), "tool_choice.name")
-            if not name:
-                raise UsageError("`tool_choice.name` is missing")
-            return ToolChoice("named", (name,), not single), rest
+            return ToolChoice("named", (name_field(choice, "tool_choice"),), not single), rest
         case other:
             raise UsageError(f"invalid `tool_choice.type`: `{other}`", hint="use `auto`, `any`, `tool` or `none`")
 
@@ -99,9 +95,7 @@ def _encode_tool(tool: Tool, context: EncodingContext) -> JSONObject | None:
         detail = f"`{tool.name}`: the upstream's protocol does not support tools of kind `{tool.kind}`"
         context.note("tool_dropped", detail, of=tool.name)
         return None
-    wire: JSONObject = {"name": tool.name}
-    if tool.description:
-        wire["description"] = tool.description
+    wire: JSONObject = {"name": tool.name, **filled({"description": tool.description})}
     wire["input_schema"] = tool.parameters if context.native and is_object(tool.parameters) else _schema(tool, context)
     return {**wire, **context.extra(tool.extra)}
 
@@ -128,6 +122,5 @@ def _properties(schema: JSONObject) -> JSONObject:
     merged: JSONObject = {}
     branches = [schema, *(one for key in _COMBINATORS for one in list_or_empty(schema.get(key)))]
     for branch in branches:
-        inner = branch.get("properties") if is_object(branch) else None
-        merged = {**(inner if is_object(inner) else {}), **merged}
+        merged = {**object_or_empty(object_or_empty(branch).get("properties")), **merged}
     return merged

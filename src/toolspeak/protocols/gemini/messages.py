@@ -16,7 +16,6 @@ from ...core.types import (
     JSONValue,
     Media,
     Message,
-    Note,
     Opaque,
     Part,
     Request,
@@ -27,28 +26,17 @@ from ...core.types import (
     is_object,
 )
 from ...errors import UsageError
-from ..shared.fields import (
-    array_field,
-    is_fetchable,
-    is_from_protocol,
-    is_inline,
-    object_field,
-    read_arguments,
-    text_field,
-    to_wire,
-    without,
-)
+from ..shared.fields import filled, object_or_empty, to_wire, without
+from ..shared.request_parts import OrderedContent, call_arguments, in_order, is_fetchable, is_from_protocol, is_inline
 from ..shared.unstreamed_calls import CallIdAssigner, in_call_order, wire_id
+from ..shared.validation import array_field, name_field, object_field, text_field
 from .wire import PART, PROTOCOL, normalize_fields
 
 _ROLES: dict[str, Role] = {"user": "user", "model": "assistant", "function": "user", "": "user"}
 _CALL, _RESULT = "functionCall", "functionResponse"
 #: Names of internal `Message.extra` fields.
 ORDER, CALLS, _ROLE = "order", "calls", "role"
-#: Default order of a message: results (r), parts (p), calls (c).
-_DEFAULT_ORDER = "rpc"
 
-_MAX_SHOWN_ARGUMENTS = 80
 #: Placeholder signature for calls from other models: https://ai.google.dev/gemini-api/docs/thought-signatures
 _NO_SIGNATURE = "skip_thought_signature_validator"
 _SIGNATURE = "thoughtSignature"
@@ -87,61 +75,32 @@ def _parts(content: JSONObject, path: str) -> list[tuple[JSONObject, str]]:
     ]
 
 
-class _ContentParts:
+class _ContentParts(OrderedContent):
     """The parts of one content object, grouped into calls, results and other parts."""
 
     def __init__(self, ids: CallIdAssigner) -> None:
+        super().__init__()
         self._ids = ids
-        self.parts: list[Part] = []
-        self.calls: list[ToolCall] = []
-        self.results: list[ToolResult] = []
-        self.thoughts: list[str] = []
-        self.call_extras: JSONObject = {}
-        self._order: list[str] = []
-
-    @property
-    def order(self) -> str:
-        """The order of results, parts and calls; empty for the default order."""
-        usual = sorted(self._order, key=_DEFAULT_ORDER.index)
-        return "" if usual == self._order else "".join(self._order)
 
     def add(self, part: JSONObject, path: str) -> None:
         if _CALL in part:
             self._call(part, path)
-            self._order.append("c")
         elif _RESULT in part:
             self._result(part, path)
-            self._order.append("r")
         else:
             decoded = _decode_part(part, path)
             if is_thought(decoded):
                 self.thoughts.append(text_field(part.get("text"), f"{path}.text"))
-            self.parts.append(decoded)
-            self._order.append("p")
+            self.add_part(decoded)
 
     def _call(self, part: JSONObject, path: str) -> None:
         path = f"{path}.{_CALL}"
         body = normalize_fields(object_field(part[_CALL], path))
-        name = text_field(body.get("name"), f"{path}.name")
-        if not name:
-            raise UsageError(f"`{path}.name` is missing")
-        rest = without(part, _CALL)
-        inner = without(body, "name", "id", "args")
-        arguments = read_arguments(body.get("args"))
-        notes: tuple[Note, ...] = ()
-        if arguments is None:
-            notes = (
-                Note(
-                    "arguments_invalid",
-                    f"the arguments are not a JSON object: {str(body['args'])[:_MAX_SHOWN_ARGUMENTS]}",
-                ),
-            )
-        if inner:
-            rest[_CALL] = inner
-        if rest:
-            self.call_extras[str(len(self.calls))] = rest
+        name = name_field(body, path)
+        rest = without(part, _CALL) | filled({_CALL: without(body, "name", "id", "args")})
+        arguments, notes = call_arguments(body.get("args"))
         identifier = self._ids.call(name, text_field(body.get("id"), f"{path}.id"))
-        self.calls.append(ToolCall(name, arguments or {}, identifier, notes))
+        self.add_call(ToolCall(name, arguments, identifier, notes), rest)
 
     def _result(self, part: JSONObject, path: str) -> None:
         path = f"{path}.{_RESULT}"
@@ -153,15 +112,9 @@ class _ContentParts:
         extra = without(body, "name", "id", "response", "parts")
         if response is not None and response != _response(content, error):
             extra["response"] = response
-        part_extra = without(part, _RESULT)
-        if part_extra:
-            extra["part"] = part_extra
-        parts = tuple(_result_part(inner, where) for inner, where in _parts(body, path))
-        self.results.append(ToolResult(identifier, content, name, error, parts, extra))
-
-
-def _result_part(part: JSONObject, path: str) -> Media | Opaque:
-    return _decode_media(part, path) or Opaque(PART, part)
+        extra |= filled({"part": without(part, _RESULT)})
+        parts = tuple(_decode_media(inner, where) or Opaque(PART, inner) for inner, where in _parts(body, path))
+        self.add_result(ToolResult(identifier, content, name, error, parts, extra))
 
 
 def _result_text(response: JSONValue) -> tuple[str, bool]:
@@ -190,19 +143,7 @@ def _message(value: JSONObject, path: str, ids: CallIdAssigner) -> Message:
     for part, where in _parts(value, path):
         content.add(part, where)
     extra = without(value, "role", "parts", ORDER, CALLS)
-    if content.order:
-        extra[ORDER] = content.order
-    if content.call_extras:
-        extra[CALLS] = content.call_extras
-    only_results = role == "user" and content.results and not content.parts and not content.calls
-    return Message(
-        "tool" if only_results else role,
-        tuple(content.parts),
-        "".join(content.thoughts),
-        tuple(content.calls),
-        tuple(content.results),
-        extra=extra,
-    )
+    return content.message(role, extra, ORDER, CALLS)
 
 
 # ------------------------------------------------------------------------------------------------------- encoding
@@ -239,30 +180,20 @@ def _encode_content(
     parts = _encode_parts(message.parts, same_protocol)
     if message.reasoning and not (same_protocol and any(map(is_thought, message.parts))):
         parts.insert(0, {"text": message.reasoning, "thought": True})
-    call_extras = extra.get(CALLS)
-    calls = _encode_calls(message.calls, call_extras if is_object(call_extras) else {}, same_protocol)
     by_kind = {
         "r": [_encode_result(result, names, same_protocol) for result in message.results],
         "p": parts,
-        "c": calls,
+        "c": _encode_calls(message.calls, object_or_empty(extra.get(CALLS)), same_protocol),
     }
-    order = extra.get(ORDER)
-    if not isinstance(order, str) or any(order.count(kind) != len(wire) for kind, wire in by_kind.items()):
-        order = "".join(kind * len(by_kind[kind]) for kind in _DEFAULT_ORDER)
-    queues = {kind: iter(wire) for kind, wire in by_kind.items()}
-    return [next(queues[kind]) for kind in order if kind in queues]
+    return in_order(by_kind, extra.get(ORDER))
 
 
 def _encode_calls(calls: Iterable[ToolCall], extras: JSONObject, same_protocol: bool) -> list[JSONObject]:
     wire: list[JSONObject] = []
     for at, call in enumerate(calls):
-        body: JSONObject = {"name": call.name, "args": call.arguments}
-        if wire_id(call.id):
-            body["id"] = call.id
-        rest = extras.get(str(at))
-        rest = rest if is_object(rest) else {}
-        inner = rest.get(_CALL)
-        part = {_CALL: {**(inner if is_object(inner) else {}), **body}, **without(rest, _CALL)}
+        body: JSONObject = {"name": call.name, "args": call.arguments, **filled({"id": wire_id(call.id)})}
+        rest = object_or_empty(extras.get(str(at)))
+        part = {_CALL: {**object_or_empty(rest.get(_CALL)), **body}, **without(rest, _CALL)}
         if not same_protocol and not at:  # Gemini signs only the first of several calls
             part[_SIGNATURE] = _NO_SIGNATURE
         wire.append(part)
@@ -273,16 +204,10 @@ def _encode_result(result: ToolResult, names: dict[str, str], same_protocol: boo
     extra = result.extra if same_protocol else {}
     response = extra.get("response")
     unchanged = "response" in extra and _result_text(response) == (result.content, result.error)
-    body: JSONObject = {"name": result.name or names.get(result.id, "")}
-    if wire_id(result.id):
-        body["id"] = result.id
+    body: JSONObject = {"name": result.name or names.get(result.id, ""), **filled({"id": wire_id(result.id)})}
     body["response"] = response if unchanged else _response(result.content, result.error)
-    parts = _encode_parts(result.parts, same_protocol)
-    if parts:
-        body["parts"] = parts
-    part_extra = extra.get("part")
-    wire: JSONObject = {_RESULT: {**body, **without(extra, "response", "part")}}
-    return {**wire, **part_extra} if is_object(part_extra) else wire
+    body |= filled({"parts": _encode_parts(result.parts, same_protocol)})
+    return {_RESULT: {**body, **without(extra, "response", "part")}, **object_or_empty(extra.get("part"))}
 
 
 # --------------------------------------------------------------------------------------------------------------- parts
@@ -338,9 +263,7 @@ def _decode_media(part: JSONObject, path: str) -> Media | None:
         inner = without(body, "fileUri")
     else:
         return None
-    extra = without(part, name)
-    if inner:
-        extra[name] = inner
+    extra = without(part, name) | filled({name: inner})
     return Media(_KINDS.get(mime.partition("/")[0], "file"), url, extra)
 
 
@@ -372,5 +295,4 @@ def _encode_media(media: Media, same_protocol: bool) -> JSONObject:
         guessed = _TYPES_BY_SUFFIX.get(media.url.rpartition(".")[2].lower())
         name, body = _FILE, {"mimeType": guessed} if guessed and _FILE not in extra else {}
         body["fileUri"] = media.url
-    inner: JSONValue = extra.get(name)
-    return {name: {**(inner if is_object(inner) else {}), **body}, **without(extra, _INLINE, _FILE)}
+    return {name: {**object_or_empty(extra.get(name)), **body}, **without(extra, _INLINE, _FILE)}

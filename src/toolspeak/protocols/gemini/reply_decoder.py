@@ -7,14 +7,15 @@ produces a note or a `Failure`.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 from ...core.events import Event, Failure, Finish, FinishReason, OpaqueSeen, ReasoningDelta, TextDelta, UsageSeen
-from ...core.types import JSONObject, JSONValue, Opaque, is_array, is_object
-from ..shared.fields import MAX_CALLS, read_json, repair_json, shorten, without
+from ...core.types import JSONObject, JSONValue, Opaque, is_object
+from ..shared.fields import filled, list_or_empty, object_or_empty, read_json, shorten, text_or_empty, without
 from ..shared.framing import MAX_EVENT, FrameError, FrameTemplate
 from ..shared.passthrough_bytes import RawCapture
-from ..shared.reply_decoder import BaseReplyDecoder
-from ..shared.unstreamed_calls import whole_call
+from ..shared.reply_decoder import is_done
+from ..shared.unstreamed_calls import WholeCallDecoder
 from .wire import (
     CALL,
     CANDIDATE,
@@ -31,11 +32,9 @@ from .wire import (
 )
 
 _BOM = b"\xef\xbb\xbf"
-#: Enough for `[DONE]`, which some gateways send, with surrounding white space.
-_MAX_DONE_BYTES = 16
 
 
-class ReplyDecoder(BaseReplyDecoder):
+class ReplyDecoder(WholeCallDecoder):
     """Decodes one reply. `feed` returns the events decoded so far, `close` the remaining ones.
 
     `stream` says whether a stream was requested. The decoder detects the format that the upstream actually sends.
@@ -45,18 +44,10 @@ class ReplyDecoder(BaseReplyDecoder):
         super().__init__(stream)
         self._array: ArrayDecoder | None = None
         self._index: JSONValue = None
-        self._calls = 0
-        self._ids: set[str] = set()
         self._candidate_fields: JSONObject = {}
         self._blocked: JSONObject = {}
-        self._usage: JSONObject | None = None
-        self._reason = ""
+        self._usage_fields: JSONObject | None = None
         self._finish_message = ""
-
-    @property
-    def finished(self) -> bool:
-        """Whether the upstream has sent a finish reason, so a lost connection would not lose data."""
-        return self._over or bool(self._reason)
 
     # ------------------------------------------------------------------------------------------- framing
 
@@ -92,7 +83,7 @@ class ReplyDecoder(BaseReplyDecoder):
         return None
 
     def _event(self, name: str, payload: bytes) -> None:
-        if len(payload) < _MAX_DONE_BYTES and payload.strip() == b"[DONE]":
+        if is_done(payload):
             self._end()
             return
         if name == "error":
@@ -122,13 +113,6 @@ class ReplyDecoder(BaseReplyDecoder):
         self._reason = self._reason or "missing"
         self._end()
 
-    def _json(self, payload: bytes) -> JSONValue:
-        value = read_json(payload)
-        if value is None and (repaired := repair_json(payload)) is not None:
-            self._note_repair()
-            value = read_json(repaired)
-        return value
-
     # ------------------------------------------------------------------------------------------- reading
 
     def _capture(self, capture: RawCapture, chunk: JSONObject, payload: bytes) -> None:
@@ -142,13 +126,12 @@ class ReplyDecoder(BaseReplyDecoder):
             self._fail(error_failure(chunk, body=payload))
             return
         if is_object(usage := chunk.get("usageMetadata")):
-            self._usage = usage
+            self._usage_fields = usage
         feedback = chunk.get("promptFeedback")
         if is_object(feedback) and feedback.get("blockReason") and not self._blocked:
             self._blocked = feedback
             self._reason = self._reason or "SAFETY"
-        candidates = chunk.get("candidates")
-        for candidate in candidates if is_array(candidates) else ():
+        for candidate in list_or_empty(chunk.get("candidates")):
             if is_object(candidate):
                 self._candidate(candidate)
 
@@ -159,9 +142,7 @@ class ReplyDecoder(BaseReplyDecoder):
         if index != self._index:
             self._note("other_choices_dropped", "the upstream sent several answers; the first was used")
             return
-        content = candidate.get("content")
-        parts = content.get("parts") if is_object(content) else None
-        for part in parts if is_array(parts) else ():
+        for part in list_or_empty(object_or_empty(candidate.get("content")).get("parts")):
             if is_object(part):
                 self._part({key: value for key, value in part.items() if value is not None})
         updates = {
@@ -172,10 +153,10 @@ class ReplyDecoder(BaseReplyDecoder):
         if updates:
             self._candidate_fields |= updates
             self._emit(OpaqueSeen(Opaque(CANDIDATE, updates)))
-        reason, message = candidate.get("finishReason"), candidate.get("finishMessage")
+        reason = candidate.get("finishReason")
         if isinstance(reason, str) and reason != "FINISH_REASON_UNSPECIFIED" and not self._reason:
             self._reason = reason
-            self._finish_message = message if isinstance(message, str) else ""
+            self._finish_message = text_or_empty(candidate.get("finishMessage"))
 
     def _part(self, part: JSONObject) -> None:
         if is_object(call := part.get("functionCall")):
@@ -192,27 +173,12 @@ class ReplyDecoder(BaseReplyDecoder):
             self._emit(OpaqueSeen(Opaque(PART, part)))
 
     def _call(self, call: JSONObject, extra: JSONObject) -> None:
-        name, identifier = call.get("name"), call.get("id")
-        if not isinstance(name, str) or not name:
-            self._note("call_without_name", "a call without a tool name was dropped")
-            return
-        if call.get("partialArgs") or call.get("willContinue"):
+        name = text_or_empty(call.get("name"))
+        if name and (call.get("partialArgs") or call.get("willContinue")):
             self._note("call_in_pieces", f"a call to `{shorten(name)}` with streamed arguments was dropped")
             return
-        if self._calls >= MAX_CALLS:
-            self._note("calls_dropped", f"calls after the first {MAX_CALLS} were dropped")
-            return
-        identifier = identifier if isinstance(identifier, str) else ""
-        if identifier in self._ids:
-            self._note("duplicate_call_id", f"the call id `{shorten(identifier)}` was used twice")
-            identifier = ""
-        self._ids |= {identifier} - {""}
-        if extra:
-            # Emitted before the call, because encoders need the extra fields when the call is complete.
-            self._emit(OpaqueSeen(Opaque(CALL, {"name": name, **extra})))
-        for event in whole_call(self._calls, name, identifier, call.get("args")):
-            self._emit(event)
-        self._calls += 1
+        opaque = Opaque(CALL, {"name": name, **extra}) if extra else None
+        self._whole_call(name, call.get("id"), call.get("args"), opaque)
 
     # --------------------------------------------------------------------------------------------- the end
 
@@ -226,7 +192,7 @@ class ReplyDecoder(BaseReplyDecoder):
         reason = self._finish_reason(finish_from(self._reason))
         if self._reason not in ("STOP", "MAX_TOKENS", "SAFETY", "missing") or self._finish_message:
             fields = {"finishReason": self._reason, "finishMessage": self._finish_message}
-            self._emit(OpaqueSeen(Opaque(CANDIDATE, {key: value for key, value in fields.items() if value})))
+            self._emit(OpaqueSeen(Opaque(CANDIDATE, filled(fields))))
         self._wrap_up()
         self._emit(Finish(reason))
 
@@ -241,13 +207,12 @@ class ReplyDecoder(BaseReplyDecoder):
             return reason
         return "tool_calls" if self._calls else "stop"
 
-    def _wrap_up(self) -> None:
-        super()._wrap_up()
-        if self._usage is not None:
-            rest = usage_rest(self._usage)
+    def _last_events(self) -> Iterator[Event]:
+        if self._usage_fields is not None:
+            rest = usage_rest(self._usage_fields)
             if rest:
-                self._emit(OpaqueSeen(Opaque(USAGE, rest)))
-            self._emit(UsageSeen(usage_from(self._usage)))
+                yield OpaqueSeen(Opaque(USAGE, rest))
+            yield UsageSeen(usage_from(self._usage_fields))
 
 
 # --------------------------------------------------------------------------------------------------- JSON array stream

@@ -7,7 +7,7 @@ byte templates.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import groupby
+from itertools import filterfalse, groupby
 
 import msgspec
 
@@ -17,31 +17,30 @@ from ...core.events import (
     CallStart,
     Event,
     Failure,
-    Finish,
     FinishReason,
     OpaqueSeen,
     ReasoningDelta,
     Reply,
     TextDelta,
-    UsageSeen,
 )
-from ...core.types import JSONObject, JSONValue, Opaque, Request, ToolCall, Usage, is_object
+from ...core.types import JSONObject, Opaque, Request, ToolCall, Usage, is_object
 from ...errors import ToolspeakError, UpstreamError
-from ..shared.fields import http_status, read_json, shorten, to_line, to_wire, without
+from ..shared.fields import error_value, filled, http_status, to_line, to_wire, without
 from ..shared.passthrough_bytes import IdentityEncoder
+from ..shared.reply_encoder import FAILED_TURN
 from ..shared.unstreamed_calls import WholeCalls
 from . import wire as gemini_wire
 from .wire import error_failure, error_object, finish_word, usage_to_wire
 
 _encode = msgspec.json.Encoder().encode
-_FAILED_TURN = Failure("the turn failed")
 
 
-class _UpstreamExtras:
-    """Extra fields from a Gemini upstream, stored until they can be sent."""
+class _ResponseParts:
+    """Converts events to parts of a response. Stores extra fields from a Gemini upstream until they can be sent."""
 
     def __init__(self) -> None:
-        self._calls: list[JSONObject] = []
+        self._calls = WholeCalls()
+        self._call_extras: list[JSONObject] = []
         self._candidate: JSONObject = {}
         self._usage: JSONObject = {}
         self.blocked: JSONObject = {}
@@ -55,7 +54,7 @@ class _UpstreamExtras:
             case gemini_wire.PART:
                 return data
             case gemini_wire.CALL:
-                self._calls.append(data)
+                self._call_extras.append(data)
             case gemini_wire.CANDIDATE:
                 self._candidate |= data
             case gemini_wire.USAGE:
@@ -68,13 +67,11 @@ class _UpstreamExtras:
 
     def call_part(self, call: ToolCall) -> JSONObject:
         """Return the part for a call, including the next stored extra fields for a call to this tool."""
-        body: JSONObject = {"name": call.name, "args": call.arguments}
-        if call.id:
-            body["id"] = call.id
-        extra = next((candidate for candidate in self._calls if candidate.get("name") == call.name), None)
+        body: JSONObject = {"name": call.name, "args": call.arguments, **filled({"id": call.id})}
+        extra = next((extra for extra in self._call_extras if extra.get("name") == call.name), None)
         if extra is None:
             return {"functionCall": body}
-        self._calls.remove(extra)
+        self._call_extras.remove(extra)
         return {"functionCall": body, **without(extra, "name")}
 
     def last_response(self, reason: FinishReason, usage: Usage, content: JSONObject) -> JSONObject:
@@ -87,17 +84,7 @@ class _UpstreamExtras:
             **without(self._candidate, "finishReason"),
         }
         fields: JSONObject = {"candidates": [candidate], "usageMetadata": usage_to_wire(usage, self._usage)}
-        if self.blocked:
-            fields["promptFeedback"] = self.blocked
-        return fields
-
-
-class _PartEncoder:
-    """Converts events to parts of a Gemini response."""
-
-    def __init__(self, extras: _UpstreamExtras) -> None:
-        self._extras = extras
-        self._calls = WholeCalls()
+        return fields | filled({"promptFeedback": self.blocked})
 
     def part(self, event: Event) -> JSONObject | None:
         """Return the part for an event. Return None for events without a part and for incomplete calls."""
@@ -108,9 +95,9 @@ class _PartEncoder:
                 return {"text": text, "thought": True}
             case CallStart() | CallArgs() | CallEnd():
                 call = self._calls.feed(event)
-                return self._extras.call_part(call) if call is not None else None
+                return self.call_part(call) if call is not None else None
             case OpaqueSeen(opaque):
-                return self._extras.add(opaque)
+                return self.add(opaque)
             case _:
                 return None
 
@@ -154,12 +141,8 @@ class ReplyEncoder(IdentityEncoder):
         self._head, self._tail = (b"data: ", b"\r\n\r\n") if sse else (b"[", b"")
         self._sse = sse
         self._text_head = b'{"candidates":[{"content":{"parts":[{"text":'
-        self._extras = _UpstreamExtras()
-        self._parts = _PartEncoder(self._extras)
-        self._closed = False
+        self._parts = _ResponseParts()
         self._has_output = False
-        self._usage = Usage()
-        self._reason: FinishReason = "unknown"
 
     def _adopt(self, identity: JSONObject) -> None:
         self._identity = identity
@@ -186,19 +169,12 @@ class ReplyEncoder(IdentityEncoder):
                 out.append(self._encode_event(event))
         return b"".join(out)
 
-    def close(self, extension: JSONObject | None = None) -> bytes:
-        """Return the final response with finish reason, usage and `extension`."""
-        if self._closed:
-            return b""
-        if self._reason == "error":
-            return self._fail(_FAILED_TURN)
+    def _finish(self, extension: JSONObject | None) -> bytes:
         self._closed = True
-        fields = self._extras.last_response(self._reason, self._usage, {"parts": [{"text": ""}], "role": "model"})
-        if self._extras.blocked and not self._has_output:
+        fields = self._parts.last_response(self._reason, self._usage, {"parts": [{"text": ""}], "role": "model"})
+        if self._parts.blocked and not self._has_output:
             del fields["candidates"]  # a blocked prompt has no candidates
-        fields |= self._identity
-        if extension:
-            fields["toolspeak"] = extension
+        fields |= self._identity | filled({"toolspeak": extension})
         return self._frame(to_line(fields)) + (b"" if self._sse else b"]")
 
     def _frame(self, payload: bytes) -> bytes:
@@ -213,19 +189,8 @@ class ReplyEncoder(IdentityEncoder):
         return self._frame(to_line({"candidates": [{"content": content, "index": 0}], **self._identity}))
 
     def _encode_event(self, event: Event) -> bytes:
-        part: JSONObject | None = None
-        match event:
-            case ReasoningDelta() | CallStart() | CallArgs() | CallEnd() | OpaqueSeen():
-                part = self._parts.part(event)
-            case UsageSeen(usage):
-                self._usage = usage
-            case Finish(reason):
-                self._reason = reason
-            case Failure():
-                return self._fail(event)
-            case _:  # notes and candidates are sent in the extension
-                pass
-        return b"" if part is None else self._part(part)
+        part = self._parts.part(event)
+        return self._track(event) if part is None else self._part(part)
 
     def _fail(self, failure: Failure) -> bytes:
         self._closed = True
@@ -244,31 +209,26 @@ def encode_reply(
 ) -> bytes:
     """Encode a non-streamed reply, or an error object if the turn failed. `events`, if given, determine the order."""
     if reply.failure is not None or reply.finish_reason == "error":
-        return to_wire(_failure(reply.failure or _FAILED_TURN))
-    extras = _UpstreamExtras()
-    parts = _PartEncoder(extras).all_parts(events) if events else _default_parts(reply, extras)
+        return to_wire(_failure(reply.failure or FAILED_TURN))
+    encoder = _ResponseParts()
+    parts = encoder.all_parts(events) if events else _default_parts(reply, encoder)
     content: JSONObject = {"parts": parts or [{"text": ""}], "role": "model"}
-    body = extras.last_response(reply.finish_reason, reply.usage, content)
-    if extras.blocked and not parts:
+    body = encoder.last_response(reply.finish_reason, reply.usage, content)
+    if encoder.blocked and not parts:
         del body["candidates"]
-    body |= {"modelVersion": model, "responseId": id}
-    return to_wire(body | {"toolspeak": extension} if extension else body)
+    return to_wire({**body, "modelVersion": model, "responseId": id, **filled({"toolspeak": extension})})
 
 
-def _default_parts(reply: Reply, extras: _UpstreamExtras) -> list[JSONObject]:
+def _default_parts(reply: Reply, encoder: _ResponseParts) -> list[JSONObject]:
     """Return the parts of a reply in default order: thinking, text, opaque parts, calls."""
     parts: list[JSONObject] = [{"text": reply.reasoning, "thought": True}] if reply.reasoning else []
-    carried = [part for opaque in reply.opaque if (part := extras.add(opaque)) is not None]
-    parts += _select_parts(carried, True)
+    opaque_parts = [part for opaque in reply.opaque if (part := encoder.add(opaque)) is not None]
+    parts += filter(_is_thought, opaque_parts)
     if reply.text:
         parts.append({"text": reply.text})
-    parts += _select_parts(carried, False)
-    parts += map(extras.call_part, reply.calls)
+    parts += filterfalse(_is_thought, opaque_parts)
+    parts += map(encoder.call_part, reply.calls)
     return parts
-
-
-def _select_parts(parts: Iterable[JSONObject], thought: bool) -> list[JSONObject]:
-    return [part for part in parts if _is_thought(part) == thought]
 
 
 # ------------------------------------------------------------------------------------------------------ errors
@@ -280,11 +240,7 @@ def _failure(failure: Failure) -> JSONObject:
 
 def decode_error(status: int, body: bytes, headers: Mapping[str, str]) -> Failure:
     """Convert an HTTP error response to a `Failure`. Header names must be in lower case."""
-    value: JSONValue = read_json(body)
-    if value is None:
-        text = shorten(body)
-        value = "" if text.startswith("<") else text  # an HTML page is useless as a message
-    return error_failure(value, status, body, f"the upstream returned status {status}")
+    return error_failure(error_value(body), status, body, f"the upstream returned status {status}")
 
 
 def encode_error(error: ToolspeakError) -> tuple[int, bytes]:

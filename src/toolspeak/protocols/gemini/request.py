@@ -9,21 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from ...core.types import JSONObject, JSONValue, Note, Options, Request, ResponseFormat, is_object
+from ...core.types import JSONObject, JSONValue, Note, Options, Request, ResponseFormat
 from ...errors import UsageError
 from ..shared.dropped_fields import foreign_media_notes, foreign_notes
-from ..shared.fields import (
-    ROUTING_FIELDS,
-    add_own_fields,
-    array_field,
-    int_field,
-    number_field,
-    object_field,
-    request_fields,
-    text_field,
-    to_wire,
-    without,
-)
+from ..shared.fields import filled, object_or_empty, request_fields, to_wire, without
+from ..shared.request_parts import add_own_fields, copy_extra_fields
+from ..shared.validation import int_field, number_field, object_field, text_field, texts_field
 from .messages import decode_contents, decode_system, encode_contents, is_sendable
 from .tools import TOOL_CONFIG, decode_choice, decode_tools, encode_choice, encode_tools, is_own, to_json_schema
 from .wire import PROTOCOL, normalize_fields
@@ -67,9 +58,7 @@ def decode_request(body: bytes | Mapping[str, JSONValue], *, model: str = "", st
         raise UsageError("`contents` must not be empty")
     choice, choice_rest = decode_choice(fields.get(TOOL_CONFIG))
     config = normalize_fields(object_field(fields.get(_CONFIG, {}), _CONFIG))
-    extra = without(fields, *_REQUEST_FIELDS)
-    if choice_rest:
-        extra[TOOL_CONFIG] = choice_rest
+    extra = without(fields, *_REQUEST_FIELDS) | filled({TOOL_CONFIG: choice_rest})
     return Request(
         (model or text_field(fields.get("model"), "model")).removeprefix(f"{_MODELS}/"),
         decode_system(fields.get(_SYSTEM)) + messages,
@@ -83,16 +72,14 @@ def decode_request(body: bytes | Mapping[str, JSONValue], *, model: str = "", st
 
 def _options(config: JSONObject, extra: JSONObject) -> Options:
     form, rest = _response_format(without(config, *_CONFIG_FIELDS))
-    if rest:
-        extra[_CONFIG] = rest
-    listed = array_field(config.get("stopSequences"), f"{_CONFIG}.stopSequences")
+    extra |= filled({_CONFIG: rest})
     candidates = int_field(config.get("candidateCount"), f"{_CONFIG}.candidateCount")
     return Options(
         int_field(config.get("maxOutputTokens"), f"{_CONFIG}.maxOutputTokens"),
         number_field(config.get("temperature"), f"{_CONFIG}.temperature"),
         number_field(config.get("topP"), f"{_CONFIG}.topP"),
         int_field(config.get("seed"), f"{_CONFIG}.seed"),
-        tuple(text_field(item, f"{_CONFIG}.stopSequences[{at}]") for at, item in enumerate(listed)),
+        texts_field(config.get("stopSequences"), f"{_CONFIG}.stopSequences"),
         candidates or 1,
         form,
         extra=extra,
@@ -116,21 +103,14 @@ def encode_request(request: Request) -> bytes:
     same_protocol = request.protocol in (PROTOCOL, "")
     extra = request.options.extra if same_protocol else {}
     system, contents = encode_contents(request)
-    body: JSONObject = {"contents": contents}
-    if system is not None:
-        body[_SYSTEM] = system
-    tools = encode_tools(request.tools, same_protocol)
-    if tools:
-        body["tools"] = tools
-    choice = encode_choice(request, extra.get(TOOL_CONFIG))
-    if choice is not None:
-        body[TOOL_CONFIG] = choice
-    config = _encode_config(request.options, extra.get(_CONFIG))
-    if config:
-        body[_CONFIG] = config
-    for key, value in extra.items():
-        if key not in body and key not in ROUTING_FIELDS and key not in _REQUEST_FIELDS:
-            body[key] = value
+    optional = {
+        _SYSTEM: system,
+        "tools": encode_tools(request.tools, same_protocol),
+        TOOL_CONFIG: encode_choice(request, extra.get(TOOL_CONFIG)),
+        _CONFIG: _encode_config(request.options, extra.get(_CONFIG)),
+    }
+    body: JSONObject = {"contents": contents, **filled(optional)}
+    copy_extra_fields(body, extra, _REQUEST_FIELDS)
     return to_wire(add_own_fields(body, request.options))
 
 
@@ -156,7 +136,7 @@ _CONFIG_READERS: dict[str, Callable[[Options], JSONValue]] = {
 
 
 def _encode_config(options: Options, rest: JSONValue) -> JSONObject:
-    extra: JSONObject = rest if is_object(rest) else {}
+    extra = object_or_empty(rest)
     config: JSONObject = {name: value for name, read in _CONFIG_READERS.items() if (value := read(options)) is not None}
     form = options.response_format
     if form is not None:

@@ -10,8 +10,9 @@ from __future__ import annotations
 from ...core.types import JSONObject, JSONValue, Request, Tool, ToolChoice, is_array, is_object
 from ...errors import UsageError
 from ..shared.dropped_fields import COMMON_TOOL_KINDS, sendable_choice
-from ..shared.fields import array_field, object_field, text_field, without
+from ..shared.fields import filled, object_or_empty, without
 from ..shared.tools_cache import cached_tools
+from ..shared.validation import array_field, name_field, object_field, text_field, texts_field
 from .wire import PROTOCOL, normalize_fields
 
 TOOL_CONFIG = "toolConfig"
@@ -47,9 +48,7 @@ def decode_tools(value: JSONValue) -> tuple[Tool, ...]:
 
 
 def _function(body: JSONObject, path: str) -> Tool:
-    name = text_field(body.get("name"), f"{path}.name")
-    if not name:
-        raise UsageError(f"`{path}.name` is missing")
+    name = name_field(body, path)
     schema = body.get("parametersJsonSchema")
     if schema is None and "parameters" in body:
         schema = to_json_schema(body["parameters"], f"{path}.parameters")
@@ -65,8 +64,7 @@ def decode_choice(value: JSONValue) -> tuple[ToolChoice, JSONObject]:
     rest = without(config, _CONFIG)
     path = f"{TOOL_CONFIG}.{_CONFIG}"
     calling = normalize_fields(object_field(config.get(_CONFIG, {}), path))
-    listed = array_field(calling.get(_ALLOWED), f"{path}.{_ALLOWED}")
-    allowed = tuple(text_field(name, f"{path}.{_ALLOWED}[{at}]") for at, name in enumerate(listed))
+    allowed = texts_field(calling.get(_ALLOWED), f"{path}.{_ALLOWED}")
     calling_extra = without(calling, "mode", _ALLOWED)
     mode = text_field(calling.get("mode"), f"{path}.mode").upper()
     match mode:
@@ -109,9 +107,7 @@ def is_own(tool: Tool) -> bool:
 
 
 def _declaration(tool: Tool, extra: JSONObject) -> JSONObject:
-    body: JSONObject = {"name": tool.name}
-    if tool.description:
-        body["description"] = tool.description
+    body: JSONObject = {"name": tool.name, **filled({"description": tool.description})}
     own_schema = extra.get("parameters")
     if is_object(own_schema) and to_json_schema(own_schema, "parameters") == tool.parameters:
         body["parameters"] = own_schema
@@ -123,11 +119,10 @@ def _declaration(tool: Tool, extra: JSONObject) -> JSONObject:
 _MODES = {"auto": "AUTO", "none": "NONE", "required": "ANY", "named": "ANY"}
 
 
-def encode_choice(request: Request, rest: JSONValue) -> JSONObject | None:
-    """Return `toolConfig`, including the extra fields `rest`, or None if it would be empty."""
-    extra: JSONObject = rest if is_object(rest) else {}
-    inner = extra.get(_CONFIG)
-    calling: JSONObject = without(inner, _STREAM_ARGUMENTS) if is_object(inner) else {}
+def encode_choice(request: Request, rest: JSONValue) -> JSONObject:
+    """Return `toolConfig`, including the extra fields `rest`. It may be empty."""
+    extra = object_or_empty(rest)
+    calling = without(object_or_empty(extra.get(_CONFIG)), _STREAM_ARGUMENTS)
     choice = sendable_choice(request, PROTOCOL, is_own)
     if not any(tool.kind in COMMON_TOOL_KINDS for tool in request.tools):
         calling = {}  # the field is only valid with functions
@@ -137,10 +132,7 @@ def encode_choice(request: Request, rest: JSONValue) -> JSONObject | None:
         calling["mode"] = "VALIDATED"  # AUTO does not accept tool names
     if calling and choice.allowed and choice.mode != "none":
         calling[_ALLOWED] = list(choice.allowed)
-    config = without(extra, _CONFIG)
-    if calling:
-        config[_CONFIG] = calling
-    return config or None
+    return without(extra, _CONFIG) | filled({_CONFIG: calling})
 
 
 # ------------------------------------------------------------------------------------------------------------- schemas

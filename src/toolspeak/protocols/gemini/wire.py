@@ -13,19 +13,14 @@ import msgspec
 
 from ...core.events import Failure, FinishReason
 from ...core.types import JSONObject, JSONValue, Usage, is_array, is_object
-from ..shared.fields import count, failure_from
+from ..shared.fields import count, failure_from, filled, list_or_empty, object_or_empty, text_or_empty
 
 PROTOCOL: Final = "gemini"
 
 #: Kinds of opaque parts: an unchanged part, extra fields of a call or candidate, the reason why a prompt was blocked,
 #: and extra usage fields.
-PART, CALL, CANDIDATE, PROMPT, USAGE = (
-    "gemini_part",
-    "gemini_call",
-    "gemini_candidate",
-    "gemini_prompt",
-    "gemini_usage",
-)
+PART, CALL, CANDIDATE = "gemini_part", "gemini_call", "gemini_candidate"
+PROMPT, USAGE = "gemini_prompt", "gemini_usage"
 
 #: Candidate fields, other than the content, that are forwarded to clients.
 CANDIDATE_FIELDS = (
@@ -155,8 +150,7 @@ def usage_to_wire(usage: Usage, extra: JSONObject) -> JSONObject:
     }
     if _TOOLS in extra:
         wire[_TOOLS] = tools
-    wire |= {name: value for name, value in ((_THOUGHTS, thoughts), (_CACHED, usage.cached_tokens)) if value}
-    return wire
+    return wire | filled({_THOUGHTS: thoughts, _CACHED: usage.cached_tokens})
 
 
 # ------------------------------------------------------------------------------------------------------ errors
@@ -198,15 +192,13 @@ def _status_in(error: JSONObject) -> int:
     code = error.get("code")
     if isinstance(code, int) and 400 <= code < 600:
         return code
-    word = error.get("status")
-    return _STATUSES.get(word, 0) if isinstance(word, str) else 0
+    return _STATUSES.get(text_or_empty(error.get("status")), 0)
 
 
 def _retry_delay(details: JSONValue) -> float | None:
     """Return the retry delay, in seconds, of a `google.rpc.RetryInfo` detail."""
-    for detail in details if is_array(details) else ():
-        delay = detail.get("retryDelay") if is_object(detail) else None
-        match = _SECONDS.fullmatch(delay) if isinstance(delay, str) else None
+    for detail in list_or_empty(details):
+        match = _SECONDS.fullmatch(text_or_empty(object_or_empty(detail).get("retryDelay")))
         if match:
             return float(match[1])
     return None

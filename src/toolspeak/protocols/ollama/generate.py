@@ -12,12 +12,14 @@ from typing import Final, Literal
 
 import msgspec
 
-from ...core.events import CallArgs, CallEnd, CallStart, Event, FinishReason, OpaqueSeen, Reply, TextDelta
+from ...core.events import CallArgs, CallEnd, CallStart, Event, OpaqueSeen, Reply, TextDelta
 from ...core.types import JSONObject, JSONValue, Note, Request, is_array
 from ...errors import UsageError
-from ..shared.fields import Loss, array_field, bool_field, request_fields, text_field, to_line, to_wire, without
-from .reply_encoder import FAILED_TURN, last_fields, timings, wire_time
+from ..shared.fields import Loss, filled, request_fields, to_line, to_wire, without
+from ..shared.reply_encoder import FAILED_TURN
+from ..shared.validation import array_field, bool_field, text_field, texts_field
 from .reply_encoder import ReplyEncoder as ChatEncoder
+from .reply_encoder import last_fields, timings, wire_time
 from .request import decode_request as decode_chat
 
 PROTOCOL: Final = "ollama_generate"
@@ -75,7 +77,7 @@ def decode_request(body: bytes | Mapping[str, JSONValue]) -> Request:
     fields = {key: value for key, value in request_fields(body).items() if value is not None}
     prompt = text_field(fields.get("prompt"), "prompt")
     system = text_field(fields.get("system"), "system")
-    images = [text_field(item, f"images[{at}]") for at, item in enumerate(array_field(fields.get("images"), "images"))]
+    images = texts_field(fields.get("images"), "images")
     context = array_field(fields.get("context"), "context")
     if text_field(fields.get("suffix"), "suffix"):
         raise UsageError("`suffix` is not supported, because a chat cannot fill in the middle", hint="remove it")
@@ -85,7 +87,7 @@ def decode_request(body: bytes | Mapping[str, JSONValue]) -> Request:
     if prompt:
         messages += [{"role": "system", "content": system}] if system else []
         messages += [{"role": role, "content": text} for role, text in _unpack_context(context) or ()]
-        messages.append({"role": "user", "content": prompt, "images": images})
+        messages.append({"role": "user", "content": prompt, "images": list(images)})
     return decode_chat({**without(fields, *_GENERATE_FIELDS, *_CHAT_FIELDS), "messages": messages})
 
 
@@ -153,8 +155,7 @@ class ReplyEncoder(ChatEncoder):
         fields: JSONObject = {"response": "", **message, **rest}
         if rest["done"]:
             fields |= _end_fields(self._request, "".join(self._texts))
-        if extension:
-            fields["toolspeak"] = extension
+        fields |= filled({"toolspeak": extension})
         return self._head + b"," + to_line(fields)[1:] + b"\n"
 
     def _encode_event(self, event: Event) -> bytes:
@@ -173,12 +174,10 @@ def encode_reply(
     if reply.failure is not None or reply.finish_reason == "error":
         return to_wire({"error": (reply.failure or FAILED_TURN).message})
     body: JSONObject = {"model": model, "created_at": wire_time(created), "response": reply.text}
-    if reply.reasoning:
-        body["thinking"] = reply.reasoning
-    reason: FinishReason = reply.finish_reason
-    body |= last_fields(reason, reply.usage, timings(reply.opaque), bool(request.messages))
+    body |= filled({"thinking": reply.reasoning})
+    body |= last_fields(reply.finish_reason, reply.usage, timings(reply.opaque), bool(request.messages))
     body |= _end_fields(request, reply.text)
-    return to_wire(body | {"toolspeak": extension} if extension else body)
+    return to_wire(body | filled({"toolspeak": extension}))
 
 
 def _end_fields(request: Request, text: str) -> JSONObject:

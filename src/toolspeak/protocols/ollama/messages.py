@@ -10,32 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from ...core.types import (
-    JSONObject,
-    JSONValue,
-    Media,
-    Message,
-    Note,
-    Part,
-    Request,
-    Role,
-    TextPart,
-    ToolCall,
-    ToolResult,
-    is_object,
-)
+from ...core.types import JSONObject, JSONValue, Media, Message, Part, Request, Role, TextPart, ToolCall, ToolResult
 from ...errors import UsageError
-from ..shared.fields import (
-    array_field,
-    is_from_protocol,
-    is_opaque_only,
-    merge_assistant_turns,
-    object_field,
-    read_arguments,
-    text_field,
-    without,
-)
+from ..shared.fields import filled, object_or_empty, without
+from ..shared.request_parts import call_arguments, is_from_protocol, is_opaque_only, merge_assistant_turns
 from ..shared.unstreamed_calls import CallIdAssigner, in_call_order, wire_id
+from ..shared.validation import array_field, name_field, object_field, text_field, texts_field
 
 PROTOCOL: Final = "ollama"
 
@@ -46,8 +26,6 @@ _CALLS = "tool_calls"
 #: First characters of a base64 image -> image type.
 _IMAGE_TYPES = {"/9j/": "jpeg", "iVBORw0KGgo": "png", "R0lGOD": "gif", "UklGR": "webp", "Qk0": "bmp"}
 _BASE64 = ";base64,"
-
-_MAX_SHOWN_ARGUMENTS = 80
 
 
 # ------------------------------------------------------------------------------------------------------- decoding
@@ -72,15 +50,12 @@ def _message(value: JSONObject, path: str, ids: CallIdAssigner) -> Message:
     parts: list[Part] = [TextPart(text)] if text else []
     parts += _images(value, path)
     calls, call_extras = _calls(value, path, ids)
-    extra = without(value, *_MESSAGE_FIELDS)
-    if call_extras:
-        extra[_CALLS] = call_extras
+    extra = without(value, *_MESSAGE_FIELDS) | filled({_CALLS: call_extras})
     return Message(role, tuple(parts), text_field(value.get("thinking"), f"{path}.thinking"), calls, extra=extra)
 
 
 def _images(value: JSONObject, path: str) -> tuple[Media, ...]:
-    listed = array_field(value.get("images"), f"{path}.images")
-    return tuple(decode_image(text_field(item, f"{path}.images[{at}]")) for at, item in enumerate(listed))
+    return tuple(map(decode_image, texts_field(value.get("images"), f"{path}.images")))
 
 
 def decode_image(data: str) -> Media:
@@ -105,24 +80,12 @@ def _calls(value: JSONObject, path: str, ids: CallIdAssigner) -> tuple[tuple[Too
         where = f"{path}.{_CALLS}[{at}]"
         call = object_field(item, where)
         body = object_field(call.get("function"), f"{where}.function")
-        name = text_field(body.get("name"), f"{where}.function.name")
-        if not name:
-            raise UsageError(f"`{where}.function.name` is missing")
-        raw = body.get("arguments")
-        arguments = read_arguments(raw)
-        notes = (
-            ()
-            if arguments is not None
-            else (Note("arguments_invalid", f"the arguments are not a JSON object: {str(raw)[:_MAX_SHOWN_ARGUMENTS]}"),)
-        )
+        name = name_field(body, f"{where}.function")
+        arguments, notes = call_arguments(body.get("arguments"))
         identifier = ids.call(name, text_field(call.get("id"), f"{where}.id"))
-        calls.append(ToolCall(name, arguments or {}, identifier, notes))
-        rest = without(call, "id", "function")
-        inner = without(body, "name", "arguments")
-        if inner:
-            rest["function"] = inner
-        if rest:
-            extras[str(at)] = rest
+        calls.append(ToolCall(name, arguments, identifier, notes))
+        rest = without(call, "id", "function") | filled({"function": without(body, "name", "arguments")})
+        extras |= filled({str(at): rest})
     return tuple(calls), extras
 
 
@@ -148,29 +111,19 @@ def _encode(message: Message, names: dict[str, str], same_protocol: bool) -> Ite
     ):
         return
     extra = message.extra if same_protocol else {}
-    wire: JSONObject = {"role": message.role, "content": message.text}
-    if message.reasoning:
-        wire["thinking"] = message.reasoning
-    images = encode_images(message.parts)
-    if images:
-        wire["images"] = images
-    if message.calls:
-        call_extras = extra.get(_CALLS)
-        call_extras = call_extras if is_object(call_extras) else {}
-        wire[_CALLS] = [_encode_call(call, call_extras.get(str(at))) for at, call in enumerate(message.calls)]
-    yield {**wire, **without(extra, _CALLS)}
+    call_extras = object_or_empty(extra.get(_CALLS))
+    optional = {
+        "thinking": message.reasoning,
+        "images": encode_images(message.parts),
+        _CALLS: [_encode_call(call, call_extras.get(str(at))) for at, call in enumerate(message.calls)],
+    }
+    yield {"role": message.role, "content": message.text, **filled(optional), **without(extra, _CALLS)}
 
 
 def _encode_result(result: ToolResult, names: dict[str, str], same_protocol: bool) -> JSONObject:
-    wire: JSONObject = {"role": "tool", "content": result.content}
-    name = result.name or names.get(result.id, "")
-    if name:
-        wire["tool_name"] = name
-    if wire_id(result.id):
-        wire["tool_call_id"] = result.id
-    images = encode_images(result.parts)
-    if images:
-        wire["images"] = images
+    name, images = result.name or names.get(result.id, ""), encode_images(result.parts)
+    optional = {"tool_name": name, "tool_call_id": wire_id(result.id), "images": images}
+    wire = {"role": "tool", "content": result.content, **filled(optional)}
     return {**wire, **result.extra} if same_protocol else wire
 
 
@@ -181,8 +134,6 @@ def encode_images(parts: Iterable[Part]) -> list[str]:
 
 
 def _encode_call(call: ToolCall, extra: JSONValue) -> JSONObject:
-    rest: JSONObject = extra if is_object(extra) else {}
-    inner = rest.get("function")
-    wire: JSONObject = {"id": call.id} if wire_id(call.id) else {}
-    function = {**(inner if is_object(inner) else {}), "name": call.name, "arguments": call.arguments}
-    return {**wire, "function": function, **without(rest, "function")}
+    rest = object_or_empty(extra)
+    function = {**object_or_empty(rest.get("function")), "name": call.name, "arguments": call.arguments}
+    return {**filled({"id": wire_id(call.id)}), "function": function, **without(rest, "function")}

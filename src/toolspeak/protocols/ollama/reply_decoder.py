@@ -5,12 +5,13 @@ Calls always arrive whole. Invalid input never raises an exception: it produces 
 
 from __future__ import annotations
 
-from ...core.events import Event, Failure, Finish, FinishReason, OpaqueSeen, ReasoningDelta, TextDelta, UsageSeen
-from ...core.types import JSONObject, JSONValue, Opaque, Usage, is_array, is_object
-from ..shared.fields import MAX_BODY, MAX_CALLS, count, failure_from, read_json, repair_json, shorten
+from collections.abc import Iterator
+
+from ...core.events import Event, Failure, Finish, FinishReason, OpaqueSeen, ReasoningDelta, TextDelta
+from ...core.types import JSONObject, Opaque, Usage, is_array, is_object
+from ..shared.fields import MAX_BODY, count, failure_from, list_or_empty, object_or_empty, read_json, shorten
 from ..shared.framing import FrameTemplate, NDJSONDecoder
-from ..shared.reply_decoder import BaseReplyDecoder
-from ..shared.unstreamed_calls import whole_call
+from ..shared.unstreamed_calls import WholeCallDecoder
 
 #: Kinds of opaque parts: generated images and timings.
 IMAGES, TIMINGS = "ollama_images", "ollama_timings"
@@ -23,7 +24,7 @@ _HEAD_BYTES = 1000
 _BOM = b"\xef\xbb\xbf"
 
 
-class ReplyDecoder(BaseReplyDecoder):
+class ReplyDecoder(WholeCallDecoder):
     """Decodes one reply. `feed` returns the events decoded so far, `close` the remaining ones.
 
     `stream` says whether a stream was requested. If not, the upstream may omit `done`.
@@ -32,16 +33,7 @@ class ReplyDecoder(BaseReplyDecoder):
     def __init__(self, stream: bool) -> None:
         super().__init__(stream)
         self._lines = NDJSONDecoder()
-        self._calls = 0
-        self._ids: set[str] = set()
-        self._usage: Usage | None = None
         self._times: JSONObject = {}
-        self._reason = ""
-
-    @property
-    def finished(self) -> bool:
-        """Whether the upstream has sent a finish reason, so a lost connection would not lose data."""
-        return self._over or bool(self._reason)
 
     # ------------------------------------------------------------------------------------------- framing
 
@@ -72,10 +64,7 @@ class ReplyDecoder(BaseReplyDecoder):
         """Return None: each line has its own timestamp, so lines cannot share a template."""
 
     def _event(self, name: str, payload: bytes) -> None:
-        value = read_json(payload)
-        if value is None and (repaired := repair_json(payload)) is not None:
-            self._note_repair()
-            value = read_json(repaired)
+        value = self._json(payload)
         if is_object(value):
             if (
                 self._raw is not None
@@ -116,28 +105,9 @@ class ReplyDecoder(BaseReplyDecoder):
         images = message.get("images")
         if is_array(images) and images:
             self._emit(OpaqueSeen(Opaque(IMAGES, images)))
-        calls = message.get("tool_calls")
-        for call in calls if is_array(calls) else ():
-            self._call(call)
-
-    def _call(self, call: JSONValue) -> None:
-        body = call.get("function") if is_object(call) else None
-        name = body.get("name") if is_object(body) else None
-        if not is_object(call) or not is_object(body) or not isinstance(name, str) or not name:
-            self._note("call_without_name", "a call without a tool name was dropped")
-            return
-        if self._calls >= MAX_CALLS:
-            self._note("calls_dropped", f"calls after the first {MAX_CALLS} were dropped")
-            return
-        identifier = call.get("id")
-        identifier = identifier if isinstance(identifier, str) else ""
-        if identifier in self._ids:
-            self._note("duplicate_call_id", f"the call id `{shorten(identifier)}` was used twice")
-            identifier = ""
-        self._ids |= {identifier} - {""}
-        for event in whole_call(self._calls, name, identifier, body.get("arguments")):
-            self._emit(event)
-        self._calls += 1
+        for call in map(object_or_empty, list_or_empty(message.get("tool_calls"))):
+            function = object_or_empty(call.get("function"))
+            self._whole_call(function.get("name"), call.get("id"), function.get("arguments"))
 
     # --------------------------------------------------------------------------------------------- the end
 
@@ -167,12 +137,10 @@ class ReplyDecoder(BaseReplyDecoder):
             return reason
         return "tool_calls" if self._calls else "stop"
 
-    def _wrap_up(self) -> None:
-        super()._wrap_up()
+    def _last_events(self) -> Iterator[Event]:
         if self._times:
-            self._emit(OpaqueSeen(Opaque(TIMINGS, self._times)))
-        if self._usage is not None:
-            self._emit(UsageSeen(self._usage))
+            yield OpaqueSeen(Opaque(TIMINGS, self._times))
+        yield from super()._last_events()
 
 
 def _text_only_identity(line: JSONObject) -> JSONObject | None:

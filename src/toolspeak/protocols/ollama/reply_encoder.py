@@ -17,23 +17,21 @@ from ...core.events import (
     CallStart,
     Event,
     Failure,
-    Finish,
     FinishReason,
     OpaqueSeen,
     ReasoningDelta,
     Reply,
     TextDelta,
-    UsageSeen,
 )
 from ...core.types import JSONObject, JSONValue, Opaque, Request, ToolCall, Usage, is_array, is_object
 from ...errors import ToolspeakError
-from ..shared.fields import failure_from, http_status, read_json, shorten, to_line, to_wire
+from ..shared.fields import error_value, failure_from, filled, http_status, to_line, to_wire
 from ..shared.passthrough_bytes import IdentityEncoder
+from ..shared.reply_encoder import FAILED_TURN
 from ..shared.unstreamed_calls import WholeCalls
 from .reply_decoder import IMAGES, TIMINGS
 
 _encode = msgspec.json.Encoder().encode
-FAILED_TURN = Failure("the turn failed")
 
 
 class ReplyEncoder(IdentityEncoder):
@@ -48,9 +46,6 @@ class ReplyEncoder(IdentityEncoder):
         self._calls = WholeCalls()
         self._call_count = 0
         self._times: JSONObject = {}
-        self._closed = False
-        self._usage = Usage()
-        self._reason: FinishReason = "unknown"
 
     def _adopt(self, identity: JSONObject) -> None:
         self._head = to_line({**identity, "created_at": self._created})[:-1]
@@ -69,19 +64,13 @@ class ReplyEncoder(IdentityEncoder):
                 out.append(self._encode_event(event))
         return b"".join(out)
 
-    def close(self, extension: JSONObject | None = None) -> bytes:
-        """Return the last line with finish reason, usage and `extension`."""
-        if self._closed:
-            return b""
-        if self._reason == "error":
-            return self._fail(FAILED_TURN)
+    def _finish(self, extension: JSONObject | None) -> bytes:
         self._closed = True
         return self._line({}, last_fields(self._reason, self._usage, self._times, self._has_messages), extension)
 
     def _line(self, message: JSONObject, rest: JSONObject, extension: JSONObject | None = None) -> bytes:
         fields: JSONObject = {"message": {"role": "assistant", "content": "", **message}, **rest}
-        if extension:
-            fields["toolspeak"] = extension
+        fields |= filled({"toolspeak": extension})
         return self._head + b"," + to_line(fields)[1:] + b"\n"
 
     def _encode_event(self, event: Event) -> bytes:
@@ -95,14 +84,8 @@ class ReplyEncoder(IdentityEncoder):
                 self._times = timings([part]) or self._times
                 images = _images([part])
                 message = {"images": images} if images else None
-            case UsageSeen(usage):
-                self._usage = usage
-            case Finish(reason):
-                self._reason = reason
-            case Failure():
-                return self._fail(event)
-            case _:  # notes and candidates are sent in the extension
-                pass
+            case _:
+                return self._track(event)
         return b"" if message is None else self._line(message, {"done": False})
 
     def _call(self, event: CallStart | CallArgs | CallEnd) -> JSONObject | None:
@@ -122,15 +105,14 @@ def wire_time(created: int) -> str:
 
 
 def _wire_call(call: ToolCall, index: int) -> JSONObject:
-    wire: JSONObject = {"id": call.id} if call.id else {}
-    return {**wire, "function": {"index": index, "name": call.name, "arguments": call.arguments}}
+    return {**filled({"id": call.id}), "function": {"index": index, "name": call.name, "arguments": call.arguments}}
 
 
 def last_fields(reason: FinishReason, usage: Usage, times: JSONObject, has_messages: bool) -> JSONObject:
     """Return the fields of the last line, omitting token counts of zero."""
     word = "length" if reason == "length" else "stop" if has_messages else "load"
     counts = {"prompt_eval_count": usage.input_tokens, "eval_count": usage.output_tokens}
-    return {"done": True, "done_reason": word, **times, **{name: value for name, value in counts.items() if value}}
+    return {"done": True, "done_reason": word, **times, **filled(counts)}
 
 
 def encode_reply(
@@ -139,17 +121,15 @@ def encode_reply(
     """Encode a non-streamed reply, or an error object if the turn failed."""
     if reply.failure is not None or reply.finish_reason == "error":
         return to_wire({"error": (reply.failure or FAILED_TURN).message})
-    message: JSONObject = {"role": "assistant", "content": reply.text}
-    if reply.reasoning:
-        message["thinking"] = reply.reasoning
-    images = _images(reply.opaque)
-    if images:
-        message["images"] = images
-    if reply.calls:
-        message["tool_calls"] = [_wire_call(call, at) for at, call in enumerate(reply.calls)]
+    optional = {
+        "thinking": reply.reasoning,
+        "images": _images(reply.opaque),
+        "tool_calls": [_wire_call(call, at) for at, call in enumerate(reply.calls)],
+    }
+    message = {"role": "assistant", "content": reply.text, **filled(optional)}
     body: JSONObject = {"model": model, "created_at": wire_time(created), "message": message}
     body |= last_fields(reply.finish_reason, reply.usage, timings(reply.opaque), bool(request.messages))
-    return to_wire(body | {"toolspeak": extension} if extension else body)
+    return to_wire(body | filled({"toolspeak": extension}))
 
 
 def _images(parts: Iterable[Opaque]) -> list[JSONValue]:
@@ -170,11 +150,7 @@ def timings(parts: Iterable[Opaque]) -> JSONObject:
 
 def decode_error(status: int, body: bytes, headers: Mapping[str, str]) -> Failure:
     """Convert an HTTP error response to a `Failure`. Header names must be in lower case."""
-    value: JSONValue = read_json(body)
-    if value is None:
-        text = shorten(body)
-        value = "" if text.startswith("<") else text  # an HTML page is useless as a message
-    return failure_from(value, status, body, f"the upstream returned status {status}")
+    return failure_from(error_value(body), status, body, f"the upstream returned status {status}")
 
 
 def encode_error(error: ToolspeakError) -> tuple[int, bytes]:

@@ -8,34 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from ...core.types import (
-    SIBLING_FIELDS,
-    JSONObject,
-    JSONValue,
-    Media,
-    Note,
-    Options,
-    Request,
-    ResponseFormat,
-    Tool,
-    is_object,
-)
+from ...core.types import SIBLING_FIELDS, JSONObject, JSONValue, Media, Note, Options, Request, ResponseFormat, Tool
 from ..shared.dropped_fields import COMMON_TOOL_KINDS, all_parts, foreign_notes, sendable_choice
-from ..shared.fields import (
-    ROUTING_FIELDS,
-    add_own_fields,
-    array_field,
-    bool_field,
-    declared_tools,
-    int_field,
-    number_field,
-    object_field,
-    request_fields,
-    text_field,
-    to_wire,
-    without,
-)
+from ..shared.fields import filled, object_or_empty, request_fields, to_wire, without
+from ..shared.request_parts import add_own_fields, copy_extra_fields, declared_tools
 from ..shared.tools_cache import cached_tools
+from ..shared.validation import array_field, bool_field, int_field, number_field, object_field, text_field, texts_field
 from .messages import PROTOCOL, decode_messages, encode_images, encode_messages
 
 _REQUEST_FIELDS = ("model", "messages", "tools", "stream", "format", "options")
@@ -76,22 +54,17 @@ def _decode_options(fields: JSONObject) -> Options:
     if limit is not None and limit < 0:  # -1: unlimited; -2: fill the context
         rest["num_predict"] = limit
         limit = None
-    if rest:
-        extra["options"] = rest
+    extra |= filled({"options": rest})
+    stop = options.get("stop")
     return Options(
         limit,
         number_field(options.get("temperature"), "options.temperature"),
         number_field(options.get("top_p"), "options.top_p"),
         int_field(options.get("seed"), "options.seed"),
-        _stop(options.get("stop")),
+        texts_field([stop] if isinstance(stop, str) else stop, "options.stop"),
         response_format=_response_format(fields.get("format")),
         extra=extra,
     )
-
-
-def _stop(value: JSONValue) -> tuple[str, ...]:
-    listed = [value] if isinstance(value, str) else array_field(value, "options.stop")
-    return tuple(text_field(item, f"options.stop[{at}]") for at, item in enumerate(listed))
 
 
 def _response_format(value: JSONValue) -> ResponseFormat | None:
@@ -109,11 +82,7 @@ def encode_request(request: Request) -> bytes:
     sendable_choice(request, PROTOCOL)
     same_protocol = request.protocol in (PROTOCOL, "")
     extra = request.options.extra if same_protocol else {}
-    body: JSONObject = {
-        "model": request.model,
-        "messages": encode_messages(request),
-        "stream": request.stream,
-    }
+    body: JSONObject = {"model": request.model, "messages": encode_messages(request), "stream": request.stream}
     # Ollama has no tool choice, so `none` is expressed by sending no tools.
     if request.tool_choice.mode != "none":
         tools = [
@@ -125,14 +94,10 @@ def encode_request(request: Request) -> bytes:
     form = request.options.response_format
     if form is not None:
         body["format"] = "json" if form.schema is None else form.schema
-    extra_options = extra.get("options")
-    options: JSONObject = {**(extra_options if is_object(extra_options) else {})}
+    options = dict(object_or_empty(extra.get("options")))
     options |= {name: value for name, read in _OPTION_READERS.items() if (value := read(request.options)) is not None}
-    if options:
-        body["options"] = options
-    for key, value in extra.items():
-        if key not in body and key not in ROUTING_FIELDS and key not in _REQUEST_FIELDS:
-            body[key] = value
+    body |= filled({"options": options})
+    copy_extra_fields(body, extra, _REQUEST_FIELDS)
     return to_wire(add_own_fields(body, request.options))
 
 
@@ -163,11 +128,8 @@ def _encode_tool(tool: Tool, same_protocol: bool) -> JSONObject:
     extra = tool.extra if same_protocol else {}
     if tool.kind not in COMMON_TOOL_KINDS:
         return extra
-    function: JSONObject = {"name": tool.name}
-    if tool.description:
-        function["description"] = tool.description
+    function: JSONObject = {"name": tool.name, **filled({"description": tool.description})}
     if tool.parameters is not None:
         function["parameters"] = tool.parameters
-    siblings = extra.get(SIBLING_FIELDS)
-    wire: JSONObject = {"type": "function", "function": {**function, **without(extra, SIBLING_FIELDS)}}
-    return {**wire, **siblings} if is_object(siblings) else wire
+    function |= without(extra, SIBLING_FIELDS)
+    return {"type": "function", "function": function, **object_or_empty(extra.get(SIBLING_FIELDS))}

@@ -10,7 +10,7 @@ import msgspec
 
 from ...core.events import FinishReason
 from ...core.types import JSONObject, JSONValue, Usage, is_object
-from ..shared.fields import count, repair_json
+from ..shared.fields import count, object_or_empty
 
 
 class DeltaFunction(msgspec.Struct, gc=False):
@@ -91,15 +91,6 @@ class Chunk(msgspec.Struct, gc=False):
 decode_chunk = msgspec.json.Decoder(Chunk).decode
 
 
-def repair_chunk(payload: bytes) -> Chunk | None:
-    """Replace invalid characters in a chunk and decode it. Return None if it still cannot be decoded."""
-    repaired = repair_json(payload)
-    try:
-        return decode_chunk(repaired) if repaired else None
-    except (msgspec.DecodeError, RecursionError):
-        return None
-
-
 #: Message fields with text, and all others. Chunks with other fields are not passed through unchanged.
 _TEXT_FIELDS = ("content", "reasoning_content", "reasoning", "thinking")
 _OTHER_FIELDS = tuple(field.name for field in msgspec.structs.fields(Delta) if field.name not in _TEXT_FIELDS)
@@ -144,11 +135,9 @@ def usage_from(value: JSONValue) -> Usage | None:
     """Convert usage fields to `Usage`. Servers report cached tokens in one of three different fields."""
     if not is_object(value):
         return None
-    details = value.get("prompt_tokens_details")
-    cached = details.get("cached_tokens") if is_object(details) else None
+    cached = object_or_empty(value.get("prompt_tokens_details")).get("cached_tokens")
     for key in ("cached_tokens", "prompt_cache_hit_tokens"):
         cached = value.get(key) if cached is None else cached
-    details = value.get("completion_tokens_details")
-    reasoning = details.get("reasoning_tokens") if is_object(details) else None
+    reasoning = object_or_empty(value.get("completion_tokens_details")).get("reasoning_tokens")
     input_tokens, output_tokens = count(value.get("prompt_tokens")), count(value.get("completion_tokens"))
     return Usage(input_tokens, output_tokens, count(cached), count(reasoning))

@@ -30,20 +30,19 @@ from ...core.types import (
     is_object,
 )
 from ...errors import UsageError
-from ..shared.fields import (
-    array_field,
+from ..shared.fields import filled, to_wire, without
+from ..shared.request_parts import (
+    call_arguments,
+    content_field,
     detail_field,
     filename_field,
     is_from_protocol,
     is_inline,
     is_opaque_only,
     merge_assistant_turns,
-    object_field,
-    read_arguments,
-    text_field,
-    to_wire,
-    without,
+    part_field,
 )
+from ..shared.validation import array_field, name_field, object_field, text_field
 
 PROTOCOL: Final = "openai_chat"
 
@@ -73,7 +72,6 @@ _ROLES: dict[str, Role] = {
 }
 _MESSAGE_FIELDS = ("role", "content", "name", "tool_calls", "function_call")
 _RESULT_FIELDS = ("role", "content", "name", "tool_call_id")
-_MAX_SHOWN_ARGUMENTS = 80
 
 
 def decode_messages(values: Iterable[JSONValue], path: str) -> tuple[Message, ...]:
@@ -112,8 +110,7 @@ def _message(value: JSONObject, path: str, ids: _LegacyCallIds) -> Message:
         extra["reasoning_field"] = field
     if name != role:
         extra["role"] = name
-    if call_extras:
-        extra["tool_calls"] = call_extras
+    extra |= filled({"tool_calls": call_extras})
     return Message(
         role,
         decode_content(value.get("content"), f"{path}.content"),
@@ -140,7 +137,7 @@ def _result_extra(value: JSONObject, parts: Iterable[Part]) -> JSONObject:
     """Return the extra fields of a result and of its texts, such as `cache_control`."""
     fields = without(value, *_RESULT_FIELDS, SIBLING_FIELDS)
     text_extras = {key: extra for part in parts if isinstance(part, TextPart) for key, extra in part.extra.items()}
-    return {**fields, SIBLING_FIELDS: text_extras} if text_extras else fields
+    return fields | filled({SIBLING_FIELDS: text_extras})
 
 
 def _calls(value: JSONObject, path: str, ids: _LegacyCallIds) -> tuple[tuple[ToolCall, ...], JSONObject]:
@@ -154,31 +151,23 @@ def _calls(value: JSONObject, path: str, ids: _LegacyCallIds) -> tuple[tuple[Too
     for at, item in enumerate(listed):
         call, rest = _call(object_field(item, f"{path}.tool_calls[{at}]"), f"{path}.tool_calls[{at}]")
         calls.append(call)
-        if rest:
-            extras[str(at)] = rest
+        extras |= filled({str(at): rest})
     return tuple(calls), extras
 
 
 def _call(value: JSONObject, path: str) -> tuple[ToolCall, JSONObject]:
     kind = "custom" if value.get("type") == "custom" else "function"
     body = object_field(value.get(kind), f"{path}.{kind}")
-    name = text_field(body.get("name"), f"{path}.{kind}.name")
-    if not name:
-        raise UsageError(f"`{path}.{kind}.name` is missing")
+    name = name_field(body, f"{path}.{kind}")
     rest = without(value, "id", "type", kind)
     notes: tuple[Note, ...] = ()
     if kind == "custom":
         rest["type"] = "custom"
         arguments: JSONObject = {"input": text_field(body.get("input"), f"{path}.custom.input")}
     else:
-        raw = body.get("arguments")
-        parsed = read_arguments(raw)
-        if parsed is None:
-            rest["arguments"] = raw
-            notes = (
-                Note("arguments_invalid", f"the arguments are not a JSON object: {str(raw)[:_MAX_SHOWN_ARGUMENTS]}"),
-            )
-        arguments = parsed or {}
+        arguments, notes = call_arguments(body.get("arguments"))
+        if notes:
+            rest["arguments"] = body["arguments"]
     return ToolCall(name, arguments, text_field(value.get("id"), f"{path}.id"), notes), rest
 
 
@@ -203,10 +192,8 @@ def _encode(message: Message, custom: Set[str], same_protocol: bool) -> Iterator
     content = encode_content(message.parts, same_protocol)
     # An assistant message without text must have null content if it has calls, and non-null content otherwise.
     wire["content"] = content if content or not message.calls else None
-    if message.name:
-        wire["name"] = message.name
-    if message.reasoning:
-        wire[extra.get("reasoning_field", REASONING_FIELDS[0])] = message.reasoning
+    reasoning_field = extra.get("reasoning_field", REASONING_FIELDS[0])
+    wire |= filled({"name": message.name, reasoning_field: message.reasoning})
     if message.calls:
         call_extras = extra.get("tool_calls", {})
         wire["tool_calls"] = [
@@ -219,13 +206,8 @@ def _encode_result(result: ToolResult, same_protocol: bool) -> JSONObject:
     extra = result.extra if same_protocol else {}
     text_extras = extra.get(SIBLING_FIELDS, {})
     texts: tuple[Part, ...] = (TextPart(result.content, text_extras),) if result.content else ()
-    wire: JSONObject = {
-        "role": "tool",
-        "tool_call_id": result.id,
-        "content": encode_content((*texts, *result.parts), same_protocol),
-    }
-    if result.name:
-        wire["name"] = result.name
+    content = encode_content((*texts, *result.parts), same_protocol)
+    wire = {"role": "tool", "tool_call_id": result.id, "content": content, **filled({"name": result.name})}
     return {**wire, **without(extra, SIBLING_FIELDS)}
 
 
@@ -319,20 +301,10 @@ def _sendable_parts(message: Message) -> tuple[Part, ...]:
 
 def decode_content(content: JSONValue, path: str) -> tuple[Part, ...]:
     """Decode a `content` field to parts. An empty string yields no parts."""
-    if content is None or content == "":
-        return ()
-    if isinstance(content, str):
-        return (TextPart(content),)
-    return tuple(_decode_part(part, f"{path}[{at}]") for at, part in enumerate(array_field(content, path)))
+    return content_field(content, path, lambda part, where: part_field(part, where, _decode_part))
 
 
-def _decode_part(value: JSONValue, path: str) -> Part:
-    if isinstance(value, str):  # some clients send lists of strings
-        return TextPart(value)
-    part = object_field(value, path)
-    kind = text_field(part.get("type"), f"{path}.type")
-    if kind == "text":
-        return TextPart(text_field(part.get("text"), f"{path}.text"), without(part, "type", "text"))
+def _decode_part(part: JSONObject, kind: str, path: str) -> Part:
     if kind in _URL_PART_TYPES:
         return _url_part(part, kind, path)
     if kind == "input_audio":
@@ -344,8 +316,7 @@ def _decode_part(value: JSONValue, path: str) -> Part:
 
 
 def _merge_extra(part: JSONObject, kind: str, inner: JSONObject) -> JSONObject:
-    outer = without(part, "type", kind)
-    return {**inner, SIBLING_FIELDS: outer} if outer else inner
+    return inner | filled({SIBLING_FIELDS: without(part, "type", kind)})
 
 
 def _url_part(part: JSONObject, kind: str, path: str) -> Media:

@@ -12,25 +12,13 @@ from functools import partial
 
 import msgspec
 
-from ...core.events import (
-    CallArgs,
-    CallEnd,
-    CallStart,
-    Event,
-    Failure,
-    Finish,
-    FinishReason,
-    OpaqueSeen,
-    ReasoningDelta,
-    TextDelta,
-    UsageSeen,
-)
+from ...core.events import CallArgs, CallEnd, CallStart, Event, Failure, Finish, OpaqueSeen, ReasoningDelta, TextDelta
 from ...core.json_repair.literals import escape_text
-from ...core.types import JSONObject, JSONValue, Note, Opaque, Usage, is_array, is_object
+from ...core.types import JSONObject, JSONValue, Note, Opaque, is_array, is_object
 from ..shared.fields import MAX_CALLS, failure_from, read_json, shorten
 from ..shared.framing import FrameTemplate, PaddedTemplate, encode_sse
 from ..shared.passthrough_bytes import RawCapture
-from ..shared.reply_decoder import BaseReplyDecoder
+from ..shared.reply_decoder import BaseReplyDecoder, is_done
 from .chunks import (
     ANSWER,
     CALL,
@@ -45,12 +33,8 @@ from .chunks import (
     finish_reason_from,
     has_only_text,
     identity_of,
-    repair_chunk,
     usage_from,
 )
-
-#: Enough for `[DONE]` with surrounding white space.
-_MAX_DONE_BYTES = 16
 
 
 class ReplyDecoder(BaseReplyDecoder):
@@ -67,24 +51,17 @@ class ReplyDecoder(BaseReplyDecoder):
         #: The call to which the most recent piece belonged.
         self._last_call: _PartialCall | None = None
         self._index: JSONValue = None
-        self._usage: Usage | None = None
         self._metadata: JSONObject = {}
-        self._reason = ""
-
-    @property
-    def finished(self) -> bool:
-        """Whether the upstream has sent a finish reason, so a lost connection would not lose data."""
-        return self._over or bool(self._reason)
 
     def _event(self, name: str, payload: bytes) -> None:
         self._last_chunk = None
         if name == "error":
             self._fail(failure_from(read_json(payload), body=payload, otherwise=shorten(payload)))
             return
-        if len(payload) < _MAX_DONE_BYTES and payload.strip() == b"[DONE]":
+        if is_done(payload):
             self._end()
             return
-        chunk = self._chunk(payload)
+        chunk = self._decoded(decode_chunk, payload)
         if chunk is None:
             self._bad_event(payload)
             return
@@ -93,15 +70,6 @@ class ReplyDecoder(BaseReplyDecoder):
             self._capture(self._raw, chunk, payload)
         self._read_chunk(chunk, payload)
         self._last_chunk = chunk
-
-    def _chunk(self, payload: bytes) -> Chunk | None:
-        try:
-            return decode_chunk(payload)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            chunk = repair_chunk(payload)
-            if chunk is not None:
-                self._note_repair()
-            return chunk
 
     def _capture(self, capture: RawCapture, chunk: Chunk, payload: bytes) -> None:
         """Capture a chunk for pass-through if it contains only text of the first choice."""
@@ -117,7 +85,7 @@ class ReplyDecoder(BaseReplyDecoder):
             self._fail(Failure("an event inside a call could not be decoded", body=shorten(payload)))
 
     def _whole(self, body: bytes) -> None:
-        chunk = self._chunk(body)
+        chunk = self._decoded(decode_chunk, body)
         if chunk is None:
             self._fail(Failure("the upstream's reply is not a chat completion", body=shorten(body)))
             return
@@ -259,20 +227,7 @@ class ReplyDecoder(BaseReplyDecoder):
         for code, detail in self._calls.notes.items():
             self._note(code, detail)
         self._wrap_up()
-        self._emit(Finish(self._checked_reason(reason)))
-
-    def _checked_reason(self, reason: FinishReason) -> FinishReason:
-        """Return the upstream's finish reason if it matches the content; otherwise derive one from the content."""
-        derived: FinishReason = "tool_calls" if self._calls else "stop"
-        if reason in ("length", "content_filter", derived):
-            return reason
-        self._note("finish_reason_derived", f"the upstream's finish reason was `{shorten(self._reason)}`")
-        return derived
-
-    def _wrap_up(self) -> None:
-        super()._wrap_up()
-        if self._usage is not None:
-            self._emit(UsageSeen(self._usage))
+        self._emit(Finish(self._checked_reason(reason, bool(self._calls))))
 
 
 def _only_text(chunk: Chunk) -> tuple[JSONValue, bytes, str] | None:
@@ -335,22 +290,6 @@ _JSON_MARKS = re.compile(r'\\.|[\\"{}\[\]]', re.DOTALL).finditer
 
 class _PartialCall:
     """A call that is being received."""
-
-    __slots__ = (
-        "_depth",
-        "_in_string",
-        "_scanned",
-        "_tail",
-        "custom",
-        "fragments",
-        "id",
-        "index",
-        "key",
-        "make_event",
-        "name",
-        "notes",
-        "started",
-    )
 
     def __init__(self, index: int, key: JSONValue, identifier: str, custom: bool) -> None:
         self.index = index

@@ -15,34 +15,24 @@ from ...core.events import (
     CallStart,
     Event,
     Failure,
-    Finish,
     FinishReason,
     OpaqueSeen,
     ReasoningDelta,
     Reply,
     TextDelta,
-    UsageSeen,
 )
 from ...core.types import JSONObject, JSONValue, Opaque, Request, ToolCall, Usage, is_array, is_object
-from ..shared.fields import to_line, to_wire, without
+from ..shared.fields import filled, object_or_empty, to_line, to_wire, without
 from ..shared.openai_errors import error_of
 from ..shared.passthrough_bytes import IdentityEncoder
+from ..shared.reply_encoder import FAILED_TURN
+from ..shared.unstreamed_calls import WholeCalls
 from .chunks import ANSWER, CALL, CHUNK_OBJECT, LOGPROBS, OPAQUE_FIELDS
 from .messages import REASONING_FIELDS
 from .request import LEGACY
 
 _encode = msgspec.json.Encoder().encode
 _DONE = b"data: [DONE]\n\n"
-
-
-class _CustomCall:
-    """A call to a custom tool. Its input must be extracted from JSON arguments, so it is sent when the call ends."""
-
-    __slots__ = ("fragments", "start")
-
-    def __init__(self, start: CallStart) -> None:
-        self.start = start
-        self.fragments: list[str] = []
 
 
 class ReplyEncoder(IdentityEncoder):
@@ -57,12 +47,11 @@ class ReplyEncoder(IdentityEncoder):
         self._sends_logprobs = _sends_logprobs(request)
         self._wants_usage = _wants_usage(request)
         self._custom_names = {tool.name for tool in request.tools if tool.kind == "custom"}
-        self._opened = self._closed = self._text_ready = False
+        self._opened = self._text_ready = False
         self._numbers: dict[int, int] = {}
-        self._custom_calls: dict[int, _CustomCall] = {}
+        #: Open calls of custom tools. Their input must be extracted from JSON, so they are sent when they are complete.
+        self._custom_calls = WholeCalls()
         self._call_extras: list[JSONObject] = []  # for calls that have not started yet
-        self._usage = Usage()
-        self._reason: FinishReason = "unknown"
 
     def _adopt(self, identity: JSONObject) -> None:
         self._identity = identity
@@ -97,12 +86,8 @@ class ReplyEncoder(IdentityEncoder):
                 out.append(self._other(event))
         return b"".join(out)
 
-    def close(self, extension: JSONObject | None = None) -> bytes:
+    def _finish(self, extension: JSONObject | None) -> bytes:
         """Return the finish reason, the usage (if requested) and `[DONE]`. The last chunk contains `extension`."""
-        if self._closed:
-            return b""
-        if self._reason == "error":
-            return self._fail(Failure("the turn failed"))
         opening = b"" if self._opened else self._open()
         self._end()
         reason = _finish_reason(self._reason, bool(self._numbers), self._legacy)
@@ -140,14 +125,8 @@ class ReplyEncoder(IdentityEncoder):
                 delta = {kind: data}
             case OpaqueSeen(Opaque(kind, data)) if is_object(data):
                 return self._metadata(kind, data)
-            case UsageSeen(usage):
-                self._usage = usage
-            case Finish(reason):
-                self._reason = reason
-            case Failure():
-                return self._fail(event)
-            case _:  # notes and candidates are sent in the extension
-                pass
+            case _:
+                return self._track(event)
         if delta is None:
             return b""
         return (b"" if self._opened else self._open()) + self._delta(delta)
@@ -168,15 +147,9 @@ class ReplyEncoder(IdentityEncoder):
         return b"data: " + to_line({"error": error_of(failure)}) + b"\n\n"
 
     def _call(self, event: CallStart | CallArgs | CallEnd) -> JSONObject | None:
+        if event.index in self._custom_calls or (isinstance(event, CallStart) and event.name in self._custom_names):
+            return self._custom_call(event)
         match event:
-            case CallStart(index, name) if name in self._custom_names:
-                self._custom_calls[index] = _CustomCall(event)
-                return None
-            case CallArgs(index, fragment) if index in self._custom_calls:
-                self._custom_calls[index].fragments.append(fragment)
-                return None
-            case CallEnd(index) if index in self._custom_calls:
-                return self._custom_call(index, self._custom_calls.pop(index), event.valid)
             case CallStart(index, name, identifier):
                 number = self._numbers[index] = len(self._numbers)
                 function = {"name": name, "arguments": ""}
@@ -195,22 +168,12 @@ class ReplyEncoder(IdentityEncoder):
         # The legacy format supports only one call.
         return {"function_call": call["function"]} if number == 0 else None
 
-    def _custom_call(self, index: int, call: _CustomCall, valid: bool) -> JSONObject | None:
-        input_text = _input_of("".join(call.fragments)) if valid else None
-        if input_text is None:
+    def _custom_call(self, event: CallStart | CallArgs | CallEnd) -> JSONObject | None:
+        call = self._custom_calls.feed(event)
+        if call is None or not isinstance(call.arguments.get("input"), str):
             return None
-        number = self._numbers[index] = len(self._numbers)
-        wire = _wire_call(ToolCall(call.start.name, {"input": input_text}, call.start.id), self._custom_names)
-        return {"tool_calls": [{"index": number, **wire}]}
-
-
-def _input_of(arguments: str) -> str | None:
-    try:
-        value = msgspec.json.decode(arguments)
-    except msgspec.DecodeError:
-        return None
-    input_text = value.get("input") if is_object(value) else None
-    return input_text if isinstance(input_text, str) else None
+        number = self._numbers[event.index] = len(self._numbers)
+        return {"tool_calls": [{"index": number, **_wire_call(call, self._custom_names)}]}
 
 
 def _sends_logprobs(request: Request) -> bool:
@@ -219,8 +182,7 @@ def _sends_logprobs(request: Request) -> bool:
 
 
 def _wants_usage(request: Request) -> bool:
-    stream_options = request.options.extra.get("stream_options")
-    return is_object(stream_options) and bool(stream_options.get("include_usage"))
+    return bool(object_or_empty(request.options.extra.get("stream_options")).get("include_usage"))
 
 
 def _finish_reason(reason: FinishReason, called: bool, legacy: bool) -> str:
@@ -262,13 +224,11 @@ def encode_reply(
 ) -> bytes:
     """Encode a non-streamed reply, or an error object if the turn failed."""
     if reply.failure is not None or reply.finish_reason == "error":
-        return to_wire({"error": error_of(reply.failure or Failure("the turn failed"))})
+        return to_wire({"error": error_of(reply.failure or FAILED_TURN)})
     legacy = LEGACY in request.options.extra
     called = bool(reply.calls)
     message: JSONObject = {"role": "assistant", "content": reply.text or (None if called else "")}
-    message["refusal"] = None
-    if reply.reasoning:
-        message[REASONING_FIELDS[0]] = reply.reasoning
+    message |= {"refusal": None, **filled({REASONING_FIELDS[0]: reply.reasoning})}
     custom = {tool.name for tool in request.tools if tool.kind == "custom"}
     call_extras = [part.data for part in reply.opaque if part.kind == CALL and is_object(part.data)]
     calls = [_wire_call(call, custom) | _take_extras(call_extras, call.id, call.name) for call in reply.calls]
@@ -295,7 +255,7 @@ def encode_reply(
     for part in reply.opaque:
         if part.kind == ANSWER and is_object(part.data):
             body |= part.data
-    return to_wire(body | {"toolspeak": extension} if extension else body)
+    return to_wire(body | filled({"toolspeak": extension}))
 
 
 def _logprobs(parts: Iterable[Opaque]) -> JSONObject | None:

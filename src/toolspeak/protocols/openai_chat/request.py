@@ -18,27 +18,22 @@ from ...core.types import (
     ResponseFormat,
     Tool,
     ToolChoice,
-    is_object,
 )
 from ...errors import UsageError
 from ..shared.dropped_fields import COMMON_TOOL_KINDS, foreign_media_notes, foreign_notes, sendable_choice
-from ..shared.fields import (
-    ROUTING_FIELDS,
-    add_own_fields,
+from ..shared.fields import filled, object_or_empty, request_fields, to_wire, without
+from ..shared.request_parts import add_own_fields, choice_mode, copy_extra_fields, custom_format, declared_tools
+from ..shared.tools_cache import cached_tools
+from ..shared.validation import (
     array_field,
     bool_field,
-    choice_mode,
-    custom_format,
-    declared_tools,
     int_field,
+    name_field,
     number_field,
     object_field,
-    request_fields,
     text_field,
-    to_wire,
-    without,
+    texts_field,
 )
-from ..shared.tools_cache import cached_tools
 from .messages import PROTOCOL, decode_messages, encode_messages, is_sendable, moved_media_notes
 
 #: Entry of `Options.extra` if the client sent `functions`; the reply must then use `function_call`.
@@ -120,10 +115,7 @@ def _name_of(value: JSONValue, path: str) -> str:
     tool = object_field(value, path)
     kind = text_field(tool.get("type"), f"{path}.type") or "function"
     body = object_field(tool.get(kind, tool), f"{path}.{kind}")
-    name = text_field(body.get("name"), f"{path}.{kind}.name")
-    if not name:
-        raise UsageError(f"`{path}.{kind}.name` is missing")
-    return name
+    return name_field(body, f"{path}.{kind}")
 
 
 def _options(fields: JSONObject, legacy: bool) -> Options:
@@ -135,24 +127,18 @@ def _options(fields: JSONObject, legacy: bool) -> Options:
     if newer is not None:
         extra[_NEWER_LIMIT] = True
     form, rest = _response_format(fields.get("response_format"))
-    if rest:
-        extra["response_format"] = rest
-    n = int_field(fields.get("n"), "n")
+    extra |= filled({"response_format": rest})
+    n, stop = int_field(fields.get("n"), "n"), fields.get("stop")
     return Options(
         limit if newer is None else newer,
         number_field(fields.get("temperature"), "temperature"),
         number_field(fields.get("top_p"), "top_p"),
         int_field(fields.get("seed"), "seed"),
-        _stop(fields.get("stop")),
+        texts_field([stop] if isinstance(stop, str) else stop, "stop"),
         1 if n is None else n,
         form,
         extra=extra,
     )
-
-
-def _stop(value: JSONValue) -> tuple[str, ...]:
-    listed = [value] if isinstance(value, str) else array_field(value, "stop")
-    return tuple(text_field(item, f"stop[{at}]") for at, item in enumerate(listed))
 
 
 def _response_format(value: JSONValue) -> tuple[ResponseFormat | None, JSONObject]:
@@ -191,13 +177,10 @@ def encode_request(request: Request) -> bytes:
     body |= {name: value for name, read in _SIMPLE_OPTIONS.items() if (value := read(options)) is not None}
     if options.response_format is not None:
         body["response_format"] = _encode_format(options.response_format, extra.get("response_format", {}))
-    for key, value in extra.items():
-        if key not in body and key not in ROUTING_FIELDS and key not in _NOT_COPIED:
-            body[key] = value
+    copy_extra_fields(body, extra, _NOT_COPIED)
     if request.stream:
-        stream_options = extra.get("stream_options")
         body["stream"] = True
-        body["stream_options"] = {**(stream_options if is_object(stream_options) else {}), "include_usage": True}
+        body["stream_options"] = {**object_or_empty(extra.get("stream_options")), "include_usage": True}
     return to_wire(add_own_fields(body, options))
 
 
@@ -255,9 +238,7 @@ def _encode_tool(tool: Tool, same_protocol: bool) -> JSONObject:
     extra = tool.extra if same_protocol else _common_extra(tool)
     if not _is_common_kind(tool):
         return extra
-    body: JSONObject = {"name": tool.name}
-    if tool.description:
-        body["description"] = tool.description
+    body: JSONObject = {"name": tool.name, **filled({"description": tool.description})}
     if tool.kind == "function" and tool.parameters is not None:
         body["parameters"] = tool.parameters
     return {"type": tool.kind, tool.kind: {**body, **without(extra, SIBLING_FIELDS)}, **extra.get(SIBLING_FIELDS, {})}

@@ -18,21 +18,6 @@ ARGUMENT_FIELDS = {"function_call": "arguments", "custom_tool_call": "input"}
 class PartialItemCall:
     """A call that is being received."""
 
-    __slots__ = (
-        "_text",
-        "confirmed",
-        "custom",
-        "cut",
-        "ended",
-        "id",
-        "index",
-        "item_done",
-        "make_event",
-        "name",
-        "notes",
-        "started",
-    )
-
     def __init__(self, index: int) -> None:
         self.index = index
         self.custom = self.started = self.ended = self.confirmed = self.cut = self.item_done = False

@@ -25,11 +25,12 @@ from ...core.types import (
     TextPart,
     ToolCall,
     ToolResult,
-    is_array,
     is_object,
 )
 from ...errors import UsageError
-from ..shared.fields import array_field, is_from_protocol, object_field, read_arguments, text_field, to_wire, without
+from ..shared.fields import filled, list_or_empty, object_or_empty, text_or_empty, to_wire, without
+from ..shared.request_parts import call_arguments, is_from_protocol
+from ..shared.validation import array_field, name_field, object_field, text_field
 from .parts import ITEM, PHASE, PROTOCOL, decode_content, encode_content, is_item
 from .tools import ToolNames, flat_name
 
@@ -47,15 +48,13 @@ _REASONING = "reasoning"
 _RESULT_SUFFIXES = ("_output", "_response")
 #: Internal entries of `Message.extra`, which are not fields of the message item.
 _EXTRA_MARKERS = ("role", INSTRUCTIONS, ORDER, "tool_calls")
-_MAX_SHOWN_ARGUMENTS = 80
 
 
 def reasoning_of(item: JSONObject) -> str:
     """Return the text of a reasoning item or, if the text is hidden, its summary."""
     for field in ("content", "summary"):
-        listed = item.get(field)
-        texts = [part.get("text") for part in listed if is_object(part)] if is_array(listed) else []
-        joined = "\n\n".join(text for text in texts if isinstance(text, str) and text)
+        texts = [text_or_empty(object_or_empty(part).get("text")) for part in list_or_empty(item.get(field))]
+        joined = "\n\n".join(filter(None, texts))
         if joined:
             return joined
     return ""
@@ -121,7 +120,7 @@ class _ItemDecoder:
     def flush(self) -> None:
         if self._parts or self._calls or self._has_message:
             only_results = not self._has_message and not self._calls and all(_is_result(part) for part in self._parts)
-            extra = {**self._extra, "tool_calls": self._call_extras} if self._call_extras else self._extra
+            extra = self._extra | filled({"tool_calls": self._call_extras})
             reasoning = "\n\n".join(self._reasoning)
             role: Role = "tool" if only_results else "assistant"
             self.messages.append(Message(role, tuple(self._parts), reasoning, tuple(self._calls), extra=extra))
@@ -153,8 +152,7 @@ class _ItemDecoder:
 
     def _call(self, item: JSONObject, kind: str, path: str) -> None:
         call, rest = _call(item, kind, path)
-        if rest:
-            self._call_extras[str(len(self._calls))] = rest
+        self._call_extras |= filled({str(len(self._calls)): rest})
         self._calls.append(call)
 
 
@@ -165,23 +163,16 @@ def _is_result(part: Part) -> bool:
 def _call(item: JSONObject, kind: str, path: str) -> tuple[ToolCall, JSONObject]:
     """Decode a call item to a call and its extra fields."""
     field = _CALL_TYPES[kind]
-    name = text_field(item.get("name"), f"{path}.name")
-    if not name:
-        raise UsageError(f"`{path}.name` is missing")
+    name = name_field(item, path)
     rest = without(item, "type", "call_id", "name", field)
     notes: tuple[Note, ...] = ()
     if field == "input":
         rest["type"] = kind
         arguments: JSONObject = {"input": text_field(item.get("input"), f"{path}.input")}
     else:
-        raw = item.get("arguments")
-        parsed = read_arguments(raw)
-        if parsed is None:
-            rest["arguments"] = raw
-            notes = (
-                Note("arguments_invalid", f"the arguments are not a JSON object: {str(raw)[:_MAX_SHOWN_ARGUMENTS]}"),
-            )
-        arguments = parsed or {}
+        arguments, notes = call_arguments(item.get("arguments"))
+        if notes:
+            rest["arguments"] = item["arguments"]
     identifier = text_field(item.get("call_id"), f"{path}.call_id")
     return ToolCall(flat_name(item.get("namespace"), name), arguments, identifier, notes), rest
 
@@ -251,9 +242,7 @@ class _ItemEncoder:
         wire_name = self._names.wire_name(call.name)
         namespace = extra.get("namespace") or wire_name.namespace
         name = call.name.removeprefix(flat_name(namespace, "")) if namespace else call.name
-        rest = without(extra, "type", "arguments", "namespace")
-        if namespace:
-            rest["namespace"] = namespace
+        rest = without(extra, "type", "arguments", "namespace") | filled({"namespace": namespace})
         input_text = call.arguments.get("input")
         if (wire_name.kind == "custom" or "type" in extra) and isinstance(input_text, str):
             self._custom_call_ids.add(call.id)

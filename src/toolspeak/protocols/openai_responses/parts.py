@@ -13,7 +13,8 @@ from typing import Final
 
 from ...core.events import CallStart, Event, OpaqueSeen, ReasoningDelta
 from ...core.types import JSONObject, JSONValue, Media, Opaque, Part, TextPart, is_object
-from ..shared.fields import DETAIL, array_field, detail_field, filename_field, object_field, text_field, without
+from ..shared.fields import without
+from ..shared.request_parts import DETAIL, content_field, detail_field, filename_field, part_field
 
 PROTOCOL: Final = "openai_responses"
 
@@ -55,20 +56,10 @@ def shift_annotation(annotation: JSONObject, distance: int) -> JSONObject:
 
 def decode_content(content: JSONValue, path: str) -> tuple[Part, ...]:
     """Decode a `content` or `output` field to parts. An empty string yields no parts."""
-    if content is None or content == "":
-        return ()
-    if isinstance(content, str):
-        return (TextPart(content),)
-    return tuple(_part(part, f"{path}[{at}]") for at, part in enumerate(array_field(content, path)))
+    return content_field(content, path, lambda part, where: part_field(part, where, _part, _TEXT_TYPES))
 
 
-def _part(value: JSONValue, path: str) -> Part:
-    if isinstance(value, str):  # some clients send lists of strings
-        return TextPart(value)
-    part = object_field(value, path)
-    kind = text_field(part.get("type"), f"{path}.type")
-    if kind in _TEXT_TYPES:
-        return TextPart(text_field(part.get("text"), f"{path}.text"), without(part, "type", "text"))
+def _part(part: JSONObject, kind: str, path: str) -> Part:
     media = _image(part) if kind == "input_image" else _file(part) if kind == "input_file" else None
     return media or Opaque(CONTENT + kind, part)
 

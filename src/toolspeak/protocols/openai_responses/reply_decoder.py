@@ -8,30 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-import msgspec
-
-from ...core.events import (
-    CallArgs,
-    Event,
-    Failure,
-    Finish,
-    FinishReason,
-    OpaqueSeen,
-    ReasoningDelta,
-    TextDelta,
-    UsageSeen,
-)
-from ...core.types import JSONObject, JSONValue, Opaque, Usage, is_array, is_object
-from ..shared.fields import read_json, repair_json, shorten
+from ...core.events import CallArgs, Event, Failure, Finish, FinishReason, OpaqueSeen, ReasoningDelta, TextDelta
+from ...core.types import JSONObject, JSONValue, Opaque, is_array, is_object
+from ..shared.fields import list_or_empty, object_or_empty, shorten, text_or_empty
 from ..shared.framing import FrameTemplate
-from ..shared.reply_decoder import BaseReplyDecoder, EventFactory
+from ..shared.reply_decoder import BaseReplyDecoder, EventFactory, is_done
 from .call_assembler import ARGUMENT_FIELDS, ItemCallAssembler
 from .items import reasoning_of
 from .parts import ANNOTATION, CONTENT, ITEM, PHASE, RESPONSE, START, separates_texts, shift_annotation
 from .stream_events import NumberedTemplate, StreamEvent, decode_event, failure_from_error, normalize, usage_from
-
-#: Enough for `[DONE]`, which servers that also support chat completions send, with surrounding white space.
-_MAX_DONE_BYTES = 16
 
 #: Reason in `incomplete_details` -> finish reason.
 _INCOMPLETE_REASONS: dict[str, FinishReason] = {
@@ -59,7 +44,6 @@ class ReplyDecoder(BaseReplyDecoder):
     def __init__(self, stream: bool) -> None:
         super().__init__(stream)
         self._calls = ItemCallAssembler()
-        self._usage: Usage | None = None
         #: Content indexes of the texts that were emitted, by output index.
         self._texts_by_item: dict[JSONValue, set[JSONValue]] = {}
         #: Offsets of these texts in the current text, and its length. Adjacent texts count as one.
@@ -94,16 +78,11 @@ class ReplyDecoder(BaseReplyDecoder):
             "response.output_item.done": self._item_done,
         }
 
-    @property
-    def finished(self) -> bool:
-        """Whether the upstream has ended the response, so a lost connection would not lose data."""
-        return self._over
-
     def _event(self, name: str, payload: bytes) -> None:
-        if len(payload) < _MAX_DONE_BYTES and payload.strip() == b"[DONE]":
+        if is_done(payload):
             self._end()
             return
-        event = self._decoded(payload)
+        event = self._decoded(decode_event, payload)
         self._delta_factory = None
         if event is None:
             self._unreadable(payload)
@@ -114,24 +93,10 @@ class ReplyDecoder(BaseReplyDecoder):
         if handler is not None:
             handler(normalize(event))
         elif kind in _END_EVENTS:
-            status = kind.removeprefix("response.")
-            self._end_response(status, event.response if is_object(event.response) else {}, payload)
+            self._end_response(kind.removeprefix("response."), object_or_empty(event.response), payload)
         elif kind == "error" or (not kind and event.error) or _is_bare_error(event, kind):
             error = event.error or {"message": event.message, "code": event.code, "param": event.param}
             self._fail(failure_from_error(error, payload, shorten(payload)))
-
-    def _decoded(self, payload: bytes) -> StreamEvent | None:
-        try:
-            return decode_event(payload)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            repaired = repair_json(payload)
-        try:
-            event = decode_event(repaired) if repaired else None
-        except (msgspec.DecodeError, RecursionError):
-            return None
-        if event is not None:
-            self._note_repair()
-        return event
 
     def _learn(self, read: bytes, name: str, payload: bytes) -> FrameTemplate | None:
         if self._delta_factory is None:
@@ -288,7 +253,7 @@ class ReplyDecoder(BaseReplyDecoder):
     def _message(self, content: JSONValue, at: JSONValue) -> None:
         if isinstance(content, str):  # some servers send a plain string
             content = [{"type": "output_text", "text": content}]
-        for number, part in enumerate(content if is_array(content) else ()):
+        for number, part in enumerate(list_or_empty(content)):
             kind = part.get("type") if is_object(part) else None
             if not isinstance(kind, str):
                 self._note("content_part_dropped", shorten(str(part)))
@@ -301,7 +266,7 @@ class ReplyDecoder(BaseReplyDecoder):
                 self._emit(OpaqueSeen(Opaque(CONTENT + kind, part)))
 
     def _annotations(self, annotations: JSONValue, start: int) -> None:
-        for annotation in annotations if is_array(annotations) else ():
+        for annotation in list_or_empty(annotations):
             if is_object(annotation):
                 self._emit(
                     OpaqueSeen(Opaque(f"{ANNOTATION}{annotation.get('type')}", shift_annotation(annotation, start)))
@@ -323,10 +288,7 @@ class ReplyDecoder(BaseReplyDecoder):
             self._item(item, at)
 
     def _whole(self, body: bytes) -> None:
-        response = read_json(body)
-        if response is None and (repaired := repair_json(body)):
-            self._note_repair()
-            response = read_json(repaired)
+        response = self._json(body)
         if not is_object(response):
             self._fail(Failure("the upstream's reply is not a response object", body=shorten(body)))
             return
@@ -338,7 +300,7 @@ class ReplyDecoder(BaseReplyDecoder):
             else:
                 self._fail(Failure("the upstream's response has no output", body=shorten(body)))
             return
-        self._end_response(status if isinstance(status, str) else "", response, body)
+        self._end_response(text_or_empty(status), response, body)
 
     def _end_response(self, status: str, response: JSONObject, payload: bytes) -> None:
         """Handle the response object at the end of a reply."""
@@ -351,8 +313,7 @@ class ReplyDecoder(BaseReplyDecoder):
         if status in ("queued", "in_progress"):
             self._fail(Failure("the upstream has not finished its response", body=shorten(payload)))
             return
-        output = response.get("output")
-        self._remaining_items(output if is_array(output) else [])
+        self._remaining_items(list_or_empty(response.get("output")))
         if tier := _string(response, "service_tier"):
             self._emit(OpaqueSeen(Opaque(RESPONSE, {"service_tier": tier})))
         reason = self._incomplete(response.get("incomplete_details")) if status == "incomplete" else None
@@ -361,8 +322,8 @@ class ReplyDecoder(BaseReplyDecoder):
         self._finish(reason)
 
     def _incomplete(self, details: JSONValue) -> FinishReason:
-        detail = details.get("reason") if is_object(details) else None
-        reason = _INCOMPLETE_REASONS.get(detail) if isinstance(detail, str) else None
+        detail = object_or_empty(details).get("reason")
+        reason = _INCOMPLETE_REASONS.get(text_or_empty(detail))
         if reason is None:
             self._note("finish_reason_derived", f"the upstream's finish reason was `{shorten(str(detail))}`")
         return reason or "length"
@@ -382,11 +343,6 @@ class ReplyDecoder(BaseReplyDecoder):
     def _end(self) -> None:
         self._fail(self._truncated())
 
-    def _wrap_up(self) -> None:
-        super()._wrap_up()
-        if self._usage is not None:
-            self._emit(UsageSeen(self._usage))
-
 
 def _reasoning_part(event: StreamEvent) -> tuple[str, JSONValue]:
     """Return the field and index of the reasoning part to which an event belongs."""
@@ -399,5 +355,4 @@ def _identity(item: JSONObject) -> str:
 
 
 def _string(item: JSONObject, key: str) -> str:
-    value = item.get(key)
-    return value if isinstance(value, str) else ""
+    return text_or_empty(item.get(key))

@@ -16,17 +16,16 @@ from ...core.events import (
     CallStart,
     Event,
     Failure,
-    Finish,
     FinishReason,
     OpaqueSeen,
     ReasoningDelta,
     Reply,
     TextDelta,
-    UsageSeen,
 )
 from ...core.types import JSONObject, JSONValue, Opaque, Request, Usage, is_object
-from ..shared.fields import read_arguments, to_line, to_wire
+from ..shared.fields import filled, read_arguments, to_line, to_wire
 from ..shared.openai_errors import code_of, error_of
+from ..shared.reply_encoder import FAILED_TURN, BaseReplyEncoder
 from .items import INSTRUCTIONS
 from .parts import ANNOTATION, ITEM, PHASE, PROTOCOL, RESPONSE, START
 from .request import encode_settings
@@ -56,7 +55,7 @@ def _text_part(text: str, annotations: Iterable[JSONValue] = ()) -> JSONObject:
 
 def _message_item(identifier: str, status: str, content: list[JSONObject], phase: JSONValue = None) -> JSONObject:
     item: JSONObject = {"id": identifier, "type": "message", "status": status, "role": "assistant", "content": content}
-    return item | {"phase": phase} if phase else item
+    return item | filled({"phase": phase})
 
 
 def _reasoning_part(field: str, text: str) -> JSONObject:
@@ -85,7 +84,7 @@ def _call_to_item(names: ToolNames, name: str, identifiers: tuple[str, str], arg
     }
     if custom:
         del item["status"]
-    return item | {"namespace": tool.namespace} if tool.namespace else item
+    return item | filled({"namespace": tool.namespace})
 
 
 def _is_reasoning(part: Opaque) -> bool:
@@ -106,7 +105,7 @@ class ResponseBuilder:
         extra = request.options.extra if same_protocol else {}
         first = request.messages[0] if request.messages else None
         has_instructions = first is not None and INSTRUCTIONS in first.extra
-        self._base: JSONObject = {
+        self.initial: JSONObject = {
             "id": id,
             "object": "response",
             "created_at": created,
@@ -133,13 +132,10 @@ class ResponseBuilder:
             **{key: extra[key] for key in _REPEATED_FIELDS if extra.get(key) is not None},
             **encode_settings(request),
         }
-        self._base["text"] = {"format": {"type": "text"}, **self._base["text"]}
+        self.initial["text"] = {"format": {"type": "text"}, **self.initial["text"]}
 
     def item_id(self, kind: str, number: int) -> str:
         return f"{_ID_PREFIXES[kind]}_{self._suffix}_{number}"
-
-    def initial(self) -> JSONObject:
-        return self._base
 
     def final(
         self,
@@ -152,29 +148,24 @@ class ResponseBuilder:
         """Return the final response with all its items. `metadata` comes from the upstream."""
         details = _INCOMPLETE_REASONS.get(reason)
         response = {
-            **self._base,
+            **self.initial,
             "status": "incomplete" if details else "completed",
             **metadata,
             "incomplete_details": {"reason": details} if details else None,
             "output": output,
             "usage": _usage(usage),
         }
-        return response | {"toolspeak": extension} if extension else response
+        return response | filled({"toolspeak": extension})
 
     def failed(self, output: list[JSONObject], failure: Failure, usage: Usage) -> JSONObject:
         code = code_of(failure, "rate_limit_exceeded" if failure.status == 429 else "server_error")
         return {
-            **self._base,
+            **self.initial,
             "status": "failed",
             "error": {"code": code, "message": failure.message},
             "output": output,
             "usage": _usage(usage),
         }
-
-    @staticmethod
-    def metadata(reply: Reply) -> JSONObject:
-        """Return the metadata that an upstream of this protocol sent for the response."""
-        return _last_data(reply, RESPONSE)
 
     def output(self, reply: Reply) -> list[JSONObject]:
         """Return the items of a non-streamed reply: opaque items, reasoning, text, calls."""
@@ -230,8 +221,6 @@ def _usage(usage: Usage) -> JSONObject:
 class _OutgoingCall:
     """A call that is being sent."""
 
-    __slots__ = ("fragments", "head", "id", "item_id", "kind", "name", "number")
-
     def __init__(self, start: CallStart, kind: str, number: int, item_id: str) -> None:
         self.name = start.name
         self.id = start.id
@@ -244,8 +233,6 @@ class _OutgoingCall:
 
 class _OutgoingText:
     """A message or reasoning item that is being sent. It has a single part, with index 0."""
-
-    __slots__ = ("annotations", "field", "head", "item_id", "kind", "number", "phase", "texts")
 
     def __init__(self, kind: str, mark: JSONObject, number: int, item_id: str) -> None:
         self.kind = kind
@@ -276,13 +263,14 @@ class _OutgoingText:
         return "content_part", "reasoning_text", {"content_index": 0}
 
 
-class ReplyEncoder:
+class ReplyEncoder(BaseReplyEncoder):
     """Encodes events as server-sent events of the Responses API."""
 
     def __init__(self, request: Request, *, id: str, created: int, model: str) -> None:
+        super().__init__()
         self._builder = ResponseBuilder(request, id, created, model)
         self._sequence = 0
-        self._opened = self._closed = False
+        self._opened = False
         self._item_count = 0
         self._items: dict[int, JSONObject] = {}
         self._text_item: _OutgoingText | None = None
@@ -292,9 +280,7 @@ class ReplyEncoder:
         #: From the upstream: id and field of the next reasoning item, or phase of the next message.
         self._next_mark: JSONObject = {}
         self._calls: dict[int, _OutgoingCall] = {}
-        self._usage = Usage()
         self._metadata: JSONObject = {}
-        self._reason: FinishReason = "unknown"
 
     def encode(self, events: Sequence[Event]) -> bytes:
         out: list[bytes] = []
@@ -312,12 +298,8 @@ class ReplyEncoder:
                 out += self._other(event)
         return b"".join(out)
 
-    def close(self, extension: JSONObject | None = None) -> bytes:
+    def _finish(self, extension: JSONObject | None) -> bytes:
         """Return the events that end open items and the response, which contains `extension`."""
-        if self._closed:
-            return b""
-        if self._reason == "error":
-            return b"".join(self._fail(Failure("the turn failed")))
         ends, response = self._end(extension)
         return b"".join(ends) + self._event(f"response.{response['status']}", response=response)
 
@@ -328,13 +310,11 @@ class ReplyEncoder:
 
     def _end(self, extension: JSONObject | None) -> tuple[list[bytes], JSONObject]:
         # A call without an end was truncated, even if the upstream reports another reason. The response omits it.
-        reason = "length" if self._reason not in _INCOMPLETE_REASONS and self._has_cut_call() else self._reason
+        has_cut_call = any(call.kind == "function_call" for call in self._calls.values())
+        reason = "length" if self._reason not in _INCOMPLETE_REASONS and has_cut_call else self._reason
         ends = [*self._open(), *self._end_text("incomplete" if reason in _INCOMPLETE_REASONS else "completed")]
         self._closed = True
         return ends, self._builder.final(self._output(), reason, self._usage, extension, self._metadata)
-
-    def _has_cut_call(self) -> bool:
-        return any(call.kind == "function_call" for call in self._calls.values())
 
     def _output(self) -> list[JSONObject]:
         return [self._items[number] for number in sorted(self._items)]
@@ -357,16 +337,17 @@ class ReplyEncoder:
         if not self._opened:
             self._opened = True
             for stage in ("created", "in_progress"):
-                yield self._event(f"response.{stage}", response=self._builder.initial())
+                yield self._event(f"response.{stage}", response=self._builder.initial)
 
-    def _fail(self, failure: Failure) -> Iterator[bytes]:
-        yield from self._open()
+    def _fail(self, failure: Failure) -> bytes:
+        opening = b"".join(self._open())
         self._live_texts = None
         self._closed = True
-        yield self._event("response.failed", response=self._builder.failed(self._output(), failure, self._usage))
-        # Some clients read only this event. They expect its fields either at the top level or in `error`.
+        failed = self._event("response.failed", response=self._builder.failed(self._output(), failure, self._usage))
+        # Some clients read only the last event. They expect its fields either at the top level or in `error`.
         error = error_of(failure)
-        yield self._event("error", code=error["code"], message=error["message"], param=error["param"], error=error)
+        fields = {key: error[key] for key in ("code", "message", "param")}
+        return opening + failed + self._event("error", **fields, error=error)
 
     def _next_number(self) -> int:
         self._item_count += 1
@@ -389,14 +370,8 @@ class ReplyEncoder:
                 yield from self._call(event)
             case OpaqueSeen(part):
                 yield from self._opaque(part)
-            case UsageSeen(usage):
-                self._usage = usage
-            case Finish(reason):
-                self._reason = reason
-            case Failure():
-                yield from self._fail(event)
-            case _:  # notes and candidates are sent in the extension
-                pass
+            case _:
+                yield self._track(event)
 
     def _add_text(self, kind: str, text: str) -> Iterator[bytes]:
         if not text:
@@ -531,11 +506,10 @@ def encode_reply(
     `events`, if given, determine the order of the items.
     """
     if reply.failure is not None or reply.finish_reason == "error":
-        return to_wire({"error": error_of(reply.failure or Failure("the turn failed"))})
+        return to_wire({"error": error_of(reply.failure or FAILED_TURN)})
     if events:
         encoder = ReplyEncoder(request, id=id, created=created, model=model)
         return to_wire(encoder.response(events, extension))
     builder = ResponseBuilder(request, id, created, model)
-    return to_wire(
-        builder.final(builder.output(reply), reply.finish_reason, reply.usage, extension, builder.metadata(reply))
-    )
+    metadata = _last_data(reply, RESPONSE)
+    return to_wire(builder.final(builder.output(reply), reply.finish_reason, reply.usage, extension, metadata))

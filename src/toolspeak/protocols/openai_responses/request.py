@@ -25,18 +25,9 @@ from ...core.types import (
 )
 from ...errors import UsageError
 from ..shared.dropped_fields import dropped_media_notes, foreign_notes, sendable_choice
-from ..shared.fields import (
-    ROUTING_FIELDS,
-    add_own_fields,
-    bool_field,
-    int_field,
-    number_field,
-    object_field,
-    request_fields,
-    text_field,
-    to_wire,
-    without,
-)
+from ..shared.fields import ROUTING_FIELDS, filled, request_fields, to_wire, without
+from ..shared.request_parts import add_own_fields
+from ..shared.validation import bool_field, int_field, number_field, object_field, text_field
 from .items import INSTRUCTIONS, decode_input, encode_items
 from .parts import PROTOCOL, is_item
 from .tools import ToolNames, decode_choice, decode_tools, encode_choice, encode_tools, is_own
@@ -91,10 +82,8 @@ def _instructions(value: JSONValue) -> tuple[Message, ...]:
 
 
 def _options(fields: JSONObject, choice: ToolChoice, tools: tuple[Tool, ...]) -> Options:
-    extra = without(fields, *_REQUEST_FIELDS)
     form, rest = _text(fields.get("text"))
-    if rest:
-        extra["text"] = rest
+    extra = without(fields, *_REQUEST_FIELDS) | filled({"text": rest})
     choice_field = fields.get("tool_choice")
     if is_object(choice_field) and choice_field != encode_choice(choice, ToolNames(tools)):
         extra["tool_choice"] = choice_field
@@ -116,9 +105,7 @@ def _text(value: JSONValue) -> tuple[ResponseFormat | None, JSONObject]:
     if text.get("format") is None:
         return None, rest
     form, format_extra = _format(object_field(text["format"], "text.format"))
-    if format_extra:
-        rest["format"] = format_extra
-    return form, rest
+    return form, rest | filled({"format": format_extra})
 
 
 def _format(form: JSONObject) -> tuple[ResponseFormat | None, JSONObject]:
@@ -140,9 +127,7 @@ def encode_request(request: Request) -> bytes:
     same_protocol = request.protocol in (PROTOCOL, "")
     extra = request.options.extra if same_protocol else {}
     instructions, messages = _split_instructions(request)
-    body: JSONObject = {"model": request.model}
-    if instructions:
-        body["instructions"] = instructions
+    body: JSONObject = {"model": request.model, **filled({"instructions": instructions})}
     body["input"] = encode_items(messages, request)
     body |= encode_settings(request)
     if request.protocol != PROTOCOL and "store" not in request.options.own:  # do not store unless asked to
@@ -207,14 +192,9 @@ def encode_settings(request: Request) -> JSONObject:
             fields["tool_choice"] = choice_field
         if not choice.parallel:
             fields["parallel_tool_calls"] = False
-    numbers = {
-        "max_output_tokens": options.max_tokens,
-        "temperature": options.temperature,
-        "top_p": options.top_p,
-    }
+    numbers = {"max_output_tokens": options.max_tokens, "temperature": options.temperature, "top_p": options.top_p}
     fields |= {name: value for name, value in numbers.items() if value is not None}
-    text = _encode_text(options.response_format, extra.get("text", {}))
-    return fields | {"text": text} if text else fields
+    return fields | filled({"text": _encode_text(options.response_format, extra.get("text", {}))})
 
 
 def _encode_tool_choice(choice: ToolChoice, tools: tuple[Tool, ...], client_choice: JSONValue) -> JSONValue:

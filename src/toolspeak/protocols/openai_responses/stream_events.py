@@ -9,8 +9,8 @@ from __future__ import annotations
 import msgspec
 
 from ...core.events import Failure
-from ...core.types import JSONObject, JSONValue, Usage, is_object
-from ..shared.fields import count, failure_from
+from ...core.types import JSONValue, Usage, is_object
+from ..shared.fields import count, failure_from, object_or_empty, text_or_empty
 from ..shared.framing import FramewiseTemplate
 
 
@@ -144,10 +144,8 @@ class NumberedTemplate(FramewiseTemplate):
 def usage_from(value: JSONValue) -> Usage | None:
     if not is_object(value):
         return None
-    details = value.get("input_tokens_details")
-    cached = details.get("cached_tokens") if is_object(details) else None
-    details = value.get("output_tokens_details")
-    reasoning = details.get("reasoning_tokens") if is_object(details) else None
+    cached = object_or_empty(value.get("input_tokens_details")).get("cached_tokens")
+    reasoning = object_or_empty(value.get("output_tokens_details")).get("reasoning_tokens")
     return Usage(count(value.get("input_tokens")), count(value.get("output_tokens")), count(cached), count(reasoning))
 
 
@@ -163,9 +161,7 @@ _STATUSES = {
 
 def failure_from_error(error: JSONValue, payload: bytes, default: str = "") -> Failure:
     """Convert an error inside a reply to a `Failure`."""
-    inner: JSONObject = error if is_object(error) else {}
-    if is_object(inner.get("error")):
-        inner = inner["error"]
-    code = inner.get("code")
-    status = _STATUSES.get(code, 0) if isinstance(code, str) else 0
+    outer = object_or_empty(error)
+    inner = outer["error"] if is_object(outer.get("error")) else outer
+    status = _STATUSES.get(text_or_empty(inner.get("code")), 0)
     return failure_from(error, status, payload, default)

@@ -14,17 +14,10 @@ import msgspec
 
 from ...core.types import JSONObject, JSONValue, Tool, ToolChoice, is_object
 from ...errors import UsageError
-from ..shared.fields import (
-    array_field,
-    bool_field,
-    choice_mode,
-    custom_format,
-    declared_tools,
-    object_field,
-    text_field,
-    without,
-)
+from ..shared.fields import filled, without
+from ..shared.request_parts import choice_mode, custom_format, declared_tools
 from ..shared.tools_cache import cached_tools
+from ..shared.validation import array_field, bool_field, name_field, object_field, text_field
 from .parts import PROTOCOL
 
 #: Key in `Tool.extra` for the extra fields of the tool's namespace.
@@ -116,9 +109,7 @@ def _encode_tool(tool: Tool, same_protocol: bool, from_client: bool) -> JSONObje
     extra = without(tool.extra, _NAMESPACE_EXTRA) if same_protocol or is_own(tool) else {}
     if tool.kind not in _NAMED_KINDS:
         return extra
-    wire: JSONObject = {"type": tool.kind, "name": _short_name(tool)}
-    if tool.description:
-        wire["description"] = tool.description
+    wire: JSONObject = {"type": tool.kind, "name": _short_name(tool), **filled({"description": tool.description})}
     if tool.kind == "function":
         wire["parameters"] = tool.parameters
         if not from_client:  # unlike others, this protocol defaults to strict
@@ -151,10 +142,7 @@ def _tool_name(value: JSONValue, path: str) -> str:
     kind = text_field(tool.get("type"), f"{path}.type") or "function"
     if kind not in _NAMED_KINDS:
         return kind
-    name = text_field(object_field(tool.get(kind, tool), f"{path}.{kind}").get("name"), f"{path}.name")
-    if not name:
-        raise UsageError(f"`{path}.name` is missing")
-    return name
+    return name_field(object_field(tool.get(kind, tool), f"{path}.{kind}"), path)
 
 
 def encode_choice(choice: ToolChoice, names: ToolNames) -> JSONValue:

@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterable, Iterator
 
 from ...core.types import Media, Message, Note, Opaque, Part, Request, Tool, ToolChoice
 from ...errors import UsageError
-from .fields import ROUTING_FIELDS, is_from_protocol
+from .fields import ROUTING_FIELDS
+from .request_parts import is_from_protocol
 
 #: Tool kinds that every protocol supports.
 COMMON_TOOL_KINDS = ("function", "custom")

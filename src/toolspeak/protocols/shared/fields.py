@@ -1,36 +1,20 @@
-"""Helpers that all codecs share: field validation, JSON encoding, error objects.
-
-Every validation error names the invalid field.
-"""
+"""Helpers that all codecs share: JSON values, JSON encoding, error objects."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
-from math import isfinite
-from typing import Final, Literal
+from collections.abc import Mapping
+from typing import Literal
 
 import msgspec
 
 from ...core.events import Failure
 from ...core.json_repair.literals import has_surrogate, replace_surrogates
 from ...core.text import printable
-from ...core.types import (
-    MAX_TOKEN_COUNT,
-    JSONObject,
-    JSONValue,
-    Media,
-    Message,
-    Opaque,
-    Options,
-    Request,
-    Tool,
-    is_array,
-    is_object,
-    tools_from,
-)
+from ...core.types import MAX_TOKEN_COUNT, JSONObject, JSONValue, is_array, is_object
 from ...errors import ToolspeakError, UpstreamError, UsageError
+from .validation import object_field, type_error
 
 #: Maximum size of a non-streamed reply, in bytes.
 MAX_BODY = 32 * 1024 * 1024
@@ -44,15 +28,8 @@ ROUTING_FIELDS = frozenset(
     " headers organization proxies proxy".split()
 )
 
-#: Field that contains the image detail level in OpenAI's protocols.
-DETAIL: Final = "detail"
-_NAMESPACE = "namespace"
-
-#: Integers below this limit can be represented exactly as floats.
-_MAX_EXACT_INT = 2**53
 #: Maximum length of an excerpt in errors and notes: long enough to be recognizable, too short to flood a log.
 _MAX_EXCERPT_CHARS = 200
-_GRAMMAR = "grammar"
 
 
 class Loss(msgspec.Struct, frozen=True):
@@ -64,203 +41,32 @@ class Loss(msgspec.Struct, frozen=True):
     becomes: str
 
 
-# ------------------------------------------------------------------------------------------------------ fields
+# ------------------------------------------------------------------------------------------------------ values
 
 
-def _type_error(path: str, expected: str, value: JSONValue) -> UsageError:
-    actual = "null" if value is None else type(value).__name__
-    return UsageError(f"`{path}` must be {expected}, not `{actual}`")
+def object_or_empty(value: JSONValue) -> JSONObject:
+    """Return an object unchanged, and an empty one for any other value."""
+    return value if is_object(value) else {}
 
 
-def text_field(value: JSONValue, path: str) -> str:
-    """Validate an optional string. Null and a missing field become an empty string."""
-    if value is None:
-        return ""
-    if isinstance(value, str):
-        return value if type(value) is str else str.__str__(value)
-    raise _type_error(path, "a string", value)
+def list_or_empty(value: JSONValue) -> list[JSONValue]:
+    """Return a list unchanged, and an empty one for any other value."""
+    return value if is_array(value) else []
 
 
-def bool_field(value: JSONValue, path: str, default: bool) -> bool:
-    """Validate an optional boolean. Null and a missing field become the default."""
-    if value is None:
-        return default
-    if isinstance(value, bool):
-        return value
-    raise _type_error(path, "true or false", value)
+def text_or_empty(value: JSONValue) -> str:
+    """Return a string unchanged, and an empty one for any other value."""
+    return value if isinstance(value, str) else ""
 
 
-def int_field(value: JSONValue, path: str) -> int | None:
-    """Validate an integer or null."""
-    if value is None or (isinstance(value, int) and not isinstance(value, bool)):
-        return value
-    if isinstance(value, float) and abs(value) < _MAX_EXACT_INT and value.is_integer():
-        return int(value)  # JSON has one number type, and some clients write 1 as 1.0
-    raise _type_error(path, "an integer", value)
-
-
-def number_field(value: JSONValue, path: str) -> float | None:
-    """Validate a number or null."""
-    if value is None or (isinstance(value, int | float) and not isinstance(value, bool)):
-        if isinstance(value, float) and not isfinite(value):
-            raise UsageError(f"`{path}` must be a finite number, not {value}")
-        return value
-    raise _type_error(path, "a number", value)
-
-
-def array_field(value: JSONValue, path: str) -> list[JSONValue]:
-    """Validate an optional list. Null and a missing field become an empty list."""
-    if value is None:
-        return []
-    if is_array(value):
-        return value
-    raise _type_error(path, "a list", value)
-
-
-def object_field(value: JSONValue, path: str) -> JSONObject:
-    """Validate a required object."""
-    if is_object(value):
-        return value
-    raise _type_error(path, "an object", value)
+def filled(fields: JSONObject) -> JSONObject:
+    """Return the fields whose value is not empty."""
+    return {name: value for name, value in fields.items() if value}
 
 
 def without(value: JSONObject, *names: str) -> JSONObject:
     """Return a copy of an object without the named fields."""
     return {key: item for key, item in value.items() if key not in names}
-
-
-def is_from_protocol(message: Message, request: Request, protocol: str) -> bool:
-    """Whether the `extra` fields of a message belong to `protocol`."""
-    return (message.protocol or request.protocol) in (protocol, "")
-
-
-def merge_assistant_turns(request: Request, protocol: str) -> Iterator[Message]:
-    """Yield the messages, merging assistant messages from other protocols into a preceding one that has calls.
-
-    Item-based protocols allow text between two calls, or between a call and its result. Other services require that
-    all results directly follow the message with the calls.
-    """
-    group: list[Message] = []
-    for message in request.messages:
-        foreign = (
-            message.role == "assistant" and not message.results and not is_from_protocol(message, request, protocol)
-        )
-        if group and not foreign:
-            yield _merge_group(group)
-            group = []
-        if group or (foreign and message.calls):
-            group.append(message)
-        else:
-            yield message
-    if group:
-        yield _merge_group(group)
-
-
-def _merge_group(messages: list[Message]) -> Message:
-    if len(messages) == 1:
-        return messages[0]
-    return msgspec.structs.replace(
-        messages[0],
-        parts=tuple(part for message in messages for part in message.parts),
-        reasoning="\n\n".join(message.reasoning for message in messages if message.reasoning),
-        calls=tuple(call for message in messages for call in message.calls),
-    )
-
-
-def is_opaque_only(message: Message) -> bool:
-    """Whether an assistant message contains only opaque parts, so it would be empty in another protocol.
-
-    Services reject empty messages between a call and its result.
-    """
-    carried = bool(message.parts) and all(isinstance(part, Opaque) for part in message.parts)
-    return carried and message.role == "assistant" and not message.calls
-
-
-def add_own_fields(body: JSONObject, options: Options) -> JSONObject:
-    """Add the protocol-specific options (`own`) and the grammar to a request body. Objects are merged.
-
-    Fields in `own`, which come from the caller, never replace existing values. The grammar, set by toolspeak, does.
-    """
-    for key, value in options.own.items():
-        body[key] = _merge_value(body.get(key), value) if key not in body or is_object(body[key]) else body[key]
-    for key, value in options.grammar.items():
-        body[key] = _merge_value(body.get(key), value)
-    return body
-
-
-def _merge_value(existing: JSONValue, value: JSONValue) -> JSONValue:
-    return {**existing, **value} if is_object(existing) and is_object(value) else value
-
-
-def declared_tools(value: JSONValue) -> Iterator[tuple[JSONObject, tuple[Tool, ...]]]:
-    """Yield each declaration in OpenAI-style `tools` together with the tools that it defines."""
-    for at, item in enumerate(array_field(value, "tools")):
-        path = f"tools[{at}]"
-        declared = object_field(item, path)
-        if text_field(declared.get("type"), f"{path}.type") == _NAMESPACE:
-            _check_namespace(declared, path)
-        elif declared.get("type", "") is None:
-            declared = without(declared, "type")
-        try:
-            tools = tools_from([declared]) or ()
-        except UsageError as error:
-            raise UsageError(f"`{path}`: {error}") from None
-        yield declared, tools
-
-
-def choice_mode(value: JSONValue, path: str) -> Literal["auto", "none", "required"]:
-    """Validate the mode of an OpenAI-style tool choice."""
-    match text_field(value, path):
-        case "auto" | "none" | "required" as mode:
-            return mode
-        case "any":
-            return "required"
-        case _:
-            hint = "use `auto`, `none`, `required` or an object that names a tool"
-            raise UsageError(f"invalid `{path}`: `{value}`", hint=hint)
-
-
-def _check_namespace(declared: JSONObject, path: str) -> None:
-    if not text_field(declared.get("name"), f"{path}.name"):
-        raise UsageError(f"`{path}.name` is missing")
-    for at, inner in enumerate(array_field(declared.get("tools"), f"{path}.tools")):
-        where = f"{path}.tools[{at}]"
-        if text_field(object_field(inner, where).get("type"), f"{where}.type") == _NAMESPACE:
-            raise UsageError(f"`{where}.type` is `{_NAMESPACE}`, but namespaces cannot be nested")
-
-
-def custom_format(tool: Tool, nested: bool) -> JSONObject:
-    """Return the input format of a custom tool. `nested` puts a grammar into its own object, as chat completions do."""
-    form = tool.extra.get("format")
-    if tool.kind != "custom" or not is_object(form):
-        return {}
-    if form.get("type") != _GRAMMAR:
-        return {"format": form}
-    inner = form.get(_GRAMMAR)
-    rules = inner if is_object(inner) else without(form, "type")
-    return {"format": {"type": _GRAMMAR, _GRAMMAR: rules} if nested else {"type": _GRAMMAR, **rules}}
-
-
-def filename_field(media: Media) -> JSONObject:
-    """Return the file name, if known, as a field of OpenAI's protocols."""
-    name = media.extra.get("filename")
-    return {"filename": name} if media.kind == "file" and isinstance(name, str) else {}
-
-
-def is_inline(url: str) -> bool:
-    """Whether a URL is a `data:` URL with base64 content."""
-    return url.startswith("data:") and ";base64," in url
-
-
-def is_fetchable(url: str, *schemes: str) -> bool:
-    """Whether a service can fetch a URL, that is, whether its scheme is HTTP(S) or one of `schemes`."""
-    return url.lower().startswith(("http://", "https://", *schemes))
-
-
-def detail_field(media: Media) -> JSONObject:
-    """Return the image detail level, if known, as a field of OpenAI's protocols."""
-    detail = media.extra.get(DETAIL)
-    return {DETAIL: detail} if media.kind == "image" and isinstance(detail, str) else {}
 
 
 # -------------------------------------------------------------------------------------------------------- JSON
@@ -270,11 +76,7 @@ _encode = msgspec.json.Encoder().encode
 #: Prefixes of `\u` escapes for printable ASCII characters. JSON never requires them, and they could hide a secret.
 ASCII_ESCAPES = tuple(b"\\u00%d" % digit for digit in range(2, 8))
 #: Characters that are valid in JSON strings but that some clients treat as line ends.
-_LINE_ENDS = {
-    "\u0085".encode(): b"\\u0085",
-    "\u2028".encode(): b"\\u2028",
-    "\u2029".encode(): b"\\u2029",
-}
+_LINE_ENDS = {"\u0085".encode(): b"\\u0085", "\u2028".encode(): b"\\u2028", "\u2029".encode(): b"\\u2029"}
 
 
 def parse_object(body: bytes | str) -> JSONObject:
@@ -313,7 +115,7 @@ def request_fields(body: bytes | str | Mapping[str, JSONValue]) -> JSONObject:
         return dict(body)
     if isinstance(body, bytes | str):  # pyright: ignore[reportUnnecessaryIsInstance] - callers may not be typed
         return parse_object(body)
-    raise _type_error("the body", "an object", body)
+    raise type_error("the body", "an object", body)
 
 
 def read_json(payload: bytes | str) -> JSONValue:
@@ -427,6 +229,15 @@ def shorten(text: str | bytes) -> str:
     if isinstance(text, bytes):
         text = text[: 4 * _MAX_EXCERPT_CHARS].decode("utf-8", "backslashreplace")
     return printable(" ".join(text[: 2 * _MAX_EXCERPT_CHARS].split())[:_MAX_EXCERPT_CHARS])
+
+
+def error_value(body: bytes) -> JSONValue:
+    """Return the body of an HTTP error response as JSON or, if it is not JSON, as text."""
+    value = read_json(body)
+    if value is not None:
+        return value
+    text = shorten(body)
+    return "" if text.startswith("<") else text  # an HTML page is useless as a message
 
 
 def failure_from(value: JSONValue, status: int = 0, body: bytes = b"", otherwise: str = "") -> Failure:

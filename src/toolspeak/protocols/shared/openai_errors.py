@@ -10,7 +10,7 @@ import msgspec
 from ...core.events import Failure
 from ...core.types import JSONObject
 from ...errors import ToolspeakError, UpstreamError
-from .fields import failure_from, http_status, read_json, shorten, to_wire
+from .fields import error_value, failure_from, http_status, shorten, to_wire
 
 _TYPES = {
     400: "invalid_request_error",
@@ -50,11 +50,7 @@ def _error(message: str, error: Failure | UpstreamError, type: str, code: str) -
 
 def decode_error(status: int, body: bytes, headers: Mapping[str, str]) -> Failure:
     """Convert an HTTP error response to a `Failure`. Header names must be in lower case."""
-    value = read_json(body)
-    if value is None:
-        text = shorten(body)
-        value = "" if text.startswith("<") else text  # an HTML page is useless as a message
-    failure = failure_from(value, status, body, f"the upstream returned status {status}")
+    failure = failure_from(error_value(body), status, body, f"the upstream returned status {status}")
     identifier = headers.get("x-request-id")
     if not identifier:
         return failure

@@ -9,7 +9,7 @@ event contains the id of the reply, the encoder uses the upstream's id, so that 
 from __future__ import annotations
 
 import json
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Iterable, Sequence
 from operator import is_
 from typing import TypeAlias
@@ -18,6 +18,7 @@ from ...core.events import Event, OpaqueSeen, TextDelta
 from ...core.types import JSONObject
 from .fields import ASCII_ESCAPES, contains_line_end
 from .framing import FrameTemplate
+from .reply_encoder import BaseReplyEncoder
 
 #: Fields that must be the same in consecutive frames: the id and model of the reply, or the block index. Consecutive
 #: frames with the same values share one object.
@@ -61,19 +62,6 @@ class RawCapture:
     Args:
         secrets: byte strings that passed-through bytes must not contain.
     """
-
-    __slots__ = (
-        "_check_runs",
-        "_crlf",
-        "_frames",
-        "_identity",
-        "_passable",
-        "_passed",
-        "_rejected",
-        "_secrets",
-        "_template_passable",
-        "covers",
-    )
 
     def __init__(self, secrets: tuple[bytes, ...]) -> None:
         self._secrets = secrets
@@ -152,10 +140,11 @@ class RawCapture:
         return events if self._identity is None else raw_batch(events, wire, covers, self._identity)
 
 
-class PassthroughEncoder(ABC):
+class PassthroughEncoder(BaseReplyEncoder):
     """Base class of encoders that pass the upstream's bytes through if possible."""
 
     def __init__(self) -> None:
+        super().__init__()
         #: The identity of the bytes that were last passed through.
         self._current: Identity | None = None
 

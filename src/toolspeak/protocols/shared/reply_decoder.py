@@ -8,12 +8,14 @@ After `capture_raw`, events are returned together with their raw bytes (see `pas
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
-from typing import TypeAlias
+from collections.abc import Callable, Iterator
+from typing import TypeAlias, TypeVar
 
-from ...core.events import CallArgs, Event, Failure, Noted, ReasoningDelta, TextDelta
-from ...core.types import Note
-from .fields import MAX_BODY, shorten
+import msgspec
+
+from ...core.events import CallArgs, Event, Failure, FinishReason, Noted, ReasoningDelta, TextDelta, UsageSeen
+from ...core.types import JSONValue, Note, Usage
+from .fields import MAX_BODY, read_json, repair_json, shorten
 from .framing import Frame, FrameError, FrameTemplate, ServerEvent, SSEDecoder, join_strings
 from .passthrough_bytes import RawCapture
 
@@ -29,8 +31,17 @@ MAX_TEMPLATE_ATTEMPTS = 8
 _LONG_READ, _MAX_PARTS, _MAX_PARTIAL = 1024, 16, 4096
 _END = b"\n\n"
 
+#: Enough for `[DONE]` with surrounding white space.
+_MAX_DONE_BYTES = 16
+
 #: Creates an event from a piece of text.
 EventFactory: TypeAlias = Callable[[str], Event]
+_Struct = TypeVar("_Struct")
+
+
+def is_done(payload: bytes) -> bool:
+    """Whether an event is `[DONE]`, which ends chat completions. Some servers send it in other protocols, too."""
+    return len(payload) < _MAX_DONE_BYTES and payload.strip() == b"[DONE]"
 
 
 class EventTemplate(FrameTemplate):
@@ -82,8 +93,16 @@ class BaseReplyDecoder(ABC):
         self._read = 0
         self._bad = 0
         self._bad_body = b""
+        self._usage: Usage | None = None
+        #: The finish reason in the upstream's own words, once it has arrived.
+        self._reason = ""
         #: Captures the raw bytes of the events, if requested.
         self._raw: RawCapture | None = None
+
+    @property
+    def finished(self) -> bool:
+        """Whether the upstream has ended its reply, so a lost connection would not lose data."""
+        return self._over or bool(self._reason)
 
     def capture_raw(self, secrets: tuple[bytes, ...] = ()) -> None:
         """From now on, return events with their raw bytes, except for bytes that contain one of `secrets`."""
@@ -234,6 +253,20 @@ class BaseReplyDecoder(ABC):
         if self._bad:
             self._note("bad_events", f"unreadable events: {self._bad}; the first: {shorten(self._bad_body)}")
         self._over = True
+        for event in self._last_events():
+            self._emit(event)
+
+    def _last_events(self) -> Iterator[Event]:
+        if self._usage is not None:
+            yield UsageSeen(self._usage)
+
+    def _checked_reason(self, reason: FinishReason, has_calls: bool) -> FinishReason:
+        """Return the upstream's finish reason if it matches the content; otherwise derive one from the content."""
+        derived: FinishReason = "tool_calls" if has_calls else "stop"
+        if reason in ("length", "content_filter", derived):
+            return reason
+        self._note("finish_reason_derived", f"the upstream's finish reason was `{shorten(self._reason)}`")
+        return derived
 
     def _drain(self) -> list[Event]:
         self._flush()
@@ -283,8 +316,28 @@ class BaseReplyDecoder(ABC):
             self._note_codes.add(code)
             self._emit(Noted(Note(code, detail)))
 
+    def _decoded(self, decode: Callable[[bytes], _Struct], payload: bytes) -> _Struct | None:
+        """Decode an event, if necessary after replacing invalid characters. Return None if it cannot be decoded."""
+        try:
+            return decode(payload)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            repaired = repair_json(payload)
+        try:
+            event = decode(repaired or b"")
+        except (msgspec.DecodeError, RecursionError):
+            return None
+        self._note_repair()
+        return event
+
+    def _json(self, payload: bytes) -> JSONValue:
+        """Parse JSON, if necessary after replacing invalid characters. Return None if it is invalid."""
+        value = read_json(payload)
+        if value is None and (repaired := repair_json(payload)) is not None:
+            self._note_repair()
+            value = read_json(repaired)
+        return value
+
     def _note_repair(self) -> None:
-        """Note that the current event was decoded only after replacing invalid characters."""
         self._note("invalid_text", "invalid characters were replaced")
         if self._raw is not None:
             self._raw.reject()

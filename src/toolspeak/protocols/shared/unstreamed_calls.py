@@ -7,9 +7,10 @@ from collections.abc import Iterable, Iterator
 
 from msgspec.structs import replace
 
-from ...core.events import CallArgs, CallEnd, CallStart, Event
-from ...core.types import JSONValue, Message, Note, ToolCall, is_object
-from .fields import read_json, to_wire
+from ...core.events import CallArgs, CallEnd, CallStart, Event, OpaqueSeen
+from ...core.types import JSONValue, Message, Note, Opaque, ToolCall, is_object
+from .fields import MAX_CALLS, read_json, shorten, text_or_empty, to_wire
+from .reply_decoder import BaseReplyDecoder
 
 _GENERATED_ID = "unnamed_call_"
 #: Prefixes of ids that toolspeak generates for calls without an id. These ids are never sent, because an upstream that
@@ -97,6 +98,10 @@ class WholeCalls:
     def __init__(self) -> None:
         self._open: dict[int, tuple[CallStart, list[str]]] = {}
 
+    def __contains__(self, index: int) -> bool:
+        """Whether this call has started but not ended."""
+        return index in self._open
+
     def feed(self, event: CallStart | CallArgs | CallEnd) -> ToolCall | None:
         """Return the call that this event completes, or None if the call is incomplete or invalid."""
         if isinstance(event, CallStart):
@@ -121,3 +126,33 @@ def whole_call(index: int, name: str, identifier: str, arguments: JSONValue) -> 
         text = to_wire({} if arguments is None else arguments).decode()
     yield CallArgs(index, text or "{}")
     yield CallEnd(index, notes=notes)
+
+
+class WholeCallDecoder(BaseReplyDecoder):
+    """Base class of decoders for replies in which a call arrives in one piece."""
+
+    def __init__(self, stream: bool) -> None:
+        super().__init__(stream)
+        self._calls = 0
+        self._ids: set[str] = set()
+
+    def _whole_call(
+        self, name: JSONValue, identifier: JSONValue, arguments: JSONValue, extra: Opaque | None = None
+    ) -> None:
+        """Emit the events of a call. `extra` contains its other fields, which encoders need before the call."""
+        if not isinstance(name, str) or not name:
+            self._note("call_without_name", "a call without a tool name was dropped")
+            return
+        if self._calls >= MAX_CALLS:
+            self._note("calls_dropped", f"calls after the first {MAX_CALLS} were dropped")
+            return
+        call_id = text_or_empty(identifier)
+        if call_id in self._ids:
+            self._note("duplicate_call_id", f"the call id `{shorten(call_id)}` was used twice")
+            call_id = ""
+        self._ids |= {call_id} - {""}
+        if extra is not None:
+            self._emit(OpaqueSeen(extra))
+        for event in whole_call(self._calls, name, call_id, arguments):
+            self._emit(event)
+        self._calls += 1

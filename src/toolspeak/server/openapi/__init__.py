@@ -14,7 +14,8 @@ import msgspec
 
 from ...core.types import JSONObject, JSONValue
 from ..routes import Route, all_routes
-from .schemas import BODIES, ERRORS, KINDS, OPEN, PAGES, REPLIES
+from .schemas import BODIES, ERRORS, OPEN, PAGES, REPLIES, Page
+from .shared import KINDS
 
 __all__ = ["PAGE_HEADERS", "SUMMARIES", "document", "page"]
 
@@ -30,43 +31,7 @@ SUMMARIES = {
     "gemini": "Generate content (Gemini generateContent)",
     "ollama": "Chat completion (Ollama chat)",
     "ollama_generate": "Complete a prompt (Ollama generate)",
-    "root": "Plain-text status; browsers get the web page",
-    "docs": "This document as a web page",
-    "metrics": "Metrics for Prometheus",
-    "health": "Liveness check",
-    "ready": "Readiness check",
-    "version": "The version of toolspeak",
-    "openapi": "This document",
-    "models": "List the models that the caller may use",
-    "model": "Get a model",
-    "gemini_models": "List the models that the caller may use, in Gemini's format",
-    "gemini_model": "Get a model, in Gemini's format",
-    "gemini_count": "Estimate the number of tokens of a request",
-    "anthropic_count": "Estimate the number of tokens of a request",
-    "ollama_tags": "List the models that the caller may use, in Ollama's format",
-    "ollama_ps": "List the models in memory; always empty",
-    "ollama_version": "Get an Ollama version that clients accept as current",
-    "ollama_show": "Show the capabilities of a model, in Ollama's format",
-    "openai_response": "Get a stored response",
-    "openai_response_items": "List the input items of a stored response: `limit`, `order`, `after`",
-    "openai_response_deleted": "Delete a stored response",
-    "session": "Sign-in page for the one-time link",
-    "session_begin": "Sign in with a one-time code or an admin key",
-    "session_end": "Sign out",
-    "link": "Create a one-time code for another session",
-    "records": "List recent requests of all callers; `after` is the `next` of the previous reply",
-    "record": "Get the record of one of the caller's requests",
-    "replay": "Re-run a request with different settings or another model; no tool is executed",
-    "about": "Features that the web page can offer",
-    "profiles": "List the model profiles and their sources",
-    "probe": "Start probing the capabilities of a model",
-    "series": "Metrics by minute and model",
-    "evaluations": "Results of `toolspeak eval` in the working directory",
-    "page_file": "A file of the web page",
-    "chats": "List the stored sessions; `text` filters by content",
-    "chat": "Get a session as questions and answers",
-    "chat_kept": "Store questions and answers in a session",
-    "server_tools": "List the tools that the server runs for the caller",
+    **{name: page.summary for name, page in PAGES.items()},
 }
 _TAGS = {
     "openai": "OpenAI",
@@ -78,7 +43,7 @@ _TAGS = {
 }
 _OWN_TAG = "Server"
 #: Default for pages missing from `PAGES`, so the document can still be generated.
-_UNKNOWN = (None, None)
+_UNKNOWN = Page("")
 
 #: Ways to send a key; one is enough. Servers that require no keys accept requests without one.
 _SCHEMES: JSONObject = {
@@ -94,16 +59,6 @@ _CLIENT: list[JSONValue] = [{}, *({name: []} for name in _SCHEMES if name != "se
 _ADMIN: list[JSONValue] = [{"bearer": []}, {"session": []}]
 _SECURITY: dict[str, list[JSONValue]] = {"open": [], "client": _CLIENT, "admin": _ADMIN}
 
-#: Maps a page to the description of the name in its path, unless that is a model name.
-_NAME_DESCRIPTIONS = {
-    "record": "the id of a request",
-    "openai_response": "the id of a response",
-    "openai_response_items": "the id of a response",
-    "openai_response_deleted": "the id of a response",
-    "replay": "the id of a request",
-    "page_file": "the name of a file",
-    "chat": "the id of a session",
-}
 _TEXTS = {"docs": "text/html", "session": "text/html"}
 _TEXT = "text/plain"
 _JSON = "application/json"
@@ -151,13 +106,14 @@ def document(version: str) -> JSONObject:
 
 
 def _types() -> list[type]:
-    pages = (each for pair in PAGES.values() for each in pair if each is not None)
+    pages = (each for page in PAGES.values() for each in (page.request, page.reply) if each is not None)
     return list(chain(BODIES.values(), REPLIES.values(), ERRORS.values(), KINDS, pages))
 
 
 def _operation(method: str, path: str, route: Route, schemas: dict[type, JSONValue]) -> JSONObject:
     name = route.client_protocol or route.page
-    sent = BODIES[route.client_protocol] if route.client_protocol else PAGES.get(route.page, _UNKNOWN)[0]
+    described = PAGES.get(route.page, _UNKNOWN)
+    sent = BODIES[route.client_protocol] if route.client_protocol else described.request
     operation: JSONObject = {
         "operationId": _identifier(method, path),
         "summary": SUMMARIES.get(name, name),
@@ -166,9 +122,14 @@ def _operation(method: str, path: str, route: Route, schemas: dict[type, JSONVal
         "responses": _responses(route, schemas),
     }
     if _NAME in path:
-        what = _NAME_DESCRIPTIONS.get(route.page, "the name of a model")
         operation["parameters"] = [
-            {"name": "name", "in": "path", "required": True, "description": what, "schema": {"type": "string"}}
+            {
+                "name": "name",
+                "in": "path",
+                "required": True,
+                "description": described.name,
+                "schema": {"type": "string"},
+            }
         ]
     if route.client_protocol == "gemini":
         alt: JSONObject = {"name": "alt", "in": "query", "schema": {"enum": ["sse", "json"]}}
@@ -204,7 +165,7 @@ def _success_content(route: Route, schemas: dict[type, JSONValue]) -> JSONObject
         if route.client_protocol == "gemini" and route.fields.get("stream"):  # either events or a JSON list of replies
             return {**stream, _JSON: {"schema": {"type": "array", "items": schemas[REPLIES[route.client_protocol]]}}}
         return {_JSON: whole} if route.client_protocol == "gemini" else {_JSON: whole, **stream}
-    body = PAGES.get(route.page, _UNKNOWN)[1]
+    body = PAGES.get(route.page, _UNKNOWN).reply
     if body is None:
         return {_TEXTS.get(route.page, _TEXT): {"schema": {"type": "string"}}}
     return {_JSON: {"schema": schemas[body]}}

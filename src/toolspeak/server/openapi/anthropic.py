@@ -123,25 +123,6 @@ class AnthropicNone(msgspec.Struct, tag_field="type", tag="none"):
 AnthropicChoice = AnthropicAuto | AnthropicAny | AnthropicNamed | AnthropicNone
 
 
-class AnthropicRequest(msgspec.Struct, omit_defaults=True):
-    """POST /v1/messages"""
-
-    model: ModelName
-    max_tokens: Positive
-    messages: Annotated[list[AnthropicMessage], msgspec.Meta(min_length=1)]
-    system: str | list[AnthropicText] | None = None
-    tools: list[AnthropicTool] | None = None
-    tool_choice: AnthropicChoice | None = None
-    stream: bool | None = None
-    temperature: Fraction | None = None
-    top_p: Fraction | None = None
-    stop_sequences: list[str] | None = None
-    thinking: Object | None = None
-    output_config: Object | None = None
-    output_format: Object | None = None
-    metadata: Object | None = None
-
-
 class AnthropicCountRequest(msgspec.Struct, omit_defaults=True):
     """POST /v1/messages/count_tokens"""
 
@@ -151,6 +132,19 @@ class AnthropicCountRequest(msgspec.Struct, omit_defaults=True):
     tools: list[AnthropicTool] | None = None
     tool_choice: AnthropicChoice | None = None
     thinking: Object | None = None
+
+
+class AnthropicRequest(AnthropicCountRequest, omit_defaults=True, kw_only=True):
+    """POST /v1/messages"""
+
+    max_tokens: Positive
+    stream: bool | None = None
+    temperature: Fraction | None = None
+    top_p: Fraction | None = None
+    stop_sequences: list[str] | None = None
+    output_config: Object | None = None
+    output_format: Object | None = None
+    metadata: Object | None = None
 
 
 # --------------------------------------------------------------------------------------------------------- replies
@@ -209,15 +203,6 @@ class AnthropicCount(msgspec.Struct):
     input_tokens: int
 
 
-#: Types that are referenced only from unions.
-ANTHROPIC_KINDS: tuple[type, ...] = (
-    AnthropicText,
-    AnthropicThinking,
-    AnthropicUse,
-    AnthropicResult,
-    AnthropicImage,
-    AnthropicDocument,
-)
 #: Types that allow additional properties, with the reason.
 ANTHROPIC_OPEN: dict[type, str] = {
     AnthropicUse: "additional fields from the upstream, such as `caller`",

@@ -235,17 +235,22 @@ class OllamaOptions(msgspec.Struct, omit_defaults=True):
     stop: str | list[str] | None = None
 
 
-class OllamaRequest(msgspec.Struct, omit_defaults=True):
-    """POST /api/chat"""
+class OllamaPrompt(msgspec.Struct, omit_defaults=True):
+    """Fields of all requests."""
 
     model: ModelName
-    messages: list[OllamaMessage] = []
-    tools: list[ChatTool] | None = None
     stream: bool = True
     format: Literal["json", ""] | Object | None = None
     options: OllamaOptions | None = None
     keep_alive: str | int | None = None
     think: bool | Literal["low", "medium", "high"] | None = None
+
+
+class OllamaRequest(OllamaPrompt, omit_defaults=True):
+    """POST /api/chat"""
+
+    messages: list[OllamaMessage] = []
+    tools: list[ChatTool] | None = None
 
 
 class OllamaEnd(msgspec.Struct):
@@ -270,19 +275,13 @@ class OllamaReply(OllamaEnd, kw_only=True):
     message: OllamaMessage
 
 
-class GenerateRequest(msgspec.Struct, omit_defaults=True):
+class GenerateRequest(OllamaPrompt, omit_defaults=True):
     """POST /api/generate"""
 
-    model: ModelName
     prompt: str = ""
     system: str | None = None
     images: list[Base64] | None = None
     context: list[NonNegative] | None = None
-    stream: bool = True
-    format: Literal["json", ""] | Object | None = None
-    options: OllamaOptions | None = None
-    keep_alive: str | int | None = None
-    think: bool | Literal["low", "medium", "high"] | None = None
 
 
 class GenerateReply(OllamaEnd, kw_only=True):

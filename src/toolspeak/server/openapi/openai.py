@@ -144,6 +144,9 @@ class CustomTool(msgspec.Struct, tag_field="type", tag="custom"):
     custom: Custom
 
 
+AnyChatTool = Annotated[Object, known_or_other(ChatTool, CustomTool)]
+
+
 class ToolName(msgspec.Struct):
     """The name of a tool."""
 
@@ -186,7 +189,7 @@ class ChatRequest(msgspec.Struct, omit_defaults=True):
 
     model: ModelName
     messages: Annotated[list[ChatMessage], msgspec.Meta(min_length=1)]
-    tools: list[Annotated[Object, known_or_other(ChatTool, CustomTool)]] | None = None
+    tools: list[AnyChatTool] | None = None
     tool_choice: Literal["auto", "none", "required"] | FunctionChoice | CustomChoice | AllowedChoice | None = None
     parallel_tool_calls: bool | None = None
     functions: list[Function] | None = None
@@ -281,8 +284,6 @@ class OpenAIError(msgspec.Struct):
     error: OpenAIProblem
 
 
-#: Types that are referenced only from unions.
-CHAT_KINDS: tuple[type, ...] = (TextPart, ImagePart, AudioPart, FilePart, ChatTool, CustomTool)
 #: Types that allow additional properties, with the reason.
 CHAT_OPEN: dict[type, str] = {
     FunctionCall: "additional fields from the upstream, such as a signature that must be sent back",

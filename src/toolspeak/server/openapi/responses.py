@@ -113,21 +113,19 @@ class CustomOutput(msgspec.Struct, tag_field="type", tag="custom_tool_call_outpu
     id: str | None = None
 
 
-class Message(msgspec.Struct, tag_field="type", tag="message", omit_defaults=True):
-    """A message."""
-
-    role: Literal["system", "developer", "user", "assistant"]
-    content: str | list[ContentPart]
-    id: str | None = None
-    status: str | None = None
-    phase: str | None = None
-
-
 class PlainMessage(msgspec.Struct, omit_defaults=True):
     """A message without a `type` field."""
 
     role: Literal["system", "developer", "user", "assistant"]
     content: str | list[ContentPart]
+
+
+class Message(PlainMessage, tag_field="type", tag="message", omit_defaults=True):
+    """A message."""
+
+    id: str | None = None
+    status: str | None = None
+    phase: str | None = None
 
 
 InputItem = Annotated[
@@ -183,10 +181,7 @@ class ChosenAmong(msgspec.Struct, tag_field="type", tag="allowed_tools"):
     """The only tools that the model may call, and whether it must call one."""
 
     mode: Literal["auto", "required"]
-    tools: Annotated[
-        list[Annotated[Object, known_or_other(ChosenFunction, ChosenCustom)]],
-        msgspec.Meta(min_length=1),
-    ]
+    tools: Annotated[list[Annotated[Object, known_or_other(ChosenFunction, ChosenCustom)]], msgspec.Meta(min_length=1)]
 
 
 ChosenTool = Annotated[Object, known_or_other(ChosenFunction, ChosenCustom, ChosenAmong)]
@@ -306,27 +301,3 @@ class ResponsesReply(msgspec.Struct):
     service_tier: str | Absent = UNSET
     top_logprobs: NonNegative | Absent = UNSET
     toolspeak: Extension | Absent = UNSET
-
-
-#: Types that are referenced only from unions.
-RESPONSES_KINDS: tuple[type, ...] = (
-    InputText,
-    InputImage,
-    InputFile,
-    OutputText,
-    PlainMessage,
-    Message,
-    Reasoning,
-    FunctionCallItem,
-    CustomCallItem,
-    FunctionOutput,
-    CustomOutput,
-    FunctionTool,
-    TextTool,
-    Namespace,
-    ChosenFunction,
-    ChosenCustom,
-    ChosenAmong,
-)
-#: Types that allow additional properties, with the reason.
-RESPONSES_OPEN: dict[type, str] = {}

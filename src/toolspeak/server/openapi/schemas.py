@@ -10,7 +10,6 @@ from typing import Literal
 import msgspec
 
 from .anthropic import (
-    ANTHROPIC_KINDS,
     ANTHROPIC_OPEN,
     AnthropicCount,
     AnthropicCountRequest,
@@ -33,15 +32,8 @@ from .gemini_ollama import (
     OllamaRequest,
     OllamaShow,
 )
-from .openai import CHAT_KINDS, CHAT_OPEN, ChatReply, ChatRequest, OpenAIError
-from .responses import (
-    RESPONSES_KINDS,
-    RESPONSES_OPEN,
-    ResponseDeleted,
-    ResponseItems,
-    ResponsesReply,
-    ResponsesRequest,
-)
+from .openai import CHAT_OPEN, ChatReply, ChatRequest, OpenAIError
+from .responses import ResponseDeleted, ResponseItems, ResponsesReply, ResponsesRequest
 from .shared import Object
 
 # --------------------------------------------------------------------------------------------------- pages of toolspeak
@@ -135,73 +127,81 @@ class Records(msgspec.Struct):
     running: list[Object] = []
 
 
-#: Types that are referenced only from unions.
-KINDS: tuple[type, ...] = (*ANTHROPIC_KINDS, *CHAT_KINDS, *RESPONSES_KINDS)
 #: Types that allow additional properties, with the reason.
-OPEN: dict[type, str] = {**ANTHROPIC_OPEN, **CHAT_OPEN, **RESPONSES_OPEN, **VENDORS_OPEN}
+OPEN: dict[type, str] = {**ANTHROPIC_OPEN, **CHAT_OPEN, **VENDORS_OPEN}
 
 #: Maps a client protocol to its request, reply and error type.
-BODIES: dict[str, type] = {
-    "openai_chat": ChatRequest,
-    "openai_responses": ResponsesRequest,
-    "anthropic": AnthropicRequest,
-    "gemini": GeminiRequest,
-    "ollama": OllamaRequest,
-    "ollama_generate": GenerateRequest,
+_TYPES: dict[str, tuple[type, type, type]] = {
+    "openai_chat": (ChatRequest, ChatReply, OpenAIError),
+    "openai_responses": (ResponsesRequest, ResponsesReply, OpenAIError),
+    "anthropic": (AnthropicRequest, AnthropicReply, AnthropicError),
+    "gemini": (GeminiRequest, GeminiReply, GeminiError),
+    "ollama": (OllamaRequest, OllamaReply, OllamaError),
+    "ollama_generate": (GenerateRequest, GenerateReply, OllamaError),
 }
-REPLIES: dict[str, type] = {
-    "openai_chat": ChatReply,
-    "openai_responses": ResponsesReply,
-    "anthropic": AnthropicReply,
-    "gemini": GeminiReply,
-    "ollama": OllamaReply,
-    "ollama_generate": GenerateReply,
-}
-ERRORS: dict[str, type] = {
-    "openai_chat": OpenAIError,
-    "openai_responses": OpenAIError,
-    "anthropic": AnthropicError,
-    "gemini": GeminiError,
-    "ollama": OllamaError,
-    "ollama_generate": OllamaError,
-}
-#: Maps a page to its request type (None if it has no body) and reply type (None if it is text).
-PAGES: dict[str, tuple[type | None, type | None]] = {
-    "root": (None, None),
-    "docs": (None, None),
-    "metrics": (None, None),
-    "health": (None, Status),
-    "ready": (None, Status),
-    "version": (None, Version),
-    "openapi": (None, Object),
-    "models": (None, Models),
-    "model": (None, Model),
-    "openai_response": (None, ResponsesReply),
-    "openai_response_items": (None, ResponseItems),
-    "openai_response_deleted": (None, ResponseDeleted),
-    "gemini_models": (None, GeminiModels),
-    "gemini_model": (None, GeminiModel),
-    "gemini_count": (GeminiCountRequest, GeminiCount),
-    "anthropic_count": (AnthropicCountRequest, AnthropicCount),
-    "ollama_tags": (None, OllamaModels),
-    "ollama_ps": (None, OllamaModels),
-    "ollama_version": (None, Version),
-    "ollama_show": (OllamaShow, Object),
-    "session": (None, None),
-    "session_begin": (SessionCode, Object),
-    "session_end": (None, Object),
-    "link": (None, SessionCode),
-    "records": (None, Records),
-    "record": (None, Object),
-    "replay": (ReplayWishes, Object),
-    "about": (None, Object),
-    "profiles": (None, Object),
-    "probe": (ProbeWish, Object),
-    "series": (None, Object),
-    "evaluations": (None, Object),
-    "page_file": (None, None),
-    "chats": (None, Object),
-    "chat": (None, Object),
-    "chat_kept": (KeptChat, Object),
-    "server_tools": (None, Object),
+BODIES = {name: types[0] for name, types in _TYPES.items()}
+REPLIES = {name: types[1] for name, types in _TYPES.items()}
+ERRORS = {name: types[2] for name, types in _TYPES.items()}
+
+
+class Page(msgspec.Struct, frozen=True):
+    """How the document describes a page."""
+
+    summary: str
+    #: Type of the reply; None if the reply is text.
+    reply: type | None = None
+    #: Type of the request; None if it has no body.
+    request: type | None = None
+    #: What the name in the path is.
+    name: str = "the name of a model"
+
+
+#: Pages of the route table.
+PAGES: dict[str, Page] = {
+    "root": Page("Plain-text status; browsers get the web page"),
+    "docs": Page("This document as a web page"),
+    "metrics": Page("Metrics for Prometheus"),
+    "health": Page("Liveness check", Status),
+    "ready": Page("Readiness check", Status),
+    "version": Page("The version of toolspeak", Version),
+    "openapi": Page("This document", Object),
+    "models": Page("List the models that the caller may use", Models),
+    "model": Page("Get a model", Model),
+    "openai_response": Page("Get a stored response", ResponsesReply, name="the id of a response"),
+    "openai_response_items": Page(
+        "List the input items of a stored response: `limit`, `order`, `after`",
+        ResponseItems,
+        name="the id of a response",
+    ),
+    "openai_response_deleted": Page("Delete a stored response", ResponseDeleted, name="the id of a response"),
+    "gemini_models": Page("List the models that the caller may use, in Gemini's format", GeminiModels),
+    "gemini_model": Page("Get a model, in Gemini's format", GeminiModel),
+    "gemini_count": Page("Estimate the number of tokens of a request", GeminiCount, GeminiCountRequest),
+    "anthropic_count": Page("Estimate the number of tokens of a request", AnthropicCount, AnthropicCountRequest),
+    "ollama_tags": Page("List the models that the caller may use, in Ollama's format", OllamaModels),
+    "ollama_ps": Page("List the models in memory; always empty", OllamaModels),
+    "ollama_version": Page("Get an Ollama version that clients accept as current", Version),
+    "ollama_show": Page("Show the capabilities of a model, in Ollama's format", Object, OllamaShow),
+    "session": Page("Sign-in page for the one-time link"),
+    "session_begin": Page("Sign in with a one-time code or an admin key", Object, SessionCode),
+    "session_end": Page("Sign out", Object),
+    "link": Page("Create a one-time code for another session", SessionCode),
+    "records": Page("List recent requests of all callers; `after` is the `next` of the previous reply", Records),
+    "record": Page("Get the record of one of the caller's requests", Object, name="the id of a request"),
+    "replay": Page(
+        "Re-run a request with different settings or another model; no tool is executed",
+        Object,
+        ReplayWishes,
+        name="the id of a request",
+    ),
+    "about": Page("Features that the web page can offer", Object),
+    "profiles": Page("List the model profiles and their sources", Object),
+    "probe": Page("Start probing the capabilities of a model", Object, ProbeWish),
+    "series": Page("Metrics by minute and model", Object),
+    "evaluations": Page("Results of `toolspeak eval` in the working directory", Object),
+    "page_file": Page("A file of the web page", name="the name of a file"),
+    "chats": Page("List the stored sessions; `text` filters by content", Object),
+    "chat": Page("Get a session as questions and answers", Object, name="the id of a session"),
+    "chat_kept": Page("Store questions and answers in a session", Object, KeptChat),
+    "server_tools": Page("List the tools that the server runs for the caller", Object),
 }

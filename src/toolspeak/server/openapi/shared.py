@@ -8,6 +8,8 @@ import msgspec
 
 from ...core.types import JSONObject
 
+#: The types given to `known_or_other`. msgspec does not find them by itself.
+KINDS: list[type[msgspec.Struct]] = []
 #: The discriminator field.
 TAG = "type"
 #: Type of a field that may be absent but not null.
@@ -37,8 +39,10 @@ class Extension(msgspec.Struct):
 def known_or_other(*types: type[msgspec.Struct]) -> msgspec.Meta:
     """Return a schema that accepts one of these tagged types or an object with any other tag.
 
-    A msgspec union would reject other tags. The types must be listed in `KINDS`.
+    A msgspec union would reject other tags. The types are added to `KINDS`, so call this for each of them at the top
+    level of a module; annotations of fields are evaluated too late.
     """
+    KINDS.extend(types)
     tags = [tag for each in types if (tag := each.__struct_config__.tag) is not None]
     other = {
         "type": "object",

@@ -1,0 +1,42 @@
+"""Base class of reply encoders: the state that all protocols need, and how a stream ends."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+from ...core.events import Event, Failure, Finish, FinishReason, UsageSeen
+from ...core.types import JSONObject, Usage
+
+#: Failure of a reply whose finish reason is `error`, if the reply does not say more.
+FAILED_TURN = Failure("the turn failed")
+
+
+class BaseReplyEncoder(ABC):
+    """Encodes the events of one reply as a stream."""
+
+    def __init__(self) -> None:
+        self._closed = False
+        self._usage = Usage()
+        self._reason: FinishReason = "unknown"
+
+    def close(self, extension: JSONObject | None = None) -> bytes:
+        """Return the bytes that end the stream, which contain the finish reason, the usage and `extension`."""
+        if self._closed:
+            return b""
+        return self._fail(FAILED_TURN) if self._reason == "error" else self._finish(extension)
+
+    def _track(self, event: Event) -> bytes:
+        """Handle an event without content. Notes and candidates are sent in the extension."""
+        if isinstance(event, UsageSeen):
+            self._usage = event.usage
+        elif isinstance(event, Finish):
+            self._reason = event.reason
+        return self._fail(event) if isinstance(event, Failure) else b""
+
+    @abstractmethod
+    def _finish(self, extension: JSONObject | None) -> bytes:
+        """Return the bytes that end a successful reply."""
+
+    @abstractmethod
+    def _fail(self, failure: Failure) -> bytes:
+        """Return the bytes that end a failed reply."""
