@@ -210,7 +210,7 @@ def without_bounds(hint: JSONValue) -> JSONValue:
 def describe_type(hint: JSONValue) -> str:
     """Describe the allowed values of a type, for error messages.
 
-    >>> allowed(Annotated[int, msgspec.Meta(ge=0, le=10)])
+    >>> describe_type(Annotated[int, msgspec.Meta(ge=0, le=10)])
     'a whole number from 0 to 10'
     """
     bounds = _bounds(hint)
@@ -232,20 +232,6 @@ def _bounds(hint: JSONValue) -> str:
 
 def _one_of(names: Iterable[str]) -> str:
     return f"use one of {', '.join(names)}"
-
-
-class _ProviderRow(msgspec.Struct, frozen=True):
-    hosts: tuple[str, ...] = ()
-    aliases: tuple[str, ...] = ()
-    url: str = ""
-    protocol: str = "openai"
-    keys: tuple[str, ...] = ()
-    urls: tuple[str, ...] = ()
-
-
-class _FamilyRow(msgspec.Struct, frozen=True):
-    name: str
-    words: tuple[str, ...]
 
 
 def read_table(source: str | Mapping[str, JSONValue], where: str, *, dialects: bool = True) -> Table:
@@ -284,24 +270,23 @@ def _tables(source: Mapping[str, JSONValue], key: str, where: str) -> Iterator[t
 
 def _provider(name: str, row: JSONObject, where: str, dialects: bool) -> Provider:
     where = f"{where}, providers.`{name}`"
-    own, rest = _split_fields(row, _ProviderRow)
+    own, rest = _split_fields(row, set(Provider.__struct_fields__) - {"name", "fields"})
     fields = check_fields(Profile, rest, where, dialects=dialects)
-    return Provider(name.lower(), fields, **check_fields(_ProviderRow, own, where))
+    return Provider(name.lower(), fields, **check_fields(Provider, own, where))
 
 
 def _family(row: JSONValue, where: str, dialects: bool) -> Family:
     where = f"{where}, families"
     if not is_object(row) or not {"name", "words"} <= row.keys():
         raise ConfigError(f"{where} must be tables with a `name` and `words`")
-    own, rest = _split_fields(row, _FamilyRow)
+    own, rest = _split_fields(row, {"name", "words"})
     if "capability" in rest:
         raise ConfigError(f"`capability` is not allowed in {where}", hint="set it for a provider or a model")
-    return Family(fields=check_fields(Profile, rest, where, dialects=dialects), **check_fields(_FamilyRow, own, where))
+    return Family(fields=check_fields(Profile, rest, where, dialects=dialects), **check_fields(Family, own, where))
 
 
-def _split_fields(row: JSONObject, kind: type[msgspec.Struct]) -> tuple[JSONObject, JSONObject]:
-    """Split a row into the fields of `kind` and the others."""
-    names = kind.__struct_fields__
+def _split_fields(row: JSONObject, names: set[str]) -> tuple[JSONObject, JSONObject]:
+    """Split a row into the fields with these names and the others."""
     return {k: v for k, v in row.items() if k in names}, {k: v for k, v in row.items() if k not in names}
 
 
