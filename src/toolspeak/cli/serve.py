@@ -67,7 +67,7 @@ class _ServeOptions(NamedTuple):
 
 
 def _server_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Add the options for listening, the process and logging to a command, which receives them in `options`."""
+    """Add the options for listening, the process and logging to a command."""
 
     @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
     @click.option("--port", default=8788, show_default=True, type=_PORT, help="Port to listen on; 0 for any free port.")

@@ -152,33 +152,19 @@ def _redact_event(event: Event, clean: Callable[[str], str]) -> Event:
     return Noted(replace(event.note, detail=clean(event.note.detail))) if isinstance(event, Noted) else event
 
 
+#: Fields of a failure that the error has under the same name.
+_SHARED_FIELDS = ("kind", "body", "retry_after", "should_retry", "code", "error_type", "param")
+
+
 def failure_of(error: UpstreamError) -> Failure:
-    return Failure(
-        str(error),
-        error.kind,
-        error.upstream_status,
-        error.body,
-        error.retry_after,
-        error.should_retry,
-        error.code,
-        error.error_type,
-        error.param,
-    )
+    fields = {name: getattr(error, name) for name in _SHARED_FIELDS}
+    return Failure(str(error), status=error.upstream_status, **fields)
 
 
 def error_of(failure: Failure) -> UpstreamError:
     error = UpstreamTimeout if failure.kind == "timeout" else UpstreamError
-    return error(
-        failure.message,
-        upstream_status=failure.status,
-        body=failure.body,
-        kind=failure.kind,
-        retry_after=failure.retry_after,
-        should_retry=failure.should_retry,
-        code=failure.code,
-        error_type=failure.error_type,
-        param=failure.param,
-    )
+    fields = {name: getattr(failure, name) for name in _SHARED_FIELDS}
+    return error(failure.message, upstream_status=failure.status, **fields)
 
 
 def shorten(text: str, limit: int = MAX_ERROR_CHARS) -> str:

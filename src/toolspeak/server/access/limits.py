@@ -62,7 +62,7 @@ class CompressedBody(UsageError):
 
 
 class Meter:
-    """Rate limit (token bucket) and concurrency limit for one key or upstream.
+    """Rate limit (token bucket) and concurrency limit for one key or upstream. Use it with `with` after `enter`.
 
     The bucket holds one minute's worth of requests and refills steadily. A full bucket permits a burst of that size,
     so any single minute admits at most twice the rate.
@@ -94,20 +94,11 @@ class Meter:
         """Mark an admitted request as finished."""
         self.under_way -= 1
 
-
-class _Counted:
-    """Context manager for a request that a meter admitted."""
-
-    __slots__ = ("_meter",)
-
-    def __init__(self, meter: Meter) -> None:
-        self._meter = meter
-
     def __enter__(self) -> None:
         pass
 
     def __exit__(self, *exc: object) -> None:
-        self._meter.leave()
+        self.leave()
 
 
 _UNCOUNTED = nullcontext()
@@ -132,7 +123,7 @@ class KeyLimits:
         wait = meter.enter()
         if wait:
             raise TooManyRequests(f"the key `{key.name}` has reached its limit", wait)
-        return _Counted(meter)
+        return meter
 
     def _meter(self, key: ApiKey) -> Meter:
         meter = self._meters.get(key.id)
@@ -180,13 +171,11 @@ class LimitedUpstream:
         if wait:
             message = f"the upstream `{self._name}` has reached its limit"
             raise UpstreamError(message, upstream_status=429, retry_after=wait)
-        try:
+        with self._meter:
             opened = open_upstream(self._upstream, request, passthrough_bytes=passthrough_bytes)
             async with aclosing(opened) as batches:
                 async for batch in batches:
                     yield batch
-        finally:
-            self._meter.leave()
 
 
 # ---- request size

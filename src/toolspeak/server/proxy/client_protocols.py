@@ -118,23 +118,15 @@ def _build(name: str) -> ClientProtocol:
         partial(codec.ReplyEncoder, **row.fields) if row.fields else codec.ReplyEncoder,
         codec.encode_reply,
         package.encode_error,
-        getattr(codec, "needs_store", _needs_no_store),
+        getattr(codec, "needs_store", lambda request: False),
         row.id_prefix,
         row.stream_type,
         row.keep_alive or row.filler,
         row.filler,
-        getattr(codec, "field_notes", _no_notes),
+        getattr(codec, "field_notes", lambda fields: ()),
         row.loads,
         row.ordered,
     )
-
-
-def _needs_no_store(request: Request) -> bool:
-    return False
-
-
-def _no_notes(fields: Mapping[str, JSONValue]) -> tuple[Note, ...]:
-    return ()
 
 
 # ---- progress events for tools that the server runs

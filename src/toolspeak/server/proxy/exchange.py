@@ -184,14 +184,10 @@ class Exchange:
             self._target = target
             await self._answer_once(body, request, target, caller)
         except ToolspeakError as error:
-            await self._refuse(error)
+            await self.refuse(error)
         except Exception:  # a bug: send an error in the client's protocol and log the traceback
             _log.exception("request %s failed", self._id)
-            await self._refuse(ToolspeakError(f"internal error in toolspeak; see request {self._id} in its log"))
-
-    async def end(self, error: ToolspeakError) -> None:
-        """Send an error for an answer that the server cancelled."""
-        await self._refuse(error)
+            await self.refuse(ToolspeakError(f"internal error in toolspeak; see request {self._id} in its log"))
 
     async def _answer_once(
         self, body: Mapping[str, JSONValue], request: Request, target: Target, caller: Caller
@@ -410,7 +406,7 @@ class Exchange:
             raise ClientDisconnected("the client closed its connection") from error
         self._writing = False
 
-    async def _refuse(self, error: ToolspeakError) -> None:
+    async def refuse(self, error: ToolspeakError) -> None:
         """Send an error, either as the response or as the last event of a stream that has begun."""
         self._refusal = str(error)
         self._disconnected = self._disconnected or isinstance(error, ClientDisconnected)
