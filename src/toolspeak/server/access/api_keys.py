@@ -92,11 +92,7 @@ class ApiKeys:
         return tuple(sorted(keys, key=lambda key: (key.created, key.id)))
 
     def revoke(self, name: str) -> ApiKey:
-        """Delete the key with that name or id.
-
-        Raises:
-            UsageError: no key has that name or id.
-        """
+        """Delete the key with that name or id. Raises UsageError if there is none."""
         for item in self._state.keys(_STATE_PREFIX):
             stored = self._read(item)
             if stored is not None and name in (stored.key.name, stored.key.id):

@@ -182,11 +182,7 @@ class LimitedUpstream:
 
 
 def read_object(body: bytes) -> JSONObject:
-    """Parse a body as a JSON object, within limits on nesting and size.
-
-    Raises:
-        UsageError: the body is not a JSON object or exceeds a limit.
-    """
+    """Parse a body as a JSON object. Raises UsageError if it is none or exceeds a limit on nesting or size."""
     if body.startswith(_COMPRESSED):
         raise CompressedBody("the body is compressed", hint="send it uncompressed")
     # Brackets inside strings count too, but no real request comes close to the limit.

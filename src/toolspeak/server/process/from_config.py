@@ -231,11 +231,7 @@ def _with_key(
 def origin_guard_from(
     keys: ApiKeys, host: str, hosts: frozenset[str] = frozenset(), *, required: bool = False
 ) -> OriginGuard:
-    """Build the access checks for a server that listens on `host`.
-
-    Raises:
-        UsageError: the server requires a key, but none exists.
-    """
+    """Build the access checks for a server that listens on `host`. Raises UsageError if a required key is missing."""
     here = is_loopback(host)
     if (required or not here) and not keys.all():
         hint = "create one with `toolspeak keys new NAME`"

@@ -174,11 +174,7 @@ class ListingUpstream(HttpUpstream):
     """An upstream that can list its models."""
 
     async def model_names(self) -> tuple[str, ...]:
-        """Return the names of the upstream's models.
-
-        Raises:
-            UpstreamError: the upstream does not list its models.
-        """
+        """Return the names of the upstream's models. Raises UpstreamError if it does not list them."""
         path, list_field, name_field = _LIST_ENDPOINTS[self.protocol]
         target = f"{self._address.path}{self._version}{path}"
         body = read_json(await self.aside(target, seconds=_TIMEOUT_SECONDS, most=_MAX_LIST_BYTES))

@@ -186,11 +186,7 @@ class Gateway:
         return tuple(chain)
 
     def check(self) -> None:
-        """Validate the settings, address and key of every upstream.
-
-        Raises:
-            ConfigError: an upstream cannot be used.
-        """
+        """Validate the settings, address and key of every upstream. Raises ConfigError if one is unusable."""
         for config in self._configs.values():
             try:
                 config.settings(config.fixed or next((name for name in config.models if "*" not in name), ""))
@@ -304,11 +300,7 @@ class Gateway:
         return self._connected.get(config.name) or self._connected.setdefault(config.name, config.connect(None))
 
     def check_model(self, model: str, caller: Caller = ANONYMOUS) -> None:
-        """Check that a model is available to the caller.
-
-        Raises:
-            UnknownModel: no upstream that the caller may use serves the model.
-        """
+        """Raise UnknownModel unless an upstream that the caller may use serves the model."""
         self._locate(self._fixed or model, caller)
 
     def models(self, caller: Caller = ANONYMOUS) -> Mapping[str, str]:

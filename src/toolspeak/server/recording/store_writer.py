@@ -55,11 +55,7 @@ class WriterProcess:
         self._pipes = threading.Lock()
 
     def write(self, batch: list[bytes]) -> WriteResult:
-        """Send a batch and wait until it is stored.
-
-        Raises:
-            WriterProcessDied: the process has ended unexpectedly.
-        """
+        """Send a batch and wait until it is stored. Raises WriterProcessDied if the process has ended."""
         try:
             with self._pipes:
                 process = self._running()
@@ -266,11 +262,7 @@ class StoreWriter:
 
 
 def create_recorder(config: Config, secrets: Callable[[], Iterable[Secret]]) -> Recorder | None:
-    """Create the configured recorder; return None if recording is off.
-
-    Raises:
-        ToolspeakError: the store cannot be opened.
-    """
+    """Create the configured recorder, if any. Raises ToolspeakError if the store cannot be opened."""
     if config.record == "off":
         return None
     if config.record == "memory":
