@@ -72,6 +72,21 @@ class PassthroughUpstream(Protocol):
         ...
 
 
+class PassthroughBase:
+    """Base class of upstreams that open a request in both ways by one method."""
+
+    def open(self, request: Request) -> Batches:
+        """Send the request and yield batches of events."""
+        return self._batches(request, passthrough_bytes=False)
+
+    def open_passthrough(self, request: Request) -> Batches:
+        """Like `open`, but events carry the raw bytes of the reply if the upstream supports it."""
+        return self._batches(request, passthrough_bytes=True)
+
+    def _batches(self, request: Request, *, passthrough_bytes: bool) -> Batches:
+        raise NotImplementedError
+
+
 def open_upstream(upstream: Upstream, request: Request, *, passthrough_bytes: bool) -> Batches:
     """Open a request. With `passthrough_bytes`, events carry the raw bytes of the reply if the upstream supports it."""
     if passthrough_bytes and isinstance(upstream, PassthroughUpstream):
@@ -80,10 +95,7 @@ def open_upstream(upstream: Upstream, request: Request, *, passthrough_bytes: bo
 
 
 async def normalize_failures(batches: Batches, clean: Callable[[str], str] = str) -> Batches:
-    """Enforce the failure contract of `Upstream.open`, no matter how the source of `batches` reports failures.
-
-    `clean` redacts secrets in the failures.
-    """
+    """Enforce the failure contract of `Upstream.open` on any batches. `clean` redacts secrets in failures."""
     started = False
     async with aclosing(batches):
         try:

@@ -405,12 +405,6 @@ def _exactly(count: int) -> tuple[Expr, ...]:
     return tuple(part for part in parts if part.low)
 
 
-def _root_and_rules(shape: Shape, ledger: Ledger) -> tuple[Expr, list[GrammarRule]]:
-    builder = GrammarBuilder(ledger)
-    root = builder.value(shape, "answer")
-    return root, _rules(builder)
-
-
 def _rules(builder: GrammarBuilder) -> list[GrammarRule]:
     """Return the builder's rules and the shared rules that they refer to."""
     used = dict.fromkeys(name for rule in builder.rules for name in _names(rule.body) if name in BASICS)
@@ -497,7 +491,8 @@ _LARK = _GrammarSyntax("start", "{}: {}", "/[{}]/", "~{}", "~{}..{}", _lark_name
 
 def gbnf(shape: Shape, ledger: Ledger) -> str:
     """Return the GBNF grammar of a shape."""
-    return _GBNF.text(*_root_and_rules(shape, ledger))
+    builder = GrammarBuilder(ledger)
+    return gbnf_text(builder.value(shape, "answer"), builder)
 
 
 def gbnf_text(root: Expr, builder: GrammarBuilder) -> str:
@@ -507,4 +502,5 @@ def gbnf_text(root: Expr, builder: GrammarBuilder) -> str:
 
 def lark(shape: Shape, ledger: Ledger) -> str:
     """Return the Lark grammar of a shape."""
-    return _LARK.text(*_root_and_rules(shape, ledger))
+    builder = GrammarBuilder(ledger)
+    return _LARK.text(builder.value(shape, "answer"), _rules(builder))

@@ -80,12 +80,9 @@ class ProfileMatch(msgspec.Struct, frozen=True):
     why: str
 
 
-class Provider(msgspec.Struct, frozen=True):
-    """A model vendor or server software, and how to connect to it."""
+class _ProviderRow(msgspec.Struct, frozen=True):
+    """The fields of a provider in a table, in addition to profile fields."""
 
-    name: str
-    #: Differences from the default profile.
-    fields: JSONObject = {}
     #: Hosts of the provider: a name (https, default port), a name with a port, `*.name` for subdomains, `*` for any.
     hosts: tuple[str, ...] = ()
     aliases: tuple[str, ...] = ()
@@ -95,6 +92,14 @@ class Provider(msgspec.Struct, frozen=True):
     #: Environment variables with the API key, and with the base URL. The first one that is set wins.
     keys: tuple[str, ...] = ()
     urls: tuple[str, ...] = ()
+
+
+class Provider(_ProviderRow, frozen=True, kw_only=True):
+    """A model vendor or server software, and how to connect to it."""
+
+    name: str
+    #: Differences from the default profile.
+    fields: JSONObject = {}
 
     def owns(self, base_url: str) -> bool:
         """Whether the URL is on one of the provider's hosts."""
@@ -107,11 +112,14 @@ class Provider(msgspec.Struct, frozen=True):
         return scheme == "https" and (host in own or any(f"*.{rest}" in own for rest in _parents(host)))
 
 
-class Family(msgspec.Struct, frozen=True):
-    """Models with the same output format, identified by words in their names."""
-
+class _FamilyRow(msgspec.Struct, frozen=True):
     name: str
     words: tuple[str, ...]
+
+
+class Family(_FamilyRow, frozen=True):
+    """Models with the same output format, identified by words in their names."""
+
     fields: JSONObject = {}
 
 
@@ -235,11 +243,7 @@ def _one_of(names: Iterable[str]) -> str:
 
 
 def read_table(source: str | Mapping[str, JSONValue], where: str, *, dialects: bool = True) -> Table:
-    """Parse a table from TOML text or parsed values. `dialects` also checks that the dialects exist.
-
-    Raises:
-        ConfigError: the table is invalid.
-    """
+    """Parse a table from TOML text or values. `dialects` checks dialect names. Raises ConfigError if it is invalid."""
     if isinstance(source, str):
         try:
             source = tomllib.loads(source)
@@ -270,23 +274,24 @@ def _tables(source: Mapping[str, JSONValue], key: str, where: str) -> Iterator[t
 
 def _provider(name: str, row: JSONObject, where: str, dialects: bool) -> Provider:
     where = f"{where}, providers.`{name}`"
-    own, rest = _split_fields(row, set(Provider.__struct_fields__) - {"name", "fields"})
+    own, rest = _split_fields(row, _ProviderRow)
     fields = check_fields(Profile, rest, where, dialects=dialects)
-    return Provider(name.lower(), fields, **check_fields(Provider, own, where))
+    return Provider(name=name.lower(), fields=fields, **check_fields(_ProviderRow, own, where))
 
 
 def _family(row: JSONValue, where: str, dialects: bool) -> Family:
     where = f"{where}, families"
     if not is_object(row) or not {"name", "words"} <= row.keys():
         raise ConfigError(f"{where} must be tables with a `name` and `words`")
-    own, rest = _split_fields(row, {"name", "words"})
+    own, rest = _split_fields(row, _FamilyRow)
     if "capability" in rest:
         raise ConfigError(f"`capability` is not allowed in {where}", hint="set it for a provider or a model")
-    return Family(fields=check_fields(Profile, rest, where, dialects=dialects), **check_fields(Family, own, where))
+    return Family(fields=check_fields(Profile, rest, where, dialects=dialects), **check_fields(_FamilyRow, own, where))
 
 
-def _split_fields(row: JSONObject, names: set[str]) -> tuple[JSONObject, JSONObject]:
-    """Split a row into the fields with these names and the others."""
+def _split_fields(row: JSONObject, kind: type[msgspec.Struct]) -> tuple[JSONObject, JSONObject]:
+    """Split a row into the fields of `kind` and the others."""
+    names = kind.__struct_fields__
     return {k: v for k, v in row.items() if k in names}, {k: v for k, v in row.items() if k not in names}
 
 

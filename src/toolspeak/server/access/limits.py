@@ -16,7 +16,7 @@ import msgspec
 from ...core.types import MAX_SCHEMA_BYTES, JSONObject, JSONValue, Note, Request, is_array, is_object
 from ...errors import SchemaError, UpstreamError, UsageError
 from ...protocols.shared.fields import ROUTING_FIELDS, parse_object
-from ...upstreams.base import Batches, Upstream, open_upstream
+from ...upstreams.base import Batches, PassthroughBase, Upstream, open_upstream
 from .api_keys import ApiKey
 
 #: Maximum nesting depth of a request body; llama.cpp has the same limit.
@@ -112,11 +112,7 @@ class KeyLimits:
         self._meters: OrderedDict[str, Meter] = OrderedDict()
 
     def counted(self, key: ApiKey | None) -> AbstractContextManager[object]:
-        """Count a request against the limits of its key; return a context manager to enter while it runs.
-
-        Raises:
-            TooManyRequests: a limit is reached.
-        """
+        """Count a request against its key's limits and return a context manager for it. Raises TooManyRequests."""
         if key is None or not (key.rate or key.concurrency):
             return _UNCOUNTED
         meter = self._meter(key)
@@ -141,7 +137,7 @@ class KeyLimits:
                 return
 
 
-class LimitedUpstream:
+class LimitedUpstream(PassthroughBase):
     """An upstream with limits. Requests beyond a limit fail at once, so a fallback can be tried."""
 
     def __init__(self, upstream: Upstream, meter: Meter, name: str) -> None:
@@ -153,14 +149,6 @@ class LimitedUpstream:
 
     def __repr__(self) -> str:
         return f"LimitedUpstream({self._upstream!r})"
-
-    def open(self, request: Request) -> Batches:
-        """Send the request if the limit allows it."""
-        return self._batches(request, passthrough_bytes=False)
-
-    def open_passthrough(self, request: Request) -> Batches:
-        """Send the request if the limit allows it; batches carry the raw bytes of the reply."""
-        return self._batches(request, passthrough_bytes=True)
 
     async def close(self) -> None:
         """Close the upstream."""
@@ -236,11 +224,7 @@ def _check_lists(fields: JSONObject, size: int) -> None:
 
 
 def check_request(request: Request, size: int = 0) -> None:
-    """Reject a request with too many tools or too large schemas; `size` is the size of its body in bytes.
-
-    Raises:
-        UsageError: a limit is exceeded.
-    """
+    """Raise UsageError if there are too many tools or a schema is too large; `size` is that of the body in bytes."""
     if len(request.tools) > MAX_TOOLS:
         raise UsageError(f"the request has {len(request.tools)} tools; the limit is {MAX_TOOLS}")
     if size <= MAX_SCHEMA_BYTES:  # no schema can be larger than the body

@@ -53,11 +53,7 @@ class ClientProtocol(msgspec.Struct, frozen=True):
     ordered: bool
 
     def check(self, request: Request, plan: str, upstream: str) -> None:
-        """Reject a request that refers to stored state that neither toolspeak nor the upstream has.
-
-        Raises:
-            NotKeptError: the request continues a response that is not stored.
-        """
+        """Raise NotKeptError if a request needs stored state that neither toolspeak nor the upstream has."""
         if self.needs_store(request) and not self.takes_untouched(plan, upstream):
             hint = "send the whole conversation, without `background`"
             raise NotKeptError("the previous response is not stored here or has expired", hint=hint)

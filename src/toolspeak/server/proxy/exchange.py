@@ -146,9 +146,11 @@ class Exchange:
 
     def result(self) -> ExchangeResult:
         """Return what is known about the exchange so far."""
-        target, planned = self._target, self._planned
+        target, planned, turn = self._target, self._planned, self._turn
         tenant, address, settings = (target.tenant, target.address, target.settings) if target else ("", None, None)
-        provider, *seconds = _facts(self._turn) if self._turn is not None else _NO_TURN
+        seconds = (
+            (turn.upstream_seconds, turn.first_token_seconds, turn.held_seconds, turn.tool_seconds) if turn else ()
+        )
         return ExchangeResult(
             self._id,
             self._protocol.name,
@@ -164,7 +166,7 @@ class Exchange:
             settings,
             target.maker.resolved.protocol if target and planned else "",
             planned.served if planned else (),
-            provider,
+            turn.provider if turn else "",
             *seconds,
         )
 
@@ -447,13 +449,6 @@ class Exchange:
             return RequestRecord(*about, turn.requests_sent, (), error, trace, tuple(self._notes))
         failure = outcome.failure.message if outcome.failure is not None else ""
         return RequestRecord(*about, outcome.requests, outcome.warnings, failure, outcome.trace, tuple(self._notes))
-
-
-_NO_TURN = ("", 0.0, 0.0, 0.0, 0.0)
-
-
-def _facts(turn: AnyTurn) -> tuple[str, float, float, float, float]:
-    return turn.provider, turn.upstream_seconds, turn.first_token_seconds, turn.held_seconds, turn.tool_seconds
 
 
 def _with_previous_id(request: Request, previous_id: str) -> Request:

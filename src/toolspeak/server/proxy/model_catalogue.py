@@ -98,11 +98,7 @@ class ModelCatalogue:
     def find(
         self, name: str, permits: Permission = lambda location: True, shows: Permission = lambda location: True
     ) -> ModelLocation:
-        """Return the location of a model. `shows` limits the names suggested for an unknown model.
-
-        Raises:
-            UnknownModel: no upstream that the caller may use serves the model.
-        """
+        """Return the location of a model. Raises UnknownModel, which suggests names that `shows` permits."""
         location = self._locate(name) if len(name) <= _MAX_NAME_CHARS else None
         if location is not None and permits(location):
             return location
