@@ -109,11 +109,7 @@ class DoctorTarget(msgspec.Struct, frozen=True):
 def doctor_targets(
     config: Config, upstream: str = "", model: str = "", patience: float = PATIENCE
 ) -> list[DoctorTarget]:
-    """Return the configured upstreams, or the one given by URL or name.
-
-    Raises:
-        UsageError: the configuration is invalid.
-    """
+    """Return the configured upstreams, or the one given by URL or name. Raises UsageError if one is invalid."""
     known = Capabilities()
     plugins = Plugins(config.load_plugins)
     plugins.extend(known)
@@ -218,11 +214,7 @@ class _Examination:
         return Request(self.model, messages, tools, ToolChoice(), stream, Options(_MAX_TOKENS))
 
     async def batches(self, request: Request) -> list[list[Event]]:
-        """Return the upstream's answer, one batch per read.
-
-        Raises:
-            UpstreamError: the request failed, before or during the answer.
-        """
+        """Return the upstream's answer, one batch per read. Raises UpstreamError if the request fails at any time."""
         async with aclosing(self.patient.upstream.open(request)) as batches:
             result = [batch async for batch in batches]
         reply = fold(event for batch in result for event in batch)

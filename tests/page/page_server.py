@@ -31,7 +31,8 @@ from toolspeak.server.access.auth import Access
 from toolspeak.server.access.login_sessions import link
 from toolspeak.server.access.origin_guard import OriginGuard
 from toolspeak.server.app import App
-from toolspeak.server.proxy.upstream_router import Gateway, ServerTools, UpstreamConfig
+from toolspeak.server.proxy.tool_loop.loop import LoopTools
+from toolspeak.server.proxy.upstream_router import Gateway, UpstreamConfig
 
 #: A test that hangs fails after this.
 PATIENCE = 30.0
@@ -157,7 +158,7 @@ def _app(
     guard: OriginGuard,
     settings: Settings,
     store: str,
-    loops: Mapping[str, ServerTools],
+    loops: Mapping[str, LoopTools],
     verdict: ProbeResult | None,
 ) -> App:
     upstream = base()
@@ -185,7 +186,7 @@ def _app(
 def served(
     settings: Settings | None = None,
     store: str = "",
-    loops: Callable[[], Mapping[str, ServerTools]] = dict,
+    loops: Callable[[], Mapping[str, LoopTools]] = dict,
     keys: ApiKeys | None = None,
     verdict: ProbeResult | None = None,
 ) -> Iterator[Served]:

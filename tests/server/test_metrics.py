@@ -6,6 +6,7 @@ import json
 import timeit
 from typing import Any
 
+import msgspec
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
@@ -18,7 +19,7 @@ from toolspeak.core.types import Note
 from toolspeak.engine.planning.strategy import Settings
 from toolspeak.engine.turn.trace import Trace
 from toolspeak.server.app import App
-from toolspeak.server.observe.counters import Counters, decode_counters, encode_counters, sum_counters
+from toolspeak.server.observe.counters import Counters, decode_counters, sum_counters
 from toolspeak.server.observe.metrics import Metrics, exposition
 from toolspeak.server.observe.request_context import WriteStalls
 from toolspeak.server.proxy.exchange import RequestRecord
@@ -276,7 +277,7 @@ def test_numbers_of_workers_add_up_and_survive_a_file():
         metrics.count_response("openai_chat", 200)
     first.counters.gauges = {"toolspeak_workers": 1.0}
     second.counters.gauges = {"toolspeak_workers": 1.0}
-    again = decode_counters(encode_counters(second.counters))
+    again = decode_counters(msgspec.msgpack.encode(second.counters))
     assert again == second.counters
     whole = sum_counters([first.counters, second.counters])
     found = samples(exposition(whole, "1"))

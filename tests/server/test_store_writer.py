@@ -36,7 +36,6 @@ from toolspeak.server.recording.views import detail
 from toolspeak.server.recording.writer_process import (
     Batch,
     BatchBuilder,
-    OpenStore,
     WriteResult,
     main,
     read_batches,
@@ -272,7 +271,7 @@ def test_a_store_that_refuses_is_told_of():
 def test_it_writes_to_the_end_of_its_input_and_half_a_frame_is_none(tmp_path: Path):
     url = f"sqlite:///{tmp_path}/store.db"
     batch = b"".join(packed(*(entry_with("a", each) for each in "xyz")))
-    opening = with_length(msgspec.msgpack.encode(OpenStore(url)))
+    opening = with_length(url.encode())
     said = io.BytesIO()
     main(io.BytesIO(opening + batch + batch[:-1]), said)
     assert said.getvalue() == b'{"kept":3,"problem":""}\n'

@@ -13,39 +13,20 @@ import click
 
 __all__ = ["main"]
 
-#: Maps a command name to the module that defines it as `command`.
-_COMMANDS = {
-    "chat": "toolspeak.cli.chat",
-    "config": "toolspeak.cli.config",
-    "doctor": "toolspeak.cli.doctor",
-    "env": "toolspeak.cli.env",
-    "eval": "toolspeak.cli.eval",
-    "explain": "toolspeak.cli.explain",
-    "keys": "toolspeak.cli.keys",
-    "launch": "toolspeak.cli.launch",
-    "mcp": "toolspeak.cli.mcp",
-    "page": "toolspeak.cli.page",
-    "parse": "toolspeak.cli.parse",
-    "probe": "toolspeak.cli.probe",
-    "replay": "toolspeak.cli.replay",
-    "run": "toolspeak.cli.run",
-    "serve": "toolspeak.cli.serve",
-    "sessions": "toolspeak.cli.sessions",
-    "strategy": "toolspeak.cli.strategy",
-    "trust": "toolspeak.cli.trust",
-    "undo": "toolspeak.cli.undo",
-}
+#: The commands. Each is defined as `command` by the module of its name.
+_COMMANDS = (
+    "chat config doctor env eval explain keys launch mcp page parse probe replay run serve sessions strategy trust undo"
+).split()
 
 
 class _LazyGroup(click.Group):
     """Command group that imports a command only when it runs or is listed."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return sorted(_COMMANDS)
+        return list(_COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        module = _COMMANDS.get(cmd_name)
-        return import_module(module).command if module else None
+        return import_module(f"toolspeak.cli.{cmd_name}").command if cmd_name in _COMMANDS else None
 
 
 @click.group(cls=_LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})

@@ -17,6 +17,8 @@ from typing import IO, Any, BinaryIO
 
 import click
 
+from ..errors import ToolspeakError
+
 #: Maximum size of one read. A pipe returns whatever is available.
 _CHUNK_BYTES = 64 * 1024
 
@@ -40,6 +42,15 @@ class CliError(click.ClickException):
         click.echo(f"error: {self.message}", file=file, err=file is None)
         if self.hint:
             click.echo(f"hint: {self.hint}", file=file, err=file is None)
+
+
+@contextmanager
+def usage_errors() -> Generator[None]:
+    """Turn library errors into command-line errors with a hint."""
+    try:
+        yield
+    except ToolspeakError as error:
+        raise CliError(str(error.args[0]), hint=error.hint) from None
 
 
 class Utf8:

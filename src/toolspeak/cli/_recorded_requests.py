@@ -54,11 +54,7 @@ T = TypeVar("T")
 
 
 def find(config: Config, identifier: str) -> FoundRequest:
-    """Find the request with this id or unique id prefix.
-
-    Raises:
-        CliError: the request was not found, or the prefix is ambiguous.
-    """
+    """Find the request with this id or unique id prefix. Raises CliError if there is none, or several."""
     running = 0
     for server in running_servers(config.servers_folder):
         ids = _request_ids(server)

@@ -317,12 +317,7 @@ _COMMANDS: dict[str, tuple[str, Callable[[ChatSession, str], Awaitable[None]]]] 
 
 
 async def _run_command(chat: ChatSession, line: str) -> None:
-    """Run a slash command.
-
-    Raises:
-        _Quit: /quit was typed.
-        UsageError: the command is unknown or its argument is invalid.
-    """
+    """Run a slash command. Raises _Quit for /quit, UsageError for an invalid command or argument."""
     name, _, argument = line.partition(" ")
     if name not in _COMMANDS:
         raise UsageError(f"unknown command `{clean(name)}`", hint="type /help for commands")

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Generator, Iterable, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import click
@@ -12,9 +11,8 @@ import msgspec
 
 from ..config import Config, Setting, load
 from ..core.text import printable
-from ..errors import ToolspeakError
 from ..plugins import Plugins
-from ._io import CliError, write_json
+from ._io import usage_errors, write_json
 
 _EXAMPLES = """\b
 Examples:
@@ -63,15 +61,6 @@ def print_notes(notes: Iterable[str]) -> None:
     """Print notes on stderr."""
     for note in notes:
         click.echo(f"note: {printable(note)}", err=True)
-
-
-@contextmanager
-def usage_errors() -> Generator[None]:
-    """Turn library errors into command-line errors with a hint."""
-    try:
-        yield
-    except ToolspeakError as error:
-        raise CliError(str(error.args[0]), hint=error.hint) from None
 
 
 def _with_origin(setting: Setting) -> dict[str, Any]:

@@ -8,8 +8,10 @@ from __future__ import annotations
 import time
 
 import click
+import msgspec
 
 from ..config import load
+from ..server.access.api_keys import ApiKeys
 from ._io import CliError, write_json
 from .config import usage_errors
 
@@ -35,8 +37,6 @@ def command() -> None:
 @click.option("--admin", is_flag=True, help="Allow access to the web page and to everyone's requests.")
 def new(name: str, models: str | None, rate: int, concurrency: int, admin: bool) -> None:
     """Create a key for NAME and print it once."""
-    from ..server.access.api_keys import ApiKeys
-
     allowed = tuple(name.strip() for name in (models or "").split(",") if name.strip())
     if models is not None and not allowed:  # for example an unset variable in a script, which must not allow all models
         raise CliError("--models is empty", hint="list some models, or omit --models to allow all")
@@ -50,10 +50,6 @@ def new(name: str, models: str | None, rate: int, concurrency: int, admin: bool)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def show(as_json: bool) -> None:
     """List keys and their limits. The keys themselves are not stored."""
-    import msgspec
-
-    from ..server.access.api_keys import ApiKeys
-
     with usage_errors():
         keys = ApiKeys(load().state()).all()
     if as_json:
@@ -70,8 +66,6 @@ def show(as_json: bool) -> None:
 @click.argument("name")
 def revoke(name: str) -> None:
     """Revoke the key NAME (a name or an id) immediately."""
-    from ..server.access.api_keys import ApiKeys
-
     with usage_errors():
         key = ApiKeys(load().state()).revoke(name)
     click.echo(f"Revoked the key `{key.name}` (id {key.id}).")

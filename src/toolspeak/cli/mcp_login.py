@@ -80,11 +80,7 @@ class BrowserLogin:
             self._server.close()
 
     async def show(self, url: str) -> None:
-        """Open the login page.
-
-        Raises:
-            UsageError: the URL is not an HTTP URL.
-        """
+        """Open the login page. Raises UsageError if the URL is not an HTTP URL."""
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https"):  # the server chose the URL, and browsers can open programs, too
             raise UsageError(f"the login URL of the server is not a web page: `{escape(url)[:200]}`")
@@ -93,11 +89,7 @@ class BrowserLogin:
         await asyncio.to_thread(self._go, url)
 
     async def returned(self) -> LoginCallback:
-        """Wait for the redirect.
-
-        Raises:
-            UsageError: the login timed out or was refused.
-        """
+        """Wait for the redirect. Raises UsageError if the login times out or is refused."""
         try:
             async with asyncio.timeout(self._timeout):
                 return await asyncio.shield(self._answer)

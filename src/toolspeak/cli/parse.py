@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
-from contextlib import contextmanager
 from typing import Any, Literal, cast
 
 import click
@@ -11,8 +9,7 @@ import msgspec
 
 import toolspeak as ts
 
-from ..errors import UsageError
-from ._io import CliError, chunks, read_json, read_text, write_json
+from ._io import CliError, chunks, read_json, read_text, usage_errors, write_json
 
 Policy = Literal["strict", "standard", "eager"]
 
@@ -70,7 +67,7 @@ def command(
         "nonce": nonce,
         "untrusted": tuple(read_text(name) for name in untrusted),
     }
-    with _usage_errors():
+    with usage_errors():
         if stream:
             _print_events(file, options)
         else:
@@ -118,12 +115,3 @@ def _read_tools(name: str | None) -> list[Any] | None:
             f"the tools file `{name}` does not contain a list of tools", hint='use [{"type": "function", ...}]'
         )
     return cast(list[Any], value)
-
-
-@contextmanager
-def _usage_errors() -> Generator[None]:
-    """Turn usage errors into command-line errors with a hint."""
-    try:
-        yield
-    except UsageError as error:
-        raise CliError(str(error.args[0]), hint=error.hint) from None

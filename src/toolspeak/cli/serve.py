@@ -7,7 +7,7 @@ import os
 import sys
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager, suppress
-from functools import partial, wraps
+from functools import partial
 from math import isnan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -66,35 +66,6 @@ class _ServeOptions(NamedTuple):
     access_log: bool
 
 
-def _server_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Add the options for listening, the process and logging to a command, which receives them in `options`."""
-
-    @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
-    @click.option("--port", default=8788, show_default=True, type=_PORT, help="Port to listen on; 0 for any free port.")
-    @click.option("--require-key", is_flag=True, help="Require a toolspeak key even from clients on this machine.")
-    @click.option("--allow-host", multiple=True, metavar="NAME", help="Accept this host name in requests; repeatable.")
-    @click.option("--workers", default=1, show_default=True, type=click.IntRange(1, 256), help="Worker processes.")
-    @click.option(
-        "--drain", default=30.0, show_default=True, type=_SECONDS, metavar="SECONDS", help="Grace period on shutdown."
-    )
-    @click.option(
-        "--linger",
-        default=0.0,
-        type=_SECONDS,
-        metavar="SECONDS",
-        help="On shutdown, report not ready but keep accepting connections for this long.",
-    )
-    @click.option("--log-format", type=click.Choice(_FORMATS), default="auto", show_default=True, help="Log format.")
-    @click.option("--log-level", type=click.Choice(_LEVELS), default="warning", show_default=True, help="Log level.")
-    @click.option("--access-log", is_flag=True, help="Log every request.")
-    @wraps(command)
-    def wrapped(**values: Any) -> None:
-        options = _ServeOptions(*(values.pop(name) for name in _ServeOptions._fields))
-        command(options=options, **values)
-
-    return wrapped
-
-
 class _ConfigReader:
     """Reads the configuration and collects its secrets for redaction."""
 
@@ -132,8 +103,25 @@ class _ConfigReader:
     show_default=True,
     help="Key for --upstream: configured (replace), the client's (forward), or configured after a key check (check).",
 )
-@_server_options
-def command(upstream: str, model: str, auth: Auth, options: _ServeOptions, **settings: str | int | None) -> None:
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
+@click.option("--port", default=8788, show_default=True, type=_PORT, help="Port to listen on; 0 for any free port.")
+@click.option("--require-key", is_flag=True, help="Require a toolspeak key even from clients on this machine.")
+@click.option("--allow-host", multiple=True, metavar="NAME", help="Accept this host name in requests; repeatable.")
+@click.option("--workers", default=1, show_default=True, type=click.IntRange(1, 256), help="Worker processes.")
+@click.option(
+    "--drain", default=30.0, show_default=True, type=_SECONDS, metavar="SECONDS", help="Grace period on shutdown."
+)
+@click.option(
+    "--linger",
+    default=0.0,
+    type=_SECONDS,
+    metavar="SECONDS",
+    help="On shutdown, report not ready but keep accepting connections for this long.",
+)
+@click.option("--log-format", type=click.Choice(_FORMATS), default="auto", show_default=True, help="Log format.")
+@click.option("--log-level", type=click.Choice(_LEVELS), default="warning", show_default=True, help="Log level.")
+@click.option("--access-log", is_flag=True, help="Log every request.")
+def command(upstream: str, model: str, auth: Auth, **settings: Any) -> None:
     """Run the proxy server: tool calling for any client.
 
     Serves OpenAI, Anthropic, Gemini and Ollama clients from one or more upstreams. Without --upstream, the configured
@@ -149,6 +137,7 @@ def command(upstream: str, model: str, auth: Auth, options: _ServeOptions, **set
     from ..server.process.server import ServerOptions, serve
     from ..server.recording.store_writer import create_recorder
 
+    options = _ServeOptions(*(settings.pop(name) for name in _ServeOptions._fields))
     reader = _ConfigReader({name: value for name, value in settings.items() if value}, upstream, model)
     level = getattr(logging, options.log_level.upper())
     configure_logging(lambda: reader.secrets, level, options.log_format, access=options.access_log)

@@ -5,6 +5,7 @@ Text from models and tools is untrusted, so control characters are removed.
 
 from __future__ import annotations
 
+import json
 import sys
 import time
 from collections.abc import Generator, Iterator
@@ -13,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+import msgspec
 
 from ..config import load
 from ..core.text import REPLACEMENT, printable
@@ -84,8 +86,6 @@ def store_at(url: str | None, owner: str = "", *, make: bool = False) -> Store:
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def list_(text: str, limit: int, as_json: bool) -> None:
     """List sessions, newest first."""
-    import msgspec
-
     with _open_store() as store:
         sessions = store.sessions(text, limit=limit)
     if as_json:
@@ -102,8 +102,6 @@ def list_(text: str, limit: int, as_json: bool) -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print everything as JSON.")
 def show(session: str, as_json: bool) -> None:
     """Print a conversation with its rounds."""
-    import msgspec
-
     with _open_store() as store:
         name = store.find(session)
         info, entries = store.info(name), store.entries(name)
@@ -171,8 +169,6 @@ def remove(sessions: tuple[str, ...], force: bool) -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def doctor(repair: bool, as_json: bool) -> None:
     """Check the store. The exit status is 1 if something is unreadable."""
-    import msgspec
-
     from ..store.check import check
 
     with _open_store() as store:
@@ -205,8 +201,6 @@ def _lines(stream: Any) -> Iterator[str]:
 
 
 def _entry_json(entry: Entry) -> dict[str, Any]:
-    import msgspec
-
     return {"kind": "answer" if isinstance(entry, Answer) else "message", **msgspec.to_builtins(entry)}
 
 
@@ -228,8 +222,6 @@ def _answer(answer: Answer) -> Iterator[str]:
 
 
 def _call(record: CallRecord) -> Iterator[str]:
-    import json
-
     from .agent_screen import coloured_diff
 
     arguments = _clean(json.dumps(record.call.arguments, ensure_ascii=False))

@@ -8,8 +8,7 @@ only harmless settings. This is the only package that reads the environment.
 from __future__ import annotations
 
 from .lookup import Config
-from .project_trust import trusted, untrust
-from .sources import load, trust
+from .sources import load, trust, trusted, untrust
 from .values import (
     HARMLESS,
     PROJECT_FILE,

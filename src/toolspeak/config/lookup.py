@@ -130,11 +130,7 @@ class Config:
         return tuple(overrides.values())
 
     def check_dialects(self) -> None:
-        """Validate the dialect names of providers, models and upstreams. Call this once plugins are loaded.
-
-        Raises:
-            ConfigError: a dialect is unknown.
-        """
+        """Validate the dialect names in all tables, once plugins are loaded. Raises ConfigError if one is unknown."""
         for setting in self.tables():
             if setting.name.endswith(".dialect"):
                 check_fields(Settings, {"dialect": setting.value}, str(setting.origin))
@@ -247,17 +243,11 @@ class Config:
 
     def aliases(self) -> dict[str, str]:
         """Return the model aliases: each name maps to a model or to `upstream:model`."""
-        targets: dict[str, str] = {}
-        for layer in reversed(self._layers):
-            targets |= {name: str(fields["model"]) for name, fields in layer.tables.get("aliases", {}).items()}
-        return targets
+        return {name: str(fields["model"]) for name, fields in self._rows("aliases").items()}
 
     def server_tools(self) -> dict[str, ServerToolsRow]:
         """Return the `[server_tools.NAME]` tables (tools that the proxy runs itself), by name."""
-        rows: dict[str, ServerToolsRow] = {}
-        for layer in reversed(self._layers):
-            rows |= {name: ServerToolsRow(**fields) for name, fields in layer.tables.get("server_tools", {}).items()}
-        return rows
+        return {name: ServerToolsRow(**fields) for name, fields in self._rows("server_tools").items()}
 
     # ---- lookup
 
@@ -272,10 +262,16 @@ class Config:
                     return fields[name], layer.origin(name, table, row)
         return DEFAULTS[name], Origin("default")
 
+    def _rows(self, table: str) -> dict[str, JSONObject]:
+        rows: dict[str, JSONObject] = {}
+        for layer in reversed(self._layers):
+            rows |= layer.tables.get(table, {})
+        return rows
+
     def _upstream(self, name: str) -> JSONObject:
-        for layer in self._layers:
-            if name in layer.tables.get("upstreams", {}):
-                return layer.tables["upstreams"][name]
+        rows = self._rows("upstreams")
+        if name in rows:
+            return rows[name]
         names = ", ".join(sorted(self.upstream_names())) or "none"
         raise ConfigError(f"unknown upstream `{name}`", hint=f"configured upstreams: {names}")
 

@@ -5,6 +5,7 @@ This is the only module that reads the environment.
 
 from __future__ import annotations
 
+import hashlib
 import os
 import stat
 import sys
@@ -19,7 +20,6 @@ from ..engine.planning.strategy import Settings
 from ..errors import ConfigError
 from ..key_value import FileState, State
 from .lookup import Config
-from .project_trust import record_trust, trusted
 from .values import COLUMNS, HARMLESS, PROJECT_FILE, SECRETS, GeneralSettings, Layer, Source, checked_row, row_key
 
 _MAX_FILE_BYTES = 1024 * 1024
@@ -169,13 +169,32 @@ def _harmless(fields: JSONObject, ignored: list[str] | None, prefix: str) -> JSO
     return {name: value for name, value in fields.items() if name not in sensitive}
 
 
+# ---- trust in project files: the state stores the hash of the approved content, so any change needs a new approval
+
+
+def trusted(state: State, path: Path, data: bytes) -> bool:
+    """Whether the user trusts this file with this content."""
+    return state.get(_trust_key(path)) == hashlib.sha256(data).hexdigest()
+
+
 def trust(state: State, path: Path) -> str:
     """Trust a file with its current content; return the hash of that content."""
     data = _read(path)
     if data is None:
         raise ConfigError(f"file not found: `{path}`", hint=f"pass the path of a {PROJECT_FILE} file")
     _file_layer("project", path, data, None)
-    return record_trust(state, path, data)
+    digest = hashlib.sha256(data).hexdigest()
+    state.put(_trust_key(path), digest)
+    return digest
+
+
+def untrust(state: State, path: Path) -> None:
+    """Stop trusting a file."""
+    state.delete(_trust_key(path))
+
+
+def _trust_key(path: Path) -> str:
+    return f"trust:{path.resolve()}"
 
 
 # ---- files

@@ -96,11 +96,7 @@ class _BfclEntry(NamedTuple):
 
 
 class Bfcl:
-    """The leaderboard as a test suite.
-
-    Raises:
-        UsageError: a category is unknown, or a file is not one of the leaderboard's.
-    """
+    """The leaderboard as a test suite. Raises UsageError for an unknown category or an invalid file."""
 
     name = "bfcl"
 

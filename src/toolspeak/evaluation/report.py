@@ -140,11 +140,8 @@ def _right(records: Sequence[CaseResult]) -> str:
         return "not asked"
     result = compute_score(records)
     errors = f", {result.errors} errors" if result.errors else ""
-    return f"{result.correct} of {result.cases}: {result.share:.0%} ({_interval(result)}){errors}"
-
-
-def _interval(score: Score) -> str:
-    return f"{100 * score.low:.0f} to {100 * score.high:.0f}"
+    interval = f"{100 * result.low:.0f} to {100 * result.high:.0f}"
+    return f"{result.correct} of {result.cases}: {result.share:.0%} ({interval}){errors}"
 
 
 def _costs(records: Sequence[CaseResult]) -> tuple[str, str]:

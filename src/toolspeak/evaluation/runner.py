@@ -90,11 +90,7 @@ class EvalRun:
         return not self.answered and self._errors >= GIVE_UP_AFTER
 
     async def run(self, work: Work) -> None:
-        """Run the unfinished cases.
-
-        Raises:
-            UsageError: a result cannot be stored.
-        """
+        """Run the unfinished cases. Raises UsageError if a result cannot be stored."""
         jobs = iter(list(self.missing(work)))
         try:
             async with asyncio.TaskGroup() as group:

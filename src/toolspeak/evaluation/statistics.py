@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from math import sqrt
+from statistics import median
 
 import msgspec
 
@@ -53,11 +55,8 @@ def compute_score(records: Sequence[CaseResult]) -> Score:
     """Compute the statistics of these cases."""
     total, correct = len(records), sum(each.correct for each in records)
     low, high = wilson(correct, total)
-    faults: dict[str, int] = {}
-    for each in records:
-        if each.fault:
-            faults[each.fault] = faults.get(each.fault, 0) + 1
-    times = sorted(each.seconds for each in records)
+    faults = Counter(each.fault for each in records if each.fault)
+    times = [each.seconds for each in records]
     return Score(
         cases=total,
         correct=correct,
@@ -70,7 +69,7 @@ def compute_score(records: Sequence[CaseResult]) -> Score:
         input_tokens=sum(each.input_tokens for each in records),
         output_tokens=sum(each.output_tokens for each in records),
         seconds=round(sum(times), 3),
-        median_seconds=_median(times),
+        median_seconds=round(median(times), 3) if times else 0.0,
         faults=dict(sorted(faults.items(), key=lambda item: (-item[1], item[0]))),
     )
 
@@ -82,10 +81,3 @@ def score_by_category(records: Iterable[CaseResult]) -> dict[str, Score]:
     for category in sorted({each.category for each in records}):
         scores[category] = compute_score([each for each in records if each.category == category])
     return scores
-
-
-def _median(times: Sequence[float]) -> float:
-    if not times:
-        return 0.0
-    half = len(times) // 2
-    return times[half] if len(times) % 2 else round((times[half - 1] + times[half]) / 2, 3)

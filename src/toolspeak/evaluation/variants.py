@@ -40,11 +40,7 @@ VARIANTS: dict[str, CallVariant] = {
 
 
 def parse_variants(text: str) -> tuple[CallVariant, ...]:
-    """Parse a comma-separated list of variants and remove duplicates.
-
-    Raises:
-        UsageError: a variant is unknown or its number of cases is invalid.
-    """
+    """Parse a comma-separated list of variants and remove duplicates. Raises UsageError if one is invalid."""
     return tuple(dict.fromkeys(_parse_variant(part.strip()) for part in text.split(",") if part.strip()))
 
 

@@ -195,7 +195,7 @@ class App:
         except asyncio.CancelledError:
             if not self.lifecycle.was_broken_off():
                 raise
-            await exchange.end(
+            await exchange.refuse(
                 ServerShuttingDown("the server is shutting down", hint="retry: another server may respond")
             )
         finally:

@@ -72,6 +72,21 @@ class PassthroughUpstream(Protocol):
         ...
 
 
+class PassthroughBase:
+    """Base class of upstreams that open a request in both ways by one method."""
+
+    def open(self, request: Request) -> Batches:
+        """Send the request and yield batches of events."""
+        return self._batches(request, passthrough_bytes=False)
+
+    def open_passthrough(self, request: Request) -> Batches:
+        """Like `open`, but events carry the raw bytes of the reply if the upstream supports it."""
+        return self._batches(request, passthrough_bytes=True)
+
+    def _batches(self, request: Request, *, passthrough_bytes: bool) -> Batches:
+        raise NotImplementedError
+
+
 def open_upstream(upstream: Upstream, request: Request, *, passthrough_bytes: bool) -> Batches:
     """Open a request. With `passthrough_bytes`, events carry the raw bytes of the reply if the upstream supports it."""
     if passthrough_bytes and isinstance(upstream, PassthroughUpstream):
@@ -80,10 +95,7 @@ def open_upstream(upstream: Upstream, request: Request, *, passthrough_bytes: bo
 
 
 async def normalize_failures(batches: Batches, clean: Callable[[str], str] = str) -> Batches:
-    """Enforce the failure contract of `Upstream.open`, no matter how the source of `batches` reports failures.
-
-    `clean` redacts secrets in the failures.
-    """
+    """Enforce the failure contract of `Upstream.open` on any batches. `clean` redacts secrets in failures."""
     started = False
     async with aclosing(batches):
         try:
@@ -152,33 +164,19 @@ def _redact_event(event: Event, clean: Callable[[str], str]) -> Event:
     return Noted(replace(event.note, detail=clean(event.note.detail))) if isinstance(event, Noted) else event
 
 
+#: Fields of a failure that the error has under the same name.
+_SHARED_FIELDS = ("kind", "body", "retry_after", "should_retry", "code", "error_type", "param")
+
+
 def failure_of(error: UpstreamError) -> Failure:
-    return Failure(
-        str(error),
-        error.kind,
-        error.upstream_status,
-        error.body,
-        error.retry_after,
-        error.should_retry,
-        error.code,
-        error.error_type,
-        error.param,
-    )
+    fields = {name: getattr(error, name) for name in _SHARED_FIELDS}
+    return Failure(str(error), status=error.upstream_status, **fields)
 
 
 def error_of(failure: Failure) -> UpstreamError:
     error = UpstreamTimeout if failure.kind == "timeout" else UpstreamError
-    return error(
-        failure.message,
-        upstream_status=failure.status,
-        body=failure.body,
-        kind=failure.kind,
-        retry_after=failure.retry_after,
-        should_retry=failure.should_retry,
-        code=failure.code,
-        error_type=failure.error_type,
-        param=failure.param,
-    )
+    fields = {name: getattr(failure, name) for name in _SHARED_FIELDS}
+    return error(failure.message, upstream_status=failure.status, **fields)
 
 
 def shorten(text: str, limit: int = MAX_ERROR_CHARS) -> str:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import cache
+from functools import cache, partial
+from importlib import import_module
 from typing import Protocol
 
 import msgspec
@@ -57,90 +58,37 @@ class Codec(msgspec.Struct, frozen=True):
     endings: tuple[str, ...] = ()
 
 
-def _openai_chat() -> Codec:
-    from ..protocols import openai_chat
+def _gemini_path(request: Request) -> str:
+    from ..protocols.gemini import path
 
-    return Codec(
-        provider="openai",
-        path=lambda request: "/chat/completions",
-        encode=openai_chat.encode_request,
-        notes=openai_chat.request_notes,
-        decoder=openai_chat.ReplyDecoder,
-        error=openai_chat.decode_error,
-        endings=("/chat/completions",),
-    )
+    return path(request)
 
 
-def _openai_responses() -> Codec:
-    from ..protocols import openai_responses
-
-    return Codec(
-        provider="openai",
-        path=lambda request: "/responses",
-        encode=openai_responses.encode_request,
-        notes=openai_responses.request_notes,
-        decoder=openai_responses.ReplyDecoder,
-        error=openai_responses.decode_error,
-        endings=("/responses",),
-    )
-
-
-def _anthropic() -> Codec:
-    from ..protocols import anthropic
-
-    return Codec(
-        provider="anthropic",
-        path=lambda request: "/messages",
-        encode=anthropic.encode_request,
-        notes=anthropic.request_notes,
-        decoder=anthropic.ReplyDecoder,
-        error=anthropic.decode_error,
+#: The codecs without the functions that the package of each protocol provides.
+_CODECS: dict[str, Callable[..., Codec]] = {
+    "openai_chat": partial(Codec, "openai", lambda request: "/chat/completions", endings=("/chat/completions",)),
+    "openai_responses": partial(Codec, "openai", lambda request: "/responses", endings=("/responses",)),
+    "anthropic": partial(
+        Codec,
+        "anthropic",
+        lambda request: "/messages",
         key_header="x-api-key",
         key_prefix="",
         headers={"anthropic-version": "2023-06-01"},
         version="/v1",
         endings=("/messages",),
-    )
-
-
-def _gemini() -> Codec:
-    from ..protocols import gemini
-
-    return Codec(
-        provider="gemini",
-        path=gemini.path,
-        encode=gemini.encode_request,
-        notes=gemini.request_notes,
-        decoder=gemini.ReplyDecoder,
-        error=gemini.decode_error,
+    ),
+    "gemini": partial(
+        Codec,
+        "gemini",
+        _gemini_path,
         key_header="x-goog-api-key",
         key_prefix="",
         version="/v1beta",
         endings=("/models",),
-    )
-
-
-def _ollama() -> Codec:
-    from ..protocols import ollama
-
-    return Codec(
-        provider="ollama",
-        path=lambda request: "/api/chat",
-        encode=ollama.encode_request,
-        notes=ollama.request_notes,
-        decoder=ollama.ReplyDecoder,
-        error=ollama.decode_error,
-        # Under `/v1`, Ollama speaks OpenAI's protocol. Users may have copied that base URL for the same server.
-        endings=("/api/chat", "/api", "/v1"),
-    )
-
-
-_CODECS: dict[str, Callable[[], Codec]] = {
-    "openai_chat": _openai_chat,
-    "openai_responses": _openai_responses,
-    "anthropic": _anthropic,
-    "gemini": _gemini,
-    "ollama": _ollama,
+    ),
+    # Under `/v1`, Ollama speaks OpenAI's protocol. Users may have copied that base URL for the same server.
+    "ollama": partial(Codec, "ollama", lambda request: "/api/chat", endings=("/api/chat", "/api", "/v1")),
 }
 
 
@@ -177,4 +125,10 @@ def codec(protocol: str) -> Codec:
     make = _CODECS.get(protocol)
     if make is None:
         raise ConfigError(f"unknown protocol `{protocol}`", hint=f"use one of {', '.join(sorted(_CODECS))}")
-    return make()
+    package = import_module(f"toolspeak.protocols.{protocol}")
+    return make(
+        encode=package.encode_request,
+        notes=package.request_notes,
+        decoder=package.ReplyDecoder,
+        error=package.decode_error,
+    )

@@ -13,13 +13,13 @@ from msgspec.structs import replace
 from ..core.events import Event, Noted
 from ..core.types import Note, Request
 from ..errors import UpstreamError, UsageError
-from .base import Batches, Upstream, open_upstream, shorten
+from .base import Batches, PassthroughBase, Upstream, open_upstream, shorten
 
 #: Statuses for an invalid request. Another upstream would reject it too, so the error is raised at once.
 _REQUEST_ERRORS = frozenset({400, 413, 422})
 
 
-class Failover:
+class Failover(PassthroughBase):
     """An upstream that tries several others in order. Its provider and base URL are those of the first one."""
 
     def __init__(self, upstreams: Sequence[Upstream]) -> None:
@@ -34,14 +34,6 @@ class Failover:
 
     def __repr__(self) -> str:
         return f"Failover({list(self.upstreams)!r})"
-
-    def open(self, request: Request) -> Batches:
-        """Try the upstreams in order until one yields an event."""
-        return self._batches(request, passthrough_bytes=False)
-
-    def open_passthrough(self, request: Request) -> Batches:
-        """Like `open`, but events carry the raw bytes of the reply."""
-        return self._batches(request, passthrough_bytes=True)
 
     async def close(self) -> None:
         for upstream in self.upstreams:

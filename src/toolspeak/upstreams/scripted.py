@@ -142,23 +142,13 @@ async def _resolve(script: Script, request: Request) -> Turn:
 
 
 async def _batches(turn: Turn, chunk: Chunk) -> Batches:
-    match turn.content:
-        case bytes() as capture:
-            # A capture is replayed unchanged, and no events are added.
-            for batch in _decoded(capture, turn, chunk):
-                yield batch
-        case str() as text:
-            for batch in _complete(turn, [[TextDelta(piece)] for piece in _cut(text, chunk)]):
-                yield batch
-        case AsyncIterable() as source:
-            async with aclosing(_complete_async(turn, source)) as batches:
-                async for batch in batches:
-                    yield batch
-        case Sequence() as events:
-            for batch in _complete(turn, [[piece] for event in events for piece in _cut_event(event, chunk)]):
-                yield batch
-        case _:
-            raise UsageError(f"invalid turn: `{type(turn.content).__name__}`")
+    completer = ReplyCompleter(turn.finish, turn.usage or USAGE)
+    async with aclosing(_pieces(turn, chunk)) as batches:
+        async for batch in batches:
+            completer.see(batch)
+            yield batch
+    if not isinstance(turn.content, bytes):  # captured bytes are replayed unchanged
+        yield completer.missing()
 
 
 def _decoded(capture: bytes, turn: Turn, chunk: Chunk) -> Iterator[list[Event]]:
@@ -169,26 +159,26 @@ def _decoded(capture: bytes, turn: Turn, chunk: Chunk) -> Iterator[list[Event]]:
     yield decoder.close()
 
 
-async def _complete_async(turn: Turn, source: AsyncIterable[Sequence[Event]]) -> Batches:
-    """Yield batches as they arrive, then a missing `Finish` or `UsageSeen`."""
-    completer = ReplyCompleter(turn.finish, turn.usage or USAGE)
-    try:
-        async for batch in source:
-            completer.see(batch)
-            yield list(batch)
-    finally:
-        if isinstance(source, AsyncGenerator):
-            await source.aclose()
-    yield completer.missing()
-
-
-def _complete(turn: Turn, batches: list[list[Event]]) -> Iterator[list[Event]]:
-    """Yield prepared batches, then a missing `Finish` or `UsageSeen`."""
-    completer = ReplyCompleter(turn.finish, turn.usage or USAGE)
-    for batch in batches:
-        completer.see(batch)
-        yield batch
-    yield completer.missing()
+async def _pieces(turn: Turn, chunk: Chunk) -> Batches:
+    match turn.content:
+        case bytes() as capture:
+            for batch in _decoded(capture, turn, chunk):
+                yield batch
+        case str() as text:
+            for piece in _cut(text, chunk):
+                yield [TextDelta(piece)]
+        case AsyncIterable() as source:
+            try:
+                async for batch in source:
+                    yield list(batch)
+            finally:
+                if isinstance(source, AsyncGenerator):
+                    await source.aclose()
+        case Sequence() as events:
+            for piece in (piece for event in events for piece in _cut_event(event, chunk)):
+                yield [piece]
+        case _:
+            raise UsageError(f"invalid turn: `{type(turn.content).__name__}`")
 
 
 def _cut_event(event: Event, chunk: Chunk) -> list[Event]:

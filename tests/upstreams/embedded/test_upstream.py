@@ -118,13 +118,9 @@ def test_once_something_was_answered_a_call_must_be_likelier_to_be_made():
     ],
     ids=["the default model", "a file", "a model of the hub", "another adapter"],
 )
-def test_a_grammar_never_takes_a_control_token_of_the_default_model_for_letters(
-    recipe: Recipe, weights: object, monkeypatch: pytest.MonkeyPatch
-):
-    asked: list[Request] = []
-    monkeypatch.setattr(EmbeddedUpstream, "_batches", lambda upstream, request, **options: asked.append(request))
-    EmbeddedUpstream(recipe, Path).open(Request("m", (), options=HELD))
-    assert asked[0].options.grammar.get("logit_bias") == weights
+def test_a_grammar_never_takes_a_control_token_of_the_default_model_for_letters(recipe: Recipe, weights: object):
+    adjusted = EmbeddedUpstream(recipe, Path)._adjusted(Request("m", (), options=HELD))
+    assert adjusted.options.grammar.get("logit_bias") == weights
     without_tools = adapt_request(Request("m", (), options=replace(HELD, contract=False)))
     assert without_tools.options.grammar["logit_bias"] == NEVER
 

@@ -259,8 +259,7 @@ def _output_config(constraint: Constraint) -> JSONObject:
 
 
 def _generation_config(constraint: Constraint) -> JSONObject:
-    config = {"responseMimeType": "application/json", "responseJsonSchema": constraint.schema}
-    return {"generationConfig": config}
+    return {"generationConfig": {"responseMimeType": "application/json", "responseJsonSchema": constraint.schema}}
 
 
 _Write = Callable[[Constraint], JSONObject]

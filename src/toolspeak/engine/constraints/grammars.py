@@ -37,89 +37,58 @@ def _some(chars: str) -> Chars:
     return Chars(tuple(each * 2 for each in chars))
 
 
-#: Rules that grammars share; a grammar includes only those it uses. Escaped surrogates are not allowed.
-BASICS: dict[str, GrammarRule] = {
-    rule.name.name: rule
-    for rule in (
-        GrammarRule(token("comma"), Seq((Literally(","), maybe(Literally(" "))))),
-        GrammarRule(token("colon"), Seq((Literally(":"), maybe(Literally(" "))))),
-        GrammarRule(
-            token("char"), Alt((Chars(('""', "\\\\", "\x00\x1f"), True), Seq((Literally("\\"), token("escape")))))
-        ),
-        GrammarRule(
-            token("escape"),
-            Alt((_some('"\\/bfnrt'), Seq((Literally("u"), token("code"))))),
-        ),
-        GrammarRule(
-            token("code"),
-            Alt(
-                (
-                    Seq((Chars(("09", "ac", "AC", "ef", "EF")), Repeat(_HEX, 3, 3))),
-                    Seq((Chars(("dd", "DD")), Chars(("07",)), Repeat(_HEX, 2, 2))),
-                )
-            ),
-        ),
-        GrammarRule(token("block"), Repeat(CHAR, BLOCK, BLOCK)),
-        GrammarRule(token("fraction"), Seq((Literally("."), Repeat(_DIGIT, 1, _MAX_FRACTION)))),
-        GrammarRule(token("exponent"), Seq((Chars(("ee", "EE")), maybe(Chars(("++", "--"))), Repeat(_DIGIT, 1, 2)))),
-        GrammarRule(token("date"), Alt((Seq((*(_DIGIT,) * 4, Literally("-"), token("month-day"))), token("leap-day")))),
-        GrammarRule(
-            token("month-day"),
-            Alt(
-                (
-                    Seq((token("long-month"), Literally("-"), token("day-31"))),
-                    Seq((token("short-month"), Literally("-"), token("day-30"))),
-                    Seq((Literally("02-"), token("day-28"))),
-                )
-            ),
-        ),
-        GrammarRule(
-            token("long-month"), Alt((Seq((Literally("0"), _some("13578"))), Seq((Literally("1"), _some("02")))))
-        ),
-        GrammarRule(token("short-month"), Alt((Seq((Literally("0"), _some("469"))), Literally("11")))),
-        GrammarRule(token("day-31"), Alt((token("day-30"), Literally("31")))),
-        GrammarRule(token("day-30"), Alt((token("day-28"), Literally("29"), Literally("30")))),
-        GrammarRule(
-            token("day-28"),
-            Alt(
-                (
-                    Seq((Literally("0"), Chars(("19",)))),
-                    Seq((Literally("1"), _DIGIT)),
-                    Seq((Literally("2"), Chars(("08",)))),
-                )
-            ),
-        ),
-        # Every fourth year is a leap year, but of the years divisible by 100 only every fourth one is.
-        GrammarRule(token("leap-day"), Seq((Alt((token("leap-year"), token("leap-century"))), Literally("-02-29")))),
-        GrammarRule(token("leap-year"), Seq((_DIGIT, _DIGIT, token("fourth")))),
-        GrammarRule(token("leap-century"), Seq((Alt((Literally("00"), token("fourth"))), Literally("00")))),
-        GrammarRule(
-            token("fourth"),
-            Alt(
-                (
-                    Seq((Literally("0"), _some("48"))),
-                    Seq((_some("2468"), _some("048"))),
-                    Seq((_some("13579"), _some("26"))),
-                )
-            ),
-        ),
-        GrammarRule(token("hour"), Alt((Seq((Chars(("01",)), _DIGIT)), Seq((Literally("2"), Chars(("03",))))))),
-        GrammarRule(token("sixty"), Seq((Chars(("05",)), _DIGIT))),
-        GrammarRule(token("time"), Seq((token("clock"), Repeat(token("fraction"), 0, 1), token("zone")))),
-        GrammarRule(
-            token("clock"), Seq((token("hour"), Literally(":"), token("sixty"), Literally(":"), token("sixty")))
-        ),
-        GrammarRule(
-            token("zone"),
-            Alt((Literally("Z"), Seq((Chars(("++", "--")), token("hour"), Literally(":"), token("sixty"))))),
-        ),
-        GrammarRule(token("date-time"), Seq((token("date"), Literally("T"), token("time")))),
-        GrammarRule(
-            token("uuid"), Seq((Repeat(_HEX, 8, 8), *(token("uuid-part"),) * 3, Literally("-"), Repeat(_HEX, 12, 12)))
-        ),
-        GrammarRule(token("uuid-part"), Seq((Literally("-"), Repeat(_HEX, 4, 4)))),
-    )
+def _literally(*parts: Expr | str) -> tuple[Expr, ...]:
+    return tuple(Literally(part) if isinstance(part, str) else part for part in parts)
+
+
+def _all(*parts: Expr | str) -> Expr:
+    return Seq(_literally(*parts))
+
+
+def _any(*options: Expr | str) -> Expr:
+    return Alt(_literally(*options))
+
+
+_SIGN = Chars(("++", "--"))
+_RULES: dict[str, Expr] = {
+    "comma": _all(",", maybe(Literally(" "))),
+    "colon": _all(":", maybe(Literally(" "))),
+    "char": _any(Chars(('""', "\\\\", "\x00\x1f"), True), _all("\\", token("escape"))),
+    "escape": _any(_some('"\\/bfnrt'), _all("u", token("code"))),
+    "code": _any(
+        _all(Chars(("09", "ac", "AC", "ef", "EF")), Repeat(_HEX, 3, 3)),
+        _all(Chars(("dd", "DD")), Chars(("07",)), Repeat(_HEX, 2, 2)),
+    ),
+    "block": Repeat(CHAR, BLOCK, BLOCK),
+    "fraction": _all(".", Repeat(_DIGIT, 1, _MAX_FRACTION)),
+    "exponent": _all(Chars(("ee", "EE")), maybe(_SIGN), Repeat(_DIGIT, 1, 2)),
+    "date": _any(_all(*(_DIGIT,) * 4, "-", token("month-day")), token("leap-day")),
+    "month-day": _any(
+        _all(token("long-month"), "-", token("day-31")),
+        _all(token("short-month"), "-", token("day-30")),
+        _all("02-", token("day-28")),
+    ),
+    "long-month": _any(_all("0", _some("13578")), _all("1", _some("02"))),
+    "short-month": _any(_all("0", _some("469")), "11"),
+    "day-31": _any(token("day-30"), "31"),
+    "day-30": _any(token("day-28"), "29", "30"),
+    "day-28": _any(_all("0", Chars(("19",))), _all("1", _DIGIT), _all("2", Chars(("08",)))),
+    # Every fourth year is a leap year, but of the years divisible by 100 only every fourth one is.
+    "leap-day": _all(_any(token("leap-year"), token("leap-century")), "-02-29"),
+    "leap-year": _all(_DIGIT, _DIGIT, token("fourth")),
+    "leap-century": _all(_any("00", token("fourth")), "00"),
+    "fourth": _any(_all("0", _some("48")), _all(_some("2468"), _some("048")), _all(_some("13579"), _some("26"))),
+    "hour": _any(_all(Chars(("01",)), _DIGIT), _all("2", Chars(("03",)))),
+    "sixty": _all(Chars(("05",)), _DIGIT),
+    "time": _all(token("clock"), maybe(token("fraction")), token("zone")),
+    "clock": _all(token("hour"), ":", token("sixty"), ":", token("sixty")),
+    "zone": _any("Z", _all(_SIGN, token("hour"), ":", token("sixty"))),
+    "date-time": _all(token("date"), "T", token("time")),
+    "uuid": _all(Repeat(_HEX, 8, 8), *(token("uuid-part"),) * 3, "-", Repeat(_HEX, 12, 12)),
+    "uuid-part": _all("-", Repeat(_HEX, 4, 4)),
 }
+#: Rules that grammars share; a grammar includes only those it uses. Escaped surrogates are not allowed.
+BASICS = {name: GrammarRule(token(name), body) for name, body in _RULES.items()}
 #: String formats that have a grammar rule, with their minimum and maximum length. Other formats are not enforced.
 FORMATS = {"date": (10, 10), "time": (9, 35), "date-time": (20, 46), "uuid": (36, 36)}
 
@@ -436,12 +405,6 @@ def _exactly(count: int) -> tuple[Expr, ...]:
     return tuple(part for part in parts if part.low)
 
 
-def _root_and_rules(shape: Shape, ledger: Ledger) -> tuple[Expr, list[GrammarRule]]:
-    builder = GrammarBuilder(ledger)
-    root = builder.value(shape, "answer")
-    return root, _rules(builder)
-
-
 def _rules(builder: GrammarBuilder) -> list[GrammarRule]:
     """Return the builder's rules and the shared rules that they refer to."""
     used = dict.fromkeys(name for rule in builder.rules for name in _names(rule.body) if name in BASICS)
@@ -528,7 +491,8 @@ _LARK = _GrammarSyntax("start", "{}: {}", "/[{}]/", "~{}", "~{}..{}", _lark_name
 
 def gbnf(shape: Shape, ledger: Ledger) -> str:
     """Return the GBNF grammar of a shape."""
-    return _GBNF.text(*_root_and_rules(shape, ledger))
+    builder = GrammarBuilder(ledger)
+    return gbnf_text(builder.value(shape, "answer"), builder)
 
 
 def gbnf_text(root: Expr, builder: GrammarBuilder) -> str:
@@ -538,4 +502,5 @@ def gbnf_text(root: Expr, builder: GrammarBuilder) -> str:
 
 def lark(shape: Shape, ledger: Ledger) -> str:
     """Return the Lark grammar of a shape."""
-    return _LARK.text(*_root_and_rules(shape, ledger))
+    builder = GrammarBuilder(ledger)
+    return _LARK.text(builder.value(shape, "answer"), _rules(builder))

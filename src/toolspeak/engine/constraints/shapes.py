@@ -541,10 +541,6 @@ def _restricted_by(one: JSONObject, other: JSONObject) -> JSONObject:
     return changes
 
 
-def _common(one: list[JSONValue], other: list[JSONValue]) -> list[JSONValue]:
-    return [value for value in one if value in other]
-
-
 def _both_types(one: JSONValue, other: JSONValue) -> list[str]:
     """Return the common types. The list is empty if there are none; no valid schema declares that."""
     first, second = types_of({"type": one}), types_of({"type": other})
@@ -562,20 +558,16 @@ def _both(one: JSONValue, other: JSONValue) -> JSONValue:
     return False if one is False or other is False else {"allOf": [one, other]}
 
 
-def _both_lists(one: list[JSONValue], other: list[JSONValue]) -> JSONValue:
-    return [_both(*pair) for pair in zip_longest(one, other, fillvalue=True)]
-
-
 _Merge: TypeAlias = Callable[[JSONValue, JSONValue], JSONValue]
 #: Merge functions by keyword. Any other keyword keeps its first value, with a note.
 _MERGES: dict[str, _Merge] = {
     "type": _both_types,
-    "enum": _common,
+    "enum": lambda one, other: [value for value in one if value in other],
     "properties": _both_tables,
     "required": lambda one, other: [*one, *(name for name in other if name not in one)],
     "additionalProperties": _both,
     "items": _both,
-    "prefixItems": _both_lists,
+    "prefixItems": lambda one, other: [_both(*pair) for pair in zip_longest(one, other, fillvalue=True)],
     **dict.fromkeys(("minimum", "exclusiveMinimum", "minLength", "minItems"), max),
     **dict.fromkeys(("maximum", "exclusiveMaximum", "maxLength", "maxItems"), min),
 }

@@ -80,12 +80,9 @@ class ProfileMatch(msgspec.Struct, frozen=True):
     why: str
 
 
-class Provider(msgspec.Struct, frozen=True):
-    """A model vendor or server software, and how to connect to it."""
+class _ProviderRow(msgspec.Struct, frozen=True):
+    """The fields of a provider in a table, in addition to profile fields."""
 
-    name: str
-    #: Differences from the default profile.
-    fields: JSONObject = {}
     #: Hosts of the provider: a name (https, default port), a name with a port, `*.name` for subdomains, `*` for any.
     hosts: tuple[str, ...] = ()
     aliases: tuple[str, ...] = ()
@@ -95,6 +92,14 @@ class Provider(msgspec.Struct, frozen=True):
     #: Environment variables with the API key, and with the base URL. The first one that is set wins.
     keys: tuple[str, ...] = ()
     urls: tuple[str, ...] = ()
+
+
+class Provider(_ProviderRow, frozen=True, kw_only=True):
+    """A model vendor or server software, and how to connect to it."""
+
+    name: str
+    #: Differences from the default profile.
+    fields: JSONObject = {}
 
     def owns(self, base_url: str) -> bool:
         """Whether the URL is on one of the provider's hosts."""
@@ -107,11 +112,14 @@ class Provider(msgspec.Struct, frozen=True):
         return scheme == "https" and (host in own or any(f"*.{rest}" in own for rest in _parents(host)))
 
 
-class Family(msgspec.Struct, frozen=True):
-    """Models with the same output format, identified by words in their names."""
-
+class _FamilyRow(msgspec.Struct, frozen=True):
     name: str
     words: tuple[str, ...]
+
+
+class Family(_FamilyRow, frozen=True):
+    """Models with the same output format, identified by words in their names."""
+
     fields: JSONObject = {}
 
 
@@ -210,7 +218,7 @@ def without_bounds(hint: JSONValue) -> JSONValue:
 def describe_type(hint: JSONValue) -> str:
     """Describe the allowed values of a type, for error messages.
 
-    >>> allowed(Annotated[int, msgspec.Meta(ge=0, le=10)])
+    >>> describe_type(Annotated[int, msgspec.Meta(ge=0, le=10)])
     'a whole number from 0 to 10'
     """
     bounds = _bounds(hint)
@@ -234,26 +242,8 @@ def _one_of(names: Iterable[str]) -> str:
     return f"use one of {', '.join(names)}"
 
 
-class _ProviderRow(msgspec.Struct, frozen=True):
-    hosts: tuple[str, ...] = ()
-    aliases: tuple[str, ...] = ()
-    url: str = ""
-    protocol: str = "openai"
-    keys: tuple[str, ...] = ()
-    urls: tuple[str, ...] = ()
-
-
-class _FamilyRow(msgspec.Struct, frozen=True):
-    name: str
-    words: tuple[str, ...]
-
-
 def read_table(source: str | Mapping[str, JSONValue], where: str, *, dialects: bool = True) -> Table:
-    """Parse a table from TOML text or parsed values. `dialects` also checks that the dialects exist.
-
-    Raises:
-        ConfigError: the table is invalid.
-    """
+    """Parse a table from TOML text or values. `dialects` checks dialect names. Raises ConfigError if it is invalid."""
     if isinstance(source, str):
         try:
             source = tomllib.loads(source)
@@ -286,7 +276,7 @@ def _provider(name: str, row: JSONObject, where: str, dialects: bool) -> Provide
     where = f"{where}, providers.`{name}`"
     own, rest = _split_fields(row, _ProviderRow)
     fields = check_fields(Profile, rest, where, dialects=dialects)
-    return Provider(name.lower(), fields, **check_fields(_ProviderRow, own, where))
+    return Provider(name=name.lower(), fields=fields, **check_fields(_ProviderRow, own, where))
 
 
 def _family(row: JSONValue, where: str, dialects: bool) -> Family:

@@ -415,16 +415,22 @@ def without_system(messages: tuple[Message, ...]) -> tuple[Message, ...]:
         return messages
     head = next((at for at, message in enumerate(messages) if message.role != "system"), len(messages))
     text = "\n\n".join(message.text for message in messages[:head] if message.text)
-    rest = [
-        msgspec.structs.replace(message, role="user") if message.role == "system" else message
-        for message in messages[head:]
-    ]
+    rest = system_as_user(messages[head:])
     if not text:
-        return tuple(rest)
+        return rest
     if not rest or rest[0].role != "user":
         return (Message("user", (TextPart(text),)), *rest)
     parts = join_text_parts((TextPart(f"{text}\n---\n\n"), *rest[0].parts))
     return (msgspec.structs.replace(rest[0], parts=parts), *rest[1:])
+
+
+def system_as_user(messages: tuple[Message, ...]) -> tuple[Message, ...]:
+    """Turn system messages into user messages, because many chat templates accept them only at the start."""
+    if "system" not in [message.role for message in messages]:
+        return messages
+    return tuple(
+        msgspec.structs.replace(message, role="user") if message.role == "system" else message for message in messages
+    )
 
 
 def alternate_roles(messages: tuple[Message, ...]) -> tuple[Message, ...]:

@@ -270,6 +270,7 @@ class _ExampleBuilder:
         return body.get("type") == "string" and not {"enum", "const", "pattern", "format"} & body.keys()
 
     def _text(self, body: JSONObject, name: str) -> str:
+        """Build a string that says it is an example."""
         form = body.get("format")
         if isinstance(form, str) and form in _FORMATS:
             return _FORMATS[form]
@@ -280,23 +281,11 @@ class _ExampleBuilder:
         self.distinct = True
         return words
 
-    def text(self, body: JSONObject, name: str, depth: int) -> JSONValue:
-        """Build a string that says it is an example."""
-        return self._text(body, name)
-
     def number(self, body: JSONObject, name: str, depth: int) -> JSONValue:
         """Build the smallest allowed number, or 1."""
         low, high = body.get("minimum", body.get("exclusiveMinimum")), body.get("maximum")
         start = low + ("minimum" not in body) if isinstance(low, int | float) else 1
         return min(start, high) if isinstance(high, int | float) else start
-
-    def yes(self, body: JSONObject, name: str, depth: int) -> JSONValue:
-        """Build a boolean."""
-        return True
-
-    def nothing(self, body: JSONObject, name: str, depth: int) -> JSONValue:
-        """Build a null value."""
-        return None
 
     def array(self, body: JSONObject, name: str, depth: int) -> JSONValue:
         """Build an array with one item."""
@@ -313,12 +302,12 @@ class _ExampleBuilder:
         return {name: self.value(schemas.get(name, {}), name, depth) for name in names}
 
 
+#: Functions that build a value, by type. Any other type gets a string.
 _KINDS: dict[str, Callable[[_ExampleBuilder, JSONObject, str, int], JSONValue]] = {
-    "string": _ExampleBuilder.text,
     "integer": _ExampleBuilder.number,
     "number": _ExampleBuilder.number,
-    "boolean": _ExampleBuilder.yes,
-    "null": _ExampleBuilder.nothing,
+    "boolean": lambda builder, body, name, depth: True,
+    "null": lambda builder, body, name, depth: None,
     "array": _ExampleBuilder.array,
     "object": _ExampleBuilder.object,
 }

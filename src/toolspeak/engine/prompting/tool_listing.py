@@ -316,22 +316,16 @@ def _trimmed(value: JSONValue, detail: ListingDetail, depth: int) -> JSONValue:
     if not is_object(value) or detail < ListingDetail.NO_EXAMPLES or depth > MAX_REFERENCES * 4:
         return value
     return {
-        key: _members(each, detail, depth)
-        if key in ("properties", "$defs", "definitions")
-        else _trimmed_keyword(key, each, detail, depth)
+        key: _trimmed_keyword(key, each, detail, depth)
         for key, each in value.items()
         if not _is_cut(key, each, detail, depth)
     }
 
 
-def _members(table: JSONValue, detail: ListingDetail, depth: int) -> JSONValue:
-    if not is_object(table):
-        return table
-    return {name: _trimmed(schema, detail, depth + 1) for name, schema in table.items()}
-
-
 def _trimmed_keyword(key: str, value: JSONValue, detail: ListingDetail, depth: int) -> JSONValue:
     """Trim subschemas. Keywords that hold data, such as `enum` and `default`, stay unchanged."""
+    if key in ("properties", "$defs", "definitions"):
+        return {name: _trimmed(each, detail, depth + 1) for name, each in value.items()} if is_object(value) else value
     return value if key in ("enum", "const", "default", "required") else _trimmed(value, detail, depth)
 
 

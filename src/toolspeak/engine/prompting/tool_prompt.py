@@ -20,6 +20,7 @@ from ...core.types import JSONValue, Message, Note, TextPart, Tool, ToolCall, To
 from ...dialects.registry import dialect as dialect_row
 from ...errors import UsageError
 from .escaping import calls_text, display_name, is_plain_name, join_text_parts, json_text, result_text, shorten
+from .history import system_as_user, without_system
 from .templates import Example, TemplateTexts, example_of, fill, resolve_templates, template_texts
 from .tool_listing import (
     MAX_LITERAL,
@@ -488,7 +489,7 @@ def place(messages: tuple[Message, ...], contract: Contract, *, system_role: boo
 
 def _in_system(messages: tuple[Message, ...], contract: Contract) -> tuple[Message, ...]:
     leading = _leading(messages)
-    rest = _without_system(messages[leading:])
+    rest = system_as_user(messages[leading:])
     if leading == 0:
         return (contract.message or _prompt(contract.text), *rest)
     last = messages[leading - 1]
@@ -501,23 +502,7 @@ def _prompt(text: str) -> Message:
 
 def _in_user(messages: tuple[Message, ...], text: str) -> tuple[Message, ...]:
     leading = _leading(messages)
-    system = [message.text for message in messages[:leading] if message.text]
-    rest = _without_system(messages[leading:])
-    head = "\n\n".join([*system, text])
-    if not rest or rest[0].role != "user":
-        return (Message("user", (TextPart(head),)), *rest)
-    first = rest[0]
-    first = msgspec.structs.replace(first, parts=join_text_parts((TextPart(f"{head}\n---\n\n"), *first.parts)))
-    return (first, *rest[1:])
-
-
-def _without_system(messages: tuple[Message, ...]) -> tuple[Message, ...]:
-    """Turn system messages into user messages, because many chat templates accept them only at the start."""
-    if "system" not in [message.role for message in messages]:
-        return messages
-    return tuple(
-        msgspec.structs.replace(message, role="user") if message.role == "system" else message for message in messages
-    )
+    return without_system((*messages[:leading], _prompt(text), *messages[leading:]))
 
 
 def _leading(messages: tuple[Message, ...]) -> int:

@@ -61,7 +61,7 @@ class ApiKeys:
         self._state = state
         self._clock = clock
         #: Returns an opaque version that changes whenever a key is created or revoked; None if unknown.
-        self.version: Callable[[], object] = getattr(state, "version", _no_version)
+        self.version: Callable[[], object] = getattr(state, "version", lambda: None)
         #: Maps hashes to keys; valid for one version of the state.
         self._cache: dict[str, ApiKey] = {}
         self._cache_version: object = None
@@ -92,11 +92,7 @@ class ApiKeys:
         return tuple(sorted(keys, key=lambda key: (key.created, key.id)))
 
     def revoke(self, name: str) -> ApiKey:
-        """Delete the key with that name or id.
-
-        Raises:
-            UsageError: no key has that name or id.
-        """
+        """Delete the key with that name or id. Raises UsageError if there is none."""
         for item in self._state.keys(_STATE_PREFIX):
             stored = self._read(item)
             if stored is not None and name in (stored.key.name, stored.key.id):
@@ -126,10 +122,6 @@ class ApiKeys:
             return msgspec.convert(self._state.get(item), _StoredKey)
         except msgspec.ValidationError:
             return None  # revoked in the meantime, or not written by toolspeak
-
-
-def _no_version() -> None:
-    """Return None as the version of a state that has no versions."""
 
 
 def _digest(text: str) -> str:

@@ -112,11 +112,7 @@ class Access:
         self.sessions = sessions or LoginSessions()
 
     def check(self, scope: Scope, level: Level) -> Caller:
-        """Return the caller of a request.
-
-        Raises:
-            Unauthorized, Forbidden, KeysUnavailable: access is denied.
-        """
+        """Return the caller of a request. Raises Unauthorized, Forbidden or KeysUnavailable to deny access."""
         if level == "open":
             return ANONYMOUS
         sent = credentials(scope)

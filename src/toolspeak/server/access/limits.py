@@ -16,7 +16,7 @@ import msgspec
 from ...core.types import MAX_SCHEMA_BYTES, JSONObject, JSONValue, Note, Request, is_array, is_object
 from ...errors import SchemaError, UpstreamError, UsageError
 from ...protocols.shared.fields import ROUTING_FIELDS, parse_object
-from ...upstreams.base import Batches, Upstream, open_upstream
+from ...upstreams.base import Batches, PassthroughBase, Upstream, open_upstream
 from .api_keys import ApiKey
 
 #: Maximum nesting depth of a request body; llama.cpp has the same limit.
@@ -62,7 +62,7 @@ class CompressedBody(UsageError):
 
 
 class Meter:
-    """Rate limit (token bucket) and concurrency limit for one key or upstream.
+    """Rate limit (token bucket) and concurrency limit for one key or upstream. Use it with `with` after `enter`.
 
     The bucket holds one minute's worth of requests and refills steadily. A full bucket permits a burst of that size,
     so any single minute admits at most twice the rate.
@@ -94,20 +94,11 @@ class Meter:
         """Mark an admitted request as finished."""
         self.under_way -= 1
 
-
-class _Counted:
-    """Context manager for a request that a meter admitted."""
-
-    __slots__ = ("_meter",)
-
-    def __init__(self, meter: Meter) -> None:
-        self._meter = meter
-
     def __enter__(self) -> None:
         pass
 
     def __exit__(self, *exc: object) -> None:
-        self._meter.leave()
+        self.leave()
 
 
 _UNCOUNTED = nullcontext()
@@ -121,18 +112,14 @@ class KeyLimits:
         self._meters: OrderedDict[str, Meter] = OrderedDict()
 
     def counted(self, key: ApiKey | None) -> AbstractContextManager[object]:
-        """Count a request against the limits of its key; return a context manager to enter while it runs.
-
-        Raises:
-            TooManyRequests: a limit is reached.
-        """
+        """Count a request against its key's limits and return a context manager for it. Raises TooManyRequests."""
         if key is None or not (key.rate or key.concurrency):
             return _UNCOUNTED
         meter = self._meter(key)
         wait = meter.enter()
         if wait:
             raise TooManyRequests(f"the key `{key.name}` has reached its limit", wait)
-        return _Counted(meter)
+        return meter
 
     def _meter(self, key: ApiKey) -> Meter:
         meter = self._meters.get(key.id)
@@ -150,7 +137,7 @@ class KeyLimits:
                 return
 
 
-class LimitedUpstream:
+class LimitedUpstream(PassthroughBase):
     """An upstream with limits. Requests beyond a limit fail at once, so a fallback can be tried."""
 
     def __init__(self, upstream: Upstream, meter: Meter, name: str) -> None:
@@ -163,14 +150,6 @@ class LimitedUpstream:
     def __repr__(self) -> str:
         return f"LimitedUpstream({self._upstream!r})"
 
-    def open(self, request: Request) -> Batches:
-        """Send the request if the limit allows it."""
-        return self._batches(request, passthrough_bytes=False)
-
-    def open_passthrough(self, request: Request) -> Batches:
-        """Send the request if the limit allows it; batches carry the raw bytes of the reply."""
-        return self._batches(request, passthrough_bytes=True)
-
     async def close(self) -> None:
         """Close the upstream."""
         await self._upstream.close()
@@ -180,24 +159,18 @@ class LimitedUpstream:
         if wait:
             message = f"the upstream `{self._name}` has reached its limit"
             raise UpstreamError(message, upstream_status=429, retry_after=wait)
-        try:
+        with self._meter:
             opened = open_upstream(self._upstream, request, passthrough_bytes=passthrough_bytes)
             async with aclosing(opened) as batches:
                 async for batch in batches:
                     yield batch
-        finally:
-            self._meter.leave()
 
 
 # ---- request size
 
 
 def read_object(body: bytes) -> JSONObject:
-    """Parse a body as a JSON object, within limits on nesting and size.
-
-    Raises:
-        UsageError: the body is not a JSON object or exceeds a limit.
-    """
+    """Parse a body as a JSON object. Raises UsageError if it is none or exceeds a limit on nesting or size."""
     if body.startswith(_COMPRESSED):
         raise CompressedBody("the body is compressed", hint="send it uncompressed")
     # Brackets inside strings count too, but no real request comes close to the limit.
@@ -251,11 +224,7 @@ def _check_lists(fields: JSONObject, size: int) -> None:
 
 
 def check_request(request: Request, size: int = 0) -> None:
-    """Reject a request with too many tools or too large schemas; `size` is the size of its body in bytes.
-
-    Raises:
-        UsageError: a limit is exceeded.
-    """
+    """Raise UsageError if there are too many tools or a schema is too large; `size` is that of the body in bytes."""
     if len(request.tools) > MAX_TOOLS:
         raise UsageError(f"the request has {len(request.tools)} tools; the limit is {MAX_TOOLS}")
     if size <= MAX_SCHEMA_BYTES:  # no schema can be larger than the body

@@ -62,11 +62,7 @@ class OriginGuard:
         self._callers: dict[bytes, tuple[object, Caller]] = {}
 
     def check(self, scope: Scope, route: Route | None) -> Caller:
-        """Return the caller of a request.
-
-        Raises:
-            ForbiddenOrigin, HeadersTooLarge, Unauthorized, Forbidden: the request is rejected.
-        """
+        """Return the caller of a request. Raises ForbiddenOrigin, HeadersTooLarge, Unauthorized or Forbidden."""
         level = route.level if route is not None else "client"
         size = 0
         parts = [level.encode(), scope.get("query_string", b"")]

@@ -125,10 +125,6 @@ def sum_counters(parts: Iterable[Counters]) -> Counters:
     return result
 
 
-def encode_counters(counters: Counters) -> bytes:
-    return msgspec.msgpack.encode(counters)
-
-
 def decode_counters(data: bytes) -> Counters | None:
     """Decode counters; return None if the bytes are invalid."""
     try:
@@ -159,7 +155,7 @@ class WorkerCounters:
         """Replace this worker's file atomically."""
         temporary = self._file.with_suffix(".half")
         try:
-            temporary.write_bytes(encode_counters(counters))
+            temporary.write_bytes(msgspec.msgpack.encode(counters))
             os.replace(temporary, self._file)
         except OSError as error:  # requests must not fail because the disk is full
             _log.warning("cannot publish the counters of this worker: %s", error)

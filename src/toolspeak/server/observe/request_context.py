@@ -103,12 +103,6 @@ class RequestContext:
             message = {**message, "headers": [*message["headers"], (b"x-request-id", self.id.encode())]}
         return self._send(message)
 
-    @property
-    def stall_seconds(self) -> float:
-        """Seconds spent waiting for the client to read."""
-        stalls: WriteStalls | None = self.scope.get(STALLS_KEY)
-        return stalls.seconds if stalls is not None else 0.0
-
     def seconds(self) -> float:
         """Return the seconds since the request arrived."""
         return time.perf_counter() - self.started
@@ -117,7 +111,9 @@ class RequestContext:
         """Return the timings; `wait_seconds` is the time spent waiting for upstreams and tools."""
         total = self.seconds()
         first = self.response_started - self.started if self.response_started else total
-        return total, first, max(0.0, total - wait_seconds - self.stall_seconds)
+        stalls: WriteStalls | None = self.scope.get(STALLS_KEY)
+        stall_seconds = stalls.seconds if stalls is not None else 0.0  # waiting for the client to read
+        return total, first, max(0.0, total - wait_seconds - stall_seconds)
 
 
 #: The context of the request that the current task handles.

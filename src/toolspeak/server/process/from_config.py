@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
-from typing import Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from ...config import Auth, Config, NamedUpstream, Secret, TransportRoute
 from ...engine.planning.capabilities import Capabilities
@@ -23,7 +23,10 @@ from ..access.api_keys import ApiKeys
 from ..access.auth import Access, Credential
 from ..access.origin_guard import OriginGuard, is_loopback
 from ..proxy.model_catalogue import ListingUpstream
-from ..proxy.upstream_router import Gateway, ServerTools, UpstreamConfig
+from ..proxy.upstream_router import Gateway, UpstreamConfig
+
+if TYPE_CHECKING:
+    from ..proxy.tool_loop.loop import LoopTools
 
 #: The destination of requests: the configured upstreams, one upstream, or the embedded model.
 _Kind: TypeAlias = Literal["several", "one", "here"]
@@ -84,7 +87,7 @@ def _with_fallbacks(config: Config, name: str) -> list[str]:
     return names
 
 
-def _loops(config: Config) -> Mapping[str, ServerTools]:
+def _loops(config: Config) -> Mapping[str, LoopTools]:
     """Map each key name to the tools that the server runs for that key."""
     rows = config.server_tools()
     if not rows:
@@ -228,11 +231,7 @@ def _with_key(
 def origin_guard_from(
     keys: ApiKeys, host: str, hosts: frozenset[str] = frozenset(), *, required: bool = False
 ) -> OriginGuard:
-    """Build the access checks for a server that listens on `host`.
-
-    Raises:
-        UsageError: the server requires a key, but none exists.
-    """
+    """Build the access checks for a server that listens on `host`. Raises UsageError if a required key is missing."""
     here = is_loopback(host)
     if (required or not here) and not keys.all():
         hint = "create one with `toolspeak keys new NAME`"

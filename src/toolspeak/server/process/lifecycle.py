@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -16,6 +16,9 @@ from ..observe.metrics import CONTENT_TYPE, Metrics, exposition, gauges_of_this_
 from ..observe.request_context import RequestContext, Times
 from ..proxy.exchange import RequestRecord
 from ..routes import Route, display_path
+
+if TYPE_CHECKING:
+    from ..observe.spans import Spans
 
 #: The pages that `Lifecycle.show` serves.
 PAGES = frozenset({"health", "metrics", "ready"})
@@ -29,18 +32,6 @@ class ServerShuttingDown(ToolspeakError):
 
     status = 503
     retry_after = 1.0
-
-
-class Tracer(Protocol):
-    """Exports finished requests, for example as spans."""
-
-    def trace_request(self, record: RequestRecord, context: RequestContext, provider: str) -> None:
-        """Export a finished model request."""
-        ...
-
-
-def no_other_workers() -> tuple[Counters, ...]:
-    return ()
 
 
 class _Running:
@@ -73,8 +64,8 @@ class Lifecycle:
     def __init__(
         self,
         metrics: Metrics | None = None,
-        others: Callable[[], tuple[Counters, ...]] = no_other_workers,
-        tracer: Tracer | None = None,
+        others: Callable[[], tuple[Counters, ...]] = lambda: (),
+        tracer: Spans | None = None,
         access_log: bool = False,
     ) -> None:
         self.metrics = metrics or Metrics()
@@ -146,16 +137,14 @@ class Lifecycle:
     def own_counters(self, *, ended: bool = False) -> Counters:
         """Return the counters of this worker, without gauges if it has `ended`."""
         numbers = self.metrics.counters
-        numbers.gauges = (
-            {}
-            if ended
-            else {
+        numbers.gauges = {}
+        if not ended:
+            numbers.gauges = {
                 "toolspeak_requests_in_flight": float(len(self._running)),
                 "toolspeak_draining": float(self.draining),
                 "toolspeak_workers": 1.0,
                 **gauges_of_this_process(),
             }
-        )
         return numbers
 
     # ---- shutdown

@@ -270,11 +270,7 @@ def load_engine() -> None:
 
 
 def bind_sockets(host: str, port: int) -> list[socket.socket]:
-    """Open a listening socket for every address of a host name, all on the same port.
-
-    Raises:
-        UsageError: the server cannot listen on the address.
-    """
+    """Listen on every address of a host name, all on the same port. Raises UsageError if that is impossible."""
     sockets: list[socket.socket] = []
     try:
         addresses = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)

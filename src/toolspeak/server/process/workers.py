@@ -16,6 +16,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from typing import NamedTuple
 
 from ...errors import UsageError
 
@@ -29,13 +30,12 @@ _YOUNG_SECONDS = 1.0
 _PAUSE_SECONDS = 0.5
 
 
-class Worker:
+class Worker(NamedTuple):
     """The identity of a worker process: its number, and a pipe that closes when the parent dies."""
 
-    def __init__(self, place: int, parent: int) -> None:
-        self.place = place
-        #: Carries no data; it becomes readable when the parent dies.
-        self.parent_pipe = parent
+    place: int
+    #: Carries no data; it becomes readable when the parent dies.
+    parent_pipe: int
 
     @staticmethod
     def listen_to_signals() -> None:

@@ -53,11 +53,7 @@ class ClientProtocol(msgspec.Struct, frozen=True):
     ordered: bool
 
     def check(self, request: Request, plan: str, upstream: str) -> None:
-        """Reject a request that refers to stored state that neither toolspeak nor the upstream has.
-
-        Raises:
-            NotKeptError: the request continues a response that is not stored.
-        """
+        """Raise NotKeptError if a request needs stored state that neither toolspeak nor the upstream has."""
         if self.needs_store(request) and not self.takes_untouched(plan, upstream):
             hint = "send the whole conversation, without `background`"
             raise NotKeptError("the previous response is not stored here or has expired", hint=hint)
@@ -118,23 +114,15 @@ def _build(name: str) -> ClientProtocol:
         partial(codec.ReplyEncoder, **row.fields) if row.fields else codec.ReplyEncoder,
         codec.encode_reply,
         package.encode_error,
-        getattr(codec, "needs_store", _needs_no_store),
+        getattr(codec, "needs_store", lambda request: False),
         row.id_prefix,
         row.stream_type,
         row.keep_alive or row.filler,
         row.filler,
-        getattr(codec, "field_notes", _no_notes),
+        getattr(codec, "field_notes", lambda fields: ()),
         row.loads,
         row.ordered,
     )
-
-
-def _needs_no_store(request: Request) -> bool:
-    return False
-
-
-def _no_notes(fields: Mapping[str, JSONValue]) -> tuple[Note, ...]:
-    return ()
 
 
 # ---- progress events for tools that the server runs

@@ -146,9 +146,11 @@ class Exchange:
 
     def result(self) -> ExchangeResult:
         """Return what is known about the exchange so far."""
-        target, planned = self._target, self._planned
+        target, planned, turn = self._target, self._planned, self._turn
         tenant, address, settings = (target.tenant, target.address, target.settings) if target else ("", None, None)
-        provider, *seconds = _facts(self._turn) if self._turn is not None else _NO_TURN
+        seconds = (
+            (turn.upstream_seconds, turn.first_token_seconds, turn.held_seconds, turn.tool_seconds) if turn else ()
+        )
         return ExchangeResult(
             self._id,
             self._protocol.name,
@@ -164,7 +166,7 @@ class Exchange:
             settings,
             target.maker.resolved.protocol if target and planned else "",
             planned.served if planned else (),
-            provider,
+            turn.provider if turn else "",
             *seconds,
         )
 
@@ -184,14 +186,10 @@ class Exchange:
             self._target = target
             await self._answer_once(body, request, target, caller)
         except ToolspeakError as error:
-            await self._refuse(error)
+            await self.refuse(error)
         except Exception:  # a bug: send an error in the client's protocol and log the traceback
             _log.exception("request %s failed", self._id)
-            await self._refuse(ToolspeakError(f"internal error in toolspeak; see request {self._id} in its log"))
-
-    async def end(self, error: ToolspeakError) -> None:
-        """Send an error for an answer that the server cancelled."""
-        await self._refuse(error)
+            await self.refuse(ToolspeakError(f"internal error in toolspeak; see request {self._id} in its log"))
 
     async def _answer_once(
         self, body: Mapping[str, JSONValue], request: Request, target: Target, caller: Caller
@@ -410,7 +408,7 @@ class Exchange:
             raise ClientDisconnected("the client closed its connection") from error
         self._writing = False
 
-    async def _refuse(self, error: ToolspeakError) -> None:
+    async def refuse(self, error: ToolspeakError) -> None:
         """Send an error, either as the response or as the last event of a stream that has begun."""
         self._refusal = str(error)
         self._disconnected = self._disconnected or isinstance(error, ClientDisconnected)
@@ -451,13 +449,6 @@ class Exchange:
             return RequestRecord(*about, turn.requests_sent, (), error, trace, tuple(self._notes))
         failure = outcome.failure.message if outcome.failure is not None else ""
         return RequestRecord(*about, outcome.requests, outcome.warnings, failure, outcome.trace, tuple(self._notes))
-
-
-_NO_TURN = ("", 0.0, 0.0, 0.0, 0.0)
-
-
-def _facts(turn: AnyTurn) -> tuple[str, float, float, float, float]:
-    return turn.provider, turn.upstream_seconds, turn.first_token_seconds, turn.held_seconds, turn.tool_seconds
 
 
 def _with_previous_id(request: Request, previous_id: str) -> Request:

@@ -91,12 +91,8 @@ class IdempotencyKeys:
         ).hexdigest()
         self._running.add(running)
         return IdempotentRequest(
-            conversation, tenant, f"again/{sha256(key.encode()).hexdigest()}", request_hash, self, running
+            conversation, tenant, f"again/{sha256(key.encode()).hexdigest()}", request_hash, self._running, running
         )
-
-    def release(self, running: tuple[str, str]) -> None:
-        """Release a key when its request has ended."""
-        self._running.discard(running)
 
 
 class IdempotentRequest:
@@ -108,14 +104,14 @@ class IdempotentRequest:
         tenant: str,
         name: str,
         request_hash: str,
-        keys: IdempotencyKeys,
+        all_running: set[tuple[str, str]],
         running: tuple[str, str],
     ) -> None:
         self._conversation = conversation
         self._tenant = tenant
         self._name = name
         self._request_hash = request_hash
-        self._keys = keys
+        self._all_running = all_running
         self._running = running
         self._headers: list[tuple[str, str]] | None = None
         self._pieces: list[bytes] = []
@@ -126,7 +122,7 @@ class IdempotentRequest:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._keys.release(self._running)
+        self._all_running.discard(self._running)
 
     async def replay(self, send: Send) -> bool:
         """Send the stored answer, if there is one; return whether it was sent.

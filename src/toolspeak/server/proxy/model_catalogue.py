@@ -98,11 +98,7 @@ class ModelCatalogue:
     def find(
         self, name: str, permits: Permission = lambda location: True, shows: Permission = lambda location: True
     ) -> ModelLocation:
-        """Return the location of a model. `shows` limits the names suggested for an unknown model.
-
-        Raises:
-            UnknownModel: no upstream that the caller may use serves the model.
-        """
+        """Return the location of a model. Raises UnknownModel, which suggests names that `shows` permits."""
         location = self._locate(name) if len(name) <= _MAX_NAME_CHARS else None
         if location is not None and permits(location):
             return location
@@ -174,11 +170,7 @@ class ListingUpstream(HttpUpstream):
     """An upstream that can list its models."""
 
     async def model_names(self) -> tuple[str, ...]:
-        """Return the names of the upstream's models.
-
-        Raises:
-            UpstreamError: the upstream does not list its models.
-        """
+        """Return the names of the upstream's models. Raises UpstreamError if it does not list them."""
         path, list_field, name_field = _LIST_ENDPOINTS[self.protocol]
         target = f"{self._address.path}{self._version}{path}"
         body = read_json(await self.aside(target, seconds=_TIMEOUT_SECONDS, most=_MAX_LIST_BYTES))

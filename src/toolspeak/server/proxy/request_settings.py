@@ -25,11 +25,7 @@ _TOOLS = "server_tools"
 
 
 def apply_request_settings(target: Target, scope: Scope) -> Target:
-    """Return the target with the settings from the request header applied.
-
-    Raises:
-        UsageError: the header is malformed, or contains an unknown setting or an invalid value.
-    """
+    """Apply the settings from the request header to a target. Raises UsageError if they are invalid."""
     text = header(scope, HEADER)
     if not text:
         return target
@@ -48,11 +44,7 @@ def _names(value: JSONValue) -> frozenset[str]:
 
 
 def merge_settings(settings: Settings, changes: Mapping[str, JSONValue]) -> Settings:
-    """Return the settings with changes applied; empty values are ignored.
-
-    Raises:
-        UsageError: a setting is unknown or its value is invalid.
-    """
+    """Apply changes to settings, ignoring empty values. Raises UsageError if one is unknown or invalid."""
     values = {name: value for name, value in changes.items() if value not in ("", None)}
     unknown = [name for name in values if name not in ALLOWED]
     if unknown:

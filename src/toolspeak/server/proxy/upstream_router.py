@@ -10,12 +10,12 @@ import asyncio
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Protocol, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
 from ...config import Auth, redacted_url
-from ...core.types import Note, Request, Tool
+from ...core.types import Note, Request
 from ...engine.planning.capabilities import Capabilities
 from ...engine.planning.strategy import Settings
 from ...engine.turn.faults import SEE_TRACE
@@ -30,6 +30,9 @@ from ...upstreams.failover import Failover
 from ..access.auth import ANONYMOUS, Caller, Credential, Forbidden, Unauthorized, tenant_of
 from ..access.limits import LimitedUpstream, Meter
 from .model_catalogue import ListingUpstream, ModelCatalogue, ModelListCache, ModelLocation
+
+if TYPE_CHECKING:
+    from .tool_loop.loop import LoopTools
 
 #: Key name for the tools of the web page. API keys cannot have this name, because it is not printable.
 PAGE = "\0page"
@@ -93,35 +96,6 @@ class UpstreamConfig(msgspec.Struct, frozen=True):
     max_per_minute: int = 0
 
 
-class ServerTools(Protocol):
-    """Tools that the server itself runs for certain keys."""
-
-    async def prepare(self) -> None:
-        """Start the sources of the tools."""
-        ...
-
-    def offered(self) -> tuple[Tool, ...]:
-        """Return all tools; call `prepare` first."""
-        ...
-
-    def make(
-        self,
-        maker: TurnFactory,
-        request: Request,
-        settings: Settings,
-        tenant: str,
-        notes: tuple[Note, ...],
-        chosen: frozenset[str] | None = None,
-        see: str = SEE_TRACE,
-    ) -> PlannedTurn:
-        """Return a turn that offers these tools, or only the chosen ones, in addition to the client's tools."""
-        ...
-
-    async def close(self) -> None:
-        """Close the sources of the tools."""
-        ...
-
-
 class GatewayLease:
     """Counts the requests that use a gateway. All requests share one lease."""
 
@@ -170,7 +144,7 @@ class Gateway:
         secret: bytes,
         aliases: Mapping[str, str] | None = None,
         probes: ProbeScheduler | None = None,
-        loops: Mapping[str, ServerTools] | None = None,
+        loops: Mapping[str, LoopTools] | None = None,
     ) -> None:
         self._probes = probes
         self._server_tools = loops or {}
@@ -212,11 +186,7 @@ class Gateway:
         return tuple(chain)
 
     def check(self) -> None:
-        """Validate the settings, address and key of every upstream.
-
-        Raises:
-            ConfigError: an upstream cannot be used.
-        """
+        """Validate the settings, address and key of every upstream. Raises ConfigError if one is unusable."""
         for config in self._configs.values():
             try:
                 config.settings(config.fixed or next((name for name in config.models if "*" not in name), ""))
@@ -259,7 +229,7 @@ class Gateway:
         await tools.prepare()
         return tools.make(target.maker, request, target.settings, target.tenant, notes, chosen, see)
 
-    def server_tools(self, caller: Caller) -> ServerTools | None:
+    def server_tools(self, caller: Caller) -> LoopTools | None:
         """Return the tools that the server runs for a caller: those of its key, or else those of the web page."""
         key = caller.key or caller.session_key
         tools = self._server_tools.get(key.name) if key is not None else None
@@ -330,11 +300,7 @@ class Gateway:
         return self._connected.get(config.name) or self._connected.setdefault(config.name, config.connect(None))
 
     def check_model(self, model: str, caller: Caller = ANONYMOUS) -> None:
-        """Check that a model is available to the caller.
-
-        Raises:
-            UnknownModel: no upstream that the caller may use serves the model.
-        """
+        """Raise UnknownModel unless an upstream that the caller may use serves the model."""
         self._locate(self._fixed or model, caller)
 
     def models(self, caller: Caller = ANONYMOUS) -> Mapping[str, str]:

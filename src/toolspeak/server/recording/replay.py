@@ -33,11 +33,7 @@ _TIMEOUT = 300.0
 async def replay_request(
     entry: RecordingEntry, gateway: Gateway, caller: Caller, changes: Mapping[str, JSONValue]
 ) -> RecordingEntry:
-    """Run the request of an entry again and return the new entry.
-
-    Raises:
-        ToolspeakError: the request cannot be replayed.
-    """
+    """Run the request of an entry again and return the new entry. Raises ToolspeakError if that is impossible."""
     overrides = dict(changes)
     request = _decode_request(entry, overrides.pop("model", ""))
     target = gateway.target(request, caller)

@@ -21,7 +21,7 @@ from ...errors import ToolspeakError
 from ...store import open_recordings
 from .entries import RecordingEntry
 from .recorder import Recorder
-from .writer_process import BatchBuilder, OpenStore, WriteResult, with_length
+from .writer_process import BatchBuilder, WriteResult, with_length
 
 _log = logging.getLogger("toolspeak.server")
 #: Maximum size of waiting entries in bytes. Beyond this, the store is too slow and entries are dropped.
@@ -42,11 +42,7 @@ class WriterProcessDied(ToolspeakError):
 
 
 class WriterProcess:
-    """The writer process, run as a child process. It ends when its input is closed.
-
-    Args:
-        url: URL of the store.
-    """
+    """The writer process for the store at a URL, run as a child process. It ends when its input is closed."""
 
     def __init__(self, url: str) -> None:
         self._url = url
@@ -55,11 +51,7 @@ class WriterProcess:
         self._pipes = threading.Lock()
 
     def write(self, batch: list[bytes]) -> WriteResult:
-        """Send a batch and wait until it is stored.
-
-        Raises:
-            WriterProcessDied: the process has ended unexpectedly.
-        """
+        """Send a batch and wait until it is stored. Raises WriterProcessDied if the process has ended."""
         try:
             with self._pipes:
                 process = self._running()
@@ -80,7 +72,7 @@ class WriterProcess:
                 command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True
             )
             assert self._process.stdin is not None
-            self._process.stdin.write(with_length(msgspec.msgpack.encode(OpenStore(self._url))))
+            self._process.stdin.write(with_length(self._url.encode()))
         return self._process
 
     def end(self) -> None:
@@ -266,11 +258,7 @@ class StoreWriter:
 
 
 def create_recorder(config: Config, secrets: Callable[[], Iterable[Secret]]) -> Recorder | None:
-    """Create the configured recorder; return None if recording is off.
-
-    Raises:
-        ToolspeakError: the store cannot be opened.
-    """
+    """Create the configured recorder, if any. Raises ToolspeakError if the store cannot be opened."""
     if config.record == "off":
         return None
     if config.record == "memory":

@@ -1,9 +1,10 @@
 """Writer process: renders, redacts and stores recorded requests outside the server process.
 
 Each server worker starts one, so recording does not slow down requests. Its input consists of frames: four bytes of
-length, one letter for the kind, then the content. A batch is a series of entry frames and an end frame with the secrets
-to redact; the reply to each batch is one line of JSON. The process ends at the end of its input. It ignores signals,
-because a signal to the whole process group must not stop it before everything is written.
+length, one letter for the kind, then the content. The first frame is only the URL of the store. A batch is a series of
+entry frames and an end frame with the secrets to redact; the reply to each batch is one line of JSON. The process ends
+at the end of its input. It ignores signals, because a signal to the whole process group must not stop it before
+everything is written.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import struct
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 import msgspec
 
@@ -35,12 +36,6 @@ _NICENESS = 5
 RecordingRow = tuple[str, str, JSONValue]
 
 
-class OpenStore(msgspec.Struct, frozen=True):
-    """The first frame, which names the store to open."""
-
-    url: str
-
-
 class Batch(msgspec.Struct):
     """A batch of entries; entries that cannot be encoded as MessagePack arrive as rendered JSON."""
 
@@ -56,13 +51,7 @@ class WriteResult(msgspec.Struct, frozen=True):
     problem: str = ""
 
 
-def _reveal(value: Any) -> Any:
-    if isinstance(value, Secret):
-        return value.reveal()
-    raise NotImplementedError
-
-
-_encoder = msgspec.msgpack.Encoder(enc_hook=_reveal)
+_encoder = msgspec.msgpack.Encoder(enc_hook=Secret.reveal)
 _raw_entries = msgspec.msgpack.Decoder(list[msgspec.Raw])
 _entry_decoder = msgspec.msgpack.Decoder(RecordingEntry, dec_hook=lambda kind, value: Secret(value))
 
@@ -167,7 +156,7 @@ def main(source: BinaryIO, output: BinaryIO) -> None:
     opening = next(_read_frames(source), None)
     if opening is None:
         return
-    recordings = open_recordings(msgspec.msgpack.decode(opening, type=OpenStore).url)
+    recordings = open_recordings(opening.decode())
     for batch in read_batches(source):
         result = write_batch(batch, recordings.add_all)
         output.write(msgspec.json.encode(result) + b"\n")

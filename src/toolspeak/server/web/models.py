@@ -72,11 +72,7 @@ class ModelsApi:
         return dict(self._progress)
 
     def probe(self, model: str, caller: Caller) -> JSONObject:
-        """Start probing a model.
-
-        Raises:
-            UsageError: probing is disabled, or another probe is running.
-        """
+        """Start probing a model. Raises UsageError if probing is disabled or another probe is running."""
         gateway = self._gateway()
         probes = gateway.probes
         if probes is None:

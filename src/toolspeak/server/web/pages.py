@@ -294,12 +294,7 @@ class StoredResponses:
         return page in self._pages
 
     async def show(self, route: Route, caller: Caller, scope: Scope) -> JSONObject:
-        """Return the content of a page.
-
-        Raises:
-            NotFound: no such response is stored for this caller.
-            UsageError: the query is invalid.
-        """
+        """Return the content of a page. Raises NotFound if there is no such response, UsageError for a bad query."""
         query = parse_qs(scope["query_string"].decode("latin-1"), keep_blank_values=True)
         return await self._pages[route.page](route, caller, {name: values[-1] for name, values in query.items()})
 

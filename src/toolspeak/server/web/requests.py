@@ -16,7 +16,7 @@ from typing import TypeAlias
 import msgspec
 
 from ...config import Secret
-from ...core.types import JSONObject, JSONValue, Tool
+from ...core.types import JSONObject, JSONValue
 from ...engine.turn.trace import Trace
 from ..access.auth import Caller
 from ..proxy.exchange import RequestRecord
@@ -49,19 +49,6 @@ class _WorkerRequests(msgspec.Struct, frozen=True):
     newest: int
     requests: list[JSONObject]
     running: list[JSONObject]
-
-
-class _ReplaySource(msgspec.Struct, frozen=True):
-    """The data needed to replay a request. It contains secrets and must not leave the server's processes."""
-
-    id: str
-    face: str
-    model: str
-    tenant: str
-    body: bytes
-    fields: dict[str, JSONValue]
-    served: tuple[Tool, ...]
-    secrets: tuple[str, ...]
 
 
 class RequestsApi:
@@ -155,7 +142,7 @@ class RequestsApi:
                 return await self._own_detail(about)
             case _:
                 entry = self._entry(about)
-                return msgspec.to_builtins(_replay_source(entry)) if entry is not None else None
+                return _replay_data(entry) if entry is not None else None
 
     def _own_requests(self, after: Mapping[int, int]) -> _WorkerRequests:
         assert self._recorder is not None
@@ -202,22 +189,14 @@ def _is_number(text: str) -> bool:
     return text.isascii() and text.isdigit() and len(text) <= _MAX_DIGITS
 
 
-def _replay_source(entry: RecordingEntry) -> _ReplaySource:
-    record = entry.record
-    secrets = tuple(secret.reveal() for secret in entry.secrets)
-    fields = dict(entry.fields)
-    return _ReplaySource(
-        record.id, record.client_protocol, record.model, entry.tenant, entry.body, fields, entry.server_tools, secrets
-    )
+def _replay_data(entry: RecordingEntry) -> JSONValue:
+    """Return what a replay needs of an entry. It contains secrets and must not leave the server's processes."""
+    old, secrets, tools = entry.record, entry.secrets, entry.server_tools
+    record = RequestRecord(old.id, old.client_protocol, old.model, "", 0, (), "", Trace("", "", ""))
+    needed = RecordingEntry(record, entry.tenant, entry.body, entry.fields, secrets=secrets, server_tools=tools)
+    return msgspec.to_builtins(needed, enc_hook=Secret.reveal)
 
 
 def _entry_from(data: JSONValue) -> RecordingEntry | None:
     """Build an entry from another worker's data, with only the fields that a replay needs."""
-    if data is None:
-        return None
-    source = msgspec.convert(data, _ReplaySource)
-    record = RequestRecord(source.id, source.face, source.model, "", 0, (), "", Trace("", "", ""))
-    secrets = tuple(Secret(each) for each in source.secrets)
-    return RecordingEntry(
-        record, source.tenant, source.body, source.fields, server_tools=source.served, secrets=secrets
-    )
+    return None if data is None else msgspec.convert(data, RecordingEntry, dec_hook=lambda kind, text: Secret(text))

@@ -227,11 +227,7 @@ class SessionsApi:
         return {"sessions": msgspec.to_builtins(sessions), "why": ""}
 
     def read(self, owner: str, identifier: str) -> JSONObject:
-        """Return an owner's session as questions and answers.
-
-        Raises:
-            ToolspeakError: the session does not exist or cannot be read.
-        """
+        """Return an owner's session as questions and answers. Raises ToolspeakError if it cannot be read."""
         return {"id": identifier, "exchanges": from_transcript(self._open(owner).entries(identifier))}
 
     async def save(self, owner: str, body: JSONObject) -> JSONObject:

@@ -79,7 +79,10 @@ def by_pip(request: FetchRequest) -> Path:
         raise FetchFailed("pip is not installed")
     command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--only-binary", ":all:"]
     _run("pip", [*command, "--dest", str(request.work), f"{request.name}=={request.version}"], request)
-    return _wheel_in(request.work, "pip")
+    wheel = next(request.work.glob("*.whl"), None)
+    if wheel is None:
+        raise FetchFailed("pip produced no wheel")
+    return wheel
 
 
 def by_uv(request: FetchRequest) -> Path:
@@ -175,13 +178,6 @@ def size_of(file: Path) -> int:
         return file.stat().st_size
     except OSError:
         return 0
-
-
-def _wheel_in(work: Path, program: str) -> Path:
-    wheel = next(work.glob("*.whl"), None)
-    if wheel is None:
-        raise FetchFailed(f"{program} produced no wheel")
-    return wheel
 
 
 # ---- the index

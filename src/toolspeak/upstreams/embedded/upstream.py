@@ -17,10 +17,11 @@ from contextlib import aclosing, suppress
 from pathlib import Path
 
 import msgspec
+from msgspec.structs import replace
 
-from ...core.types import JSONObject, JSONValue, Options, Request
+from ...core.types import JSONObject, JSONValue, Request
 from ...errors import ConfigError, UpstreamError, UsageError
-from ..base import Batches, open_upstream, shorten
+from ..base import Batches, PassthroughBase, open_upstream, shorten
 from ..http.connection import Timeouts
 from ..http.thin_transport import HttpUpstream
 from . import engine_build as engine
@@ -106,9 +107,9 @@ def recipe_for(model: str, adapter: str = "", context: int = 0) -> Recipe:
         return recipe
     hub_name = parse_name(model)
     if hub_name is not None:
-        return msgspec.structs.replace(recipe, hub=model, name=hub_name.title)
+        return replace(recipe, hub=model, name=hub_name.title)
     if model.endswith(".gguf"):
-        return msgspec.structs.replace(recipe, path=_file(model, "the weights"))
+        return replace(recipe, path=_file(model, "the weights"))
     hint = (
         "use a file that ends in .gguf, a hub model (owner/name, owner/name:Q4_K_M or "
         "hf:owner/name/file.gguf), or nothing for the default model"
@@ -174,7 +175,7 @@ def adapt_request(request: Request) -> Request:
     if options.contract:
         return _with_biases(request, [_NO_CALL_TOKEN, _NO_CALL_BIAS_LATER if options.answered else _NO_CALL_BIAS])
     own: JSONObject = {"lora": [{"id": 0, "scale": 0.0}], **options.own}
-    return _with_biases(_with_options(request, msgspec.structs.replace(options, own=own)))
+    return _with_biases(replace(request, options=replace(options, own=own)))
 
 
 def _with_biases(request: Request, *biases: JSONValue) -> Request:
@@ -184,14 +185,10 @@ def _with_biases(request: Request, *biases: JSONValue) -> Request:
         return request
     never = ([token, False] for token in CONTROL_TOKENS)
     grammar: JSONObject = {**options.grammar, "logit_bias": [*biases, *never]}
-    return _with_options(request, msgspec.structs.replace(options, grammar=grammar))
+    return replace(request, options=replace(options, grammar=grammar))
 
 
-def _with_options(request: Request, options: Options) -> Request:
-    return msgspec.structs.replace(request, options=options)
-
-
-class EmbeddedUpstream:
+class EmbeddedUpstream(PassthroughBase):
     """A model that runs on this machine, in a separate process.
 
     Args:
@@ -214,14 +211,6 @@ class EmbeddedUpstream:
         self._service: HttpUpstream | None = None
         self._closed = False
 
-    def open(self, request: Request) -> Batches:
-        """Send a request to the model. Starts the model if necessary."""
-        return self._batches(self._adjusted(request), passthrough_bytes=False)
-
-    def open_passthrough(self, request: Request) -> Batches:
-        """Like `open`, but events carry the raw bytes of the reply."""
-        return self._batches(self._adjusted(request), passthrough_bytes=True)
-
     def _adjusted(self, request: Request) -> Request:
         recipe = self._recipe
         if recipe.adapter == str(ADAPTER):
@@ -229,7 +218,7 @@ class EmbeddedUpstream:
         return request if recipe.path or recipe.hub else _with_biases(request)
 
     async def _batches(self, request: Request, *, passthrough_bytes: bool) -> Batches:
-        service = await self.start()
+        request, service = self._adjusted(request), await self.start()
         try:
             async with aclosing(open_upstream(service, request, passthrough_bytes=passthrough_bytes)) as batches:
                 async for batch in batches:
@@ -260,7 +249,7 @@ class EmbeddedUpstream:
         require_runtime()
         recipe = self._recipe
         if not recipe.path:
-            recipe = msgspec.structs.replace(recipe, path=str(await asyncio.to_thread(self._weights)))
+            recipe = replace(recipe, path=str(await asyncio.to_thread(self._weights)))
         with tempfile.TemporaryFile() as stderr:
             pipe = asyncio.subprocess.PIPE
             # With -P, Python does not import modules from the working directory.

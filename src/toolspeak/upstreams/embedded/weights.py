@@ -158,11 +158,7 @@ def obtain(
     follower: DownloadListener = NO_LISTENER,
     methods: tuple[FetchMethod, ...] = FETCH_METHODS,
 ) -> Path:
-    """Return the model file, downloading it if it is not cached.
-
-    Args:
-        environment: environment variables for pip and uv, including the user's package settings.
-    """
+    """Return the model file. If it is not cached, download it; `environment` contains the settings of pip and uv."""
     path = cached_file(weights, folder)
     if path is not None:
         return path

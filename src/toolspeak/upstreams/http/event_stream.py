@@ -231,12 +231,6 @@ _CODINGS = {"gzip": _GZIP, "x-gzip": _GZIP, "deflate": zlib.MAX_WBITS}
 _IDENTITY = ("", "identity")
 
 
-def _padding(data: bytes, at: int) -> int:
-    """Return where the zero padding that may follow a gzip member ends."""
-    match = _NON_ZERO.search(data, at)
-    return len(data) if match is None else match.start()
-
-
 def inflater(encoding: str) -> Inflater | None:
     """Return the decompressor for a Content-Encoding header, or None if the body is not compressed."""
     codings = [coding for part in encoding.lower().split(",") if (coding := part.strip()) not in _IDENTITY]
@@ -287,7 +281,8 @@ class Inflater:
         """Return the start of the next member, or the end of the data."""
         if self._window != _GZIP:
             return len(data)  # only gzip (RFC 1952) allows several members
-        at = _padding(data, at)
+        following = _NON_ZERO.search(data, at)  # zero padding may follow a member
+        at = len(data) if following is None else following.start()
         if at < len(data):
             self._members += 1
             if self._members > MAX_MEMBERS:

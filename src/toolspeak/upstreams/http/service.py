@@ -16,7 +16,7 @@ from ...core.events import Event, Noted
 from ...core.types import JSONObject, Note, Request, is_array, is_object
 from ...errors import UpstreamError, UsageError
 from ...protocols.shared.passthrough_bytes import secret_patterns
-from ..base import DEADLINE, Batches, error_of, failure_of, redact_batch, redact_failure, shorten
+from ..base import DEADLINE, Batches, PassthroughBase, error_of, failure_of, redact_batch, redact_failure, shorten
 from ..codecs import codec, resolve_endpoint
 from .address import header_lines, parse_base_url, redact, secret_values
 from .connection import Timeouts
@@ -24,7 +24,7 @@ from .event_stream import IncomingResponse, ReplyStream, open_reply, read_error_
 from .retry import Retry, RetryBudget, World, retry_after_seconds, retry_delay, should_retry_header
 
 
-class Service:
+class Service(PassthroughBase):
     """Abstract base class of `HttpUpstream` and `Httpx2Upstream`."""
 
     def __init__(
@@ -66,26 +66,17 @@ class Service:
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.base_url!r}, protocol={self.protocol!r}, provider={self.provider!r})"
 
-    def open(self, request: Request) -> Batches:
-        return self._batches(request, passthrough_bytes=False)
-
-    def open_passthrough(self, request: Request) -> Batches:
-        """Like `open`, but events carry the raw bytes of the reply if it is streamed in the client's protocol."""
-        return self._batches(request, passthrough_bytes=request.stream and request.protocol == self.protocol)
-
     async def close(self) -> None:
         """Close all connections. Requests in progress fail."""
         self._closed = True
 
     async def _post(self, path: str, payload: bytes, end: float, notes: list[Event]) -> tuple[IncomingResponse, bytes]:
-        """Send a request to `path` and wait for the first piece of the response body, at most until `end`.
-
-        `end` is in event loop time.
-        """
+        """Send a request to `path`; wait for the first piece of the response body until `end` (event loop time)."""
         raise NotImplementedError
 
     async def _batches(self, request: Request, *, passthrough_bytes: bool) -> Batches:
-        answer, batch = await self._begin(request, self._never if passthrough_bytes else None)
+        raw = passthrough_bytes and request.stream and request.protocol == self.protocol
+        answer, batch = await self._begin(request, self._never if raw else None)
         try:
             while batch:
                 yield batch

@@ -81,7 +81,7 @@ class ToolSource(Protocol):
 
 
 class LoopTools:
-    """The tools that the server runs for some callers; implements `upstream_router.ServerTools`.
+    """The tools that the server runs for some callers.
 
     Args:
         tools: tools that never ask for approval; if they need it, they return an error.
