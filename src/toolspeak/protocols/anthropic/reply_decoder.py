@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
+import msgspec
+
 from ...core.events import (
     CallArgs,
     CallEnd,
@@ -66,22 +68,21 @@ _CALL_FIELDS = ("type", "id", "name", "input")
 _DIRECT_CALLER = {"type": "direct"}
 
 
-class _IncomingBlock:
+class _IncomingBlock(msgspec.Struct):
     """A block that is being received."""
 
-    def __init__(self, kind: str, start: JSONObject, make: EventFactory, call: int = -1) -> None:
-        self.kind = kind
-        self.start = start
-        #: Creates the event for a piece of this block's text.
-        self.make = make
-        #: Index of the call, or -1 if the block is not a call.
-        self.call = call
-        self.pieces: list[str] = []
-        #: Strings from deltas of unknown types, by field name.
-        self.fields: dict[str, list[str]] = {}
-        self.citations: list[JSONValue] = []
-        self.signature = ""
-        self.notes: list[Note] = []
+    kind: str
+    start: JSONObject
+    #: Creates the event for a piece of this block's text.
+    make: EventFactory
+    #: Index of the call, or -1 if the block is not a call.
+    call: int = -1
+    pieces: list[str] = []
+    #: Strings from deltas of unknown types, by field name.
+    fields: dict[str, list[str]] = {}
+    citations: list[JSONValue] = []
+    signature: str = ""
+    notes: list[Note] = []
 
     def append(self, text: str) -> CallArgs | ReasoningDelta | TextDelta:
         """Append a piece of text and return the event for it."""

@@ -39,7 +39,7 @@ from ..shared.fields import (
     without,
 )
 from ..shared.passthrough_bytes import Identity, PassthroughEncoder
-from ..shared.reply_encoder import FAILED_TURN
+from ..shared.reply_encoder import FAILED_TURN, CallEvent
 from .blocks import (
     CITATIONS,
     STOP,
@@ -196,7 +196,7 @@ class ReplyEncoder(PassthroughEncoder):
         self._kind, self._text_head, self._current = "", b"", None
         return _frame("content_block_stop", index=self._next - 1)
 
-    def _call(self, event: CallStart | CallArgs | CallEnd) -> bytes:
+    def _call(self, event: CallEvent) -> bytes:
         match event:
             case CallStart(index, name, identifier):
                 # Some upstreams end their calls only at the end of the reply, but clients expect sequential blocks.

@@ -10,8 +10,8 @@ import re
 from collections.abc import Iterator
 
 from ...core.events import Event, Failure, Finish, FinishReason, OpaqueSeen, ReasoningDelta, TextDelta, UsageSeen
-from ...core.types import JSONObject, JSONValue, Opaque, is_object
-from ..shared.fields import filled, list_or_empty, object_or_empty, read_json, shorten, text_or_empty, without
+from ...core.types import JSONObject, JSONValue, Opaque, is_array, is_object
+from ..shared.fields import filled, read_json, shorten, text_or_empty, without
 from ..shared.framing import MAX_EVENT, FrameError, FrameTemplate
 from ..shared.passthrough_bytes import RawCapture
 from ..shared.reply_decoder import is_done
@@ -131,7 +131,8 @@ class ReplyDecoder(WholeCallDecoder):
         if is_object(feedback) and feedback.get("blockReason") and not self._blocked:
             self._blocked = feedback
             self._reason = self._reason or "SAFETY"
-        for candidate in list_or_empty(chunk.get("candidates")):
+        candidates = chunk.get("candidates")
+        for candidate in candidates if is_array(candidates) else ():
             if is_object(candidate):
                 self._candidate(candidate)
 
@@ -142,7 +143,9 @@ class ReplyDecoder(WholeCallDecoder):
         if index != self._index:
             self._note("other_choices_dropped", "the upstream sent several answers; the first was used")
             return
-        for part in list_or_empty(object_or_empty(candidate.get("content")).get("parts")):
+        content = candidate.get("content")
+        parts = content.get("parts") if is_object(content) else None
+        for part in parts if is_array(parts) else ():
             if is_object(part):
                 self._part({key: value for key, value in part.items() if value is not None})
         updates = {

@@ -11,23 +11,12 @@ from itertools import filterfalse, groupby
 
 import msgspec
 
-from ...core.events import (
-    CallArgs,
-    CallEnd,
-    CallStart,
-    Event,
-    Failure,
-    FinishReason,
-    OpaqueSeen,
-    ReasoningDelta,
-    Reply,
-    TextDelta,
-)
+from ...core.events import Event, Failure, FinishReason, OpaqueSeen, ReasoningDelta, Reply, TextDelta
 from ...core.types import JSONObject, Opaque, Request, ToolCall, Usage, is_object
 from ...errors import ToolspeakError, UpstreamError
 from ..shared.fields import error_value, filled, http_status, to_line, to_wire, without
 from ..shared.passthrough_bytes import IdentityEncoder
-from ..shared.reply_encoder import FAILED_TURN
+from ..shared.reply_encoder import FAILED_TURN, CallEvent
 from ..shared.unstreamed_calls import WholeCalls
 from . import wire as gemini_wire
 from .wire import error_failure, error_object, finish_word, usage_to_wire
@@ -88,14 +77,14 @@ class _ResponseParts:
 
     def part(self, event: Event) -> JSONObject | None:
         """Return the part for an event. Return None for events without a part and for incomplete calls."""
+        if isinstance(event, CallEvent):
+            call = self._calls.feed(event)
+            return self.call_part(call) if call is not None else None
         match event:
             case TextDelta(text):
                 return {"text": text}
             case ReasoningDelta(text):
                 return {"text": text, "thought": True}
-            case CallStart() | CallArgs() | CallEnd():
-                call = self._calls.feed(event)
-                return self.call_part(call) if call is not None else None
             case OpaqueSeen(opaque):
                 return self.add(opaque)
             case _:

@@ -12,11 +12,11 @@ from typing import Final, Literal
 
 import msgspec
 
-from ...core.events import CallArgs, CallEnd, CallStart, Event, OpaqueSeen, Reply, TextDelta
+from ...core.events import Event, OpaqueSeen, Reply, TextDelta
 from ...core.types import JSONObject, JSONValue, Note, Request, is_array
 from ...errors import UsageError
 from ..shared.fields import Loss, filled, request_fields, to_line, to_wire, without
-from ..shared.reply_encoder import FAILED_TURN
+from ..shared.reply_encoder import FAILED_TURN, CallEvent
 from ..shared.validation import array_field, bool_field, text_field, texts_field
 from .reply_encoder import ReplyEncoder as ChatEncoder
 from .reply_encoder import last_fields, timings, wire_time
@@ -159,7 +159,7 @@ class ReplyEncoder(ChatEncoder):
         return self._head + b"," + to_line(fields)[1:] + b"\n"
 
     def _encode_event(self, event: Event) -> bytes:
-        if isinstance(event, CallStart | CallArgs | CallEnd):
+        if isinstance(event, CallEvent):
             return b""
         if isinstance(event, OpaqueSeen):
             self._times = timings([event.part]) or self._times

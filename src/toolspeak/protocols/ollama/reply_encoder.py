@@ -11,23 +11,12 @@ from datetime import UTC, datetime
 
 import msgspec
 
-from ...core.events import (
-    CallArgs,
-    CallEnd,
-    CallStart,
-    Event,
-    Failure,
-    FinishReason,
-    OpaqueSeen,
-    ReasoningDelta,
-    Reply,
-    TextDelta,
-)
+from ...core.events import Event, Failure, FinishReason, OpaqueSeen, ReasoningDelta, Reply, TextDelta
 from ...core.types import JSONObject, JSONValue, Opaque, Request, ToolCall, Usage, is_array, is_object
 from ...errors import ToolspeakError
 from ..shared.fields import error_value, failure_from, filled, http_status, to_line, to_wire
 from ..shared.passthrough_bytes import IdentityEncoder
-from ..shared.reply_encoder import FAILED_TURN
+from ..shared.reply_encoder import FAILED_TURN, CallEvent
 from ..shared.unstreamed_calls import WholeCalls
 from .reply_decoder import IMAGES, TIMINGS
 
@@ -74,24 +63,20 @@ class ReplyEncoder(IdentityEncoder):
         return self._head + b"," + to_line(fields)[1:] + b"\n"
 
     def _encode_event(self, event: Event) -> bytes:
-        message: JSONObject | None = None
-        match event:
-            case ReasoningDelta(text):
-                message = {"thinking": text}
-            case CallStart() | CallArgs() | CallEnd():
-                message = self._call(event)
-            case OpaqueSeen(part):
-                self._times = timings([part]) or self._times
-                images = _images([part])
-                message = {"images": images} if images else None
-            case _:
-                return self._track(event)
-        return b"" if message is None else self._line(message, {"done": False})
+        message: JSONObject = {}
+        if isinstance(event, CallEvent):
+            message = self._call(event)
+        elif isinstance(event, ReasoningDelta):
+            message = {"thinking": event.text}
+        elif isinstance(event, OpaqueSeen):
+            self._times = timings([event.part]) or self._times
+            message = filled({"images": _images([event.part])})
+        return self._line(message, {"done": False}) if message else self._track(event)
 
-    def _call(self, event: CallStart | CallArgs | CallEnd) -> JSONObject | None:
+    def _call(self, event: CallEvent) -> JSONObject:
         call = self._calls.feed(event)
         if call is None:
-            return None
+            return {}
         self._call_count += 1
         return {"tool_calls": [_wire_call(call, self._call_count - 1)]}
 

@@ -25,7 +25,7 @@ from ...core.types import JSONObject, JSONValue, Opaque, Request, ToolCall, Usag
 from ..shared.fields import filled, object_or_empty, to_line, to_wire, without
 from ..shared.openai_errors import error_of
 from ..shared.passthrough_bytes import IdentityEncoder
-from ..shared.reply_encoder import FAILED_TURN
+from ..shared.reply_encoder import FAILED_TURN, CallEvent
 from ..shared.unstreamed_calls import WholeCalls
 from .chunks import ANSWER, CALL, CHUNK_OBJECT, LOGPROBS, OPAQUE_FIELDS
 from .messages import REASONING_FIELDS
@@ -146,7 +146,7 @@ class ReplyEncoder(IdentityEncoder):
         self._end()
         return b"data: " + to_line({"error": error_of(failure)}) + b"\n\n"
 
-    def _call(self, event: CallStart | CallArgs | CallEnd) -> JSONObject | None:
+    def _call(self, event: CallEvent) -> JSONObject | None:
         if event.index in self._custom_calls or (isinstance(event, CallStart) and event.name in self._custom_names):
             return self._custom_call(event)
         match event:
@@ -168,7 +168,7 @@ class ReplyEncoder(IdentityEncoder):
         # The legacy format supports only one call.
         return {"function_call": call["function"]} if number == 0 else None
 
-    def _custom_call(self, event: CallStart | CallArgs | CallEnd) -> JSONObject | None:
+    def _custom_call(self, event: CallEvent) -> JSONObject | None:
         call = self._custom_calls.feed(event)
         if call is None or not isinstance(call.arguments.get("input"), str):
             return None

@@ -25,7 +25,7 @@ from ...core.events import (
 from ...core.types import JSONObject, JSONValue, Opaque, Request, Usage, is_object
 from ..shared.fields import filled, read_arguments, to_line, to_wire
 from ..shared.openai_errors import code_of, error_of
-from ..shared.reply_encoder import FAILED_TURN, BaseReplyEncoder
+from ..shared.reply_encoder import FAILED_TURN, BaseReplyEncoder, CallEvent
 from .items import INSTRUCTIONS
 from .parts import ANNOTATION, ITEM, PHASE, PROTOCOL, RESPONSE, START
 from .request import encode_settings
@@ -218,17 +218,16 @@ def _usage(usage: Usage) -> JSONObject:
 # ------------------------------------------------------------------------------------------------------------- stream
 
 
-class _OutgoingCall:
+class _OutgoingCall(msgspec.Struct):
     """A call that is being sent."""
 
-    def __init__(self, start: CallStart, kind: str, number: int, item_id: str) -> None:
-        self.name = start.name
-        self.id = start.id
-        self.kind = kind
-        self.number = number
-        self.item_id = item_id
-        self.fragments: list[str] = []
-        self.head = b""
+    name: str
+    id: str
+    kind: str
+    number: int
+    item_id: str
+    fragments: list[str] = []
+    head: bytes = b""
 
 
 class _OutgoingText:
@@ -440,7 +439,7 @@ class ReplyEncoder(BaseReplyEncoder):
             place = {**_position(self._text_item), "content_index": 0, "annotation_index": at}
             yield self._event("response.output_text.annotation.added", **place, annotation=data)
 
-    def _call(self, event: CallStart | CallArgs | CallEnd) -> Iterator[bytes]:
+    def _call(self, event: CallEvent) -> Iterator[bytes]:
         match event:
             case CallStart(index, name):
                 yield from self._open()
@@ -448,9 +447,8 @@ class ReplyEncoder(BaseReplyEncoder):
                 kind = _call_type(self._builder.names, name)
                 # The input of a custom tool must be extracted from JSON arguments, so it is sent when the call ends.
                 number = self._next_number() if kind == "function_call" else -1
-                call = self._calls[index] = _OutgoingCall(
-                    event, kind, number, self._builder.item_id("function_call", number)
-                )
+                item_id = self._builder.item_id("function_call", number)
+                call = self._calls[index] = _OutgoingCall(name, event.id, kind, number, item_id)
                 if kind == "function_call":
                     call.head = self._head_of("response.function_call_arguments.delta", **_position(call))
                     yield self._item_added(number, self._call_item(call, "", "in_progress"))

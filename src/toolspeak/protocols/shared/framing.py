@@ -47,8 +47,6 @@ Frame: TypeAlias = bytes | ServerEvent | FrameError
 class _LineSplitter:
     """Splits bytes into lines that end in LF, CR or CRLF. Skips a byte order mark at the start."""
 
-    __slots__ = ("_after_cr", "_rest", "_started")
-
     def __init__(self) -> None:
         self._started = False
         self._after_cr = False
@@ -102,8 +100,6 @@ class SSEDecoder:
 
     Unlike the standard, it also returns a last event without a blank line, because many servers omit that line.
     """
-
-    __slots__ = ("_broken", "_data", "_event", "_id", "_limit", "_lines", "_size")
 
     def __init__(self, limit: int = MAX_EVENT) -> None:
         self._limit = limit
@@ -188,8 +184,6 @@ class SSEDecoder:
 
 class NDJSONDecoder:
     """Decoder for newline-delimited JSON. Skips blank lines."""
-
-    __slots__ = ("_broken", "_limit", "_lines")
 
     def __init__(self, limit: int = MAX_EVENT) -> None:
         self._limit = limit

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from typing import TypeAlias
 
-from ...core.events import Event, Failure, Finish, FinishReason, UsageSeen
+from ...core.events import CallArgs, CallEnd, CallStart, Event, Failure, Finish, FinishReason, UsageSeen
 from ...core.types import JSONObject, Usage
+
+#: An event that is part of a call.
+CallEvent: TypeAlias = CallStart | CallArgs | CallEnd
 
 #: Failure of a reply whose finish reason is `error`, if the reply does not say more.
 FAILED_TURN = Failure("the turn failed")

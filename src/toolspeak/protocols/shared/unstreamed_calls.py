@@ -11,6 +11,7 @@ from ...core.events import CallArgs, CallEnd, CallStart, Event, OpaqueSeen
 from ...core.types import JSONValue, Message, Note, Opaque, ToolCall, is_object
 from .fields import MAX_CALLS, read_json, shorten, text_or_empty, to_wire
 from .reply_decoder import BaseReplyDecoder
+from .reply_encoder import CallEvent
 
 _GENERATED_ID = "unnamed_call_"
 #: Prefixes of ids that toolspeak generates for calls without an id. These ids are never sent, because an upstream that
@@ -102,7 +103,7 @@ class WholeCalls:
         """Whether this call has started but not ended."""
         return index in self._open
 
-    def feed(self, event: CallStart | CallArgs | CallEnd) -> ToolCall | None:
+    def feed(self, event: CallEvent) -> ToolCall | None:
         """Return the call that this event completes, or None if the call is incomplete or invalid."""
         if isinstance(event, CallStart):
             self._open[event.index] = (event, [])
