@@ -16,6 +16,7 @@ from tests.cases import check_each
 from toolspeak import AsyncAgent, AsyncClient, ToolCall, tool
 from toolspeak.agent.calls import barriers
 from toolspeak.core.types import JSONObject
+from toolspeak.engine.planning.capabilities import Capabilities, Profile
 from toolspeak.engine.rounds.loop import PlannedCall
 from toolspeak.tools.approval import Question
 from toolspeak.tools.base import CallContext, ToolOutput
@@ -31,7 +32,7 @@ class Steps:
     def __init__(self) -> None:
         self.log: list[str] = []
 
-    def acting(self, name: str = "act", **declared: bool) -> Callable[..., Any]:
+    def acting(self, name: str = "act", **declared: Any) -> Callable[..., Any]:
         @tool(name=name, **declared)
         async def act(number: int) -> str:
             """Take one step."""
@@ -75,7 +76,7 @@ def test_an_edit_builds_on_the_one_before_it(tmp_path: Path):
 @check_each("parallel", [None, True, False])
 @check_each("declared", [{"side_effects": True}, {}])
 def test_calls_that_may_change_something_run_one_after_the_other_in_the_order_of_the_model(
-    declared: dict[str, bool], parallel: bool | None
+    declared: dict[str, Any], parallel: bool | None
 ):
     steps = Steps()
     asked = [act(number) for number in (3, 1, 2, 0)]
@@ -126,27 +127,25 @@ def _reading(number: int) -> ToolCall:
 
 @pytest.mark.requirement("F4")
 def test_each_way_to_switch_parallel_calls_off_runs_read_only_calls_one_after_the_other():
-    def log_of(client: AsyncClient, **options: bool) -> list[str]:
+    def log_of(client: AsyncClient, **options: Any) -> list[str]:
         steps = Steps()
         one = AsyncAgent(client, [steps.acting("read", read_only=True)], **options)
         result = run(one.run("Go."))
         assert [content(record) for record in result.rounds[0].calls] == ["read 0", "read 1"]
         return steps.log
 
-    def client(**settings: bool) -> AsyncClient:
+    def client(**settings: Any) -> AsyncClient:
         return AsyncClient(model(calling(_reading(0), _reading(1)), "Done."), **settings)
 
-    class Single(AsyncClient):
-        """A client whose model makes one call at a time."""
-
-        parallel = False
+    known = Capabilities()
+    known.override_provider("openai", Profile("openai", parallel=False))
 
     one_at_a_time = one_by_one("read 0", "read 1")
     assert log_of(client()) == ["start read 0", "start read 1", "end read 0", "end read 1"]
     assert log_of(client(), parallel=False) == one_at_a_time
     assert log_of(client(parallel=False)) == one_at_a_time
     assert log_of(client(parallel=False), parallel=True) != one_at_a_time
-    assert log_of(Single(model(calling(_reading(0), _reading(1)), "Done."))) == one_at_a_time
+    assert log_of(client(known=known)) == one_at_a_time
 
 
 @pytest.mark.requirement("F4")
