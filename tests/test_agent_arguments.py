@@ -187,7 +187,9 @@ def test_with_ask_the_function_decides():
 def test_with_read_only_the_model_is_offered_no_tool_with_side_effects():
     sent: list[str] = []
     upstream = model(calling(ToolCall("send", {"to": "Ann"})), "I cannot.")
-    one = agent(upstream, sender(sent), look, approval="read-only", approve=lambda question: True)
+    one = agent(
+        upstream, sender(sent), ts.tool(read_only=True)(look), approval="read-only", approve=lambda question: True
+    )
     result = run(one.run("Send it."))
     assert [tool.name for tool in upstream.requests[0].tools] == ["look", "read_more"]
     assert (sent, result.status) == ([], "complete")

@@ -376,7 +376,7 @@ class Agent:
         max_rounds: int = MAX_ROUNDS,
         max_tokens: int | None = None,
         max_seconds: float | None = None,
-        parallel: bool = True,
+        parallel: bool | None = None,
         context: Any = None,
         on_event: EmitEvent | None = None,
         tool_timeout: float | None = TOOL_SECONDS,

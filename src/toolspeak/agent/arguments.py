@@ -71,7 +71,7 @@ def check_approval(approval: object, approve: object) -> None:
 def check_types(instructions: object, parallel: object, on_event: object, store: object) -> None:
     """Check the types of arguments, for callers that do not use a type checker."""
     require(instructions, str, "`instructions`", "a string")
-    require(parallel, bool, "`parallel`", "a boolean")
+    require(False if parallel is None else parallel, bool, "`parallel`", "a boolean")
     if on_event is not None and not callable(on_event):
         raise UsageError("`on_event` must be a function that takes an event")
     if store is not None and not isinstance(store, str) and not callable(getattr(store, "journal", None)):

@@ -76,5 +76,5 @@ class Recordings:
         body = self._database.read(lambda connection: connection.execute(query).scalar())
         return parse_json(body) if body is not None else None
 
-    def _bodies(self) -> sa.Select[tuple[str]]:
+    def _bodies(self) -> sa.Select[str]:
         return sa.select(recordings.c.body).where(recordings.c.owner == self._owner, recordings.c.ends >= now())
