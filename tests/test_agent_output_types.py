@@ -272,3 +272,11 @@ def test_the_schema_in_the_prompt_is_complete():
     rule = OutputType(Tree).rule
     schema = json.loads(rule.partition(":\n")[2])
     assert "Tree" in schema["$defs"]
+
+
+def test_the_client_sets_the_number_of_retries_too():
+    async def requests() -> int:
+        async with ts.AsyncClient(lambda messages: "Big.", retries=0) as client:
+            return (await ts.AsyncAgent(client, output_type=City).run("How big?")).requests
+
+    assert run(requests()) == 1

@@ -205,3 +205,20 @@ def test_final_output_hands_over_the_answer():
     assert run(FinalOutput(), {"summary": "All is well."}) == ToolOutput("All is well.", final=True)
     with pytest.raises(ToolError, match="must be a text"):
         run(FinalOutput(), {"summary": 7})
+
+
+def test_a_restored_result_whose_id_cannot_be_quoted_takes_no_room():
+    remainders = Remainders()
+    for _ in range(3):
+        remainders.restore("not a plain id", "text")
+    assert [remainders.find(f"output_{number}") for number in (1, 2, 3)] == [None, None, None]
+
+
+def test_an_output_with_a_wrong_type_is_left_to_the_caller():
+    class Odd:
+        tool = Tool("odd", "", {"type": "object"})
+
+        async def run(self, arguments: JSONObject, context: CallContext) -> ToolOutput:
+            return ToolOutput(None)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+
+    assert run(Truncated(Odd(), Remainders())).content is None

@@ -18,7 +18,6 @@ import msgspec
 from ..client import AsyncClient
 from ..core.events import Event, ReasoningDelta, Reply, TextDelta, fold
 from ..core.types import JSONValue, Message, Note, TextPart, ToolChoice, ToolResult
-from ..engine.planning.strategy import DEFAULT_RETRIES
 from ..engine.prompting.escaping import one_line
 from ..engine.rounds.expansion import messages_of
 from ..engine.rounds.loop import (
@@ -169,7 +168,7 @@ class TaskRun:
 
     async def _with_valid_output(self, output: OutputType, answer: Answer, entries: Sequence[Entry]) -> Answer:
         """Check the type of the final answer. If it does not fit, ask again, at most as often as `retries` says."""
-        retries = self._options.options.get("retries", DEFAULT_RETRIES)
+        retries = self._options.options.get("retries", self._client.settings.retries)
         system = () if not output.rule else (Message("system", (TextPart(self._options.system_text),)),)
         problem = await self._output_problem(output, answer)
         for _ in range(retries if problem else 0):

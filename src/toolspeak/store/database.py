@@ -41,7 +41,7 @@ REJECTED_VALUE_ERRORS = (OverflowError, UnicodeEncodeError)
 T = TypeVar("T")
 
 
-def _nothing() -> None:
+def nothing() -> None:
     """Do nothing."""
 
 
@@ -93,9 +93,9 @@ class Database:
 
     async def reading(self, work: Callable[[sa.Connection], T]) -> T:
         """Run `read` in a thread, so the event loop is not blocked."""
-        return await self._in_thread(self.read, work, _nothing)
+        return await self._in_thread(self.read, work, nothing)
 
-    async def writing(self, work: Callable[[sa.Connection], T], then: Callable[[], None] = _nothing) -> T:
+    async def writing(self, work: Callable[[sa.Connection], T], then: Callable[[], None] = nothing) -> T:
         """Run `write` in a thread, so the event loop is not blocked; call `then` after the commit.
 
         A cancellation takes effect only after the transaction has ended. `then` is called if it was committed.

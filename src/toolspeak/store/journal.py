@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from contextlib import suppress
-from functools import partial
 
 import sqlalchemy as sa
 
@@ -18,17 +17,13 @@ from ..engine.rounds.transcript import Answer, Entry, Round, close_open_calls
 from ..errors import SessionBusyError, StoreError, UsageError
 from . import change_rows, leases
 from . import session_rows as ledger
-from .database import Database
+from .database import Database, nothing
 from .session_interface import FileChange
 
 #: Streamed text is written after this many bytes or seconds, so a crash loses no more than that.
 FLUSH_BYTES = 4096
 FLUSH_SECONDS = 1.0
 _RENEWALS_PER_LEASE = 3
-
-
-def _nothing() -> None:
-    """Do nothing."""
 
 
 class SqlJournal:
@@ -86,8 +81,7 @@ class SqlJournal:
     async def begin(self) -> None:
         """Begin an answer. An earlier unfinished one is marked as interrupted."""
         await self._flush()
-        async with self._write_lock:
-            await self._write(partial(self._bind(ledger.begin), self._next_entry), self._on_begin)
+        await self._commit(ledger.begin, self._next_entry, then=self._on_begin)
 
     async def stream(self, text: str) -> None:
         """Add streamed text."""
@@ -105,20 +99,17 @@ class SqlJournal:
         ids = [record.call.id for record in round_.calls]
         if len(set(ids)) != len(ids):
             raise UsageError("two calls in a round have the same id", hint="use unique call ids")
-        async with self._write_lock:
-            await self._write(partial(self._bind(ledger.add_round), entry, self._rounds, round_), self._on_plan)
+        await self._commit(ledger.add_round, entry, self._rounds, round_, then=self._on_plan)
 
     async def start(self, call_id: str, at: float = 0.0) -> None:
         """Record that a call is about to run."""
         entry = self._running_answer()
-        async with self._write_lock:
-            await self._write(partial(self._bind(ledger.start), entry, self._rounds - 1, call_id, at))
+        await self._commit(ledger.start, entry, self._rounds - 1, call_id, at)
 
     async def change(self, call_id: str, change: FileChange) -> None:
         """Record that a running call is about to change a file."""
         entry = self._running_answer()
-        async with self._write_lock:
-            await self._write(partial(self._bind(change_rows.add_change), entry, self._rounds - 1, call_id, change))
+        await self._commit(change_rows.add_change, entry, self._rounds - 1, call_id, change)
 
     async def changes(self) -> tuple[FileChange, ...]:
         """Return the changes of files that have not been undone."""
@@ -127,22 +118,19 @@ class SqlJournal:
 
     async def mark_undone(self, root: str, path: str) -> None:
         """Record that the changes of a file have been undone."""
-        async with self._write_lock:
-            await self._write(partial(self._bind(change_rows.mark_undone), root, path))
+        await self._commit(change_rows.mark_undone, root, path)
 
     async def finish(self, result: ToolResult, seconds: float) -> None:
         """Record the result of a call."""
         entry = self._running_answer()
-        async with self._write_lock:
-            await self._write(partial(self._bind(ledger.finish), entry, self._rounds - 1, result, seconds))
+        await self._commit(ledger.finish, entry, self._rounds - 1, result, seconds)
 
     async def end(self, answer: Answer) -> None:
         """End the answer."""
         entry = self._running_answer()
         if answer.status == "running":
             raise UsageError("the status of an ended answer must not be `running`")
-        async with self._write_lock:
-            await self._write(partial(self._bind(ledger.end), entry, answer), self._on_end)
+        await self._commit(ledger.end, entry, answer, then=self._on_end)
 
     async def close(self) -> None:
         """Write pending text if possible, and release the session."""
@@ -162,16 +150,12 @@ class SqlJournal:
 
     # ---- writing
 
-    def _bind(self, step: Callable[..., None]) -> Callable[..., None]:
-        """Bind a function of `session_rows` to this session, with the connection as its last argument."""
+    async def _commit(self, step: Callable[..., None], *values: object, then: Callable[[], None] = nothing) -> None:
+        """Commit one step, which is a function of `session_rows` or `change_rows`."""
+        async with self._write_lock:
+            await self._write(lambda connection: step(connection, self._lease.key, *values), then)
 
-        def bound(*arguments: object) -> None:
-            *values, connection = arguments
-            step(connection, self._lease.key, *values)
-
-        return bound
-
-    async def _write(self, step: Callable[[sa.Connection], None], then: Callable[[], None] = _nothing) -> None:
+    async def _write(self, step: Callable[[sa.Connection], None], then: Callable[[], None]) -> None:
         """Commit one step exactly once, then call `then`. The caller must hold `_write_lock`."""
         if self._closed:
             raise UsageError("the journal is closed", hint="open the session again")
@@ -216,7 +200,10 @@ class SqlJournal:
             entry, number = self._answer, self._pieces
             self._clear_text()  # more text may arrive during the write
             try:
-                await self._write(partial(self._bind(ledger.add_piece), entry, number, text), self._on_flush)
+                await self._write(
+                    lambda connection: ledger.add_piece(connection, self._lease.key, entry, number, text),
+                    self._on_flush,
+                )
             except BaseException:
                 if self._pieces == number:
                     self._text.insert(0, text)

@@ -48,12 +48,9 @@ class Recordings:
         def work(connection: sa.Connection) -> None:
             moment = float(connection.execute(sa.select(now())).scalar_one())
             # Times are one microsecond apart, to preserve the order within a batch.
-            times = [
-                {"created": moment + number * 1e-6, "ends": moment + self._retention} for number in range(len(rows))
-            ]
-            connection.execute(
-                insert_new(connection, recordings), [{**row, **time} for row, time in zip(rows, times, strict=True)]
-            )
+            ends = moment + self._retention
+            timed = [{**row, "created": moment + number * 1e-6, "ends": ends} for number, row in enumerate(rows)]
+            connection.execute(insert_new(connection, recordings), timed)
             if is_time:
                 connection.execute(sa.delete(recordings).where(recordings.c.ends < now()))
 
@@ -67,8 +64,7 @@ class Recordings:
             UsageError: several ids match.
         """
         start = escape(beginning)
-        query = sa.select(recordings.c.body).where(recordings.c.owner == self._owner, recordings.c.ends >= now())
-        query = query.where(sa.func.substr(recordings.c.id, 1, len(start)) == start).limit(2)
+        query = self._bodies().where(sa.func.substr(recordings.c.id, 1, len(start)) == start).limit(2)
         matches = self._database.read(lambda connection: list(connection.execute(query).scalars()))
         if len(matches) > 1:
             raise UsageError(f"several request ids begin with `{beginning:.80}`", hint="use more of the id")
@@ -76,7 +72,9 @@ class Recordings:
 
     def last(self) -> JSONValue:
         """Return the newest recording, or None."""
-        query = sa.select(recordings.c.body).where(recordings.c.owner == self._owner, recordings.c.ends >= now())
-        query = query.order_by(recordings.c.created.desc()).limit(1)
+        query = self._bodies().order_by(recordings.c.created.desc()).limit(1)
         body = self._database.read(lambda connection: connection.execute(query).scalar())
         return parse_json(body) if body is not None else None
+
+    def _bodies(self) -> sa.Select[str]:
+        return sa.select(recordings.c.body).where(recordings.c.owner == self._owner, recordings.c.ends >= now())

@@ -6,13 +6,14 @@ Every function takes a session key and a connection with an open transaction. Ev
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 
 import msgspec
 import sqlalchemy as sa
 
 from ..core.text import printable
-from ..core.types import Message, ToolCall, ToolResult, Usage
+from ..core.types import Message, ToolCall, ToolResult
 from ..engine.rounds.transcript import Answer, CallRecord, Entry, Round, with_result
 from ..errors import StoreDamagedError, UsageError
 from .change_rows import StoredChange, diffs_of, insert_diff, stored_changes, with_diffs
@@ -26,7 +27,7 @@ _MAX_TITLE_CHARS = 80
 
 def say(connection: sa.Connection, key: SessionKey, number: int, message: Message) -> None:
     """Add a message."""
-    _add(connection, key, number, "message", "complete", dump(message), Usage())
+    _add(connection, key, number, "message", "complete", dump(message))
     untitled = sa.update(sessions).where(*_session(key), sessions.c.title == "")
     if message.role == "user" and (title := _title(message.text)):
         connection.execute(untitled.values(title=title))
@@ -35,7 +36,7 @@ def say(connection: sa.Connection, key: SessionKey, number: int, message: Messag
 def begin(connection: sa.Connection, key: SessionKey, number: int) -> None:
     """Begin an answer, after repairing an earlier unfinished one."""
     repair(connection, key)
-    _add(connection, key, number, "answer", "running", dump(Answer(status="running")), Usage())
+    _add(connection, key, number, "answer", "running", dump(Answer(status="running")))
 
 
 def add_piece(connection: sa.Connection, key: SessionKey, entry: int, number: int, text: str) -> None:
@@ -96,11 +97,9 @@ def repair(connection: sa.Connection, key: SessionKey) -> int:
     )
     unfinished = connection.execute(running).all()
     for number, body in unfinished:
-        try:
+        with _readable(key):
             answer = load(body, Answer)
-        except UnreadableColumn as error:
-            raise _damaged_error(key, error) from None
-        text = "".join(_pieces(connection, key, number))
+            text = _streamed_text(connection, key, number)
         _close_calls(connection, key, number)
         _delete_pieces(connection, key, number)
         answer = msgspec.structs.replace(answer, content=answer.content + text, status="interrupted")
@@ -120,17 +119,15 @@ def entries_of(connection: sa.Connection, key: SessionKey) -> tuple[Entry, ...]:
     Raises:
         StoreDamagedError: part of it is unreadable.
     """
-    rounds_by_entry = _rounds_of(connection, key)
     listed = sa.select(entries.c.number, entries.c.kind, entries.c.status, entries.c.body)
     rows = connection.execute(listed.where(*_rows_of(entries, key)).order_by(entries.c.number)).all()
-    try:
+    with _readable(key):
+        rounds_by_entry = _rounds_of(connection, key)
         by_number = {number: _entry(kind, body, rounds_by_entry[number]) for number, kind, _, body in rows}
         for number in (row.number for row in rows if row.status == "running"):
             # The answer is still being written, so return the text so far.
-            text = "".join(_pieces(connection, key, number))
+            text = _streamed_text(connection, key, number)
             by_number[number] = msgspec.structs.replace(by_number[number], content=text)  # type: ignore[type-var]
-    except UnreadableColumn as error:
-        raise _damaged_error(key, error) from None
     return tuple(by_number[number] for number in sorted(by_number))
 
 
@@ -140,35 +137,25 @@ def changes_of(connection: sa.Connection, key: SessionKey) -> tuple[StoredChange
     Raises:
         StoreDamagedError: one of them is unreadable.
     """
-    try:
+    with _readable(key):
         return stored_changes(connection, key)
-    except UnreadableColumn as error:
-        raise _damaged_error(key, error) from None
 
 
 # ---- single rows
 
 
-def _add(
-    connection: sa.Connection, key: SessionKey, number: int, kind: str, status: str, body: str, usage: Usage
-) -> None:
+def _add(connection: sa.Connection, key: SessionKey, number: int, kind: str, status: str, body: str) -> None:
     columns = {"owner": key.owner, "session": key.session, "number": number, "created": now()}
-    tokens = {"input_tokens": usage.input_tokens, "output_tokens": usage.output_tokens}
+    tokens = {"input_tokens": 0, "output_tokens": 0}
     connection.execute(sa.insert(entries).values(**columns, kind=kind, status=status, body=body, **tokens))
     connection.execute(sa.update(sessions).where(*_session(key)).values(updated=now()))
 
 
 def _finish_entry(connection: sa.Connection, key: SessionKey, number: int, answer: Answer) -> None:
     changed = sa.update(entries).where(*_rows_of(entries, key), entries.c.number == number)
-    usage = answer.usage
-    connection.execute(
-        changed.values(
-            status=answer.status,
-            body=dump(msgspec.structs.replace(answer, rounds=())),
-            input_tokens=usage.input_tokens,
-            output_tokens=usage.output_tokens,
-        )
-    )
+    body, usage = dump(msgspec.structs.replace(answer, rounds=())), answer.usage
+    tokens = {"input_tokens": usage.input_tokens, "output_tokens": usage.output_tokens}
+    connection.execute(changed.values(status=answer.status, body=body, **tokens))
 
 
 def _close_calls(connection: sa.Connection, key: SessionKey, entry: int) -> None:
@@ -176,20 +163,15 @@ def _close_calls(connection: sa.Connection, key: SessionKey, entry: int) -> None
     without = (*_rows_of(calls, key), calls.c.entry == entry, calls.c.result.is_(None))
     listed = sa.select(calls.c.round, calls.c.number, calls.c.state, calls.c.call).where(*without)
     for number, index, state, text in connection.execute(listed).all():
-        try:
+        with _readable(key):
             record = with_result(_record((text, state, False, None, None, 0.0)))
-        except UnreadableColumn as error:
-            raise _damaged_error(key, error) from None
         which = sa.update(calls).where(*without, calls.c.round == number, calls.c.number == index)
         connection.execute(which.values(result=dump(record.result)))
 
 
-def _pieces(connection: sa.Connection, key: SessionKey, entry: int) -> Iterable[str]:
+def _streamed_text(connection: sa.Connection, key: SessionKey, entry: int) -> str:
     listed = sa.select(pieces.c.text).where(*_rows_of(pieces, key), pieces.c.entry == entry).order_by(pieces.c.number)
-    try:
-        return [unescape(text) for text in connection.execute(listed).scalars()]
-    except UnreadableColumn as error:
-        raise _damaged_error(key, error) from None
+    return "".join(map(unescape, connection.execute(listed).scalars()))
 
 
 def _delete_pieces(connection: sa.Connection, key: SessionKey, entry: int) -> None:
@@ -219,18 +201,14 @@ def _rounds_of(connection: sa.Connection, key: SessionKey) -> dict[int, list[Rou
     listed = sa.select(calls.c.entry, calls.c.round, *columns)
     calls_by_round: dict[tuple[int, int], list[CallRecord]] = defaultdict(list)
     rounds_by_entry: dict[int, list[Round]] = defaultdict(list)
-    try:
-        diffs = diffs_of(connection, key)
-        for entry, number, *values in connection.execute(listed.where(*_rows_of(calls, key)).order_by(*order)):
-            record = _record(values)
-            calls_by_round[entry, number].append(with_diffs(record, diffs.get((entry, number, record.call.id), ())))
-        all_rounds = sa.select(rounds.c.entry, rounds.c.number, rounds.c.body).where(*_rows_of(rounds, key))
-        for entry, number, body in connection.execute(all_rounds.order_by(rounds.c.entry, rounds.c.number)):
-            rounds_by_entry[entry].append(
-                msgspec.structs.replace(load(body, Round), calls=tuple(calls_by_round[entry, number]))
-            )
-    except UnreadableColumn as error:
-        raise _damaged_error(key, error) from None
+    diffs = diffs_of(connection, key)
+    for entry, number, *values in connection.execute(listed.where(*_rows_of(calls, key)).order_by(*order)):
+        record = _record(values)
+        calls_by_round[entry, number].append(with_diffs(record, diffs.get((entry, number, record.call.id), ())))
+    all_rounds = sa.select(rounds.c.entry, rounds.c.number, rounds.c.body).where(*_rows_of(rounds, key))
+    for entry, number, body in connection.execute(all_rounds.order_by(rounds.c.entry, rounds.c.number)):
+        round_ = msgspec.structs.replace(load(body, Round), calls=tuple(calls_by_round[entry, number]))
+        rounds_by_entry[entry].append(round_)
     return rounds_by_entry
 
 
@@ -253,9 +231,14 @@ def _entry(kind: str, body: str, rounds_: Sequence[Round]) -> Entry:
     return msgspec.structs.replace(load(body, Answer), rounds=tuple(rounds_))
 
 
-def _damaged_error(key: SessionKey, error: UnreadableColumn) -> StoreDamagedError:
-    hint = "`toolspeak sessions doctor` lists damaged sessions; other sessions are not affected"
-    return StoreDamagedError(f"the session `{key.session:.80}` is unreadable: {error}", hint=hint)
+@contextmanager
+def _readable(key: SessionKey) -> Generator[None]:
+    """Name the session in the error about an unreadable column."""
+    try:
+        yield
+    except UnreadableColumn as error:
+        hint = "`toolspeak sessions doctor` lists damaged sessions; other sessions are not affected"
+        raise StoreDamagedError(f"the session `{key.session:.80}` is unreadable: {error}", hint=hint) from None
 
 
 def _title(text: str) -> str:

@@ -159,7 +159,7 @@ class Remainders:
 
     def restore(self, call_id: str, content: str) -> None:
         """Store a result that a session has kept, unless its full text is here already."""
-        if call_id not in self._texts:
+        if call_id not in self._texts and PLAIN_ID.fullmatch(call_id):
             self.keep(call_id, as_stored(content))
 
     def find(self, name: str) -> str | None:
@@ -180,7 +180,7 @@ class Truncated(_Wrapper):
     async def run(self, arguments: JSONObject, context: CallContext) -> ToolOutput:
         """Run the tool and truncate its output."""
         output = await super().run(arguments, context)
-        if not isinstance(output, ToolOutput):  # pyright: ignore[reportUnnecessaryIsInstance]
+        if not isinstance(output, ToolOutput) or not isinstance(output.content, str):  # pyright: ignore[reportUnnecessaryIsInstance]
             return output  # the caller reports the wrong type
         text = output.content
         # Short outputs are stored too, because they may be shortened later to fit the context window.
