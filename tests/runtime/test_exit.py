@@ -77,7 +77,7 @@ asyncio.run(main())
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_an_agent_that_was_not_closed_leaves_no_traceback_at_exit(name: str, tmp_path: Path):
-    for _ in range(size(1, 20)):
+    for _ in range(size(1, 5)):
         ran = subprocess.run(
             [sys.executable, "-c", START + PROGRAMS[name], str(tmp_path)],
             capture_output=True,  # pipes
