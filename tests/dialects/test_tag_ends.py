@@ -412,3 +412,16 @@ def test_no_call_counts_after_a_value_whose_end_is_unknown(dialect: str):
         reply = parse(text, tools)
         assert [each.arguments for each in reply.calls] in ([], [{"command": value}])
         assert by_character(text, tools=tools) == reply
+
+
+def test_a_value_of_several_lines_contains_closing_tags_with_text_behind_them_if_its_own_comes_again():
+    value = "a\nb</arg_value></tool_call>c"
+    text = f"<tool_call>save<arg_key>command</arg_key><arg_value>{value}</arg_value></tool_call>"
+    tools = [Tool("save", parameters=PARAMETERS)]
+    assert [call.arguments for call in parse(text, tools).calls] == [{"command": value}]
+    assert by_character(text, tools=tools) == parse(text, tools)
+
+
+def test_a_value_that_contains_its_closing_tag_does_not_end_before_another_call():
+    text = "<function=save><parameter=command>a</parameter> b</parameter><function=save><parameter=command>ls</parameter></function>"
+    assert not parse(text, [Tool("save", parameters=PARAMETERS)]).calls
