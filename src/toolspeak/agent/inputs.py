@@ -84,14 +84,19 @@ def _checked(messages: tuple[Message, ...]) -> tuple[Message, ...]:
     if last.role not in ("user", "tool"):
         hint = "add a message with the role `user`"
         raise UsageError(f"the last message must be from the user, not from the {last.role}", hint=hint)
-    if not last.results and not any(not isinstance(part, TextPart) or part.text.strip() for part in last.parts):
+    if not last.results and not _has_content(last.parts):
         raise UsageError("the last message is empty", hint=_HINT)
     return messages
 
 
+def _has_content(parts: Sequence[Part]) -> bool:
+    """Whether there is anything but white space."""
+    return any(not isinstance(part, TextPart) or part.text.strip() for part in parts)
+
+
 def _user_message(items: Sequence[object]) -> Message:
     parts = tuple(part for item in items for part in _parts(item))
-    if not any(not isinstance(part, TextPart) or part.text.strip() for part in parts):
+    if not _has_content(parts):
         raise UsageError("the task must be a non-empty string, or a list of parts or messages", hint=_HINT)
     protocol = openai_chat.PROTOCOL if any(isinstance(item, Mapping) for item in items) else ""
     return Message("user", parts, protocol=protocol)

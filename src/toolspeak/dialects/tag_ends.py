@@ -48,7 +48,8 @@ _PLURALS = frozenset({"tool_calls", "function_calls", "tools"})
 _BLANK = re.compile(r"[\s,]*").match
 #: What may follow a parameter besides tags: the end of a code block, of a CDATA section, or of an unclosed tag.
 _OTHER_ENDS = ("```", "]]>", "/>")
-_FENCE = re.compile(r"```[a-z]{0,12}+").match
+#: The beginning of a code fence.
+FENCE = re.compile(r"```[a-z]{0,12}+").match
 _SHORT_ELEMENTS = re.compile(r"(?:\s{0,16}+<[^<>/][^<>]{0,64}>[^<]{0,128}</[^<>]{1,64}>)*").match
 _KEY_ELEMENT = re.compile(r"<[^<>]{1,64}>\s{0,16}([^<>]{1,64}?)\s{0,16}</").match
 _LINE_END = re.compile(r"[ \t\r]{0,16}\n").match
@@ -334,7 +335,7 @@ class ValueEnd:
             if other is None:
                 return None
             if other:
-                fence = _FENCE(buf, at)
+                fence = FENCE(buf, at)
                 pos = at + 3 if fence is None else fence.end()
                 continue
             tag = self._tag_at(buf, at, final)

@@ -5,7 +5,6 @@ Wrong and missing closing tags are repaired with a note. A JSON object instead o
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 
 from ..core.json_repair.containers import MAX_REPAIRS, MAX_SIZE
@@ -18,7 +17,7 @@ from ..core.parsing.fast_paths import FastPath
 from ..core.parsing.tags import MORE, Tag, lex_tag
 from ..core.types import JSONValue, Note, is_array
 from .body_grammars import ArgumentsBody, BlockContext, arguments_ahead
-from .tag_ends import ValuePlace, key_of, skip_blank, tag_prefix
+from .tag_ends import FENCE, ValuePlace, key_of, skip_blank, tag_prefix
 from .tag_names import (
     BLOCK_TAGS,
     CALL_ENDS,
@@ -33,7 +32,6 @@ from .tag_names import (
 from .tag_values import TagValue
 from .value_parsing import plain_text
 
-_FENCE = re.compile(r"```[a-z]{0,12}+").match
 #: Type of a value, by its `string` attribute.
 _STRING_ATTRIBUTE = {"true": "string", "false": "json"}
 
@@ -167,7 +165,7 @@ class TagParameters:
         """Drop unexpected text with a note, or end a call that has no closing tag. Skip code fences."""
         if not self.place.closes:
             return self._end_here(before)
-        fence = _FENCE(buf, pos)
+        fence = FENCE(buf, pos)
         if fence is not None and (fence.end() < len(buf) or final):
             self._in_fence = True
             return fence.end()

@@ -13,7 +13,7 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
-from ..engine.rounds.transcript import Answer, Entry, FileDiff
+from ..engine.rounds.transcript import Entry, FileDiff, records_of
 from ..errors import ToolError, ToolspeakError
 from ..store.session_interface import FileChange, SessionJournal
 from .base import CallContext
@@ -215,6 +215,4 @@ def _remove_folders(changes: Sequence[FileChange]) -> None:
 
 
 def _ran_shell(entries: Sequence[Entry]) -> bool:
-    answers = [entry for entry in entries if isinstance(entry, Answer)]
-    records = [record for answer in answers for round_ in answer.rounds for record in round_.calls]
-    return any(record.call.name == "shell" and record.state != "planned" for record in records)
+    return any(record.call.name == "shell" and record.state != "planned" for record in records_of(entries))

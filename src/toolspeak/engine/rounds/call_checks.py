@@ -18,7 +18,7 @@ from ...errors import SchemaError
 from ..prompting.escaping import display_name
 from ..turn.diagnosis import diagnose
 from ..turn.trace import TracedReply
-from .transcript import Answer, CallRecord, Entry
+from .transcript import CallRecord, Entry, records_of
 
 #: Maximum number of tool names in an error result. The prompt lists all of them.
 _MAX_NAMES = 24
@@ -118,8 +118,7 @@ class UncertainCalls:
         self._defaults = {tool.name: _defaults(tool) for tool in tools}
         #: The ids of the interrupted calls, by tool name and normalised key.
         self._ids: dict[str, dict[str, str]] = {}
-        answers = (entry for entry in entries if isinstance(entry, Answer))
-        for record in (record for answer in answers for round_ in answer.rounds for record in round_.calls):
+        for record in records_of(entries):
             if record.side_effects and record.state == "started":
                 self._ids.setdefault(record.call.name, {}).setdefault(self._normalised_key(record.call), record.call.id)
             else:

@@ -86,12 +86,17 @@ _MISSING_RESULTS: dict[CallState, str] = {
 }
 
 
-def results_of(entries: Iterable[Entry]) -> Iterator[ToolResult]:
-    """Yield the results of all calls of a conversation."""
+def records_of(entries: Iterable[Entry]) -> Iterator[CallRecord]:
+    """Yield the records of all calls of a conversation."""
     for entry in entries:
         if isinstance(entry, Answer):
             for round_ in entry.rounds:
-                yield from (record.result for record in round_.calls if record.result is not None)
+                yield from round_.calls
+
+
+def results_of(entries: Iterable[Entry]) -> Iterator[ToolResult]:
+    """Yield the results of all calls of a conversation."""
+    return (record.result for record in records_of(entries) if record.result is not None)
 
 
 def with_result(record: CallRecord) -> CallRecord:
