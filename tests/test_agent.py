@@ -30,6 +30,7 @@ from toolspeak import (
     tool,
 )
 from toolspeak.agent.events import AgentEvent, OutputPiece, ResultReady, TextPiece, WorkFinished
+from toolspeak.store.session_interface import MemoryJournal, MemorySessions
 from toolspeak.tools.approval import Approval, Question
 from toolspeak.tools.base import CallContext, ToolOutput
 from toolspeak.tools.final_output import FinalOutput
@@ -461,6 +462,30 @@ def test_an_agent_is_cancelled_from_another_thread():
         thread.join()
     assert result.status == "interrupted"
     assert result.why == "cancelled"
+
+
+def test_closing_an_agent_cancels_a_task_that_is_still_opening_its_session():
+    async def main() -> None:
+        opening, may_open = asyncio.Event(), asyncio.Event()
+
+        class SlowSessions(MemorySessions):
+            async def journal(self, session: str = "") -> MemoryJournal:
+                opening.set()
+                await may_open.wait()
+                return await super().journal(session)
+
+        one = agent(model("Never shown."), store=SlowSessions())
+        working = asyncio.ensure_future(one.run("Go."))
+        await opening.wait()
+        closing = asyncio.ensure_future(one.close())
+        await asyncio.sleep(0)
+        assert not closing.done()
+        may_open.set()
+        result = await working
+        await closing
+        assert (result.status, result.why) == ("interrupted", "cancelled")
+
+    run(main())
 
 
 # ---- mistakes of the caller

@@ -139,6 +139,7 @@ class AsyncAgent:
         self._opening = asyncio.Lock()
         self._active: set[TaskRun] = set()
         self._finished_events: set[asyncio.Event] = set()  # one per task, set when the task ends
+        self._cancellations = 0  # how often `cancel` was called, for tasks that are still starting
 
     async def run(self, task: Task, session: str | None = None, *, context: Any = None) -> AgentResult:
         """Work on a task until it ends. With a session, continue its conversation.
@@ -199,6 +200,7 @@ class AsyncAgent:
 
     def cancel(self) -> None:
         """Cancel all running tasks. Can be called from any thread. The session keeps all finished steps."""
+        self._cancellations += 1
         for work in tuple(self._active):
             work.cancel()
 
@@ -234,21 +236,23 @@ class AsyncAgent:
     async def _work_on(self, messages: tuple[Message, ...], session: str, emit: EmitEvent, context: Any) -> AgentResult:
         if not messages and not session:
             raise UsageError("cannot resume without a session", hint="pass the session id")
-        await self._start_mcp()
-        journal = await (await self._sessions()).journal(session)
-        finished = asyncio.Event()
+        cancellations, finished = self._cancellations, asyncio.Event()
         self._finished_events.add(finished)
         try:
-            result = await self._answer(journal, messages, emit, context)
+            await self._start_mcp()
+            journal = await (await self._sessions()).journal(session)
+            try:
+                result = await self._answer(journal, messages, emit, context, cancellations)
+            finally:
+                await journal.close()
         finally:
-            await journal.close()
             self._finished_events.discard(finished)
             finished.set()
         emit(WorkFinished(result))
         return result
 
     async def _answer(
-        self, journal: SessionJournal, messages: tuple[Message, ...], emit: EmitEvent, context: Any
+        self, journal: SessionJournal, messages: tuple[Message, ...], emit: EmitEvent, context: Any, cancellations: int
     ) -> AgentResult:
         entries = await journal.entries()
         if not messages:
@@ -262,6 +266,8 @@ class AsyncAgent:
         toolbox = self._toolboxes.of(journal.session, results_of(entries))
         work = TaskRun(self._client, toolbox, journal, options, emit)
         self._active.add(work)
+        if self._cancellations != cancellations:
+            work.cancel()
         try:
             answer = await work.carry_out(entries)
         finally:

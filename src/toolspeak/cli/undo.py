@@ -40,7 +40,7 @@ _SHELL = "the session also ran shell commands; what they changed is not recorded
 def command(session: str, workdir: str, dry_run: bool, yes: bool, as_json: bool) -> None:
     """Restore the files that the file tools of an agent changed in SESSION.
 
-    By default, this is the last session that changed files in the work directory. Ids can be shortened to a unique
+    By default, this is the last session whose changes in the work directory have not been undone. Ids can be shortened to a unique
     prefix. Each file gets the content and the permissions that it had before the first change. Files and folders that
     the session created are deleted. Changes made by shell commands are not recorded and cannot be undone.
 
@@ -48,16 +48,19 @@ def command(session: str, workdir: str, dry_run: bool, yes: bool, as_json: bool)
     """
     with usage_errors(), store_at(None) as store:
         name = store.find(session) if session else store.last_changed(os.path.realpath(workdir))
-        if not name:
-            hint = "name a session, or use --workdir; `toolspeak sessions list` lists sessions"
-            raise UsageError("no session has changed files in this work directory", hint=hint)
-        plan = asyncio.run(_undo(store, name, workdir, dry_run=True))
+        plan = asyncio.run(_undo(store, name, workdir, dry_run=True)) if name else _nothing()
         needs_undo = any(file.action != "refused" for file in plan.files) and not dry_run
         if needs_undo and not yes:
             _ask(plan, as_json)
         result = asyncio.run(_undo(store, name, workdir, dry_run=False)) if needs_undo else plan
     _print(result, dry_run, as_json)
     sys.exit(0 if result.complete else 1)
+
+
+def _nothing() -> UndoResult:
+    from ..tools.file_changes import UndoResult
+
+    return UndoResult("")
 
 
 async def _undo(store: Store, session: str, workdir: str, *, dry_run: bool) -> UndoResult:
@@ -88,7 +91,10 @@ def _print(result: UndoResult, dry_run: bool, as_json: bool) -> None:
     for file in result.files:
         click.echo(_line(file, planned=dry_run))
     if not result.files:
-        click.echo(f"Nothing to undo in session {result.session[:12]}")
+        where = f"session {result.session[:12]}" if result.session else "this work directory"
+        click.echo(f"Nothing to undo in {where}")
+    if not result.session:
+        click.echo("hint: name a session, or use --workdir; `toolspeak sessions list` lists sessions", err=True)
     if result.ran_shell:
         click.echo(f"note: {_SHELL}", err=True)
 

@@ -111,8 +111,9 @@ def with_diffs(record: CallRecord, diffs: Sequence[FileDiff]) -> CallRecord:
 
 
 def last_changed(connection: sa.Connection, owner: str, root: str) -> str | None:
-    """Return the session that changed files in a work directory last."""
+    """Return the session that changed files in a work directory last, not counting what has been undone."""
     query = sa.select(file_changes.c.session).where(file_changes.c.owner == owner, file_changes.c.root == escape(root))
+    query = query.where(file_changes.c.undone.is_(False))
     return connection.execute(query.order_by(file_changes.c.created.desc()).limit(1)).scalar()
 
 
