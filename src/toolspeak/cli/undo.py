@@ -41,8 +41,8 @@ def command(session: str, workdir: str, dry_run: bool, yes: bool, as_json: bool)
     """Restore the files that the file tools of an agent changed in SESSION.
 
     By default, this is the last session whose changes in the work directory have not been undone. Ids can be shortened
-    to a unique prefix. Each file gets the content and the permissions that it had before the first change. Files and folders that
-    the session created are deleted. Changes made by shell commands are not recorded and cannot be undone.
+    to a unique prefix. Each file gets the content and the permissions that it had before the first change. Files and
+    folders that the session created are deleted. Changes made by shell commands are not recorded and cannot be undone.
 
     A file that someone else has changed since is left alone, and the exit status is 1.
     """
