@@ -44,7 +44,8 @@ class Ask:
 
     @property
     def prompt(self) -> str:
-        return "\n\n".join(text for _, text in self.messages)
+        """All that the model is told; not what it has said itself."""
+        return "\n\n".join(text for role, text in self.messages if role != "assistant")
 
     @property
     def call(self) -> Call:
@@ -72,14 +73,14 @@ class Ask:
     @property
     def wants_json(self) -> bool:
         """Whether the answer shall be JSON and nothing else."""
-        return self.body.get("response_format", {}).get("type", "text") != "text" or bool(
-            _ONLY_JSON.search(self.prompt)
-        )
+        enforced = self.body.get("response_format", {}).get("type", "text") != "text"
+        return enforced or bool(_ONLY_JSON.search(self.prompt))
 
 
 _ONLY_JSON = re.compile(
-    r"\b(?:only|nothing but|just|one|single)\b[^.\n]{0,40}\bJSON\b[^.\n]{0,40}\b(?:nothing else|no other text|only)\b"
-    r"|\b(?:only|nothing but|just)\b[^.\n]{0,40}\bJSON\b|\bJSON\b[^.\n]{0,40}\b(?:only|nothing else|no other text)\b",
+    r"\b(?:only|nothing but|just)\b[^.\n]{0,40}\bJSON\b"
+    r"|\bJSON\b[^.\n]{0,40}\b(?:only|nothing else|no other text)\b"
+    r"|\b(?:answer|reply|respond|return|output|write)\b[^.\n]{0,30}\b(?:one|single)\b[^.\n]{0,20}\bJSON\b",
     re.IGNORECASE,
 )
 
@@ -129,7 +130,6 @@ class Behaviour:
 
 NO_TOOLS = "I'm sorry, but I don't have any tools that I could use for that."
 NO_ACCESS = "I'm sorry, but as an AI I cannot access real-time data, so I can't tell you that."
-
 NO_CALENDAR = "I'm afraid I don't have access to your calendar, so I can't create the event."
 
 
@@ -175,7 +175,6 @@ def until_told(wrong: dict[str, Any], word: str, name: str = "") -> Model:
 
 def until_json(answer: str) -> Model:
     """A model that talks, unless it is asked for a JSON document and nothing else."""
-
     return lambda ask: _document(ask) if ask.wants_json else answer
 
 
@@ -249,9 +248,8 @@ def parrots(ask: Ask) -> str:
 
 
 def invents_result(ask: Ask) -> str:
-    return (
-        f'{formats.hermes(ask.call)}\n<tool_response>\n{{"temperature": 30}}\n</tool_response>\nIt is 30 °C in Lisbon.'
-    )
+    result = "<tool_response>\n30 °C\n</tool_response>"
+    return f"{formats.hermes(ask.call)}\n{result}\nIt is 30 °C in Lisbon."
 
 
 def in_two_formats(ask: Ask) -> str:
@@ -262,7 +260,8 @@ def two_calls(ask: Ask) -> str:
     """Make two calls, until told that one is allowed."""
     if re.search(r"\b(?:one|single)\b", ask.correction):
         return as_shown(ask)
-    return f"{as_shown(ask)}\n{formats.imitate(ask.prompt, Call(ask.call.name, {'customer_id': 4711, 'status': 'shipped'}))}"
+    second = Call(ask.call.name, {"customer_id": 4711, "status": "shipped"})
+    return f"{as_shown(ask)}\n{formats.imitate(ask.prompt, second)}"
 
 
 def native_only(ask: Ask) -> str | Answer:
@@ -366,8 +365,6 @@ MISTAKES = [
     Behaviour("makes the same call in two formats", tasks.WEATHER, in_two_formats),
     Behaviour("invents the result", tasks.WEATHER, invents_result),
     Behaviour("answers blank lines, once", tasks.TIMER, first("\n\n  \n")),
-]
-REASONING = [
     Behaviour("makes the call in its reasoning", tasks.FILE, call_in_reasoning),
 ]
 SERVERS = [
@@ -455,7 +452,6 @@ GROUPS: dict[str, list[Behaviour]] = {
     "marks": MARKS,
     "refusals": REFUSALS,
     "mistakes": MISTAKES,
-    "reasoning": REASONING,
     "servers": SERVERS,
     "no call": NO_CALL,
 }

@@ -72,7 +72,6 @@ WEATHER = Task("What is the weather in Lisbon right now?", Call("get_weather", {
 WEATHER_PORTUGUESE = Task("Como está o tempo em Lisboa agora?", Call("get_weather", {"city": "Lisboa"}))
 WEATHER_KOREAN = Task("지금 서울 날씨 어때?", Call("get_weather", {"city": "서울"}))
 WEATHER_ARABIC = Task("كيف الطقس في القاهرة الآن؟", Call("get_weather", {"city": "القاهرة"}))
-WEATHER_RUSSIAN = Task("Какая сейчас погода в Москве?", Call("get_weather", {"city": "Москва"}))
 TIMER = Task("Set a timer for 10 minutes for the tea.", Call("set_timer", {"minutes": 10, "label": "tea"}))
 MAIL = Task(
     "Send ana@example.com an email with the subject Lunch that says: See you at noon.",

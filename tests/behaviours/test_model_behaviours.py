@@ -1,4 +1,4 @@
-"""Sixty scripted models, each in one turn with the client: most must end with the right call, and none may crash it.
+"""Sixty scripted models, each in one turn with the client: a minimum must end right, and none may crash it.
 
 `python bench/model_behaviours.py` prints how each of them ends.
 """
@@ -46,7 +46,7 @@ def test_there_are_sixty_behaviours_and_some_need_no_call():
 
 @pytest.mark.requirement("A5", "B3", "E1")
 @pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
-def test_most_models_end_with_the_right_call(streamed: bool):
+def test_enough_models_end_with_the_right_call_or_answer(streamed: bool):
     turns = {each.name: run(each, streamed=streamed) for each in BEHAVIOURS}
     wrong = {name: outcome.ending for name, (outcome, _) in turns.items() if not outcome.right}
     assert len(turns) - len(wrong) >= MIN_RIGHT, wrong
