@@ -200,7 +200,7 @@ class AsyncClient:
         )
         probes = ProbeScheduler(known, probe_store)
         secret = config.secret(memory).reveal().encode()
-        turns = TurnFactory(resolved, known, memory, secret, own, probes)
+        turns = TurnFactory(resolved, known, memory, secret, own, probes, learning=probes.learning)
         self._set_up(turns, merged, probes, resolved.upstream.close)
         self._upstream_is_ours = resolved.upstream is not model
         self._tenant = tenant

@@ -16,6 +16,7 @@ from toolspeak.dialects.registry import DIALECTS
 from toolspeak.engine.planning import capabilities as capability
 from toolspeak.engine.planning.capabilities import (
     Capabilities,
+    Learned,
     Overrides,
     Profile,
     ProfileMatch,
@@ -395,17 +396,19 @@ def test_the_shared_overrides_are_those_of_the_process(monkeypatch: pytest.Monke
 # ---- what was learned
 
 
-def test_what_was_learned_beats_the_table_and_yields_to_a_user(known: Capabilities):
+def test_what_was_observed_beats_the_table_and_yields_to_a_user(known: Capabilities):
     url = "http://127.0.0.1:9000/v1"
-    known.learn("openai", "m", url, "openai", "a probe saw native calls")
+    known.set_measured("openai", "m", url, "openai", "a probe saw native calls")
     found = known.find("openai", "m", url + "/")
-    assert (*brief(found), found.why) == ("openai", "learned", "a probe saw native calls")
+    assert (*brief(found), found.why) == ("openai", "probe", "a probe saw native calls")
+    found = known.find("openai", "m", url, Learned({"capability": "none"}, "text calls came"))
+    assert (*brief(found), found.why) == ("none", "learned", "text calls came")
     assert brief(known.find("openai", "other", url)) == ("none", "foreign_host")
     known.override_provider("openai", "none")
     assert brief(known.find("openai", "m", url)) == ("none", "override.provider")
     known.override_provider("openai", {})
     known.forget("openai", "m", url)
-    known.forget("openai", "never learned", url)
+    known.forget("openai", "never measured", url)
     assert brief(known.find("openai", "m", url)) == ("none", "foreign_host")
 
 
@@ -541,18 +544,18 @@ def test_looking_up_never_fails(provider: str, model: str, base_url: str):
     assert found.why
 
 
-def test_no_more_is_learned_than_there_is_room_for(monkeypatch: pytest.MonkeyPatch):
+def test_no_more_is_remembered_than_there_is_room_for(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(capability, "_MAX_CACHED", 2)
     known = Capabilities()
     for name in ("a", "b", "c"):
-        known.learn("x", name, "", "openai", "it called")
+        known.set_measured("x", name, "", "openai", "it called")
     assert [known.find("x", name).profile.capability for name in ("a", "b", "c")] == ["none", "openai", "openai"]
 
 
-def test_what_is_learned_is_added_to_what_was_learned_before():
+@pytest.mark.requirement("D8")
+def test_what_was_learned_applies_only_where_it_is_passed_in():
     known = Capabilities()
     at = ("", "m", "http://x/v1")
-    known.learn(*at, {"alternates": True}, "one")
-    known.learn(*at, {"system_role": False}, "two")
-    profile = known.find(*at).profile
-    assert (profile.alternates, profile.system_role) == (True, False)
+    known.set_measured(*at, {"alternates": True, "dialect": "react"}, "measured")
+    profiles = [known.find(*at, learned).profile for learned in (Learned({"dialect": "hermes"}, "seen"), None)]
+    assert [(each.alternates, each.dialect) for each in profiles] == [(True, "hermes"), (True, "react")]

@@ -250,7 +250,7 @@ def test_after_the_last_retry_the_models_own_text_is_returned_with_a_warning():
 
 
 @pytest.mark.requirement("E2")
-def test_each_retry_says_what_to_do_in_stronger_words_and_builds_on_the_last():
+def test_each_retry_says_what_to_do_in_stronger_words_and_the_last_one_asks_for_a_decision():
     turned = turn(action("get_wether", city="Oslo"))
     first, second, third = map(last_words, turned.asked)
     assert "get_weather" in second
@@ -258,7 +258,8 @@ def test_each_retry_says_what_to_do_in_stronger_words_and_builds_on_the_last():
     assert "You must" in third
     assert "This is the last attempt." in third
     assert first == ASKED[0].text
-    assert [len(request.messages) for request in turned.asked] == [2, 4, 6]
+    assert [len(request.messages) for request in turned.asked] == [2, 4, 4]
+    assert [attempt.phase for attempt in turned.outcome.trace.attempts] == ["inline", "inline", "decision"]
 
 
 @pytest.mark.requirement("E2")

@@ -268,7 +268,7 @@ def test_a_dialect_without_a_place_for_the_nonce_has_fixed_marks(monkeypatch: py
     made = plan(request(), NONE, Settings(dialect="silent", marks="nonce"))
     assert made.marks == "fixed"
     assert made.why.endswith("; the dialect does not support the requested nonce")
-    strategy_module._carries_nonce.cache_clear()
+    strategy_module.carries_nonce.cache_clear()
 
 
 def test_policy_retries_and_profile_are_handed_on():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from typing import Any
 
 import pytest
@@ -16,7 +17,10 @@ from toolspeak.engine.context.complaints import ContextComplaint
 from toolspeak.engine.context.sizes import request_tokens
 from toolspeak.engine.planning.capabilities import Capabilities
 from toolspeak.engine.turn.trace import TracedReply
+from toolspeak.key_value import MemoryState
 from toolspeak.runtime.compacting_turn import ContextMemory
+from toolspeak.runtime.learning import UseStore
+from toolspeak.runtime.probe_cache import ProbeTarget
 from toolspeak.upstreams.scripted import Script
 
 pytestmark = pytest.mark.requirement("F11")
@@ -200,12 +204,16 @@ def test_what_a_complaint_said_is_remembered_for_the_model():
     known.override_model("*", {"capability": "openai"})
     upstream = Scripted([TOO_LONG], provider="p", base_url="http://127.0.0.1:1/v1")
 
+    state = MemoryState()
+
     async def main() -> None:
-        with pytest.raises(UpstreamError):
-            await AsyncClient(upstream, known=known, probe="off").chat(history(9), [LOOK])
+        async with AsyncClient(upstream, known=known, probe="off", state=state) as client:
+            with pytest.raises(UpstreamError):
+                await client.chat(history(9), [LOOK])
 
     run(main())
-    assert known.find("p", "p", "http://127.0.0.1:1/v1").profile.context_window == 2000
+    use = UseStore(state, time.time).get(ProbeTarget("p", "p", "http://127.0.0.1:1/v1"))
+    assert use.tenants[""].refused == {"context_window": 2000}
 
 
 def test_an_upstream_that_never_accepts_is_asked_four_times_at_most():

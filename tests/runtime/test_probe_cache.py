@@ -9,7 +9,7 @@ import pytest
 
 from tests.cases import check_each
 from toolspeak import Failure
-from toolspeak.engine.planning.capabilities import Capabilities
+from toolspeak.engine.planning.capabilities import Capabilities, Learned
 from toolspeak.engine.planning.probe_questions import ProbeRoute, plain_question, read_answer
 from toolspeak.engine.planning.probe_results import VERSION, ProbeResult
 from toolspeak.engine.planning.strategy import Settings, strategy
@@ -60,10 +60,10 @@ def test_what_was_measured_beats_the_table_and_a_users_word_beats_both():
     said = strategy("openai:m", place.base_url, known=known)
     assert (said.rule, said.native) == ("probe", False)
     assert "1970-01-01" in said.why
-    known.learn(*place, "openai", "it did call")
-    assert strategy("openai:m", place.base_url, known=known).rule == "learned"
+    learned = Learned({"capability": "openai"}, "it did call")
+    assert strategy("openai:m", place.base_url, known=known, learned=learned).rule == "learned"
     known.override_model("openai:m", "none")
-    assert strategy("openai:m", place.base_url, known=known).rule == "override.model"
+    assert strategy("openai:m", place.base_url, known=known, learned=learned).rule == "override.model"
     # At any other place nothing was measured.
     assert strategy("openai:x", place.base_url, known=known).rule == "table.provider"
 
@@ -78,8 +78,8 @@ def test_what_is_no_longer_stored_counts_no_more():
 def test_models_named_from_outside_are_remembered_up_to_a_bound():
     known = Capabilities()
     for number in range(2000):
-        known.learn("p", f"m{number}", HERE, "openai", "seen")
-    assert known.find("p", "m1999", HERE).rule == "learned"
+        known.set_measured("p", f"m{number}", HERE, "openai", "seen")
+    assert known.find("p", "m1999", HERE).rule == "probe"
     assert known.find("p", "m0", HERE).rule == "unknown"
 
 

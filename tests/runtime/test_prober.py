@@ -34,6 +34,7 @@ from toolspeak.engine.planning.probe_results import ProbeResult
 from toolspeak.engine.planning.strategy import Settings
 from toolspeak.errors import UpstreamError
 from toolspeak.key_value import FileState, MemoryState
+from toolspeak.runtime.learning import UseStore
 from toolspeak.runtime.model_resolution import ResolvedModel
 from toolspeak.runtime.probe_cache import FRESH_SECONDS, ProbeStore, ProbeTarget, StoredProbe, apply_result
 from toolspeak.runtime.prober import ProbeScheduler, measure
@@ -260,10 +261,7 @@ def test_a_400_that_refuses_tools_teaches_at_once():
     assert (first.requests, then.requests) == (2, 1)
     assert then.trace().rule == "learned"
     assert [bool(request.tools) for request in upstream.requests] == [True, False, False]
-    kept = store.get(PLACE)
-    assert kept is not None
-    assert kept.learned == {"capability": "none"}
-    assert not kept.is_fresh(store.clock())  # it is to be measured again
+    assert UseStore(state, store.clock).get(PLACE).tenants[""].refused == {"capability": "none"}
 
 
 def test_a_400_about_the_choice_says_nothing_about_tools():
@@ -286,15 +284,15 @@ def test_an_upstream_that_refuses_a_system_message_is_asked_again_at_once_and_ge
 
     async def talk() -> list[Any]:
         async with client_of(upstream, probe="off") as client:
-            return [await client.chat(QUESTION, TOOLS) for _ in range(2)]
+            return [await client.chat(QUESTION, TOOLS) for _ in range(3)]
 
     replies = asyncio.run(talk())
-    assert [(len(reply.calls), reply.requests) for reply in replies] == [(1, 2), (1, 1)]
+    # Two turns also find out that the upstream ignores native tools.
+    assert [(len(reply.calls), reply.requests) for reply in replies] == [(1, 3), (1, 2), (1, 1)]
     assert "system_role_refused" in [note.code for note in replies[0].notes]
     assert [[message.role for message in request.messages] for request in upstream.requests] == [
         ["system", "user"],
-        ["user"],
-        ["user"],
+        *[["user"]] * 5,
     ]
 
 
@@ -348,7 +346,7 @@ def test_native_answers_that_keep_holding_calls_as_text_show_that_the_model_leak
 
     replies = asyncio.run(talk())
     assert [len(reply.calls) for reply in replies] == [0, 0, 1]
-    assert known.find(*PLACE).profile.leaks
+    assert UseStore(state, ProbeStore(state).clock).get(PLACE).tenants[""].refused == {"leaks": True}
 
 
 def test_a_state_that_cannot_be_used_costs_nothing_but_the_memory(tmp_path: Path):

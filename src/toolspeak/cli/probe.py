@@ -21,6 +21,7 @@ from ..engine.planning.probe_results import ProbeResult
 from ..engine.planning.probes import MAX_REQUESTS
 from ..errors import ToolspeakError
 from ..plugins import Plugins
+from ..runtime.learning import UseStore
 from ..runtime.model_resolution import ResolvedModel, resolve_model
 from ..runtime.probe_cache import ProbeStore, StoredProbe, apply_result, probe_target
 from ..runtime.prober import measure
@@ -95,6 +96,7 @@ def _resolve(model: str, base_url: str, config: Config) -> ResolvedModel:
 
 def _forget(store: ProbeStore, reached: ResolvedModel) -> None:
     there = store.forget(probe_target(reached))
+    UseStore(store.state, store.clock).forget(probe_target(reached))
     click.echo(f"Deleted the result of {reached}" if there else f"No stored result for {reached}")
 
 
@@ -147,8 +149,8 @@ def _list(store: ProbeStore, as_json: bool) -> None:
         return
     now = store.clock()
     for stored in probes:
-        state = "fresh" if stored.is_fresh(now) else "expired" if stored.measured else "learned in use"
-        fields = {**stored.verdict.fields, **stored.learned}
+        state = "fresh" if stored.is_fresh(now) else "expired"
+        fields = stored.verdict.fields
         name = f"{stored.provider}:{stored.model}"
         click.echo(
             f"{_day(stored)}  {name}  {redacted_url(stored.base_url)}  {fields.get('capability', '?')}  ({state})"
@@ -171,8 +173,6 @@ def _show(stored: StoredProbe, as_json: bool) -> None:
     else:
         for title, value, evidence in rows:
             click.echo(f"{title:<18}{value:<16}{evidence}".rstrip())
-    if stored.learned:
-        click.echo(f"learned since: {stored.learned_why}")
     click.echo(f"cost: {cost}")
 
 

@@ -8,6 +8,7 @@ import msgspec
 from ..config import redacted_url
 from ..engine.planning.capabilities import capabilities, split_model
 from ..engine.planning.strategy import strategy
+from ..runtime.learning import UseStore
 from ..runtime.probe_cache import ProbeStore, ProbeTarget, apply_result
 from ._io import write_json
 from .config import load_config, usage_errors
@@ -39,12 +40,16 @@ def command(
         capabilities().configure(*config.overrides())
         url = config.endpoint(model, base_url).base_url
         target = ProbeTarget(*split_model(model), url)
-        apply_result(capabilities(), target, ProbeStore(config.state()).get(target))
-        choice = strategy(model, url, settings=config.settings_for(model))
-        profile = capabilities().find(*split_model(model), url).profile
+        store = ProbeStore(config.state())
+        apply_result(capabilities(), target, store.get(target))
+        use = UseStore(store.state, store.clock).get(target)
+        learned = use.learned("")
+        choice = strategy(model, url, settings=config.settings_for(model), learned=learned)
+        profile = capabilities().find(*target, learned).profile
     at = {"model": model, "base_url": redacted_url(url)}
     if as_json:
-        write_json({**at, **msgspec.to_builtins(choice), "profile": msgspec.to_builtins(profile)}, indent=2)
+        fields = {**msgspec.to_builtins(choice), "profile": msgspec.to_builtins(profile), "use": use.summary()}
+        write_json({**at, **fields}, indent=2)
         return
     rows = {
         **at,
@@ -55,6 +60,8 @@ def command(
         "why": choice.why,
         "rule": choice.rule,
     }
+    if use.summary():
+        rows["use"] = use.summary()
     if profile.measured:
         rows["measured"] = ", ".join(f"{test} {share:g} %" for test, share in profile.measured.items())
     for name, value in rows.items():

@@ -16,7 +16,6 @@ from typing import Literal, NamedTuple
 import msgspec
 
 from ..core.text import REPLACEMENT, printable
-from ..core.types import JSONObject
 from ..engine.planning.capabilities import Capabilities, ProfileMatch
 from ..engine.planning.probe_results import VERSION, ProbeResult
 from ..engine.planning.strategy import Settings
@@ -30,8 +29,6 @@ from .model_resolution import ResolvedModel
 FRESH_SECONDS = 7 * 24 * 3600.0
 #: Seconds for which to store a result. A stale result applies until a new one replaces it.
 _RETENTION = 4 * FRESH_SECONDS
-#: Seconds for which a learned limitation applies if the model was never probed.
-_LEARNED_RETENTION = 24 * 3600.0
 #: Maximum length of stored names, which are only displayed. The storage key is a hash of the full names.
 MAX_NAME_CHARS = 256
 #: Duration of the lease on a probe in seconds. When it expires, another process may probe.
@@ -72,15 +69,12 @@ class StoredProbe(msgspec.Struct, frozen=True):
     model: str
     base_url: str
     verdict: ProbeResult
-    #: Unix time of the probe; 0 if the model was never probed and everything was learned from its use.
+    #: Unix time of the probe.
     measured: float = 0.0
-    #: Fields learned from the upstream's behaviour since the probe.
-    learned: JSONObject = {}
-    learned_why: str = ""
 
     def is_fresh(self, now: float) -> bool:
-        """Whether the result is recent and was not contradicted, so no new probe is needed."""
-        return self.measured <= now < self.measured + FRESH_SECONDS and "capability" not in self.learned
+        """Whether the result is recent, so no new probe is needed."""
+        return self.measured <= now < self.measured + FRESH_SECONDS
 
 
 def probe_target(reached: ResolvedModel) -> ProbeTarget:
@@ -119,55 +113,43 @@ class ProbeStore:
     """
 
     def __init__(self, state: State, also: State | None = None, clock: Clock = time.time) -> None:
-        self._state = state
+        self.state = state
         self._also = also
         self.clock = clock
 
     def get(self, target: ProbeTarget) -> StoredProbe | None:
         """Return the latest result for a model; None if it is missing or unreadable."""
-        results = [_decode(state.get(target.key)) for state in (self._state, self._also) if state is not None]
+        results = [_decode(state.get(target.key)) for state in (self.state, self._also) if state is not None]
         valid = [each for each in results if each is not None]
         return max(valid, key=lambda each: each.measured, default=None)
 
     def put(self, target: ProbeTarget, stored: StoredProbe) -> None:
-        retention = _RETENTION if stored.measured else _LEARNED_RETENTION
-        self._state.put(target.key, msgspec.to_builtins(stored), retention)
+        self.state.put(target.key, msgspec.to_builtins(stored), _RETENTION)
 
     def record_measurement(self, target: ProbeTarget, verdict: ProbeResult) -> StoredProbe:
-        """Store a new probe result, which replaces everything learned before."""
-        stored = _new_result(target, verdict, self.clock())
-        self.put(target, stored)
-        return stored
-
-    def record_learned(self, target: ProbeTarget, fields: JSONObject, why: str) -> StoredProbe:
-        """Store fields learned from the upstream's behaviour."""
-        stored = self.get(target) or _new_result(target, ProbeResult())
-        stored = msgspec.structs.replace(stored, learned={**stored.learned, **fields}, learned_why=why)
+        """Store a new probe result."""
+        provider, model, base_url = (printable(name[:MAX_NAME_CHARS], REPLACEMENT) for name in target)
+        stored = StoredProbe(provider, model, base_url, verdict, self.clock())
         self.put(target, stored)
         return stored
 
     def forget(self, target: ProbeTarget) -> bool:
         """Delete a result. Returns whether it existed."""
         existed = self.get(target) is not None
-        self._state.delete(target.key)
+        self.state.delete(target.key)
         return existed
 
     def all(self) -> list[StoredProbe]:
         """Return all results, sorted by name."""
-        results = (_decode(self._state.get(key)) for key in self._state.keys(_PREFIX))
+        results = (_decode(self.state.get(key)) for key in self.state.keys(_PREFIX))
         return sorted((each for each in results if each is not None), key=lambda each: (each.provider, each.model))
 
     def claim(self, target: ProbeTarget) -> Callable[[], None] | None:
         """Take the lease on a probe. Returns the function that releases it, or None if another process holds it."""
         key, token = f"probing/{target.key}", secrets.token_hex(8)
-        if self._state.setdefault(key, token, _LEASE_SECONDS) != token:
+        if self.state.setdefault(key, token, _LEASE_SECONDS) != token:
             return None
-        return lambda: self._state.delete(key)
-
-
-def _new_result(target: ProbeTarget, verdict: ProbeResult, measured: float = 0.0) -> StoredProbe:
-    provider, model, base_url = (printable(name[:MAX_NAME_CHARS], REPLACEMENT) for name in target)
-    return StoredProbe(provider, model, base_url, verdict, measured)
+        return lambda: self.state.delete(key)
 
 
 def _decode(value: object) -> StoredProbe | None:
@@ -184,10 +166,6 @@ def apply_result(capabilities: Capabilities, target: ProbeTarget, stored: Stored
     if stored is None:
         return
     with suppress(ToolspeakError):  # a stored result may contain unknown fields
-        if stored.measured:
-            day = time.strftime("%Y-%m-%d", time.gmtime(stored.measured))
-            capabilities.learn(
-                *target, stored.verdict.fields, f"measured by a probe at this base URL on {day}", "probe"
-            )
-        if stored.learned:
-            capabilities.learn(*target, stored.learned, stored.learned_why, "learned")
+        day = time.strftime("%Y-%m-%d", time.gmtime(stored.measured))
+        why = f"measured by a probe at this base URL on {day}"
+        capabilities.set_measured(*target, stored.verdict.fields, why)

@@ -1,8 +1,7 @@
 """Probe models: measure what they can do, so that `auto` mode can use it.
 
 `measure` runs the probe battery. `ProbeScheduler` belongs to a client or server: it applies stored results before a
-turn, starts probes in the background after one, and learns when an upstream contradicts them. It never delays a
-request.
+turn, and starts probes in the background after one. It never delays a request. `learning` learns from use.
 """
 
 from __future__ import annotations
@@ -16,8 +15,7 @@ from contextlib import aclosing
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from ..core.events import CallArgs, Event, Failure, Finish, ReasoningDelta, TextDelta
-from ..core.types import JSONObject, Request
-from ..engine.context.complaints import context_complaint
+from ..core.types import Request
 from ..engine.planning.capabilities import Capabilities, Profile
 from ..engine.planning.probe_results import ProbeResult
 from ..engine.planning.server_hints import (
@@ -29,13 +27,12 @@ from ..engine.planning.server_hints import (
     parse_loaded_context,
     parse_server_hints,
 )
-from ..engine.planning.strategy import Plan, Settings
+from ..engine.planning.strategy import Settings
 from ..engine.prompting.nonces import nonces_of
-from ..engine.turn.actions import TurnOutcome
-from ..engine.turn.upstream_limits import refuses_system_role
 from ..errors import ToolspeakError, UpstreamError
 from ..upstreams.base import Upstream, failure_of
 from ..upstreams.http.address import ends_with_version, parse_base_url
+from .learning import EndedTurn, UseLearning, UseStore, refuses_tools
 from .model_resolution import ResolvedModel
 from .probe_cache import MAX_NAME_CHARS, ProbeStore, ProbeTarget, StoredProbe, apply_result, is_due, probe_target
 
@@ -64,10 +61,6 @@ _MAX_ANSWER_CHARS = 32_000
 #: Maximum length of plain text. A model that has not made a call by then is rambling, which takes minutes on a slow
 #: machine.
 _MAX_TEXT_CHARS = 1200
-#: Number of characters to search for calls leaked into text.
-_MAX_SEARCHED_CHARS = 65_536
-#: Number of answers with leaked calls before a model is known to leak. A single one may be a quotation.
-_LEAKS = 2
 
 ProbeProgress: TypeAlias = "Callable[[ProbeQuestion, ProbeAnswer, int], None]"
 
@@ -164,8 +157,8 @@ class _TargetState:
         self.stored: StoredProbe | None = None
         self.until = 0.0  # when to read the store again
         self.pause = 0.0  # when to probe again at the earliest
-        self.leaked = 0
         self.refused = 0
+        self.contradicted = False  # whether the upstream has rejected what the probe found
 
 
 class ProbeScheduler:
@@ -174,6 +167,7 @@ class ProbeScheduler:
     def __init__(self, capabilities: Capabilities, store: ProbeStore) -> None:
         self._capabilities = capabilities
         self._store = store
+        self.learning = UseLearning(capabilities, UseStore(store.state, store.clock))
         self._states: OrderedDict[ProbeTarget, _TargetState] = OrderedDict()
         self._task: asyncio.Task[None] | None = None
         #: Queue of probes. The first one is running.
@@ -208,62 +202,16 @@ class ProbeScheduler:
 
     # ---- after a turn
 
-    def turn_ended(
-        self, resolved: ResolvedModel, request: Request, plan: Plan, settings: Settings, outcome: TurnOutcome
-    ) -> None:
-        """Learn from the outcome of a turn, and start a probe if one is due."""
-        if outcome.limitations or outcome.failure is not None or plan.kind == "native":
-            self._learn_from(probe_target(resolved), request, plan, settings, outcome)
-        if request.tools:
-            self.begin(resolved, settings)
-
-    def _learn_from(
-        self, target: ProbeTarget, request: Request, plan: Plan, settings: Settings, outcome: TurnOutcome
-    ) -> None:
-        for limitation in outcome.limitations:
-            self._learn(target, limitation.profile_fields, limitation.why)
-        if plan.emulation and plan.profile.system_role and refuses_system_role(outcome.failure):
-            self._learn(target, {"system_role": False}, "the upstream refused a system message")
-        complaint = context_complaint(outcome.failure)
-        if complaint is not None and complaint.window not in (0, plan.profile.context_window):
-            fields = {"context_window": complaint.window}
-            self._learn(target, fields, f"the upstream's context window has {complaint.window} tokens")
-        if plan.kind != "native":
-            return
-        phases = [attempt.phase for attempt in outcome.trace.attempts[:2]]
-        if phases == ["native", "inline"] and request.tool_choice.mode == "auto":
-            state = self._remember(target)
-            state.pause = max(
-                state.pause, self._store.clock() + _PAUSE_SECONDS * 2 ** min(state.refused, _MAX_DOUBLINGS)
-            )
+    def turn_ended(self, resolved: ResolvedModel, turn: EndedTurn) -> None:
+        """Note whether a turn contradicts the last result, and start a probe if one is due."""
+        if turn.plan.kind == "native" and refuses_tools(turn):
+            state = self._remember(probe_target(resolved))
+            pause = _PAUSE_SECONDS * 2 ** min(state.refused, _MAX_DOUBLINGS)
+            state.pause = max(state.pause, self._store.clock() + pause)
             state.refused += 1
-            self._learn(target, {"capability": "none"}, "the upstream refused a request with tools")
-        elif (
-            not plan.profile.leaks
-            and settings.rescue
-            and outcome.trace.why_no_call
-            and self._has_leaked_call(request, outcome)
-        ):
-            state = self._remember(target)
-            state.leaked += 1
-            if state.leaked >= _LEAKS:
-                self._learn(target, {"leaks": True}, "native answers contained calls as text")
-
-    def _has_leaked_call(self, request: Request, outcome: TurnOutcome) -> bool:
-        from ..parsing import parse
-
-        text = outcome.trace.attempts[-1].raw[:_MAX_SEARCHED_CHARS]
-        untrusted = tuple(message.text for message in request.messages)
-        return bool(text) and bool(parse(text, request.tools, untrusted=untrusted).calls)
-
-    def _learn(self, target: ProbeTarget, fields: JSONObject, why: str) -> None:
-        state = self._remember(target)
-        try:
-            state.stored = self._store.record_learned(target, fields, why)
-        except ToolspeakError as error:
-            _log.warning("cannot store a learned capability, so it applies to this process only: %s", error)
-        _log.warning("`%s`: %s", target.model[:MAX_NAME_CHARS], why)
-        self._capabilities.learn(*target, fields, why)
+            state.contradicted = True
+        if turn.request.tools:
+            self.begin(resolved, turn.settings)
 
     # ---- in the background
 
@@ -273,7 +221,7 @@ class ProbeScheduler:
             return False
         target = probe_target(resolved)
         state, now = self._remember(target), self._store.clock()
-        fresh = state.stored is not None and state.stored.is_fresh(now)
+        fresh = state.stored is not None and state.stored.is_fresh(now) and not state.contradicted
         if fresh or now < state.pause or target in self._waiting or len(self._waiting) >= _MAX_QUEUED:
             return False
         if not is_due(settings, self._capabilities.find(*target), target):
@@ -323,7 +271,8 @@ class ProbeScheduler:
             return
         state.stored = await asyncio.to_thread(self._store.record_measurement, target, verdict)
         state.until = self._store.clock() + _RELOAD_SECONDS
-        state.leaked = 0
+        state.contradicted = False
+        self.learning.forget(target)
         apply_result(self._capabilities, target, state.stored)
         _log.info("probed `%s` with %d requests", target.model[:MAX_NAME_CHARS], verdict.requests)
 
@@ -350,3 +299,4 @@ class ProbeScheduler:
         if task is not None and not task.done() and task.get_loop() is asyncio.get_running_loop():
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
+        await self.learning.close()

@@ -14,15 +14,18 @@ import msgspec
 
 from ..core.types import Message, Note, Request, Tool, is_object
 from ..engine.planning.capabilities import Capabilities, ProfileMatch
-from ..engine.planning.strategy import Plan, Settings, plan
+from ..engine.planning.strategy import UNKNOWN_RULES, Plan, Settings, plan
 from ..engine.prompting.nonces import nonces_of
+from ..engine.turn.actions import TurnOutcome
 from ..engine.turn.faults import SEE_TRACE
 from ..engine.turn.passthrough_turn import PassthroughTurn, is_passthrough
 from ..errors import UsageError
 from ..key_value import State
 from ..upstreams.base import Upstream
 from .compacting_turn import CompactingTurn, ContextMemory
+from .learning import EndedTurn, ModelUse, UseLearning
 from .model_resolution import ResolvedModel
+from .probe_cache import probe_target
 from .prober import ProbeScheduler
 from .tool_memory import ToolMemory
 from .turn import AnyTurn, EngineTurn
@@ -70,6 +73,8 @@ class _TurnContext(NamedTuple):
     #: The whole conversation, from which the nonces are derived.
     messages: tuple[Message, ...]
     see: str
+    #: Whether to find out if the upstream supports tools.
+    untried: bool
 
 
 class TurnFactory:
@@ -84,9 +89,12 @@ class TurnFactory:
         templates: Mapping[str, str] | None = None,
         probes: ProbeScheduler | None = None,
         probed_upstream: Upstream | None = None,
+        learning: UseLearning | None = None,
     ) -> None:
         self.resolved = resolved
+        self._target = probe_target(resolved)
         self._probes = probes
+        self._learning = learning
         # Probe the upstream itself: a fallback must not answer the probe.
         self._probed = (
             resolved if probed_upstream is None else msgspec.structs.replace(resolved, upstream=probed_upstream)
@@ -97,10 +105,17 @@ class TurnFactory:
         self.tool_memory = ToolMemory(state)
         self._context_memory = ContextMemory()
 
-    def look_up(self) -> ProfileMatch:
+    def look_up(self, tenant: str = "") -> ProfileMatch:
+        """Return what is known about the model for this tenant."""
         if self._probes is not None:
             self._probes.load(self.resolved)
-        return self._capabilities.find(self.resolved.provider, self.resolved.model, self.resolved.base_url)
+        learned = self._learning and self._learning.learned(self._target, tenant)
+        return self._capabilities.find(*self._target, learned)
+
+    @property
+    def use(self) -> ModelUse | None:
+        """What use has shown about the model, for display."""
+        return self._learning and self._learning.use_of(self._target)
 
     def make(
         self,
@@ -117,11 +132,13 @@ class TurnFactory:
         if original.options.n > 1:
             # Only the first answer would be used, but all of them would cost money.
             raise UsageError("`n` above 1 is not supported", hint="send one request per answer")
-        lookup = self.look_up()
+        lookup = self.look_up(tenant)
+        learning = self._learning if lookup.rule in UNKNOWN_RULES else None
+        untried = learning is not None and learning.untried(self._target, tenant, settings)
         request, notes = self.tool_memory.recall(tenant, original, settings)
         notes = (*earlier_notes, *notes)
-        planned = plan(request, lookup, settings)
-        context = _TurnContext(lookup, settings, tenant, request.messages, see)
+        planned = plan(request, lookup, settings, untried=untried)
+        context = _TurnContext(lookup, settings, tenant, request.messages, see, untried)
         if settings.compact in ("", "off"):
             return PlannedTurn(self._turn(context, request, notes), request, planned)
         turn = CompactingTurn(
@@ -138,7 +155,7 @@ class TurnFactory:
     def _turn(self, context: _TurnContext, request: Request, notes: tuple[Note, ...] = ()) -> EngineTurn:
         """Create the turn for a request, or for a part of its conversation."""
         resolved, settings = self.resolved, context.settings
-        planned = plan(request, context.lookup, settings)
+        planned = plan(request, context.lookup, settings, untried=context.untried)
         if is_passthrough(request, planned):
             engine = PassthroughTurn(request, planned, stamp=time.time_ns(), notes=notes)
         else:
@@ -153,8 +170,17 @@ class TurnFactory:
                 notes=notes,
                 see=context.see,
             )
-        ended = self._probes and partial(self._probes.turn_ended, self._probed, request, planned, settings)
-        return EngineTurn(engine, resolved.upstream, ended)
+        return EngineTurn(engine, resolved.upstream, partial(self._ended, context, request, planned))
+
+    def _ended(self, context: _TurnContext, request: Request, planned: Plan, outcome: TurnOutcome) -> None:
+        """Learn from a turn."""
+        turn = EndedTurn(
+            self._target, context.tenant, self.resolved.protocol, request, planned, context.settings, outcome
+        )
+        if self._learning is not None:
+            self._learning.turn_ended(turn)
+        if self._probes is not None:
+            self._probes.turn_ended(self._probed, turn)
 
 
 def _window(request: Request) -> int:

@@ -60,8 +60,9 @@ class Profile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     #: Size of the context window in tokens; 0 if it is not known.
     context_window: Annotated[int, msgspec.Meta(ge=0)] = 0
     #: Whether calls carry a nonce. `auto` means that they do if the dialect supports it. `fixed` means no nonce, for
-    #: models that are too small to copy an unknown word.
-    marks: Literal["nonce", "fixed", "auto"] = "auto"
+    #: models that are too small to copy an unknown word. `optional` means a nonce only for agents, which run the calls
+    #: themselves, for models that leave it out or change it.
+    marks: Literal["nonce", "fixed", "optional", "auto"] = "auto"
     #: Name of a schema transform for native tools, for hosts that do not support all of JSON Schema.
     transform: str = ""
     #: Whether identical calls in one answer are intentional. If not, duplicates are dropped with a note.
@@ -143,6 +144,13 @@ class Overrides(msgspec.Struct, frozen=True):
     providers: dict[str, JSONObject] = {}
     upstreams: dict[str, JSONObject] = {}
     models: dict[str, JSONObject] = {}
+
+
+class Learned(NamedTuple):
+    """Profile fields learned from use, and the reason in words."""
+
+    fields: JSONObject
+    why: str
 
 
 class _ProfileLayer(NamedTuple):
@@ -381,11 +389,12 @@ class Capabilities:
     def __init__(self, table: Table | None = None) -> None:
         self._table = table if table is not None else builtin_table()
         self._aliases = {alias: row.name for row in self._table.providers.values() for alias in row.aliases}
-        #: By provider, model and base URL: the learned profile fields, by rule.
-        self._learned: dict[tuple[str, str, str], dict[str, _ProfileLayer]] = {}
+        #: The profile fields that a probe has measured, by provider, model and base URL.
+        self._measured: dict[tuple[str, str, str], _ProfileLayer] = {}
         self._configured: tuple[tuple[str, Overrides], ...] = ()
         self._api = Overrides()
-        self._cache: dict[tuple[str, str, str], ProfileMatch] = {}
+        #: Keys contain the id of what was learned; values hold the object, so the id stays valid.
+        self._cache: dict[tuple[str, str, str, int], tuple[Learned | None, ProfileMatch]] = {}
 
     def canonical(self, provider: str) -> str:
         """Resolve an alias to the provider's name in the table."""
@@ -403,16 +412,19 @@ class Capabilities:
         """Return the provider's row, or None if it is not in the table."""
         return self._table.providers.get(self.canonical(name))
 
-    def find(self, provider: str, model: str, base_url: str = "") -> ProfileMatch:
-        """Look up the profile of a model. An unknown model is assumed to have no native tool calling."""
-        key = (provider, model, base_url)
-        match = self._cache.get(key)
-        if match is None:
-            match = self._look_up(self.canonical(provider), model, base_url)
+    def find(self, provider: str, model: str, base_url: str = "", learned: Learned | None = None) -> ProfileMatch:
+        """Look up the profile of a model. An unknown model is assumed to have no native tool calling.
+
+        `learned` takes precedence over the table and probes, and overrides take precedence over it.
+        """
+        key = (provider, model, base_url, id(learned))
+        cached = self._cache.get(key)
+        if cached is None:
             if len(self._cache) >= _MAX_CACHED:
                 self._cache.clear()
-            self._cache[key] = match
-        return match
+            match = self._look_up(self.canonical(provider), model, base_url, learned)
+            cached = self._cache[key] = (learned, match)
+        return cached[1]
 
     def override_provider(self, provider: str, what: Capability | Profile | Mapping[str, JSONValue]) -> None:
         """Override the profile of a provider's models, on any host."""
@@ -439,32 +451,20 @@ class Capabilities:
         )
         self._cache.clear()
 
-    def learn(
-        self,
-        provider: str,
-        model: str,
-        base_url: str,
-        what: Capability | Mapping[str, JSONValue],
-        why: str,
-        rule: Literal["probe", "learned"] = "learned",
+    def set_measured(
+        self, provider: str, model: str, base_url: str, what: Capability | Mapping[str, JSONValue], why: str
     ) -> None:
-        """Store observed profile fields until `forget`. The rule `learned` (real use) overrides `probe`.
-
-        A probe replaces the fields of the last one; learned fields are added to those learned before.
-        """
-        fields = _fields(what, f"the learned profile of `{model}`")
+        """Set the profile fields that a probe has measured. They replace those of the last probe."""
+        fields = _fields(what, f"the measured profile of `{model}`")
         key = (self.canonical(provider), model, _normalised_url(base_url))
-        if key not in self._learned and len(self._learned) >= _MAX_CACHED:
-            del self._learned[next(iter(self._learned))]  # drop the oldest, because requests may contain any name
-        layers = self._learned.setdefault(key, {})
-        if rule == "learned" and rule in layers:
-            fields = {**layers[rule].fields, **fields}
-        layers[rule] = _ProfileLayer(rule, fields, why)
+        if key not in self._measured and len(self._measured) >= _MAX_CACHED:
+            del self._measured[next(iter(self._measured))]  # drop the oldest, because requests may contain any name
+        self._measured[key] = _ProfileLayer("probe", fields, why)
         self._cache.clear()
 
     def forget(self, provider: str, model: str, base_url: str) -> None:
-        """Drop the learned fields of a model."""
-        self._learned.pop((self.canonical(provider), model, _normalised_url(base_url)), None)
+        """Drop what a probe has measured."""
+        self._measured.pop((self.canonical(provider), model, _normalised_url(base_url)), None)
         self._cache.clear()
 
     def extend(self, table: Table) -> None:
@@ -477,23 +477,25 @@ class Capabilities:
         self._api = msgspec.structs.replace(self._api, **scopes)
         self._cache.clear()
 
-    def _look_up(self, provider: str, model: str, base_url: str) -> ProfileMatch:
+    def _look_up(self, provider: str, model: str, base_url: str, learned: Learned | None) -> ProfileMatch:
         values: JSONObject = {}
         decided = _ProfileLayer("unknown", {}, "")
-        for layer in self._layers(provider, model, base_url):
+        for layer in self._layers(provider, model, base_url, learned):
             values |= layer.fields
             if layer.rule in ("unknown", "foreign_host") or "capability" in layer.fields:
                 decided = layer
         return ProfileMatch(Profile(**values), decided.rule, decided.why)
 
-    def _layers(self, provider: str, model: str, base_url: str) -> Iterator[_ProfileLayer]:
+    def _layers(self, provider: str, model: str, base_url: str, learned: Learned | None) -> Iterator[_ProfileLayer]:
         """Yield all profile layers of a model, in increasing order of precedence."""
         row = self._table.providers.get(provider)
         name = f"{provider}:{model}".lower()
         yield from self._family(model.lower() if row else name)
         yield from self._from_table(row, provider, name, base_url)
-        learned = self._learned.get((provider, model, _normalised_url(base_url)), {})
-        yield from (learned[rule] for rule in ("probe", "learned") if rule in learned)
+        if (measured := self._measured.get((provider, model, _normalised_url(base_url)))) is not None:
+            yield measured
+        if learned is not None:
+            yield _ProfileLayer("learned", *learned)
         for source, overrides in (*self._configured, ("override", self._api)):
             yield from _override_layers(source, overrides, provider, name, base_url)
 

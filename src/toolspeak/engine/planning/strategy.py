@@ -13,7 +13,16 @@ import msgspec
 from ...core.parsing.acceptance import Policy
 from ...core.types import Request, Tool, ToolCall, require
 from ..prompting.tool_use_detection import has_tool_history
-from .capabilities import Capabilities, Capability, Profile, ProfileMatch, capabilities, check_fields, split_model
+from .capabilities import (
+    Capabilities,
+    Capability,
+    Learned,
+    Profile,
+    ProfileMatch,
+    capabilities,
+    check_fields,
+    split_model,
+)
 
 #: Token budget for the tools in a prompt. The 25 tools of a typical coding agent (75 kB of schemas) fit in compact
 #: form, and half of a 16k context is left for the conversation.
@@ -100,6 +109,8 @@ class Plan(msgspec.Struct, frozen=True):
     profile: Profile
     #: Whether to parse calls in the text of native answers.
     rescue: bool
+    #: Whether the tools are also sent natively, because nothing is known about the upstream.
+    tries_native: bool
     #: The rule that determined the plan.
     rule: str
     #: The reason, in words.
@@ -130,6 +141,8 @@ class Strategy(msgspec.Struct, frozen=True):
     why: str
 
 
+#: The rules for upstreams of which nothing is known.
+UNKNOWN_RULES = ("unknown", "foreign_host")
 #: The rule for requests without tools and without tool history.
 _NO_TOOLS = "no_tools"
 #: Kinds of tools that can be emulated.
@@ -157,6 +170,8 @@ class _Situation(NamedTuple):
     choice: str
     demands: bool
     stream: bool
+    #: Whether nothing is known about the upstream, so that tools may also be sent natively.
+    untried: bool
 
 
 #: Cached plans. Keys contain the ids of profile match and settings; values hold both objects, so the ids stay valid.
@@ -164,9 +179,12 @@ _plan_cache: dict[tuple[int, int, _Situation], tuple[ProfileMatch, Settings, Pla
 _MAX_CACHED_PLANS = 1024
 
 
-def plan(request: Request, match: ProfileMatch, settings: Settings) -> Plan:
-    """Choose the plan for a request. Tools from earlier turns must have been restored already."""
-    situation = _situation(request)
+def plan(request: Request, match: ProfileMatch, settings: Settings, *, untried: bool = False) -> Plan:
+    """Choose the plan for a request. Tools from earlier turns must have been restored already.
+
+    `untried`: whether to find out if the upstream supports tools, by sending them natively as well.
+    """
+    situation = _situation(request, untried)
     key = (id(match), id(settings), situation)
     cached = _plan_cache.get(key)
     if cached is None:
@@ -176,10 +194,10 @@ def plan(request: Request, match: ProfileMatch, settings: Settings) -> Plan:
     return cached[2]
 
 
-def _situation(request: Request) -> _Situation:
+def _situation(request: Request, untried: bool) -> _Situation:
     tools, choice = request.tools, request.tool_choice
     history = has_tool_history(request.messages)
-    return _Situation(bool(tools), _functions(tools), history, choice.mode, choice.demands, request.stream)
+    return _Situation(bool(tools), _functions(tools), history, choice.mode, choice.demands, request.stream, untried)
 
 
 def _functions(tools: tuple[Tool, ...]) -> bool:
@@ -213,6 +231,9 @@ def _plan(situation: _Situation, match: ProfileMatch, settings: Settings) -> Pla
     is_single = not profile.parallel and decision.kind not in ("pass", "plain")
     single = f"; one call at a time, because {reason}" if is_single else ""
     demanding = not situation.stream or situation.demands
+    tries_native = situation.untried and decision.rule in UNKNOWN_RULES and decision.kind == "inline"
+    tries_native = tries_native and not settings.plan and settings.marks != "nonce"
+    native = "; tools are also sent natively, to find out whether the upstream supports them" if tries_native else ""
     return Plan(
         kind=decision.kind,
         second=decision.second,
@@ -224,8 +245,9 @@ def _plan(situation: _Situation, match: ProfileMatch, settings: Settings) -> Pla
         retries=settings.retries,
         profile=profile,
         rescue=decision.rescue and settings.rescue and profile.leaks,
+        tries_native=tries_native,
         rule=decision.rule,
-        why=decision.why + (unmarked if decision.rule != _NO_TOOLS else "") + single,
+        why=decision.why + native + (unmarked if decision.rule != _NO_TOOLS else "") + single,
     )
 
 
@@ -295,11 +317,13 @@ _UNMARKED: dict[str, Literal["never", "confirm"]] = {"nonce": "never", "confirm"
 
 def _marks(dialect: str, settings: Settings, profile: Profile) -> Literal["nonce", "fixed"]:
     marks = settings.marks if settings.marks in ("nonce", "fixed") else profile.marks
-    return "fixed" if marks == "fixed" or not _carries_nonce(dialect) else "nonce"
+    if marks == "optional":  # a program that runs the calls itself relies on the nonce
+        marks = "nonce" if settings.marks == "confirm" else "fixed"
+    return "fixed" if marks == "fixed" or not carries_nonce(dialect) else "nonce"
 
 
 @cache
-def _carries_nonce(name: str) -> bool:
+def carries_nonce(name: str) -> bool:
     """Whether calls in this dialect can carry a nonce."""
     # Imported here because requests without tools need no dialect.
     from ...dialects.registry import render_calls
@@ -309,7 +333,12 @@ def _carries_nonce(name: str) -> bool:
 
 
 def strategy(
-    model: str, base_url: str = "", *, settings: Settings | None = None, known: Capabilities | None = None
+    model: str,
+    base_url: str = "",
+    *,
+    settings: Settings | None = None,
+    known: Capabilities | None = None,
+    learned: Learned | None = None,
 ) -> Strategy:
     """Explain how requests with tools are handled for `provider:model`, and which rule determines that.
 
@@ -319,6 +348,6 @@ def strategy(
     provider, name = split_model(model)
     require(base_url, str, "`base_url`", "a string")
     require(settings, Settings | None, "`settings`", "a `Settings`")
-    match = (known or capabilities()).find(provider, name, base_url)
+    match = (known or capabilities()).find(provider, name, base_url, learned)
     planned = plan(Request(name, (), (Tool("example"),)), match, settings or Settings())
     return Strategy(planned.native, match.profile.capability, planned.kind, planned.rule, planned.why)

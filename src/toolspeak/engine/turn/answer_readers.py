@@ -78,6 +78,8 @@ class ReadingRules(msgspec.Struct, frozen=True):
     declared: Texts = tuple
     #: The dialect that the model was asked to write, if any.
     dialect: str = ""
+    #: Whether native calls may not be copied either, because little is known about the upstream.
+    checks_native: bool = False
 
     def context(self, tools: tuple[Tool, ...] | None = None) -> ParseContext:
         """Create a context, possibly for other tools."""
@@ -114,7 +116,8 @@ class NativeAndTextReader:
         self._scanner = rules.scanner(() if thinking else None) if scan or thinking else None
         self.flow = None if self._scanner is None else self._scanner.pass_through
         self._thinking = thinking
-        native = msgspec.structs.replace(rules, untrusted=()) if rules.nonce is None else rules
+        trusts_native = rules.nonce is None and not rules.checks_native
+        native = msgspec.structs.replace(rules, untrusted=()) if trusts_native else rules
         self._calls = NativeCalls(native.context(), _NATIVE_FROM, whole=whole)
 
     def feed(self, event: Event) -> list[Event]:

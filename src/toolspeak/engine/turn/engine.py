@@ -39,7 +39,7 @@ from ...dialects.mark_tables import ACTION_FENCES
 from ...errors import UsageError
 from ...parsing import parse
 from ..context.complaints import context_complaint
-from ..planning.strategy import Plan, Settings
+from ..planning.strategy import Plan, Settings, carries_nonce
 from ..prompting.escaping import display_name, is_plain_name
 from ..prompting.tool_use_detection import has_tool_history
 from .actions import EMULATED, Action, AskUpstream, Done, Emit, StopAttempt, TurnOutcome
@@ -55,12 +55,13 @@ from .answer_readers import (
 )
 from .diagnosis import diagnose, is_mistaken
 from .faults import SEE_TRACE, Fault, closing_sentence, fault_text, reason_text
+from .observations import written_dialect
 from .output_gate import CHECKED, LIVE, MAX_HELD_CHARS, OutputGate, TextPolicy
 from .phases import FIRST_PHASE, PHASES, Phase, PhaseName
 from .request_builder import RequestBuilder
 from .response_format import check_format
 from .trace import AttemptTrace, Trace
-from .upstream_limits import UpstreamLimitation, demands_alternation, detect_limitation
+from .upstream_limits import NO_NATIVE_TOOLS, UpstreamLimitation, demands_alternation, detect_limitation
 
 RESCUED = "tool calls read from text"
 SPOILED = "a call was streamed, but its arguments are unusable"
@@ -165,13 +166,14 @@ class Engine:
         self._limitations: list[UpstreamLimitation] = []
         #: State saved before a retry: the held text, whether text was emitted, and how many calls were announced.
         self._fallback = ("", False, 0)
+        self._climbed = False  # whether retries have reached another plan
         self._emitted_notes = 0  # number of request builder notes already emitted
 
     # ---- input
 
     def start(self) -> list[Action]:
         """Send the first request."""
-        return self._enter(FIRST_PHASE[self._plan.kind])
+        return self._enter("both" if self._plan.tries_native else FIRST_PHASE[self._plan.kind])
 
     def feed(self, attempt: int, event: Event) -> list[Action]:
         """Process an upstream event of this attempt and return the resulting actions."""
@@ -278,19 +280,25 @@ class Engine:
         fault = self._fault(current, reply, out)
         if fault is not None and phase.recovers and self._may_retry(fault):
             return self._retry(current, fault)
-        following = self._following(phase.otherwise)
+        following = None if self._climbed else self._following(phase.otherwise)
         if following and self._goes_on(following, current, reply):
             if fault is not None and phase.recovers:  # retries are used up, and the next phase makes no calls
                 current.fault = fault
                 self._warn(f"{_UNUSABLE} {self._after(fault)}")
             return self._enter(following)
-        if fault is None and self._is_unmet(current):
-            fault = Fault("no_call", "an unusable call was streamed" if self._gate.spoiled else "the model declined")
+        fault = fault or self._missing_call(current)
         if fault is not None:
             return self._give_up(current, fault, out)
         if phase.enforces and self._gate.spoiled and current.reason != "length":
             self._warn(SPOILED)
         return self._done(current)
+
+    def _missing_call(self, current: _Attempt) -> Fault | None:
+        """Return the fault of an answer that should contain a call, but does not."""
+        if self._is_unmet(current):
+            return Fault("no_call", "an unusable call was streamed" if self._gate.spoiled else "the model declined")
+        declined = self._climbed and current.phase.name == "decision"
+        return self._attempts[-2].fault if declined else None
 
     def _may_retry(self, fault: Fault) -> bool:
         """Whether another retry is allowed. A second empty answer is not retried."""
@@ -387,20 +395,64 @@ class Engine:
 
     def _retry(self, current: _Attempt, fault: Fault) -> list[Action]:
         current.fault = fault
-        self._fallback = (self._gate.held_text, self._gate.text_emitted, self._gate.announced_calls)
+        text = self._gate.held_text or self._fallback[0]
+        self._fallback = (text, self._gate.text_emitted, self._gate.announced_calls)
         self._retries += 1
-        note = Noted(Note(f"retry_{fault.kind}", fault.detail))
-        request = self._builder.retry_request(
-            current.phase.name, current.request, "".join(current.raw), fault, self._retries
-        )
+        notes = [Note(f"retry_{fault.kind}", fault.detail)]
+        phase, base = self._climb(current, fault, notes)
+        request = self._builder.retry_request(phase.name, base, "".join(current.raw), fault, self._retries)
         # Emitted text cannot be retracted, and the text of the new answer would only repeat it.
-        text: TextPolicy = "never" if self._gate.text_emitted else self._text_policy(current.phase)
-        return [Emit([note]), *self._ask(current.phase, request, text)]
+        policy: TextPolicy = "never" if self._gate.text_emitted else self._text_policy(phase)
+        return [Emit([Noted(note) for note in notes]), *self._ask(phase, request, policy)]
+
+    def _climb(self, current: _Attempt, fault: Fault, notes: list[Note]) -> tuple[Phase, Request]:
+        """Choose how to ask again, and build the request without the complaint.
+
+        The second try uses the dialect that the model wrote by itself, and the third another plan. If that would change
+        nothing, the request is repeated.
+        """
+        phase = current.phase
+        if fault.kind == "bad_format" or self._request.options.response_format is not None:
+            return phase, current.request
+        if self._retries == 1 and phase.name == "inline" and (variant := self._variant(current, notes)):
+            return phase, self._builder.build(variant)
+        following = self._step(phase) if self._builder.has_teachable_tools else phase.name
+        if following == phase.name:
+            return phase, current.request
+        self._climbed = self._climbed or following != "inline"
+        self._warn(EMULATED)
+        notes.append(Note("retry_plan", f"asked again with the plan {following}"))
+        return PHASES[following], self._builder.build(following)
+
+    def _variant(self, current: _Attempt, notes: list[Note]) -> PhaseName | None:
+        """Change how the second try asks for calls. Return the kind of its request, or None if nothing changes."""
+        plan = self._plan
+        dialect = written_dialect(current.reply().candidates, plan.dialect)
+        if dialect and (plan.unmarked == "counts" or carries_nonce(dialect)):
+            self._plan = self._builder.change_plan(dialect=dialect)
+            notes.append(Note("retry_dialect", f"asked again in the model's own dialect, {dialect}"))
+            return "inline"
+        if plan.rule != "learned" or plan.unmarked == "never":
+            return None
+        notes.append(Note("retry_native", "asked again with native tools as well"))  # the upstream may have changed
+        return "both"
+
+    def _step(self, phase: Phase) -> PhaseName:
+        """Return the phase of the next retry."""
+        if self._retries == 1:
+            return "inline" if phase.name == "native" and self._plan.rule == "learned" else phase.name
+        if phase.name in ("decision", "envelope"):
+            return phase.name
+        return "envelope" if self._plan.profile.constraint else "decision"
 
     def _failed(self, current: _Attempt, failure: Failure) -> list[Action]:
         phase = current.phase
         empty = not current.raw and not current.events
         limitation = detect_limitation(failure, current.request, self._plan.profile) if empty else None
+        offered = phase.emulates and bool(current.request.tools)
+        if limitation is None and empty and offered and failure.status in _REJECTION_STATUSES:
+            limitation = NO_NATIVE_TOOLS if context_complaint(failure) is None else None
+            phase = PHASES["inline"]
         if limitation is not None and phase.reads != "relay":
             self._plan = self._builder.apply_limitation(limitation)
             self._limitations.append(limitation)
@@ -426,16 +478,20 @@ class Engine:
 
     def _answered_before(self, current: _Attempt, failure: Failure) -> list[Action]:
         """After a failed retry, fall back to the previous answer unless part of the retry was already emitted."""
-        previous = next((each for each in self._attempts[-2:-1] if each.phase is current.phase), None)
+        previous = self._attempts[-2] if self._retries and len(self._attempts) > 1 else None
         fault = previous.fault if previous is not None else None
         if previous is None or fault is None or fault.kind == "bad_format" or self._request.tool_choice.demands:
             return []
-        text, *emitted = self._fallback
-        if current.phase.text != "opening" or emitted != [self._gate.text_emitted, self._gate.announced_calls]:
+        _, *emitted = self._fallback
+        if previous.phase.text != "opening" or emitted != [self._gate.text_emitted, self._gate.announced_calls]:
             return []
         self._warn(f"{_UNUSABLE} {self._after(fault)}; the retry failed: {failure.message[:_MAX_MESSAGE_CHARS]}")
-        events = self._gate.release(text)
+        events = self._fall_back()
         return [Emit(events), *self._done(previous)] if events else self._done(previous)
+
+    def _fall_back(self) -> list[Event]:
+        """Emit the text of the answer before the last retry, without the markup of its rejected calls."""
+        return self._gate.fall_back(self._without_calls(self._fallback[0]))
 
     def _give_up(self, current: _Attempt, fault: Fault, out: list[Event]) -> list[Action]:
         """End the turn with a faulty answer because no retries remain."""
@@ -517,7 +573,8 @@ class Engine:
             builder.untrusted_texts(phase.name),
             builder.copyable_texts,
             builder.declared_texts,
-            self._plan.dialect if phase.name == "inline" else "",
+            self._plan.dialect if phase.name in ("both", "inline") else "",
+            self._plan.tries_native or self._plan.rule == "learned",
         )
         if phase.reads == "envelope":
             return EnvelopeOrTextReader(rules)
@@ -537,7 +594,10 @@ class Engine:
     def _done(self, current: _Attempt, failure: Failure | None = None) -> list[Action]:
         # The caller gets the partial text of an interrupted answer, but not the text of an unusable one.
         releases_text = failure is None or (failure is current.failure and not self._request.tool_choice.demands)
-        events: list[Event] = self._gate.release() if releases_text else []
+        events: list[Event] = []
+        if releases_text:
+            decided = self._climbed and current.phase.text == "never"
+            events = self._fall_back() if decided else self._gate.release()
         if failure is None and self._ends_silent(current):
             events.append(TextDelta(closing_sentence(current.fault, self._see)))
         events += self._gate.finish()

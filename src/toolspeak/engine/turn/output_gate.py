@@ -168,6 +168,13 @@ class OutputGate:
                 out.append(event)
         return out
 
+    def fall_back(self, text: str) -> list[Event]:
+        """Emit the text of an earlier answer instead of this one, unless text was already emitted."""
+        if self.text_emitted:
+            return []
+        self._text = "to_end"
+        return self.release(text)
+
     def _say(self, text: str, out: list[Event]) -> None:
         """Emit text. White space waits for other text, because it is dropped beside a call."""
         if not self._in_text:

@@ -8,11 +8,13 @@ defines the order of the phases; `engine` follows it.
     plain     final         done
     native    native        done                    retry native      inline
     inline    inline        done                    retry inline
+    inline    both          inline                  inline            inline
     decision  decision      final                   retry decision
     envelope  envelope      done                    retry envelope
     fallback  trial         the second plan         the second plan   the second plan
 
-In every plan, an answer with a call ends the turn.
+In every plan, an answer with a call ends the turn. A retry may use another phase. `both` sends the tools natively and
+in the prompt, if nothing is known about the upstream.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ import msgspec
 
 from .output_gate import TextPolicy
 
-PhaseName = Literal["relay", "final", "native", "trial", "inline", "decision", "envelope"]
+PhaseName = Literal["relay", "final", "native", "trial", "both", "inline", "decision", "envelope"]
 
 
 class Phase(msgspec.Struct, frozen=True):
@@ -53,6 +55,7 @@ PHASES: dict[PhaseName, Phase] = {
         Phase("final", "plain", "live"),
         Phase("native", "answer", "opening", recovers=True, unsupported="inline"),
         Phase("trial", "answer", "until_call", otherwise="second", unsupported="second"),
+        Phase("both", "answer", "until_call", emulates=True, otherwise="inline"),
         Phase("inline", "answer", "opening", emulates=True, recovers=True),
         Phase("decision", "answer", "never", emulates=True, recovers=True, otherwise="final"),
         Phase("envelope", "envelope", "opening", emulates=True, recovers=True),

@@ -162,7 +162,11 @@ class RequestBuilder:
     def apply_limitation(self, limitation: UpstreamLimitation) -> Plan:
         """Work around an upstream limitation in all further requests. Return the adapted plan."""
         profile = msgspec.structs.replace(self._plan.profile, **limitation.profile_fields)
-        self._plan = msgspec.structs.replace(self._plan, profile=profile)
+        return self.change_plan(profile=profile)
+
+    def change_plan(self, **fields: object) -> Plan:
+        """Change fields of the plan for all further requests. Return the changed plan."""
+        self._plan = msgspec.structs.replace(self._plan, **fields)
         return self._plan
 
     # ---- requests
@@ -181,6 +185,8 @@ class RequestBuilder:
                 return self._native()
             case "final":
                 return self._final()
+            case "both":
+                return msgspec.structs.replace(self._inline(), tools=self._native_tools())
             case "inline":
                 return self._inline()
             case "decision":
@@ -190,11 +196,17 @@ class RequestBuilder:
             case _:
                 assert_never(phase)
 
+    def _native_tools(self) -> tuple[Tool, ...]:
+        """Return the tools for a native request, with schemas that the upstream accepts."""
+        tools, losses = transform_tools(self._request.tools, self._plan.profile.transform)
+        self._note(losses)
+        return tools
+
     def _native(self) -> Request:
         """Build a request with native tools, adapting the schemas and media to what the upstream accepts."""
-        tools, losses = transform_tools(self._request.tools, self._plan.profile.transform)
+        tools = self._native_tools()
         projected = without_media(self._messages, self._plan.profile.media)
-        self._note((*losses, *projected.notes))
+        self._note(projected.notes)
         messages = alternate_roles(projected.messages) if self._plan.profile.alternates else projected.messages
         options = self._request.options
         if not self._choice.parallel:  # may be left out: extra calls are dropped anyway
@@ -341,7 +353,7 @@ class RequestBuilder:
         if fault.kind in _SHOW_ANSWER and answer.strip():
             excerpt = answer if len(answer) <= _MAX_ANSWER else f"{answer[:_MAX_ANSWER]} [...]"
             messages = (*messages, Message("assistant", (TextPart(excerpt),)))
-        if not base.tools:
+        if base.options.contract:
             messages = alternate_roles(messages)
         return msgspec.structs.replace(base, messages=_append_user_text(messages, text))
 

@@ -55,7 +55,7 @@ class Trace(msgspec.Struct, frozen=True):
             lines += [f"  {note.code}: {note.detail}" for note in attempt.notes]
             if attempt.fault is not None:
                 following = self.attempts[number : number + 1]
-                retried = bool(following) and following[0].phase == attempt.phase
+                retried = bool(following) and following[0].phase != "final"
                 action = "retried" if retried else "gave up"
                 lines.append(f"  {action}: {attempt.fault.kind} {attempt.fault.detail}".rstrip())
         if self.why_no_call:

@@ -41,6 +41,10 @@ _ALTERNATES = UpstreamLimitation(
 _NO_SYSTEM_ROLE = UpstreamLimitation(
     "system_role_refused", "the upstream refused a system message", {"system_role": False}
 )
+#: The upstream rejected tools that were sent natively beside the tool prompt.
+NO_NATIVE_TOOLS = UpstreamLimitation(
+    "native_unsupported", "the upstream refused a request with tools", {"capability": "none"}
+)
 _NO_CONSTRAINT = UpstreamLimitation("constraint_refused", "the upstream refused constrained output", {"constraint": ""})
 
 

@@ -280,7 +280,13 @@ class Gateway:
         # Do not probe with a client's own key, because the client would pay for it.
         probes = self._probes if own_key is None else None
         maker = TurnFactory(
-            reached, self._capabilities, self._memory, self._secret, probes=probes, probed_upstream=chain[0]
+            reached,
+            self._capabilities,
+            self._memory,
+            self._secret,
+            probes=probes,
+            probed_upstream=chain[0],
+            learning=self._probes.learning if self._probes is not None else None,
         )
         return maker, config.settings(location.model), UpstreamAddress.to(reached)
 

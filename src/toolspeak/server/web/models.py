@@ -19,6 +19,7 @@ from ...engine.planning.probe_questions import ProbeAnswer, ProbeQuestion
 from ...engine.planning.probes import MAX_REQUESTS
 from ...engine.planning.strategy import Settings, plan
 from ...errors import ToolspeakError, UsageError
+from ...runtime.learning import ModelUse
 from ...runtime.model_resolution import ResolvedModel
 from ...runtime.probe_cache import StoredProbe
 from ...runtime.prober import ProbeScheduler
@@ -59,11 +60,11 @@ class ModelsApi:
     def _profile(self, gateway: Gateway, name: str, caller: Caller) -> JSONValue:
         try:
             target = gateway.target(Request(name, ()), caller)
-            lookup = target.maker.look_up()
+            lookup = target.maker.look_up(caller.tenant)
         except ToolspeakError as error:
             return {"name": name, "error": str(error)}
         stored = gateway.probes.stored(target.maker.resolved) if gateway.probes is not None else None
-        return _model_view(name, target.maker.resolved, lookup, target.settings, stored)
+        return _model_view(name, target.maker.resolved, lookup, target.settings, stored, target.maker.use)
 
     # ---- probes
 
@@ -126,7 +127,12 @@ def latest(probes: Iterable[JSONObject]) -> JSONObject:
 
 
 def _model_view(
-    name: str, resolved: ResolvedModel, lookup: ProfileMatch, settings: Settings, stored: StoredProbe | None
+    name: str,
+    resolved: ResolvedModel,
+    lookup: ProfileMatch,
+    settings: Settings,
+    stored: StoredProbe | None,
+    use: ModelUse | None,
 ) -> JSONObject:
     planned = plan(Request(name, (), _ANY_TOOL), lookup, settings)
     profile: JSONObject = msgspec.to_builtins(lookup.profile)
@@ -146,5 +152,5 @@ def _model_view(
         "special": [field for field, value in profile.items() if value != defaults[field]],
         "measured": stored.measured if stored is not None else 0,
         "findings": msgspec.to_builtins(stored.verdict.findings) if stored is not None else [],
-        "learned": stored.learned_why if stored is not None else "",
+        "learned": use.summary() if use is not None else "",
     }

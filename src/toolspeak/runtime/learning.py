@@ -1,0 +1,362 @@
+"""Learn from use which profile a model needs, on any host and without extra requests.
+
+After two turns in a row whose calls came in the same way, `auto` asks for calls in that way. What an upstream rejects
+is avoided at once. Both expire. What a tenant's requests have shown applies to that tenant only, because a tenant can
+make a model say anything; it applies to others if three tenants agree.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import logging
+from collections import Counter, OrderedDict
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from functools import partial
+from typing import NamedTuple
+
+import msgspec
+
+from ..core.text import REPLACEMENT, printable
+from ..core.types import JSONObject, Request
+from ..engine.context.complaints import context_complaint
+from ..engine.planning.capabilities import Capabilities, Learned
+from ..engine.planning.strategy import UNKNOWN_RULES, Plan, Settings
+from ..engine.turn.actions import TurnOutcome
+from ..engine.turn.observations import Observation, marks_in, observe
+from ..engine.turn.upstream_limits import refuses_system_role
+from ..errors import ToolspeakError
+from ..key_value import Clock, State
+from .probe_cache import MAX_NAME_CHARS, ProbeTarget, probe_policy
+
+_log = logging.getLogger("toolspeak.learning")
+
+#: Number of turns in a row that must agree, and of tenants that must agree before others use what they have learned.
+TURNS_TO_AGREE = 2
+TENANTS_TO_AGREE = 3
+#: Seconds after which an observation no longer counts, and after which a rejected feature is tried again.
+_SECONDS_OBSERVED = 7 * 24 * 3600.0
+_SECONDS_REFUSED = 24 * 3600.0
+#: Seconds after which an unchanged observation is stored again, so that it does not expire.
+_SECONDS_STORED = 3600.0
+#: Seconds between reads of the store, which other processes may update.
+_RELOAD_SECONDS = 60.0
+#: Maximum number of turns that send tools natively to an unknown upstream and get no native call.
+_MAX_TRIALS = 2
+#: Number of native answers with calls as text before a model is known to leak. A single one may be a quotation.
+_LEAKS = 2
+#: Maximum number of models, and of tenants per model, to remember.
+_MAX_TARGETS = 512
+_MAX_TENANTS = 64
+_PREFIX = "use/"
+#: Rules that what is learned may override: nothing is known, or it was observed.
+_OPEN_RULES = (*UNKNOWN_RULES, "probe", "learned")
+#: Number of characters to search for calls leaked into text.
+_MAX_SEARCHED_CHARS = 65_536
+
+
+class TenantUse(msgspec.Struct, frozen=True):
+    """What the requests of one tenant have shown about a model."""
+
+    #: The profile fields that `auto` uses, and the reason in words.
+    fields: JSONObject = {}
+    why: str = ""
+    #: What the last turn has shown, and how many turns in a row have shown it.
+    last: JSONObject = {}
+    in_a_row: int = 0
+    #: Unix time of the last observation.
+    seen: float = 0.0
+    #: Profile fields without the features that the upstream rejected, the reason, and when it was.
+    refused: JSONObject = {}
+    refused_why: str = ""
+    refused_at: float = 0.0
+    #: Turns with a call, how many of them needed one request, and what the model did with the nonce.
+    turns: int = 0
+    first_try: int = 0
+    marks: dict[str, int] = {}
+
+    def observed(self, observation: Observation, now: float) -> TenantUse:
+        """Add an observation."""
+        in_a_row = self.in_a_row + 1 if observation.fields == self.last else 1
+        use = msgspec.structs.replace(self, last=observation.fields, in_a_row=min(in_a_row, TURNS_TO_AGREE), seen=now)
+        if use.in_a_row < TURNS_TO_AGREE or use.fields == observation.fields:
+            return use
+        return msgspec.structs.replace(use, fields=observation.fields, why=observation.why)
+
+    @property
+    def latest(self) -> float:
+        """Unix time of the last observation or rejection."""
+        return max(self.seen, self.refused_at)
+
+    def current(self, now: float) -> TenantUse:
+        """Return what has not expired."""
+        use = self
+        if now > use.seen + _SECONDS_OBSERVED:
+            use = msgspec.structs.replace(use, fields={}, why="", last={}, in_a_row=0)
+        if now > use.refused_at + _SECONDS_REFUSED:
+            use = msgspec.structs.replace(use, refused={}, refused_why="")
+        return use
+
+
+class ModelUse(msgspec.Struct, frozen=True):
+    """What use has shown about a model, by tenant, as stored."""
+
+    provider: str
+    model: str
+    base_url: str
+    #: By hash of the tenant.
+    tenants: dict[str, TenantUse] = {}
+
+    def agreed(self) -> tuple[JSONObject, str]:
+        """Return the profile fields on which enough tenants agree, and the reason; empty if there are none."""
+        uses = [use for use in self.tenants.values() if use.fields]
+        for use in uses[: len(uses) - TENANTS_TO_AGREE + 1]:
+            count = sum(each.fields == use.fields for each in uses)
+            if count >= TENANTS_TO_AGREE:
+                return use.fields, f"{use.why} for {count} tenants"
+        return {}, ""
+
+    def summary(self) -> str:
+        """Summarise the use of a model by all tenants in one line; empty if there was none.
+
+        >>> ModelUse("", "m", "", {"": TenantUse(turns=9, first_try=8, marks={"copied": 8, "omitted": 1})}).summary()
+        '9 turns with calls, 8 with one request; nonce: copied 8, omitted 1'
+        """
+        uses = self.tenants.values()
+        turns, first_try = sum(use.turns for use in uses), sum(use.first_try for use in uses)
+        marks = sum((Counter(use.marks) for use in uses), Counter[str]())
+        counted = ", ".join(f"{mark} {count}" for mark, count in sorted(marks.items()))
+        nonce = f"; nonce: {counted}" if counted else ""
+        return f"{turns} turns with calls, {first_try} with one request{nonce}" if turns else ""
+
+    def learned(self, tenant: str) -> Learned | None:
+        """Return what applies to a tenant, given by its hash; None if nothing was learned."""
+        use = self.tenants.get(tenant, TenantUse())
+        fields, why = (use.fields, use.why) if use.fields else self.agreed()
+        reasons = [*([f"seen in use: {why}"] if why else []), *([use.refused_why] if use.refused_why else [])]
+        return Learned({**fields, **use.refused}, "; ".join(reasons)) if reasons else None
+
+
+class EndedTurn(NamedTuple):
+    """A turn that has ended, and whose it was."""
+
+    target: ProbeTarget
+    tenant: str
+    protocol: str
+    request: Request
+    plan: Plan
+    settings: Settings
+    outcome: TurnOutcome
+
+
+class UseStore:
+    """Storage of what was learned from use."""
+
+    def __init__(self, state: State, clock: Clock) -> None:
+        self._state = state
+        self.clock = clock
+
+    def get(self, target: ProbeTarget) -> ModelUse:
+        """Return what is known about a model, without what has expired."""
+        value = self._state.get(_PREFIX + target.key)
+        provider, model, base_url = (printable(name[:MAX_NAME_CHARS], REPLACEMENT) for name in target)
+        stored = ModelUse(provider, model, base_url)
+        with suppress(msgspec.ValidationError):
+            stored = stored if value is None else msgspec.convert(value, ModelUse)
+        now = self.clock()
+        return msgspec.structs.replace(stored, tenants={name: use.current(now) for name, use in stored.tenants.items()})
+
+    def put(self, target: ProbeTarget, tenant: str, use: TenantUse) -> None:
+        """Store what was learned from a tenant, given by its hash. The tenants seen last are kept."""
+        stored = self.get(target)
+        latest = sorted({**stored.tenants, tenant: use}.items(), key=lambda each: each[1].latest)[-_MAX_TENANTS:]
+        stored = msgspec.structs.replace(stored, tenants=dict(latest))
+        self._state.put(_PREFIX + target.key, msgspec.to_builtins(stored), _SECONDS_OBSERVED)
+
+    def forget(self, target: ProbeTarget) -> None:
+        """Delete everything about a model."""
+        self._state.delete(_PREFIX + target.key)
+
+
+class _Target:
+    """What this process knows about one model. Dictionaries are keyed by tenant."""
+
+    def __init__(self, use: ModelUse) -> None:
+        self.use = use
+        self.until = 0.0  # when to read the store again
+        self.learned: dict[str, Learned | None] = {}
+        self.stored_at: dict[str, float] = {}
+        self.trials: Counter[str] = Counter()
+        self.leaks: Counter[str] = Counter()
+
+
+class UseLearning:
+    """Learns from the turns of all models of a client or server.
+
+    Not thread-safe, but values are stored by a thread in the background.
+    """
+
+    def __init__(self, capabilities: Capabilities, store: UseStore) -> None:
+        self._capabilities = capabilities
+        self._store = store
+        self._targets: OrderedDict[ProbeTarget, _Target] = OrderedDict()
+        self._writer: ThreadPoolExecutor | None = None
+
+    def learned(self, target: ProbeTarget, tenant: str = "") -> Learned | None:
+        """Return what was learned about a model, or None. The same object until something changes."""
+        known, now = self._targets.get(target), self._store.clock()
+        if known is None or now >= known.until:
+            known = self._reload(target, now)
+        if tenant not in known.learned:
+            known.learned[tenant] = known.use.learned(tenant_key(tenant))
+        return known.learned[tenant]
+
+    def use_of(self, target: ProbeTarget) -> ModelUse:
+        """Return what use has shown about a model, for display."""
+        self.learned(target)
+        return self._targets[target].use
+
+    def untried(self, target: ProbeTarget, tenant: str, settings: Settings) -> bool:
+        """Whether to find out if an unknown upstream supports tools. Where a probe is allowed, it finds that out."""
+        known = self._targets.get(target)
+        if not target.base_url or (known is not None and known.trials[tenant] >= _MAX_TRIALS):
+            return False
+        return probe_policy(settings, target.base_url) == "off"
+
+    def _reload(self, target: ProbeTarget, now: float) -> _Target:
+        """Read what other processes have learned. What this process saw later takes precedence."""
+        known = self._targets.setdefault(target, _Target(ModelUse(*target)))
+        self._targets.move_to_end(target)
+        if len(self._targets) > _MAX_TARGETS:
+            self._targets.popitem(last=False)
+        known.until = now + _RELOAD_SECONDS
+        try:
+            stored = self._store.get(target)
+        except ToolspeakError as error:
+            _log.warning("cannot read what was learned from use: %s", error)
+            return known
+        own = {name: use.current(now) for name, use in known.use.tenants.items()}
+        newer = {name: use for name, use in own.items() if use.latest >= stored.tenants.get(name, TenantUse()).latest}
+        use = msgspec.structs.replace(stored, tenants={**stored.tenants, **newer})
+        if use != known.use:
+            known.use = use
+            known.learned.clear()
+        return known
+
+    # ---- after a turn
+
+    def turn_ended(self, turn: EndedTurn) -> None:
+        """Learn from a turn."""
+        if not turn.request.tools and turn.outcome.failure is None and not turn.outcome.limitations:
+            return
+        self.learned(turn.target, turn.tenant)
+        known, now = self._targets[turn.target], self._store.clock()
+        before = known.use.tenants.get(tenant_key(turn.tenant), TenantUse())
+        if turn.plan.tries_native:
+            came = any(each.dialect == "native" for each in turn.outcome.trace.attempts[0].candidates)
+            known.trials[turn.tenant] = 0 if came else known.trials[turn.tenant] + 1
+        refused, why = _refused(turn)
+        if not refused and self._leaks(turn, known):
+            refused, why = {"leaks": True}, "native answers contained calls as text"
+        use = before
+        if refused:
+            use = msgspec.structs.replace(use, refused={**use.refused, **refused}, refused_why=why, refused_at=now)
+            _log.warning("`%s`: %s", turn.target.model[:MAX_NAME_CHARS], why)
+        use = self._observed(use, turn, now)
+        if use != before:
+            self._update(turn, known, before, use)
+
+    def _observed(self, use: TenantUse, turn: EndedTurn, now: float) -> TenantUse:
+        settings, trace = turn.settings, turn.outcome.trace
+        # Models without an address, such as functions, cannot be told apart.
+        if not turn.target.base_url or settings.mode != "auto" or settings.plan or settings.chat_only:
+            return use
+        if marks := marks_in(trace.attempts):
+            use = msgspec.structs.replace(use, marks=dict(Counter(use.marks) + Counter(marks)))
+        observation = observe(turn.plan, trace, turn.protocol)
+        match = self._capabilities.find(*turn.target, self.learned(turn.target, turn.tenant))
+        if observation is None or match.rule not in _OPEN_RULES:
+            return use
+        first_try = use.first_try + (turn.outcome.requests == 1)
+        return msgspec.structs.replace(use.observed(observation, now), turns=use.turns + 1, first_try=first_try)
+
+    def _leaks(self, turn: EndedTurn, known: _Target) -> bool:
+        """Whether enough native answers without a call contained one as text."""
+        plan, trace = turn.plan, turn.outcome.trace
+        if plan.kind != "native" or plan.profile.leaks or not turn.settings.rescue or not trace.why_no_call:
+            return False
+        from ..parsing import parse
+
+        text = trace.attempts[-1].raw[:_MAX_SEARCHED_CHARS]
+        untrusted = tuple(message.text for message in turn.request.messages)
+        known.leaks[turn.tenant] += bool(text and parse(text, turn.request.tools, untrusted=untrusted).calls)
+        return known.leaks[turn.tenant] >= _LEAKS
+
+    def _update(self, turn: EndedTurn, known: _Target, before: TenantUse, use: TenantUse) -> None:
+        tenant, key = turn.tenant, tenant_key(turn.tenant)
+        known.use = msgspec.structs.replace(known.use, tenants={**known.use.tenants, key: use})
+        changed = (use.fields, use.refused) != (before.fields, before.refused)
+        if changed:
+            known.learned.clear()  # three tenants may agree now
+            learned = self.learned(turn.target, tenant)
+            _log.info("`%s`: %s", turn.target.model[:MAX_NAME_CHARS], learned.why if learned is not None else "")
+        changed = changed or (use.last, use.in_a_row) != (before.last, before.in_a_row)
+        if changed or self._store.clock() > known.stored_at.get(tenant, 0.0) + _SECONDS_STORED:
+            known.stored_at[tenant] = self._store.clock()
+            self._write(turn.target, key, use)
+
+    def _write(self, target: ProbeTarget, key: str, use: TenantUse) -> None:
+        """Store a value in the background, because files and databases are slow."""
+        if self._writer is None:
+            self._writer = ThreadPoolExecutor(1, thread_name_prefix="toolspeak-learning")
+        self._writer.submit(partial(self._store.put, target, key, use)).add_done_callback(_on_written)
+
+    def forget(self, target: ProbeTarget) -> None:
+        """Forget everything about a model: a probe has measured it."""
+        self._targets.pop(target, None)
+        self._store.forget(target)
+
+    async def close(self) -> None:
+        """Wait until everything is stored."""
+        writer, self._writer = self._writer, None
+        if writer is not None:
+            await asyncio.to_thread(writer.shutdown)
+
+
+def _on_written(write: Future[None]) -> None:
+    if (error := write.exception()) is not None:
+        _log.warning("cannot store what was learned, so it applies to this process only: %s", error)
+
+
+def tenant_key(tenant: str) -> str:
+    """Return the hash under which a tenant is stored."""
+    return hashlib.sha256(tenant.encode("utf-8", "surrogatepass")).hexdigest()[:16] if tenant else ""
+
+
+def _refused(turn: EndedTurn) -> tuple[JSONObject, str]:
+    """Return the profile fields that avoid what the upstream rejected in a turn, and the reason."""
+    plan, outcome = turn.plan, turn.outcome
+    refused: JSONObject = {}
+    reasons: list[str] = []
+    for limitation in outcome.limitations:
+        refused |= limitation.profile_fields
+        reasons.append(limitation.why)
+    if plan.emulation and plan.profile.system_role and refuses_system_role(outcome.failure):
+        refused["system_role"] = False
+        reasons.append("the upstream refused a system message")
+    complaint = context_complaint(outcome.failure)
+    if complaint is not None and complaint.window not in (0, plan.profile.context_window):
+        refused["context_window"] = complaint.window
+        reasons.append(f"the upstream's context window has {complaint.window} tokens")
+    if refuses_tools(turn):
+        refused["capability"] = "none"
+        reasons.append("the upstream refused a request with tools")
+    return refused, "; ".join(dict.fromkeys(reasons))
+
+
+def refuses_tools(turn: EndedTurn) -> bool:
+    """Whether the upstream rejected native tools, although it may choose whether to call them."""
+    attempts = turn.outcome.trace.attempts
+    rejected = [attempt.phase for attempt in attempts[:2]] == ["native", "inline"] and attempts[0].fault is None
+    return rejected and turn.plan.kind == "native" and turn.request.tool_choice.mode == "auto"
