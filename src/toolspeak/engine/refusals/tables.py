@@ -195,10 +195,20 @@ def topics() -> dict[str, Topic]:
     return msgspec.toml.decode(_resource("topics.toml"), type=dict[str, Topic])
 
 
-@lru_cache(maxsize=1 + len(LANGUAGES))
+#: Stands for all languages without a table.
+OTHER = "other"
+
+
+def _topic_words(name: str) -> dict[str, str]:
+    if name == OTHER:
+        return msgspec.toml.decode(_resource("other_topics.toml"), type=dict[str, str])
+    return language(name).topics if name else {topic: entry.words for topic, entry in topics().items()}
+
+
+@lru_cache(maxsize=2 + len(LANGUAGES))
 def topic_patterns(name: str = "") -> tuple[tuple[str, Matcher], ...]:
     """Compile the patterns that find topics in a folded sentence: the shared ones, and those of a language."""
-    words = language(name).topics if name else {topic: entry.words for topic, entry in topics().items()}
+    words = _topic_words(name)
     own = tuple(
         (topic, re.compile(rf"(?<![a-z0-9_])(?:{_one_line(pattern)})(?![a-z0-9_])")) for topic, pattern in words.items()
     )

@@ -42,6 +42,7 @@ from ..context.complaints import context_complaint
 from ..planning.strategy import Plan, Settings
 from ..prompting.escaping import display_name, is_plain_name
 from ..prompting.tool_use_detection import has_tool_history
+from ..refusals.unknown_language import MAX_ANSWER, has_known_language, may_become_unknown
 from .actions import EMULATED, Action, AskUpstream, Done, Emit, StopAttempt, TurnOutcome
 from .answer_readers import (
     AnswerReader,
@@ -53,7 +54,7 @@ from .answer_readers import (
     ReadingRules,
     RelayReader,
 )
-from .diagnosis import diagnose, is_mistaken
+from .diagnosis import diagnose, is_doubtful, is_mistaken
 from .faults import SEE_TRACE, Fault, closing_sentence, fault_text, reason_text
 from .output_gate import CHECKED, LIVE, MAX_HELD_CHARS, OutputGate, TextPolicy
 from .phases import FIRST_PHASE, PHASES, Phase, PhaseName
@@ -158,7 +159,13 @@ class Engine:
             self._builder.nonce,
             trims=not relays,
             without_calls=self._without_calls,
+            holds=self._may_be_checked,
         )
+        self._checks_languages = (
+            settings.check_unknown_languages and choice.mode == "auto" and self._builder.has_teachable_tools
+        )
+        #: The answer that a decision request checks, because no rules cover its language.
+        self._checked: _Attempt | None = None
         self._attempts: list[_Attempt] = []
         self._attempt: _Attempt | None = None
         self._retries = 0
@@ -268,9 +275,13 @@ class Engine:
 
     def _conclude(self, current: _Attempt, out: list[Event]) -> list[Action]:
         phase = current.phase
+        if self._checked is not None and not self._gate.emitted_calls:
+            return self._keep(self._checked, current.failure)
         if current.failure is not None:
             return self._failed(current, current.failure)
         if self._gate.emitted_calls:
+            if self._checked is not None:
+                self._warn(EMULATED)
             if not phase.emulates and self._was_text(current):
                 self._warn(RESCUED)
             return self._done(current)
@@ -288,9 +299,38 @@ class Engine:
             fault = Fault("no_call", "an unusable call was streamed" if self._gate.spoiled else "the model declined")
         if fault is not None:
             return self._give_up(current, fault, out)
+        if self._needs_check(current, reply):
+            return self._check(current)
         if phase.enforces and self._gate.spoiled and current.reason != "length":
             self._warn(SPOILED)
         return self._done(current)
+
+    # ---- answers in languages without rules
+
+    def _may_be_checked(self, opening: str) -> bool:
+        """Whether to hold the opening of an answer because the answer may have to be checked."""
+        if not self._checks_languages or self._checked is not None:
+            return False
+        if self._request.stream:
+            return may_become_unknown(opening)
+        return len(opening) <= MAX_ANSWER and has_known_language(opening) is False
+
+    def _needs_check(self, current: _Attempt, reply: Reply) -> bool:
+        """Whether a decision request must check this answer. What has been emitted cannot be replaced."""
+        if not self._checks_languages or current.phase.text != "opening" or self._gate.text_emitted:
+            return False
+        return is_doubtful(reply, self._request.tool_choice, self._builder.offered_tools, self._request.messages)
+
+    def _check(self, current: _Attempt) -> list[Action]:
+        self._checked = current
+        note = Note("unknown_language", "no refusal rules cover the language of the answer; a decision request checks it")
+        return [Emit([Noted(note)]), *self._ask(PHASES["decision"], self._builder.build("decision"), "never")]
+
+    def _keep(self, checked: _Attempt, failure: Failure | None) -> list[Action]:
+        """End the turn with the answer that was checked: no tool is needed, or the check failed."""
+        if failure is not None:
+            self._warn(f"the check of the answer failed: {failure.message[:_MAX_MESSAGE_CHARS]}")
+        return [Emit(self._gate.release_previous()), *self._done(checked)]
 
     def _may_retry(self, fault: Fault) -> bool:
         """Whether another retry is allowed. A second empty answer is not retried."""
