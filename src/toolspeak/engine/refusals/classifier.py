@@ -76,8 +76,8 @@ def classify(text: str, tools: Iterable[str] = ()) -> Verdict:
 
 _FOLDED_WORDS = re.compile(r"(?<![\w'])\w[\w']*").findall
 _NO_LANGUAGES = frozenset[str]()
-#: The languages that are tried if a text contains no common word of any language.
-_DEFAULT_LANGUAGES = ("en", "de", "fr", "es")
+#: The languages with the largest tables. Others are tried only if more words speak for them, and more than one.
+_USUAL_LANGUAGES = ("en", "de", "fr", "es")
 
 
 def _candidates(text: str) -> Sequence[str]:
@@ -86,8 +86,12 @@ def _candidates(text: str) -> Sequence[str]:
     if script:
         return (script,)
     counts = count_signs(text)
-    most = max(counts.values())
-    return [name for name, count in counts.items() if count == most] if most else _DEFAULT_LANGUAGES
+    most, usual = max(counts.values()), max(counts[name] for name in _USUAL_LANGUAGES)
+    found = [name for name in _USUAL_LANGUAGES if counts[name] == usual]
+    if most <= max(usual, 1):
+        return found
+    others = [name for name, count in counts.items() if count == most]
+    return others + found if usual * 2 >= most else others
 
 
 def count_signs(text: str) -> dict[str, int]:
