@@ -19,8 +19,8 @@ from .tables import OTHER, language, phrases
 MAX_ANSWER = 400
 #: Minimum number of words from which the language of a text can be told.
 _MIN_WORDS = 4
-#: The least share of common words in a text in a supported language.
-_MIN_SHARE = 0.2
+#: The least share of common words in an answer in a supported language, and in a request, which is often shorter.
+ANSWER_SHARE, REQUEST_SHARE = 0.2, 0.4
 _COUNTED_WORDS = re.compile(r"[^\W\d_][\w']*").findall
 _WORDS = re.compile(r"[^\s\d_!-/:-@\[-`{-~]+").findall
 #: Letters of scripts in which no supported language is written. The ranges are those of the supported ones.
@@ -41,8 +41,10 @@ _EMPTY_STEMS = frozenset(
 )
 
 
-def has_known_language(text: str) -> bool | None:
+def has_known_language(text: str, share: float = ANSWER_SHARE) -> bool | None:
     """Return whether a text is in a language with a table, or None if it is too short to tell.
+
+    `share`: how many of its words must be common ones.
 
     >>> has_known_language("Tyvärr har jag ingen tillgång till väderdata just nu.")
     False
@@ -52,15 +54,15 @@ def has_known_language(text: str) -> bool | None:
     text = text[:MAX_ANSWER]
     if len(_OTHER_LETTERS(text)) * 4 >= len(text) > 0:
         return False
-    words = _COUNTED_WORDS(" ".join(view_of(text, ()).head))
-    if len(words) < _MIN_WORDS:
-        return None
     name = language_by_script(text)
     if name and phrases(name).has("foreign", fold(text)):
         return False
     if name and not language(name).spaces:
         return True
-    return max(count_signs(text).values()) >= _MIN_SHARE * len(words)
+    words = _COUNTED_WORDS(" ".join(view_of(text, ()).head))
+    if len(words) < _MIN_WORDS:
+        return None
+    return max(count_signs(text).values()) >= share * len(words)
 
 
 def may_become_unknown(text: str) -> bool:
@@ -97,7 +99,7 @@ def _texts(tools: Sequence[Tool]) -> Iterator[str]:
 
 
 def _stems(text: str) -> frozenset[str]:
-    """Return the beginnings of the words of a text; of scripts that do not separate words, all pieces of that length."""
+    """Return the beginnings of the words of a text. If a script does not separate words, any piece may be one."""
     stems = set[str]()
     for word in _WORDS(fold(text)):
         if _UNSPACED(word):

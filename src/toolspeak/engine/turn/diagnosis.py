@@ -17,7 +17,7 @@ from ..prompting.history import results_of, since_last_user
 from ..refusals.answer_view import fold, offer_of
 from ..refusals.classifier import Category, Verdict, classify
 from ..refusals.tables import DENIES_TOOLS
-from ..refusals.unknown_language import MAX_ANSWER, concerns_tool, has_known_language
+from ..refusals.unknown_language import MAX_ANSWER, REQUEST_SHARE, concerns_tool, has_known_language
 from .faults import Fault, FaultKind
 from .retry_prompt import quoted
 
@@ -61,7 +61,7 @@ def is_doubtful(reply: Reply, choice: ToolChoice, tools: Sequence[Tool], message
         return False
     if not 0 < len(text) <= MAX_ANSWER or text.endswith(_QUESTION_MARKS):
         return False
-    if has_known_language(text) is not False or has_known_language(last.text):
+    if has_known_language(text) is not False or has_known_language(last.text, REQUEST_SHARE):
         return False
     return concerns_tool(last.text, tools)
 

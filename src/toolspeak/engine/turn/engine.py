@@ -268,20 +268,18 @@ class Engine:
         out = (self._take(current, events) if events else []) + self._gate.settle()
         self._attempt = None
         self._attempts.append(current)
-        actions = self._conclude(current, out)
+        actions = (
+            self._conclude(current, out) if self._checked is None else self._conclude_check(self._checked, current)
+        )
         return [Emit(out), *actions] if out else actions
 
     # ---- conclusions
 
     def _conclude(self, current: _Attempt, out: list[Event]) -> list[Action]:
         phase = current.phase
-        if self._checked is not None and not self._gate.emitted_calls:
-            return self._keep(self._checked, current.failure)
         if current.failure is not None:
             return self._failed(current, current.failure)
         if self._gate.emitted_calls:
-            if self._checked is not None:
-                self._warn(EMULATED)
             if not phase.emulates and self._was_text(current):
                 self._warn(RESCUED)
             return self._done(current)
@@ -299,37 +297,40 @@ class Engine:
             fault = Fault("no_call", "an unusable call was streamed" if self._gate.spoiled else "the model declined")
         if fault is not None:
             return self._give_up(current, fault, out)
-        if self._needs_check(current, reply):
-            return self._check(current)
         if phase.enforces and self._gate.spoiled and current.reason != "length":
             self._warn(SPOILED)
-        return self._done(current)
+        return self._check(current, reply) or self._done(current)
 
     # ---- answers in languages without rules
 
     def _may_be_checked(self, opening: str) -> bool:
         """Whether to hold the opening of an answer because the answer may have to be checked."""
-        if not self._checks_languages or self._checked is not None:
+        if not self._checks_languages:
             return False
         if self._request.stream:
             return may_become_unknown(opening)
         return len(opening) <= MAX_ANSWER and has_known_language(opening) is False
 
-    def _needs_check(self, current: _Attempt, reply: Reply) -> bool:
-        """Whether a decision request must check this answer. What has been emitted cannot be replaced."""
+    def _check(self, current: _Attempt, reply: Reply) -> list[Action]:
+        """Ask the model to decide whether to call a tool, if an answer of which nothing was emitted is doubtful."""
         if not self._checks_languages or current.phase.text != "opening" or self._gate.text_emitted:
-            return False
-        return is_doubtful(reply, self._request.tool_choice, self._builder.offered_tools, self._request.messages)
-
-    def _check(self, current: _Attempt) -> list[Action]:
+            return []
+        offered, messages = self._builder.offered_tools, self._request.messages
+        if not is_doubtful(reply, self._request.tool_choice, offered, messages):
+            return []
         self._checked = current
-        note = Note("unknown_language", "no refusal rules cover the language of the answer; a decision request checks it")
+        note = Note(
+            "unknown_language", "no refusal rules cover the language of the answer; a decision request checks it"
+        )
         return [Emit([Noted(note)]), *self._ask(PHASES["decision"], self._builder.build("decision"), "never")]
 
-    def _keep(self, checked: _Attempt, failure: Failure | None) -> list[Action]:
-        """End the turn with the answer that was checked: no tool is needed, or the check failed."""
-        if failure is not None:
-            self._warn(f"the check of the answer failed: {failure.message[:_MAX_MESSAGE_CHARS]}")
+    def _conclude_check(self, checked: _Attempt, decision: _Attempt) -> list[Action]:
+        """End the turn with the call that was decided on, or with the checked answer."""
+        if self._gate.emitted_calls:
+            self._warn(EMULATED)
+            return self._done(decision)
+        if decision.failure is not None:
+            self._warn(f"the check of the answer failed: {decision.failure.message[:_MAX_MESSAGE_CHARS]}")
         return [Emit(self._gate.release_previous()), *self._done(checked)]
 
     def _may_retry(self, fault: Fault) -> bool:
