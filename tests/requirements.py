@@ -99,6 +99,7 @@ REQUIREMENTS: dict[str, str] = {
         "After the last retry the model's own text is returned with a warning, or a typed error where a call was "
         "demanded."
     ),
+    "E5": "A refusal in a language without rules is found by one decision request, and the answer stands if no call is needed.",
     "G1": "Requests of every protocol that clients speak are understood, streamed or not.",
     "G3": "Finish reasons, ids, usage and errors have the shape of the protocol spoken.",
     "G4": "What unmodified SDKs and coding agents send is understood as it is.",

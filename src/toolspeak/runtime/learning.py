@@ -14,7 +14,7 @@ from collections import Counter, OrderedDict
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
@@ -24,11 +24,13 @@ from ..engine.context.complaints import context_complaint
 from ..engine.planning.capabilities import Capabilities, Learned
 from ..engine.planning.strategy import UNKNOWN_RULES, Plan, Settings
 from ..engine.turn.actions import TurnOutcome
-from ..engine.turn.observations import Observation, marks_in, observe
 from ..engine.turn.upstream_limits import refuses_system_role
 from ..errors import ToolspeakError
 from ..key_value import Clock, State
 from .probe_cache import MAX_NAME_CHARS, ProbeTarget, probe_policy
+
+if TYPE_CHECKING:
+    from ..engine.turn.observations import Observation
 
 _log = logging.getLogger("toolspeak.learning")
 
@@ -272,6 +274,8 @@ class UseLearning:
         # Models without an address, such as functions, cannot be told apart.
         if not turn.target.base_url or settings.mode != "auto" or settings.plan or settings.chat_only:
             return use
+        from ..engine.turn.observations import marks_in, observe  # slow: it imports every dialect
+
         if marks := marks_in(trace.attempts):
             use = msgspec.structs.replace(use, marks=dict(Counter(use.marks) + Counter(marks)))
         observation = observe(turn.plan, trace, turn.protocol)

@@ -29,7 +29,11 @@ _FOLD: dict[int, str] = {
     **{ord(char): "'" for char in "’‘ʼ´"},
     **{ord(char): " " for char in '-‐‑–—,()[]¿¡*#•\t\r\f\v\u00a0\u3000"“”„«»'},
     **{ord(char): "" for char in "，、（）【】「」『』\u200b"},
-    **{ord(char): stop for char, stop in zip("。！？；：…．", ".!?;:..", strict=True)},
+    **{ord(char): stop for char, stop in zip("。！？；：…．।؟؛", ".!?;:...?;", strict=True)},
+    **{ord(char): plain for char, plain in zip("ıłёأإآٱىةँ،", "ileاااايهं ", strict=True)},
+    # Arabic vowel signs and the Hindi dot below, which are often left out, and the dot that lower case leaves of `İ`.
+    **dict.fromkeys([*range(0x64B, 0x653), 0x640, 0x93C, 0x307], ""),
+    **{code: normalize("NFD", chr(code))[0] for code in range(0x958, 0x960)},
     ord("ß"): "ss",
     ord("œ"): "oe",
 }
@@ -43,6 +47,18 @@ _CJK_STOP = re.compile(
 _LETTER = re.compile(r"[^\W\d_]|⌘").search
 _CJK = re.compile(r"[\u3040-\u30ff\u4e00-\u9fff]").findall
 _KANA = re.compile(r"[\u3040-\u30ff]").search
+#: Scripts in which only one of the supported languages is written.
+_SCRIPTS = tuple(
+    (name, re.compile(letter).findall)
+    for name, letter in (
+        ("ru", r"[\u0400-\u052f]"),
+        ("ar", r"[\u0600-\u06ff]"),
+        ("ko", r"[\uac00-\ud7a3]"),
+        ("hi", r"[\u0900-\u097f]"),
+    )
+)
+#: The least share of a text that must be in a script: one character in so many.
+_SCRIPT_SHARE = 4
 #: Quotations, code, markup and JSON, which may come from a document. The group matches backticks, as around tool names.
 _QUOTED = re.compile(
     r"```[\s\S]*?(?:```|\Z)|(`[^`\n]{0,300}`)|\"[^\"\n]{1,300}\"|“[^“”\n]{1,300}”|„[^“”\n]{1,300}[“”]|"
@@ -63,11 +79,13 @@ def _sentences(folded: str) -> tuple[str, ...]:
     return tuple(sentence.strip(" ") for sentence in _SENTENCE(separated) if _LETTER(sentence))
 
 
-def cjk_language(text: str) -> str:
-    """Return `zh` or `ja` if a quarter of the text is in their characters, otherwise an empty string."""
-    if text.isascii() or len(_CJK(text)) * 4 < len(text):
+def language_by_script(text: str) -> str:
+    """Return the supported language in whose script a quarter of the text is written, otherwise an empty string."""
+    if text.isascii():
         return ""
-    return "ja" if _KANA(text) else "zh"
+    if len(_CJK(text)) * _SCRIPT_SHARE >= len(text):
+        return "ja" if _KANA(text) else "zh"
+    return next((name for name, letters in _SCRIPTS if len(letters(text)) * _SCRIPT_SHARE >= len(text)), "")
 
 
 # ------------------------------------------------------------------------------------- the offered tools
@@ -80,7 +98,10 @@ _EMPTY_WORDS = frozenset(
     "result results status details handler service manager help show".split()
 )
 _MIN_WORD = 4
-_TOOL_NOUNS = "tool|function|funktion|werkzeug|outil|fonction|herramienta|funcion|工具|函数|ツール|関数"
+_TOOL_NOUNS = (
+    "tool|function|funktion|werkzeug|outil|fonction|herramienta|funcion|工具|函数|ツール|関数|ferramenta|funcao|"
+    "strumento|funzione|hulpmiddel|functie|narzedzie|funkcj[ae]|araci?|инструмент|функци[яю]|الاداه|الداله|도구|함수|टूल"
+)
 #: The topic that every tool for a remote service also covers.
 _WEB = "web"
 
@@ -103,19 +124,19 @@ class Offer(msgspec.Struct, frozen=True):
             return True
         return self.distinct_mention is not None and self.distinct_mention.search(folded) is not None
 
-    def covers(self, sentence: str) -> bool | None:
-        """Return whether an offered tool covers the sentence's topic, or None if it has none."""
+    def covers(self, sentence: str, language: str = "") -> bool | None:
+        """Return whether an offered tool covers the topic of a sentence in this language, or None if it has none."""
         if NAME in sentence or (self.words is not None and self.words.search(sentence)):
             return True
-        found = topics_in(sentence)
+        found = topics_in(sentence, language)
         if not found:
             return None
         return not self.names or not found.isdisjoint(self.topics)
 
 
-def topics_in(sentence: str) -> frozenset[str]:
-    """Return the topics that a folded sentence mentions."""
-    return frozenset(name for name, pattern in topic_patterns() if pattern.search(sentence))
+def topics_in(sentence: str, language: str = "") -> frozenset[str]:
+    """Return the topics that a folded sentence mentions. The words of a language count in addition to shared ones."""
+    return frozenset(name for name, pattern in topic_patterns(language) if pattern.search(sentence))
 
 
 def offer_of(names: tuple[str, ...]) -> Offer:
@@ -168,10 +189,12 @@ class AnswerView(msgspec.Struct, frozen=True):
     whole: bool
     length: int
     offer: Offer
+    #: The language whose words for topics count, in addition to those that all languages share.
+    language: str = ""
 
     def covers(self, sentence: str) -> bool | None:
         """Return whether an offered tool covers the sentence's topic, or None if the sentence has none."""
-        return self.offer.covers(sentence)
+        return self.offer.covers(sentence, self.language)
 
 
 def view_of(text: str, names: tuple[str, ...]) -> AnswerView:
@@ -194,12 +217,12 @@ def _without_quotes(part: str, offer: Offer) -> str:
     return offer.distinct_mention.sub(NAME, folded) if offer.distinct_mention else folded
 
 
-def respell(view: AnswerView, language: Language) -> AnswerView:
-    """Return the view in a language's standard spelling, without spaces if the language has none."""
+def view_in(view: AnswerView, language: Language) -> AnswerView:
+    """Return the view in a language: in its standard spelling, without spaces if its words are matched without."""
     if language.spaces:
-        return view
+        return msgspec.structs.replace(view, language=language.name)
 
     def close(sentences: tuple[str, ...]) -> tuple[str, ...]:
         return tuple(language.respell(sentence).replace(" ", "") for sentence in sentences)
 
-    return msgspec.structs.replace(view, head=close(view.head), tail=close(view.tail))
+    return msgspec.structs.replace(view, head=close(view.head), tail=close(view.tail), language=language.name)

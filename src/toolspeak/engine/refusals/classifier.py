@@ -23,7 +23,7 @@ from typing import Literal
 
 import msgspec
 
-from .answer_view import MAX_HEAD, AnswerView, cjk_language, fold, respell, view_of
+from .answer_view import MAX_HEAD, AnswerView, fold, language_by_script, view_in, view_of
 from .tables import LANGUAGES, NAME, QUOTE, Phrases, Rule, language, phrases, spell_out
 
 #: Kinds of answers: the model claims to have no tools (`no_tools`) or no access to something that a tool can access
@@ -66,7 +66,7 @@ def classify(text: str, tools: Iterable[str] = ()) -> Verdict:
     """
     view = view_of(text, tuple(tools))
     for name in _candidates(text[:MAX_HEAD]):
-        verdict = _judge(phrases(name), respell(view, language(name)))
+        verdict = _judge(phrases(name), view_in(view, language(name)))
         if verdict is not None:
             return verdict
     return ANSWER
@@ -76,16 +76,32 @@ def classify(text: str, tools: Iterable[str] = ()) -> Verdict:
 
 _FOLDED_WORDS = re.compile(r"(?<![\w'])\w[\w']*").findall
 _NO_LANGUAGES = frozenset[str]()
+#: The languages with the largest tables. Others are tried only if more words speak for them, and more than one.
+_USUAL_LANGUAGES = ("en", "de", "fr", "es")
 
 
 def _candidates(text: str) -> Sequence[str]:
     """Return the languages that the text may be in, judged by its script or by its most common words."""
-    script = cjk_language(text)
+    script = language_by_script(text)
     if script:
         return (script,)
+    counts = count_signs(text)
+    most, usual = max(counts.values()), max(counts[name] for name in _USUAL_LANGUAGES)
+    found = [name for name in _USUAL_LANGUAGES if counts[name] == usual]
+    if most <= max(usual, 1):
+        return found
+    others = [name for name, count in counts.items() if count == most]
+    return others + found if usual * 2 >= most else others
+
+
+def count_signs(text: str) -> dict[str, int]:
+    """Count, for each language, its common words in a text and the letters that no other language has."""
     counts = _count_common_words(fold(text))
-    most = max(counts.values())
-    return [name for name, count in counts.items() if count == most]
+    if not text.isascii():
+        lower = text.lower()
+        for name in counts:
+            counts[name] += sum(map(lower.count, language(name).letters))
+    return counts
 
 
 def _count_common_words(folded: str) -> dict[str, int]:

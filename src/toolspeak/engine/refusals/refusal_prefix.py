@@ -11,7 +11,7 @@ from functools import lru_cache
 
 import msgspec
 
-from .answer_view import fold, respell, view_of
+from .answer_view import fold, view_in, view_of
 from .tables import LANGUAGES, Language, language, phrases, spell_out
 
 #: Maximum number of characters that are held back.
@@ -22,7 +22,7 @@ _PREFIXES, _CACHED_PREFIXES = (4, 12), 4096
 #: Characters that may separate two phrases.
 _SEPARATORS = frozenset(" .!:")
 #: The end of a sentence, whatever text follows.
-_SENTENCE_END = re.compile(r"[.!?;](?=\s)|[。！？；]|\n").finditer
+_SENTENCE_END = re.compile(r"[.!?;](?=\s)|[。！？；।؟]|\n").finditer
 
 
 def may_open_refusal(text: str) -> bool:
@@ -131,5 +131,5 @@ class _Openers:
     def _refuses(self, text: str) -> bool:
         """Return whether any rule matches. Topics are not checked, because the offered tools are unknown here."""
         words = phrases(self._language.name)
-        head = respell(view_of(text, ()), self._language).head
+        head = view_in(view_of(text, ()), self._language).head
         return any(True for sentence in head for _ in words.matches(sentence))

@@ -24,7 +24,7 @@ import msgspec
 
 Matcher: TypeAlias = re.Pattern[str]
 #: The supported languages, in the order in which they are tried if a text may be in several of them.
-LANGUAGES = ("en", "de", "fr", "es", "zh", "ja")
+LANGUAGES = ("en", "de", "fr", "es", "zh", "ja", "pt", "it", "nl", "pl", "tr", "ru", "ar", "ko", "hi")
 
 #: Placeholders in the view of an answer: for the name of an offered tool, and for a quotation.
 NAME, QUOTE = "⌘", "_"
@@ -131,6 +131,8 @@ class _LanguageFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     openers: list[list[str]]
     slots: dict[str, str]
     rules: dict[str, str]
+    topics: dict[str, str] = {}
+    letters: str = ""
     variants: str = ""
     standard: str = ""
 
@@ -149,6 +151,10 @@ class Language(msgspec.Struct, frozen=True):
     openers: tuple[tuple[str, ...], ...]
     #: Character replacements before matching, for example of traditional by simplified Chinese characters.
     spelling: dict[int, str]
+    #: Words for the topics of `topics.toml`, in addition to those that all languages share.
+    topics: dict[str, str]
+    #: Letters that no other supported language has.
+    letters: frozenset[str]
 
     def respell(self, folded: str) -> str:
         """Convert a folded text to the spelling of the tables, character by character."""
@@ -168,6 +174,8 @@ def language(name: str) -> Language:
         _one_line(source.filler),
         tuple(tuple(map(_one_line, path)) for path in source.openers),
         {ord(old): new for old, new in zip(source.variants, source.standard, strict=True)},
+        source.topics,
+        frozenset(source.letters),
     )
 
 
@@ -187,13 +195,24 @@ def topics() -> dict[str, Topic]:
     return msgspec.toml.decode(_resource("topics.toml"), type=dict[str, Topic])
 
 
-@lru_cache(maxsize=1)
-def topic_patterns() -> tuple[tuple[str, Matcher], ...]:
-    """Compile the pattern that finds each topic in a folded sentence."""
-    return tuple(
-        (name, re.compile(rf"(?<![a-z0-9_])(?:{_one_line(topic.words)})(?![a-z0-9_])"))
-        for name, topic in topics().items()
+#: Stands for all languages without a table.
+OTHER = "other"
+
+
+def _topic_words(name: str) -> dict[str, str]:
+    if name == OTHER:
+        return msgspec.toml.decode(_resource("other_topics.toml"), type=dict[str, str])
+    return language(name).topics if name else {topic: entry.words for topic, entry in topics().items()}
+
+
+@lru_cache(maxsize=2 + len(LANGUAGES))
+def topic_patterns(name: str = "") -> tuple[tuple[str, Matcher], ...]:
+    """Compile the patterns that find topics in a folded sentence: the shared ones, and those of a language."""
+    words = _topic_words(name)
+    own = tuple(
+        (topic, re.compile(rf"(?<![a-z0-9_])(?:{_one_line(pattern)})(?![a-z0-9_])")) for topic, pattern in words.items()
     )
+    return topic_patterns() + own if name else own
 
 
 def _resource(path: str) -> str:

@@ -17,11 +17,14 @@ from ..prompting.history import results_of, since_last_user
 from ..refusals.answer_view import fold, offer_of
 from ..refusals.classifier import Category, Verdict, classify
 from ..refusals.tables import DENIES_TOOLS
+from ..refusals.unknown_language import MAX_ANSWER, REQUEST_SHARE, concerns_tool, has_known_language
 from .faults import Fault, FaultKind
 from .retry_prompt import quoted
 
 #: Finish reasons of answers that the upstream cut off or withheld. A retry would end the same way.
 _FINAL_REASONS = frozenset({"length", "content_filter", "error"})
+#: Characters that end a question, also in Chinese, Arabic and Greek.
+_QUESTION_MARKS = ("?", "？", "؟", ";")
 
 
 def diagnose(
@@ -42,6 +45,29 @@ def diagnose(
         return None
     fault = _call_fault(reply, choice, tools, messages) if reply.candidates else None
     return fault or _text_fault(reply, choice, _permitted(choice, tools), messages)
+
+
+def is_doubtful(reply: Reply, choice: ToolChoice, tools: Sequence[Tool], messages: tuple[Message, ...]) -> bool:
+    """Whether a decision request should check an answer without a fault, because no rules cover its language.
+
+    Only a short answer to the user's own words in such a language counts, not a question, a report on results, or an
+    answer where every tool has side effects: the model may have declined for safety reasons.
+    """
+    tools, text = _permitted(choice, tools), reply.text.strip()
+    last = messages[-1] if messages else None
+    if last is None or last.role != "user" or results_of(last) or _all_have_side_effects(tools):
+        return False
+    if reply.calls or reply.candidates or reply.finish_reason in _FINAL_REASONS:
+        return False
+    if not 0 < len(text) <= MAX_ANSWER or text.endswith(_QUESTION_MARKS):
+        return False
+    if has_known_language(text) is not False or has_known_language(last.text, REQUEST_SHARE):
+        return False
+    return concerns_tool(last.text, tools)
+
+
+def _all_have_side_effects(tools: Sequence[Tool]) -> bool:
+    return all(tool.side_effects or tool.name in ALWAYS_SIDE_EFFECTS for tool in tools)
 
 
 def is_mistaken(candidate: Candidate, choice: ToolChoice, tools: Sequence[Tool], messages: tuple[Message, ...]) -> bool:
@@ -79,9 +105,7 @@ def _text_fault(reply: Reply, choice: ToolChoice, tools: Sequence[Tool], message
     call, or mention a call that appears in a tool result. In the last case, a retry could cause an unwanted call.
     """
     verdict = classify(reply.text, [tool.name for tool in tools])
-    polite = verdict.category == "asks_permission" and all(
-        tool.side_effects or tool.name in ALWAYS_SIDE_EFFECTS for tool in tools
-    )
+    polite = verdict.category == "asks_permission" and _all_have_side_effects(tools)
     quotes = verdict.category == "describes" and _quotes(reply, tools, messages)
     acceptable = polite or quotes or _reports(verdict, reply.text, messages)
     if verdict.category == "safety" or (acceptable and not choice.demands):

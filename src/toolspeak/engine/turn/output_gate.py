@@ -64,6 +64,7 @@ class OutputGate:
         nonce: removed from text.
         trims: whether to drop white space beside calls.
         without_calls: removes the markup of calls from text in which a rejected call was found.
+        holds: whether to hold the opening of an answer for another reason than that it may be a refusal.
     """
 
     def __init__(
@@ -75,6 +76,7 @@ class OutputGate:
         *,
         trims: bool = True,
         without_calls: Callable[[str], str] = str,
+        holds: Callable[[str], bool] = lambda text: False,
     ) -> None:
         self._choice = choice
         self._nonce = nonce
@@ -82,6 +84,7 @@ class OutputGate:
         self._max_held = max_held
         self._trims = trims
         self._without_calls = without_calls
+        self._holds = holds
         self._suspect = False  # a rejected call was found in this answer, so its markup is in the held text
         self._blank: list[str] = []  # white space that is dropped if a call follows
         self._in_text = not trims  # whether text was emitted since the last call
@@ -168,12 +171,12 @@ class OutputGate:
                 out.append(event)
         return out
 
-    def fall_back(self, text: str) -> list[Event]:
-        """Emit the text of an earlier answer instead of this one, unless text was already emitted."""
+    def fall_back(self, text: str | None = None) -> list[Event]:
+        """Emit the held text of the previous answer, or `text`, in place of this one, unless text was emitted."""
         if self.text_emitted:
             return []
         self._text = "to_end"
-        return self.release(text)
+        return self.release(_text_of(self._previous) if text is None else text)
 
     def _say(self, text: str, out: list[Event]) -> None:
         """Emit text. White space waits for other text, because it is dropped beside a call."""
@@ -269,7 +272,7 @@ class OutputGate:
             return
         self._pending.append(TextDelta(text))
         self._queue = self._queue or (self._text in _BEFORE_CALLS and bool(text.strip()))
-        if self._text == "opening" and not may_open_refusal(self.held_text):
+        if self._text == "opening" and not may_open_refusal(held := self.held_text) and not self._holds(held):
             out.extend(self.release())
 
     def _call(self, event: CallStart | CallEnd, out: list[Event]) -> None:
