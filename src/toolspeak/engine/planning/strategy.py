@@ -108,7 +108,7 @@ class Plan(msgspec.Struct, frozen=True):
     @property
     def native(self) -> bool:
         """Whether the tools are sent to the upstream natively."""
-        return self.kind in ("pass", "native", "fallback")
+        return self.kind in _NATIVE
 
     @property
     def emulation(self) -> Literal["", "inline", "decision", "envelope"]:
@@ -119,6 +119,11 @@ class Plan(msgspec.Struct, frozen=True):
             case _:
                 return self.second
 
+    @property
+    def warning(self) -> str:
+        """The reason why the requested plan cannot be carried out; empty if it can."""
+        return _WARNINGS.get(self.rule, "")
+
 
 class Strategy(msgspec.Struct, frozen=True):
     """How requests with tools are handled for a model, and why."""
@@ -128,6 +133,8 @@ class Strategy(msgspec.Struct, frozen=True):
     plan: str
     rule: str
     why: str
+    #: The reason why the requested plan cannot be carried out; empty if it can.
+    warning: str = ""
 
 
 #: The rule for requests without tools and without tool history.
@@ -157,6 +164,12 @@ class _Situation(NamedTuple):
     choice: str
     demands: bool
     stream: bool
+
+
+#: A request with one function.
+_EXAMPLE = _Situation(tools=True, functions=True, history=False, choice="auto", demands=False, stream=False)
+#: Plans that send the tools to the upstream natively.
+_NATIVE = frozenset({"pass", "native", "fallback"})
 
 
 #: Cached plans. Keys contain the ids of profile match and settings; values hold both objects, so the ids stay valid.
@@ -278,6 +291,13 @@ def _emulated(situation: _Situation, match: ProfileMatch, settings: Settings, ru
 
 
 _UNCONSTRAINED = "envelope.unconstrained"
+#: Warnings about plans that cannot be carried out, by rule.
+_WARNINGS = {
+    _UNCONSTRAINED: (
+        "the plan is inline instead of envelope: the upstream is not known to enforce a schema; "
+        "set `constraint` for the model, or choose another plan"
+    )
+}
 
 
 def _emulation(settings: Settings, profile: Profile, default: Emulation) -> tuple[Emulation, str]:
@@ -321,4 +341,10 @@ def strategy(
     require(settings, Settings | None, "`settings`", "a `Settings`")
     match = (known or capabilities()).find(provider, name, base_url)
     planned = plan(Request(name, (), (Tool("example"),)), match, settings or Settings())
-    return Strategy(planned.native, match.profile.capability, planned.kind, planned.rule, planned.why)
+    return msgspec.structs.replace(brief_strategy(match, settings or Settings()), why=planned.why)
+
+
+def brief_strategy(match: ProfileMatch, settings: Settings) -> Strategy:
+    """Return the strategy for a profile, with the main reason only. This is fast, because no dialect is loaded."""
+    kind, rule, why, *_ = _decide(_EXAMPLE, match, settings)
+    return Strategy(kind in _NATIVE, match.profile.capability, kind, rule, why, _WARNINGS.get(rule, ""))
