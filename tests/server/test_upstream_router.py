@@ -20,7 +20,7 @@ from toolspeak.server.access.api_keys import ApiKey
 from toolspeak.server.access.auth import Caller, Credential, Unauthorized
 from toolspeak.server.access.limits import LimitedUpstream
 from toolspeak.server.app import App
-from toolspeak.server.observe.request_context import CURRENT
+from toolspeak.server.asgi import Receive, Scope, Send
 from toolspeak.server.proxy.model_catalogue import UnknownModel
 from toolspeak.server.proxy.upstream_router import UpstreamConfig
 from toolspeak.upstreams.base import Batches
@@ -469,27 +469,36 @@ def test_the_upstream_of_each_of_many_requests_at_once_is_its_own():
     run(scenario())
 
 
-def test_an_upstream_is_not_named_before_it_is_known_which_one_answers():
-    async def scenario() -> None:
-        far = Late("far")
-        app = App(gateway(line("near", Broken(), fallbacks=("far",)), line("far", far, models=("b",))), keep_alive=0.01)
-        answer = await ask(app, "POST", CHAT, {}, {**HELLO, "stream": True})
-        assert named(answer) is None
-        assert b'"upstream":"far"' in answer.body
-
-    run(scenario())
-
-
 class Late(Parrot):
-    """An upstream whose first piece comes after a keep-alive."""
+    """An upstream that says nothing until the response has begun."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.begun = asyncio.Event()
 
     async def _batches(self, request: Request) -> Batches:
-        context = CURRENT.get()
-        assert context is not None
-        while not context.response_started:
-            await asyncio.sleep(0)
+        await self.begun.wait()
         async for batch in super()._batches(request):
             yield batch
+
+
+def test_an_upstream_is_not_named_before_it_is_known_which_one_answers():
+    class Watched(App):
+        async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+            async def watched(message: Any) -> None:
+                await send(message)
+                late.begun.set()
+
+            await super().__call__(scope, receive, watched)
+
+    async def scenario() -> Any:
+        lines = line("near", Broken(), fallbacks=("late",)), line("late", late, models=("b",))
+        return await ask(Watched(gateway(*lines), keep_alive=0.01), "POST", CHAT, {}, {**HELLO, "stream": True})
+
+    late = Late()
+    answer = run(scenario())
+    assert named(answer) is None
+    assert b'"upstream":"late"' in answer.body
 
 
 def test_where_all_fail_none_is_named():
