@@ -8,10 +8,15 @@ from typing import Any
 import pytest
 
 from tests.cases import check_each
-from tests.server.asgi_client import HELLO, Team, ask, bearer, run
+from tests.server.asgi_client import HELLO, Team, ask, bearer, gateway, run
 from tests.server.protocol_clients import SPEAKERS, Speaker
 from toolspeak.engine.planning.strategy import Settings
 from toolspeak.errors import UsageError
+from toolspeak.key_value import MemoryState
+from toolspeak.server.access.api_keys import ApiKeys
+from toolspeak.server.access.auth import Access
+from toolspeak.server.access.origin_guard import OriginGuard
+from toolspeak.server.app import App
 from toolspeak.server.proxy.request_settings import merge_settings
 
 CHAT = "/v1/chat/completions"
@@ -82,6 +87,15 @@ def test_a_page_in_a_browser_is_not_a_program_on_this_machine(headers: dict[str,
 def test_a_name_that_leads_to_this_machine_is_not_enough():
     team = Team(required=False)
     assert run(ask(team.app, "POST", CHAT, WISH, ASKED, "rebound.example:8788")).status == 403
+
+
+@pytest.mark.requirement("A1")
+def test_a_name_that_the_server_is_called_by_elsewhere_is_not_this_machine():
+    """A reverse proxy on this machine may add no header but pass the name on."""
+    guard = OriginGuard(Access(ApiKeys(MemoryState()), required=False), frozenset({"models.example"}))
+    app = App(gateway(), guard)
+    assert run(ask(app, "POST", CHAT, WISH, ASKED, "models.example")).status == 403
+    assert run(ask(app, "POST", CHAT, {}, ASKED, "models.example")).status == 200
 
 
 @check_each("speaker", [pytest.param(speaker, id=speaker.name) for speaker in SPEAKERS])

@@ -531,7 +531,7 @@ def test_upstreams_are_listed_with_what_they_do_for_which_models():
         line("three", Parrot(), fixed="m", title="models.test:9000"),
     ]
     told = [
-        (config.display_name, strategy.plan, strategy.rule, models, bool(strategy.warning))
+        (config.title or config.name, strategy.plan, strategy.rule, models, bool(strategy.warning))
         for config, strategy, models in gateway(*lines).strategies()
     ]
     assert told == [

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import sys
-from collections.abc import Callable, Generator, Iterable, Mapping
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager, suppress
 from functools import partial
 from math import isnan
@@ -153,6 +153,7 @@ def command(upstream: str, model: str, auth: Auth, **settings: Any) -> None:
         keys, hosts = ApiKeys(config.state(cached=True)), frozenset(options.allow_host)
         guard = origin_guard_from(keys, options.host, hosts, required=options.require_key)
         gateway = gateway_from(config, upstream, model, auth, memory)
+        plans = _plan_lines(gateway, "[upstreams.{}]" if config.upstream_names() and not upstream else "")
         if running and options.workers > 1:
             raise UsageError("the embedded model cannot be shared by several workers", hint="omit --workers")
         recorder = create_recorder(config, lambda: reader.secrets)
@@ -169,9 +170,7 @@ def command(upstream: str, model: str, auth: Auth, **settings: Any) -> None:
         gateway, guard, lifecycle=lifecycle, recorder=recorder, secrets=lambda: reader.secrets, store=config.store
     )
     sessions = guard.access.sessions
-    plans = _plan_lines(gateway, "" if upstream or not config.upstream_names() else "[upstreams.{}]")
-    banner = plans if options.log_format != "json" else []
-    announce = partial(_announce, options.host, banner, running, sessions.new_code)
+    announce = partial(_announce, options, plans, running, sessions.new_code)
     with usage_errors(), _control_file(config, options.host, sessions.server_session(), announce) as listening:
         process = ServerOptions(options.workers, options.drain, options.linger)
         status = serve(app, options.host, options.port, reload, process, listening)
@@ -226,14 +225,14 @@ _REACHABLE = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}
 def _plan_lines(gateway: Gateway, table: str) -> list[str]:
     """Return a line for each upstream: how its tool calls are handled, why, and how to change that.
 
-    Logs a warning for each plan that cannot be carried out. `table` names the table of an upstream in the
-    configuration; empty if the upstream is not from there.
+    Logs a warning for each plan that cannot be carried out. `table` is the pattern for the upstream's table in the
+    configuration; empty if it has none.
     """
     lines: list[str] = []
     for upstream, strategy, models in gateway.strategies():
         more = ", ..." if len(models) > _MAX_NAMES else ""
         names = f" ({', '.join(models[:_MAX_NAMES])}{more})" if models[0] else ""
-        title = printable(f"{upstream.display_name}{names}")
+        title = printable(f"{upstream.title or upstream.name}{names}")
         change = f"`mode` or `plan` in {table.format(upstream.name)}" if table else "--mode or --plan"
         lines.append(f"Upstream {title}: starts with plan {strategy.plan} ({strategy.why}). Change it with {change}.")
         if strategy.warning:
@@ -241,13 +240,14 @@ def _plan_lines(gateway: Gateway, table: str) -> list[str]:
     return lines
 
 
-def _announce(host: str, plans: Iterable[str], running: str, code: Callable[[], str], port: int) -> None:
+def _announce(options: _ServeOptions, plans: list[str], running: str, code: Callable[[], str], port: int) -> None:
     """Print the server's address and the plan of each upstream. `code` creates a one-time login code."""
     from ..server.access.login_sessions import CODE_SECONDS, link
 
+    host = options.host
     address = _url(host, port)
     click.echo(f"Listening on {address} (OpenAI: /v1, Anthropic: /, Gemini: /, Ollama: /)")
-    for line in plans:
+    for line in plans if options.log_format != "json" else ():
         click.echo(line)
     if running:
         print_examples(address, running)

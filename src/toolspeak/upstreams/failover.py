@@ -22,8 +22,7 @@ _REQUEST_ERRORS = frozenset({400, 413, 422})
 class Failover(PassthroughBase):
     """An upstream that tries several others in order. Its provider and base URL are those of the first one.
 
-    Args:
-        on_answer: called with the position of the upstream that answers, before its first event is passed on.
+    `on_answer` is called with the position of the upstream that answers, before its first event is passed on.
     """
 
     def __init__(self, upstreams: Sequence[Upstream], on_answer: Callable[[int], None] = lambda position: None) -> None:

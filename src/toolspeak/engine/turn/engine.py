@@ -138,10 +138,8 @@ class Engine:
         notes: tuple[Note, ...] = (),
         see: str = SEE_TRACE,
     ) -> None:
-        self._warnings: list[str] = []
+        self._warnings: list[str] = [plan.warning] if plan.warning else []
         self._see = see
-        if plan.warning:
-            self._warn(plan.warning)
         if settings.chat_only and request.tool_choice.demands:
             self._warn(_CHOICE_DROPPED)
             request = msgspec.structs.replace(request, tool_choice=_ANY)

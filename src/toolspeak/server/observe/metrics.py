@@ -25,8 +25,8 @@ OTHER = "other"
 _STATUS_LABELS = {status: str(status) for status in range(100, 600)}
 #: Maximum number of models that get their own label. Brokers list thousands.
 _MAX_MODELS = 200
-#: Maximum number after which only listed models get one. Others get one because an upstream has answered for them, but
-#: some upstreams answer whatever the name.
+#: Number of labels up to which models that no upstream lists get one after their first answer. Some upstreams accept
+#: any name.
 _MAX_WITH_UNLISTED = 100
 #: Maximum number of label combinations for events, in case a value does not come from a fixed set.
 _MAX_EVENT_SERIES = 2000

@@ -22,8 +22,8 @@ from .upstream_router import Gateway, Target
 HEADER = b"x-toolspeak-settings"
 #: Settings that a request may change. Others can only be configured, or affect more than one request.
 ALLOWED = ("mode", "plan", "dialect", "policy", "marks", "retries", "compact")
-#: Settings that decide which calls count. Where the server runs the calls, only an admin may change them: otherwise a
-#: caller could turn off the protection of the server against calls that a tool result made the model write.
+#: Settings that decide which calls count. If the server runs tools for the caller, only an admin may change them: they
+#: protect the server against calls that were injected through tool results.
 _PROTECTIVE = frozenset({"policy", "marks"})
 _ADMIN_HINT = "create one with `toolspeak keys new NAME --admin`, or change the configuration of the server"
 #: Field that selects server tools; replays do not allow it.
@@ -31,12 +31,7 @@ _TOOLS = "server_tools"
 
 
 def apply_request_settings(target: Target, scope: Scope, gateway: Gateway, caller: Caller) -> Target:
-    """Apply the settings from the request header to a target.
-
-    Raises:
-        Forbidden: the caller may not change these settings.
-        UsageError: the settings are invalid.
-    """
+    """Apply the settings in the request header. Raises Forbidden or, if they are invalid, UsageError."""
     text = header(scope, HEADER)
     if not text:
         return target
@@ -48,9 +43,8 @@ def apply_request_settings(target: Target, scope: Scope, gateway: Gateway, calle
         raise UsageError(f"`{HEADER.decode()}` must be a JSON object") from None
     protected = sorted(_PROTECTIVE & changes.keys())
     if protected and not caller.admin and gateway.server_tools(caller) is not None:
-        raise Forbidden(
-            f"`{protected[0]}` requires an admin key, because the server runs tools for you", hint=_ADMIN_HINT
-        )
+        why = "because the server runs tools for you"
+        raise Forbidden(f"`{protected[0]}` requires an admin key, {why}", hint=_ADMIN_HINT)
     server_tools = _names(changes.pop(_TOOLS)) if _TOOLS in changes else None
     return msgspec.structs.replace(target, settings=merge_settings(target.settings, changes), server_tools=server_tools)
 

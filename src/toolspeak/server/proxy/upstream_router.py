@@ -97,13 +97,8 @@ class UpstreamConfig(msgspec.Struct, frozen=True):
     fallbacks: tuple[str, ...] = ()
     max_concurrent: int = 0
     max_per_minute: int = 0
-    #: Name for display if it differs, without credentials.
+    #: The name that clients and operators see, if it differs.
     title: str = ""
-
-    @property
-    def display_name(self) -> str:
-        """The name that clients and operators see."""
-        return self.title or self.name
 
     def model_names(self) -> tuple[str, ...]:
         """Return the configured models, with wildcards; empty if the upstream accepts any."""
@@ -288,7 +283,7 @@ class Gateway:
     ) -> tuple[TurnFactory, Settings, UpstreamAddress, str]:
         config = self._configs[location.upstream]
         chain = [self._upstream(each, model, own_key, header) for each, model in self._chains[config.name]]
-        names = [each.display_name for each, _ in self._chains[config.name]]
+        names = [each.title or each.name for each, _ in self._chains[config.name]]
         alone = len(chain) == 1
         upstream = chain[0] if alone else Failover(chain, partial(_remember_answering, names))
         reached = ResolvedModel(config.provider, location.model, config.base_url, config.protocol, upstream)
@@ -352,15 +347,16 @@ class Gateway:
     # ---- startup and shutdown
 
     def strategies(self) -> Iterator[tuple[UpstreamConfig, Strategy, tuple[str, ...]]]:
-        """Yield how tool calls are handled by each upstream, and for which of its configured models."""
+        """Yield each plan of an upstream for tool calls, with an example of its reason and the models it applies to."""
         for config in self._configs.values():
-            found: dict[Strategy, list[str]] = {}
+            found: dict[tuple[str, str], tuple[Strategy, list[str]]] = {}
             for model in config.model_names() or ("",):
                 if self._probes is not None:
                     self._probes.load(self._resolved(config, model))
                 match = self._capabilities.find(config.provider, model, config.base_url)
-                found.setdefault(brief_strategy(match, config.settings(model)), []).append(model)
-            for strategy, models in found.items():
+                strategy = brief_strategy(match, config.settings(model))
+                found.setdefault((strategy.plan, strategy.warning), (strategy, []))[1].append(model)
+            for strategy, models in found.values():
                 yield config, strategy, tuple(models)
 
     def _resolved(self, config: UpstreamConfig, model: str) -> ResolvedModel:
