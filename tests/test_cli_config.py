@@ -135,6 +135,15 @@ def test_strategy_tells_how_well_the_model_that_comes_along_was_measured_to_call
     assert "measured" not in done("strategy", "embedded:other.gguf")
 
 
+@pytest.mark.requirement("A7", "D3")
+def test_strategy_warns_of_a_plan_that_cannot_be_carried_out():
+    flags = ("openai:m", "--base-url", "http://127.0.0.1:9000/v1", "--plan", "envelope")
+    *_, last = done("strategy", *flags).splitlines()
+    assert last.startswith("warning    the plan is inline instead of envelope")
+    assert strategy(*flags)["warning"] == last.removeprefix("warning").strip()
+    assert strategy("openai:m")["warning"] == ""
+
+
 def strategy(*arguments: str, **env: str) -> dict[str, Any]:
     return json.loads(done("strategy", *arguments, "--json", **env))
 

@@ -13,6 +13,7 @@ from tests.engine.engine_helpers import (
     ASKED,
     BROWSER,
     DECISION,
+    ENVELOPE,
     FALLBACK,
     INLINE,
     NATIVE,
@@ -422,3 +423,11 @@ def test_a_file_that_is_read_and_written_back_stays_the_same(stream: bool, chunk
     assert "<|im_start|>" not in seen[0]
     assert [call.arguments for call in reply.calls] == [{"text": FILE}]
     assert "\u2060" not in reply.text.replace("<\u2060b>", "")
+
+
+@pytest.mark.requirement("A7", "A12")
+@check_each(("settings", "profile"), [(ENVELOPE, Profile()), (Settings(mode="fallback", plan="envelope"), NATIVE)])
+def test_a_plan_that_cannot_be_carried_out_is_a_warning(settings: Settings, profile: Profile):
+    turned = turn(ANSWER, ANSWER, settings=settings, profile=profile)
+    assert turned.outcome.warnings[0].startswith("the plan is inline instead of envelope")
+    assert "tool calls emulated" in turned.outcome.warnings

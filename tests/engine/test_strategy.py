@@ -17,7 +17,16 @@ from toolspeak.dialects.registry import DIALECTS, Dialect
 from toolspeak.dialects.rendering import json_list
 from toolspeak.engine.planning import strategy as strategy_module
 from toolspeak.engine.planning.capabilities import Capabilities, Profile, ProfileMatch
-from toolspeak.engine.planning.strategy import DEFAULT_CONTRACT_BUDGET, Mode, Plan, Settings, Strategy, plan, strategy
+from toolspeak.engine.planning.strategy import (
+    DEFAULT_CONTRACT_BUDGET,
+    Mode,
+    Plan,
+    Settings,
+    Strategy,
+    brief_strategy,
+    plan,
+    strategy,
+)
 from toolspeak.errors import ConfigError
 
 HELLO = Message("user", (TextPart("hello"),))
@@ -149,6 +158,32 @@ def test_the_envelope_runs_only_when_asked_for_and_enforced():
     assert made.why == (
         "mode is force; inline instead of the requested envelope, because the upstream is not known to enforce one"
     )
+
+
+@pytest.mark.requirement("A7", "A12")
+@check_each("mode", ["force", "fallback", "auto"])
+def test_an_envelope_that_cannot_be_enforced_is_a_warning(mode: Mode):
+    wanted = Settings(mode=mode, plan="envelope")
+    assert plan(request(), CONSTRAINED, wanted).warning == ""
+    assert plan(request(choice="none"), NONE, wanted).warning == ""
+    warning = plan(request(), NONE, wanted).warning
+    assert warning.startswith("the plan is inline instead of envelope")
+    assert "set `constraint`" in warning
+    assert strategy("nobody:m", settings=wanted).warning == warning
+    assert strategy("nobody:m").warning == ""
+
+
+@check_each("settings", [Settings(), Settings(mode="off"), Settings(mode="fallback"), Settings(plan="envelope")])
+@check_each("found", [NONE, OPENAI, CONSTRAINED])
+def test_the_brief_strategy_is_that_of_a_request_with_a_function(settings: Settings, found: ProfileMatch):
+    planned, told = plan(request(), found, settings), brief_strategy(found, settings)
+    assert (told.native, told.plan, told.rule, told.warning) == (
+        planned.native,
+        planned.kind,
+        planned.rule,
+        planned.warning,
+    )
+    assert planned.why.startswith(told.why)
 
 
 @check_each("mode", ["force", "auto"])

@@ -54,6 +54,7 @@ async def ask(
     headers: dict[str, str] | Sequence[tuple[str, str]] = (),
     body: bytes | Mapping[str, Any] = b"",
     host: str = "127.0.0.1:8788",
+    client: str = "127.0.0.1",
 ) -> Answer:
     """One request, as a server would hand it on."""
     path, _, query = target.partition("?")
@@ -66,6 +67,7 @@ async def ask(
         "raw_path": path.encode(),
         "query_string": query.encode(),
         "scheme": "http",
+        "client": (client, 50_000) if client else None,
         "headers": [(b"host", host.encode("latin-1")), *lines] if host else lines,
     }
     data = msgspec.json.encode(body) if isinstance(body, Mapping) else body

@@ -190,6 +190,20 @@ def test_arguments_that_never_fit_end_in_words_that_name_the_request(speaker: Sp
 
 
 @check_each("stream", STREAM)
+@pytest.mark.requirement("A10", "H6")
+def test_a_call_that_was_demanded_in_vain_is_an_error_that_names_the_request(stream: bool):
+    async def talk() -> None:
+        async with between(Trained("No."), "openai_chat", DEFAULT) as (app, _):
+            body = {**Chat().ask(stream), "tool_choice": "required"}
+            answer = await ask(app, "POST", Chat().path(stream), {}, body)
+            (identifier,) = EXPLAIN.findall(answer.message)
+            assert (answer.status, (await recorded(app, identifier))["status"]) == (502, 502)
+            assert "trace()" not in answer.message
+
+    run(talk())
+
+
+@check_each("stream", STREAM)
 @check_each("speaker", FACES)
 @pytest.mark.requirement("E2")
 def test_arguments_that_the_model_puts_right_are_a_call_and_nothing_else(speaker: Speaker, stream: bool):

@@ -204,6 +204,53 @@ def test_no_link_is_printed_into_a_log_and_several_workers_have_one_too(
     assert "/toolspeak/session#" in said
 
 
+def _lines(capsys: pytest.CaptureFixture[str], listening: Any) -> list[str]:
+    """What is printed about the upstreams once clients can come."""
+    capsys.readouterr()
+    listening(8788)
+    first, *others = capsys.readouterr().out.splitlines()
+    assert first.startswith("Listening on ")
+    return others
+
+
+@pytest.mark.requirement("D3")
+def test_the_plan_of_one_upstream_is_printed_with_its_reason_and_how_to_change_it(
+    home: Path, started: list[Any], capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+):
+    invoke("serve", "--upstream", "http://127.0.0.1:9/v1")
+    assert _lines(capsys, started[-1][-1]) == [
+        "Upstream 127.0.0.1:9: starts with plan inline (no native calling: this base URL is not a host of `openai`). "
+        "Change it with --mode or --plan."
+    ]
+    invoke("serve", "--upstream", "http://127.0.0.1:9/v1", "--model", "m", "--mode", "off")
+    assert _lines(capsys, started[-1][-1]) == [
+        "Upstream 127.0.0.1:9 (m): starts with plan pass (mode is off: the request is passed through unchanged). "
+        "Change it with --mode or --plan."
+    ]
+    assert caplog.messages == []
+    invoke("serve", "--upstream", "http://127.0.0.1:9/v1", "--plan", "envelope", "--log-format", "json")
+    assert _lines(capsys, started[-1][-1]) == []
+    (warning,) = caplog.messages
+    assert warning.startswith("upstream 127.0.0.1:9: the plan is inline instead of envelope")
+
+
+@pytest.mark.requirement("D3")
+def test_the_plans_of_configured_upstreams_are_printed_with_their_models(
+    home: Path, started: list[Any], capsys: pytest.CaptureFixture[str]
+):
+    file = home / ".config" / "toolspeak" / "config.toml"
+    file.parent.mkdir(parents=True)
+    models = [f"m{number}" for number in range(5)]
+    far = '[upstreams.far]\nbase_url = "https://api.openai.com/v1"\napi_key = "sk-0"\nmodels = ["gpt-5"]'
+    file.write_text(f'[upstreams.near]\nbase_url = "http://127.0.0.1:9/v1"\nmodels = {models}\n{far}', encoding="utf-8")
+    file.chmod(0o600)
+    invoke("serve")
+    near, vendor = _lines(capsys, started[-1][-1])
+    assert near.startswith("Upstream near (m0, m1, m2, ...): starts with plan inline (no native calling: ")
+    assert near.endswith(" Change it with `mode` or `plan` in [upstreams.near].")
+    assert vendor.startswith("Upstream far (gpt-5): starts with plan native (native calling (openai): ")
+
+
 WRONG = [("--port", text) for text in ("99999", "-1")] + [
     (option, text) for option in ("--drain", "--linger") for text in ("nan", "-5", "inf", "-0.1", "1e9")
 ]

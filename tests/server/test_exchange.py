@@ -456,6 +456,7 @@ def test_the_header_tells_what_was_done(speaker: Speaker):
 
     told = json.loads(run(talk()).headers["x-toolspeak"])
     assert told.pop("id")
+    assert told.pop("upstream")
     assert told == {"plan": "inline", "requests": 1, "warnings": ["tool calls emulated"]}
 
 
@@ -469,7 +470,7 @@ def test_a_header_that_would_be_too_long_or_not_ascii_says_less():
 
     client = run(talk())
     assert client.status == 200
-    assert set(json.loads(client.headers["x-toolspeak"])) == {"id", "plan"}
+    assert set(json.loads(client.headers["x-toolspeak"])) == {"id", "plan", "upstream"}
 
 
 _EXTRAS: dict[str, dict[str, Any]] = {

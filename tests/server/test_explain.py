@@ -60,6 +60,7 @@ def test_a_request_is_told_as_people_read_it(server: Served):
     assert result.exit_code == 0
     lines = result.output.splitlines()
     assert lines[0].startswith(f"{identifier}  small-model")
+    assert lines[2].startswith("answered by the upstream ")
     assert '[1><tool_call>{"name": "clocks", "arguments": {}}</tool_call><1]' in result.output
     assert "  [1] text `clocks`: there is no tool with that name [unknown_tool]" in lines
     assert lines[-1].startswith("no call: `clocks` was not accepted as a call")

@@ -17,7 +17,7 @@ from tests.server.protocol_clients import SPEAKERS
 from tests.server.scripted_peers import Script, talker, words
 from toolspeak.core.types import Note
 from toolspeak.engine.planning.strategy import Settings
-from toolspeak.engine.turn.trace import Trace
+from toolspeak.engine.turn.trace import AttemptTrace, Trace
 from toolspeak.server.app import App
 from toolspeak.server.observe.counters import Counters, decode_counters, sum_counters
 from toolspeak.server.observe.metrics import Metrics, exposition
@@ -173,6 +173,46 @@ def test_a_model_that_only_a_request_names_is_other():
         metrics.count_request(_record(f'evil{number}"}}\n'), 200, 0.1, 0.1, 0.1)
     metrics.count_request(_record("fast"), 404, 0.1, 0.1, 0.1)
     assert {labels[1] for labels in metrics.counters.requests} == {"other", "fast"}
+
+
+def _answered(name: str, **fields: Any) -> RequestRecord:
+    attempt = AttemptTrace("plain", ts.Request(name, ()), "", "", (), (), "stop", ts.Usage())
+    trace = Trace("pass", "r", "w", (attempt,))
+    return msgspec.structs.replace(_record(name, **fields), trace=trace)
+
+
+@pytest.mark.requirement("H4")
+def test_a_model_that_answered_has_its_own_label_up_to_a_limit():
+    listed = [f"listed{number}" for number in range(300)]
+    metrics = Metrics(lambda: listed)
+    metrics.count_request(msgspec.structs.replace(_answered("failing"), error="down"), 502, 0.1, 0.1, 0.1)
+    metrics.count_request(_answered("odd\nname"), 200, 0.1, 0.1, 0.1)
+    assert {labels[1] for labels in metrics.counters.requests} == {"other"}
+    for number in range(1000):
+        metrics.count_request(_answered(f"any{number}"), 200, 0.1, 0.1, 0.1)
+    assert {labels[1] for labels in metrics.counters.requests} == {"other", *(f"any{each}" for each in range(100))}
+    for name in listed:
+        metrics.count_request(_answered(name), 200, 0.1, 0.1, 0.1)
+    assert len({labels[1] for labels in metrics.counters.requests}) == 201
+
+
+@pytest.mark.requirement("H4")
+@check_each("stream", [False, True])
+def test_an_upstream_that_takes_any_model_has_its_models_told_apart(stream: bool):
+    async def scenario() -> dict[tuple[str, ...], float]:
+        team = Team(line("one", Parrot()), required=False)
+        for tools in ([], TOOLS):
+            await ask(team.app, "POST", CHAT, {}, {**HELLO, "model": "qwen3:8b", "tools": tools, "stream": stream})
+        return await scraped(team.app, team.key("root", admin=True))
+
+    found = run(scenario())
+    plans = {
+        key[3]: value
+        for key, value in found.items()
+        if key[:3] == ("toolspeak_requests_total", "openai_chat", "qwen3:8b")
+    }
+    assert plans == {"pass": 1, "inline": 1}
+    assert not [key for key in found if "other" in key]
 
 
 def test_at_most_so_many_models_and_events_are_told_apart():

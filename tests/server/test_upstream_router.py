@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from typing import Any
 
 import msgspec
@@ -10,18 +11,22 @@ import pytest
 
 from tests.cases import check_each
 from tests.server.asgi_client import HELLO, Parrot, Team, ask, bearer, gateway, line, run
+from tests.server.protocol_clients import SPEAKERS, Speaker
 from toolspeak.config import Secret
 from toolspeak.core.types import Request
+from toolspeak.engine.planning.strategy import Settings
 from toolspeak.errors import ConfigError, UpstreamError
 from toolspeak.server.access.api_keys import ApiKey
 from toolspeak.server.access.auth import Caller, Credential, Unauthorized
 from toolspeak.server.access.limits import LimitedUpstream
 from toolspeak.server.app import App
+from toolspeak.server.asgi import Receive, Scope, Send
 from toolspeak.server.proxy.model_catalogue import UnknownModel
 from toolspeak.server.proxy.upstream_router import UpstreamConfig
 from toolspeak.upstreams.base import Batches
 
 CHAT = "/v1/chat/completions"
+AUTO = Settings()
 
 
 class Broken(Parrot):
@@ -405,3 +410,133 @@ def test_what_one_caller_may_use_says_nothing_about_another():
     with pytest.raises(UnknownModel):
         served.target(Request("a", ()), berta)
     assert served.target(Request("a", ()), anna).maker.resolved.model == "a"
+
+
+# ---- which upstream answered
+
+
+def named(answer: Any) -> Any:
+    assert answer.status == 200, answer.body
+    return json.loads(answer.header("x-toolspeak")).get("upstream")
+
+
+@check_each("speaker", [pytest.param(speaker, id=speaker.name) for speaker in SPEAKERS])
+@check_each("stream", [False, True])
+@check_each("tools", [False, True])
+@pytest.mark.requirement("G6", "H3")
+def test_a_reply_and_its_record_name_the_upstream_that_answered(speaker: Speaker, stream: bool, tools: bool):
+    async def scenario() -> None:
+        near, far = Flaky("near"), Parrot("far")
+        team = Team(line("near", near, fallbacks=("far:b",)), line("far", far, models=("b",)), required=False)
+        admin = bearer(team.key("root", admin=True))
+        for expected in ("near", "far", "near"):
+            near.down = expected == "far"
+            answer = await ask(team.app, "POST", speaker.path(stream), {}, speaker.ask(stream, tools=tools))
+            assert named(answer) == expected
+            identifier = json.loads(answer.header("x-toolspeak"))["id"]
+            record = (await ask(team.app, "GET", f"/toolspeak/requests/{identifier}", admin)).json
+            assert record["upstream_name"] == expected
+            if stream and (told := speaker.read(answer.body, stream).extension):
+                assert told["upstream"] == expected
+
+    run(scenario())
+
+
+class Flaky(Parrot):
+    """An upstream that can be down."""
+
+    down = False
+
+    async def _batches(self, request: Request) -> Batches:
+        if self.down:
+            raise UpstreamError("down", upstream_status=503)
+        async for batch in super()._batches(request):
+            yield batch
+
+
+def test_the_upstream_of_each_of_many_requests_at_once_is_its_own():
+    async def scenario() -> None:
+        near = Flaky("near")
+        near.held = asyncio.Event()
+        app = app_of(line("near", near, fallbacks=("far",)), line("far", Parrot("far"), models=("b",)))
+        waiting = asyncio.create_task(ask(app, "POST", CHAT, {}, HELLO))
+        await near.reached.wait()
+        near.down = True
+        assert named(await ask(app, "POST", CHAT, {}, HELLO)) == "far"
+        near.held.set()
+        assert named(await waiting) == "near"
+
+    run(scenario())
+
+
+class Late(Parrot):
+    """An upstream that says nothing until the response has begun."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.begun = asyncio.Event()
+
+    async def _batches(self, request: Request) -> Batches:
+        await self.begun.wait()
+        async for batch in super()._batches(request):
+            yield batch
+
+
+def test_an_upstream_is_not_named_before_it_is_known_which_one_answers():
+    class Watched(App):
+        async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+            async def watched(message: Any) -> None:
+                await send(message)
+                late.begun.set()
+
+            await super().__call__(scope, receive, watched)
+
+    async def scenario() -> Any:
+        lines = line("near", Broken(), fallbacks=("late",)), line("late", late, models=("b",))
+        return await ask(Watched(gateway(*lines), keep_alive=0.01), "POST", CHAT, {}, {**HELLO, "stream": True})
+
+    late = Late()
+    answer = run(scenario())
+    assert named(answer) is None
+    assert b'"upstream":"late"' in answer.body
+
+
+def test_where_all_fail_none_is_named():
+    async def scenario() -> None:
+        team = Team(line("near", Broken(), fallbacks=("far",)), line("far", Broken(), models=("b",)), required=False)
+        answer = await ask(team.app, "POST", CHAT, {}, HELLO)
+        identifier = json.loads(answer.header("x-toolspeak"))["id"]
+        admin = bearer(team.key("root", admin=True))
+        record = (await ask(team.app, "GET", f"/toolspeak/requests/{identifier}", admin)).json
+        assert (answer.status, record["upstream_name"]) == (503, "")
+
+    run(scenario())
+
+
+def test_a_name_beyond_ascii_is_escaped_in_the_header():
+    app = app_of(line("nähe", Parrot()))
+    answer = run(ask(app, "POST", CHAT, {}, HELLO))
+    assert answer.header("x-toolspeak").isascii()
+    assert named(answer) == "nähe"
+
+
+# ---- how each upstream handles tool calls
+
+
+def test_upstreams_are_listed_with_what_they_do_for_which_models():
+    forced = Settings(mode="force", plan="envelope")
+    lines = [
+        line("one", Parrot()),
+        line("two", Parrot(), models=("a", "b", "llama-*"), settings=lambda model: forced if model == "b" else AUTO),
+        line("three", Parrot(), fixed="m", title="models.test:9000"),
+    ]
+    told = [
+        (config.title or config.name, strategy.plan, strategy.rule, models, bool(strategy.warning))
+        for config, strategy, models in gateway(*lines).strategies()
+    ]
+    assert told == [
+        ("one", "inline", "unknown", ("",), False),
+        ("two", "inline", "unknown", ("a", "llama-*"), False),
+        ("two", "inline", "envelope.unconstrained", ("b",), True),
+        ("models.test:9000", "inline", "unknown", ("m",), False),
+    ]

@@ -13,19 +13,17 @@ import pytest
 
 import toolspeak as ts
 from tests.cases import check_each
-from tests.server.asgi_client import HELLO, Parrot, Team, ask, gateway, line, run
+from tests.server.asgi_client import HELLO, Parrot, ask, gateway, line, run
 from tests.server.test_store_writer import written_to
 from toolspeak.config import Secret
 from toolspeak.core.types import Request, Usage
 from toolspeak.engine.planning.strategy import Settings
 from toolspeak.engine.turn.trace import AttemptTrace, Trace
-from toolspeak.errors import UsageError
 from toolspeak.server.access.origin_guard import OriginGuard
 from toolspeak.server.app import App
 from toolspeak.server.observe.counters import Counters, MinuteSeries
 from toolspeak.server.process.control_file import ControlFile, remove_control_file, running_servers, write_control_file
 from toolspeak.server.proxy.exchange import RequestRecord
-from toolspeak.server.proxy.request_settings import merge_settings
 from toolspeak.server.recording.entries import RecordingEntry
 from toolspeak.server.recording.recorder import Recorder
 from toolspeak.server.recording.store_writer import StoreWriter
@@ -155,29 +153,6 @@ def test_a_replay_changes_what_it_is_told_to_and_executes_nothing():
     for wishes in ({"policy": "lax"}, {"base_url": "http://evil.example"}, {"dialect": "nonsense"}):
         assert desk.ask("POST", f"/toolspeak/requests/{identifier}/replay", wishes).status == 400
     assert desk.ask("POST", "/toolspeak/requests/nothing/replay", {}).status == 404
-
-
-@pytest.mark.requirement("A1")
-def test_settings_for_one_request_are_for_who_runs_the_server():
-    team = Team()
-    wish = {"x-toolspeak-settings": '{"mode": "force", "plan": "decision"}'}
-    plans: list[str] = []
-    for key in (team.key("anna"), team.key("root", admin=True)):
-        headers = {"Authorization": f"Bearer {key}", **wish}
-        answer = run(ask(team.app, "POST", "/v1/chat/completions", headers, ASKED))
-        plans.append(json.loads(answer.header("x-toolspeak"))["plan"])
-    assert plans == ["inline", "decision"]
-    desk = Desk()
-    for text in ("{", "[]", '{"mode": "often"}', '{"api_key": "x"}'):
-        assert desk.ask("POST", "/v1/chat/completions", ASKED, **{"x-toolspeak-settings": text}).status == 400
-
-
-def test_what_is_empty_stays_as_it_is():
-    assert merge_settings(FIXED, {"mode": "", "plan": None, "policy": "eager"}) == Settings(
-        mode="force", marks="fixed", policy="eager"
-    )
-    with pytest.raises(UsageError):
-        merge_settings(FIXED, {"probe": "startup"})
 
 
 @pytest.mark.requirement("H4")

@@ -118,9 +118,23 @@ def test_the_configuration_says_for_whom():
 
 
 def test_nobody_without_a_session_or_an_admins_key_names_tools():
-    place = Place("Hello.")
-    assert place.ask(["clock"], {"x-nothing": "1"}).status == 200  # the header is for who runs the server
-    assert place.upstream.requests[0].tools == ()
+    place = Place("never")
+    assert place.ask(["clock"], {"x-nothing": "1"}).status == 403
+    assert place.upstream.requests == []
+
+
+@check_each("changes", [{"marks": "fixed"}, {"policy": "eager"}, {"mode": "force", "marks": "auto"}])
+@pytest.mark.requirement("A1", "A15")
+def test_only_an_admin_changes_which_calls_the_server_runs(changes: dict[str, str]):
+    place = Place("Hello.", "Hello.", loops=("anna", "root"))
+    anna = place.keys.new("anna")[1]
+    wish = {"x-toolspeak-settings": json.dumps(changes)}
+    refused = place.ask(headers={**bearer(anna), **wish})
+    assert (refused.status, "the server runs tools for you" in refused.message) == (403, True)
+    assert place.upstream.requests == []
+    assert place.ask(headers={**bearer(place.admin), **wish}).status == 200
+    harmless = {"x-toolspeak-settings": '{"retries": 0, "server_tools": ["clock"]}'}
+    assert place.ask(headers={**bearer(anna), **harmless}).status == 200
 
 
 def test_a_key_has_all_of_its_tools_unless_it_names_some():

@@ -47,6 +47,8 @@ def report_lines(recording: dict[str, Any], *, full: bool = False) -> Iterator[s
     trace, timing = recording["trace"], recording["timing"]
     yield safe(f"{recording['id']}  {recording['model']}  {recording['face']}  status {recording['status']}")
     yield safe(f"plan {recording['plan'] or 'none'}: {trace['why']} [{trace['rule']}]")
+    if answering := recording.get("upstream_name"):
+        yield safe(f"answered by the upstream {answering}")
     whole, first, added = (round(timing[name] * 1000, 1) for name in ("whole", "first", "added"))
     tokens = f"{recording['input_tokens']} tokens in, {recording['output_tokens']} out"
     yield f"{whole} ms, first byte {first} ms, overhead {added} ms; {recording['requests']} upstream requests; {tokens}"

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from ..config import Config, Secret, load
+from ..core.text import printable
 from ..errors import UsageError
 from .config import print_notes, usage_errors
 from .first_run import prepare_embedded, print_examples
@@ -36,6 +37,9 @@ _LEVELS = ["debug", "info", "warning", "error"]
 _FORMATS = ["auto", "json", "text"]
 _PROTOCOLS = ["openai", "openai_responses", "anthropic", "gemini", "ollama"]
 _PORT = click.IntRange(0, 65535)
+_log = logging.getLogger("toolspeak.server")
+#: Maximum number of models to name in the line about an upstream.
+_MAX_NAMES = 3
 
 
 class _Seconds(click.FloatRange):
@@ -149,6 +153,7 @@ def command(upstream: str, model: str, auth: Auth, **settings: Any) -> None:
         keys, hosts = ApiKeys(config.state(cached=True)), frozenset(options.allow_host)
         guard = origin_guard_from(keys, options.host, hosts, required=options.require_key)
         gateway = gateway_from(config, upstream, model, auth, memory)
+        plans = _plan_lines(gateway, "[upstreams.{}]" if config.upstream_names() and not upstream else "")
         if running and options.workers > 1:
             raise UsageError("the embedded model cannot be shared by several workers", hint="omit --workers")
         recorder = create_recorder(config, lambda: reader.secrets)
@@ -165,7 +170,7 @@ def command(upstream: str, model: str, auth: Auth, **settings: Any) -> None:
         gateway, guard, lifecycle=lifecycle, recorder=recorder, secrets=lambda: reader.secrets, store=config.store
     )
     sessions = guard.access.sessions
-    announce = partial(_announce, options.host, running, sessions.new_code)
+    announce = partial(_announce, options, plans, running, sessions.new_code)
     with usage_errors(), _control_file(config, options.host, sessions.server_session(), announce) as listening:
         process = ServerOptions(options.workers, options.drain, options.linger)
         status = serve(app, options.host, options.port, reload, process, listening)
@@ -217,12 +222,33 @@ def _control_file(
 _REACHABLE = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}
 
 
-def _announce(host: str, running: str, code: Callable[[], str], port: int) -> None:
-    """Print the server's address. `code` creates a one-time login code."""
+def _plan_lines(gateway: Gateway, table: str) -> list[str]:
+    """Return a line for each upstream: how its tool calls are handled, why, and how to change that.
+
+    Logs a warning for each plan that cannot be carried out. `table` is the pattern for the upstream's table in the
+    configuration; empty if it has none.
+    """
+    lines: list[str] = []
+    for upstream, strategy, models in gateway.strategies():
+        more = ", ..." if len(models) > _MAX_NAMES else ""
+        names = f" ({', '.join(models[:_MAX_NAMES])}{more})" if models[0] else ""
+        title = printable(f"{upstream.title or upstream.name}{names}")
+        change = f"`mode` or `plan` in {table.format(upstream.name)}" if table else "--mode or --plan"
+        lines.append(f"Upstream {title}: starts with plan {strategy.plan} ({strategy.why}). Change it with {change}.")
+        if strategy.warning:
+            _log.warning("upstream %s: %s", title, strategy.warning)
+    return lines
+
+
+def _announce(options: _ServeOptions, plans: list[str], running: str, code: Callable[[], str], port: int) -> None:
+    """Print the server's address and the plan of each upstream. `code` creates a one-time login code."""
     from ..server.access.login_sessions import CODE_SECONDS, link
 
+    host = options.host
     address = _url(host, port)
     click.echo(f"Listening on {address} (OpenAI: /v1, Anthropic: /, Gemini: /, Ollama: /)")
+    for line in plans if options.log_format != "json" else ():
+        click.echo(line)
     if running:
         print_examples(address, running)
     if sys.stderr.isatty():  # otherwise stderr may be a log that others can read

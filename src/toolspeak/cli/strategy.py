@@ -64,5 +64,7 @@ def command(
         rows["use"] = use.summary()
     if profile.measured:
         rows["measured"] = ", ".join(f"{test} {share:g} %" for test, share in profile.measured.items())
+    if choice.warning:
+        rows["warning"] = choice.warning
     for name, value in rows.items():
         click.echo(f"{name:<11}{value}")

@@ -5,7 +5,7 @@ After the first event the upstream is not changed, because output that was passe
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import aclosing
 
 from msgspec.structs import replace
@@ -20,12 +20,16 @@ _REQUEST_ERRORS = frozenset({400, 413, 422})
 
 
 class Failover(PassthroughBase):
-    """An upstream that tries several others in order. Its provider and base URL are those of the first one."""
+    """An upstream that tries several others in order. Its provider and base URL are those of the first one.
 
-    def __init__(self, upstreams: Sequence[Upstream]) -> None:
+    `on_answer` is called with the position of the upstream that answers, before its first event is passed on.
+    """
+
+    def __init__(self, upstreams: Sequence[Upstream], on_answer: Callable[[int], None] = lambda position: None) -> None:
         if not upstreams:
             raise UsageError("a fallback needs at least one upstream")
         self.upstreams = tuple(upstreams)
+        self._on_answer = on_answer
         self.provider = self.upstreams[0].provider
         self.base_url = self.upstreams[0].base_url
         #: The model and protocol that clients see. Each upstream may replace the model with its own.
@@ -42,7 +46,8 @@ class Failover(PassthroughBase):
     async def _batches(self, request: Request, *, passthrough_bytes: bool) -> Batches:
         notes: list[Event] = []
         empty: list[Event] = []
-        for upstream, next_upstream in zip(self.upstreams, [*self.upstreams[1:], None], strict=True):
+        following = [*self.upstreams[1:], None]
+        for position, (upstream, next_upstream) in enumerate(zip(self.upstreams, following, strict=True)):
             opened = open_upstream(upstream, _request_for(request, upstream), passthrough_bytes=passthrough_bytes)
             async with aclosing(opened) as batches:
                 try:
@@ -52,6 +57,7 @@ class Failover(PassthroughBase):
                         raise
                     notes.append(_note(upstream, next_upstream, error))
                     continue
+                self._on_answer(position)
                 yield [*notes, *first] if notes else first
                 async for batch in batches:
                     yield batch

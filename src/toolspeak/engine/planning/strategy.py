@@ -122,7 +122,7 @@ class Plan(msgspec.Struct, frozen=True):
     @property
     def native(self) -> bool:
         """Whether the tools are sent to the upstream natively."""
-        return self.kind in ("pass", "native", "fallback")
+        return self.kind in _NATIVE
 
     @property
     def emulation(self) -> Literal["", "inline", "decision", "envelope"]:
@@ -133,6 +133,11 @@ class Plan(msgspec.Struct, frozen=True):
             case _:
                 return self.second
 
+    @property
+    def warning(self) -> str:
+        """The reason why the requested plan cannot be carried out; empty if it can."""
+        return _WARNINGS.get(self.rule, "")
+
 
 class Strategy(msgspec.Struct, frozen=True):
     """How requests with tools are handled for a model, and why."""
@@ -142,6 +147,8 @@ class Strategy(msgspec.Struct, frozen=True):
     plan: str
     rule: str
     why: str
+    #: The reason why the requested plan cannot be carried out; empty if it can.
+    warning: str = ""
 
 
 #: The rules for upstreams of which nothing is known.
@@ -175,6 +182,12 @@ class _Situation(NamedTuple):
     stream: bool
     #: Whether nothing is known about the upstream, so that tools may also be sent natively.
     untried: bool
+
+
+#: A request with one function.
+_EXAMPLE = _Situation(tools=True, functions=True, history=False, choice="auto", demands=False, stream=False)
+#: Plans that send the tools to the upstream natively.
+_NATIVE = frozenset({"pass", "native", "fallback"})
 
 
 #: Cached plans. Keys contain the ids of profile match and settings; values hold both objects, so the ids stay valid.
@@ -303,6 +316,13 @@ def _emulated(situation: _Situation, match: ProfileMatch, settings: Settings, ru
 
 
 _UNCONSTRAINED = "envelope.unconstrained"
+#: Warnings about plans that cannot be carried out, by rule.
+_WARNINGS = {
+    _UNCONSTRAINED: (
+        "the plan is inline instead of envelope: the upstream is not known to enforce a schema; "
+        "set `constraint` for the model, or choose another plan"
+    )
+}
 
 
 def _emulation(settings: Settings, profile: Profile, default: Emulation) -> tuple[Emulation, str]:
@@ -353,4 +373,10 @@ def strategy(
     require(settings, Settings | None, "`settings`", "a `Settings`")
     match = (known or capabilities()).find(provider, name, base_url, learned)
     planned = plan(Request(name, (), (Tool("example"),)), match, settings or Settings())
-    return Strategy(planned.native, match.profile.capability, planned.kind, planned.rule, planned.why)
+    return msgspec.structs.replace(brief_strategy(match, settings or Settings()), why=planned.why)
+
+
+def brief_strategy(match: ProfileMatch, settings: Settings) -> Strategy:
+    """Return the strategy for a profile, with the main reason only. This is fast, because no dialect is loaded."""
+    kind, rule, why, *_ = _decide(_EXAMPLE, match, settings)
+    return Strategy(kind in _NATIVE, match.profile.capability, kind, rule, why, _WARNINGS.get(rule, ""))

@@ -140,7 +140,7 @@ class Engine:
         notes: tuple[Note, ...] = (),
         see: str = SEE_TRACE,
     ) -> None:
-        self._warnings: list[str] = []
+        self._warnings: list[str] = [plan.warning] if plan.warning else []
         self._see = see
         if settings.chat_only and request.tool_choice.demands:
             self._warn(_CHOICE_DROPPED)

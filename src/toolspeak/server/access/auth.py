@@ -76,6 +76,8 @@ class Caller(msgspec.Struct, frozen=True):
     #: Whether the web page sent the request in a login session, and the key that started the session.
     from_page: bool = False
     session_key: ApiKey | None = None
+    #: Whether the server requires no key.
+    keyless_server: bool = False
 
     @property
     def tenant(self) -> str:
@@ -119,7 +121,7 @@ class Access:
         key = self._key(sent)
         from_page, session_key = self._session(scope) if key is None or not key.admin else (False, None)
         admin = from_page or (key is not None and key.admin)
-        caller = Caller(key, admin, _foreign(sent), from_page, session_key)
+        caller = Caller(key, admin, _foreign(sent), from_page, session_key, not self._required)
         if admin:
             return caller
         if level == "admin":

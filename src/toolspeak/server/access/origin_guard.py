@@ -11,7 +11,7 @@ from hashlib import blake2b
 
 from ...errors import UsageError
 from ...key_value import MemoryState
-from ..asgi import Scope
+from ..asgi import Scope, header
 from ..routes import Route
 from .api_keys import ApiKeys
 from .auth import CREDENTIAL_HEADERS, Access, Caller
@@ -21,6 +21,8 @@ LOOPBACK = frozenset({"localhost", "127.0.0.1", "[::1]"})
 _OWN_SITES = frozenset({"", "none", "same-origin"})
 #: Default ports, which browsers omit.
 _DEFAULT_PORTS = ("80", "443")
+#: Headers that reverse proxies add, besides those that begin with `x-forwarded-`.
+_PROXY_HEADERS = frozenset({b"forwarded", b"via", b"x-real-ip"})
 #: Size limit for all headers together. Real clients' cookies and tokens use a tenth of this.
 MAX_HEADER_BYTES = 32 * 1024
 #: Headers that determine whether a request is accepted.
@@ -44,6 +46,17 @@ class HeadersTooLarge(UsageError):
 def is_loopback(host: str) -> bool:
     """Whether a server listening on this host is reachable from this machine only."""
     return host.lower() in ("localhost", "127.0.0.1", "::1")
+
+
+def is_local(scope: Scope) -> bool:
+    """Whether a request comes from this machine: from and to a loopback address, and not through a reverse proxy."""
+    address = (scope.get("client") or ("",))[0]
+    if address != "::1" and not address.startswith("127."):
+        return False
+    names = [name for name, _ in scope["headers"]]
+    if any(name in _PROXY_HEADERS or name.startswith(b"x-forwarded-") for name in names):
+        return False
+    return _name(header(scope, b"host")) in LOOPBACK
 
 
 class OriginGuard:

@@ -1,8 +1,8 @@
 """`/metrics`: server metrics in the Prometheus text format.
 
 The usual client library takes 4 to 6 microseconds per labelled value; the counters here take about one microsecond per
-request. The number of label values is bounded: by the catalogue for models, by fixed sets for all others. Labels must
-never contain text from a prompt, an answer or a key.
+request. The number of label values is bounded: for models by the catalogue and a limit, for all others by fixed sets.
+Labels must never contain text from a prompt, an answer or a key.
 """
 
 from __future__ import annotations
@@ -25,6 +25,9 @@ OTHER = "other"
 _STATUS_LABELS = {status: str(status) for status in range(100, 600)}
 #: Maximum number of models that get their own label. Brokers list thousands.
 _MAX_MODELS = 200
+#: Number of labels up to which models that no upstream lists get one after their first answer. Some upstreams accept
+#: any name.
+_MAX_WITH_UNLISTED = 100
 #: Maximum number of label combinations for events, in case a value does not come from a fixed set.
 _MAX_EVENT_SERIES = 2000
 #: Seconds after which model names are read again, because an upstream may list new ones.
@@ -87,7 +90,7 @@ class Metrics:
         trace = record.trace
         attempts = trace.attempts
         name = attempts[-1].request.model if attempts else record.model
-        model = self._models.get(name) or self._model_label(name)
+        model = self._models.get(name) or self._model_label(name, answered=bool(attempts) and not record.error)
         plan = record.plan
         key = (record.client_protocol, model, plan, EMULATED in record.warnings, trace.rule == _OFF_RULE, status)
         labels, timing = self._series.get(key) or self._new_series(key, record)
@@ -142,17 +145,19 @@ class Metrics:
         table[labels] = table.get(labels, 0) + 1
 
     def model(self, name: str) -> str:
-        """Return the label of a model: its name if it is in the catalogue, else `other`."""
+        """Return the label of a model: its name if it is in the catalogue or was answered for, else `other`."""
         return self._models.get(name) or self._model_label(name)
 
-    def _model_label(self, name: str) -> str:
+    def _model_label(self, name: str, *, answered: bool = False) -> str:
         now = self._clock()
         if now - self._names_read_at >= _NAMES_TTL:
             self._names_read_at = now
             self._model_names = frozenset(self.names())
-        if name not in self._model_names or len(self._models) >= _MAX_MODELS:
-            return OTHER
-        return self._models.setdefault(name, name)
+        if name in self._model_names:
+            limit = _MAX_MODELS
+        else:
+            limit = _MAX_WITH_UNLISTED if answered and name.isprintable() else 0
+        return self._models.setdefault(name, name) if len(self._models) < limit else OTHER
 
     def forget_names(self) -> None:
         """Discard the cached model names, because the catalogue has changed."""

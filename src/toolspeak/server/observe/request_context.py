@@ -70,7 +70,7 @@ class WriteStalls:
 class RequestContext:
     """The id, status and timings of one request."""
 
-    __slots__ = ("_id", "_send", "logged", "response_started", "scope", "started", "status")
+    __slots__ = ("_id", "_send", "logged", "response_started", "scope", "started", "status", "upstream")
 
     def __init__(self, scope: Scope, send: Send) -> None:
         self.scope = scope
@@ -80,6 +80,8 @@ class RequestContext:
         self.status = CLIENT_CLOSED
         #: Whether the access log line has been written. The layer with the most detail writes it.
         self.logged = False
+        #: Name of the upstream that answered, if there were several to choose from.
+        self.upstream = ""
         self._send = send
         client_id = header(scope, b"x-request-id")
         self._id = client_id if client_id and _VALID_ID.fullmatch(client_id) else ""

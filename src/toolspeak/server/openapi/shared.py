@@ -32,6 +32,7 @@ class Extension(msgspec.Struct):
 
     id: str
     plan: str
+    upstream: str | Absent = msgspec.UNSET
     requests: int | Absent = msgspec.UNSET
     warnings: list[str] | Absent = msgspec.UNSET
 

@@ -23,7 +23,7 @@ from ..access.api_keys import ApiKeys
 from ..access.auth import Access, Credential
 from ..access.origin_guard import OriginGuard, is_loopback
 from ..proxy.model_catalogue import ListingUpstream
-from ..proxy.upstream_router import Gateway, UpstreamConfig
+from ..proxy.upstream_router import Gateway, UpstreamConfig, public_url
 
 if TYPE_CHECKING:
     from ..proxy.tool_loop.loop import LoopTools
@@ -181,6 +181,7 @@ def _single_upstream(config: Config, upstream: str, model: str, auth: Auth, plug
         lambda name: config.settings_for(f"{resolved.provider}:{name}"),
         auth,
         fixed=resolved.model,
+        title=public_url(resolved.base_url).partition("://")[2].partition("/")[0].rpartition("@")[2],
     )
 
 

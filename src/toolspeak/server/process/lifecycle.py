@@ -103,6 +103,8 @@ class Lifecycle:
         if self._access_log:
             fields: dict[str, object] = {"route": record.client_protocol, "model": record.model, "plan": record.plan}
             fields |= {"requests": record.requests, "added_ms": round(added * 1000, 3), "record": record.id}
+            if record.upstream_name:
+                fields["upstream"] = record.upstream_name
             if record.trace.why_no_call:
                 fields["no_call"] = record.trace.why_no_call
             if record.error:

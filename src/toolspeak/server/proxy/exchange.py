@@ -8,6 +8,7 @@ cancelled. Each upstream read becomes one write, and the next read waits until t
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import time
 from collections.abc import Mapping
@@ -26,6 +27,7 @@ from ...runtime.turn_factory import PlannedTurn
 from ..access.auth import ANONYMOUS, Caller
 from ..access.limits import check_request, read_object, routing_notes
 from ..asgi import ClientDisconnected, Headers, Receive, Scope, Send, error_headers, read_body, respond
+from ..observe.request_context import CURRENT
 from .client_protocols import ClientProtocol, Encoder, with_progress_events
 from .idempotency import IdempotencyKeys
 from .previous_responses import PreviousResponses
@@ -61,6 +63,8 @@ class RequestRecord(msgspec.Struct, frozen=True):
     error: str
     trace: Trace
     notes: tuple[Note, ...] = ()
+    #: Name of the upstream that answered; also of one that failed, if there was no other to choose.
+    upstream_name: str = ""
 
 
 class ExchangeResult(msgspec.Struct, frozen=True):
@@ -181,9 +185,7 @@ class Exchange:
             self._request = request = self._protocol.decode(body, **fields)
             check_request(request, len(self._body))
             target = self._gateway.target(request, caller)
-            if caller.admin:
-                target = apply_request_settings(target, self._scope)
-            self._target = target
+            self._target = target = apply_request_settings(target, self._scope, self._gateway, caller)
             await self._answer_once(body, request, target, caller)
         except ToolspeakError as error:
             await self.refuse(error)
@@ -426,29 +428,42 @@ class Exchange:
     # ---- metadata
 
     def _extension(self, planned: PlannedTurn) -> dict[str, JSONValue]:
-        extension: dict[str, JSONValue] = {"id": self._id, "plan": planned.plan.kind}
+        extension = self._brief_extension(planned)
         outcome = planned.turn.outcome
         if outcome is not None:
             extension |= {"requests": outcome.requests, "warnings": list(outcome.warnings)}
         return extension
 
+    def _brief_extension(self, planned: PlannedTurn) -> dict[str, JSONValue]:
+        extension: dict[str, JSONValue] = {"id": self._id, "plan": planned.plan.kind}
+        if upstream := self._upstream_name():
+            extension["upstream"] = upstream
+        return extension
+
+    def _upstream_name(self) -> str:
+        """Return the name of the upstream that answers; empty while several may still do so."""
+        context = CURRENT.get()
+        answering = context.upstream if context is not None else ""
+        return answering or (self._target.upstream if self._target is not None else "")
+
     def _extension_header(self, planned: PlannedTurn) -> Headers:
         """Return the `x-toolspeak` header, which must be ASCII and limited in size."""
         text = msgspec.json.encode(self._extension(planned))
         if len(text) > _MAX_EXTENSION_BYTES or not text.isascii():
-            text = msgspec.json.encode({"id": self._id, "plan": planned.plan.kind})
+            text = json.dumps(self._brief_extension(planned)).encode()
         return [(b"x-toolspeak", text)]
 
     def _record_of(self, planned: PlannedTurn, request: Request) -> RequestRecord:
         plan, turn = planned.plan, planned.turn
         about = (self._id, self._protocol.name, request.model, plan.kind)
-        outcome = turn.outcome
+        outcome, upstream = turn.outcome, self._upstream_name()
         if outcome is None:
             error = "the client disconnected" if self._disconnected else "interrupted"
             trace = Trace(plan.kind, plan.rule, plan.why, turn.answered)
-            return RequestRecord(*about, turn.requests_sent, (), error, trace, tuple(self._notes))
+            return RequestRecord(*about, turn.requests_sent, (), error, trace, tuple(self._notes), upstream)
         failure = outcome.failure.message if outcome.failure is not None else ""
-        return RequestRecord(*about, outcome.requests, outcome.warnings, failure, outcome.trace, tuple(self._notes))
+        warnings, trace = outcome.warnings, outcome.trace
+        return RequestRecord(*about, outcome.requests, warnings, failure, trace, tuple(self._notes), upstream)
 
 
 def _with_previous_id(request: Request, previous_id: str) -> Request:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
@@ -17,7 +17,7 @@ import msgspec
 from ...config import Auth, redacted_url
 from ...core.types import Note, Request
 from ...engine.planning.capabilities import Capabilities
-from ...engine.planning.strategy import Settings
+from ...engine.planning.strategy import Settings, Strategy, brief_strategy
 from ...engine.turn.faults import SEE_TRACE
 from ...errors import ConfigError, UsageError
 from ...key_value import State
@@ -29,6 +29,7 @@ from ...upstreams.base import Batches, Upstream, open_upstream
 from ...upstreams.failover import Failover
 from ..access.auth import ANONYMOUS, Caller, Credential, Forbidden, Unauthorized, tenant_of
 from ..access.limits import LimitedUpstream, Meter
+from ..observe.request_context import CURRENT
 from .model_catalogue import ListingUpstream, ModelCatalogue, ModelListCache, ModelLocation
 
 if TYPE_CHECKING:
@@ -70,6 +71,8 @@ class Target(msgspec.Struct, frozen=True):
     settings: Settings
     #: The address that is recorded with requests.
     address: UpstreamAddress
+    #: The name of the upstream that answers; empty if there are fallbacks, so that this is known only afterwards.
+    upstream: str
     #: The tenant of the caller's conversations.
     tenant: str = ""
     #: The server tools that the request selects; None if it makes no selection.
@@ -94,6 +97,12 @@ class UpstreamConfig(msgspec.Struct, frozen=True):
     fallbacks: tuple[str, ...] = ()
     max_concurrent: int = 0
     max_per_minute: int = 0
+    #: The name that clients and operators see, if it differs.
+    title: str = ""
+
+    def model_names(self) -> tuple[str, ...]:
+        """Return the configured models, with wildcards; empty if the upstream accepts any."""
+        return (self.fixed,) if self.fixed else self.models
 
 
 class GatewayLease:
@@ -149,8 +158,7 @@ class Gateway:
         self._probes = probes
         self._server_tools = loops or {}
         self._configs = {upstream.name: upstream for upstream in upstreams}
-        models = {upstream.name: (upstream.fixed,) if upstream.fixed else upstream.models for upstream in upstreams}
-        self._catalogue = ModelCatalogue(models, aliases)
+        self._catalogue = ModelCatalogue({upstream.name: upstream.model_names() for upstream in upstreams}, aliases)
         #: Model that replaces every requested model; empty if there is none.
         self._fixed = next((upstream.fixed for upstream in upstreams if upstream.fixed), "")
         self._capabilities = capabilities
@@ -166,7 +174,7 @@ class Gateway:
         self._model_lists = ModelListCache()
         self._connected: dict[str, Upstream] = {}
         self._forwarded: OrderedDict[tuple[str, ...], Upstream] = OrderedDict()
-        self._makers: OrderedDict[tuple[str, ...], tuple[TurnFactory, Settings, UpstreamAddress]] = OrderedDict()
+        self._makers: OrderedDict[tuple[str, ...], tuple[TurnFactory, Settings, UpstreamAddress, str]] = OrderedDict()
         self._chains = {upstream.name: self._chain(upstream) for upstream in upstreams}
         self._lease = GatewayLease()
 
@@ -272,10 +280,12 @@ class Gateway:
 
     def _make(
         self, location: ModelLocation, own_key: Credential | None, header: str
-    ) -> tuple[TurnFactory, Settings, UpstreamAddress]:
+    ) -> tuple[TurnFactory, Settings, UpstreamAddress, str]:
         config = self._configs[location.upstream]
         chain = [self._upstream(each, model, own_key, header) for each, model in self._chains[config.name]]
-        upstream = chain[0] if len(chain) == 1 else Failover(chain)
+        names = [each.title or each.name for each, _ in self._chains[config.name]]
+        alone = len(chain) == 1
+        upstream = chain[0] if alone else Failover(chain, partial(_remember_answering, names))
         reached = ResolvedModel(config.provider, location.model, config.base_url, config.protocol, upstream)
         # Do not probe with a client's own key, because the client would pay for it.
         probes = self._probes if own_key is None else None
@@ -288,7 +298,7 @@ class Gateway:
             probed_upstream=chain[0],
             learning=self._probes.learning if self._probes is not None else None,
         )
-        return maker, config.settings(location.model), UpstreamAddress.to(reached)
+        return maker, config.settings(location.model), UpstreamAddress.to(reached), names[0] if alone else ""
 
     def _upstream(self, config: UpstreamConfig, model: str, own_key: Credential | None, header: str) -> Upstream:
         if config.auth == "forward" and own_key is not None:
@@ -342,18 +352,34 @@ class Gateway:
 
     # ---- startup and shutdown
 
+    def strategies(self) -> Iterator[tuple[UpstreamConfig, Strategy, tuple[str, ...]]]:
+        """Yield each plan of an upstream for tool calls, with an example of its reason and the models it applies to."""
+        for config in self._configs.values():
+            found: dict[tuple[str, str], tuple[Strategy, list[str]]] = {}
+            for model in config.model_names() or ("",):
+                if self._probes is not None:
+                    self._probes.load(self._resolved(config, model))
+                match = self._capabilities.find(config.provider, model, config.base_url)
+                strategy = brief_strategy(match, config.settings(model))
+                found.setdefault((strategy.plan, strategy.warning), (strategy, []))[1].append(model)
+            for strategy, models in found.values():
+                yield config, strategy, tuple(models)
+
+    def _resolved(self, config: UpstreamConfig, model: str) -> ResolvedModel:
+        upstream = self._upstream(config, "", None, "")
+        return ResolvedModel(config.provider, model, config.base_url, config.protocol, upstream)
+
     def start(self) -> None:
         """Start the probes that are configured with `probe = "startup"`."""
         probes = self._probes
         if probes is None:
             return
         for config in self._configs.values():
-            models = (config.fixed,) if config.fixed else tuple(name for name in config.models if "*" not in name)
+            models = [name for name in config.model_names() if "*" not in name]
             for name in models if config.auth != "forward" else ():
                 settings = config.settings(name)
                 if settings.probe == "startup":
-                    upstream = self._upstream(config, "", None, "")
-                    reached = ResolvedModel(config.provider, name, config.base_url, config.protocol, upstream)
+                    reached = self._resolved(config, name)
                     probes.load(reached)
                     probes.begin(reached, settings)
 
@@ -375,6 +401,13 @@ class Gateway:
         # Upstreams evicted from the cache need no closing, because their idle connections expire.
         for upstream in (*self._connected.values(), *self._forwarded.values()):
             await upstream.close()
+
+
+def _remember_answering(names: Sequence[str], position: int) -> None:
+    """Remember which upstream of a chain answers the current request."""
+    context = CURRENT.get()
+    if context is not None:
+        context.upstream = names[position]
 
 
 class _FixedModel:
