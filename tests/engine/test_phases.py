@@ -15,7 +15,7 @@ from toolspeak.engine.turn.phases import FIRST_PHASE, PHASES, PhaseName
 def test_every_plan_begins_somewhere():
     assert set(FIRST_PHASE) == set(get_args(PlanKind))
     assert set(PHASES) == set(get_args(PhaseName))
-    assert set(FIRST_PHASE.values()) == set(PHASES)
+    assert {*FIRST_PHASE.values(), "both"} == set(PHASES)
 
 
 @check_each("name", get_args(PhaseName))
@@ -46,7 +46,7 @@ def test_a_plan_takes_so_many_requests_when_no_call_comes(plan: str, requests: i
 
 @pytest.mark.requirement("A12")
 def test_the_phases_that_ask_for_calls_as_text_are_emulation():
-    assert {name for name, phase in PHASES.items() if phase.emulates} == {"inline", "decision", "envelope"}
+    assert {name for name, phase in PHASES.items() if phase.emulates} == {"both", "inline", "decision", "envelope"}
 
 
 @pytest.mark.requirement("E2")
@@ -61,6 +61,7 @@ def test_what_happens_to_text():
         "final": "live",
         "native": "opening",
         "trial": "until_call",
+        "both": "opening",
         "inline": "opening",
         "decision": "never",
         "envelope": "opening",

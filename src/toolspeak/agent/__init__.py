@@ -133,10 +133,9 @@ class AsyncAgent:
             None if output_type is None else OutputType(output_type),
             context,
         )
-        self._on_event = on_event
+        self._on_event, self._opening = on_event, asyncio.Lock()
         self._store = MemorySessions() if store is None else store
         self._close_store: Callable[[], None] | None = None
-        self._opening = asyncio.Lock()
         self._active: set[TaskRun] = set()
         self._finished_events: set[asyncio.Event] = set()  # one per task, set when the task ends
         self._cancellations = 0  # how often `cancel` was called, for tasks that are still starting

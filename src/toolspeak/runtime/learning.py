@@ -45,7 +45,7 @@ _SECONDS_STORED = 3600.0
 #: Seconds between reads of the store, which other processes may update.
 _RELOAD_SECONDS = 60.0
 #: Maximum number of turns that send tools natively to an unknown upstream and get no native call.
-_MAX_TRIALS = 2
+_MAX_TRIALS = 8
 #: Number of native answers with calls as text before a model is known to leak. A single one may be a quotation.
 _LEAKS = 2
 #: Maximum number of models, and of tenants per model, to remember.

@@ -185,7 +185,9 @@ class _Situation(NamedTuple):
 
 
 #: A request with one function.
-_EXAMPLE = _Situation(tools=True, functions=True, history=False, choice="auto", demands=False, stream=False)
+_EXAMPLE = _Situation(
+    tools=True, functions=True, history=False, choice="auto", demands=False, stream=False, untried=False
+)
 #: Plans that send the tools to the upstream natively.
 _NATIVE = frozenset({"pass", "native", "fallback"})
 

@@ -414,7 +414,7 @@ class Engine:
         OpenAI's strict mode has no optional properties. It sends null instead, which the caller's schema may forbid.
         """
         strict = phase.name == "envelope" and self._plan.profile.constraint == "openai_strict"
-        return (phase.name == "inline" or strict) and self._request.options.response_format is not None
+        return (phase.name in ("both", "inline") or strict) and self._request.options.response_format is not None
 
     def _calls_in_reasoning(self, phase: Phase, reply: Reply) -> list[Judged]:
         """Find calls, in any dialect, inside the reasoning of an answer that has no text."""
@@ -455,8 +455,8 @@ class Engine:
         phase = current.phase
         if fault.kind == "bad_format" or self._request.options.response_format is not None:
             return phase, current.request
-        if self._retries == 1 and phase.name == "inline" and (variant := self._variant(current, notes)):
-            return phase, self._builder.build(variant)
+        if self._retries == 1 and phase.name in ("both", "inline") and (variant := self._variant(current, notes)):
+            return PHASES["inline"], self._builder.build(variant)
         following = self._step(phase) if self._builder.has_teachable_tools else phase.name
         if following == phase.name:
             return phase, current.request
@@ -472,6 +472,8 @@ class Engine:
         if dialect and (plan.unmarked == "counts" or carries_nonce(dialect)):
             self._plan = self._builder.change_plan(dialect=dialect)
             notes.append(Note("retry_dialect", f"asked again in the model's own dialect, {dialect}"))
+            return "inline"
+        if current.phase.name == "both":
             return "inline"
         if plan.rule != "learned" or plan.unmarked == "never":
             return None

@@ -8,7 +8,7 @@ defines the order of the phases; `engine` follows it.
     plain     final         done
     native    native        done                    retry native      inline
     inline    inline        done                    retry inline
-    inline    both          inline                  inline            inline
+    inline    both          done                    retry inline      inline
     decision  decision      final                   retry decision
     envelope  envelope      done                    retry envelope
     fallback  trial         the second plan         the second plan   the second plan
@@ -55,7 +55,7 @@ PHASES: dict[PhaseName, Phase] = {
         Phase("final", "plain", "live"),
         Phase("native", "answer", "opening", recovers=True, unsupported="inline"),
         Phase("trial", "answer", "until_call", otherwise="second", unsupported="second"),
-        Phase("both", "answer", "until_call", emulates=True, otherwise="inline"),
+        Phase("both", "answer", "opening", emulates=True, recovers=True),
         Phase("inline", "answer", "opening", emulates=True, recovers=True),
         Phase("decision", "answer", "never", emulates=True, recovers=True, otherwise="final"),
         Phase("envelope", "envelope", "opening", emulates=True, recovers=True),
