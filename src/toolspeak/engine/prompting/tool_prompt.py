@@ -9,9 +9,11 @@ Contracts are cached by the identity of the tools, so schemas must not be modifi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import msgspec
 
@@ -22,6 +24,7 @@ from ...errors import UsageError
 from .escaping import calls_text, display_name, is_plain_name, join_text_parts, json_text, result_text, shorten
 from .history import system_as_user, without_system
 from .templates import Example, TemplateTexts, example_of, fill, resolve_templates, template_texts
+from .tool_descriptions import describing_tool
 from .tool_listing import (
     MAX_LITERAL,
     ListingDetail,
@@ -44,6 +47,8 @@ MAX_CACHED_BYTES = 256 * 1024
 CHARS_PER_TOKEN = 8
 #: Minimum tokens of a parameter in addition to its name: a line break or a pair of quotes, and a colon.
 TOKENS_PER_PARAMETER = 2
+#: How many tools that share words with the request are shortened only after all others have been left out.
+MAX_RELEVANT = 8
 #: Tokens reserved for the `tool_choice` rule and the nonce, so that the tool list does not depend on them.
 RULE_RESERVE = 80
 #: Maximum length of a result in the decision prompt. The model only has to judge whether the result is sufficient.
@@ -73,6 +78,8 @@ class Contract(msgspec.Struct, frozen=True):
     reminder: str = ""
     #: The prompt as a system message, which requests with the same contract share. None if `tail` was modified.
     message: Message | None = None
+    #: The name of the built-in tool that describes tools, if the prompt offers it.
+    describe: str = ""
 
     @property
     def text(self) -> str:
@@ -101,7 +108,7 @@ class _Toolset:
         #: A lower bound on the tokens of each tool, and whether it is exact.
         self._costs: dict[tuple[int, _Rung], tuple[int, bool]] = {}
         #: Rendered tools at the latest level of detail, which rarely changes between requests.
-        self._listings: tuple[_Rung | None, dict[int, str]] = None, {}
+        self._listings: dict[int, tuple[_Rung, str]] = {}
 
     def cost(self, at: int, rung: _Rung, room: int) -> int:
         """Return the tokens that the tool at this position takes. If they exceed `room`, return a lower bound."""
@@ -118,12 +125,10 @@ class _Toolset:
 
     def listing(self, at: int, rung: _Rung) -> str:
         """Return the prompt text of the tool at this position."""
-        if self._listings[0] != rung:
-            self._listings = rung, {}
-        texts = self._listings[1]
-        if at not in texts:
-            texts[at] = signature(self.tools[at], *rung)
-        return texts[at]
+        latest = self._listings.get(at)
+        if latest is None or latest[0] != rung:
+            latest = self._listings[at] = rung, signature(self.tools[at], *rung)
+        return latest[1]
 
 
 def _least(tool: Tool) -> int:
@@ -189,15 +194,13 @@ _LADDERS: dict[str, tuple[_Rung, ...]] = {
     "schema": _SCHEMA,
     "decision": (*_SCHEMA[: ListingDetail.NO_NESTED_DESCRIPTIONS], *_COMPACT),
 }
-_CUTS = {
-    ListingDetail.ALL: "whole schemas",
-    ListingDetail.NO_EXAMPLES: "examples",
-    ListingDetail.NO_NESTED_DESCRIPTIONS: "examples, nested descriptions",
-    ListingDetail.NO_PARAMETER_DESCRIPTIONS: "examples, descriptions of parameters",
-    ListingDetail.FIRST_SENTENCES: (
-        "examples, descriptions of parameters, all but the first sentence of descriptions of tools"
-    ),
-    ListingDetail.NO_DESCRIPTIONS: "examples, all descriptions",
+_DETAIL_TEXTS = {
+    ListingDetail.ALL: "as signatures",
+    ListingDetail.NO_EXAMPLES: "without examples",
+    ListingDetail.NO_NESTED_DESCRIPTIONS: "without nested descriptions",
+    ListingDetail.NO_PARAMETER_DESCRIPTIONS: "without descriptions of parameters",
+    ListingDetail.FIRST_SENTENCES: "with one sentence each",
+    ListingDetail.NO_DESCRIPTIONS: "without descriptions",
 }
 
 
@@ -220,32 +223,22 @@ _KIND_OF = {
 }
 
 
-class _Fit(msgspec.Struct, frozen=True):
-    """The detail of the tool list, the tokens available for it, and whether even the shortest list is over budget."""
-
-    rung: _Rung
-    room: int
-    over: bool
-    notes: tuple[Note, ...]
+def _room(kind: str, toolset: _Toolset, dialect: str, budget: int, used: Mapping[str, str], *, short: bool) -> int:
+    """Return how many tokens the tool list may take. `short`: with the short example."""
+    example = _example(kind, toolset.sample.call, dialect, "xxxxxxxx", used, short=short)
+    return budget - RULE_RESERVE - estimate_tokens(used[_KIND_OF[kind].head] + example)
 
 
 @lru_cache(maxsize=CONTRACT_CACHE_SIZE)
-def _fit(kind: str, toolset: _Toolset, ladder: str, dialect: str, budget: int, texts: TemplateTexts) -> _Fit:
-    rungs = _LADDERS[ladder]
-    used = resolve_templates(texts)
-    room = 0
-    for rung in rungs:
-        shell = used[_KIND_OF[kind].head] + _example(kind, rung[1], toolset.sample.call, dialect, "xxxxxxxx", used)
-        room = budget - RULE_RESERVE - estimate_tokens(shell)
-        if _fits(toolset, rung, room):
-            cut = () if rung is rungs[0] else (Note("contract_shortened", f"left out: {_CUTS[rung[1]]}"),)
-            return _Fit(rung, room, False, cut)
-    return _Fit(rungs[-1], room, True, (Note("contract_shortened", f"left out: {_CUTS[rungs[-1][1]]}"),))
+def _fit(kind: str, toolset: _Toolset, ladder: str, dialect: str, budget: int, texts: TemplateTexts) -> bool:
+    """Whether there is room for everything about every tool."""
+    room = _room(kind, toolset, dialect, budget, resolve_templates(texts), short=False)
+    return _fits(toolset, range(len(toolset.tools)), _LADDERS[ladder][0], room)
 
 
-def _fits(toolset: _Toolset, rung: _Rung, room: int) -> bool:
-    """Whether all tools fit into `room` tokens. Stops counting as soon as they do not."""
-    for at in range(len(toolset.tools)):
+def _fits(toolset: _Toolset, positions: Sequence[int], rung: _Rung, room: int) -> bool:
+    """Whether these tools fit into `room` tokens. Stops counting as soon as they do not."""
+    for at in positions:
         if room < 0:
             break
         room -= toolset.cost(at, rung, room)
@@ -257,31 +250,138 @@ def _vocabularies(toolset: _Toolset) -> list[Vocabulary]:
     return [vocabulary(tool) for tool in toolset.tools]
 
 
-def _select_tools(
-    toolset: _Toolset, fit: _Fit, choice: ToolChoice, query: str
-) -> tuple[Sequence[int], tuple[Note, ...]]:
-    """Select the tools that fit the budget. Tools named in `tool_choice` come first, then the most relevant ones."""
-    if not fit.over:
-        return range(len(toolset.tools)), ()
+class _Focus(NamedTuple):
+    """What matters if not everything fits."""
+
+    #: The user's request. The tools that share the fewest words with it are shortened first.
+    query: str = ""
+    #: The names of the tools that are never shortened.
+    whole: frozenset[str] = frozenset()
+    #: The name of the built-in tool that describes tools, or an empty string if it is not offered.
+    describe: str = ""
+
+
+class _Listing(msgspec.Struct, frozen=True):
+    """What a prompt says about the tools."""
+
+    #: The detail of each tool that is listed, by position.
+    rungs: dict[int, _Rung]
+    #: The tools that are only named.
+    named: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
+    #: Whether the example must be short, too.
+    short: bool = False
+
+
+class _Allotment:
+    """Allots the tokens available for the tool list to the tools."""
+
+    def __init__(self, toolset: _Toolset, room: int) -> None:
+        self._toolset = toolset
+        self._costs: dict[int, int] = {}
+        self.room = room
+        self.rungs: dict[int, _Rung] = {}
+        self.names: dict[int, str] = {}
+
+    def list_tool(self, at: int, rung: _Rung, *, always: bool = False) -> bool:
+        """List a tool with this detail if there is room, or always. Return whether it was listed."""
+        room = self.room + self._costs.get(at, 0)
+        cost = self._toolset.cost(at, rung, room)
+        if cost > room and not always:
+            return False
+        self.names.pop(at, None)
+        self.room, self._costs[at], self.rungs[at] = room - cost, cost, rung
+        return True
+
+    def name_tools(self, positions: Sequence[int]) -> None:
+        """Name tools on one line. A quarter of the room is left for descriptions of the most relevant ones."""
+        least = self.room // 4
+        for at in positions:
+            name = self._toolset.tools[at].name
+            cost = estimate_tokens(name) + 1
+            if cost <= self.room - least and _fits_on_line(name):
+                self.room, self._costs[at], self.names[at] = self.room - cost, cost, name
+
+
+#: A name with white space, commas or quotes could not be told from its neighbours on a line, or read as a sentence.
+_fits_on_line = re.compile(r"[^\s,;`'\"]+").fullmatch
+
+
+def _shortened(
+    kind: str,
+    toolset: _Toolset,
+    rungs: tuple[_Rung, ...],
+    dialect: str,
+    budget: int,
+    focus: _Focus,
+    texts: TemplateTexts,
+) -> _Listing:
+    """Shorten tools until they fit, the least relevant first and each only as far as needed. At last, leave tools out.
+
+    This builds the list from its shortest form: every tool gets more detail, step by step, as long as there is room.
+    The most relevant tools get all of theirs before the others do.
+    """
+    used = resolve_templates(texts)
+    ranked = _ranked(toolset, focus.query)
+    whole = [at for at, _ in ranked if toolset.tools[at].name in focus.whole]
+    rest = [at for at, _ in ranked if toolset.tools[at].name not in focus.whole]
+    relevant = [at for at, score in ranked if score and toolset.tools[at].name not in focus.whole][:MAX_RELEVANT]
+    room = _room(kind, toolset, dialect, budget, used, short=False)
+    allotment = _Allotment(toolset, room)
+    for at in whole:
+        allotment.list_tool(at, rungs[0], always=True)
+    short = not _fits(toolset, rest, rungs[-1], allotment.room)
+    if short:
+        allotment.room += _room(kind, toolset, dialect, budget, used, short=True) - room
+    if _fits(toolset, rest, rungs[-1], allotment.room):
+        for at in rest:
+            allotment.list_tool(at, rungs[-1])
+    elif focus.describe:
+        allotment.room -= estimate_tokens(_names_text((), focus.describe, rungs[0], used))
+        allotment.name_tools(rest)
+    if rest and not allotment.rungs:
+        allotment.list_tool(rest[0], rungs[-1], always=True)
+    first = set(relevant)
+    for group in (relevant, [at for at in rest if at not in first]):
+        for rung in reversed(rungs):
+            group = [at for at in group if allotment.list_tool(at, rung)]
+    notes = tuple(_shortening_notes(toolset, allotment, rungs[0], focus))
+    return _Listing(dict(sorted(allotment.rungs.items())), tuple(allotment.names.values()), notes, short)
+
+
+def _ranked(toolset: _Toolset, query: str) -> list[tuple[int, int]]:
+    """Return the positions and scores of the tools, the most relevant first."""
     words = (_vocabularies if toolset.cacheable else _vocabularies.__wrapped__)(toolset)
-    order = sorted(
-        range(len(toolset.tools)),
-        key=lambda at: (toolset.tools[at].name not in choice.allowed, -relevance(words[at], query), at),
-    )
-    selected: set[int] = set()
-    room = fit.room
-    for at in order:
-        cost = toolset.cost(at, fit.rung, room)
-        if cost <= room or not selected:
-            selected.add(at)
-            room -= cost
-    omitted = [tool.name for at, tool in enumerate(toolset.tools) if at not in selected]
-    notes = [Note("tools_left_out", f"no room for {', '.join(f'`{name}`' for name in omitted)}")] if omitted else []
-    positions = sorted(selected)
-    if room < 0 and positions:
-        only = toolset.tools[positions[0]].name
-        notes.append(Note("contract_over_budget", f"`{only}` alone exceeds the token budget"))
-    return positions, tuple(notes)
+    scores = [relevance(each, query) for each in words]
+    return sorted(enumerate(scores), key=lambda each: (-each[1], each[0]))
+
+
+def _shortening_notes(toolset: _Toolset, allotment: _Allotment, whole: _Rung, focus: _Focus) -> Iterator[Note]:
+    rungs, tools = allotment.rungs, toolset.tools
+    counts = Counter(rung for rung in rungs.values() if rung != whole)
+    if counts:
+        cuts = [f"{count} of {len(tools)} tools {_DETAIL_TEXTS[rung[1]]}" for rung, count in sorted(counts.items())]
+        yield Note("contract_shortened", "; ".join(cuts))
+    if allotment.names:
+        yield Note("tools_only_named", f"no room to describe {_quoted(allotment.names.values())}")
+    missing = [tool.name for at, tool in enumerate(tools) if at not in rungs and at not in allotment.names]
+    if missing:
+        yield Note("tools_left_out", f"no room for {_quoted(missing)}")
+    if allotment.room < 0:
+        fixed = [tools[at].name for at in rungs if tools[at].name in focus.whole]
+        why = "in use, so they stay whole, but they exceed" if fixed else "the only ones listed, but they exceed"
+        names = _quoted(fixed or [tools[at].name for at in rungs])
+        yield Note("contract_over_budget", f"{names}: {why} the token budget")
+
+
+def _quoted(names: Iterable[str]) -> str:
+    return ", ".join(f"`{name}`" for name in names)
+
+
+def _names_text(names: tuple[str, ...], describe: str, rung: _Rung, used: Mapping[str, str]) -> str:
+    """List the tool that describes tools, and name the tools that can be asked for."""
+    line = fill(used["more_tools"], {"names": ", ".join(names), "describe": describe})
+    return f"{signature(describing_tool(describe), *rung)}\n\n{line}"
 
 
 # ---- the parts of the tail
@@ -290,7 +390,7 @@ _RESULT = "(what the tool returned)"
 
 
 def _example(
-    kind: str, detail: ListingDetail, call: ToolCall, dialect: str, nonce: str | None, used: Mapping[str, str]
+    kind: str, call: ToolCall, dialect: str, nonce: str | None, used: Mapping[str, str], *, short: bool
 ) -> str:
     row = _KIND_OF[kind]
     values = {
@@ -299,7 +399,7 @@ def _example(
         "result": result_text(dialect, _RESULT, nonce) if kind == "inline" else "",
         "none": _no_call(kind, nonce),
     }
-    return fill(used[row.example if detail < ListingDetail.NO_EXAMPLES else row.short], values)
+    return fill(used[row.short if short else row.example], values)
 
 
 def _no_call(kind: str, nonce: str | None) -> str:
@@ -349,33 +449,41 @@ def _contract(
     dialect: str,
     nonce: str | None,
     budget: int,
-    query: str,
+    focus: _Focus | None,
     texts: TemplateTexts,
 ) -> Contract:
-    used, row = resolve_templates(texts), _KIND_OF[kind]
-    # An uncacheable toolset must not become a cache key.
-    fit = (_fit if toolset.cacheable else _fit.__wrapped__)(kind, toolset, ladder, dialect, budget, texts)
-    positions, left_out = _select_tools(toolset, fit, choice, query)
-    tools = tuple(toolset.tools[at] for at in positions)
-    listing = "\n".join(toolset.listing(at, fit.rung) for at in positions)
-    stable = fill(used[row.head], {"tools": listing})
+    """Build a contract. `focus`: None if everything fits."""
+    used, row, rungs = resolve_templates(texts), _KIND_OF[kind], _LADDERS[ladder]
+    if focus is None:
+        listing = _Listing(dict.fromkeys(range(len(toolset.tools)), rungs[0]))
+    else:
+        listing = _shortened(kind, toolset, rungs, dialect, budget, focus, texts)
+    tools = tuple(toolset.tools[at] for at in listing.rungs)
+    lines = [toolset.listing(at, rung) for at, rung in listing.rungs.items()]
+    sample = toolset.sample if len(tools) == len(toolset.tools) else example_of(tools) or _FALLBACK_EXAMPLE
+    describe = focus.describe if focus is not None and listing.named else ""
+    if describe:
+        tools = (*tools, describing_tool(describe))
+        lines.append(_names_text(listing.named, describe, rungs[0], used))
+    stable = fill(used[row.head], {"tools": "\n".join(lines)})
     mark = "" if nonce is None else " " + fill(used[row.mark], {"nonce": nonce})
-    sample = toolset.sample if not left_out else example_of(tools) or _FALLBACK_EXAMPLE
-    tail = f"{_example(kind, fit.rung[1], sample.call, dialect, nonce, used)}\n{_rule(choice, used)}{mark}\n"
+    example = _example(kind, sample.call, dialect, nonce, used, short=listing.short)
+    tail = f"{example}\n{_rule(choice, used)}{mark}\n"
     example_dialect, example_calls = row.dialect or dialect, (sample.call,)
     return Contract(
         stable,
         tail,
         tools,
         estimate_tokens(stable + tail),
-        (*toolset.notes, *fit.notes, *left_out),
+        (*toolset.notes, *listing.notes),
         (*((calls_text(example_dialect, example_calls, None),) if sample.distinct else ()), *toolset.examples),
         fill(used[row.reminder], {"call": calls_text(example_dialect, example_calls, nonce)}),
         _prompt(stable + tail),
+        describe,
     )
 
 
-#: The user's request, or a function that returns it. It is needed only if some tools must be left out.
+#: The user's request, or a function that returns it. It is needed only if some tools must be shortened.
 Query: TypeAlias = str | Callable[[], str]
 #: Contracts of recent requests, by the identity of their tools and all other inputs. Entries keep the tools alive.
 _recent_contracts: dict[tuple[object, ...], tuple[Sequence[Tool], Contract]] = {}
@@ -390,6 +498,8 @@ def _cached_contract(
     nonce: str | None,
     budget: int,
     query: Query,
+    whole: frozenset[str],
+    describe: str,
     templates: Mapping[str, str] | None,
 ) -> Contract:
     texts = template_texts(templates)
@@ -399,11 +509,12 @@ def _cached_contract(
         return cached[1]
     dialect_row(dialect)
     toolset = _toolset(tuple(tools))
+    # An uncacheable toolset must not become a cache key.
     fit, build = (_fit, _contract) if toolset.cacheable else (_fit.__wrapped__, _contract.__wrapped__)
-    if fit(kind, toolset, ladder, dialect, budget, texts).over:
-        query = query if isinstance(query, str) else query()
-        return build(kind, toolset, choice, ladder, dialect, nonce, budget, query, texts)
-    contract = build(kind, toolset, choice, ladder, dialect, nonce, budget, "", texts)
+    if not fit(kind, toolset, ladder, dialect, budget, texts):
+        focus = _Focus(query if isinstance(query, str) else query(), whole.union(choice.allowed), describe)
+        return build(kind, toolset, choice, ladder, dialect, nonce, budget, focus, texts)
+    contract = build(kind, toolset, choice, ladder, dialect, nonce, budget, None, texts)
     if toolset.cacheable:
         if len(_recent_contracts) >= CONTRACT_CACHE_SIZE:
             _recent_contracts.clear()
@@ -420,6 +531,8 @@ def inline_contract(
     style: ListingStyle = "compact",
     budget: int,
     query: Query = "",
+    whole: frozenset[str] = frozenset(),
+    describe: str = "",
     templates: Mapping[str, str] | None = None,
 ) -> Contract:
     """Build the tool prompt of the inline plan: the model answers in text or writes calls in this dialect.
@@ -431,10 +544,12 @@ def inline_contract(
         nonce: the word that calls must carry.
         style: short signatures, or whole JSON schemas.
         budget: maximum size of the prompt, in estimated tokens.
-        query: the user's request, or a function that returns it, used to leave out the least relevant tools.
+        query: the user's request, or a function that returns it, used to shorten the least relevant tools first.
+        whole: names of tools that are never shortened, such as those that the conversation has used.
+        describe: the name of the built-in tool with which the model can ask for tools that are left out.
         templates: custom templates that override `templates.TEMPLATES`.
     """
-    return _cached_contract("inline", tools, choice, style, dialect, nonce, budget, query, templates)
+    return _cached_contract("inline", tools, choice, style, dialect, nonce, budget, query, whole, describe, templates)
 
 
 def decision_contract(
@@ -444,14 +559,18 @@ def decision_contract(
     nonce: str | None = None,
     done: tuple[Message, ...] = (),
     budget: int,
-    query: str = "",
+    query: Query = "",
+    whole: frozenset[str] = frozenset(),
+    describe: str = "",
     templates: Mapping[str, str] | None = None,
 ) -> Contract:
     """Build the tool prompt of the decision plan: the model only writes a JSON document with the tools to call.
 
     `done`: the messages since the user's last message. The prompt lists their calls so that they are not repeated.
     """
-    contract = _cached_contract("decision", tools, choice, "decision", "decision", nonce, budget, query, templates)
+    contract = _cached_contract(
+        "decision", tools, choice, "decision", "decision", nonce, budget, query, whole, describe, templates
+    )
     data = _done(done)
     if not data:
         return contract
@@ -467,11 +586,15 @@ def envelope_contract(
     nonce: str | None = None,
     budget: int,
     style: ListingStyle = "compact",
-    query: str = "",
+    query: Query = "",
+    whole: frozenset[str] = frozenset(),
+    describe: str = "",
     templates: Mapping[str, str] | None = None,
 ) -> Contract:
     """Build the tool prompt of the envelope plan: the model writes one JSON document with calls or a reply."""
-    return _cached_contract("envelope", tools, choice, style, "envelope", nonce, budget, query, templates)
+    return _cached_contract(
+        "envelope", tools, choice, style, "envelope", nonce, budget, query, whole, describe, templates
+    )
 
 
 # ---- placement
