@@ -50,6 +50,8 @@ PIZZA = Tool(
 TOOLS = tools_of(60, PIZZA)
 HAM = ("order_pizza", {"top": "ham"})
 ASK = ("describe_tools", {"names": ["order_pizza"]})
+ORDER = action("order_pizza", top="ham")
+QUESTION = action("describe_tools", names=["order_pizza"])
 #: How the calls of each plan are written.
 WRITERS: dict[str, Any] = {
     "inline": lambda *calls: "\n".join(action(name, **given) for name, given in calls),
@@ -107,7 +109,7 @@ def test_a_question_beside_other_calls_is_dropped(plan: str, settings: Settings,
 
 
 def test_a_model_may_ask_only_a_few_times():
-    done = small(action(*ASK[:1], **ASK[1]))
+    done = small(QUESTION)
     offers = ["describe_tools:" in prompt(request) for request in done.asked]
     assert offers[: MAX_ROUNDS + 1] == [True] * MAX_ROUNDS + [False]
     assert not any(offers[MAX_ROUNDS:])
@@ -119,9 +121,7 @@ def test_a_model_may_ask_only_a_few_times():
 
 def test_described_tools_stay_whole_for_the_rest_of_the_turn():
     wrong = action("order_pizza", wrong=1)
-    done = small(
-        action(*ASK[:1], **ASK[1]), action("describe_tools", names=["tool_59"]), wrong, action(HAM[0], **HAM[1])
-    )
+    done = small(QUESTION, action("describe_tools", names=["tool_59"]), wrong, ORDER)
     assert done.calls == [HAM]
     assert [TOPPING in prompt(request) for request in done.asked] == [False, True, True, True]
     assert "value_5?: string - What it is." in prompt(done.asked[-1]).partition("- tool_59:")[2]
@@ -129,21 +129,21 @@ def test_described_tools_stay_whole_for_the_rest_of_the_turn():
 
 def test_text_before_the_question_is_kept_apart_from_the_answer():
     said = "I will look at the tools first, one moment please."
-    done = small(f"{said}\n{action(*ASK[:1], **ASK[1])}", "There is nothing to do.", chunk=3, stream=True)
+    done = small(f"{said}\n{QUESTION}", "There is nothing to do.", chunk=3, stream=True)
     assert done.reply.text == f"{said}\n\n\nThere is nothing to do."
-    called = small(f"{said}\n{action(*ASK[:1], **ASK[1])}", action(HAM[0], **HAM[1]))
+    called = small(f"{said}\n{QUESTION}", ORDER)
     assert (called.reply.text.strip(), called.calls) == (said, [HAM])
     assert said in "".join(each.text for each in called.asked[1].messages)
 
 
 def test_words_that_could_begin_a_refusal_are_released_by_the_question():
-    done = small(f"I'm sorry, I\n{action(*ASK[:1], **ASK[1])}", action(HAM[0], **HAM[1]))
+    done = small(f"I'm sorry, I\n{QUESTION}", ORDER)
     assert (done.calls, done.outcome.requests) == ([HAM], 2)
     assert done.reply.text.startswith("I'm sorry, I")
 
 
 def test_a_refusal_after_the_question_is_still_retried():
-    done = small(action(*ASK[:1], **ASK[1]), REFUSAL, action(HAM[0], **HAM[1]))
+    done = small(QUESTION, REFUSAL, ORDER)
     assert (done.calls, done.outcome.requests) == ([HAM], 3)
     assert [TOPPING in prompt(request) for request in done.asked] == [False, True, True]
 
@@ -155,17 +155,17 @@ def test_the_final_answer_of_a_decision_knows_nothing_of_the_question():
 
 
 def test_a_required_call_may_follow_the_question():
-    done = small(action(*ASK[:1], **ASK[1]), action(HAM[0], **HAM[1]), choice=ToolChoice("required", parallel=False))
+    done = small(QUESTION, ORDER, choice=ToolChoice("required", parallel=False))
     assert (done.calls, done.outcome.failure) == ([HAM], None)
 
 
 def test_a_tool_of_the_caller_with_that_name_is_called():
     own = Tool("describe_tools", "Mine.", {"type": "object", "properties": {"names": {}}})
-    done = small(action(*ASK[:1], **ASK[1]), tools=tools_of(60, own))
+    done = small(QUESTION, tools=tools_of(60, own))
     assert (done.calls, done.outcome.requests) == ([ASK], 1)
     assert "toolspeak_describe_tools: Describes tools" in prompt(done.asked[0])
     both = tools_of(60, own, Tool("toolspeak_describe_tools"))
-    assert "by name only" not in prompt(small(action(*ASK[:1], **ASK[1]), tools=both).asked[0])
+    assert "by name only" not in prompt(small(QUESTION, tools=both).asked[0])
 
 
 @check_each("plan", ["inline", "decision", "native"])
@@ -176,7 +176,7 @@ def test_without_need_nothing_is_offered(plan: str):
 
 
 def test_native_tools_are_not_shortened():
-    done = small(native(HAM[0], **HAM[1]), settings=Settings(), profile=NATIVE)
+    done = small(native("order_pizza", top="ham"), settings=Settings(), profile=NATIVE)
     assert done.calls == [HAM]
     assert done.asked[0].tools == TOOLS
 
@@ -213,12 +213,12 @@ def test_the_request_counts_although_results_follow_it():
 
 
 def test_wrong_arguments_for_a_named_tool_are_put_right():
-    done = small(action("order_pizza", nothing=1), action(HAM[0], **HAM[1]))
+    done = small(action("order_pizza", nothing=1), ORDER)
     assert (done.calls, done.outcome.requests) == ([HAM], 2)
     assert '"top":"' in done.asked[1].messages[-1].text
 
 
 def test_wrong_arguments_of_the_question_are_put_right():
-    done = small(action("describe_tools", names=[{}]), action(*ASK[:1], **ASK[1]), action(HAM[0], **HAM[1]))
+    done = small(action("describe_tools", names=[{}]), QUESTION, ORDER)
     assert (done.calls, done.outcome.requests) == ([HAM], 3)
     assert '"tool":"describe_tools"' in done.asked[1].messages[-1].text
