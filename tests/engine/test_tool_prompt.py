@@ -14,7 +14,7 @@ from tests.time_growth import assert_cheap_beside
 from toolspeak.core.text import estimate_tokens
 from toolspeak.core.types import Media, Message, TextPart, Tool, ToolCall, ToolChoice, ToolResult
 from toolspeak.dialects.registry import DIALECTS, render_calls
-from toolspeak.engine.prompting import tool_prompt as module
+from toolspeak.engine.prompting import tool_budget as module
 from toolspeak.engine.prompting.templates import TEMPLATES
 from toolspeak.engine.prompting.tool_prompt import (
     REMINDER_MESSAGES,
