@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from tests.cases import check_each
@@ -20,6 +21,8 @@ from tests.engine.engine_helpers import (
     action,
     decision,
     envelope,
+    finished,
+    last_words,
     native,
     turn,
 )
@@ -67,15 +70,9 @@ EMULATED = [
 pytestmark = pytest.mark.requirement("C9")
 
 
-def budgeted(settings: Settings, **fields: Any) -> Settings:
-    return type(settings)(
-        **{name: getattr(settings, name) for name in ("mode", "plan")}, contract_budget=BUDGET, **fields
-    )
-
-
 def small(*script: Any, settings: Settings = INLINE, **arguments: Any) -> Turn:
     arguments = {"tools": TOOLS, "messages": [user("Do it.")], **arguments}
-    return turn(*script, settings=budgeted(settings), **arguments)
+    return turn(*script, settings=msgspec.structs.replace(settings, contract_budget=BUDGET), **arguments)
 
 
 def prompt(request: Request) -> str:
@@ -106,6 +103,20 @@ def test_a_question_beside_other_calls_is_dropped(plan: str, settings: Settings,
     done = small(WRITERS[plan](ASK, other), settings=settings, profile=profile)
     assert (done.calls, done.outcome.requests) == ([other], 1)
     assert "description_call_dropped" in done.notes and "tools_described" not in done.notes
+
+
+@check_each("stream_calls", ["", "live", "checked"])
+def test_a_native_question_stays_inside_too(stream_calls: Any):
+    asked = finished(*native("describe_tools", names=["order_pizza"]), reason="tool_calls")
+    settings = Settings(mode="force", contract_budget=BUDGET, stream_calls=stream_calls)
+    done = turn(asked, ORDER, tools=TOOLS, settings=settings, stream=True)
+    assert (done.calls, done.outcome.requests, done.reply.finish_reason) == ([HAM], 2, "tool_calls")
+
+
+def test_an_unknown_tool_is_answered_with_the_listed_ones():
+    done = small(action("bake_bread"), ORDER)
+    assert (done.calls, done.outcome.requests) == ([HAM], 2)
+    assert "`tool_0`" in last_words(done.asked[1]) and "`describe_tools`" in last_words(done.asked[1])
 
 
 def test_a_model_may_ask_only_a_few_times():

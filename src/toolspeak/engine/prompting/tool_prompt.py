@@ -53,7 +53,7 @@ class Contract(msgspec.Struct, frozen=True):
     stable: str
     #: The example, the `tool_choice` rule and the nonce.
     tail: str
-    #: The tools that the prompt lists.
+    #: The tools that the prompt lists, including the built-in one.
     tools: tuple[Tool, ...]
     #: Estimated size of the prompt, in tokens.
     tokens: int
@@ -113,7 +113,7 @@ def _listing(
     if focus is None:
         return Listing(dict.fromkeys(range(len(toolset.tools)), rungs[0]))
     long, short = (_room(kind, toolset, dialect, budget, used, short=each) for each in (False, True))
-    names = estimate_tokens(_names_text((), focus.describe, rungs[0], used))
+    names = estimate_tokens(_names_text((), focus.describe, rungs[0], used)) if focus.describe else 0
     return shortened_listing(toolset, rungs, Room(long, short - long, names), focus)
 
 

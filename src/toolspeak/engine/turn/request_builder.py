@@ -387,7 +387,7 @@ class RequestBuilder:
     def retry_request(self, phase: PhaseName, base: Request, answer: str, fault: Fault, attempt: int) -> Request:
         """Build a retry request that tells the model what was wrong and what to do."""
         last = attempt >= self._plan.retries
-        text = instruction(fault, attempt, tools=self.offered_tools, example=self._example(phase, fault), last=last)
+        text = instruction(fault, attempt, tools=self._listed_tools, example=self._example(phase, fault), last=last)
         messages = base.messages
         if fault.kind in _SHOW_ANSWER and answer.strip():
             excerpt = answer if len(answer) <= _MAX_ANSWER else f"{answer[:_MAX_ANSWER]} [...]"
