@@ -468,6 +468,16 @@ def test_tools_in_use_stay_whole_whatever_the_budget(make: Any):
         assert short.tokens <= budget or "contract_over_budget" in codes(short)
 
 
+@pytest.mark.requirement("C9")
+def test_other_tools_can_be_found_although_those_in_use_take_all_the_room():
+    used = frozenset(each.name for each in MANY[:30])
+    contract = inline(MANY, budget=2500, whole=used, describe="describe_tools")
+    line = contract.stable.partition("by name only: ")[2].partition("\n")[0]
+    assert set(line.split(", ")) == {each.name for each in MANY[30:]}
+    assert codes(contract) == ["tools_only_named", "contract_over_budget"]
+    assert contract.notes[-1].detail.endswith("`add_rules` must stay whole and take more than the token budget")
+
+
 @check_each("choice", [ToolChoice("named", ("remove_rules",)), ToolChoice(allowed=("remove_rules", "add_tasks"))])
 @pytest.mark.requirement("C9")
 def test_tools_that_the_choice_names_stay_whole(choice: ToolChoice):

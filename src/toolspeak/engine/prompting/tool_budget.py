@@ -16,6 +16,7 @@ from typing import NamedTuple, TypeAlias
 
 import msgspec
 
+from ...core.parsing.tool_index import TEACHABLE
 from ...core.text import estimate_tokens
 from ...core.types import Note, Tool, ToolCall, is_object
 from ...errors import UsageError
@@ -44,8 +45,6 @@ CHARS_PER_TOKEN = 8
 TOKENS_PER_PARAMETER = 2
 #: How many tools that share words with the request are shortened only after all others have been left out.
 MAX_RELEVANT = 8
-#: Kinds of tools that can be described in a prompt.
-_KINDS = frozenset({"function", "custom"})
 
 
 # ---- tools
@@ -106,7 +105,7 @@ def _promptable(tools: tuple[Tool, ...]) -> tuple[tuple[Tool, ...], tuple[Note, 
     unique: dict[str, Tool] = {}
     notes: list[Note] = []
     for tool in tools:
-        if tool.kind not in _KINDS:
+        if tool.kind not in TEACHABLE:
             notes.append(
                 Note("tool_kind_dropped", f"`{display_name(tool.name)}`: unsupported kind `{display_name(tool.kind)}`")
             )
@@ -237,13 +236,14 @@ class _Allotment:
     def has_room_for(self, positions: Sequence[int], rung: Rung) -> bool:
         return fits(self._toolset, positions, rung, self.room)
 
-    def name_tools(self, positions: Sequence[int]) -> None:
-        """Name tools on one line. A quarter of the room is left for descriptions of the most relevant ones."""
-        least = self.room // 4
+    def name_tools(self, positions: Sequence[int], least: int) -> None:
+        """Name tools on one line, which may take three quarters of the room, and in any case `least` tokens."""
+        limit = max(self.room * 3 // 4, least)
         for at in positions:
             name = self._toolset.tools[at].name
             cost = estimate_tokens(name) + 1
-            if cost <= self.room - least and _fits_on_line(name):
+            if cost <= limit and _fits_on_line(name):
+                limit -= cost
                 self.room, self._costs[at], self.names[at] = self.room - cost, cost, name
 
 
@@ -283,7 +283,8 @@ def _list_briefly(allotment: _Allotment, positions: Sequence[int], rung: Rung, r
             allotment.list_tool(at, rung)
     elif focus.describe:
         allotment.room -= room.names
-        allotment.name_tools(positions)
+        # Even if the tools in use take all the room, the model must be able to find others.
+        allotment.name_tools(positions, room.tokens // 4)
     if positions and not allotment.rungs:  # a prompt without tools would be of no use
         allotment.list_tool(positions[0], rung, always=True)
     return short
