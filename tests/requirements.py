@@ -77,6 +77,10 @@ REQUIREMENTS: dict[str, str] = {
         "A response format together with tools is kept by every plan; several answers at once are not emulated; "
         "the caller's stop sequences come first."
     ),
+    "C9": (
+        "The budget of the tool prompt shortens tool by tool, the least relevant first; tools that the history used or "
+        "the tool choice names stay whole, and the model can ask for those that are left out."
+    ),
     "D1": "A model's capability is none, openai or advanced.",
     "D2": "A table of providers, models and families says what is known; it is data.",
     "D3": (

@@ -126,6 +126,11 @@ TEMPLATES: dict[str, PromptTemplate] = {
     "done": _template(_DONE, must="done"),
     "envelope": _template(_ENVELOPE, must="tools"),
     "envelope_example": _template(_ENVELOPE_EXAMPLE, must="call", may="none tool"),
+    "more_tools": _template(
+        "More tools, by name only: {names}\n"
+        "Before you use one of them, call {describe} with its name to see what it does and what it takes.",
+        must="names describe",
+    ),
     "none": _template("Do not call any tool now."),
     "required": _template("You must call at least one tool now; do not answer yet."),
     "named": _template("You must call {name} now, exactly once; do not answer yet.", must="name"),

@@ -1,8 +1,8 @@
 """The contract, or tool prompt: teaches a model to call tools with rules, a list of tools and an example call.
 
 A contract fits a token budget and has two parts. `stable` contains the rules and the list of tools. It is identical for
-identical tools, so prompt caches work. `tail` contains the parts that change between requests and conversations: the
-example, the `tool_choice` rule and the nonce.
+identical tools, so prompt caches work, unless `tool_budget` has to shorten the list. `tail` contains the parts that
+change between requests and conversations: the example, the `tool_choice` rule and the nonce.
 
 Contracts are cached by the identity of the tools, so schemas must not be modified once passed in.
 """
@@ -16,42 +16,34 @@ from typing import TypeAlias
 import msgspec
 
 from ...core.text import estimate_tokens
-from ...core.types import JSONValue, Message, Note, TextPart, Tool, ToolCall, ToolChoice, is_object
+from ...core.types import JSONValue, Message, Note, TextPart, Tool, ToolCall, ToolChoice
 from ...dialects.registry import dialect as dialect_row
-from ...errors import UsageError
-from .escaping import calls_text, display_name, is_plain_name, join_text_parts, json_text, result_text, shorten
+from .escaping import calls_text, display_name, join_text_parts, json_text, result_text, shorten
 from .history import system_as_user, without_system
-from .templates import Example, TemplateTexts, example_of, fill, resolve_templates, template_texts
-from .tool_listing import (
-    MAX_LITERAL,
-    ListingDetail,
-    ListingStyle,
-    Vocabulary,
-    declared_texts,
-    relevance,
-    signature,
-    vocabulary,
+from .templates import TemplateTexts, example_of, fill, resolve_templates, template_texts
+from .tool_budget import (
+    FALLBACK_EXAMPLE,
+    LADDERS,
+    Focus,
+    Listing,
+    Room,
+    Rung,
+    Toolset,
+    fits,
+    shortened_listing,
+    toolset_of,
 )
+from .tool_descriptions import describing_tool
+from .tool_listing import ListingStyle, signature
 
-#: Cache sizes: enough for about fifty agents, each with a few conversations at a time.
-TOOLSET_CACHE_SIZE = 64
+#: Enough for about fifty agents, each with a few conversations at a time.
 CONTRACT_CACHE_SIZE = 256
-#: A small cache: a vocabulary takes about twenty times the memory of the tools' JSON, and few toolsets need one.
-VOCABULARY_CACHE_SIZE = 8
-#: Maximum JSON size of the tools in one cache entry. Coding agents send up to 75 kB.
-MAX_CACHED_BYTES = 256 * 1024
-#: Only this many characters per available token are counted at first. A longer text is nearly always over budget.
-CHARS_PER_TOKEN = 8
-#: Minimum tokens of a parameter in addition to its name: a line break or a pair of quotes, and a colon.
-TOKENS_PER_PARAMETER = 2
 #: Tokens reserved for the `tool_choice` rule and the nonce, so that the tool list does not depend on them.
 RULE_RESERVE = 80
 #: Maximum length of a result in the decision prompt. The model only has to judge whether the result is sufficient.
 MAX_DONE_RESULT = 2000
 #: Longer conversations get a reminder, because models forget a tool prompt after about 6,000 further tokens.
 REMINDER_MESSAGES, REMINDER_CHARS = 16, 24_000
-#: Kinds of tools that can be described in a prompt.
-_KINDS = frozenset({"function", "custom"})
 
 
 class Contract(msgspec.Struct, frozen=True):
@@ -61,7 +53,7 @@ class Contract(msgspec.Struct, frozen=True):
     stable: str
     #: The example, the `tool_choice` rule and the nonce.
     tail: str
-    #: The tools that the prompt lists.
+    #: The tools that the prompt lists, including the built-in one.
     tools: tuple[Tool, ...]
     #: Estimated size of the prompt, in tokens.
     tokens: int
@@ -73,132 +65,13 @@ class Contract(msgspec.Struct, frozen=True):
     reminder: str = ""
     #: The prompt as a system message, which requests with the same contract share. None if `tail` was modified.
     message: Message | None = None
+    #: The name of the built-in tool that describes tools, if the prompt offers it.
+    describe: str = ""
 
     @property
     def text(self) -> str:
         """The whole prompt."""
         return self.stable + self.tail
-
-
-# ---- tools
-
-_Rung: TypeAlias = tuple[ListingStyle, ListingDetail]
-#: Used if no generated example fits its tool's schema.
-_FALLBACK_EXAMPLE = Example(ToolCall("NAME", {"PARAMETER": "VALUE"}), distinct=False)
-
-
-class _Toolset:
-    """Tools that can be described in a prompt. Compared by identity, which makes it a cheap cache key."""
-
-    __slots__ = ("_costs", "_least", "_listings", "cacheable", "examples", "notes", "sample", "tools")
-
-    def __init__(self, tools: tuple[Tool, ...], cacheable: bool) -> None:
-        self.cacheable = cacheable
-        self.tools, self.notes = _promptable(tools)
-        self.sample = example_of(self.tools) or _FALLBACK_EXAMPLE
-        self.examples = declared_texts(self.tools)
-        self._least = [_least(tool) for tool in self.tools]
-        #: A lower bound on the tokens of each tool, and whether it is exact.
-        self._costs: dict[tuple[int, _Rung], tuple[int, bool]] = {}
-        #: Rendered tools at the latest level of detail, which rarely changes between requests.
-        self._listings: tuple[_Rung | None, dict[int, str]] = None, {}
-
-    def cost(self, at: int, rung: _Rung, room: int) -> int:
-        """Return the tokens that the tool at this position takes. If they exceed `room`, return a lower bound."""
-        tokens, whole = self._costs.get((at, rung), (self._least[at], False))
-        if whole or tokens > room:
-            return tokens
-        text = signature(self.tools[at], *rung)
-        head = text[: CHARS_PER_TOKEN * max(room, 0)]
-        tokens, whole = estimate_tokens(head) + 1, len(head) == len(text)
-        if tokens <= room and not whole:
-            tokens, whole = estimate_tokens(text) + 1, True
-        self._costs[at, rung] = tokens, whole
-        return tokens
-
-    def listing(self, at: int, rung: _Rung) -> str:
-        """Return the prompt text of the tool at this position."""
-        if self._listings[0] != rung:
-            self._listings = rung, {}
-        texts = self._listings[1]
-        if at not in texts:
-            texts[at] = signature(self.tools[at], *rung)
-        return texts[at]
-
-
-def _least(tool: Tool) -> int:
-    """Estimate the tokens of the parameter names, which are always listed."""
-    table = tool.parameters.get("properties") if is_object(tool.parameters) else None
-    if not is_object(table) or "$ref" in tool.parameters:
-        return 1
-    names = " ".join(name[: MAX_LITERAL - 1] for name in table)
-    return estimate_tokens(" ".join(names.split())) + TOKENS_PER_PARAMETER * len(table)
-
-
-def _promptable(tools: tuple[Tool, ...]) -> tuple[tuple[Tool, ...], tuple[Note, ...]]:
-    unique: dict[str, Tool] = {}
-    notes: list[Note] = []
-    for tool in tools:
-        if tool.kind not in _KINDS:
-            notes.append(
-                Note("tool_kind_dropped", f"`{display_name(tool.name)}`: unsupported kind `{display_name(tool.kind)}`")
-            )
-        elif not is_plain_name(tool.name):
-            notes.append(Note("tool_name_unusable", f"`{display_name(tool.name)}` cannot be shown in a prompt"))
-        elif tool.name in unique:
-            notes.append(Note("tool_duplicate", f"`{tool.name}` is declared more than once; the first one is used"))
-        else:
-            unique[tool.name] = tool
-    return tuple(unique.values()), tuple(notes)
-
-
-#: Toolsets of recent requests, by the identity of their tools. This avoids encoding the same tools again.
-_recent: dict[tuple[int, ...], tuple[tuple[Tool, ...], _Toolset]] = {}
-
-
-def _toolset(tools: tuple[Tool, ...]) -> _Toolset:
-    identity = tuple(map(id, tools))
-    cached = _recent.get(identity)
-    if cached is not None:  # safe: the entry keeps the tools alive, so their ids are not reused
-        return cached[1]
-    try:
-        source = msgspec.json.encode(tools)
-    except (TypeError, ValueError, OverflowError, RecursionError) as error:
-        raise UsageError("the tools cannot be encoded as JSON", hint="use plain values in `parameters`") from error
-    if len(source) > MAX_CACHED_BYTES:
-        return _Toolset(tools, cacheable=False)
-    toolset = _same_content(source)
-    if len(_recent) >= TOOLSET_CACHE_SIZE:
-        _recent.clear()
-    _recent[identity] = (tools, toolset)
-    return toolset
-
-
-@lru_cache(maxsize=TOOLSET_CACHE_SIZE)
-def _same_content(source: bytes) -> _Toolset:
-    return _Toolset(msgspec.json.decode(source, type=tuple[Tool, ...]), cacheable=True)
-
-
-# ---- budget
-
-_COMPACT: tuple[_Rung, ...] = tuple(("compact", detail) for detail in ListingDetail)
-_SCHEMA: tuple[_Rung, ...] = tuple(("schema", detail) for detail in ListingDetail)
-#: Tool list formats to try, from the most detailed to the shortest. A decision prompt starts with whole schemas.
-_LADDERS: dict[str, tuple[_Rung, ...]] = {
-    "compact": _COMPACT,
-    "schema": _SCHEMA,
-    "decision": (*_SCHEMA[: ListingDetail.NO_NESTED_DESCRIPTIONS], *_COMPACT),
-}
-_CUTS = {
-    ListingDetail.ALL: "whole schemas",
-    ListingDetail.NO_EXAMPLES: "examples",
-    ListingDetail.NO_NESTED_DESCRIPTIONS: "examples, nested descriptions",
-    ListingDetail.NO_PARAMETER_DESCRIPTIONS: "examples, descriptions of parameters",
-    ListingDetail.FIRST_SENTENCES: (
-        "examples, descriptions of parameters, all but the first sentence of descriptions of tools"
-    ),
-    ListingDetail.NO_DESCRIPTIONS: "examples, all descriptions",
-}
 
 
 class _Kind(msgspec.Struct, frozen=True):
@@ -220,68 +93,34 @@ _KIND_OF = {
 }
 
 
-class _Fit(msgspec.Struct, frozen=True):
-    """The detail of the tool list, the tokens available for it, and whether even the shortest list is over budget."""
-
-    rung: _Rung
-    room: int
-    over: bool
-    notes: tuple[Note, ...]
+def _room(kind: str, toolset: Toolset, dialect: str, budget: int, used: Mapping[str, str], *, short: bool) -> int:
+    """Return how many tokens the tool list may take. `short`: with the short example."""
+    example = _example(kind, toolset.sample.call, dialect, "xxxxxxxx", used, short=short)
+    return budget - RULE_RESERVE - estimate_tokens(used[_KIND_OF[kind].head] + example)
 
 
 @lru_cache(maxsize=CONTRACT_CACHE_SIZE)
-def _fit(kind: str, toolset: _Toolset, ladder: str, dialect: str, budget: int, texts: TemplateTexts) -> _Fit:
-    rungs = _LADDERS[ladder]
-    used = resolve_templates(texts)
-    room = 0
-    for rung in rungs:
-        shell = used[_KIND_OF[kind].head] + _example(kind, rung[1], toolset.sample.call, dialect, "xxxxxxxx", used)
-        room = budget - RULE_RESERVE - estimate_tokens(shell)
-        if _fits(toolset, rung, room):
-            cut = () if rung is rungs[0] else (Note("contract_shortened", f"left out: {_CUTS[rung[1]]}"),)
-            return _Fit(rung, room, False, cut)
-    return _Fit(rungs[-1], room, True, (Note("contract_shortened", f"left out: {_CUTS[rungs[-1][1]]}"),))
+def _fit(kind: str, toolset: Toolset, ladder: str, dialect: str, budget: int, texts: TemplateTexts) -> bool:
+    """Whether there is room for everything about every tool."""
+    room = _room(kind, toolset, dialect, budget, resolve_templates(texts), short=False)
+    return fits(toolset, range(len(toolset.tools)), LADDERS[ladder][0], room)
 
 
-def _fits(toolset: _Toolset, rung: _Rung, room: int) -> bool:
-    """Whether all tools fit into `room` tokens. Stops counting as soon as they do not."""
-    for at in range(len(toolset.tools)):
-        if room < 0:
-            break
-        room -= toolset.cost(at, rung, room)
-    return room >= 0
+def _listing(
+    kind: str, toolset: Toolset, ladder: str, dialect: str, budget: int, focus: Focus | None, used: Mapping[str, str]
+) -> Listing:
+    rungs = LADDERS[ladder]
+    if focus is None:
+        return Listing(dict.fromkeys(range(len(toolset.tools)), rungs[0]))
+    long, short = (_room(kind, toolset, dialect, budget, used, short=each) for each in (False, True))
+    names = estimate_tokens(_names_text((), focus.describe, rungs[0], used)) if focus.describe else 0
+    return shortened_listing(toolset, rungs, Room(long, short - long, names), focus)
 
 
-@lru_cache(maxsize=VOCABULARY_CACHE_SIZE)
-def _vocabularies(toolset: _Toolset) -> list[Vocabulary]:
-    return [vocabulary(tool) for tool in toolset.tools]
-
-
-def _select_tools(
-    toolset: _Toolset, fit: _Fit, choice: ToolChoice, query: str
-) -> tuple[Sequence[int], tuple[Note, ...]]:
-    """Select the tools that fit the budget. Tools named in `tool_choice` come first, then the most relevant ones."""
-    if not fit.over:
-        return range(len(toolset.tools)), ()
-    words = (_vocabularies if toolset.cacheable else _vocabularies.__wrapped__)(toolset)
-    order = sorted(
-        range(len(toolset.tools)),
-        key=lambda at: (toolset.tools[at].name not in choice.allowed, -relevance(words[at], query), at),
-    )
-    selected: set[int] = set()
-    room = fit.room
-    for at in order:
-        cost = toolset.cost(at, fit.rung, room)
-        if cost <= room or not selected:
-            selected.add(at)
-            room -= cost
-    omitted = [tool.name for at, tool in enumerate(toolset.tools) if at not in selected]
-    notes = [Note("tools_left_out", f"no room for {', '.join(f'`{name}`' for name in omitted)}")] if omitted else []
-    positions = sorted(selected)
-    if room < 0 and positions:
-        only = toolset.tools[positions[0]].name
-        notes.append(Note("contract_over_budget", f"`{only}` alone exceeds the token budget"))
-    return positions, tuple(notes)
+def _names_text(names: tuple[str, ...], describe: str, rung: Rung, used: Mapping[str, str]) -> str:
+    """List the tool that describes tools, and name the tools that can be asked for."""
+    line = fill(used["more_tools"], {"names": ", ".join(names), "describe": describe})
+    return f"{signature(describing_tool(describe), *rung)}\n\n{line}"
 
 
 # ---- the parts of the tail
@@ -290,7 +129,7 @@ _RESULT = "(what the tool returned)"
 
 
 def _example(
-    kind: str, detail: ListingDetail, call: ToolCall, dialect: str, nonce: str | None, used: Mapping[str, str]
+    kind: str, call: ToolCall, dialect: str, nonce: str | None, used: Mapping[str, str], *, short: bool
 ) -> str:
     row = _KIND_OF[kind]
     values = {
@@ -299,7 +138,7 @@ def _example(
         "result": result_text(dialect, _RESULT, nonce) if kind == "inline" else "",
         "none": _no_call(kind, nonce),
     }
-    return fill(used[row.example if detail < ListingDetail.NO_EXAMPLES else row.short], values)
+    return fill(used[row.short if short else row.example], values)
 
 
 def _no_call(kind: str, nonce: str | None) -> str:
@@ -343,39 +182,44 @@ def _done(messages: tuple[Message, ...]) -> str:
 @lru_cache(maxsize=CONTRACT_CACHE_SIZE)
 def _contract(
     kind: str,
-    toolset: _Toolset,
+    toolset: Toolset,
     choice: ToolChoice,
     ladder: str,
     dialect: str,
     nonce: str | None,
     budget: int,
-    query: str,
+    focus: Focus | None,
     texts: TemplateTexts,
 ) -> Contract:
+    """Build a contract. `focus`: None if everything fits."""
     used, row = resolve_templates(texts), _KIND_OF[kind]
-    # An uncacheable toolset must not become a cache key.
-    fit = (_fit if toolset.cacheable else _fit.__wrapped__)(kind, toolset, ladder, dialect, budget, texts)
-    positions, left_out = _select_tools(toolset, fit, choice, query)
-    tools = tuple(toolset.tools[at] for at in positions)
-    listing = "\n".join(toolset.listing(at, fit.rung) for at in positions)
-    stable = fill(used[row.head], {"tools": listing})
+    listing = _listing(kind, toolset, ladder, dialect, budget, focus, used)
+    tools = tuple(toolset.tools[at] for at in listing.rungs)
+    lines = [toolset.listing(at, rung) for at, rung in listing.rungs.items()]
+    sample = toolset.sample if len(tools) == len(toolset.tools) else example_of(tools) or FALLBACK_EXAMPLE
+    describe = focus.describe if focus is not None and listing.named else ""
+    if describe:
+        tools = (*tools, describing_tool(describe))
+        lines.append(_names_text(listing.named, describe, LADDERS[ladder][0], used))
+    stable = fill(used[row.head], {"tools": "\n".join(lines)})
     mark = "" if nonce is None else " " + fill(used[row.mark], {"nonce": nonce})
-    sample = toolset.sample if not left_out else example_of(tools) or _FALLBACK_EXAMPLE
-    tail = f"{_example(kind, fit.rung[1], sample.call, dialect, nonce, used)}\n{_rule(choice, used)}{mark}\n"
+    example = _example(kind, sample.call, dialect, nonce, used, short=listing.short)
+    tail = f"{example}\n{_rule(choice, used)}{mark}\n"
     example_dialect, example_calls = row.dialect or dialect, (sample.call,)
     return Contract(
         stable,
         tail,
         tools,
         estimate_tokens(stable + tail),
-        (*toolset.notes, *fit.notes, *left_out),
+        (*toolset.notes, *listing.notes),
         (*((calls_text(example_dialect, example_calls, None),) if sample.distinct else ()), *toolset.examples),
         fill(used[row.reminder], {"call": calls_text(example_dialect, example_calls, nonce)}),
         _prompt(stable + tail),
+        describe,
     )
 
 
-#: The user's request, or a function that returns it. It is needed only if some tools must be left out.
+#: The user's request, or a function that returns it. It is needed only if some tools must be shortened.
 Query: TypeAlias = str | Callable[[], str]
 #: Contracts of recent requests, by the identity of their tools and all other inputs. Entries keep the tools alive.
 _recent_contracts: dict[tuple[object, ...], tuple[Sequence[Tool], Contract]] = {}
@@ -390,6 +234,8 @@ def _cached_contract(
     nonce: str | None,
     budget: int,
     query: Query,
+    whole: frozenset[str],
+    describe: str,
     templates: Mapping[str, str] | None,
 ) -> Contract:
     texts = template_texts(templates)
@@ -398,12 +244,13 @@ def _cached_contract(
     if cached is not None:
         return cached[1]
     dialect_row(dialect)
-    toolset = _toolset(tuple(tools))
+    toolset = toolset_of(tuple(tools))
+    # An uncacheable toolset must not become a cache key.
     fit, build = (_fit, _contract) if toolset.cacheable else (_fit.__wrapped__, _contract.__wrapped__)
-    if fit(kind, toolset, ladder, dialect, budget, texts).over:
-        query = query if isinstance(query, str) else query()
-        return build(kind, toolset, choice, ladder, dialect, nonce, budget, query, texts)
-    contract = build(kind, toolset, choice, ladder, dialect, nonce, budget, "", texts)
+    if not fit(kind, toolset, ladder, dialect, budget, texts):
+        focus = Focus(query if isinstance(query, str) else query(), whole.union(choice.allowed), describe)
+        return build(kind, toolset, choice, ladder, dialect, nonce, budget, focus, texts)
+    contract = build(kind, toolset, choice, ladder, dialect, nonce, budget, None, texts)
     if toolset.cacheable:
         if len(_recent_contracts) >= CONTRACT_CACHE_SIZE:
             _recent_contracts.clear()
@@ -420,6 +267,8 @@ def inline_contract(
     style: ListingStyle = "compact",
     budget: int,
     query: Query = "",
+    whole: frozenset[str] = frozenset(),
+    describe: str = "",
     templates: Mapping[str, str] | None = None,
 ) -> Contract:
     """Build the tool prompt of the inline plan: the model answers in text or writes calls in this dialect.
@@ -431,10 +280,12 @@ def inline_contract(
         nonce: the word that calls must carry.
         style: short signatures, or whole JSON schemas.
         budget: maximum size of the prompt, in estimated tokens.
-        query: the user's request, or a function that returns it, used to leave out the least relevant tools.
+        query: the user's request, or a function that returns it, used to shorten the least relevant tools first.
+        whole: names of tools that are never shortened, such as those that the conversation has used.
+        describe: the name of the built-in tool with which the model can ask for tools that are left out.
         templates: custom templates that override `templates.TEMPLATES`.
     """
-    return _cached_contract("inline", tools, choice, style, dialect, nonce, budget, query, templates)
+    return _cached_contract("inline", tools, choice, style, dialect, nonce, budget, query, whole, describe, templates)
 
 
 def decision_contract(
@@ -444,14 +295,18 @@ def decision_contract(
     nonce: str | None = None,
     done: tuple[Message, ...] = (),
     budget: int,
-    query: str = "",
+    query: Query = "",
+    whole: frozenset[str] = frozenset(),
+    describe: str = "",
     templates: Mapping[str, str] | None = None,
 ) -> Contract:
     """Build the tool prompt of the decision plan: the model only writes a JSON document with the tools to call.
 
     `done`: the messages since the user's last message. The prompt lists their calls so that they are not repeated.
     """
-    contract = _cached_contract("decision", tools, choice, "decision", "decision", nonce, budget, query, templates)
+    contract = _cached_contract(
+        "decision", tools, choice, "decision", "decision", nonce, budget, query, whole, describe, templates
+    )
     data = _done(done)
     if not data:
         return contract
@@ -467,11 +322,15 @@ def envelope_contract(
     nonce: str | None = None,
     budget: int,
     style: ListingStyle = "compact",
-    query: str = "",
+    query: Query = "",
+    whole: frozenset[str] = frozenset(),
+    describe: str = "",
     templates: Mapping[str, str] | None = None,
 ) -> Contract:
     """Build the tool prompt of the envelope plan: the model writes one JSON document with calls or a reply."""
-    return _cached_contract("envelope", tools, choice, style, "envelope", nonce, budget, query, templates)
+    return _cached_contract(
+        "envelope", tools, choice, style, "envelope", nonce, budget, query, whole, describe, templates
+    )
 
 
 # ---- placement

@@ -282,10 +282,11 @@ class Engine:
         if current.failure is not None:
             return self._failed(current, current.failure)
         if self._gate.emitted_calls:
-            if not phase.emulates and self._was_text(current):
-                self._warn(RESCUED)
-            return self._done(current)
+            return self._done_with_calls(current)
         reply = current.reply()
+        described = None if self._gate.spoiled else self._builder.describe_tools(reply)
+        if described is not None:
+            return self._ask_with_descriptions(current, described)
         fault = self._fault(current, reply, out)
         if fault is not None and phase.recovers and self._may_retry(fault):
             return self._retry(current, fault)
@@ -340,6 +341,26 @@ class Engine:
             return Fault("no_call", "an unusable call was streamed" if self._gate.spoiled else "the model declined")
         declined = self._climbed and current.phase.name == "decision"
         return self._attempts[-2].fault if declined else None
+
+    def _ask_with_descriptions(self, current: _Attempt, note: Note) -> list[Action]:
+        """Ask again with the descriptions of tools that the model has asked for."""
+        phase = current.phase
+        actions = self._ask(phase, self._builder.build(phase.name), self._text_policy(phase))
+        if self._gate.text_emitted:
+            self._gate.take([TextDelta("\n\n")])  # the gate keeps it until other text follows
+        return [Emit([Noted(note)]), *actions]
+
+    def _done_with_calls(self, current: _Attempt) -> list[Action]:
+        """End the turn with the calls of an answer. A request for descriptions beside them is not answered."""
+        if not current.phase.emulates and self._was_text(current):
+            self._warn(RESCUED)
+        inner = self._builder.describe
+        if inner and any(call.name == inner for call in current.reply().calls):
+            note = Note(
+                "description_call_dropped", f"a call of `{inner}` was dropped, because other calls came with it"
+            )
+            return [Emit([Noted(note)]), *self._done(current)]
+        return self._done(current)
 
     def _may_retry(self, fault: Fault) -> bool:
         """Whether another retry is allowed. A second empty answer is not retried."""
@@ -588,6 +609,7 @@ class Engine:
     def _ask(self, phase: Phase, request: Request, text: TextPolicy) -> list[Action]:
         number = len(self._attempts) + 1
         self._gate.restores = any(note.code == "specials_neutralised" for note in self._builder.notes)
+        self._gate.inner_tool = self._builder.describe
         self._gate.begin(text)
         reader = self._reader(phase, whole=not request.stream)
         raw: list[str] = []

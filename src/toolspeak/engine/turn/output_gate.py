@@ -103,6 +103,8 @@ class OutputGate:
         self.text_emitted = False
         #: Whether the prompt contains escaped text, whose copies in text and arguments are restored.
         self.restores = False
+        #: The built-in tool that the engine answers itself. Its calls are not emitted.
+        self.inner_tool = ""
         self._last_chars: dict[int, str] = {}  # the last character of the text (-1) and of each call's arguments
         #: For the engine's fast path: the call whose fragments, and whether text, may be emitted without `take`.
         self.streaming_call = -1
@@ -283,6 +285,11 @@ class OutputGate:
             self._end(event, out)
 
     def _start(self, event: CallStart, out: list[Event]) -> None:
+        if event.name == self.inner_tool:
+            self._calls[event.index] = None
+            if self._text == "opening":
+                out.extend(self.release())
+            return
         code = self._rejection(event.name)
         if code:
             self._calls[event.index] = None

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import assert_never
+from typing import TypedDict, assert_never
 
 import msgspec
 
+from ...core.events import Reply
 from ...core.parsing.tool_index import toolkit
 from ...core.text import estimate_tokens
 from ...core.types import (
@@ -46,7 +47,8 @@ from ..prompting.history import (
     without_system,
 )
 from ..prompting.templates import placeholder_call
-from ..prompting.tool_prompt import Contract, decision_contract, envelope_contract, inline_contract, place
+from ..prompting.tool_descriptions import MAX_ROUNDS, DescribedTools, describe_tools, describing_tool, free_name
+from ..prompting.tool_prompt import Contract, Query, decision_contract, envelope_contract, inline_contract, place
 from .faults import Fault
 from .phases import PhaseName
 from .retry_prompt import instruction
@@ -66,6 +68,24 @@ _UNPARSED = frozenset({"pass", "plain"})
 _MARKS_CACHE = "anthropic"
 #: The schema for a JSON response format that specifies none.
 _ANY_OBJECT: JSONObject = {"type": "object"}
+
+
+class _ListingOptions(TypedDict):
+    """The arguments of every contract about its tool list."""
+
+    budget: int
+    query: Query
+    whole: frozenset[str]
+    describe: str
+    templates: Mapping[str, str] | None
+
+
+def _describing_name(tools: tuple[Tool, ...]) -> str:
+    return free_name({tool.name for tool in tools})
+
+
+def _with_describing_tool(tools: tuple[Tool, ...]) -> tuple[Tool, ...]:
+    return (*tools, describing_tool(_describing_name(tools)))
 
 
 def _unshowable(tools: tuple[Tool, ...]) -> tuple[Tool, ...]:
@@ -95,7 +115,7 @@ class RequestBuilder:
         paired = pair(request.messages) if plan.kind != "pass" else Projection(request.messages, ())
         self._messages = paired.messages
         self.notes.extend(paired.notes)
-        kit = toolkit(request.tools)
+        kit = self._kit = toolkit(request.tools)
         if plan.kind not in _UNPARSED:
             self.notes.extend(kit.check())
             if len(kit.readable) + len(kit.dropped) < len(request.tools):
@@ -117,6 +137,11 @@ class RequestBuilder:
         )
         self.nonce = self._free_nonce(nonces) if plan.marks == "nonce" else None
         self._examples: tuple[str, ...] = ()
+        #: The tools that the prompt lists, with the one that describes the others.
+        self._listed_tools = self.offered_tools
+        #: The name of the built-in tool that describes tools, if the prompt offers it.
+        self.describe = ""
+        self._described: list[DescribedTools] = []  # the answers to its calls
 
     @property
     def has_teachable_tools(self) -> bool:
@@ -233,15 +258,45 @@ class RequestBuilder:
     def _projected(self) -> Projection:
         profile = self._plan.profile
         return project(
-            self._messages, self._plan.dialect, nonce=self.nonce, media=profile.media, templates=self._templates
+            self._conversation, self._plan.dialect, nonce=self.nonce, media=profile.media, templates=self._templates
         )
 
     def _learn(self, contract: Contract) -> Contract:
         self.contract_tokens = contract.tokens
         self._note(contract.notes)
         self._examples = contract.examples
-        self.offered_tools = contract.tools
+        self._listed_tools = contract.tools
+        self.describe = contract.describe
+        kit = self._kit
+        self.readable_tools = kit.derive(_with_describing_tool) if contract.describe else kit.readable
         return contract
+
+    def _listing_options(self) -> _ListingOptions:
+        """Return which tools must be listed in full, and how to ask for the others."""
+        described = {name for each in self._described for name in each.names}
+        used = {call.name for message in self._messages for call in message.calls}
+        may_describe = len(self._described) < MAX_ROUNDS
+        return {
+            "budget": self._settings.contract_budget,
+            "query": partial(_last_user_text, self._messages),
+            "whole": frozenset(used | described),
+            "describe": self._kit.derive(_describing_name) if may_describe else "",
+            "templates": self._templates,
+        }
+
+    def describe_tools(self, reply: Reply) -> Note | None:
+        """Answer the calls with which the model asks for descriptions of tools. Return a note, or None without one."""
+        calls = [call for call in reply.calls if self.describe and call.name == self.describe]
+        if not calls:
+            return None
+        described = describe_tools(calls, reply.text.strip(), self.offered_tools, len(self._described))
+        self._described.append(described)
+        return Note("tools_described", ", ".join(f"`{name}`" for name in described.names) or "no known tool")
+
+    @property
+    def _conversation(self) -> tuple[Message, ...]:
+        """The messages, with the model's questions about tools."""
+        return (*self._messages, *(message for each in self._described for message in each.messages))
 
     def _inline(self) -> Request:
         request, plan = self._request, self._plan
@@ -251,9 +306,7 @@ class RequestBuilder:
             plan.dialect,
             nonce=self.nonce,
             style=self._settings.contract,
-            budget=self._settings.contract_budget,
-            query=partial(_last_user_text, self._messages),
-            templates=self._templates,
+            **self._listing_options(),
         )
         if request.options.response_format is not None:
             contract = _with_format(contract, request.options.response_format)
@@ -279,9 +332,8 @@ class RequestBuilder:
                 self.offered_tools,
                 self._choice,
                 nonce=self.nonce,
-                done=since_last_user(self._messages),
-                budget=self._settings.contract_budget,
-                templates=self._templates,
+                done=since_last_user(self._conversation),
+                **self._listing_options(),
             )
         )
         options = self._contract_options(self._grammar("decision"))
@@ -299,9 +351,8 @@ class RequestBuilder:
                 self.offered_tools,
                 self._choice,
                 nonce=self.nonce,
-                budget=self._settings.contract_budget,
                 style=self._settings.contract,
-                templates=self._templates,
+                **self._listing_options(),
             )
         )
         projected = self._projected()
@@ -332,12 +383,12 @@ class RequestBuilder:
             return {}
         choice, response_format = self._choice, self._request.options.response_format
         if phase == "inline":
-            constraint = inline_constraint(self.offered_tools, choice, flavour, self._plan.dialect, nonce=self.nonce)
+            constraint = inline_constraint(self._listed_tools, choice, flavour, self._plan.dialect, nonce=self.nonce)
         elif phase == "decision":
-            constraint = decision_constraint(self.offered_tools, choice, flavour, nonce=self.nonce)
+            constraint = decision_constraint(self._listed_tools, choice, flavour, nonce=self.nonce)
         else:
             schema = response_format and (_ANY_OBJECT if response_format.schema is None else response_format.schema)
-            constraint = envelope_constraint(self.offered_tools, choice, flavour, schema, nonce=self.nonce)
+            constraint = envelope_constraint(self._listed_tools, choice, flavour, schema, nonce=self.nonce)
         if constraint is None:
             return {}  # the dialect cannot be enforced: calls are only parsed and checked
         self._note(constraint.notes)
@@ -348,7 +399,7 @@ class RequestBuilder:
     def retry_request(self, phase: PhaseName, base: Request, answer: str, fault: Fault, attempt: int) -> Request:
         """Build a retry request that tells the model what was wrong and what to do."""
         last = attempt >= self._plan.retries
-        text = instruction(fault, attempt, tools=self.offered_tools, example=self._example(phase, fault), last=last)
+        text = instruction(fault, attempt, tools=self._listed_tools, example=self._example(phase, fault), last=last)
         messages = base.messages
         if fault.kind in _SHOW_ANSWER and answer.strip():
             excerpt = answer if len(answer) <= _MAX_ANSWER else f"{answer[:_MAX_ANSWER]} [...]"
@@ -361,7 +412,8 @@ class RequestBuilder:
         """Render an example call of the tool that the fault concerns, with placeholders of the right types."""
         if not self.offered_tools or phase == "native":
             return ""
-        tool = next((each for each in self.offered_tools if each.name == fault.name), self.offered_tools[0])
+        tools = (*self._listed_tools, *self.offered_tools)
+        tool = next((each for each in tools if each.name == fault.name), tools[0])
         dialect = phase if phase in ("decision", "envelope") else self._plan.dialect
         return render_calls(dialect, [placeholder_call(tool)], self.nonce)
 
@@ -379,7 +431,7 @@ def _append_user_text(messages: tuple[Message, ...], text: str) -> tuple[Message
 
 
 def _last_user_text(messages: tuple[Message, ...]) -> str:
-    return next((message.text for message in reversed(messages) if message.role == "user"), "")
+    return next((message.text for message in reversed(messages) if message.role == "user" and message.text), "")
 
 
 def _with_format(contract: Contract, response_format: ResponseFormat) -> Contract:
