@@ -284,15 +284,15 @@ def test_an_upstream_that_refuses_a_system_message_is_asked_again_at_once_and_ge
 
     async def talk() -> list[Any]:
         async with client_of(upstream, probe="off") as client:
-            return [await client.chat(QUESTION, TOOLS) for _ in range(3)]
+            return [await client.chat(QUESTION, TOOLS) for _ in range(2)]
 
     replies = asyncio.run(talk())
-    # Two turns also find out that the upstream ignores native tools.
-    assert [(len(reply.calls), reply.requests) for reply in replies] == [(1, 3), (1, 2), (1, 1)]
+    assert [(len(reply.calls), reply.requests) for reply in replies] == [(1, 2), (1, 1)]
     assert "system_role_refused" in [note.code for note in replies[0].notes]
     assert [[message.role for message in request.messages] for request in upstream.requests] == [
         ["system", "user"],
-        *[["user"]] * 5,
+        ["user"],
+        ["user"],
     ]
 
 

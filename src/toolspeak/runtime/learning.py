@@ -207,12 +207,12 @@ class UseLearning:
 
     def learned(self, target: ProbeTarget, tenant: str = "") -> Learned | None:
         """Return what was learned about a model, or None. The same object until something changes."""
-        known, now = self._targets.get(target), self._store.clock()
-        if known is None or now >= known.until:
-            known = self._reload(target, now)
-        if tenant not in known.learned:
-            known.learned[tenant] = known.use.learned(tenant_key(tenant))
-        return known.learned[tenant]
+        state, now = self._targets.get(target), self._store.clock()
+        if state is None or now >= state.until:
+            state = self._reload(target, now)
+        if tenant not in state.learned:
+            state.learned[tenant] = state.use.learned(tenant_key(tenant))
+        return state.learned[tenant]
 
     def use_of(self, target: ProbeTarget) -> ModelUse:
         """Return what use has shown about a model, for display."""
@@ -221,30 +221,30 @@ class UseLearning:
 
     def untried(self, target: ProbeTarget, tenant: str, settings: Settings) -> bool:
         """Whether to find out if an unknown upstream supports tools. Where a probe is allowed, it finds that out."""
-        known = self._targets.get(target)
-        if not target.base_url or (known is not None and known.trials[tenant] >= _MAX_TRIALS):
+        state = self._targets.get(target)
+        if not target.base_url or (state is not None and state.trials[tenant] >= _MAX_TRIALS):
             return False
         return probe_policy(settings, target.base_url) == "off"
 
     def _reload(self, target: ProbeTarget, now: float) -> _Target:
         """Read what other processes have learned. What this process saw later takes precedence."""
-        known = self._targets.setdefault(target, _Target(ModelUse(*target)))
+        state = self._targets.setdefault(target, _Target(ModelUse(*target)))
         self._targets.move_to_end(target)
         if len(self._targets) > _MAX_TARGETS:
             self._targets.popitem(last=False)
-        known.until = now + _RELOAD_SECONDS
+        state.until = now + _RELOAD_SECONDS
         try:
             stored = self._store.get(target)
         except ToolspeakError as error:
             _log.warning("cannot read what was learned from use: %s", error)
-            return known
-        own = {name: use.current(now) for name, use in known.use.tenants.items()}
+            return state
+        own = {name: use.current(now) for name, use in state.use.tenants.items()}
         newer = {name: use for name, use in own.items() if use.latest >= stored.tenants.get(name, TenantUse()).latest}
         use = msgspec.structs.replace(stored, tenants={**stored.tenants, **newer})
-        if use != known.use:
-            known.use = use
-            known.learned.clear()
-        return known
+        if use != state.use:
+            state.use = use
+            state.learned.clear()
+        return state
 
     # ---- after a turn
 
@@ -253,13 +253,13 @@ class UseLearning:
         if not turn.request.tools and turn.outcome.failure is None and not turn.outcome.limitations:
             return
         self.learned(turn.target, turn.tenant)
-        known, now = self._targets[turn.target], self._store.clock()
-        before = known.use.tenants.get(tenant_key(turn.tenant), TenantUse())
+        state, now = self._targets[turn.target], self._store.clock()
+        before = state.use.tenants.get(tenant_key(turn.tenant), TenantUse())
         if turn.plan.tries_native:
             came = any(each.dialect == "native" for each in turn.outcome.trace.attempts[0].candidates)
-            known.trials[turn.tenant] = 0 if came else known.trials[turn.tenant] + 1
+            state.trials[turn.tenant] = 0 if came else state.trials[turn.tenant] + 1
         refused, why = _refused(turn)
-        if not refused and self._leaks(turn, known):
+        if not refused and self._leaks(turn, state):
             refused, why = {"leaks": True}, "native answers contained calls as text"
         use = before
         if refused:
@@ -267,7 +267,7 @@ class UseLearning:
             _log.warning("`%s`: %s", turn.target.model[:MAX_NAME_CHARS], why)
         use = self._observed(use, turn, now)
         if use != before:
-            self._update(turn, known, before, use)
+            self._update(turn, state, before, use)
 
     def _observed(self, use: TenantUse, turn: EndedTurn, now: float) -> TenantUse:
         settings, trace = turn.settings, turn.outcome.trace
@@ -285,7 +285,7 @@ class UseLearning:
         first_try = use.first_try + (turn.outcome.requests == 1)
         return msgspec.structs.replace(use.observed(observation, now), turns=use.turns + 1, first_try=first_try)
 
-    def _leaks(self, turn: EndedTurn, known: _Target) -> bool:
+    def _leaks(self, turn: EndedTurn, state: _Target) -> bool:
         """Whether enough native answers without a call contained one as text."""
         plan, trace = turn.plan, turn.outcome.trace
         if plan.kind != "native" or plan.profile.leaks or not turn.settings.rescue or not trace.why_no_call:
@@ -294,20 +294,20 @@ class UseLearning:
 
         text = trace.attempts[-1].raw[:_MAX_SEARCHED_CHARS]
         untrusted = tuple(message.text for message in turn.request.messages)
-        known.leaks[turn.tenant] += bool(text and parse(text, turn.request.tools, untrusted=untrusted).calls)
-        return known.leaks[turn.tenant] >= _LEAKS
+        state.leaks[turn.tenant] += bool(text and parse(text, turn.request.tools, untrusted=untrusted).calls)
+        return state.leaks[turn.tenant] >= _LEAKS
 
-    def _update(self, turn: EndedTurn, known: _Target, before: TenantUse, use: TenantUse) -> None:
+    def _update(self, turn: EndedTurn, state: _Target, before: TenantUse, use: TenantUse) -> None:
         tenant, key = turn.tenant, tenant_key(turn.tenant)
-        known.use = msgspec.structs.replace(known.use, tenants={**known.use.tenants, key: use})
+        state.use = msgspec.structs.replace(state.use, tenants={**state.use.tenants, key: use})
         changed = (use.fields, use.refused) != (before.fields, before.refused)
         if changed:
-            known.learned.clear()  # three tenants may agree now
+            state.learned.clear()  # three tenants may agree now
             learned = self.learned(turn.target, tenant)
             _log.info("`%s`: %s", turn.target.model[:MAX_NAME_CHARS], learned.why if learned is not None else "")
         changed = changed or (use.last, use.in_a_row) != (before.last, before.in_a_row)
-        if changed or self._store.clock() > known.stored_at.get(tenant, 0.0) + _SECONDS_STORED:
-            known.stored_at[tenant] = self._store.clock()
+        if changed or self._store.clock() > state.stored_at.get(tenant, 0.0) + _SECONDS_STORED:
+            state.stored_at[tenant] = self._store.clock()
             self._write(turn.target, key, use)
 
     def _write(self, target: ProbeTarget, key: str, use: TenantUse) -> None:

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable
 from typing import Literal, TypeAlias
 
 import msgspec
@@ -61,14 +61,14 @@ def _drops_nonce(plan: Plan, trace: Trace) -> bool:
     return any(each.dialect == plan.dialect and mark_of(each) in ("omitted", "changed") for each in calls)
 
 
-def written_dialect(candidates: Iterator[Candidate] | tuple[Candidate, ...], asked: str) -> str:
-    """Return the dialect in which a model wrote a call by itself, other than the one asked for; empty if none."""
+def written_dialect(candidates: Iterable[Candidate], other_than: str) -> str:
+    """Return the dialect in which a model wrote a call by itself, instead of the one it was asked for; else empty."""
     written = (
         each.dialect
         for each in candidates
         if each.evidence.get("wrapper") == "strong" and each.dialect in DIALECTS and each.dialect not in _NOT_INLINE
     )
-    return next((name for name in written if name != asked), "")
+    return next((name for name in written if name != other_than), "")
 
 
 def mark_of(candidate: Candidate) -> Mark | None:

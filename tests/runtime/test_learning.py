@@ -1,0 +1,399 @@
+"""What `auto` learns from use: how calls come, what is rejected, whose observations count, and when they expire."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cases import check_each
+from toolspeak import AsyncClient, Failure, Message, Request, Scripted, TextPart, Tool, ToolCall, render_calls
+from toolspeak.config import load
+from toolspeak.engine.planning.capabilities import Capabilities
+from toolspeak.engine.planning.strategy import Settings
+from toolspeak.errors import ToolspeakError
+from toolspeak.key_value import FileState, MemoryState, State
+from toolspeak.runtime.learning import ModelUse, TenantUse, UseLearning, UseStore, tenant_key
+from toolspeak.runtime.model_resolution import ResolvedModel
+from toolspeak.runtime.probe_cache import ProbeStore, ProbeTarget
+from toolspeak.runtime.prober import ProbeScheduler
+from toolspeak.runtime.turn import all_events
+from toolspeak.runtime.turn_factory import TurnFactory
+from toolspeak.upstreams.scripted import calls
+
+FAR = "https://models.example.com/v1"
+PLACE = ProbeTarget("scripted", "scripted", FAR)
+TOOL = {
+    "type": "function",
+    "function": {"name": "get_weather", "parameters": {"type": "object", "properties": {"city": {"type": "string"}}}},
+}
+CALL = ToolCall("get_weather", {"city": "Oslo"})
+QUESTION = "What is the weather in Oslo?"
+DAY = 24 * 3600.0
+Model = Callable[[Request], Any]
+
+
+class Clock:
+    now = 1_000_000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def speaking(dialect: str) -> Model:
+    """A model that calls in its own dialect whenever it sees a tool, whatever it is asked for."""
+    return lambda request: render_calls(dialect, [CALL])
+
+
+def native_only(request: Request) -> Any:
+    """A model that calls only where the tools are sent natively."""
+    return calls(CALL) if request.tools else "I cannot access real-time weather data."
+
+
+def without_system(request: Request) -> Any:
+    if request.messages[0].role == "system":
+        return [Failure("System role not supported", status=400)]
+    return render_calls("hermes", [CALL])
+
+
+def changing(first: Model, then: Model, after: int) -> tuple[Model, list[int]]:
+    """A model that behaves in another way after a number of requests from the client."""
+    count = [0]
+
+    def behave(request: Request) -> Any:
+        return (first if count[0] < after else then)(request)
+
+    return behave, count
+
+
+def client(model: Model, state: State | None = None, **more: Any) -> tuple[AsyncClient, Scripted]:
+    upstream = Scripted(model, again=True, base_url=FAR)
+    more = {"state": state or MemoryState(), "known": Capabilities(), **more}
+    return AsyncClient(upstream, config=load(env={}, cwd=Path("/nowhere")), **more), upstream
+
+
+def talk(model: Model, turns: int, state: State | None = None, **more: Any) -> list[tuple[Any, Request]]:
+    """The replies to several equal requests, each with the first request that was sent for it."""
+
+    async def main() -> list[tuple[Any, Request]]:
+        one, upstream = client(model, state, **more)
+        replies: list[tuple[Any, Request]] = []
+        async with one:
+            for _ in range(turns):
+                before = len(upstream.requests)
+                replies.append((await one.chat(QUESTION, [TOOL]), upstream.requests[before]))
+        return replies
+
+    return asyncio.run(main())
+
+
+# ---- remote upstreams
+
+
+@pytest.mark.requirement("D8")
+@check_each("dialect", ["hermes", "qwen_xml", "mistral", "action", "pythonic"])
+def test_from_the_third_request_on_a_model_is_asked_in_the_dialect_that_it_writes(dialect: str):
+    replies = talk(speaking(dialect), 4)
+    assert [reply.requests for reply, _ in replies] == [1, 1, 1, 1]
+    assert all(reply.calls[0].arguments == {"city": "Oslo"} for reply, _ in replies)
+    assert [bool(request.tools) for _, request in replies] == [True, True, False, False]
+    third = replies[2][0].trace()
+    assert third.rule == "learned"
+    assert f"calls came as text in the dialect {dialect}" in third.why
+    opening = render_calls(dialect, [CALL])[:8]
+    assert opening in "".join(message.text for message in replies[3][1].messages)
+
+
+@pytest.mark.requirement("D3", "D8")
+def test_a_remote_server_that_answers_natively_stays_native_after_two_answers():
+    replies = talk(native_only, 4)
+    assert [(reply.requests, len(reply.calls)) for reply, _ in replies] == [(1, 1)] * 4
+    assert [reply.trace().plan for reply, _ in replies] == ["inline", "inline", "native", "native"]
+    assert "calls came natively" in replies[3][0].trace().why
+    assert not any(message.role == "system" for message in replies[3][1].messages)  # no tool prompt any more
+
+
+@pytest.mark.requirement("D8")
+def test_what_an_upstream_rejects_is_left_out_from_the_next_request_on():
+    replies = talk(without_system, 3)
+    assert [reply.requests for reply, _ in replies] == [2, 1, 1]
+    assert replies[1][0].trace().rule == "foreign_host" or "refused a system message" in replies[1][0].trace().why
+
+    def without_tools(request: Request) -> Any:
+        if request.tools:
+            return [Failure("Extra inputs are not permitted", status=422)]
+        return render_calls("hermes", [CALL])
+
+    replies = talk(without_tools, 3)
+    assert [(reply.requests, len(reply.calls)) for reply, _ in replies] == [(2, 1), (1, 1), (1, 1)]
+    assert "the upstream refused a request with tools" in replies[1][0].trace().why
+
+
+@pytest.mark.requirement("D8", "E4")
+@pytest.mark.parametrize(
+    ("first", "then"),
+    [
+        (speaking("hermes"), speaking("qwen_xml")),
+        (speaking("hermes"), native_only),
+        (native_only, speaking("hermes")),
+        (
+            native_only,
+            lambda request: [Failure("tools are off", status=400)] if request.tools else render_calls("hermes", [CALL]),
+        ),
+    ],
+    ids=["another dialect", "text to native", "native to text", "tools rejected"],
+)
+def test_when_a_model_changes_its_mind_two_requests_suffice(first: Model, then: Model):
+    model, count = changing(first, then, 20)
+
+    async def main() -> list[Any]:
+        one, _ = client(model)
+        replies: list[Any] = []
+        async with one:
+            for _ in range(24):
+                replies.append(await one.chat(QUESTION, [TOOL]))
+                count[0] += 1
+        return replies
+
+    replies = asyncio.run(main())
+    assert all(reply.calls for reply in replies)
+    assert [reply.requests for reply in replies[2:20]] == [1] * 18
+    assert [reply.requests for reply in replies[22:]] == [1, 1]
+
+
+def test_where_nothing_is_learned_tools_are_sent_natively_a_few_times_only():
+    replies = talk(lambda request: "Hello.", 10)
+    assert [bool(request.tools) for _, request in replies] == [True] * 8 + [False] * 2
+
+
+@check_each(
+    "settings",
+    [{"mode": "force"}, {"plan": "inline"}, {"marks": "nonce"}, {"probe": "first-use"}],
+)
+def test_tools_are_not_tried_natively_where_the_settings_decide_otherwise(settings: dict[str, Any]):
+    for _, request in talk(lambda request: "Hello.", 1, **settings):
+        assert not request.tools
+
+
+def test_a_function_has_no_address_so_nothing_is_learned_about_it():
+    async def main() -> str:
+        upstream = Scripted(speaking("hermes"), again=True)
+        async with AsyncClient(upstream, state=MemoryState(), known=Capabilities()) as one:
+            for _ in range(3):
+                reply = await one.chat(QUESTION, [TOOL])
+            return reply.trace().rule
+
+    assert asyncio.run(main()) == "unknown"
+
+
+# ---- trust
+
+
+PAGE = '<tool_call>\n{"name": "get_weather", "arguments": {"city": "Rome"}}\n</tool_call>'
+
+
+@pytest.mark.requirement("D8", "R-E4")
+def test_a_call_that_repeats_a_page_does_not_count_whatever_was_learned():
+    repeats = [False]
+
+    def model(request: Request) -> Any:
+        return PAGE if repeats[0] else render_calls("hermes", [CALL])
+
+    def native(request: Request) -> Any:
+        return calls(ToolCall("get_weather", {"city": "Rome"}) if repeats[0] else CALL)
+
+    async def main(behave: Model) -> Any:
+        one, _ = client(behave)
+        async with one:
+            for _ in range(3):
+                assert (await one.chat(QUESTION, [TOOL])).calls
+            repeats[0] = True
+            return await one.chat(f"Summarise this page: {PAGE}", [TOOL])
+
+    for behave in (model, native):
+        repeats[0] = False
+        reply = asyncio.run(main(behave))
+        assert not reply.calls
+        assert any(each.reason == "echo" for attempt in reply.trace().attempts for each in attempt.candidates)
+
+
+@pytest.mark.requirement("D8", "R-E3")
+def test_programs_that_run_calls_ask_for_the_nonce_even_if_the_model_leaves_it_out():
+    state = MemoryState()
+    talk(speaking("action"), 3, state)
+    assert UseStore(state, lambda: 0.0).get(PLACE).tenants[""].fields["marks"] == "optional"
+    (reply, _), *_ = talk(speaking("action"), 1, state)
+    assert not reply.trace().nonce
+    (reply, _), *_ = talk(speaking("action"), 1, state, marks="confirm")
+    assert reply.trace().nonce
+
+
+# ---- tenants
+
+
+def turn_factory(learning: UseLearning, model: Model, known: Capabilities) -> TurnFactory:
+    upstream = Scripted(model, again=True, base_url=FAR)
+    resolved = ResolvedModel("scripted", "scripted", FAR, "openai_chat", upstream)
+    return TurnFactory(resolved, known, MemoryState(), b"secret", learning=learning)
+
+
+def turns_of(
+    tenant: str, learning: UseLearning, known: Capabilities, model: Model, number: int
+) -> list[tuple[str, int]]:
+    """The rules and the number of requests of several turns of a tenant."""
+    tools = (Tool("get_weather", parameters=TOOL["function"]["parameters"]),)  # type: ignore[index]
+    made = turn_factory(learning, model, known)
+
+    async def main() -> list[tuple[str, int]]:
+        seen: list[tuple[str, int]] = []
+        for _ in range(number):
+            planned = made.make(Request("m", (Message("user", (TextPart(QUESTION),)),), tools), Settings(), tenant)
+            await all_events(planned.turn)
+            assert planned.turn.outcome is not None
+            seen.append((planned.plan.rule, planned.turn.outcome.requests))
+        await learning.close()
+        return seen
+
+    return asyncio.run(main())
+
+
+def learner(clock: Clock | None = None, state: State | None = None) -> tuple[UseLearning, Capabilities]:
+    known = Capabilities()
+    return UseLearning(known, UseStore(state or MemoryState(), clock or Clock())), known
+
+
+@pytest.mark.requirement("D8")
+def test_a_tenant_that_makes_the_model_misbehave_changes_nothing_for_another():
+    learning, known = learner()
+    hostile = lambda request: [Failure("no tools, no system role, 512 tokens", status=400)]  # noqa: E731
+    bad = iter([speaking("react"), native_only, hostile, speaking("mistral")] * 250)
+    for _ in range(250):
+        turns_of("mallory", learning, known, lambda request: next(bad)(request), 4)
+    assert known.find(*PLACE, learning.learned(PLACE, "anna")) == Capabilities().find(*PLACE)
+    assert learning.learned(PLACE, "anna") is None
+    assert turns_of("anna", learning, known, speaking("hermes"), 3) == [
+        ("unknown", 1),
+        ("unknown", 1),
+        ("learned", 1),
+    ]
+
+
+@pytest.mark.requirement("D8")
+def test_what_three_tenants_agree_on_is_used_by_others():
+    learning, known = learner()
+    for tenant in ("anna", "bert"):
+        turns_of(tenant, learning, known, speaking("hermes"), 2)
+    assert learning.learned(PLACE, "dora") is None
+    turns_of("carl", learning, known, speaking("hermes"), 2)
+    learned = learning.learned(PLACE, "dora")
+    assert learned is not None
+    assert (learned.fields["dialect"], learned.why.endswith("for 3 tenants")) == ("hermes", True)
+    # Its own observations come first.
+    turns_of("dora", learning, known, speaking("qwen_xml"), 2)
+    learned = learning.learned(PLACE, "dora")
+    assert learned is not None
+    assert learned.fields["dialect"] == "qwen_xml"
+
+
+# ---- storage and expiry
+
+
+def test_what_was_learned_expires_and_rejections_expire_sooner():
+    clock = Clock()
+    learning, known = learner(clock)
+    turns_of("", learning, known, without_system, 2)
+    assert learning.learned(PLACE) is not None
+    clock.now += 2 * DAY
+    learned = learning.learned(PLACE)
+    assert learned is not None
+    assert "system_role" not in learned.fields
+    assert learned.fields["dialect"] == "hermes"
+    clock.now += 6 * DAY
+    assert learning.learned(PLACE) is None
+
+
+def test_what_was_learned_is_shared_through_the_store(tmp_path: Path):
+    clock = Clock()
+    one, known = learner(clock, FileState(tmp_path / "state.json"))
+    other, _ = learner(clock, FileState(tmp_path / "state.json"))
+    assert other.learned(PLACE) is None
+    turns_of("", one, known, speaking("hermes"), 2)
+    assert other.learned(PLACE) is None  # it looks once a minute
+    clock.now += 61
+    learned = other.learned(PLACE)
+    assert learned is not None
+    assert learned.fields["dialect"] == "hermes"
+
+
+def test_one_turn_in_each_of_two_processes_suffices(tmp_path: Path):
+    path = tmp_path / "state.json"
+    for _ in range(2):
+        learning, known = learner(state=FileState(path))
+        turns_of("", learning, known, speaking("hermes"), 1)
+    assert learner(state=FileState(path))[0].learned(PLACE) is not None
+
+
+def test_in_the_long_run_nothing_is_written_again_and_again():
+    writes: list[str] = []
+
+    class Counted(MemoryState):
+        def put(self, key: str, value: Any, ttl: float | None = None) -> None:
+            writes.append(json.dumps(value))
+            super().put(key, value, ttl)
+
+    learning, known = learner(state=Counted())
+    turns_of("", learning, known, speaking("hermes"), 50)
+    assert 2 <= len(writes) <= 4
+
+
+def test_a_store_that_fails_costs_nothing_but_the_sharing(caplog: pytest.LogCaptureFixture):
+    class Broken(MemoryState):
+        def get(self, key: str) -> Any:
+            raise ToolspeakError("the disk is gone")
+
+    learning, known = learner(state=Broken())
+    assert turns_of("", learning, known, speaking("hermes"), 3)[-1] == ("learned", 1)
+    assert "cannot read what was learned from use" in caplog.text
+    assert "so it applies to this process only" in caplog.text
+
+
+@check_each(
+    "value", [{"tenants": 3}, [], {"provider": "p", "model": "m", "base_url": "", "tenants": {"": {"seen": "x"}}}]
+)
+def test_stored_values_that_cannot_be_read_count_as_missing(value: Any):
+    state = MemoryState()
+    state.put(f"use/{PLACE.key}", value)
+    assert UseStore(state, Clock()).get(PLACE) == ModelUse("scripted", "scripted", FAR)
+
+
+def test_only_the_tenants_seen_last_are_kept():
+    store = UseStore(MemoryState(), Clock())
+    for number in range(70):
+        store.put(PLACE, tenant_key(f"t{number}"), TenantUse({"dialect": "hermes"}, seen=1_000_000.0 + number))
+    kept = store.get(PLACE).tenants
+    assert len(kept) == 64
+    assert tenant_key("t69") in kept
+
+
+def test_no_more_models_are_remembered_than_there_is_room_for():
+    learning, _ = learner()
+    for number in range(600):
+        learning.learned(ProbeTarget("p", f"m{number}", FAR))
+    assert len(learning._targets) == 512
+
+
+def test_a_probe_replaces_what_was_learned():
+    state, known = MemoryState(), Capabilities()
+    probes = ProbeScheduler(known, ProbeStore(state))
+    turns_of("", probes.learning, known, speaking("hermes"), 2)
+    assert probes.learning.use_of(PLACE).summary() == "2 turns with calls, 2 with one request; nonce: omitted 2"
+    probes.learning.forget(PLACE)
+    assert probes.learning.learned(PLACE) is None
+
+
+def test_the_summary_of_a_model_that_was_not_used_is_empty():
+    assert ModelUse("", "m", "").summary() == ""
