@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.cases import check_each
+from tests.cases import check_each, size
 from toolspeak import AsyncClient, Failure, Message, Request, Scripted, TextPart, Tool, ToolCall, render_calls
 from toolspeak.config import load
 from toolspeak.engine.planning.capabilities import Capabilities
@@ -121,7 +121,7 @@ def test_a_remote_server_that_answers_natively_stays_native_after_two_answers():
 def test_what_an_upstream_rejects_is_left_out_from_the_next_request_on():
     replies = talk(without_system, 3)
     assert [reply.requests for reply, _ in replies] == [2, 1, 1]
-    assert replies[1][0].trace().rule == "foreign_host" or "refused a system message" in replies[1][0].trace().why
+    assert "refused a system message" in replies[2][0].trace().why
 
     def without_tools(request: Request) -> Any:
         if request.tools:
@@ -183,9 +183,8 @@ def test_a_function_has_no_address_so_nothing_is_learned_about_it():
     async def main() -> str:
         upstream = Scripted(speaking("hermes"), again=True)
         async with AsyncClient(upstream, state=MemoryState(), known=Capabilities()) as one:
-            for _ in range(3):
-                reply = await one.chat(QUESTION, [TOOL])
-            return reply.trace().rule
+            replies = [await one.chat(QUESTION, [TOOL]) for _ in range(3)]
+            return replies[-1].trace().rule
 
     assert asyncio.run(main()) == "unknown"
 
@@ -270,9 +269,8 @@ def learner(clock: Clock | None = None, state: State | None = None) -> tuple[Use
 def test_a_tenant_that_makes_the_model_misbehave_changes_nothing_for_another():
     learning, known = learner()
     hostile = lambda request: [Failure("no tools, no system role, 512 tokens", status=400)]  # noqa: E731
-    bad = iter([speaking("react"), native_only, hostile, speaking("mistral")] * 250)
-    for _ in range(250):
-        turns_of("mallory", learning, known, lambda request: next(bad)(request), 4)
+    for model in [speaking("react"), native_only, hostile, speaking("mistral")] * 25:
+        turns_of("mallory", learning, known, model, size(1, 10))
     assert known.find(*PLACE, learning.learned(PLACE, "anna")) == Capabilities().find(*PLACE)
     assert learning.learned(PLACE, "anna") is None
     assert turns_of("anna", learning, known, speaking("hermes"), 3) == [

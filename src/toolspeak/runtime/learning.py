@@ -264,7 +264,6 @@ class UseLearning:
         use = before
         if refused:
             use = msgspec.structs.replace(use, refused={**use.refused, **refused}, refused_why=why, refused_at=now)
-            _log.warning("`%s`: %s", turn.target.model[:MAX_NAME_CHARS], why)
         use = self._observed(use, turn, now)
         if use != before:
             self._update(turn, state, before, use)
@@ -303,8 +302,9 @@ class UseLearning:
         changed = (use.fields, use.refused) != (before.fields, before.refused)
         if changed:
             state.learned.clear()  # three tenants may agree now
-            learned = self.learned(turn.target, tenant)
-            _log.info("`%s`: %s", turn.target.model[:MAX_NAME_CHARS], learned.why if learned is not None else "")
+            level = logging.WARNING if use.refused != before.refused else logging.INFO
+            why = use.refused_why if use.refused != before.refused else f"seen in use: {use.why}"
+            _log.log(level, "`%s`: %s", turn.target.model[:MAX_NAME_CHARS], why)
         changed = changed or (use.last, use.in_a_row) != (before.last, before.in_a_row)
         if changed or self._store.clock() > state.stored_at.get(tenant, 0.0) + _SECONDS_STORED:
             state.stored_at[tenant] = self._store.clock()

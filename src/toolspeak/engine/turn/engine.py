@@ -489,7 +489,8 @@ class Engine:
     def _variant(self, current: _Attempt, notes: list[Note]) -> PhaseName | None:
         """Change how the second try asks for calls. Return the kind of its request, or None if nothing changes."""
         plan = self._plan
-        dialect = written_dialect(current.reply().candidates, plan.dialect)
+        raw, nonce = "".join(current.raw), self._builder.nonce or ""
+        dialect = written_dialect(current.reply().candidates, raw, nonce, plan.dialect)
         if dialect and (plan.unmarked == "counts" or carries_nonce(dialect)):
             self._plan = self._builder.change_plan(dialect=dialect)
             notes.append(Note("retry_dialect", f"asked again in the model's own dialect, {dialect}"))

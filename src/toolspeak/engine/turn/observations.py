@@ -11,8 +11,8 @@ from typing import Literal, TypeAlias
 import msgspec
 
 from ...core.events import Candidate
-from ...core.types import JSONObject
-from ...dialects.registry import DIALECTS
+from ...core.types import JSONObject, ToolCall
+from ...dialects.registry import DIALECTS, render_calls
 from ..planning.strategy import Plan
 from .trace import AttemptTrace, Trace
 
@@ -21,6 +21,8 @@ Mark: TypeAlias = Literal["copied", "omitted", "changed"]
 
 #: Dialects that belong to a plan of their own, or to no text at all.
 _NOT_INLINE = frozenset({"native", "decision", "envelope"})
+#: Number of characters of an answer in which its call is searched.
+_MAX_SEARCHED_CHARS = 16_384
 #: Protocols with a tool format of their own.
 OWN_TOOL_FORMAT = frozenset({"anthropic", "gemini"})
 
@@ -47,12 +49,13 @@ def observe(plan: Plan, trace: Trace, protocol: str) -> Observation | None:
         return Observation({"capability": capability}, "calls came natively")
     if answer.phase in ("decision", "envelope"):
         return Observation({"capability": "none", "plan": answer.phase}, f"calls came with the plan {answer.phase}")
-    if call.dialect not in DIALECTS or call.dialect in _NOT_INLINE:
+    dialect = _dialect(call, answer.raw, trace.nonce)
+    if not dialect:
         return None
     marks = "optional" if plan.profile.marks == "optional" or _drops_nonce(plan, trace) else "auto"
-    fields: JSONObject = {"capability": "none", "plan": "inline", "dialect": call.dialect, "marks": marks}
+    fields: JSONObject = {"capability": "none", "plan": "inline", "dialect": dialect, "marks": marks}
     without = " without the nonce" if marks == "optional" else ""
-    return Observation(fields, f"calls came as text in the dialect {call.dialect}{without}")
+    return Observation(fields, f"calls came as text in the dialect {dialect}{without}")
 
 
 def _drops_nonce(plan: Plan, trace: Trace) -> bool:
@@ -61,14 +64,30 @@ def _drops_nonce(plan: Plan, trace: Trace) -> bool:
     return any(each.dialect == plan.dialect and mark_of(each) in ("omitted", "changed") for each in calls)
 
 
-def written_dialect(candidates: Iterable[Candidate], other_than: str) -> str:
+def written_dialect(candidates: Iterable[Candidate], raw: str, nonce: str, other_than: str) -> str:
     """Return the dialect in which a model wrote a call by itself, instead of the one it was asked for; else empty."""
-    written = (
-        each.dialect
-        for each in candidates
-        if each.evidence.get("wrapper") == "strong" and each.dialect in DIALECTS and each.dialect not in _NOT_INLINE
-    )
-    return next((name for name in written if name != other_than), "")
+    strong = (each for each in candidates if each.evidence.get("wrapper") == "strong")
+    written = (_dialect(each, raw, nonce) for each in strong)
+    return next((name for name in written if name not in ("", other_than)), "")
+
+
+def _dialect(candidate: Candidate, raw: str, nonce: str) -> str:
+    """Return the dialect of a call in which a model can be asked for calls; empty if there is none.
+
+    A candidate names the dialect of its opening mark. Several dialects may have the same mark, so the text up to the
+    name of the tool decides.
+    """
+    if candidate.dialect not in DIALECTS or candidate.dialect in _NOT_INLINE:
+        return ""
+    text = raw[:_MAX_SEARCHED_CHARS]
+    text = "".join((text.replace(nonce, "") if nonce else text).split())
+    accepts = DIALECTS[candidate.dialect].accepts
+    similar = (name for name, row in DIALECTS.items() if row.accepts & accepts and name not in _NOT_INLINE)
+    for name in (candidate.dialect, *similar):
+        shown = "".join(render_calls(name, [ToolCall(candidate.name, {})]).split())
+        if shown[: shown.find(candidate.name) + len(candidate.name)] in text:
+            return name
+    return candidate.dialect
 
 
 def mark_of(candidate: Candidate) -> Mark | None:
