@@ -252,6 +252,8 @@ class UseLearning:
         """Learn from a turn."""
         if not turn.request.tools and turn.outcome.failure is None and not turn.outcome.limitations:
             return
+        if any(note.code == "upstream_fallback" for each in turn.outcome.trace.attempts for note in each.notes):
+            return  # another upstream answered
         self.learned(turn.target, turn.tenant)
         state, now = self._targets[turn.target], self._store.clock()
         before = state.use.tenants.get(tenant_key(turn.tenant), TenantUse())
