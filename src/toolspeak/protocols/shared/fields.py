@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from typing import Literal
 
 import msgspec
 
@@ -30,15 +29,6 @@ ROUTING_FIELDS = frozenset(
 
 #: Maximum length of an excerpt in errors and notes: long enough to be recognizable, too short to flood a log.
 _MAX_EXCERPT_CHARS = 200
-
-
-class Loss(msgspec.Struct, frozen=True):
-    """Information that a protocol cannot express and that a conversion therefore changes or drops."""
-
-    half: Literal["request", "reply"]
-    name: str
-    #: What happens to the information.
-    becomes: str
 
 
 # ------------------------------------------------------------------------------------------------------ values
