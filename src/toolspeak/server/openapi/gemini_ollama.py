@@ -1,318 +1,230 @@
-"""Request and reply types of Gemini's and Ollama's APIs, for OpenAPI. Tests compare them with the codec."""
+"""Schemas of Gemini's and Ollama's APIs. Tests compare them with the codecs."""
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
-
-import msgspec
-from msgspec import UNSET
-
-from .openai import ChatTool
+from .openai import CHAT_TOOL
 from .shared import (
-    Absent,
-    Base64,
-    CallName,
-    Extension,
-    Fraction,
-    ModelName,
-    Name,
-    NonNegative,
-    Object,
-    Positive,
-    Temperature,
+    BASE64,
+    BOOLEAN,
+    CALL_NAME,
+    EXTENSION,
+    FRACTION,
+    INTEGER,
+    MODEL_NAME,
+    NAME,
+    NON_NEGATIVE,
+    NUMBER,
+    OBJECT,
+    OBJECTS,
+    POSITIVE,
+    STRING,
+    STRINGS,
+    TEMPERATURE,
+    Field,
+    allow_others,
+    any_of,
+    array,
+    defaulting,
+    enum,
+    fields,
+    nullable,
+    optional,
+    record,
 )
 
-# -------------------------------------------------------------------------------------------------------- Gemini
-
-
-class GeminiCall(msgspec.Struct):
-    """A tool call."""
-
-    name: CallName
-    args: Object | Absent = UNSET
-    id: str | Absent = UNSET
-
-
-class GeminiResult(msgspec.Struct):
-    """The result of a function call."""
-
-    name: CallName
-    response: Object
-    id: str | Absent = UNSET
-
-
-class GeminiBytes(msgspec.Struct):
-    """An image, audio or a file in base64."""
-
-    mimeType: str
-    data: Base64
-
-
-class GeminiFile(msgspec.Struct):
-    """The URI of an image, audio or a file."""
-
-    fileUri: str
-    mimeType: str | Absent = UNSET
-
-
-class GeminiPart(msgspec.Struct):
-    """A part of a message: text, thinking, a call, a result, or media."""
-
-    text: str | Absent = UNSET
-    thought: bool | Absent = UNSET
-    thoughtSignature: str | Absent = UNSET
-    functionCall: GeminiCall | Absent = UNSET
-    functionResponse: GeminiResult | Absent = UNSET
-    inlineData: GeminiBytes | Absent = UNSET
-    fileData: GeminiFile | Absent = UNSET
-
-
-class GeminiContent(msgspec.Struct, omit_defaults=True):
-    """One message."""
-
-    parts: list[GeminiPart]
-    role: Literal["user", "model"] = "user"
-
-
-class GeminiFunction(msgspec.Struct, omit_defaults=True):
-    """A function that the model may call, with a JSON Schema or a schema in Gemini's format."""
-
-    name: Name
-    description: str = ""
-    parametersJsonSchema: Object | None = None
-    parameters: Object | None = None
-
-
-class GeminiTool(msgspec.Struct):
-    """A list of functions, or one of the upstream's own tools."""
-
-    functionDeclarations: list[GeminiFunction] | Absent = UNSET
-
-
-class GeminiCalling(msgspec.Struct, omit_defaults=True):
-    """Whether the model may or must call functions, and which."""
-
-    mode: Literal["AUTO", "ANY", "NONE", "VALIDATED"]
-    allowedFunctionNames: list[Name] | None = None
-
-
-class GeminiToolConfig(msgspec.Struct, omit_defaults=True):
-    """Tool options."""
-
-    functionCallingConfig: GeminiCalling | None = None
-
-
-class GeminiConfig(msgspec.Struct, omit_defaults=True):
-    """Generation options."""
-
-    maxOutputTokens: Positive | None = None
-    temperature: Temperature | None = None
-    topP: Fraction | None = None
-    seed: int | None = None
-    stopSequences: list[str] | None = None
-    candidateCount: Positive | None = None
-    responseMimeType: str | None = None
-    responseSchema: Object | None = None
-    responseJsonSchema: Object | None = None
-    thinkingConfig: Object | None = None
-
-
-class GeminiRequest(msgspec.Struct, omit_defaults=True):
-    """POST /v1beta/models/MODEL:generateContent, and :streamGenerateContent"""
-
-    contents: Annotated[list[GeminiContent], msgspec.Meta(min_length=1)]
-    model: str | None = None
-    systemInstruction: GeminiContent | None = None
-    tools: list[GeminiTool] | None = None
-    toolConfig: GeminiToolConfig | None = None
-    generationConfig: GeminiConfig | None = None
-
-
-class GeminiCountRequest(msgspec.Struct, omit_defaults=True):
-    """POST /v1beta/models/MODEL:countTokens"""
-
-    contents: list[GeminiContent] | None = None
-    generateContentRequest: GeminiRequest | None = None
-
-
-class GeminiCandidate(msgspec.Struct):
-    """One answer, with the upstream's metadata."""
-
-    content: GeminiContent
-    index: int
-    finishReason: str | Absent = UNSET
-    finishMessage: str | Absent = UNSET
-    citationMetadata: Object | Absent = UNSET
-    groundingMetadata: Object | Absent = UNSET
-    groundingAttributions: list[Object] | Absent = UNSET
-    urlContextMetadata: Object | Absent = UNSET
-    safetyRatings: list[Object] | Absent = UNSET
-    logprobsResult: Object | Absent = UNSET
-    avgLogprobs: float | Absent = UNSET
-    continuationToken: str | Absent = UNSET
-
-
-class GeminiUsage(msgspec.Struct):
-    """Token usage."""
-
-    promptTokenCount: int
-    candidatesTokenCount: int
-    totalTokenCount: int
-    thoughtsTokenCount: int | Absent = UNSET
-    cachedContentTokenCount: int | Absent = UNSET
-    toolUsePromptTokenCount: int | Absent = UNSET
-
-
-class GeminiReply(msgspec.Struct):
-    """A complete reply or a chunk of a stream (events with `alt=sse`, else a list). The last chunk has the usage."""
-
-    modelVersion: str
-    responseId: str
-    candidates: list[GeminiCandidate] | Absent = UNSET
-    usageMetadata: GeminiUsage | Absent = UNSET
-    promptFeedback: Object | Absent = UNSET
-    toolspeak: Extension | Absent = UNSET
-
-
-class GeminiProblem(msgspec.Struct):
-    """Details of an error."""
-
-    code: int
-    message: str
-    status: str
-
-
-class GeminiError(msgspec.Struct):
-    """An error in Google's format."""
-
-    error: GeminiProblem
-
-
-class GeminiCount(msgspec.Struct):
-    """The estimated number of tokens in a request."""
-
-    totalTokens: int
-
-
-# -------------------------------------------------------------------------------------------------------- Ollama
-
-
-class OllamaFunction(msgspec.Struct):
-    """The name of a function and its arguments."""
-
-    name: CallName
-    arguments: Object = {}
-    index: int | Absent = UNSET
-
-
-class OllamaCall(msgspec.Struct):
-    """A tool call."""
-
-    function: OllamaFunction
-    id: str | Absent = UNSET
-
-
-class OllamaMessage(msgspec.Struct, omit_defaults=True):
-    """One message."""
-
-    role: Literal["system", "user", "assistant", "tool"]
-    content: str = ""
-    thinking: str | None = None
-    images: list[Base64] | None = None
-    tool_calls: list[OllamaCall] | None = None
-    tool_name: str | None = None
-    tool_call_id: str | None = None
-
-
-class OllamaOptions(msgspec.Struct, omit_defaults=True):
-    """Generation options."""
-
-    num_predict: int | None = None
-    num_ctx: Positive | None = None
-    temperature: Temperature | None = None
-    top_p: Fraction | None = None
-    seed: int | None = None
-    stop: str | list[str] | None = None
-
-
-class OllamaPrompt(msgspec.Struct, omit_defaults=True):
-    """Fields of all requests."""
-
-    model: ModelName
-    stream: bool = True
-    format: Literal["json", ""] | Object | None = None
-    options: OllamaOptions | None = None
-    keep_alive: str | int | None = None
-    think: bool | Literal["low", "medium", "high"] | None = None
-
-
-class OllamaRequest(OllamaPrompt, omit_defaults=True):
-    """POST /api/chat"""
-
-    messages: list[OllamaMessage] = []
-    tools: list[ChatTool] | None = None
-
-
-class OllamaEnd(msgspec.Struct):
-    """Fields of the last object in a reply: finish reason, token counts and durations in nanoseconds."""
-
-    model: str
-    created_at: str
-    done: bool
-    done_reason: Literal["stop", "length", "load", "unload"] | Absent = UNSET
-    prompt_eval_count: int | Absent = UNSET
-    eval_count: int | Absent = UNSET
-    total_duration: int | Absent = UNSET
-    load_duration: int | Absent = UNSET
-    prompt_eval_duration: int | Absent = UNSET
-    eval_duration: int | Absent = UNSET
-    toolspeak: Extension | Absent = UNSET
-
-
-class OllamaReply(OllamaEnd, kw_only=True):
-    """A complete reply, or one line of a stream."""
-
-    message: OllamaMessage
-
-
-class GenerateRequest(OllamaPrompt, omit_defaults=True):
-    """POST /api/generate"""
-
-    prompt: str = ""
-    system: str | None = None
-    images: list[Base64] | None = None
-    context: list[NonNegative] | None = None
-
-
-class GenerateReply(OllamaEnd, kw_only=True):
-    """A complete reply, or one line of a stream."""
-
-    response: str
-    thinking: str | Absent = UNSET
-    context: list[NonNegative] | Absent = UNSET
-
-
-class OllamaError(msgspec.Struct):
-    """An error in Ollama's format."""
-
-    error: str
-
-
-class OllamaShow(msgspec.Struct):
-    """The model to show."""
-
-    model: ModelName
-
-
-class OllamaModels(msgspec.Struct):
-    """The available models, in Ollama's format."""
-
-    models: list[Object]
-
-
-#: Types that allow additional properties, with the reason.
-VENDORS_OPEN: dict[type, str] = {
-    GeminiPart: "parts of other kinds, such as executed code, pass through unchanged",
-    GeminiTool: "the upstream's own tools, each in a field named after the tool",
-    GeminiUsage: "additional counts from the upstream, such as tokens by modality",
+# ---- Gemini
+
+_CALL = record("GeminiCall", "A tool call.", name=CALL_NAME, args=optional(OBJECT), id=optional(STRING))
+_RESULT = record("GeminiResult", "The result of a function call.", name=CALL_NAME, response=OBJECT, id=optional(STRING))
+_BYTES = record("GeminiBytes", "An image, audio or a file in base64.", mimeType=STRING, data=BASE64)
+_FILE = record("GeminiFile", "The URI of an image, audio or a file.", fileUri=STRING, mimeType=optional(STRING))
+# Parts of other kinds, such as executed code, pass through unchanged.
+_PART = allow_others(
+    record(
+        "GeminiPart",
+        "A part of a message: text, thinking, a call, a result, or media.",
+        text=optional(STRING),
+        thought=optional(BOOLEAN),
+        thoughtSignature=optional(STRING),
+        functionCall=optional(_CALL),
+        functionResponse=optional(_RESULT),
+        inlineData=optional(_BYTES),
+        fileData=optional(_FILE),
+    )
+)
+_CONTENT = record("GeminiContent", "One message.", parts=array(_PART), role=defaulting("user", enum("user", "model")))
+_FUNCTION = record(
+    "GeminiFunction",
+    "A function that the model may call, with a JSON Schema or a schema in Gemini's format.",
+    name=NAME,
+    description=defaulting("", STRING),
+    parametersJsonSchema=nullable(OBJECT),
+    parameters=nullable(OBJECT),
+)
+# Each of the upstream's own tools has a field named after it.
+_TOOL = allow_others(
+    record(
+        "GeminiTool",
+        "A list of functions, or one of the upstream's own tools.",
+        functionDeclarations=optional(array(_FUNCTION)),
+    )
+)
+_CALLING = record(
+    "GeminiCalling",
+    "Whether the model may or must call functions, and which.",
+    mode=enum("AUTO", "ANY", "NONE", "VALIDATED"),
+    allowedFunctionNames=nullable(array(NAME)),
+)
+_TOOL_CONFIG = record("GeminiToolConfig", "Tool options.", functionCallingConfig=nullable(_CALLING))
+_CONFIG = record(
+    "GeminiConfig",
+    "Generation options.",
+    maxOutputTokens=nullable(POSITIVE),
+    temperature=nullable(TEMPERATURE),
+    topP=nullable(FRACTION),
+    seed=nullable(INTEGER),
+    stopSequences=nullable(STRINGS),
+    candidateCount=nullable(POSITIVE),
+    responseMimeType=nullable(STRING),
+    **fields(nullable(OBJECT), "responseSchema", "responseJsonSchema", "thinkingConfig"),
+)
+GEMINI_REQUEST = record(
+    "GeminiRequest",
+    "POST /v1beta/models/MODEL:generateContent, and :streamGenerateContent",
+    contents=array(_CONTENT, filled=True),
+    model=nullable(STRING),
+    systemInstruction=nullable(_CONTENT),
+    tools=nullable(array(_TOOL)),
+    toolConfig=nullable(_TOOL_CONFIG),
+    generationConfig=nullable(_CONFIG),
+)
+GEMINI_COUNT_REQUEST = record(
+    "GeminiCountRequest",
+    "POST /v1beta/models/MODEL:countTokens",
+    contents=nullable(array(_CONTENT)),
+    generateContentRequest=nullable(GEMINI_REQUEST),
+)
+_CANDIDATE = record(
+    "GeminiCandidate",
+    "One answer, with the upstream's metadata.",
+    content=_CONTENT,
+    index=INTEGER,
+    finishReason=optional(STRING),
+    finishMessage=optional(STRING),
+    citationMetadata=optional(OBJECT),
+    groundingMetadata=optional(OBJECT),
+    groundingAttributions=optional(OBJECTS),
+    urlContextMetadata=optional(OBJECT),
+    safetyRatings=optional(OBJECTS),
+    logprobsResult=optional(OBJECT),
+    avgLogprobs=optional(NUMBER),
+    continuationToken=optional(STRING),
+)
+# An upstream may add counts, such as tokens by modality.
+_USAGE = allow_others(
+    record(
+        "GeminiUsage",
+        "Token usage.",
+        **fields(INTEGER, "promptTokenCount", "candidatesTokenCount", "totalTokenCount"),
+        **fields(optional(INTEGER), "thoughtsTokenCount", "cachedContentTokenCount", "toolUsePromptTokenCount"),
+    )
+)
+GEMINI_REPLY = record(
+    "GeminiReply",
+    "A complete reply or a chunk of a stream (events with `alt=sse`, else a list). The last chunk has the usage.",
+    modelVersion=STRING,
+    responseId=STRING,
+    candidates=optional(array(_CANDIDATE)),
+    usageMetadata=optional(_USAGE),
+    promptFeedback=optional(OBJECT),
+    toolspeak=optional(EXTENSION),
+)
+_PROBLEM = record("GeminiProblem", "Details of an error.", code=INTEGER, message=STRING, status=STRING)
+GEMINI_ERROR = record("GeminiError", "An error in Google's format.", error=_PROBLEM)
+GEMINI_COUNT = record("GeminiCount", "The estimated number of tokens in a request.", totalTokens=INTEGER)
+
+# ---- Ollama
+
+_OLLAMA_FUNCTION = record(
+    "OllamaFunction",
+    "The name of a function and its arguments.",
+    name=CALL_NAME,
+    arguments=defaulting({}, OBJECT),
+    index=optional(INTEGER),
+)
+_OLLAMA_CALL = record("OllamaCall", "A tool call.", function=_OLLAMA_FUNCTION, id=optional(STRING))
+_OLLAMA_MESSAGE = record(
+    "OllamaMessage",
+    "One message.",
+    role=enum("system", "user", "assistant", "tool"),
+    content=defaulting("", STRING),
+    thinking=nullable(STRING),
+    images=nullable(array(BASE64)),
+    tool_calls=nullable(array(_OLLAMA_CALL)),
+    tool_name=nullable(STRING),
+    tool_call_id=nullable(STRING),
+)
+_OLLAMA_OPTIONS = record(
+    "OllamaOptions",
+    "Generation options.",
+    num_predict=nullable(INTEGER),
+    num_ctx=nullable(POSITIVE),
+    temperature=nullable(TEMPERATURE),
+    top_p=nullable(FRACTION),
+    seed=nullable(INTEGER),
+    stop=nullable(any_of(STRING, STRINGS)),
+)
+#: Fields of all requests.
+_ASKED: dict[str, Field] = {
+    "model": MODEL_NAME,
+    "stream": defaulting(True, BOOLEAN),
+    "format": nullable(any_of(enum("json", ""), OBJECT)),
+    "options": nullable(_OLLAMA_OPTIONS),
+    "keep_alive": nullable(any_of(STRING, INTEGER)),
+    "think": nullable(any_of(BOOLEAN, enum("low", "medium", "high"))),
 }
+#: Fields of the last object in a reply: finish reason, token counts and durations in nanoseconds.
+_END: dict[str, Field] = {
+    "model": STRING,
+    "created_at": STRING,
+    "done": BOOLEAN,
+    "done_reason": optional(enum("stop", "length", "load", "unload")),
+    **fields(
+        optional(INTEGER),
+        "prompt_eval_count",
+        "eval_count",
+        "total_duration",
+        "load_duration",
+        "prompt_eval_duration",
+        "eval_duration",
+    ),
+    "toolspeak": optional(EXTENSION),
+}
+OLLAMA_REQUEST = record(
+    "OllamaRequest",
+    "POST /api/chat",
+    **_ASKED,
+    messages=defaulting([], array(_OLLAMA_MESSAGE)),
+    tools=nullable(array(CHAT_TOOL)),
+)
+OLLAMA_REPLY = record("OllamaReply", "A complete reply, or one line of a stream.", **_END, message=_OLLAMA_MESSAGE)
+GENERATE_REQUEST = record(
+    "GenerateRequest",
+    "POST /api/generate",
+    **_ASKED,
+    prompt=defaulting("", STRING),
+    system=nullable(STRING),
+    images=nullable(array(BASE64)),
+    context=nullable(array(NON_NEGATIVE)),
+)
+GENERATE_REPLY = record(
+    "GenerateReply",
+    "A complete reply, or one line of a stream.",
+    **_END,
+    response=STRING,
+    thinking=optional(STRING),
+    context=optional(array(NON_NEGATIVE)),
+)
+OLLAMA_ERROR = record("OllamaError", "An error in Ollama's format.", error=STRING)
+OLLAMA_SHOW = record("OllamaShow", "The model to show.", model=MODEL_NAME)
+OLLAMA_MODELS = record("OllamaModels", "The available models, in Ollama's format.", models=OBJECTS)
