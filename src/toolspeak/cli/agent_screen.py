@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from threading import RLock
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import click
 import msgspec
@@ -138,18 +138,6 @@ def closing_line(result: AgentResult) -> str:
         return f"no tool call: {_short(result.why_no_call)}"
     compacted = [note.detail for note in result.notes if note.code in _COMPACTIONS]
     return f"compacted {len(compacted)} times: {_short(compacted[-1])}" if compacted else ""
-
-
-class Screen(Protocol):
-    """Display of agent events."""
-
-    def show(self, event: AgentEvent) -> None:
-        """Display an event."""
-        ...
-
-    def pause(self) -> None:
-        """Finish the current line, so other output can follow."""
-        ...
 
 
 class PromptGuard:

@@ -71,11 +71,7 @@ def start(connection: sa.Connection, key: SessionKey, entry: int, number: int, c
 def finish(
     connection: sa.Connection, key: SessionKey, entry: int, number: int, result: ToolResult, seconds: float
 ) -> None:
-    """Store the result of a call.
-
-    Raises:
-        UsageError: the call is not in this round or already has a result.
-    """
+    """Store the result of a call. Raises UsageError if the call is not in this round or already has a result."""
     open_ = sa.update(calls).where(*_call(key, entry, number, result.id), calls.c.state != "finished")
     values = {"state": "finished", "result": dump(result), "seconds": seconds, "finished": now()}
     if connection.execute(open_.values(values)).rowcount != 1:
@@ -114,11 +110,7 @@ def next_entry(connection: sa.Connection, key: SessionKey) -> int:
 
 
 def entries_of(connection: sa.Connection, key: SessionKey) -> tuple[Entry, ...]:
-    """Return the whole conversation.
-
-    Raises:
-        StoreDamagedError: part of it is unreadable.
-    """
+    """Return the whole conversation. Raises StoreDamagedError if part of it is unreadable."""
     listed = sa.select(entries.c.number, entries.c.kind, entries.c.status, entries.c.body)
     rows = connection.execute(listed.where(*_rows_of(entries, key)).order_by(entries.c.number)).all()
     with _readable(key):
@@ -132,11 +124,7 @@ def entries_of(connection: sa.Connection, key: SessionKey) -> tuple[Entry, ...]:
 
 
 def changes_of(connection: sa.Connection, key: SessionKey) -> tuple[StoredChange, ...]:
-    """Return all file changes of a session, oldest first.
-
-    Raises:
-        StoreDamagedError: one of them is unreadable.
-    """
+    """Return all file changes of a session, oldest first. Raises StoreDamagedError if one of them is unreadable."""
     with _readable(key):
         return stored_changes(connection, key)
 
