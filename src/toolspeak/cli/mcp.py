@@ -139,11 +139,6 @@ def logout(name: str, files: Sequence[str]) -> None:
     click.echo(f"Logged out of `{escape(name)}` on this machine.")
 
 
-def _no_browser(_: str) -> bool:
-    """Open no browser: the user opens the printed link."""
-    return True
-
-
 async def _login(config: Config, server: McpServer, browser: bool) -> None:
     from ..tools.mcp.servers import McpServers
     from .mcp_login import LOGIN_TIMEOUT, BrowserLogin, open_browser
@@ -153,7 +148,8 @@ async def _login(config: Config, server: McpServer, browser: bool) -> None:
 
     tokens, variables = _tokens(config), config.environment()
     patient = msgspec.structs.replace(server, start_timeout=server.start_timeout + LOGIN_TIMEOUT)
-    opener = open_browser if browser else _no_browser
+    # Without a browser, the user opens the printed link.
+    opener: Callable[[str], bool] = open_browser if browser else lambda _: True
     async with (
         BrowserLogin(server.oauth.callback_port, print_url, opener) as user,
         McpServers([patient], config.state(), variables=variables, tokens=tokens, login=user) as servers,
