@@ -59,6 +59,15 @@ def without(value: JSONObject, *names: str) -> JSONObject:
     return {key: item for key, item in value.items() if key not in names}
 
 
+def take_call_extra(extras: list[JSONObject], identifier: str, name: str) -> JSONObject:
+    """Remove the extra fields of a call from `extras` and return them. They name the call by its id or its tool."""
+    for extra in extras:
+        if extra.get("id", identifier) == identifier and extra.get("name", name) == name:
+            extras.remove(extra)
+            return without(extra, "id", "name")
+    return {}
+
+
 # -------------------------------------------------------------------------------------------------------- JSON
 
 _encode = msgspec.json.Encoder().encode
