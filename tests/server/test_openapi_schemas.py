@@ -42,7 +42,7 @@ from toolspeak.core.types import JSONObject, JSONValue, Request, Usage
 from toolspeak.errors import NotKeptError, ToolspeakError, UpstreamError
 from toolspeak.server.app import App
 from toolspeak.server.openapi import document
-from toolspeak.server.openapi.anthropic import ANTHROPIC_COUNT_REQUEST
+from toolspeak.server.openapi.other_vendors import ANTHROPIC_COUNT_REQUEST
 from toolspeak.server.openapi.schemas import BODIES, ERRORS, PAGES, REPLIES, Page
 from toolspeak.server.openapi.shared import OBJECT
 from toolspeak.server.proxy.client_protocols import ClientProtocol, client_protocol

@@ -18,6 +18,7 @@ __all__ = ["PAGE_HEADERS", "SUMMARIES", "document", "page"]
 
 #: Placeholder for a name in the paths of the route table.
 _NAME = "NAME"
+_NAME_PARAMETER: JSONObject = {"name": "name", "in": "path", "required": True, "schema": {"type": "string"}}
 
 #: Maps a client protocol or page to its summary.
 SUMMARIES = {
@@ -108,15 +109,7 @@ def _operation(method: str, path: str, route: Route) -> JSONObject:
         "responses": _responses(route),
     }
     if _NAME in path:
-        operation["parameters"] = [
-            {
-                "name": "name",
-                "in": "path",
-                "required": True,
-                "description": described.name,
-                "schema": {"type": "string"},
-            }
-        ]
+        operation["parameters"] = [{**_NAME_PARAMETER, "description": described.name}]
     if route.client_protocol == "gemini":
         alt: JSONObject = {"name": "alt", "in": "query", "schema": {"enum": ["sse", "json"]}}
         operation["parameters"].append({**alt, "description": "stream format: server-sent events or a JSON list"})

@@ -8,8 +8,21 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from ...core.types import JSONObject
-from .anthropic import ANTHROPIC_COUNT, ANTHROPIC_COUNT_REQUEST, ANTHROPIC_ERROR, ANTHROPIC_REPLY, ANTHROPIC_REQUEST
-from .gemini_ollama import (
+from .openai import (
+    CHAT_REPLY,
+    CHAT_REQUEST,
+    OPENAI_ERROR,
+    RESPONSE_DELETED,
+    RESPONSE_ITEMS,
+    RESPONSES_REPLY,
+    RESPONSES_REQUEST,
+)
+from .other_vendors import (
+    ANTHROPIC_COUNT,
+    ANTHROPIC_COUNT_REQUEST,
+    ANTHROPIC_ERROR,
+    ANTHROPIC_REPLY,
+    ANTHROPIC_REQUEST,
     GEMINI_COUNT,
     GEMINI_COUNT_REQUEST,
     GEMINI_ERROR,
@@ -23,8 +36,6 @@ from .gemini_ollama import (
     OLLAMA_REQUEST,
     OLLAMA_SHOW,
 )
-from .openai import CHAT_REPLY, CHAT_REQUEST, OPENAI_ERROR
-from .responses import RESPONSE_DELETED, RESPONSE_ITEMS, RESPONSES_REPLY, RESPONSES_REQUEST
 from .shared import (
     BOOLEAN,
     INTEGER,
