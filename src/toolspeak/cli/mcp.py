@@ -76,11 +76,7 @@ def show_all(files: Sequence[str]) -> None:
 @_mcp_config_option
 def show(name: str, everything: bool, files: Sequence[str]) -> None:
     """Print the tools of the server NAME and their changes, without approving them."""
-    with usage_errors():
-        config = load_config()
-        asyncio.run(
-            _with_review(config, _find_server(config, files, name), lambda _, review: _print(review, everything))
-        )
+    _review(name, files, lambda _, review: _print(review, everything))
 
 
 @command.command("approve")
@@ -89,13 +85,7 @@ def show(name: str, everything: bool, files: Sequence[str]) -> None:
 @_mcp_config_option
 def approve(name: str, yes: bool, files: Sequence[str]) -> None:
     """Review and approve the tools of the server NAME."""
-    with usage_errors():
-        config = load_config()
-        asyncio.run(
-            _with_review(
-                config, _find_server(config, files, name), lambda servers, review: _approve(servers, review, yes)
-            )
-        )
+    _review(name, files, lambda servers, review: _approve(servers, review, yes))
 
 
 @command.command("forget")
@@ -213,6 +203,12 @@ def _find_server(config: Config, files: Sequence[str], name: str) -> McpServer:
     if len({server.identity for server in matches}) > 1:
         raise UsageError(f"several servers are named `{name}`", hint="select one file: --mcp-config FILE")
     return matches[0]
+
+
+def _review(name: str, files: Sequence[str], work: Callable[[McpServers, Review], None]) -> None:
+    with usage_errors():
+        config = load_config()
+        asyncio.run(_with_review(config, _find_server(config, files, name), work))
 
 
 async def _with_review(config: Config, server: McpServer, work: Callable[[McpServers, Review], None]) -> None:

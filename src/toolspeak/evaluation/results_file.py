@@ -100,11 +100,7 @@ def file_errors(path: Path) -> Generator[None]:
 
 
 class ResultsFile:
-    """The results file. Its folder is created if necessary.
-
-    Raises:
-        UsageError: the file is not a results file, or cannot be read or written.
-    """
+    """The results file. Creates its folder. Raises UsageError if the file is invalid, or cannot be read or written."""
 
     def __init__(self, path: Path) -> None:
         self._path = path

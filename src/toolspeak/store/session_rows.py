@@ -58,11 +58,7 @@ def add_round(connection: sa.Connection, key: SessionKey, entry: int, number: in
 
 
 def start(connection: sa.Connection, key: SessionKey, entry: int, number: int, call_id: str, at: float) -> None:
-    """Mark a call as started at this time.
-
-    Raises:
-        UsageError: the call is not planned in this round or has already started.
-    """
+    """Mark a call as started at this time. Raises UsageError unless it is planned in this round."""
     planned = sa.update(calls).where(*_call(key, entry, number, call_id), calls.c.state == "planned")
     if connection.execute(planned.values(state="started", started=at or None)).rowcount != 1:
         raise UsageError(f"the call `{call_id:.80}` is not planned in this round or has already started")

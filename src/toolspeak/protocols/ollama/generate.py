@@ -54,11 +54,7 @@ _read_turns = msgspec.json.Decoder(list[_Turn]).decode
 
 
 def decode_request(body: bytes | Mapping[str, JSONValue]) -> Request:
-    """Decode a request body. A request without a prompt only loads the model.
-
-    Raises:
-        UsageError: the body is invalid; the message names the field.
-    """
+    """Decode a body. Without a prompt, it only loads the model. Raises UsageError, which names the invalid field."""
     fields = {key: value for key, value in request_fields(body).items() if value is not None}
     prompt = text_field(fields.get("prompt"), "prompt")
     system = text_field(fields.get("system"), "system")

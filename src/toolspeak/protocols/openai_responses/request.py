@@ -53,7 +53,7 @@ def needs_store(request: Request) -> bool:
 
 
 def decode_request(body: bytes | Mapping[str, JSONValue]) -> Request:
-    """Decode a request body. Raises UsageError if the body is invalid; the message names the field."""
+    """Decode a request body. Raises UsageError, which names the invalid field."""
     fields = request_fields(body)
     messages = decode_input(fields.get("input"))
     if not messages and not any(fields.get(name) for name in (*_REFERENCES, "prompt")):

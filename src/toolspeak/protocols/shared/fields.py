@@ -79,11 +79,7 @@ _LINE_ENDS = {"\u0085".encode(): b"\\u0085", "\u2028".encode(): b"\\u2028", "\u2
 
 
 def parse_object(body: bytes | str) -> JSONObject:
-    """Parse a request body as a JSON object.
-
-    Raises:
-        UsageError: the body is not a JSON object or contains a duplicate key.
-    """
+    """Parse a request body. Raises UsageError if it is not a JSON object or contains a duplicate key."""
     try:
         body = body.encode() if isinstance(body, str) else body
         value = msgspec.json.decode(body)
@@ -105,11 +101,7 @@ def _describe_json_error(body: bytes | str, error: Exception) -> str:
 
 
 def request_fields(body: bytes | str | Mapping[str, JSONValue]) -> JSONObject:
-    """Return the fields of a request body, which can be JSON text or a mapping.
-
-    Raises:
-        UsageError: the body is not an object.
-    """
+    """Return the fields of a request body: JSON text or a mapping. Raises UsageError if it is not an object."""
     if isinstance(body, Mapping):
         return dict(body)
     if isinstance(body, bytes | str):  # pyright: ignore[reportUnnecessaryIsInstance] - callers may not be typed
@@ -144,11 +136,7 @@ def repair_json(payload: bytes) -> bytes | None:
 
 
 def to_wire(value: JSONValue) -> bytes:
-    """Encode a value as JSON. Lone surrogates become U+FFFD.
-
-    Raises:
-        UsageError: the value cannot be expressed in JSON.
-    """
+    """Encode a value as JSON. Lone surrogates become U+FFFD. Raises UsageError if JSON cannot express the value."""
     try:
         return _encode(value)
     except (UnicodeEncodeError, TypeError, OverflowError):  # `json` also accepts subclasses of str

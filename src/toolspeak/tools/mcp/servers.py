@@ -246,11 +246,7 @@ class _ServerHost:
         self._lock = asyncio.Lock()
 
     async def offered(self) -> tuple[Definition, ...]:
-        """Return the definitions that the server offers. Starts the server if necessary.
-
-        Raises:
-            ToolError: the server cannot be started.
-        """
+        """Return the definitions that the server offers. Starts it if necessary; raises ToolError if that fails."""
         connection = await self._connected()
         if connection.stale:
             self._offered = await connection.definitions()
