@@ -222,8 +222,10 @@ class LineScreen:
 class LiveScreen:
     """Live terminal output: redraws the current round and reduces it to one line when it is complete."""
 
-    def __init__(self, console: Console) -> None:
-        self._console = console
+    def __init__(self, console: Console | None = None) -> None:
+        from rich.console import Console
+
+        self._console = console or Console()
         self._live: Any = None
         self._text = ""
         self._calls: dict[str, str] = {}

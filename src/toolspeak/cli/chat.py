@@ -94,7 +94,7 @@ async def _chat(session: str, options: CommandOptions) -> bool:
     client, config = make_client(options)
     terminal = sys.stdin.isatty() and sys.stdout.isatty()
     reader = _TerminalReader(config) if terminal else _PipeReader()
-    screen = _screen(terminal)
+    screen = LiveScreen() if terminal else LineScreen(click.echo, live=True)
     guard = PromptGuard(screen.show, screen.pause)
     async with agent_kit(client, config, options, partial(_ask, guard, reader) if terminal else None) as kit:
         print_notes(kit.notes)
@@ -116,14 +116,6 @@ async def _chat(session: str, options: CommandOptions) -> bool:
         if chat.session and kit.is_persistent:
             click.echo(f"Resume: toolspeak chat --session {chat.session}", err=True)
     return failed and not terminal
-
-
-def _screen(terminal: bool) -> LineScreen | LiveScreen:
-    if not terminal:
-        return LineScreen(click.echo, live=True)
-    from rich.console import Console
-
-    return LiveScreen(Console())
 
 
 async def _turn(chat: ChatSession, line: str) -> bool:
