@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.cases import check_each
+from tests.protocols.documented_losses import documented_losses
 from toolspeak.core.events import (
     CallArgs,
     CallEnd,
@@ -29,7 +30,7 @@ from toolspeak.core.events import (
 )
 from toolspeak.core.types import Message, Note, Opaque, Request, TextPart, Usage
 from toolspeak.errors import ToolChoiceError, UpstreamError, UpstreamTimeout, UsageError
-from toolspeak.protocols.gemini import LOSSES, ReplyDecoder, ReplyEncoder, encode_error, encode_reply
+from toolspeak.protocols.gemini import ReplyDecoder, ReplyEncoder, encode_error, encode_reply
 from toolspeak.protocols.shared.framing import SSEDecoder
 
 REQUEST = Request("m", (Message("user", (TextPart("hi"),)),), stream=True)
@@ -299,4 +300,4 @@ def test_an_answer_comes_back_as_it_went_but_for_the_listed_losses(events: list[
 def test_every_listed_loss_of_a_reply_is_tested():
     by_property = {"notes and candidates", "incomplete calls", "opaque parts", "order"}
     elsewhere = {"other choices", "split calls", "created", "failure"}
-    assert {loss.name for loss in LOSSES if loss.half == "reply"} == by_property | elsewhere
+    assert set(documented_losses("gemini", "reply")) == by_property | elsewhere

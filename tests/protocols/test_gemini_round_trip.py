@@ -39,7 +39,7 @@ from tests.protocols.round_trip_losses import (
 )
 from tests.protocols.test_gemini_request import HI, MESSAGES, PART, WEATHER, again, decode, sent
 from toolspeak.core.types import Media, Message, Opaque, Request, ResponseFormat, TextPart, Tool, ToolChoice
-from toolspeak.protocols.gemini import LOSSES, PROTOCOL
+from toolspeak.protocols.gemini import PROTOCOL
 
 MEDIA = st.builds(
     Media,
@@ -159,7 +159,7 @@ def empty(message: Message) -> bool:
     return not (message.parts or message.calls or message.results)
 
 
-#: Each loss of `LOSSES` as what it does to a request; the rest are losses of the wire's own variety.
+#: Each documented loss as what it does to a request; the rest are losses of the wire's own variety.
 SUFFERED: Losing = {
     "protocol": is_from_protocol(PROTOCOL),
     "opaque part": on_parts(
@@ -208,7 +208,7 @@ def test_a_request_comes_back_as_it_went_but_for_the_listed_losses(request: Requ
 
 
 def test_every_listed_loss_is_tested():
-    check_losses(LOSSES, SUFFERED, ELSEWHERE)
+    check_losses(PROTOCOL, SUFFERED, ELSEWHERE)
 
 
 #: Those that hold fields which nobody knows.

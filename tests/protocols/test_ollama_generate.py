@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -27,7 +26,6 @@ from toolspeak.core.events import (
 )
 from toolspeak.core.types import Media, Message, Opaque, Request, ResponseFormat, TextPart, Usage
 from toolspeak.errors import UsageError
-from toolspeak.protocols.ollama import generate as ollama_generate
 from toolspeak.protocols.ollama.generate import ReplyEncoder, decode_request, encode_reply, field_notes
 from toolspeak.protocols.ollama.reply_encoder import encode_error
 
@@ -35,7 +33,6 @@ FACE: Any = {"id": "r1", "created": 1790000000, "model": "m"}
 ABOUT = {"model": "m", "created_at": "2026-09-21T14:13:20Z"}
 ASKED = Request("m", (Message("user", (TextPart("hi"),)),), stream=True)
 LOAD = Request("m", ())
-PAGE = Path(__file__).parents[2] / "docs" / "protocols.md"
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk"
 
 
@@ -247,15 +244,3 @@ def test_a_turn_that_broke_is_an_error():
     assert lines(Finish("error")) == [{"error": "the turn failed"}]
     assert json.loads(encode_reply(Reply(finish_reason="error"), ASKED, **FACE)) == {"error": "the turn failed"}
     assert encode_error(UsageError("no")) == (400, b'{"error":"no"}')
-
-
-def test_the_documentation_lists_every_loss_and_no_other():
-    chapter = PAGE.read_text(encoding="utf-8").partition("## Ollama's generate\n")[2].partition("\n## ")[0]
-    printed = chapter.partition("What is lost of a request:\n")[2].splitlines()
-    halves = ("request", "reply")
-    losses = [loss for half in halves for loss in ollama_generate.LOSSES if loss.half == half]
-    assert [line for line in printed if line.startswith("- ")] == [f"- {loss.name}: {loss.becomes}" for loss in losses]
-
-
-def test_no_loss_is_listed_twice():
-    assert len({(loss.half, loss.name) for loss in ollama_generate.LOSSES}) == len(ollama_generate.LOSSES)

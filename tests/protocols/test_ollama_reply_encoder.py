@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.cases import check_each
+from tests.protocols.documented_losses import documented_losses
 from toolspeak.core.events import (
     CallArgs,
     CallEnd,
@@ -29,7 +30,7 @@ from toolspeak.core.events import (
 )
 from toolspeak.core.types import Message, Note, Opaque, Request, TextPart, Usage
 from toolspeak.errors import ToolChoiceError, UpstreamError, UsageError
-from toolspeak.protocols.ollama import LOSSES, ReplyDecoder, ReplyEncoder, encode_error, encode_reply
+from toolspeak.protocols.ollama import ReplyDecoder, ReplyEncoder, encode_error, encode_reply
 
 REQUEST = Request("m", (Message("user", (TextPart("hi"),)),), stream=True)
 LOAD = Request("m", ())
@@ -252,4 +253,4 @@ def test_every_listed_loss_of_a_reply_is_tested():
         "opaque parts",
     }
     elsewhere = {"failure", "logprobs", "id"}
-    assert {loss.name for loss in LOSSES if loss.half == "reply"} == by_property | elsewhere
+    assert set(documented_losses("ollama", "reply")) == by_property | elsewhere

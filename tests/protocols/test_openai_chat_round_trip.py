@@ -43,7 +43,7 @@ from tests.protocols.round_trip_losses import (
 )
 from tests.protocols.test_openai_chat_request import CODE, again, decode, sent
 from toolspeak.core.types import Media, Message, Opaque, Request, ResponseFormat, TextPart, Tool, ToolCall
-from toolspeak.protocols.openai_chat import LOSSES, PROTOCOL, decode_request
+from toolspeak.protocols.openai_chat import PROTOCOL, decode_request
 
 MEDIA = st.builds(
     Media,
@@ -124,7 +124,7 @@ def named_format(request: Request) -> Request:
 
 ONE_TEXT = decode(tools=[CODE]).tools[0].parameters
 
-#: Each loss of `LOSSES` as what it does to a request; the rest are losses of the wire's own variety.
+#: Each documented loss as what it does to a request; the rest are losses of the wire's own variety.
 SUFFERED: Losing = {
     "protocol": is_from_protocol(PROTOCOL),
     "tool message": on_messages(lambda one: [replace(one, parts=(), name="") if one.role == "tool" else one]),
@@ -162,7 +162,7 @@ def test_a_request_comes_back_as_it_went_but_for_the_listed_losses(request: Requ
 
 
 def test_every_listed_loss_is_tested():
-    check_losses(LOSSES, SUFFERED, ELSEWHERE)
+    check_losses(PROTOCOL, SUFFERED, ELSEWHERE)
 
 
 # --------------------------------------------------------------------------------------------------- real clients

@@ -42,7 +42,7 @@ from tests.protocols.round_trip_losses import (
     without_parts,
 )
 from toolspeak.core.types import Media, Message, Opaque, Options, Request, ResponseFormat, TextPart, Tool, ToolCall
-from toolspeak.protocols.openai_responses import LOSSES, PROTOCOL, decode_request, encode_request
+from toolspeak.protocols.openai_responses import PROTOCOL, decode_request, encode_request
 from toolspeak.protocols.openai_responses.items import reasoning_of
 
 ONE_TEXT = {"type": "object", "properties": {"input": {"type": "string"}}, "required": ["input"]}
@@ -214,7 +214,7 @@ def one_text(message: Message) -> Message:
     return replace(message, parts=(*filter(is_item, message.parts), TextPart(message.text)))
 
 
-#: Each loss of `LOSSES` as what it does to a request; the rest are losses of the wire's own variety.
+#: Each documented loss as what it does to a request; the rest are losses of the wire's own variety.
 SUFFERED: Losing = {
     "tool message": on_messages(lambda one: [replace(one, parts=(), name="") if one.role == "tool" else one]),
     "opaque part": on_parts(lambda part: part if is_sent(part) else None),
@@ -274,7 +274,7 @@ def test_a_request_comes_back_as_it_went_but_for_the_listed_losses(request: Requ
 
 
 def test_every_listed_loss_is_tested():
-    check_losses(LOSSES, SUFFERED, ELSEWHERE)
+    check_losses(PROTOCOL, SUFFERED, ELSEWHERE)
 
 
 def test_messages_of_an_assistant_right_behind_each_other_may_become_one():

@@ -143,9 +143,9 @@ def test_what_changes_after_approval_is_left_out_until_it_is_approved_again(tmp_
 
     async def again() -> None:
         async with McpServers([raw(tmp_path)], state) as servers:
-            await servers.approve_again("raw")
+            servers.approve(await servers.review("raw"))
             with pytest.raises(UsageError, match="unknown MCP server `x`"):
-                await servers.approve_again("x")
+                await servers.review("x")
 
     asyncio.run(again())
     expected = ["raw__added", "raw__other", "raw__same"]

@@ -83,7 +83,7 @@ def chunks(name: str) -> Iterator[str]:
                 yield text
     if text := utf8.decode(b"", final=True):
         yield text
-    utf8.report(_display_name(name))
+    utf8.report("stdin" if name == "-" else f"`{name}`")
 
 
 def read_text(name: str) -> str:
@@ -137,7 +137,3 @@ def _open_input(name: str) -> Generator[BinaryIO]:
     except OSError as error:
         hint = "pass the path of a text file, or - for stdin"
         raise CliError(f"cannot read `{name}`: {error.strerror or error}", hint=hint) from None
-
-
-def _display_name(name: str) -> str:
-    return "stdin" if name == "-" else f"`{name}`"

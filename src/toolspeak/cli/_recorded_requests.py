@@ -57,11 +57,11 @@ def find(config: Config, identifier: str) -> FoundRequest:
     """Find the request with this id or unique id prefix. Raises CliError if there is none, or several."""
     running = 0
     for server in running_servers(config.servers_folder):
-        ids = _request_ids(server)
-        if ids is None:
+        listing = _request(server, "GET", "/toolspeak/requests", _RequestList)
+        if listing is None:  # not a toolspeak server
             continue
         running += 1
-        recording = _from_server(server, ids, identifier)
+        recording = _from_server(server, [line.id for line in listing.requests], identifier)
         if recording is not None:
             return FoundRequest(recording, server)
     recording = _from_store(config, identifier)
@@ -79,13 +79,8 @@ def new_codes(config: Config) -> list[tuple[ControlFile, str]]:
     return [(server, reply.code) for server, reply in replies if reply is not None]
 
 
-def _request_ids(server: ControlFile) -> list[str] | None:
-    """List the request ids of a server, newest first; None if it is not a toolspeak server."""
-    listing = _request(server, "GET", "/toolspeak/requests", _RequestList)
-    return [line.id for line in listing.requests] if listing is not None else None
-
-
 def _from_server(server: ControlFile, ids: list[str], identifier: str) -> dict[str, Any] | None:
+    """Return a request of a server. `ids` are its requests, newest first."""
     matching = ids[:1] if identifier == LAST else [each for each in ids if each.startswith(identifier)]
     if len(matching) > 1:
         raise CliError(f"{len(matching)} request ids begin with `{safe(identifier)}`", hint="use a longer prefix")
@@ -122,16 +117,15 @@ def _request(
         connection.close()
     if answer.status in (401, 403, 404):
         return None
-    refused = answer.status >= 400
     try:  # another service may use the port by now and send anything
-        reply = msgspec.json.decode(text, type=_ErrorBody if refused else form)
+        if answer.status < 400:
+            return msgspec.json.decode(text, type=form)
+        refusal = msgspec.json.decode(text, type=_ErrorBody)
     except (msgspec.DecodeError, UnicodeDecodeError):
         return None
-    if not isinstance(reply, _ErrorBody):
-        return reply
     if body is None:
         return None
-    raise CliError(f"server error: {safe(reply.error.message)}")
+    raise CliError(f"server error: {safe(refusal.error.message)}")
 
 
 def _from_store(config: Config, identifier: str) -> Any:

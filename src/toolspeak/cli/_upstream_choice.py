@@ -30,11 +30,7 @@ class ModelRoute(msgspec.Struct, frozen=True):
 
 
 def replay_route(config: Config, recorded: Any, upstream: str, model: str) -> ModelRoute:
-    """Route a replay to the upstream that answered the request, or to the given upstream and model.
-
-    Raises:
-        UsageError: the upstream or the model is unknown.
-    """
+    """Route a replay to the upstream that answered, or to the given one. Raises UsageError if it is unknown."""
     original = msgspec.convert(recorded, UpstreamAddress) if recorded else None
     if upstream:
         name = model or (_with_provider(original) if original is not None else config.model)

@@ -226,6 +226,8 @@ async def agent_kit(
     """
     from ..engine.rounds.call_checks import is_read_only
     from ..tools.approval import Approval
+    from ..tools.final_output import FinalOutput
+    from ..tools.wrappers import cut_short
 
     mode = _approval_mode(options, config)
     yes = mode == "auto"
@@ -239,7 +241,8 @@ async def agent_kit(
             tools += await _mcp_tools(stack, config, options.mcp_config, notes)
         if mode == "read-only":
             tools = [each for each in tools if is_read_only(each.tool)]
-        tools = _with_helpers(tools)
+        if tools:  # add a tool for reading the rest of long output and one for the final answer
+            tools = [*cut_short(tools), FinalOutput()]
         store = _session_store(stack, config, options, notes)
         yield AgentKit(client, tuple(tools), approval, yes, store, options.max_rounds, tuple(notes))
 
@@ -290,14 +293,6 @@ def _local_tools(groups: set[str], workdir: str, yes: bool, notes: list[str]) ->
         if shell.problem:
             notes.append(f"the shell runs without a sandbox ({shell.problem}), so each command needs approval")
         yield shell
-
-
-def _with_helpers(tools: list[Executable]) -> list[Executable]:
-    """Limit the output of tools. Add a tool for reading the rest of long output and one for the final answer."""
-    from ..tools.final_output import FinalOutput
-    from ..tools.wrappers import cut_short
-
-    return [*cut_short(tools), FinalOutput()] if tools else []
 
 
 async def _mcp_tools(stack: AsyncExitStack, config: Config, path: str, notes: list[str]) -> list[Executable]:

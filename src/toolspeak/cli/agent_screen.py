@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from threading import RLock
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import click
 import msgspec
@@ -140,18 +140,6 @@ def closing_line(result: AgentResult) -> str:
     return f"compacted {len(compacted)} times: {_short(compacted[-1])}" if compacted else ""
 
 
-class Screen(Protocol):
-    """Display of agent events."""
-
-    def show(self, event: AgentEvent) -> None:
-        """Display an event."""
-        ...
-
-    def pause(self) -> None:
-        """Finish the current line, so other output can follow."""
-        ...
-
-
 class PromptGuard:
     """Holds back events during an approval prompt, so output does not interfere with it. Thread-safe."""
 
@@ -234,8 +222,10 @@ class LineScreen:
 class LiveScreen:
     """Live terminal output: redraws the current round and reduces it to one line when it is complete."""
 
-    def __init__(self, console: Console) -> None:
-        self._console = console
+    def __init__(self, console: Console | None = None) -> None:
+        from rich.console import Console
+
+        self._console = console or Console()
         self._live: Any = None
         self._text = ""
         self._calls: dict[str, str] = {}

@@ -10,7 +10,7 @@ import asyncio
 import sys
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import TYPE_CHECKING, Protocol, get_args
+from typing import TYPE_CHECKING, get_args
 
 import click
 
@@ -20,7 +20,7 @@ from ..core.types import Message
 from ..engine.planning.strategy import Mode
 from ..engine.rounds.transcript import Answer, Entry
 from ..errors import ConfigError, ToolspeakError, UsageError
-from ..store.session_interface import SessionJournal
+from ..store.session_interface import copy_entries
 from ..tools.approval import ApprovalAnswer, Question
 from .agent_options import AgentKit, CommandOptions, agent_kit, agent_options, make_client
 from .agent_screen import (
@@ -28,7 +28,6 @@ from .agent_screen import (
     LineScreen,
     LiveScreen,
     PromptGuard,
-    Screen,
     clean,
     closing_line,
     parse_answer,
@@ -64,21 +63,8 @@ def command(session: str, options: CommandOptions) -> None:
     sys.exit(int(failed))
 
 
-class _LineReader(Protocol):
-    """Source of input lines."""
-
-    async def line(self, prompt: str) -> str:
-        """Read the next line.
-
-        Raises:
-            EOFError: the input has ended.
-            KeyboardInterrupt: the line was discarded with Ctrl-C.
-        """
-        ...
-
-
 class _PipeReader:
-    """Reads lines from a pipe."""
+    """Reads lines from a pipe. Raises EOFError at the end of the input."""
 
     async def line(self, prompt: str) -> str:
         text = await asyncio.to_thread(sys.stdin.readline)
@@ -88,7 +74,7 @@ class _PipeReader:
 
 
 class _TerminalReader:
-    """Reads lines from the terminal, with a searchable history."""
+    """Reads lines from the terminal, with a searchable history. Raises KeyboardInterrupt if Ctrl-C discards a line."""
 
     def __init__(self, config: Config) -> None:
         try:
@@ -107,8 +93,8 @@ async def _chat(session: str, options: CommandOptions) -> bool:
     """Run the chat. Return whether a line from a pipe failed. On a terminal, the user has already seen the error."""
     client, config = make_client(options)
     terminal = sys.stdin.isatty() and sys.stdout.isatty()
-    reader: _LineReader = _TerminalReader(config) if terminal else _PipeReader()
-    screen = _screen(terminal)
+    reader = _TerminalReader(config) if terminal else _PipeReader()
+    screen = LiveScreen() if terminal else LineScreen(click.echo, live=True)
     guard = PromptGuard(screen.show, screen.pause)
     async with agent_kit(client, config, options, partial(_ask, guard, reader) if terminal else None) as kit:
         print_notes(kit.notes)
@@ -132,14 +118,6 @@ async def _chat(session: str, options: CommandOptions) -> bool:
     return failed and not terminal
 
 
-def _screen(terminal: bool) -> Screen:
-    if not terminal:
-        return LineScreen(click.echo, live=True)
-    from rich.console import Console
-
-    return LiveScreen(Console())
-
-
 async def _turn(chat: ChatSession, line: str) -> bool:
     """Process a line of input. Return whether it failed."""
     if line.startswith("/"):
@@ -150,7 +128,7 @@ async def _turn(chat: ChatSession, line: str) -> bool:
     return chat.last is not None and chat.last.status == "failed"
 
 
-async def _ask(guard: PromptGuard, reader: _LineReader, question: Question) -> ApprovalAnswer:
+async def _ask(guard: PromptGuard, reader: _PipeReader | _TerminalReader, question: Question) -> ApprovalAnswer:
     with guard.question():
         click.echo(question_text(question))
         try:
@@ -222,22 +200,11 @@ class ChatSession:
         assert isinstance(undone, Message)
         journal = await self.kit.store.journal("")
         try:
-            for entry in entries:
-                await _copy(journal, entry)
+            await copy_entries(journal, entries)
             self.session, self.last = journal.session, None
         finally:
             await journal.close()
         return undone.text
-
-
-async def _copy(journal: SessionJournal, entry: Entry) -> None:
-    if isinstance(entry, Message):
-        await journal.say(entry)
-        return
-    await journal.begin()
-    for round_ in entry.rounds:
-        await journal.plan(round_)
-    await journal.end(entry)
 
 
 # ---- commands

@@ -45,7 +45,8 @@ def show(origin: bool, model: str, as_json: bool) -> None:
         write_json({each.name: _with_origin(each) if origin else each.value for each in settings}, indent=2)
     else:
         for each in settings:
-            click.echo(f"{each.name} = {_plain(each.value)}" + (f"  # {each.origin}" if origin else ""))
+            value = json.dumps(msgspec.to_builtins(each.value), ensure_ascii=False)
+            click.echo(f"{each.name} = {value}" + (f"  # {each.origin}" if origin else ""))
 
 
 def load_config(flags: Mapping[str, Any] | None = None) -> Config:
@@ -65,7 +66,3 @@ def print_notes(notes: Iterable[str]) -> None:
 
 def _with_origin(setting: Setting) -> dict[str, Any]:
     return {"value": setting.value, "source": setting.origin.source, "where": setting.origin.where}
-
-
-def _plain(value: Any) -> str:
-    return json.dumps(msgspec.to_builtins(value), ensure_ascii=False)

@@ -186,9 +186,7 @@ def command(**values: object) -> None:
     with usage_errors():
         config = load_config({"adapter": options.adapter} if options.adapter else None)
         model = _model_name(options, config)
-        _check_settings(options)
-        _check_adapter(options, model)
-        _check_dialects(options.dialect)
+        _check_options(options, model)
         suite = _suite(options, config)
         settings = _settings(options, _prepared_name(options, model, config), config, suite)
         work = _work(options, settings, _selected_cases(options, suite))
@@ -236,15 +234,8 @@ def _selected_cases(options: _EvalOptions, suite: Suite) -> list[EvalCase]:
     return [case for case in suite.cases if not options.category or case.category in options.category]
 
 
-def _check_dialects(names: Sequence[str]) -> None:
-    """Reject unknown dialects before anything is downloaded or sent."""
-    for name in names:
-        if name != "auto":
-            dialect_named(name)
-
-
-def _check_settings(options: _EvalOptions) -> None:
-    """Reject --settings combined with --mode or --plan, which it would override."""
+def _check_options(options: _EvalOptions, model: str) -> None:
+    """Reject contradictory options and unknown dialects before anything is downloaded or sent."""
     values = {"--mode": options.mode, "--plan": options.plan}
     conflicting = " and ".join(option for option, value in values.items() if value)
     if options.settings and conflicting:
@@ -252,14 +243,14 @@ def _check_settings(options: _EvalOptions) -> None:
             f"--settings cannot be combined with {conflicting}",
             hint=f"omit {conflicting} or --settings; `native` is the same as --mode off",
         )
-
-
-def _check_adapter(options: _EvalOptions, model: str) -> None:
     if options.adapter and not _is_embedded(options, model):
         raise CliError(
             f"--adapter needs an embedded model, but `{model}` is not one",
             hint="omit --adapter, or pass its base model: --model embedded: or a GGUF file",
         )
+    for name in options.dialect:
+        if name != "auto":
+            dialect_named(name)
 
 
 def _is_embedded(options: _EvalOptions, model: str) -> bool:

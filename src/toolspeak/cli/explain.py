@@ -52,7 +52,8 @@ def report_lines(recording: dict[str, Any], *, full: bool = False) -> Iterator[s
     whole, first, added = (round(timing[name] * 1000, 1) for name in ("whole", "first", "added"))
     tokens = f"{recording['input_tokens']} tokens in, {recording['output_tokens']} out"
     yield f"{whole} ms, first byte {first} ms, overhead {added} ms; {recording['requests']} upstream requests; {tokens}"
-    yield _times(timing)
+    # Recordings from older versions lack these fields.
+    yield "; ".join(f"{name} {round(timing.get(field, 0.0) * 1000, 1)} ms" for field, name in _TIMES.items())
     for warning in recording["warnings"]:
         yield safe(f"warning: {warning}")
     if recording.get("outcome") == "left":
@@ -72,12 +73,6 @@ def report_lines(recording: dict[str, Any], *, full: bool = False) -> Iterator[s
 _TIMES = {"first_token": "first token", "held": "held back", "tooled": "tools"}
 
 
-def _times(timing: dict[str, float]) -> str:
-    # Recordings from older versions lack these fields.
-    parts = [f"{name} {round(timing.get(field, 0.0) * 1000, 1)} ms" for field, name in _TIMES.items()]
-    return "; ".join(parts)
-
-
 def _attempt(number: int, attempt: dict[str, Any], following: list[dict[str, Any]], full: bool) -> Iterator[str]:
     yield ""
     yield f"request {number} ({attempt['phase']}): {attempt['finish_reason']}"
@@ -89,7 +84,9 @@ def _attempt(number: int, attempt: dict[str, Any], following: list[dict[str, Any
         yield from _indented("thinking: ", attempt["reasoning"], full)
     yield from _indented("answer: ", _mark_candidates(attempt), full)
     for place, candidate in enumerate(attempt["candidates"], 1):
-        yield safe(f"  [{place}] {candidate['verdict']} `{candidate['name']}`: {_why(candidate)}")
+        # Recordings from older versions have only the code of the rule that decided.
+        why = f"{candidate['why']} [{candidate['reason']}]" if "why" in candidate else candidate["reason"]
+        yield safe(f"  [{place}] {candidate['verdict']} `{candidate['name']}`: {why}")
         for note in candidate["notes"]:
             yield safe(f"      {note['code']}: {note['detail']}")
     if attempt["fault"]:
@@ -97,11 +94,6 @@ def _attempt(number: int, attempt: dict[str, Any], following: list[dict[str, Any
         what = "retried" if again else "gave up"
         fault = attempt["fault"]
         yield safe(f"  {what}: {fault.get('why') or fault['kind']} [{fault['kind']}]")
-
-
-def _why(candidate: dict[str, Any]) -> str:
-    """Return the rule that decided about a candidate. Recordings from older versions have only its code."""
-    return f"{candidate['why']} [{candidate['reason']}]" if "why" in candidate else candidate["reason"]
 
 
 def _mark_candidates(attempt: dict[str, Any]) -> str:

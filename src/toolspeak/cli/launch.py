@@ -74,7 +74,8 @@ def command(name: str, url: str, model: str, key_env: str, arguments: tuple[str,
         filled = server.settings_for(row)
         folder = _folder(filled, load().state_file.parent / "clients")
         _write(filled.files, folder)
-    started = [program, *_arguments(filled, folder), *rest]
+    file = str(folder / filled.files[0].name) if filled.files else "{file}"
+    started = [program, *(each.replace("{file}", file) for each in filled.arguments), *rest]
     _exec(started, _environment(filled, folder, environment, server))
 
 
@@ -146,10 +147,6 @@ def _write(files: tuple[SettingsFile, ...], folder: Path) -> None:
 
 
 # ---- start
-
-
-def _arguments(row: ClientSettings, folder: Path) -> list[str]:
-    return [each.replace("{file}", str(folder / row.files[0].name)) if row.files else each for each in row.arguments]
 
 
 def _environment(

@@ -76,11 +76,7 @@ def show_all(files: Sequence[str]) -> None:
 @_mcp_config_option
 def show(name: str, everything: bool, files: Sequence[str]) -> None:
     """Print the tools of the server NAME and their changes, without approving them."""
-    with usage_errors():
-        config = load_config()
-        asyncio.run(
-            _with_review(config, _find_server(config, files, name), lambda _, review: _print(review, everything))
-        )
+    _review(name, files, lambda _, review: _print(review, everything))
 
 
 @command.command("approve")
@@ -89,13 +85,7 @@ def show(name: str, everything: bool, files: Sequence[str]) -> None:
 @_mcp_config_option
 def approve(name: str, yes: bool, files: Sequence[str]) -> None:
     """Review and approve the tools of the server NAME."""
-    with usage_errors():
-        config = load_config()
-        asyncio.run(
-            _with_review(
-                config, _find_server(config, files, name), lambda servers, review: _approve(servers, review, yes)
-            )
-        )
+    _review(name, files, lambda servers, review: _approve(servers, review, yes))
 
 
 @command.command("forget")
@@ -139,11 +129,6 @@ def logout(name: str, files: Sequence[str]) -> None:
     click.echo(f"Logged out of `{escape(name)}` on this machine.")
 
 
-def _no_browser(_: str) -> bool:
-    """Open no browser: the user opens the printed link."""
-    return True
-
-
 async def _login(config: Config, server: McpServer, browser: bool) -> None:
     from ..tools.mcp.servers import McpServers
     from .mcp_login import LOGIN_TIMEOUT, BrowserLogin, open_browser
@@ -153,7 +138,8 @@ async def _login(config: Config, server: McpServer, browser: bool) -> None:
 
     tokens, variables = _tokens(config), config.environment()
     patient = msgspec.structs.replace(server, start_timeout=server.start_timeout + LOGIN_TIMEOUT)
-    opener = open_browser if browser else _no_browser
+    # Without a browser, the user opens the printed link.
+    opener: Callable[[str], bool] = open_browser if browser else lambda _: True
     async with (
         BrowserLogin(server.oauth.callback_port, print_url, opener) as user,
         McpServers([patient], config.state(), variables=variables, tokens=tokens, login=user) as servers,
@@ -217,6 +203,12 @@ def _find_server(config: Config, files: Sequence[str], name: str) -> McpServer:
     if len({server.identity for server in matches}) > 1:
         raise UsageError(f"several servers are named `{name}`", hint="select one file: --mcp-config FILE")
     return matches[0]
+
+
+def _review(name: str, files: Sequence[str], work: Callable[[McpServers, Review], None]) -> None:
+    with usage_errors():
+        config = load_config()
+        asyncio.run(_with_review(config, _find_server(config, files, name), work))
 
 
 async def _with_review(config: Config, server: McpServer, work: Callable[[McpServers, Review], None]) -> None:

@@ -9,7 +9,6 @@ import asyncio
 import secrets
 import webbrowser
 from collections.abc import Callable
-from types import TracebackType
 from typing import Self
 from urllib.parse import parse_qs, urlsplit
 
@@ -72,9 +71,7 @@ class BrowserLogin:
         self.redirect = f"http://127.0.0.1:{self._server.sockets[0].getsockname()[1]}{_PATH}"
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         self._answer.cancel()
         if self._server is not None:
             self._server.close()

@@ -14,7 +14,7 @@ from typing import Any
 import click
 import msgspec
 
-from ..config import Config, redacted_url
+from ..config import redacted_url
 from ..engine.planning.capabilities import capabilities
 from ..engine.planning.probe_questions import ProbeAnswer, ProbeQuestion
 from ..engine.planning.probe_results import ProbeResult
@@ -58,7 +58,7 @@ Examples:
 @click.option("--base-url", metavar="URL", default="", help="Base URL of the model.  [default: its provider's host]")
 @click.option("--refresh", is_flag=True, help="Probe again even if a result is stored.")
 @click.option("--full", is_flag=True, help="Rank dialects even if the model supports native tool calls.")
-@click.option("--forget", is_flag=True, help="Delete the stored result without sending anything.")
+@click.option("--forget", is_flag=True, help="Delete the stored result, and what was learned from use.")
 @click.option("--list", "listing", is_flag=True, help="List stored results without sending anything.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(model: str, base_url: str, refresh: bool, full: bool, forget: bool, listing: bool, as_json: bool) -> None:
@@ -75,9 +75,12 @@ def command(model: str, base_url: str, refresh: bool, full: bool, forget: bool, 
             return
         if not model and not config.model:
             raise CliError("missing model", hint="write PROVIDER:MODEL, or use --list")
-        reached = _resolve(model, base_url, config)
+        capabilities().configure(*config.overrides())
+        reached = resolve_model(model or config.model, base_url, "", config, Plugins(config.load_plugins))
         if forget:
-            _forget(store, reached)
+            there = store.forget(probe_target(reached))
+            UseStore(store.state, store.clock).forget(probe_target(reached))
+            click.echo(f"Deleted the result of {reached}" if there else f"No stored result for {reached}")
             return
         stored = store.get(probe_target(reached))
         if stored is None or refresh or full or not stored.is_fresh(store.clock()):
@@ -85,19 +88,9 @@ def command(model: str, base_url: str, refresh: bool, full: bool, forget: bool, 
         else:
             click.echo("note: this is a stored result; use --refresh to probe again", err=True)
     _show(stored, as_json)
-    if not _works(stored.verdict):
+    fields = stored.verdict.fields
+    if fields.get("capability", "none") == "none" and "dialect" not in fields and "plan" not in fields:
         sys.exit(_NO_TOOLS)
-
-
-def _resolve(model: str, base_url: str, config: Config) -> ResolvedModel:
-    capabilities().configure(*config.overrides())
-    return resolve_model(model or config.model, base_url, "", config, Plugins(config.load_plugins))
-
-
-def _forget(store: ProbeStore, reached: ResolvedModel) -> None:
-    there = store.forget(probe_target(reached))
-    UseStore(store.state, store.clock).forget(probe_target(reached))
-    click.echo(f"Deleted the result of {reached}" if there else f"No stored result for {reached}")
 
 
 def _run_probe(reached: ResolvedModel, store: ProbeStore, full: bool) -> StoredProbe:
@@ -135,11 +128,6 @@ def _progress(question: ProbeQuestion, answer: ProbeAnswer, requests: int) -> No
 
 
 # ---- output
-
-
-def _works(verdict: ProbeResult) -> bool:
-    fields = verdict.fields
-    return fields.get("capability", "none") != "none" or "dialect" in fields or "plan" in fields
 
 
 def _list(store: ProbeStore, as_json: bool) -> None:

@@ -109,7 +109,9 @@ def show(session: str, as_json: bool) -> None:
         write_json({**msgspec.to_builtins(info), "conversation": [_entry_json(entry) for entry in entries]}, indent=2)
         return
     for entry in entries:
-        for line in _message(entry) if isinstance(entry, Message) else _answer(entry):
+        is_message = isinstance(entry, Message)
+        lines = (click.style(f"{entry.role}:", bold=True), _clean(entry.text)) if is_message else _answer(entry)
+        for line in lines:
             click.echo(line)
         click.echo()
 
@@ -202,11 +204,6 @@ def _lines(stream: Any) -> Iterator[str]:
 
 def _entry_json(entry: Entry) -> dict[str, Any]:
     return {"kind": "answer" if isinstance(entry, Answer) else "message", **msgspec.to_builtins(entry)}
-
-
-def _message(message: Message) -> Iterator[str]:
-    yield click.style(f"{message.role}:", bold=True)
-    yield _clean(message.text)
 
 
 def _answer(answer: Answer) -> Iterator[str]:

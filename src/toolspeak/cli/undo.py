@@ -46,21 +46,17 @@ def command(session: str, workdir: str, dry_run: bool, yes: bool, as_json: bool)
 
     A file that someone else has changed since is left alone, and the exit status is 1.
     """
+    from ..tools.file_changes import UndoResult
+
     with usage_errors(), store_at(None) as store:
         name = store.find(session) if session else store.last_changed(os.path.realpath(workdir))
-        plan = asyncio.run(_undo(store, name, workdir, dry_run=True)) if name else _nothing()
+        plan = asyncio.run(_undo(store, name, workdir, dry_run=True)) if name else UndoResult("")
         needs_undo = any(file.action != "refused" for file in plan.files) and not dry_run
         if needs_undo and not yes:
             _ask(plan, as_json)
         result = asyncio.run(_undo(store, name, workdir, dry_run=False)) if needs_undo else plan
     _print(result, dry_run, as_json)
     sys.exit(0 if result.complete else 1)
-
-
-def _nothing() -> UndoResult:
-    from ..tools.file_changes import UndoResult
-
-    return UndoResult("")
 
 
 async def _undo(store: Store, session: str, workdir: str, *, dry_run: bool) -> UndoResult:

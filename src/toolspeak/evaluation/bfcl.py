@@ -26,7 +26,7 @@ import msgspec
 
 from ..core.types import JSONObject, JSONValue, Message, TextPart, Tool, is_array, is_object
 from ..errors import ToolspeakError, UsageError
-from ..upstreams.embedded.package_index import FETCH_METHODS, FetchFailed, FetchMethod, FetchRequest
+from ..upstreams.embedded.package_index import FETCH_METHODS, FetchFailed, FetchMethod, FetchRequest, fetch
 from .cases import EvalCase, Judgement, ModelAnswer
 
 DISTRIBUTION, PACKAGE, VERSION = "bfcl-eval", "bfcl_eval", "2026.3.23"
@@ -55,14 +55,7 @@ _MEMBERS = (
 _SHA256 = "d2c7a4cbaa3beff2fab0843f2150d4b5cf4548de5d267749d99ec9a3590c2d33"
 _HINT = f"run `pip install --no-deps {DISTRIBUTION}=={VERSION}`, or use --suite builtin"
 #: JSON Schema types for the leaderboard's own type names.
-_TYPES = {
-    "dict": "object",
-    "float": "number",
-    "tuple": "array",
-    "list": "array",
-    "bool": "boolean",
-    "any": "string",
-}
+_TYPES = {"dict": "object", "float": "number", "tuple": "array", "list": "array", "bool": "boolean", "any": "string"}
 #: Sentences that the leaderboard adds to descriptions.
 _PYTHON_HINT = " Note that the provided function is in Python 3 syntax."
 _FLOAT_HINT = " This is a float type value."
@@ -267,25 +260,12 @@ def obtain_files(
     try:
         cache.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=".fetching-", dir=cache) as name:
-            request = FetchRequest(DISTRIBUTION, VERSION, Path(name), cache, environment, _silent)
-            return _extract(_fetch(request, methods), Path(name) / "extracted", cache)
+            request = FetchRequest(DISTRIBUTION, VERSION, Path(name), cache, environment)
+            return _extract(fetch(request, methods), Path(name) / "extracted", cache)
+    except FetchFailed as error:
+        raise BfclFilesError(f"cannot download {DISTRIBUTION}: {error}", hint=_HINT) from None
     except (OSError, KeyError, zipfile.BadZipFile) as error:
         raise BfclFilesError(f"cannot store the files of {DISTRIBUTION} in {cache}: {error}", hint=_HINT) from error
-
-
-def _silent(done: int) -> None:
-    """Ignore progress, because the download is only 2 MB."""
-
-
-def _fetch(request: FetchRequest, methods: tuple[FetchMethod, ...]) -> Path:
-    """Download the package with the first method that works; return the wheel or a folder with its files."""
-    errors: list[str] = []
-    for method in methods:
-        try:
-            return method(request)
-        except FetchFailed as error:
-            errors.append(str(error))
-    raise BfclFilesError(f"cannot download {DISTRIBUTION}: {'; '.join(errors)}", hint=_HINT)
 
 
 def _extract(source: Path, work: Path, cache: Path) -> BfclFiles:

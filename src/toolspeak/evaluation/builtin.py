@@ -130,7 +130,7 @@ def _difference(call: ToolCall, expected: ExpectedCall) -> str:
             if None not in accepted:
                 return f"`{name}` is missing"
         elif not any(same_value(call.arguments[name], each) for each in accepted):
-            return f"`{name}` is {_short(call.arguments[name])}"
+            return f"`{name}` is {msgspec.json.encode(call.arguments[name]).decode()[:80]}"
     return ""
 
 
@@ -158,8 +158,3 @@ def same_value(value: JSONValue, expected: JSONValue) -> bool:
 
 def _names(expected: ExpectedRound) -> str:
     return ", ".join(each.name for each in expected.calls)
-
-
-def _short(value: JSONValue) -> str:
-    """Return a value as JSON text, truncated."""
-    return msgspec.json.encode(value).decode()[:80]

@@ -73,8 +73,8 @@ def choose(cases: Iterable[EvalCase], limit: int | None, seed: int) -> list[Eval
     waiting: dict[str, list[EvalCase]] = {}
     for case in cases:
         waiting.setdefault(case.category, []).append(case)
-    for each in waiting.values():
-        each.sort(key=lambda case: _lot(seed, case.id))
+    for each in waiting.values():  # in a pseudo-random order that is the same in every version of Python
+        each.sort(key=lambda case: hashlib.sha256(f"{seed}\n{case.id}".encode()).digest())
     chosen: list[EvalCase] = []
     most = sum(map(len, waiting.values())) if limit is None else limit
     turn = 0
@@ -82,8 +82,3 @@ def choose(cases: Iterable[EvalCase], limit: int | None, seed: int) -> list[Eval
         chosen += [each[turn] for each in waiting.values() if len(each) > turn]
         turn += 1
     return chosen[:most]
-
-
-def _lot(seed: int, name: str) -> bytes:
-    """Return a pseudo-random sort key that is the same in every version of Python."""
-    return hashlib.sha256(f"{seed}\n{name}".encode()).digest()

@@ -53,19 +53,6 @@ def plain(report: EvalReport) -> JSONObject:
     return {**msgspec.to_builtins(report), "complete": report.complete, "rows": rows}
 
 
-_HEAD = (
-    "setting",
-    "category",
-    "right",
-    "95 % interval",
-    "errors",
-    "requests",
-    "retries",
-    "tokens in / out",
-    "median s",
-)
-
-
 def markdown(report: EvalReport) -> str:
     """Render the report as Markdown."""
     where = f" at {report.base_url}" if report.base_url else ""
@@ -76,14 +63,17 @@ def markdown(report: EvalReport) -> str:
         f"{report.when}.",
         "The intervals are 95 % Wilson score intervals. Cases that ended in an error count as wrong.",
         "",
-        line(_HEAD),
-        line(("---", "---", "---:", "---", "---:", "---:", "---:", "---:", "---:")),
+        "| setting | category | right | 95 % interval | errors | requests | retries | tokens in / out | median s |",
+        "| --- | --- | ---: | --- | ---: | ---: | ---: | ---: | ---: |",
     ]
     for row in report.rows:
         lines += [line(_cells(row, category, score)) for category, score in row.scores.items()]
     unfinished = [row for row in report.rows if not _complete(row)]
     if unfinished:
-        lines += ["", *(f"Not finished: {cell(row.setting.label)}, {_done(row)}." for row in unfinished)]
+        lines.append("")
+        for row in unfinished:
+            answered = row.scores[ALL].cases - row.scores[ALL].errors
+            lines.append(f"Not finished: {cell(row.setting.label)}, {answered} of {row.chosen} cases answered.")
     return "\n".join(lines) + "\n"
 
 
@@ -114,11 +104,6 @@ def cell(text: str) -> str:
 def _complete(row: SettingScores) -> bool:
     score = row.scores[ALL]
     return score.cases == row.chosen and not score.errors
-
-
-def _done(row: SettingScores) -> str:
-    score = row.scores[ALL]
-    return f"{score.cases - score.errors} of {row.chosen} cases answered"
 
 
 # ---- comparison of settings from several runs

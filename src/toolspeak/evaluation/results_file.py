@@ -100,11 +100,7 @@ def file_errors(path: Path) -> Generator[None]:
 
 
 class ResultsFile:
-    """The results file. Its folder is created if necessary.
-
-    Raises:
-        UsageError: the file is not a results file, or cannot be read or written.
-    """
+    """The results file. Creates its folder. Raises UsageError if the file is invalid, or cannot be read or written."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -131,20 +127,13 @@ class ResultsFile:
     def add(self, record: CaseResult) -> None:
         """Write a result to the file."""
         with file_errors(self._path):
-            self._write(msgspec.json.encode(record) + b"\n")
+            if self.cut_off:  # remove the incomplete line, because the next one would be appended to it
+                self.cut_off = False
+                whole, end, _ = self._path.read_bytes().rpartition(b"\n")
+                self._path.write_bytes(whole + end)
+            with self._path.open("ab") as file:
+                file.write(msgspec.json.encode(record) + b"\n")
         self._records[record.setting, record.case] = record
-
-    def _write(self, line: bytes) -> None:
-        self._repair()
-        with self._path.open("ab") as file:
-            file.write(line)
-
-    def _repair(self) -> None:
-        """Remove an incomplete last line, because the next line would be appended to it."""
-        if self.cut_off:
-            self.cut_off = False
-            whole, end, _ = self._path.read_bytes().rpartition(b"\n")
-            self._path.write_bytes(whole + end)
 
     def finished(self, setting: EvalSetting, case: str) -> bool:
         """Whether the case has a result without an error."""

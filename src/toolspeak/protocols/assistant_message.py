@@ -12,7 +12,7 @@ from typing import Literal, TypeAlias
 import msgspec
 
 from ..core.events import CallStart, Event, OpaqueSeen, ReasoningDelta, Reply, TextDelta
-from ..core.types import JSONObject, Message, Opaque, Part, TextPart, ToolCall, is_array, is_object
+from ..core.types import JSONObject, Message, Opaque, Part, TextPart, is_array, is_object
 from .anthropic import blocks as anthropic_blocks
 from .anthropic import encoding_state as anthropic_wire
 from .anthropic.blocks import is_block
@@ -26,7 +26,7 @@ from .openai_chat.messages import PROTOCOL as OPENAI_CHAT
 from .openai_responses.items import ORDER as ITEMS_ORDER
 from .openai_responses.parts import ANNOTATION, CONTENT, ITEM, PHASE, separates_texts, shift_annotation
 from .openai_responses.parts import PROTOCOL as OPENAI_RESPONSES
-from .shared.fields import without
+from .shared.fields import take_call_extra
 
 #: Where to place an opaque part. `part`: as a separate part. `text`: in the preceding text. `call`: in a call. `field`:
 #: in a message field. `pictures`: as images. Empty: nowhere, because the part only describes the reply.
@@ -194,15 +194,6 @@ class _MessageBuilder:
 
     def _extras_by_call(self, reply: Reply) -> JSONObject:
         """Return the extra fields of the calls by position. They are matched by call id or, without an id, by name."""
-        extras: JSONObject = {}
         remaining = list(self._call_extras)
-        for at, call in enumerate(reply.calls):
-            own = next((one for one in remaining if _belongs_to(one, call)), None)
-            if own is not None:
-                remaining.remove(own)
-                extras[str(at)] = without(own, "id", "name")
-        return extras
-
-
-def _belongs_to(extra: JSONObject, call: ToolCall) -> bool:
-    return extra.get("id", call.id) == call.id and extra.get("name", call.name) == call.name
+        extras = (take_call_extra(remaining, call.id, call.name) for call in reply.calls)
+        return {str(at): extra for at, extra in enumerate(extras) if extra}

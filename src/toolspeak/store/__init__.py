@@ -35,11 +35,7 @@ def open_store(url: str, owner: str = "", *, existing: bool = False) -> Store:
 
 
 def open_recordings(url: str, owner: str = "", *, existing: bool = False) -> Recordings:
-    """Open the recorded requests of one owner in the database at a URL.
-
-    Raises:
-        NoStoreError, ConfigError, StoreError: for the same reasons as `open_store`.
-    """
+    """Open the recorded requests of one owner in the database at a URL. Raises the same errors as `open_store`."""
     store = open_store(url, owner, existing=existing)
 
     from .recordings import Recordings

@@ -16,12 +16,14 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import wait as wait_for
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from ..errors import ToolspeakError
 from ..key_value import MemoryState
 from .database import Database
 from .sql_key_value import SqlKeyValue
+
+T = TypeVar("T")
 
 _log = logging.getLogger("toolspeak.store")
 #: Lifetime of the cached copy, in seconds.
@@ -141,12 +143,10 @@ class WriteBehindKeyValue:
         return self._database.setdefault(key, value, ttl)
 
     def delete(self, key: str) -> None:
-        """Delete a value, locally and in the database."""
         self._local.delete(key)
         self._database.delete(key)
 
     def keys(self, prefix: str = "") -> list[str]:
-        """Return the keys of unexpired values with a prefix, sorted."""
         return self._database.keys(prefix)
 
     async def warm(self, keys: Iterable[str]) -> None:
@@ -219,30 +219,28 @@ _background = _Background()
 _in_background = _background.submit
 
 
+def _instance(instances: dict[str, T], url: str, make: Callable[[], T]) -> T:
+    with _lock:
+        if url not in instances:
+            instances[url] = make()
+        return instances[url]
+
+
 def sql_key_value(url: str) -> SqlKeyValue:
     """Return the key-value store in the database at a URL."""
-    with _lock:
-        if url not in _states:
-            _states[url] = SqlKeyValue(Database(url))
-        return _states[url]
+    return _instance(_states, url, lambda: SqlKeyValue(Database(url)))
 
 
 def cached_key_value(url: str) -> CachedKeyValue:
     """Return the key-value store at a URL, with a local read cache."""
     database = sql_key_value(url)
-    with _lock:
-        if url not in _caches:
-            _caches[url] = CachedKeyValue(database)
-        return _caches[url]
+    return _instance(_caches, url, lambda: CachedKeyValue(database))
 
 
 def write_behind_key_value(url: str) -> WriteBehindKeyValue:
     """Return the key-value store at a URL, with a write-behind cache."""
     database = sql_key_value(url)
-    with _lock:
-        if url not in _write_behinds:
-            _write_behinds[url] = WriteBehindKeyValue(database)
-        return _write_behinds[url]
+    return _instance(_write_behinds, url, lambda: WriteBehindKeyValue(database))
 
 
 if hasattr(os, "register_at_fork"):

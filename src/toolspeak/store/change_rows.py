@@ -32,11 +32,7 @@ class StoredChange(msgspec.Struct, frozen=True):
 def add_change(
     connection: sa.Connection, key: SessionKey, entry: int, round_: int, call_id: str, change: FileChange
 ) -> None:
-    """Record that a running call is about to change a file.
-
-    Raises:
-        UsageError: the call is not running.
-    """
+    """Record that a running call is about to change a file. Raises UsageError if the call is not running."""
     running = sa.select(calls.c.number).where(calls.c.owner == key.owner, calls.c.session == key.session)
     running = running.where(calls.c.entry == entry, calls.c.round == round_, calls.c.call_id == escape(call_id))
     if connection.execute(running.where(calls.c.state == "started", calls.c.result.is_(None))).first() is None:
@@ -75,11 +71,7 @@ def insert_diff(connection: sa.Connection, key: SessionKey, call: tuple[int, int
 
 
 def stored_changes(connection: sa.Connection, key: SessionKey) -> tuple[StoredChange, ...]:
-    """Return all changes of a session, oldest first.
-
-    Raises:
-        UnreadableColumn: a change is unreadable.
-    """
+    """Return all changes of a session, oldest first. Raises UnreadableColumn if a change is unreadable."""
     query = sa.select(file_changes).where(*_session(key)).order_by(file_changes.c.number)
     return tuple(_stored(row) for row in connection.execute(query).mappings())
 
@@ -90,11 +82,7 @@ def mark_undone(connection: sa.Connection, key: SessionKey, root: str, path: str
 
 
 def diffs_of(connection: sa.Connection, key: SessionKey) -> Mapping[tuple[int, int, str], Sequence[FileDiff]]:
-    """Return the diffs of a session by entry, round and call id.
-
-    Raises:
-        UnreadableColumn: a change is unreadable.
-    """
+    """Return the diffs of a session by entry, round and call id. Raises UnreadableColumn if a change is unreadable."""
     columns = file_changes.c
     query = sa.select(columns.entry, columns.round, columns.call_id, columns.body)
     diffs: dict[tuple[int, int, str], list[FileDiff]] = defaultdict(list)

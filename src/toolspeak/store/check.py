@@ -51,19 +51,16 @@ def check(store: Store, *, repair: bool = False) -> StoreReport:
     running = sa.select(entries.c.session).where(entries.c.owner == store.owner, entries.c.status == "running")
     ids = store.database.read(lambda connection: list(connection.execute(listed).scalars()))
     broken_off = store.database.read(lambda connection: sorted(set(connection.execute(running).scalars())))
-    damaged = tuple(finding for each in ids if (finding := _check_session(store, each)) is not None)
+    damaged: list[DamagedSession] = []
+    for each in ids:
+        try:
+            store.entries(each)
+        except ToolspeakError as error:
+            damaged.append(DamagedSession(each, str(error.args[0])))
     bad = {finding.session for finding in damaged}
     repaired = sum(_repair(store, each) for each in broken_off if each not in bad) if repair else 0
     file = store.database.read(_file_problems)
-    return StoreReport(store.database.where, HEAD, len(ids), file, damaged, tuple(broken_off), repaired)
-
-
-def _check_session(store: Store, session: str) -> DamagedSession | None:
-    try:
-        store.entries(session)
-    except ToolspeakError as error:
-        return DamagedSession(session, str(error.args[0]))
-    return None
+    return StoreReport(store.database.where, HEAD, len(ids), file, tuple(damaged), tuple(broken_off), repaired)
 
 
 def _repair(store: Store, session: str) -> int:

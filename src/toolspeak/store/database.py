@@ -204,11 +204,7 @@ _VERSION = sa.table(VERSION_TABLE, sa.column("version_num", sa.Text))
 
 
 def is_current(connection: sa.Connection) -> bool:
-    """Whether the schema is up to date.
-
-    Raises:
-        ConfigError: the store was written by a newer version of toolspeak.
-    """
+    """Whether the schema is up to date. Raises ConfigError if the store was written by a newer version of toolspeak."""
     revision = _revision(connection)
     if revision is not None and revision > HEAD:
         raise ConfigError(

@@ -27,7 +27,7 @@ _RENEWALS_PER_LEASE = 3
 
 
 class SqlJournal:
-    """A session opened for writing by `Store.journal`. It has no other writer."""
+    """A `SessionJournal` in a database, opened by `Store.journal`. It has no other writer."""
 
     def __init__(self, database: Database, lease: leases.SessionLease, next_entry: int) -> None:
         self._database = database
@@ -51,7 +51,6 @@ class SqlJournal:
 
     @property
     def session(self) -> str:
-        """The session id."""
         return self._lease.key.session
 
     @property
@@ -84,7 +83,6 @@ class SqlJournal:
         await self._commit(ledger.begin, self._next_entry, then=self._on_begin)
 
     async def stream(self, text: str) -> None:
-        """Add streamed text."""
         self._running_answer()
         self._text.append(text)
         self._bytes += len(text)  # counts characters: most text is ASCII, and the limit need not be exact
@@ -94,7 +92,6 @@ class SqlJournal:
             self._timer = asyncio.create_task(self._flush_later())
 
     async def plan(self, round_: Round) -> None:
-        """Record the calls that the model requested."""
         entry = self._running_answer()
         ids = [record.call.id for record in round_.calls]
         if len(set(ids)) != len(ids):
@@ -102,31 +99,25 @@ class SqlJournal:
         await self._commit(ledger.add_round, entry, self._rounds, round_, then=self._on_plan)
 
     async def start(self, call_id: str, at: float = 0.0) -> None:
-        """Record that a call is about to run."""
         entry = self._running_answer()
         await self._commit(ledger.start, entry, self._rounds - 1, call_id, at)
 
     async def change(self, call_id: str, change: FileChange) -> None:
-        """Record that a running call is about to change a file."""
         entry = self._running_answer()
         await self._commit(change_rows.add_change, entry, self._rounds - 1, call_id, change)
 
     async def changes(self) -> tuple[FileChange, ...]:
-        """Return the changes of files that have not been undone."""
         stored = await self._database.reading(lambda connection: ledger.changes_of(connection, self._lease.key))
         return tuple(each.change for each in stored if not each.undone)
 
     async def mark_undone(self, root: str, path: str) -> None:
-        """Record that the changes of a file have been undone."""
         await self._commit(change_rows.mark_undone, root, path)
 
     async def finish(self, result: ToolResult, seconds: float) -> None:
-        """Record the result of a call."""
         entry = self._running_answer()
         await self._commit(ledger.finish, entry, self._rounds - 1, result, seconds)
 
     async def end(self, answer: Answer) -> None:
-        """End the answer."""
         entry = self._running_answer()
         if answer.status == "running":
             raise UsageError("the status of an ended answer must not be `running`")

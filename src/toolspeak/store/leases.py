@@ -96,11 +96,7 @@ def advance(connection: sa.Connection, lease: SessionLease, written: int) -> boo
 
 
 def renew(connection: sa.Connection, lease: SessionLease) -> None:
-    """Extend the lease.
-
-    Raises:
-        SessionBusyError: the lease is lost.
-    """
+    """Extend the lease. Raises SessionBusyError if the lease is lost."""
     query = sa.update(leases).where(*_owned_rows(lease)).values(expires=now() + lease.seconds)
     if connection.execute(query).rowcount != 1:
         raise busy_error(connection, lease.key, lost=True)

@@ -58,11 +58,7 @@ class Recordings:
         self._added = after
 
     def find(self, beginning: str) -> JSONValue:
-        """Return the recording whose id begins with `beginning`, or None.
-
-        Raises:
-            UsageError: several ids match.
-        """
+        """Return the recording whose id begins with `beginning`, or None. Raises UsageError if several ids match."""
         start = escape(beginning)
         query = self._bodies().where(sa.func.substr(recordings.c.id, 1, len(start)) == start).limit(2)
         matches = self._database.read(lambda connection: list(connection.execute(query).scalars()))

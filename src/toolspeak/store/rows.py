@@ -21,11 +21,7 @@ class UnreadableColumn(StoreDamagedError):
 
 
 def dump(value: object) -> str:
-    """Encode a value as JSON text.
-
-    Raises:
-        UsageError: the value cannot be encoded as JSON.
-    """
+    """Encode a value as JSON text. Raises UsageError if the value cannot be encoded as JSON."""
     try:
         plain = msgspec.to_builtins(value, str_keys=True)
         text = json.dumps(plain, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
@@ -36,11 +32,7 @@ def dump(value: object) -> str:
 
 
 def parse_json(text: str) -> JSONValue:
-    """Decode JSON text.
-
-    Raises:
-        UnreadableColumn: the text is not JSON.
-    """
+    """Decode JSON text. Raises UnreadableColumn if the text is not JSON."""
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -48,11 +40,7 @@ def parse_json(text: str) -> JSONValue:
 
 
 def load(text: str, kind: type[T]) -> T:
-    """Decode JSON text as a value of type `kind`.
-
-    Raises:
-        UnreadableColumn: the text is not a value of that type.
-    """
+    """Decode JSON text as a value of type `kind`. Raises UnreadableColumn if the text is not a value of that type."""
     try:
         return msgspec.convert(parse_json(text), kind)
     except msgspec.ValidationError as error:

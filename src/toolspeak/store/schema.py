@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.ext.compiler import compiles
+from sqlalchemy.schema import SchemaItem
 from sqlalchemy.sql.functions import FunctionElement
 from sqlalchemy.types import TypeEngine
 
@@ -43,10 +44,18 @@ def _now_postgresql(element: now, compiler: SQLCompiler, **_: object) -> str:  #
     return "extract(epoch from clock_timestamp())::double precision"
 
 
-def _owned(*names: str) -> list[sa.Column[str] | sa.Column[int]]:
-    """Return the key columns of a table whose rows belong to a session: owner, session id, and numbers."""
-    texts = [sa.Column("owner", sa.Text, primary_key=True), sa.Column("session", sa.Text, primary_key=True)]
-    return [*texts, *(sa.Column(name, sa.Integer, primary_key=True, autoincrement=False) for name in names)]
+def _table(name: str, *items: SchemaItem) -> sa.Table:
+    return sa.Table(name, metadata, *items)
+
+
+def _owned(*numbers: str, id: str = "session") -> list[sa.Column[Any]]:
+    """Return the key columns of a table whose rows belong to a tenant: owner, id, and numbers."""
+    texts = [sa.Column(name, sa.Text, primary_key=True) for name in ("owner", id)]
+    return [*texts, *(sa.Column(name, sa.Integer, primary_key=True, autoincrement=False) for name in numbers)]
+
+
+def _columns(kind: type[TypeEngine[Any]], *names: str, nullable: bool = False) -> list[sa.Column[Any]]:
+    return [sa.Column(name, kind, nullable=nullable) for name in names]
 
 
 def _below(parent: str, *names: str) -> sa.ForeignKeyConstraint:
@@ -56,116 +65,87 @@ def _below(parent: str, *names: str) -> sa.ForeignKeyConstraint:
     return sa.ForeignKeyConstraint(own, [f"{parent}.{name}" for name in theirs], ondelete="CASCADE")
 
 
-sessions = sa.Table(
+sessions = _table(
     "sessions",
-    metadata,
-    sa.Column("owner", sa.Text, primary_key=True),
-    sa.Column("id", sa.Text, primary_key=True),
-    sa.Column("title", sa.Text, nullable=False),
-    sa.Column("about", sa.Text, nullable=False),
-    sa.Column("created", sa.Double, nullable=False),
-    sa.Column("updated", sa.Double, nullable=False),
+    *_owned(id="id"),
+    *_columns(sa.Text, "title", "about"),
+    *_columns(sa.Double, "created", "updated"),
     sa.Index("sessions_by_age", "owner", "updated"),
 )
 
 #: The entries of a session: messages (kind `message`), and answers without their rounds (kind `answer`).
-entries = sa.Table(
+entries = _table(
     "entries",
-    metadata,
     *_owned("number"),
-    sa.Column("kind", sa.Text, nullable=False),
-    sa.Column("status", sa.Text, nullable=False),
-    sa.Column("body", sa.Text, nullable=False),
-    sa.Column("input_tokens", sa.BigInteger, nullable=False),
-    sa.Column("output_tokens", sa.BigInteger, nullable=False),
-    sa.Column("created", sa.Double, nullable=False),
+    *_columns(sa.Text, "kind", "status", "body"),
+    *_columns(sa.BigInteger, "input_tokens", "output_tokens"),
+    *_columns(sa.Double, "created"),
     _below("sessions"),
 )
 
 #: Pieces of streamed text of a running answer that are not yet part of a round, in order.
-pieces = sa.Table(
-    "pieces",
-    metadata,
-    *_owned("entry", "number"),
-    sa.Column("text", sa.Text, nullable=False),
-    _below("entries", "entry"),
-)
+pieces = _table("pieces", *_owned("entry", "number"), *_columns(sa.Text, "text"), _below("entries", "entry"))
 
-rounds = sa.Table(
+rounds = _table(
     "rounds",
-    metadata,
     *_owned("entry", "number"),
-    sa.Column("body", sa.Text, nullable=False),
-    sa.Column("created", sa.Double, nullable=False),
+    *_columns(sa.Text, "body"),
+    *_columns(sa.Double, "created"),
     _below("entries", "entry"),
 )
 
-calls = sa.Table(
+calls = _table(
     "calls",
-    metadata,
     *_owned("entry", "round", "number"),
-    sa.Column("call_id", sa.Text, nullable=False),
-    sa.Column("state", sa.Text, nullable=False),
-    sa.Column("side_effects", sa.Boolean, nullable=False),
-    sa.Column("call", sa.Text, nullable=False),
-    sa.Column("result", sa.Text, nullable=True),
-    sa.Column("seconds", sa.Double, nullable=False),
-    sa.Column("started", sa.Double, nullable=True),
-    sa.Column("finished", sa.Double, nullable=True),
+    *_columns(sa.Text, "call_id", "state"),
+    *_columns(sa.Boolean, "side_effects"),
+    *_columns(sa.Text, "call"),
+    *_columns(sa.Text, "result", nullable=True),
+    *_columns(sa.Double, "seconds"),
+    *_columns(sa.Double, "started", "finished", nullable=True),
     _below("rounds", "entry", "round"),
 )
 
-#: Changes of files by the tools of a session, in order. `body` is the change as JSON, without the content.
-file_changes = sa.Table(
+#: Changes of files by the tools of a session, in order. `body` is the change as JSON, without the content. `content` is
+#: stored only with the first change of a file that has not been undone, because undo goes back to that one.
+file_changes = _table(
     "file_changes",
-    metadata,
     *_owned("number"),
-    sa.Column("entry", sa.Integer, nullable=False),
-    sa.Column("round", sa.Integer, nullable=False),
-    sa.Column("call_id", sa.Text, nullable=False),
-    sa.Column("root", sa.Text, nullable=False),
-    sa.Column("path", sa.Text, nullable=False),
-    sa.Column("body", sa.Text, nullable=False),
-    #: Only with the first change of a file that has not been undone, because undo goes back to that one.
-    sa.Column("content", sa.LargeBinary, nullable=True),
-    sa.Column("undone", sa.Boolean, nullable=False),
-    sa.Column("created", sa.Double, nullable=False),
+    *_columns(sa.Integer, "entry", "round"),
+    *_columns(sa.Text, "call_id", "root", "path", "body"),
+    *_columns(sa.LargeBinary, "content", nullable=True),
+    *_columns(sa.Boolean, "undone"),
+    *_columns(sa.Double, "created"),
     _below("sessions"),
     sa.Index("file_changes_by_root", "owner", "root", "created"),
 )
 
 #: The current writer of each session. `written` counts its commits.
-leases = sa.Table(
+leases = _table(
     "leases",
-    metadata,
     *_owned(),
-    sa.Column("token", sa.Text, nullable=False),
-    sa.Column("holder", sa.Text, nullable=False),
-    sa.Column("expires", sa.Double, nullable=False),
-    sa.Column("written", sa.BigInteger, nullable=False),
+    *_columns(sa.Text, "token", "holder"),
+    *_columns(sa.Double, "expires"),
+    *_columns(sa.BigInteger, "written"),
     _below("sessions"),
 )
 
 #: The key-value store. The keys of values that belong to a tenant contain the tenant.
-state = sa.Table(
+state = _table(
     "state",
-    metadata,
     sa.Column("key", sa.Text, primary_key=True),
-    sa.Column("value", sa.Text, nullable=False),
-    sa.Column("ends", sa.Double, nullable=True),
+    *_columns(sa.Text, "value"),
+    *_columns(sa.Double, "ends", nullable=True),
     sa.Index("state_by_end", "ends"),
 )
 
 #: Recorded requests.
-recordings = sa.Table(
+recordings = _table(
     "recordings",
-    metadata,
-    sa.Column("owner", sa.Text, primary_key=True),
-    sa.Column("id", sa.Text, primary_key=True),
-    sa.Column("model", sa.Text, nullable=False),
-    sa.Column("body", sa.Text, nullable=False),
-    sa.Column("created", sa.Double, nullable=False),
-    sa.Column("ends", sa.Double, nullable=True),
+    *_owned(id="id"),
+    *_columns(sa.Text, "model", "body"),
+    *_columns(sa.Double, "created"),
+    *_columns(sa.Double, "ends", nullable=True),
     sa.Index("recordings_by_age", "owner", "created"),
 )
 

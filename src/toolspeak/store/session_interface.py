@@ -7,7 +7,7 @@ committed when the method returns, so the process may be killed at any time. A `
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Protocol
 
 import msgspec
@@ -118,13 +118,25 @@ class SessionStore(Protocol):
         ...
 
 
+async def copy_entries(journal: SessionJournal, entries: Iterable[Entry]) -> None:
+    """Add messages and complete answers to a session."""
+    for entry in entries:
+        if isinstance(entry, Message):
+            await journal.say(entry)
+            continue
+        await journal.begin()
+        for round_ in entry.rounds:
+            await journal.plan(round_)
+        await journal.end(entry)
+
+
 def not_running(call_id: str) -> UsageError:
     """Return the error for a change of a file by a call that has ended, or was never started."""
     return UsageError(f"the call `{call_id:.80}` is not running, so it must not change files")
 
 
 class MemoryJournal:
-    """A session in memory, which is lost when the process ends."""
+    """A `SessionJournal` in memory, which is lost when the process ends."""
 
     def __init__(self, session: str = "") -> None:
         self._session = session
@@ -135,37 +147,29 @@ class MemoryJournal:
 
     @property
     def session(self) -> str:
-        """The session id."""
         return self._session
 
     async def entries(self) -> tuple[Entry, ...]:
-        """Return the conversation so far, repaired."""
         running = () if self._answer is None else (close_open_calls(self._answer),)
         return (*self._entries, *running)
 
     async def say(self, *messages: Message) -> None:
-        """Add messages."""
         self._entries += messages
 
     async def begin(self) -> None:
-        """Begin an answer."""
         self._entries += () if self._answer is None else (close_open_calls(self._answer),)
         self._answer = Answer(status="running")
 
     async def stream(self, text: str) -> None:
-        """Add streamed text."""
         self._change(lambda answer: {"content": answer.content + text})
 
     async def plan(self, round_: Round) -> None:
-        """Record the calls that the model requested."""
         self._change(lambda answer: {"content": "", "rounds": (*answer.rounds, round_)})
 
     async def start(self, call_id: str, at: float = 0.0) -> None:
-        """Record that a call is about to run."""
         self._record(call_id, state="started", started=at)
 
     async def change(self, call_id: str, change: FileChange) -> None:
-        """Record that a running call is about to change a file."""
         records = self._answer.rounds[-1].calls if self._answer is not None and self._answer.rounds else ()
         if not any(record.call.id == call_id and record.state == "started" for record in records):
             raise not_running(call_id)
@@ -174,24 +178,19 @@ class MemoryJournal:
         self._changes.append(change)
 
     async def changes(self) -> tuple[FileChange, ...]:
-        """Return the changes of files that have not been undone."""
         return tuple(self._changes)
 
     async def mark_undone(self, root: str, path: str) -> None:
-        """Record that the changes of a file have been undone."""
         self._changes = [each for each in self._changes if (each.root, each.path) != (root, path)]
 
     async def finish(self, result: ToolResult, seconds: float) -> None:
-        """Record the result of a call."""
         self._record(result.id, state="finished", result=result, seconds=seconds)
 
     async def end(self, answer: Answer) -> None:
-        """End the answer."""
         self._entries.append(answer)
         self._answer = None
 
     async def close(self) -> None:
-        """Release the session."""
         self.in_use = False
 
     def _change(self, fields: Callable[[Answer], dict[str, Any]]) -> None:

@@ -58,11 +58,7 @@ def add_round(connection: sa.Connection, key: SessionKey, entry: int, number: in
 
 
 def start(connection: sa.Connection, key: SessionKey, entry: int, number: int, call_id: str, at: float) -> None:
-    """Mark a call as started at this time.
-
-    Raises:
-        UsageError: the call is not planned in this round or has already started.
-    """
+    """Mark a call as started at this time. Raises UsageError unless it is planned in this round."""
     planned = sa.update(calls).where(*_call(key, entry, number, call_id), calls.c.state == "planned")
     if connection.execute(planned.values(state="started", started=at or None)).rowcount != 1:
         raise UsageError(f"the call `{call_id:.80}` is not planned in this round or has already started")
@@ -71,11 +67,7 @@ def start(connection: sa.Connection, key: SessionKey, entry: int, number: int, c
 def finish(
     connection: sa.Connection, key: SessionKey, entry: int, number: int, result: ToolResult, seconds: float
 ) -> None:
-    """Store the result of a call.
-
-    Raises:
-        UsageError: the call is not in this round or already has a result.
-    """
+    """Store the result of a call. Raises UsageError if the call is not in this round or already has a result."""
     open_ = sa.update(calls).where(*_call(key, entry, number, result.id), calls.c.state != "finished")
     values = {"state": "finished", "result": dump(result), "seconds": seconds, "finished": now()}
     if connection.execute(open_.values(values)).rowcount != 1:
@@ -114,11 +106,7 @@ def next_entry(connection: sa.Connection, key: SessionKey) -> int:
 
 
 def entries_of(connection: sa.Connection, key: SessionKey) -> tuple[Entry, ...]:
-    """Return the whole conversation.
-
-    Raises:
-        StoreDamagedError: part of it is unreadable.
-    """
+    """Return the whole conversation. Raises StoreDamagedError if part of it is unreadable."""
     listed = sa.select(entries.c.number, entries.c.kind, entries.c.status, entries.c.body)
     rows = connection.execute(listed.where(*_rows_of(entries, key)).order_by(entries.c.number)).all()
     with _readable(key):
@@ -132,11 +120,7 @@ def entries_of(connection: sa.Connection, key: SessionKey) -> tuple[Entry, ...]:
 
 
 def changes_of(connection: sa.Connection, key: SessionKey) -> tuple[StoredChange, ...]:
-    """Return all file changes of a session, oldest first.
-
-    Raises:
-        StoreDamagedError: one of them is unreadable.
-    """
+    """Return all file changes of a session, oldest first. Raises StoreDamagedError if one of them is unreadable."""
     with _readable(key):
         return stored_changes(connection, key)
 

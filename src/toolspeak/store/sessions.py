@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterable
-from types import TracebackType
 from typing import Any, Final, Self
 
 import msgspec
@@ -61,12 +60,8 @@ class Store:
         owner: the tenant; empty for a store without tenants.
         existing: open only an existing store; create nothing.
 
-    A store that cannot be written can still be read; writing raises `StoreReadOnlyError`.
-
-    Raises:
-        NoStoreError: `existing` is set and there is no store.
-        ConfigError: the URL is invalid, or the store was written by a newer version of toolspeak.
-        StoreError: the database cannot be opened.
+    A store that cannot be written can still be read; writing raises `StoreReadOnlyError`. Opening raises the same
+    errors as `Database`.
     """
 
     def __init__(self, url: str | Database, owner: str = "", *, existing: bool = False) -> None:
@@ -84,9 +79,7 @@ class Store:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     # ---- writing
@@ -107,7 +100,8 @@ class Store:
 
         def opened(connection: sa.Connection) -> int:
             if not session:
-                _create(connection, key, about_json)
+                texts = {"owner": key.owner, "id": key.session, "title": "", "about": about_json}
+                connection.execute(insert_new(connection, sessions, {**texts, "created": now(), "updated": now()}))
             leases.take(connection, lease)
             ledger.repair(connection, key)
             return ledger.next_entry(connection, key)
@@ -133,11 +127,7 @@ class Store:
         return self.database.read(read_entries)
 
     def info(self, session: str) -> SessionInfo:
-        """Return a summary of a session.
-
-        Raises:
-            NoSessionError: this owner has no such session.
-        """
+        """Return a summary of a session. Raises NoSessionError if this owner has no such session."""
         key = SessionKey(self.owner, checked_id(session))
         return self.database.read(lambda connection: _info(connection, key))
 
@@ -205,11 +195,6 @@ def checked_id(session: str) -> str:
     if not session.isascii() or not session.isalnum() or len(session) > 64:
         raise NoSessionError(f"there is no session `{session:.80}`", hint="see `toolspeak sessions list`")
     return session
-
-
-def _create(connection: sa.Connection, key: SessionKey, about: str, title: str = "") -> None:
-    values = {"owner": key.owner, "id": key.session, "title": title, "about": about}
-    connection.execute(insert_new(connection, sessions, {**values, "created": now(), "updated": now()}))
 
 
 def _listing(owner: str) -> sa.Select[*tuple[Any, ...]]:

@@ -114,14 +114,8 @@ def stop_fields(reason: FinishReason, has_calls: bool, upstream_fields: JSONValu
 
 # ------------------------------------------------------------------------------------------------------- usage
 
-_INPUT, _CREATED, _READ, _OUTPUT, _DETAILS, _THINKING = (
-    "input_tokens",
-    "cache_creation_input_tokens",
-    "cache_read_input_tokens",
-    "output_tokens",
-    "output_tokens_details",
-    "thinking_tokens",
-)
+_INPUT, _CREATED, _READ = "input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens"
+_OUTPUT, _DETAILS, _THINKING = "output_tokens", "output_tokens_details", "thinking_tokens"
 
 
 def usage_from(fields: JSONObject) -> Usage:

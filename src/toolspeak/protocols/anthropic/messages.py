@@ -140,7 +140,8 @@ def encode_messages(messages: Sequence[Message], context: EncodingContext) -> tu
     for message, blocks in filled[first:]:
         encoder = context.for_message(message)
         extra = encoder.extra(message.extra) if encoder.same_protocol else {}
-        only_results = message.role == "tool" or (message.role == "user" and all(map(_is_result, blocks)))
+        all_results = all(block["type"] == "tool_result" for block in blocks)
+        only_results = message.role == "tool" or (message.role == "user" and all_results)
         if only_results and after_results and not extra:
             wire[-1]["content"] = [*_as_list(wire[-1]["content"]), *blocks]  # results of one turn go into one message
         else:
@@ -157,16 +158,9 @@ def _prompt(blocks: list[JSONObject], context: EncodingContext) -> list[JSONObje
     return texts
 
 
-def _is_result(block: JSONObject) -> bool:
-    return block["type"] == "tool_result"
-
-
-def _is_inline(message: Message, context: EncodingContext) -> bool:
-    return context.for_message(message).same_protocol and bool(message.extra.get(INLINE))
-
-
 def _is_prompt(message: Message, context: EncodingContext) -> bool:
-    return message.role == "system" and not _is_inline(message, context)
+    is_inline = context.for_message(message).same_protocol and message.extra.get(INLINE)
+    return message.role == "system" and not is_inline
 
 
 def _role(message: Message, context: EncodingContext) -> str:

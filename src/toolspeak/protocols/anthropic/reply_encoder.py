@@ -19,7 +19,6 @@ from ...core.types import (
     Opaque,
     Request,
     TextPart,
-    Tool,
     ToolCall,
     Usage,
     is_array,
@@ -307,22 +306,19 @@ def _tool_use(identifier: str, name: str, arguments: JSONObject, extras: Mapping
     return {"type": "tool_use", "id": identifier, "name": name, "input": arguments, **extras.get(identifier, {})}
 
 
-class _CallBlocks:
-    """Builds the `tool_use` blocks for a reply's calls, including extra fields."""
+def _call_block(call: ToolCall, extras: Mapping[str, JSONObject], message: str, number: int) -> JSONObject:
+    return _tool_use(call.id or _generated_call_id(message, number), call.name, call.arguments, extras)
 
-    def __init__(self, reply: Reply, message: str) -> None:
-        self._message = message
-        extras = [part.data for part in reply.opaque if part.kind == TOOL_USE and is_object(part.data)]
-        self._extras = {str(data.get("id")): without(data, "id") for data in extras}
 
-    def block(self, call: ToolCall, number: int) -> JSONObject:
-        return _tool_use(call.id or _generated_call_id(self._message, number), call.name, call.arguments, self._extras)
+def _extras_by_id(reply: Reply) -> dict[str, JSONObject]:
+    """Return the extra fields of calls by call id."""
+    extras = [part.data for part in reply.opaque if part.kind == TOOL_USE and is_object(part.data)]
+    return {str(data.get("id")): without(data, "id") for data in extras}
 
 
 def _ordered_content(events: Iterable[Event], reply: Reply, message: str) -> list[JSONObject]:
     """Return the blocks in the order of the events, because the service rejects thinking blocks that were moved."""
-    calls = {call.id: call for call in reply.calls}
-    call_blocks = _CallBlocks(reply, message)
+    calls, extras = {call.id: call for call in reply.calls}, _extras_by_id(reply)
     content = _OrderedContent()
     for event in events:
         match event:
@@ -333,7 +329,7 @@ def _ordered_content(events: Iterable[Event], reply: Reply, message: str) -> lis
             case OpaqueSeen(part):
                 content.add_opaque(part)
             case CallStart() if event.id in calls:
-                content.add_block(call_blocks.block(calls[event.id], len(content.blocks)))
+                content.add_block(_call_block(calls[event.id], extras, message, len(content.blocks)))
             case _:  # already part of the reply
                 pass
     content.close_text()
@@ -385,9 +381,9 @@ class _OrderedContent:
 def _default_content(reply: Reply, message: str) -> list[JSONObject]:
     """Return the blocks in default order: thinking, opaque blocks, text, calls."""
     content = [*_thoughts(reply), *(part.data for part in reply.opaque if is_block(part)), *_texts(reply)]
-    call_blocks = _CallBlocks(reply, message)
+    extras = _extras_by_id(reply)
     for call in reply.calls:
-        content.append(call_blocks.block(call, len(content)))
+        content.append(_call_block(call, extras, message, len(content)))
     return content
 
 
@@ -417,7 +413,7 @@ _FRAME_TOKENS = 4
 def _estimate_input_tokens(request: Request) -> int:
     """Estimate the input tokens of a request, excluding media, for the first event of a stream."""
     texts = [text for message in request.messages for text in _message_texts(message)]
-    texts += map(_declaration, request.tools)
+    texts += (f"{tool.name} {tool.description} {to_wire(tool.parameters).decode()}" for tool in request.tools)
     characters = sum(map(len, texts))
     if not characters:
         return 0
@@ -430,10 +426,6 @@ def _message_texts(message: Message) -> Iterator[str]:
     yield from (part.text for part in message.parts if isinstance(part, TextPart))
     yield from (to_wire(call.arguments).decode() for call in message.calls)
     yield from (result.content for result in message.results)
-
-
-def _declaration(tool: Tool) -> str:
-    return f"{tool.name} {tool.description} {to_wire(tool.parameters).decode()}"
 
 
 # ------------------------------------------------------------------------------------------------------ errors

@@ -46,11 +46,7 @@ def needs_store(request: Request) -> bool:
 
 
 def decode_request(body: bytes | Mapping[str, JSONValue]) -> Request:
-    """Decode the body of a message or `count_tokens` request.
-
-    Raises:
-        UsageError: the body is invalid; the message names the field.
-    """
+    """Decode the body of a message or `count_tokens` request. Raises UsageError, which names the invalid field."""
     fields = request_fields(body)
     listed = array_field(fields.get("messages"), "messages")
     if not listed:

@@ -258,11 +258,10 @@ class ArrayDecoder:
                     self._element.clear()
         if self._depth > 1:
             self._element += data[begin : len(data) - len(self._tail)]
-        return frames if len(self._element) <= self._limit else [*frames, self._break()]
-
-    def _break(self) -> FrameError:
-        self._broken = True
-        return FrameError(f"an element is larger than {self._limit} bytes")
+        if len(self._element) > self._limit:
+            self._broken = True
+            frames.append(FrameError(f"an element is larger than {self._limit} bytes"))
+        return frames
 
     def close(self) -> list[bytes | FrameError]:
         """Return the incomplete element at the end of the stream, if any."""

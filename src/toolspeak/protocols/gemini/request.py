@@ -47,11 +47,7 @@ def path(request: Request) -> str:
 
 
 def decode_request(body: bytes | Mapping[str, JSONValue], *, model: str = "", stream: bool = False) -> Request:
-    """Decode a request body. `model` and `stream` come from the URL path.
-
-    Raises:
-        UsageError: the body is invalid; the message names the field.
-    """
+    """Decode a body; `model` and `stream` come from the URL path. Raises UsageError, which names the invalid field."""
     fields = normalize_fields(request_fields(body))
     messages = decode_contents(fields.get("contents"))
     if not messages:

@@ -115,14 +115,8 @@ def finish_word(reason: FinishReason, upstream_word: JSONValue = None) -> str:
 
 # ------------------------------------------------------------------------------------------------------- usage
 
-_PROMPT, _TOOLS, _CACHED, _OUTPUT, _THOUGHTS, _TOTAL = (
-    "promptTokenCount",
-    "toolUsePromptTokenCount",
-    "cachedContentTokenCount",
-    "candidatesTokenCount",
-    "thoughtsTokenCount",
-    "totalTokenCount",
-)
+_PROMPT, _TOOLS, _CACHED = "promptTokenCount", "toolUsePromptTokenCount", "cachedContentTokenCount"
+_OUTPUT, _THOUGHTS, _TOTAL = "candidatesTokenCount", "thoughtsTokenCount", "totalTokenCount"
 _COMMON = frozenset((_PROMPT, _CACHED, _OUTPUT, _THOUGHTS, _TOTAL))
 
 

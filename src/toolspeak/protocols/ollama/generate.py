@@ -15,7 +15,7 @@ import msgspec
 from ...core.events import Event, OpaqueSeen, Reply, TextDelta
 from ...core.types import JSONObject, JSONValue, Note, Request, is_array
 from ...errors import UsageError
-from ..shared.fields import Loss, filled, request_fields, to_line, to_wire, without
+from ..shared.fields import filled, request_fields, to_line, to_wire, without
 from ..shared.reply_encoder import FAILED_TURN, CallEvent
 from ..shared.validation import array_field, bool_field, text_field, texts_field
 from .reply_encoder import ReplyEncoder as ChatEncoder
@@ -23,21 +23,6 @@ from .reply_encoder import last_fields, timings, wire_time
 from .request import decode_request as decode_chat
 
 PROTOCOL: Final = "ollama_generate"
-
-LOSSES: tuple[Loss, ...] = (
-    Loss(
-        "request",
-        "protocol",
-        "the original protocol is not preserved: after a round trip it is `ollama`, whose options are used",
-    ),
-    Loss("request", "raw", "a raw prompt is sent as a chat message, to which the upstream applies its template"),
-    Loss("request", "template", "is not sent"),
-    Loss("request", "image size", "`width`, `height` and `steps` are not sent, because images cannot be generated"),
-    Loss("request", "context of another server", "a context is used only if toolspeak created it"),
-    Loss("reply", "calls", "are not sent"),
-    Loss("reply", "opaque parts", "of all opaque parts, only timings are sent"),
-    Loss("reply", "context", "the context contains only the latest texts and no images"),
-)
 
 #: Fields that only this endpoint has.
 _GENERATE_FIELDS = ("prompt", "suffix", "system", "template", "context", "raw", "images", "width", "height", "steps")
@@ -69,11 +54,7 @@ _read_turns = msgspec.json.Decoder(list[_Turn]).decode
 
 
 def decode_request(body: bytes | Mapping[str, JSONValue]) -> Request:
-    """Decode a request body. A request without a prompt only loads the model.
-
-    Raises:
-        UsageError: the body is invalid; the message names the field.
-    """
+    """Decode a body. Without a prompt, it only loads the model. Raises UsageError, which names the invalid field."""
     fields = {key: value for key, value in request_fields(body).items() if value is not None}
     prompt = text_field(fields.get("prompt"), "prompt")
     system = text_field(fields.get("system"), "system")

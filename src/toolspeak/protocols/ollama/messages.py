@@ -13,7 +13,13 @@ from typing import Final
 from ...core.types import JSONObject, JSONValue, Media, Message, Part, Request, Role, TextPart, ToolCall, ToolResult
 from ...errors import UsageError
 from ..shared.fields import filled, object_or_empty, without
-from ..shared.request_parts import call_arguments, is_from_protocol, is_opaque_only, merge_assistant_turns
+from ..shared.request_parts import (
+    call_arguments,
+    has_only_results,
+    is_from_protocol,
+    is_opaque_only,
+    merge_assistant_turns,
+)
 from ..shared.unstreamed_calls import CallIdAssigner, in_call_order, wire_id
 from ..shared.validation import array_field, name_field, object_field, text_field, texts_field
 
@@ -104,11 +110,7 @@ def encode_messages(request: Request) -> list[JSONObject]:
 def _encode(message: Message, names: dict[str, str], same_protocol: bool) -> Iterator[JSONObject]:
     for result in message.results:
         yield _encode_result(result, names, same_protocol)
-    if (
-        message.role == "tool"
-        or (message.results and not message.parts)
-        or (not same_protocol and is_opaque_only(message))
-    ):
+    if has_only_results(message) or (not same_protocol and is_opaque_only(message)):
         return
     extra = message.extra if same_protocol else {}
     call_extras = object_or_empty(extra.get(_CALLS))

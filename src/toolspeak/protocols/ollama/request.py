@@ -24,11 +24,7 @@ _COMMON_OPTIONS = ("num_predict", "temperature", "top_p", "seed", "stop")
 
 
 def decode_request(body: bytes | Mapping[str, JSONValue]) -> Request:
-    """Decode a request body. A request without messages only loads the model.
-
-    Raises:
-        UsageError: the body is invalid; the message names the field.
-    """
+    """Decode a body. Without messages, it only loads the model. Raises UsageError, which names the invalid field."""
     fields = request_fields(body)
     return Request(
         text_field(fields.get("model"), "model"),

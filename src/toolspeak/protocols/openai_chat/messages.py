@@ -36,6 +36,7 @@ from ..shared.request_parts import (
     content_field,
     detail_field,
     filename_field,
+    has_only_results,
     is_from_protocol,
     is_inline,
     is_opaque_only,
@@ -183,9 +184,7 @@ def encode_messages(request: Request, custom: Set[str]) -> list[JSONObject]:
 def _encode(message: Message, custom: Set[str], same_protocol: bool) -> Iterator[JSONObject]:
     for result in message.results:
         yield _encode_result(result, same_protocol)
-    if message.role == "tool" or (message.results and not message.parts):
-        return
-    if not same_protocol and is_opaque_only(message):
+    if has_only_results(message) or (not same_protocol and is_opaque_only(message)):
         return
     extra = message.extra if same_protocol else {}
     wire: JSONObject = {"role": extra.get("role", message.role)}
@@ -233,7 +232,7 @@ def move_media_to_users(messages: Iterable[Message], request: Request) -> Iterat
     media: list[Part] = []
     for message in messages:
         if not _must_move(message, request):
-            if media and not _only_results(message):
+            if media and not has_only_results(message):
                 yield Message("user", tuple(media))
                 media = []
             yield message
@@ -241,8 +240,10 @@ def move_media_to_users(messages: Iterable[Message], request: Request) -> Iterat
         for result in message.results:
             media += _labelled_media(result)
         if message.results:
-            yield Message("tool", results=tuple(map(_without_media, message.results)), protocol=message.protocol)
-        rest = replace(message, parts=_sendable_parts(message), results=())
+            results = tuple(replace(result, parts=_without_media(result.parts)) for result in message.results)
+            yield Message("tool", results=results, protocol=message.protocol)
+        parts = message.parts if message.role == "user" else _without_media(message.parts)
+        rest = replace(message, parts=parts, results=())
         if message.role == "tool" or not (rest.parts or rest.calls):
             continue
         if media:
@@ -276,24 +277,14 @@ def _has_media(parts: Iterable[Part]) -> bool:
     return any(isinstance(part, Media) for part in parts)
 
 
-def _only_results(message: Message) -> bool:
-    return message.role == "tool" or (bool(message.results) and not message.parts)
-
-
 def _labelled_media(result: ToolResult) -> list[Part]:
     """Return the media of a result, preceded by a text that contains the call id."""
     media = [part for part in result.parts if isinstance(part, Media)]
     return [TextPart(f"The result of the call `{result.id}`:"), *media] if media else []
 
 
-def _without_media(result: ToolResult) -> ToolResult:
-    return replace(result, parts=tuple(part for part in result.parts if not isinstance(part, Media)))
-
-
-def _sendable_parts(message: Message) -> tuple[Part, ...]:
-    if message.role == "user":
-        return message.parts
-    return tuple(part for part in message.parts if not isinstance(part, Media))
+def _without_media(parts: Iterable[Part]) -> tuple[Part, ...]:
+    return tuple(part for part in parts if not isinstance(part, Media))
 
 
 # -------------------------------------------------------------------------------------------------------- content parts

@@ -63,7 +63,9 @@ class ReplyDecoder(BaseReplyDecoder):
             return
         chunk = self._decoded(decode_chunk, payload)
         if chunk is None:
-            self._bad_event(payload)
+            self._unreadable(payload)
+            if self._calls and not self._closing:  # the undecodable event may have been part of the call
+                self._fail(Failure("an event inside a call could not be decoded", body=shorten(payload)))
             return
         self._read += 1
         if self._raw is not None and not name and b"\n" not in payload:
@@ -77,12 +79,6 @@ class ReplyDecoder(BaseReplyDecoder):
         # If a key occurs twice, only one value was checked, and the client might read the other.
         if identity is not None and payload.count(b'"delta"') == 1:
             capture.add(encode_sse(payload), identity)
-
-    def _bad_event(self, payload: bytes) -> None:
-        self._unreadable(payload)
-        if self._calls and not self._closing:
-            # The undecodable event may have been part of the call.
-            self._fail(Failure("an event inside a call could not be decoded", body=shorten(payload)))
 
     def _whole(self, body: bytes) -> None:
         chunk = self._decoded(decode_chunk, body)
@@ -142,7 +138,9 @@ class ReplyDecoder(BaseReplyDecoder):
 
     def _delta(self, delta: Delta) -> None:
         if delta.reasoning_content or delta.reasoning or delta.thinking:
-            self._reasoning(delta)
+            # Servers that set several reasoning fields send the same text in each.
+            values = (delta.reasoning_content, delta.reasoning, delta.thinking)
+            self._add(ReasoningDelta, next((value for value in values if value and isinstance(value, str)), ""))
         if delta.content:
             self._content(delta.content)
         if delta.refusal or delta.annotations or delta.audio or delta.images or delta.reasoning_details:
@@ -151,11 +149,6 @@ class ReplyDecoder(BaseReplyDecoder):
             self._call(piece)
         if delta.function_call is not None and not delta.tool_calls:
             self._call(DeltaCall(function=delta.function_call))
-
-    def _reasoning(self, delta: Delta) -> None:
-        """Emit the reasoning. Servers that set several reasoning fields send the same text in each."""
-        values = (delta.reasoning_content, delta.reasoning, delta.thinking)
-        self._add(ReasoningDelta, next((value for value in values if value and isinstance(value, str)), ""))
 
     def _other_fields(self, delta: Delta) -> None:
         if isinstance(delta.refusal, str) and delta.refusal:

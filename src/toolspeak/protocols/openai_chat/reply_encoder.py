@@ -22,7 +22,7 @@ from ...core.events import (
     TextDelta,
 )
 from ...core.types import JSONObject, JSONValue, Opaque, Request, ToolCall, Usage, is_array, is_object
-from ..shared.fields import filled, object_or_empty, to_line, to_wire, without
+from ..shared.fields import filled, object_or_empty, take_call_extra, to_line, to_wire
 from ..shared.openai_errors import error_of
 from ..shared.passthrough_bytes import IdentityEncoder
 from ..shared.reply_encoder import FAILED_TURN, CallEvent
@@ -154,7 +154,7 @@ class ReplyEncoder(IdentityEncoder):
                 number = self._numbers[index] = len(self._numbers)
                 function = {"name": name, "arguments": ""}
                 call = {"index": number, "id": identifier, "type": "function", "function": function}
-                call |= _take_extras(self._call_extras, identifier, name)
+                call |= take_call_extra(self._call_extras, identifier, name)
                 return self._piece(number, call)
             case CallArgs(index, fragment):
                 number = self._numbers[index]
@@ -202,15 +202,6 @@ def _usage(usage: Usage) -> JSONObject:
     }
 
 
-def _take_extras(call_extras: list[JSONObject], identifier: str, name: str) -> JSONObject:
-    """Remove the extra fields of a call from `call_extras` and return them."""
-    for extra in call_extras:
-        if extra.get("id", identifier) == identifier and extra.get("name", name) == name:
-            call_extras.remove(extra)
-            return without(extra, "id", "name")
-    return {}
-
-
 def _wire_call(call: ToolCall, custom: Iterable[str]) -> JSONObject:
     input_text = call.arguments.get("input")
     if call.name in custom and isinstance(input_text, str):
@@ -231,7 +222,7 @@ def encode_reply(
     message |= {"refusal": None, **filled({REASONING_FIELDS[0]: reply.reasoning})}
     custom = {tool.name for tool in request.tools if tool.kind == "custom"}
     call_extras = [part.data for part in reply.opaque if part.kind == CALL and is_object(part.data)]
-    calls = [_wire_call(call, custom) | _take_extras(call_extras, call.id, call.name) for call in reply.calls]
+    calls = [_wire_call(call, custom) | take_call_extra(call_extras, call.id, call.name) for call in reply.calls]
     if called and legacy:
         message["function_call"] = calls[0]["function"]
     elif called:

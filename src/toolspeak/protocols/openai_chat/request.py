@@ -50,11 +50,7 @@ _REQUEST_FIELDS = (
 
 
 def decode_request(body: bytes | Mapping[str, JSONValue]) -> Request:
-    """Decode a request body.
-
-    Raises:
-        UsageError: the body is invalid; the message names the field.
-    """
+    """Decode a request body. Raises UsageError, which names the invalid field."""
     fields = request_fields(body)
     messages = array_field(fields.get("messages"), "messages")
     if not messages:

@@ -15,7 +15,6 @@ from ...core.types import (
     Message,
     Note,
     Options,
-    Part,
     Request,
     ResponseFormat,
     TextPart,
@@ -54,11 +53,7 @@ def needs_store(request: Request) -> bool:
 
 
 def decode_request(body: bytes | Mapping[str, JSONValue]) -> Request:
-    """Decode a request body.
-
-    Raises:
-        UsageError: the body is invalid; the message names the field.
-    """
+    """Decode a request body. Raises UsageError, which names the invalid field."""
     fields = request_fields(body)
     messages = decode_input(fields.get("input"))
     if not messages and not any(fields.get(name) for name in (*_REFERENCES, "prompt")):
@@ -145,7 +140,8 @@ def request_notes(request: Request) -> tuple[Note, ...]:
     notes = foreign_notes(request, PROTOCOL, is_own) + dropped_media_notes(request, "audio", "video")
     if any(_has_foreign_media(message, request) for message in request.messages):
         notes.append(Note("media_dropped", "only user messages can contain images and files"))
-    if any(message.reasoning and not any(map(_is_reasoning, message.parts)) for message in request.messages):
+    reasoned = (message.parts for message in request.messages if message.reasoning)
+    if any(not any(is_item(part, "reasoning") for part in parts) for parts in reasoned):
         notes.append(Note("reasoning_dropped", "reasoning can be sent only as a reasoning item from an upstream"))
     if request.tool_choice.demands and not encode_tools(request.tools, request.protocol):
         notes.append(Note("choice_not_sent", "the tool choice was not sent because the request has no tools"))
@@ -155,10 +151,6 @@ def request_notes(request: Request) -> tuple[Note, ...]:
         Note(f"{name}_dropped", f"the Responses API has no `{name}`") for name, is_set in unsupported.items() if is_set
     ]
     return tuple(notes)
-
-
-def _is_reasoning(part: Part) -> bool:
-    return is_item(part, "reasoning")
 
 
 def _has_foreign_media(message: Message, request: Request) -> bool:

@@ -54,11 +54,7 @@ def foreign_notes(request: Request, protocol: str, own: Callable[[Tool], bool] =
 
 
 def sendable_choice(request: Request, protocol: str, own: Callable[[Tool], bool] = lambda _: False) -> ToolChoice:
-    """Restrict the tool choice to tools that can be sent.
-
-    Raises:
-        UsageError: the tool choice requires a tool that cannot be sent.
-    """
+    """Restrict the tool choice to tools that can be sent. Raises UsageError if it requires another tool."""
     choice = request.tool_choice
     if request.protocol in (protocol, "") or not choice.allowed:
         return choice

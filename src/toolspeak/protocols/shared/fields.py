@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from typing import Literal
 
 import msgspec
 
@@ -30,15 +29,6 @@ ROUTING_FIELDS = frozenset(
 
 #: Maximum length of an excerpt in errors and notes: long enough to be recognizable, too short to flood a log.
 _MAX_EXCERPT_CHARS = 200
-
-
-class Loss(msgspec.Struct, frozen=True):
-    """Information that a protocol cannot express and that a conversion therefore changes or drops."""
-
-    half: Literal["request", "reply"]
-    name: str
-    #: What happens to the information.
-    becomes: str
 
 
 # ------------------------------------------------------------------------------------------------------ values
@@ -69,6 +59,15 @@ def without(value: JSONObject, *names: str) -> JSONObject:
     return {key: item for key, item in value.items() if key not in names}
 
 
+def take_call_extra(extras: list[JSONObject], identifier: str, name: str) -> JSONObject:
+    """Remove the extra fields of a call from `extras` and return them. They name the call by its id or its tool."""
+    for extra in extras:
+        if extra.get("id", identifier) == identifier and extra.get("name", name) == name:
+            extras.remove(extra)
+            return without(extra, "id", "name")
+    return {}
+
+
 # -------------------------------------------------------------------------------------------------------- JSON
 
 _encode = msgspec.json.Encoder().encode
@@ -80,11 +79,7 @@ _LINE_ENDS = {"\u0085".encode(): b"\\u0085", "\u2028".encode(): b"\\u2028", "\u2
 
 
 def parse_object(body: bytes | str) -> JSONObject:
-    """Parse a request body as a JSON object.
-
-    Raises:
-        UsageError: the body is not a JSON object or contains a duplicate key.
-    """
+    """Parse a request body. Raises UsageError if it is not a JSON object or contains a duplicate key."""
     try:
         body = body.encode() if isinstance(body, str) else body
         value = msgspec.json.decode(body)
@@ -106,11 +101,7 @@ def _describe_json_error(body: bytes | str, error: Exception) -> str:
 
 
 def request_fields(body: bytes | str | Mapping[str, JSONValue]) -> JSONObject:
-    """Return the fields of a request body, which can be JSON text or a mapping.
-
-    Raises:
-        UsageError: the body is not an object.
-    """
+    """Return the fields of a request body: JSON text or a mapping. Raises UsageError if it is not an object."""
     if isinstance(body, Mapping):
         return dict(body)
     if isinstance(body, bytes | str):  # pyright: ignore[reportUnnecessaryIsInstance] - callers may not be typed
@@ -145,11 +136,7 @@ def repair_json(payload: bytes) -> bytes | None:
 
 
 def to_wire(value: JSONValue) -> bytes:
-    """Encode a value as JSON. Lone surrogates become U+FFFD.
-
-    Raises:
-        UsageError: the value cannot be expressed in JSON.
-    """
+    """Encode a value as JSON. Lone surrogates become U+FFFD. Raises UsageError if JSON cannot express the value."""
     try:
         return _encode(value)
     except (UnicodeEncodeError, TypeError, OverflowError):  # `json` also accepts subclasses of str

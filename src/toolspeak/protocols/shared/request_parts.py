@@ -140,6 +140,11 @@ def _merge_group(messages: list[Message]) -> Message:
     )
 
 
+def has_only_results(message: Message) -> bool:
+    """Whether only the results of a message are sent: it is a tool message, or it has nothing else to say."""
+    return message.role == "tool" or (bool(message.results) and not message.parts)
+
+
 def is_opaque_only(message: Message) -> bool:
     """Whether an assistant message contains only opaque parts, so it would be empty in another protocol.
 

@@ -8,20 +8,17 @@ from __future__ import annotations
 
 from functools import cache
 from html import escape
-from itertools import chain
-
-import msgspec
 
 from ...core.types import JSONObject, JSONValue
 from ..routes import Route, all_routes
-from .schemas import BODIES, ERRORS, OPEN, PAGES, REPLIES, Page
-from .shared import KINDS
+from .schemas import BODIES, ERRORS, PAGES, REPLIES, Page
+from .shared import RECORDS
 
 __all__ = ["PAGE_HEADERS", "SUMMARIES", "document", "page"]
 
 #: Placeholder for a name in the paths of the route table.
 _NAME = "NAME"
-_REFERENCE = "#/components/schemas/{name}"
+_NAME_PARAMETER: JSONObject = {"name": "name", "in": "path", "required": True, "schema": {"type": "string"}}
 
 #: Maps a client protocol or page to its summary.
 SUMMARIES = {
@@ -82,16 +79,11 @@ _MODEL_ONLY = frozenset({"413", "429", "502", "504"})
 
 @cache
 def document(version: str) -> JSONObject:
-    types = list(dict.fromkeys(_types()))
-    described, components = msgspec.json.schema_components(types, ref_template=_REFERENCE)
-    schemas = dict(zip(types, described, strict=True))
-    for kind in OPEN:
-        components[kind.__name__]["additionalProperties"] = True
     paths: JSONObject = {}
     for (method, path), route in sorted(all_routes().items()):
         if method != "HEAD":
             template = path.replace(_NAME, "{name}")
-            paths.setdefault(template, {})[method.lower()] = _operation(method, path, route, schemas)
+            paths.setdefault(template, {})[method.lower()] = _operation(method, path, route)
     return {
         "openapi": "3.1.0",
         "info": {
@@ -101,16 +93,11 @@ def document(version: str) -> JSONObject:
             "description": "Tool calling for any language model, in the protocol that your client already uses.",
         },
         "paths": paths,
-        "components": {"schemas": components, "securitySchemes": _SCHEMES},
+        "components": {"schemas": RECORDS, "securitySchemes": _SCHEMES},
     }
 
 
-def _types() -> list[type]:
-    pages = (each for page in PAGES.values() for each in (page.request, page.reply) if each is not None)
-    return list(chain(BODIES.values(), REPLIES.values(), ERRORS.values(), KINDS, pages))
-
-
-def _operation(method: str, path: str, route: Route, schemas: dict[type, JSONValue]) -> JSONObject:
+def _operation(method: str, path: str, route: Route) -> JSONObject:
     name = route.client_protocol or route.page
     described = PAGES.get(route.page, _UNKNOWN)
     sent = BODIES[route.client_protocol] if route.client_protocol else described.request
@@ -119,23 +106,15 @@ def _operation(method: str, path: str, route: Route, schemas: dict[type, JSONVal
         "summary": SUMMARIES.get(name, name),
         "tags": [_TAGS.get(name.partition("_")[0], _OWN_TAG)],
         "security": _SECURITY[route.level],
-        "responses": _responses(route, schemas),
+        "responses": _responses(route),
     }
     if _NAME in path:
-        operation["parameters"] = [
-            {
-                "name": "name",
-                "in": "path",
-                "required": True,
-                "description": described.name,
-                "schema": {"type": "string"},
-            }
-        ]
+        operation["parameters"] = [{**_NAME_PARAMETER, "description": described.name}]
     if route.client_protocol == "gemini":
         alt: JSONObject = {"name": "alt", "in": "query", "schema": {"enum": ["sse", "json"]}}
         operation["parameters"].append({**alt, "description": "stream format: server-sent events or a JSON list"})
     if sent is not None:
-        operation["requestBody"] = {"required": True, "content": {_JSON: {"schema": schemas[sent]}}}
+        operation["requestBody"] = {"required": True, "content": {_JSON: {"schema": sent}}}
     return operation
 
 
@@ -144,13 +123,13 @@ def _identifier(method: str, path: str) -> str:
     return f"{method.lower()}_{words.strip('_') or 'root'}"
 
 
-def _responses(route: Route, schemas: dict[type, JSONValue]) -> JSONObject:
-    error: JSONObject = {_JSON: {"schema": schemas[ERRORS[route.error_protocol]]}}
+def _responses(route: Route) -> JSONObject:
+    error: JSONObject = {_JSON: {"schema": ERRORS[route.error_protocol]}}
     errors = {status: why for status, why in _ERRORS.items() if route.client_protocol or status not in _MODEL_ONLY}
     responses: JSONObject = {
         "200": {
             "description": SUMMARIES.get(route.client_protocol or route.page, "Success"),
-            "content": _success_content(route, schemas),
+            "content": _success_content(route),
         }
     }
     if route.level != "open":
@@ -158,17 +137,17 @@ def _responses(route: Route, schemas: dict[type, JSONValue]) -> JSONObject:
     return {**responses, "default": {"description": "An error", "content": error}}
 
 
-def _success_content(route: Route, schemas: dict[type, JSONValue]) -> JSONObject:
+def _success_content(route: Route) -> JSONObject:
     if route.client_protocol:
-        whole: JSONObject = {"schema": schemas[REPLIES[route.client_protocol]]}
+        whole: JSONObject = {"schema": REPLIES[route.client_protocol]}
         stream = {_STREAMS.get(route.client_protocol, _STREAM): {"schema": {"type": "string"}}}
         if route.client_protocol == "gemini" and route.fields.get("stream"):  # either events or a JSON list of replies
-            return {**stream, _JSON: {"schema": {"type": "array", "items": schemas[REPLIES[route.client_protocol]]}}}
+            return {**stream, _JSON: {"schema": {"type": "array", "items": REPLIES[route.client_protocol]}}}
         return {_JSON: whole} if route.client_protocol == "gemini" else {_JSON: whole, **stream}
     body = PAGES.get(route.page, _UNKNOWN).reply
     if body is None:
         return {_TEXTS.get(route.page, _TEXT): {"schema": {"type": "string"}}}
-    return {_JSON: {"schema": schemas[body]}}
+    return {_JSON: {"schema": body}}
 
 
 # ---------------------------------------------------------------------------------------------------- as a page

@@ -1,56 +1,138 @@
-"""Types used in the requests and replies of several protocols."""
+"""Functions that build the schemas of requests and replies, and the schemas that several protocols share."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import NamedTuple
 
-import msgspec
+from ...core.types import JSONObject, JSONValue
 
-from ...core.types import JSONObject
-
-#: The types given to `known_or_other`. msgspec does not find them by itself.
-KINDS: list[type[msgspec.Struct]] = []
-#: The discriminator field.
-TAG = "type"
-#: Type of a field that may be absent but not null.
-Absent = msgspec.UnsetType
-#: Any JSON object, such as a schema or arguments.
-Object = JSONObject
-Fraction = Annotated[float, msgspec.Meta(ge=0, le=1)]
-Temperature = Annotated[float, msgspec.Meta(ge=0, le=2)]
-Positive = Annotated[int, msgspec.Meta(ge=1, le=2**31)]
-NonNegative = Annotated[int, msgspec.Meta(ge=0, le=2**31)]
-Name = Annotated[str, msgspec.Meta(pattern="^[A-Za-z0-9_-]{1,64}$")]
-#: Tool name in a call. Less strict than `Name`, because the model wrote it.
-CallName = Annotated[str, msgspec.Meta(min_length=1)]
-ModelName = Annotated[str, msgspec.Meta(min_length=1, max_length=256, description="a model listed by GET /v1/models")]
-Base64 = Annotated[str, msgspec.Meta(pattern="^[A-Za-z0-9+/]*={0,2}$")]
+#: All records by name, for the document.
+RECORDS: dict[str, JSONObject] = {}
+#: The field that tells the kinds of an object apart.
+_TAG = "type"
 
 
-class Extension(msgspec.Struct):
-    """How toolspeak handled the request; also sent in the `x-toolspeak` header."""
+class OptionalField(NamedTuple):
+    """The schema of a field that may be absent."""
 
-    id: str
-    plan: str
-    upstream: str | Absent = msgspec.UNSET
-    requests: int | Absent = msgspec.UNSET
-    warnings: list[str] | Absent = msgspec.UNSET
+    schema: JSONObject
 
 
-def known_or_other(*types: type[msgspec.Struct]) -> msgspec.Meta:
-    """Return a schema that accepts one of these tagged types or an object with any other tag.
+Field = JSONObject | OptionalField
 
-    A msgspec union would reject other tags. The types are added to `KINDS`, so call this for each of them at the top
-    level of a module; annotations of fields are evaluated too late.
-    """
-    KINDS.extend(types)
-    tags = [tag for each in types if (tag := each.__struct_config__.tag) is not None]
-    other = {
+
+def optional(schema: JSONObject) -> OptionalField:
+    """Describe a field that may be absent, but not null unless the schema says so."""
+    return OptionalField(schema)
+
+
+def nullable(schema: JSONObject) -> OptionalField:
+    """Describe a field that may be absent or null, with the same meaning."""
+    return defaulting(None, or_null(schema))
+
+
+def defaulting(value: JSONValue, schema: JSONObject) -> OptionalField:
+    """Describe a field with a default."""
+    return OptionalField({**schema, "default": value})
+
+
+def fields(field: Field, *names: str) -> dict[str, Field]:
+    """Describe several fields in the same way."""
+    return dict.fromkeys(names, field)
+
+
+def array(items: JSONObject, *, filled: bool = False) -> JSONObject:
+    """Describe a list; with `filled`, it has at least one item."""
+    return {"type": "array", "items": items, **({"minItems": 1} if filled else {})}
+
+
+def enum(*values: str | int) -> JSONObject:
+    """Describe one of several constants."""
+    return {"enum": list(values)}
+
+
+def any_of(*schemas: JSONObject) -> JSONObject:
+    """Describe a value that matches one of several schemas."""
+    return {"anyOf": [part for each in schemas for part in (each["anyOf"] if each.keys() == {"anyOf"} else [each])]}
+
+
+def or_null(schema: JSONObject) -> JSONObject:
+    """Describe a value that may also be null."""
+    return any_of(schema, {"type": "null"})
+
+
+def record(name: str, description: str, /, **fields: Field) -> JSONObject:
+    """Describe an object under this name in the document, and return a reference to it."""
+    RECORDS[name] = {
+        "title": name,
+        "description": description,
+        "type": "object",
+        "properties": {key: each.schema if isinstance(each, OptionalField) else each for key, each in fields.items()},
+        "required": [key for key, each in fields.items() if not isinstance(each, OptionalField)],
+    }
+    return {"$ref": f"#/components/schemas/{name}"}
+
+
+def tagged(name: str, tag: str, description: str, /, **fields: Field) -> JSONObject:
+    """Describe an object whose `type` is `tag`."""
+    return record(name, description, **{_TAG: enum(tag), **fields})
+
+
+def allow_others(reference: JSONObject) -> JSONObject:
+    """Let a record have fields that are not listed. Return the reference."""
+    _record(reference)["additionalProperties"] = True
+    return reference
+
+
+def one_of(*references: JSONObject) -> JSONObject:
+    """Describe one of several tagged objects."""
+    mapping: JSONObject = {_tags(each)[0]: each["$ref"] for each in references}
+    return {"anyOf": list(references), "discriminator": {"propertyName": _TAG, "mapping": mapping}}
+
+
+def known_or_other(*references: JSONObject) -> JSONObject:
+    """Describe one of these objects, or an object with any other tag."""
+    other: JSONObject = {
         "type": "object",
         "description": "an object of another kind, passed through unchanged",
-        "properties": {TAG: {"type": "string", "not": {"enum": tags}}},
-        "required": [TAG],
+        "properties": {_TAG: {"type": "string", "not": {"enum": [tag for each in references for tag in _tags(each)]}}},
+        "required": [_TAG],
         "additionalProperties": True,
     }
-    references = [{"$ref": f"#/components/schemas/{each.__name__}"} for each in types]
-    return msgspec.Meta(extra_json_schema={"anyOf": [*references, other]})
+    return {"type": "object", "anyOf": [*references, other]}
+
+
+def _record(reference: JSONObject) -> JSONObject:
+    return RECORDS[reference["$ref"].rpartition("/")[2]]
+
+
+def _tags(reference: JSONObject) -> list[str]:
+    return _record(reference)["properties"].get(_TAG, {}).get("enum", [])
+
+
+STRING: JSONObject = {"type": "string"}
+INTEGER: JSONObject = {"type": "integer"}
+NUMBER: JSONObject = {"type": "number"}
+BOOLEAN: JSONObject = {"type": "boolean"}
+#: Any JSON object, such as a schema or arguments.
+OBJECT: JSONObject = {"type": "object"}
+STRINGS, OBJECTS = array(STRING), array(OBJECT)
+FRACTION: JSONObject = {"type": "number", "minimum": 0, "maximum": 1}
+TEMPERATURE: JSONObject = {"type": "number", "minimum": 0, "maximum": 2}
+POSITIVE: JSONObject = {"type": "integer", "minimum": 1, "maximum": 2**31}
+NON_NEGATIVE: JSONObject = {"type": "integer", "minimum": 0, "maximum": 2**31}
+NAME: JSONObject = {"type": "string", "pattern": "^[A-Za-z0-9_-]{1,64}$"}
+#: Tool name in a call. Less strict than `NAME`, because the model wrote it.
+CALL_NAME: JSONObject = {"type": "string", "minLength": 1}
+MODEL_NAME: JSONObject = {**CALL_NAME, "maxLength": 256, "description": "a model listed by GET /v1/models"}
+BASE64: JSONObject = {"type": "string", "pattern": "^[A-Za-z0-9+/]*={0,2}$"}
+
+EXTENSION = record(
+    "Extension",
+    "How toolspeak handled the request; also sent in the `x-toolspeak` header.",
+    id=STRING,
+    plan=STRING,
+    upstream=optional(STRING),
+    requests=optional(INTEGER),
+    warnings=optional(STRINGS),
+)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal
 
 import msgspec
@@ -17,10 +17,10 @@ from ...core.types import JSONObject, JSONValue, Message, Note, TextPart, ToolCa
 from ...engine.rounds.transcript import Answer, CallRecord, CallState, Entry, FileDiff, Round
 from ...errors import ConfigError, StoreError, UsageError
 from ...store import open_store
+from ...store.session_interface import copy_entries
 from ..access.auth import Caller
 
 if TYPE_CHECKING:
-    from ...store.journal import SqlJournal
     from ...store.sessions import Store
 
 #: Maximum number of listed sessions, and of characters in a search text or model name.
@@ -251,7 +251,7 @@ class SessionsApi:
         about: JSONObject = {"from": _PAGE, "model": chat.model[:_MAX_CHARS]}
         journal = await store.journal(chat.session if complete else "", about=about)
         try:
-            await _write(journal, new if complete else (*before, *new))
+            await copy_entries(journal, new if complete else (*before, *new))
         finally:
             await journal.close()
         if not complete:  # after the new session was written, so nothing can be lost
@@ -280,17 +280,6 @@ def _prefix(store: Store, session: str, keep: int) -> tuple[tuple[Entry, ...], b
     ends = [number for number, entry in enumerate(entries, 1) if isinstance(entry, Answer)]
     end = 0 if keep <= 0 else ends[min(keep, len(ends)) - 1] if ends else 0
     return entries[:end], end == len(entries)
-
-
-async def _write(journal: SqlJournal, entries: Iterable[Entry]) -> None:
-    for entry in entries:
-        if isinstance(entry, Message):
-            await journal.say(entry)
-            continue
-        await journal.begin()
-        for model_round in entry.rounds:
-            await journal.plan(model_round)
-        await journal.end(entry)
 
 
 def _remove_page_chat(store: Store, session: str) -> None:

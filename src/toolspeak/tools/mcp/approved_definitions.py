@@ -68,13 +68,12 @@ class Pins:
         approved = self._approved(server)
         if approved is None:
             return DefinitionChanges(True, added=offered)
-        changed = tuple(each for each in offered if each.name in approved and approved[each.name].hash != each.hash)
+        known = [each for each in offered if each.name in approved]
+        changed = tuple(each for each in known if approved[each.name].hash != each.hash)
         names = {each.name for each in offered}
         return DefinitionChanges(
             False,
-            unchanged=tuple(
-                each for each in offered if each.name in approved and approved[each.name].hash == each.hash
-            ),
+            unchanged=tuple(each for each in known if approved[each.name].hash == each.hash),
             changed=changed,
             added=tuple(each for each in offered if each.name not in approved),
             removed=tuple(name for name in approved if name not in names),

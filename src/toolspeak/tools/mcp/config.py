@@ -98,11 +98,7 @@ class _ConfigRow(McpServer, frozen=True):
 
 
 def read_mcp_config(path: str | Path, variables: Mapping[str, str]) -> tuple[McpServer, ...]:
-    """Read a configuration file. `variables` provides the values for `${NAME}`.
-
-    Raises:
-        ConfigError: the file cannot be read, or is invalid.
-    """
+    """Read a configuration file. `variables` replace `${NAME}`. Raises ConfigError if it is unreadable or invalid."""
     try:
         with Path(path).expanduser().open("rb") as file:
             data = file.read(_MAX_FILE_BYTES + 1)
@@ -118,11 +114,7 @@ def read_mcp_config(path: str | Path, variables: Mapping[str, str]) -> tuple[Mcp
 
 
 def servers_in(document: JSONValue, variables: Mapping[str, str], file: str = "") -> tuple[McpServer, ...]:
-    """Return the servers in a parsed configuration. `file` is where it was read from.
-
-    Raises:
-        ConfigError: the configuration is invalid.
-    """
+    """Return the servers in a configuration that was read from `file`. Raises ConfigError if it is invalid."""
     rows = document.get("mcpServers") if is_object(document) else None
     if not is_object(rows):
         hint = 'write {"mcpServers": {"name": {"command": "..."}}}'

@@ -126,11 +126,7 @@ class McpConnection:
             await asyncio.wait([task], timeout=_CLOSE_TIMEOUT)
 
     async def definitions(self) -> tuple[Definition, ...]:
-        """Return the tool definitions that the server offers now.
-
-        Raises:
-            ConnectionLost: the listing failed.
-        """
+        """Return the tool definitions that the server offers now. Raises ConnectionLost if the listing failed."""
         self.stale = False
         try:
             return await self._list_tools()
@@ -154,10 +150,11 @@ class McpConnection:
             if message:
                 context.emit(f"{message[:_MAX_MESSAGE_CHARS]}\n")
 
+        meta = cast("RequestParamsMeta", {IDEMPOTENCY_KEY: context.key}) if context.key else None
         limit = asyncio.timeout(self._server.timeout)
         try:
             async with limit:
-                result = await client.call_tool(name, arguments, progress_callback=report, meta=_meta(context))
+                result = await client.call_tool(name, arguments, progress_callback=report, meta=meta)
         except Exception as error:
             if limit.expired():
                 raise ToolTimeout(f"`{name}` took longer than {self._server.timeout:g} seconds") from None
@@ -262,11 +259,6 @@ class McpConnection:
         return ConnectionLost(f"the MCP server `{self._server.name}` {what}{words}")
 
 
-def _meta(context: CallContext) -> RequestParamsMeta | None:
-    """Return the `_meta` field for a call, which carries its idempotency key."""
-    return cast("RequestParamsMeta", {IDEMPOTENCY_KEY: context.key}) if context.key else None
-
-
 def _innermost(error: BaseException) -> BaseException:
     """Return the first error inside nested exception groups. The SDK wraps its errors in such groups."""
     while isinstance(error, BaseExceptionGroup):
@@ -301,11 +293,7 @@ def definition_of(offered: OfferedTool) -> Definition:
 
 
 def output_of_result(result: CallToolResult, server: str) -> ToolOutput:
-    """Convert the SDK's result type to a `ToolOutput`.
-
-    Raises:
-        ToolError: the result is too large.
-    """
+    """Convert the SDK's result type to a `ToolOutput`. Raises ToolError if the result is too large."""
     texts: list[str] = []
     media: list[Media] = []
     size = 0

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
@@ -119,22 +120,15 @@ def authorization(
     `report` receives the error, because the SDK does not say why a connection ended.
     """
 
-    def needed() -> LoginNeeded:
-        other = ", or its `headers` need another key" if server.headers else ""
-        hint = f"the user has to log in: `{command_for('login', server)}`{other}"
-        error = LoginNeeded(f"the MCP server `{server.name}` requires a login", hint=hint)
+    def login_needed(hint: str, why: str = "") -> LoginNeeded:
+        error = LoginNeeded(f"the MCP server `{server.name}` requires a login{why}", hint=hint)
         report(error)
         return error
 
     if server.oauth.grant == "client_credentials":
-
-        def refuse(why: str) -> LoginNeeded:
-            message = f"the MCP server `{server.name}` requires a login: {why}"
-            error = LoginNeeded(message, hint="check its `oauth` settings")
-            report(error)
-            return error
-
-        return program_authorization(server, refuse)
+        return program_authorization(server, lambda why: login_needed("check its `oauth` settings", f": {why}"))
+    other = ", or its `headers` need another key" if server.headers else ""
+    needed = partial(login_needed, f"the user has to log in: `{command_for('login', server)}`{other}")
     if tokens is None or (login is None and not tokens.has(server)):
         return _anonymous(needed)
     return _login_provider(server, tokens, login, needed)
@@ -248,13 +242,10 @@ def _restore(context: Any, stored: _StoredLogin) -> None:
 
     if stored.ends is not None:
         context.token_expiry_time = stored.ends - _RENEWAL_MARGIN
-    kinds: tuple[tuple[str, Callable[[Any], Any], dict[str, Any]], ...] = (
-        ("oauth_metadata", OAuthMetadata.model_validate, stored.issuer),
-        ("protected_resource_metadata", ProtectedResourceMetadata.model_validate, stored.resource),
-    )
-    for name, read, value in kinds:
-        if value:
-            setattr(context, name, read(value))
+    if stored.issuer:
+        context.oauth_metadata = OAuthMetadata.model_validate(stored.issuer)
+    if stored.resource:
+        context.protected_resource_metadata = ProtectedResourceMetadata.model_validate(stored.resource)
 
 
 # ---- client credentials

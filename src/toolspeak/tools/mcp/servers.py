@@ -68,7 +68,7 @@ class McpServers:
     """The MCP servers of a configuration. An instance belongs to one event loop.
 
     `approve` is called for new and changed definitions. Without it, the definitions that a server offers the first time
-    are approved; later changes are left out until `approve_again`. `tokens` are the stored logins; `login` performs a
+    are approved; later changes are left out until `approve`. `tokens` are the stored logins; `login` performs a
     new one.
     """
 
@@ -131,15 +131,6 @@ class McpServers:
     def approve(self, review: Review) -> None:
         """Approve the definitions exactly as reviewed, even if the server now offers others."""
         self._pins.approve(review.server, review.offered)
-
-    async def approve_again(self, name: str) -> None:
-        """Approve everything that a server offers now.
-
-        Raises:
-            UsageError: the server is not configured.
-            ToolError: the server cannot be reached.
-        """
-        self.approve(await self.review(name))
 
     async def close(self) -> None:
         """Stop all servers."""
@@ -255,11 +246,7 @@ class _ServerHost:
         self._lock = asyncio.Lock()
 
     async def offered(self) -> tuple[Definition, ...]:
-        """Return the definitions that the server offers. Starts the server if necessary.
-
-        Raises:
-            ToolError: the server cannot be started.
-        """
+        """Return the definitions that the server offers. Starts it if necessary; raises ToolError if that fails."""
         connection = await self._connected()
         if connection.stale:
             self._offered = await connection.definitions()

@@ -35,18 +35,7 @@ _MAX_STDERR_BYTES = 4096
 #: Seconds to wait for a server to exit after its input is closed, and again after SIGTERM.
 _GRACE = 2.0
 #: Environment variables that programs need to find their files, passed on in addition to the harmless ones.
-_PASSED_VARIABLES = (
-    "HOME",
-    "PATH",
-    "SHELL",
-    "TMPDIR",
-    "SYSTEMROOT",
-    "APPDATA",
-    "LOCALAPPDATA",
-    "PATHEXT",
-    "TEMP",
-    "USERPROFILE",
-)
+_PASSED_VARIABLES = ("HOME PATH SHELL TMPDIR SYSTEMROOT APPDATA LOCALAPPDATA PATHEXT TEMP USERPROFILE").split()
 
 
 class Child:

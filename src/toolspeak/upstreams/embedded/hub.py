@@ -158,7 +158,7 @@ def obtain(
 
 def _download_missing(hub: _Hub, files: list[HubFile], folder: Path, parts: Path, follower: DownloadListener) -> None:
     total = sum(file.bytes for file in files)
-    missing = {file.path for file in files if not _is_complete(file, folder)}
+    missing = {file.path for file in files if not _matches(folder / file.cache_path, file)}
     if shutil.disk_usage(folder).free < sum(file.bytes for file in files if file.path in missing) * _SPACE_FACTOR:
         raise OSError(errno.ENOSPC, "not enough free space")
     done = 0
@@ -168,11 +168,6 @@ def _download_missing(hub: _Hub, files: list[HubFile], folder: Path, parts: Path
         done += file.bytes
     others = [file for file in _recorded_files(folder) if file.path not in {each.path for each in files}]
     (folder / _RECORD).write_bytes(msgspec.json.encode([*others, *files]))
-
-
-def _is_complete(file: HubFile, folder: Path) -> bool:
-    target = folder / file.cache_path
-    return target.exists() and _matches(target, file)
 
 
 def _bytes_present(files: list[HubFile], folder: Path) -> int:
@@ -285,8 +280,8 @@ class _Hub:
 
 
 def _matches(path: Path, file: HubFile) -> bool:
-    """Whether a file has the size and hash that the hub lists."""
-    if file.bytes and path.stat().st_size != file.bytes:
+    """Whether a file exists and has the size and hash that the hub lists."""
+    if not path.exists() or (file.bytes and path.stat().st_size != file.bytes):
         return False
     if file.lfs is None or not file.lfs.oid:
         return True

@@ -17,7 +17,7 @@ import time
 import urllib.error
 import urllib.parse
 import urllib.request
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from html.parser import HTMLParser
 from http.client import HTTPException, HTTPMessage
@@ -64,7 +64,7 @@ class FetchRequest(NamedTuple):
     keep: Path
     #: Environment variables for pip and uv.
     environment: Mapping[str, str]
-    progress: ByteProgress
+    progress: ByteProgress = lambda _: None
 
 
 #: Sends a request, with the signature of `urllib.request.urlopen`.
@@ -120,6 +120,17 @@ def by_index(request: FetchRequest) -> Path:
 
 #: The download methods, in the order in which they are tried.
 FETCH_METHODS: tuple[FetchMethod, ...] = (by_pip, by_uv, by_index)
+
+
+def fetch(request: FetchRequest, methods: Iterable[FetchMethod] = FETCH_METHODS) -> Path:
+    """Download a distribution with the first method that works. Return a wheel, or a folder with its files."""
+    reasons: list[str] = []
+    for method in methods:
+        try:
+            return method(request)
+        except FetchFailed as error:
+            reasons.append(str(error))
+    raise FetchFailed("; ".join(reasons))
 
 
 # ---- programs

