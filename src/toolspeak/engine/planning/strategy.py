@@ -130,8 +130,8 @@ class Strategy(msgspec.Struct, frozen=True):
     why: str
 
 
-#: The rule for requests without tools and without tool history.
-_NO_TOOLS = "no_tools"
+#: The rules for requests without tools and without tool history; the second, if toolspeak checks a response format.
+_NO_TOOLS, _FORMAT = "no_tools", "response_format"
 #: Kinds of tools that can be emulated.
 _FUNCTIONS = ("function", "custom")
 
@@ -157,6 +157,8 @@ class _Situation(NamedTuple):
     choice: str
     demands: bool
     stream: bool
+    #: Whether the answer must be JSON.
+    formatted: bool
 
 
 #: Cached plans. Keys contain the ids of profile match and settings; values hold both objects, so the ids stay valid.
@@ -178,8 +180,11 @@ def plan(request: Request, match: ProfileMatch, settings: Settings) -> Plan:
 
 def _situation(request: Request) -> _Situation:
     tools, choice = request.tools, request.tool_choice
-    history = has_tool_history(request.messages)
-    return _Situation(bool(tools), _functions(tools), history, choice.mode, choice.demands, request.stream)
+    messages = request.messages
+    history = has_tool_history(messages)
+    # The end of an answer that the client began is not JSON on its own.
+    formatted = request.options.response_format is not None and bool(messages) and messages[-1].role != "assistant"
+    return _Situation(bool(tools), _functions(tools), history, choice.mode, choice.demands, request.stream, formatted)
 
 
 def _functions(tools: tuple[Tool, ...]) -> bool:
@@ -206,7 +211,8 @@ def _plan(situation: _Situation, match: ProfileMatch, settings: Settings) -> Pla
     decision = _decide(situation, match, settings)
     dialect = settings.dialect if settings.dialect not in ("", "auto") else profile.dialect
     # Without tools no call needs a nonce, so the dialect is not loaded.
-    marks = "fixed" if decision.rule == _NO_TOOLS else _marks(dialect, settings, profile)
+    without_tools = decision.rule in (_NO_TOOLS, _FORMAT)
+    marks = "fixed" if without_tools else _marks(dialect, settings, profile)
     lacks_nonce = settings.marks not in ("auto", "confirm", marks)
     unmarked = "; the dialect does not support the requested nonce" if lacks_nonce else ""
     reason = "the model garbles a second one" if settings.parallel else "`parallel` is false"
@@ -225,12 +231,15 @@ def _plan(situation: _Situation, match: ProfileMatch, settings: Settings) -> Pla
         profile=profile,
         rescue=decision.rescue and settings.rescue and profile.leaks,
         rule=decision.rule,
-        why=decision.why + (unmarked if decision.rule != _NO_TOOLS else "") + single,
+        why=decision.why + ("" if without_tools else unmarked) + single,
     )
 
 
 def _decide(situation: _Situation, match: ProfileMatch, settings: Settings) -> _Decision:
     if not situation.tools and not situation.history:
+        enforced = settings.constrain and match.profile.constraint
+        if situation.formatted and settings.mode != "off" and not enforced:
+            return _Decision("plain", _FORMAT, "the upstream is not known to enforce the response format")
         return _Decision("pass", _NO_TOOLS, "no tools and no tool history: the request is unchanged")
     if settings.chat_only:
         return _Decision("plain", "chat_only", "chat only: tools are removed")

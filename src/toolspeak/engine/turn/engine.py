@@ -350,7 +350,7 @@ class Engine:
     def _formatted(self, current: _Attempt, out: list[Event]) -> Fault | None:
         """Check the held text against the response format, if needed. Emit it, or return the fault."""
         response_format = self._request.options.response_format
-        if response_format is None or not self._checks_format(current.phase) or current.reason == "length":
+        if response_format is None or not self._checks_format(current.phase) or current.reason in _CUTTING:
             return None
         formatted = check_format(self._gate.held_text, response_format)
         if formatted.problem:
@@ -364,6 +364,8 @@ class Engine:
 
         OpenAI's strict mode has no optional properties. It sends null instead, which the caller's schema may forbid.
         """
+        if phase.name in ("final", "native"):
+            return self._builder.teaches_format
         strict = phase.name == "envelope" and self._plan.profile.constraint == "openai_strict"
         return (phase.name == "inline" or strict) and self._request.options.response_format is not None
 
@@ -400,7 +402,9 @@ class Engine:
     def _failed(self, current: _Attempt, failure: Failure) -> list[Action]:
         phase = current.phase
         empty = not current.raw and not current.events
-        limitation = detect_limitation(failure, current.request, self._plan.profile) if empty else None
+        taught = self._builder.teaches_format
+        profile = self._plan.profile
+        limitation = detect_limitation(failure, current.request, profile, teaches_format=taught) if empty else None
         if limitation is not None and phase.reads != "relay":
             self._plan = self._builder.apply_limitation(limitation)
             self._limitations.append(limitation)
@@ -477,7 +481,7 @@ class Engine:
 
     def _text_policy(self, phase: Phase) -> TextPolicy:
         if phase.text != "opening":
-            return phase.text
+            return "to_end" if self._checks_format(phase) else phase.text
         if self._drops_text:
             return "without_call"
         if self._request.tool_choice.demands:
