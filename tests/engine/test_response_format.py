@@ -133,7 +133,7 @@ def test_control_tokens_in_a_schema_are_escaped_in_the_rule():
 
 @check_each("schema", [{"description": "\ud800"}, "a string", [1]])
 def test_a_schema_that_is_none_is_the_callers_mistake(schema: JSONValue):
-    with pytest.raises(SchemaError, match="^the response format cannot be used: the schema "):
+    with pytest.raises(SchemaError, match=r"^the response format cannot be used: the schema "):
         check_format("{}", ResponseFormat(schema))
 
 

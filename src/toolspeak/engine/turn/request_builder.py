@@ -404,7 +404,7 @@ def _last_user_text(messages: tuple[Message, ...]) -> str:
 
 def _with_format(contract: Contract, response_format: ResponseFormat) -> Contract:
     """Ask for JSON in the prompt. The upstream cannot enforce it, because a call would not fit the format."""
-    rule = f"When you answer without calling a tool: {format_rule(response_format)}"
+    rule = format_rule(response_format, "When you answer without calling a tool, the")
     tail = f"{contract.tail.rstrip()}\n\n{rule}\n"
     tokens = contract.tokens + estimate_tokens(rule)
     return msgspec.structs.replace(contract, tail=tail, tokens=tokens, message=None)

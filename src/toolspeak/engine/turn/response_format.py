@@ -36,16 +36,16 @@ class _Document(NamedTuple):
     problem: str = ""
 
 
-def format_rule(response_format: ResponseFormat) -> str:
+def format_rule(response_format: ResponseFormat, start: str = "The") -> str:
     """Return the sentences that ask a model for a response format.
 
     >>> format_rule(ResponseFormat())
     'The whole answer must be one JSON object and nothing else: no other text and no code fence.'
     """
-    if response_format.schema is None:
-        return "The whole answer must be one JSON object and nothing else: no other text and no code fence."
-    rule = "The whole answer must be one JSON value and nothing else: no other text and no code fence."
-    return f"{rule} It must fit this JSON schema:\n{json_text(response_format.schema)}"
+    schema = response_format.schema
+    kind = "object" if schema is None else "value"
+    rule = f"{start} whole answer must be one JSON {kind} and nothing else: no other text and no code fence."
+    return rule if schema is None else f"{rule} It must fit this JSON schema:\n{json_text(schema)}"
 
 
 def compile_format(response_format: ResponseFormat) -> ArgumentSchema:
