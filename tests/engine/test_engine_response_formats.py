@@ -217,6 +217,7 @@ def test_without_tools_an_answer_that_is_cut_off_is_not_held_to_its_format(reaso
     ("settings", "profile", "last"),
     [
         (Settings(mode="off"), Profile(), "user"),
+        (Settings(check_format=False), Profile(), "user"),
         (Settings(), CONSTRAINED, "user"),
         (Settings(mode="force"), CONSTRAINED, "user"),
         (Settings(), Profile(), "assistant"),
@@ -244,6 +245,8 @@ def test_native_tools_and_the_tools_of_the_past_do_not_change_the_check():
     assert (native_turn.reply.text, native_turn.outcome.requests) == ('{"city":"Oslo"}', 2)
     decided = Turn(with_options(options, DECISION, Profile()), NO_TOOLS, "Oslo.", '{"city": "Oslo"}')
     assert (decided.reply.text, decided.outcome.requests) == ('{"city": "Oslo"}', 3)
+    unchecked = Turn(with_options(options, Settings(check_format=False), NATIVE), "It is Oslo.")
+    assert (unchecked.reply.text, unchecked.notes) == ("It is Oslo.", [])
     none = Turn(with_options(options, INLINE, Profile(), ToolChoice("none")), 'It is {"city": "Oslo"}.')
     assert none.reply.text == '{"city":"Oslo"}'
 

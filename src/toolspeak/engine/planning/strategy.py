@@ -65,6 +65,9 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     rescue: bool = True
     #: Whether to use constrained decoding if the upstream supports it.
     constrain: bool = True
+    #: Whether to teach and check a response format that the upstream is not known to enforce. If false, such a format
+    #: is only sent, unless tool calling is emulated.
+    check_format: bool = True
     #: Whether an answer may contain several calls, and whether read-only calls run in parallel. If false, calls come
     #: one at a time, for models that are too small for more.
     parallel: bool = True
@@ -238,7 +241,7 @@ def _plan(situation: _Situation, match: ProfileMatch, settings: Settings) -> Pla
 def _decide(situation: _Situation, match: ProfileMatch, settings: Settings) -> _Decision:
     if not situation.tools and not situation.history:
         enforced = settings.constrain and match.profile.constraint
-        if situation.formatted and settings.mode != "off" and not enforced:
+        if situation.formatted and settings.check_format and settings.mode != "off" and not enforced:
             return _Decision("plain", _FORMAT, "the upstream is not known to enforce the response format")
         return _Decision("pass", _NO_TOOLS, "no tools and no tool history: the request is unchanged")
     if settings.chat_only:

@@ -276,7 +276,8 @@ class Engine:
             return self._done(current)
         reply = current.reply()
         fault = self._fault(current, reply, out)
-        if fault is not None and phase.recovers and self._may_retry(fault):
+        recovers = phase.recovers or (fault is not None and fault.kind == "bad_format")
+        if fault is not None and recovers and self._may_retry(fault):
             return self._retry(current, fault)
         following = self._following(phase.otherwise)
         if following and self._goes_on(following, current, reply):

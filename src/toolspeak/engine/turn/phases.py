@@ -5,7 +5,7 @@ defines the order of the phases; `engine` follows it.
 
     plan      first phase   answer without a call   faulty answer     upstream rejects tools
     pass      relay         done
-    plain     final         done                    retry final
+    plain     final         done
     native    native        done                    retry native      inline
     inline    inline        done                    retry inline
     decision  decision      final                   retry decision
@@ -50,7 +50,7 @@ PHASES: dict[PhaseName, Phase] = {
     phase.name: phase
     for phase in (
         Phase("relay", "relay", "live", enforces=False),
-        Phase("final", "plain", "live", recovers=True),
+        Phase("final", "plain", "live"),
         Phase("native", "answer", "opening", recovers=True, unsupported="inline"),
         Phase("trial", "answer", "until_call", otherwise="second", unsupported="second"),
         Phase("inline", "answer", "opening", emulates=True, recovers=True),

@@ -169,8 +169,9 @@ class RequestBuilder:
     @property
     def teaches_format(self) -> bool:
         """Whether toolspeak teaches and checks the response format, which the upstream is not known to enforce."""
-        wanted = self._request.options.response_format is not None and self._plan.kind != "pass"
-        return wanted and not self._plan.profile.constraint
+        if self._request.options.response_format is None or self._plan.kind == "pass":
+            return False
+        return self._settings.check_format and not self._plan.profile.constraint
 
     def apply_limitation(self, limitation: UpstreamLimitation) -> Plan:
         """Work around an upstream limitation in all further requests. Return the adapted plan."""

@@ -40,11 +40,11 @@ def format_rule(response_format: ResponseFormat, start: str = "The") -> str:
     """Return the sentences that ask a model for a response format.
 
     >>> format_rule(ResponseFormat())
-    'The whole answer must be one JSON object and nothing else: no other text and no code fence.'
+    'The whole answer must be one JSON object and nothing else.'
     """
     schema = response_format.schema
     kind = "object" if schema is None else "value"
-    rule = f"{start} whole answer must be one JSON {kind} and nothing else: no other text and no code fence."
+    rule = f"{start} whole answer must be one JSON {kind} and nothing else."
     return rule if schema is None else f"{rule} It must fit this JSON schema:\n{json_text(schema)}"
 
 
