@@ -65,8 +65,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     rescue: bool = True
     #: Whether to use constrained decoding if the upstream supports it.
     constrain: bool = True
-    #: Whether to teach and check a response format that the upstream is not known to enforce. If false, such a format
-    #: is only sent, unless tool calling is emulated.
+    #: Whether to teach and check a response format that the upstream is not known to enforce, or only to send it.
     check_format: bool = True
     #: Whether an answer may contain several calls, and whether read-only calls run in parallel. If false, calls come
     #: one at a time, for models that are too small for more.

@@ -276,8 +276,7 @@ class Engine:
             return self._done(current)
         reply = current.reply()
         fault = self._fault(current, reply, out)
-        recovers = phase.recovers or (fault is not None and fault.kind == "bad_format")
-        if fault is not None and recovers and self._may_retry(fault):
+        if fault is not None and (phase.recovers or fault.kind == "bad_format") and self._may_retry(fault):
             return self._retry(current, fault)
         following = self._following(phase.otherwise)
         if following and self._goes_on(following, current, reply):
@@ -403,9 +402,8 @@ class Engine:
     def _failed(self, current: _Attempt, failure: Failure) -> list[Action]:
         phase = current.phase
         empty = not current.raw and not current.events
-        taught = self._builder.teaches_format
-        profile = self._plan.profile
-        limitation = detect_limitation(failure, current.request, profile, teaches_format=taught) if empty else None
+        known = (current.request, self._plan.profile, self._builder.teaches_format)
+        limitation = detect_limitation(failure, *known) if empty else None
         if limitation is not None and phase.reads != "relay":
             self._plan = self._builder.apply_limitation(limitation)
             self._limitations.append(limitation)

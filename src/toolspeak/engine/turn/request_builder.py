@@ -67,9 +67,7 @@ _UNPARSED = frozenset({"pass", "plain"})
 _MARKS_CACHE = "anthropic"
 #: The schema for a JSON response format that specifies none.
 _ANY_OBJECT: JSONObject = {"type": "object"}
-_FORMAT_TAUGHT = Note(
-    "format_taught", "the prompt asks for the response format, because the upstream is not known to enforce it"
-)
+_FORMAT_TAUGHT = Note("format_taught", "the prompt asks for the response format, which the upstream may not enforce")
 
 
 def _unshowable(tools: tuple[Tool, ...]) -> tuple[Tool, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TypeAlias
 
 import msgspec
 
@@ -18,6 +18,7 @@ from ..prompting.escaping import json_text
 FORMAT_REMINDER = "Answer with JSON only, as described at the beginning."
 #: Codes of repairs after which a value may differ from what the model meant.
 _DOUBTFUL_NOTES = UNSAFE_NOTES | VALUE_CHANGING_NOTES
+_REPAIRED = Note("format_repaired", "the answer was not strict JSON")
 
 
 class FormattedAnswer(msgspec.Struct, frozen=True):
@@ -28,12 +29,8 @@ class FormattedAnswer(msgspec.Struct, frozen=True):
     problem: str = ""
 
 
-class _Document(NamedTuple):
-    """A JSON value in an answer, notes on its repairs, and the problem if it is unusable."""
-
-    value: JSONValue
-    notes: tuple[Note, ...] = ()
-    problem: str = ""
+#: A JSON value in an answer, notes on its repairs, and the problem if it is unusable.
+_Document: TypeAlias = tuple[JSONValue, tuple[Note, ...], str]
 
 
 def format_rule(response_format: ResponseFormat, start: str = "The") -> str:
@@ -70,33 +67,28 @@ def check_format(text: str, response_format: ResponseFormat) -> FormattedAnswer:
     """
     work = WorkLimit()  # for all values together
     documents = [_checked(each, response_format, work) for each in _documents(text)]
-    fitting = [each for each in documents if not each.problem]
-    if not documents:
-        return FormattedAnswer(text, problem="the answer is not JSON")
+    fitting = [(value, notes) for value, notes, problem in documents if not problem]
     if not fitting:
-        return FormattedAnswer(text, problem=documents[-1].problem)
-    if any(each.value != fitting[0].value for each in fitting):
+        return FormattedAnswer(text, problem=documents[-1][2] if documents else "the answer is not JSON")
+    value, notes = fitting[0]
+    if any(other != value for other, _ in fitting):
         return FormattedAnswer(text, problem="the answer contains several different JSON values")
-    value, notes, _ = fitting[0]
     return FormattedAnswer(msgspec.json.encode(value).decode(), notes) if notes else FormattedAnswer(text)
 
 
 def _documents(text: str) -> list[_Document]:
     """Return the JSON values of an answer: the whole text, or else the objects and arrays in it."""
     try:
-        return [_Document(msgspec.json.decode(text))]
+        return [(msgspec.json.decode(text), (), "")]
     except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
         # The text is not strict JSON, has a lone surrogate or is too deeply nested: try the lenient parser.
-        pass
-    documents: list[_Document] = []
-    for result in complete_documents(text):
-        doubtful = [note for note in result.notes if note.code in _DOUBTFUL_NOTES]
-        problem = f"the JSON is malformed ({doubtful[0].code.replace('_', ' ')})" if doubtful else ""
-        documents.append(_Document(result.value, (_REPAIRED,), problem))
-    return documents
+        return [(each.value, (_REPAIRED,), _doubt(each.notes)) for each in complete_documents(text)]
 
 
-_REPAIRED = Note("format_repaired", "the answer was not strict JSON")
+def _doubt(notes: tuple[Note, ...]) -> str:
+    """Return the problem if one of the repairs may have changed a value."""
+    code = next((note.code for note in notes if note.code in _DOUBTFUL_NOTES), "")
+    return f"the JSON is malformed ({code.replace('_', ' ')})" if code else ""
 
 
 def _checked(document: _Document, response_format: ResponseFormat, work: WorkLimit) -> _Document:
@@ -105,6 +97,6 @@ def _checked(document: _Document, response_format: ResponseFormat, work: WorkLim
     if problem:
         return document
     if response_format.schema is None:
-        return _Document(value, notes, "" if is_object(value) else "the answer is not a JSON object")
+        return value, notes, "" if is_object(value) else "the answer is not a JSON object"
     aligned = compile_format(response_format).coerce(value, work=work)
-    return _Document(aligned.value, (*notes, *aligned.notes), "; ".join(aligned.problems))
+    return aligned.value, (*notes, *aligned.notes), "; ".join(aligned.problems)

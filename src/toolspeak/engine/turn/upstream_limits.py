@@ -22,9 +22,8 @@ _CONSTRAINT_WORDS = ("grammar", "json_schema", "response_format", "guided", "str
 #: Words that refer to a response format, in all protocols.
 _FORMAT_WORDS = (
     *_CONSTRAINT_WORDS,
-    *("json_object", "json mode", "json format", "output_config", "output_format", "text.format", "response_schema"),
-    *("responseschema", "responsejsonschema", "response_mime_type", "responsemimetype", "`format`", "'format'"),
-    *('"format"', '\\"format\\"'),
+    *"json_object output_config output_format text.format response_schema response_mime_type".split(),
+    *'responseschema responsejsonschema responsemimetype `format` \'format\' "format" \\"format\\"'.split(),
 )
 #: How upstreams and chat templates say that user and assistant messages must alternate.
 _ALTERNATION = re.compile(
@@ -49,13 +48,11 @@ _NO_SYSTEM_ROLE = UpstreamLimitation(
     "system_role_refused", "the upstream refused a system message", {"system_role": False}
 )
 _NO_CONSTRAINT = UpstreamLimitation("constraint_refused", "the upstream refused constrained output", {"constraint": ""})
-_NO_FORMAT = UpstreamLimitation(
-    "response_format_refused", "the upstream refused a response format", {"response_format": False}
-)
+_NO_FORMAT = UpstreamLimitation("format_refused", "the upstream refused a response format", {"response_format": False})
 
 
 def detect_limitation(
-    failure: Failure, request: Request, profile: Profile, *, teaches_format: bool = False
+    failure: Failure, request: Request, profile: Profile, teaches_format: bool = False
 ) -> UpstreamLimitation | None:
     """Return the limitation that explains this failure, or None if the request needs every feature that was rejected.
 
@@ -68,8 +65,7 @@ def detect_limitation(
         return _alternation_limit(error, request, profile)
     if not request.options.contract and not teaches_format:  # only the order of the messages is ours to change
         return None
-    sends_format = teaches_format and request.options.response_format is not None
-    if sends_format and any(word in error for word in _FORMAT_WORDS):
+    if teaches_format and request.options.response_format and any(word in error for word in _FORMAT_WORDS):
         return _NO_FORMAT
     if profile.system_role and request.messages[0].role == "system" and refuses_system_role(failure):
         return _NO_SYSTEM_ROLE

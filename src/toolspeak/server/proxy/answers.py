@@ -1,7 +1,6 @@
 """Several answers to one request: one turn for each, and one reply that contains them all.
 
-Each answer is a request of its own, even if the upstream could give several answers to one: an answer may have to be
-parsed, checked and asked for again, whatever the others are like.
+Each turn sends its own requests, because an answer may have to be asked for again, whatever the others are like.
 """
 
 from __future__ import annotations
@@ -9,7 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
-from typing import Final
+from typing import Final, TypeAlias
 
 import msgspec
 
@@ -29,6 +28,8 @@ CHAT: Final = "openai_chat"
 MAX_ANSWERS = 128
 #: Maximum number of turns of one request that run at the same time.
 MAX_CONCURRENT = 4
+#: Batches of turns, by number. An error ends all turns, and None the one turn.
+_Queue: TypeAlias = asyncio.Queue[tuple[int, list[Event] | Exception | None]]
 
 
 def single_requests(request: Request, *, streams: bool) -> list[Request]:
@@ -45,9 +46,8 @@ def single_requests(request: Request, *, streams: bool) -> list[Request]:
     if request.stream and not streams:
         raise UsageError("several answers cannot be streamed in this protocol", hint="send one request per answer")
     seeds = [None if options.seed is None else options.seed + at for at in range(options.n)]
-    return [
-        msgspec.structs.replace(request, options=msgspec.structs.replace(options, n=1, seed=seed)) for seed in seeds
-    ]
+    each_options = [msgspec.structs.replace(options, n=1, seed=seed) for seed in seeds]
+    return [msgspec.structs.replace(request, options=each) for each in each_options]
 
 
 def join_turns(planned: Sequence[PlannedTurn]) -> PlannedTurn:
@@ -95,7 +95,7 @@ class SeveralTurns:
 
     async def batches(self, *, passthrough_bytes: bool = False) -> AsyncGenerator[list[Event], None]:
         """Yield the events of all turns in batches. The original bytes are never kept."""
-        queue: asyncio.Queue[tuple[int, list[Event] | Exception | None]] = asyncio.Queue(1)
+        queue: _Queue = asyncio.Queue(1)
         slots = asyncio.Semaphore(MAX_CONCURRENT)
         tasks = [asyncio.create_task(self._run(at, slots, queue)) for at in range(len(self._turns))]
         failure: Failure | None = None
@@ -117,9 +117,7 @@ class SeveralTurns:
             await asyncio.gather(*tasks, return_exceptions=True)
         yield self._end(failure)
 
-    async def _run(
-        self, at: int, slots: asyncio.Semaphore, queue: asyncio.Queue[tuple[int, list[Event] | Exception | None]]
-    ) -> None:
+    async def _run(self, at: int, slots: asyncio.Semaphore, queue: _Queue) -> None:
         try:
             async with slots, aclosing(self._turns[at].batches()) as batches:
                 async for batch in batches:
