@@ -13,11 +13,12 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
+import toolspeak as ts
 from tests.cases import check_each
 from tests.server.asgi_client import ask, run
 from tests.server.live_proxy import Live, between, live, read_request, service
 from tests.server.protocol_clients import SPEAKERS, Speaker
-from tests.upstreams.loopback_server import Heard, head
+from tests.upstreams.loopback_server import Heard, head, serving
 from toolspeak.core.events import Event, Finish, TextDelta, UsageSeen
 from toolspeak.core.types import Request, Usage
 from toolspeak.engine.planning.strategy import Settings
@@ -262,3 +263,25 @@ def test_an_unusable_schema_is_refused_before_anything_is_asked():
     answer = run(talk())
     assert (answer.status, model.asked) == (400, [])
     assert "the response format cannot be used" in answer.message
+
+
+def test_an_upstream_that_rejected_the_field_once_is_not_sent_it_again():
+    asked: list[bool] = []
+
+    async def strict(each: Heard) -> None:
+        asked.append(read_request("openai_chat", each).options.response_format is not None)
+        if not asked[-1]:
+            await service("openai_chat", Prosaic())(each)
+            return
+        body = b'{"error": {"message": "response_format is not supported"}}'
+        await each.send(head(f"content-length: {len(body)}", status="400 Bad Request"), body)
+
+    async def talk() -> list[int]:
+        form = {"type": "json_schema", "json_schema": {"name": "trip", "schema": SCHEMA}}
+        async with serving(strict) as server:
+            url = f"http://127.0.0.1:{server.port}/v1"
+            async with ts.AsyncClient("openai:m", base_url=url, api_key="none") as client:
+                return [(await client.chat(QUESTION, response_format=form)).requests for _ in range(2)]
+
+    assert run(talk()) == [2, 1]
+    assert asked == [True, False, False]

@@ -202,7 +202,7 @@ class ChatRequest(msgspec.Struct, omit_defaults=True):
     top_p: Fraction | None = None
     seed: int | None = None
     stop: str | list[str] | None = None
-    n: Literal[1] | None = None
+    n: Annotated[int, msgspec.Meta(ge=1, le=128)] | None = None
     response_format: Object | None = None
 
 
