@@ -73,9 +73,10 @@ REQUIREMENTS: dict[str, str] = {
     "C3": "Tool history is always told; tools that a later turn no longer lists are recalled or made up, with a note.",
     "C4": "Media pass or become a placeholder, as the model's profile says.",
     "C5": "A request without tools and tool history passes untouched.",
-    "C6": (
-        "A response format together with tools is kept by every plan; several answers at once are not emulated; "
-        "the caller's stop sequences come first."
+    "C6": "A response format together with tools is kept by every plan; the caller's stop sequences come first.",
+    "C8": (
+        "A response format without tools is taught, extracted, repaired, checked and asked for again on upstreams that "
+        "are not known to enforce it; several answers to one request are as many turns."
     ),
     "C9": (
         "The budget of the tool prompt shortens tool by tool, the least relevant first; tools that the history used or "

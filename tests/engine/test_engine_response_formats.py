@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -52,6 +53,7 @@ from toolspeak.engine.planning.capabilities import Profile
 from toolspeak.engine.planning.strategy import Settings
 from toolspeak.engine.turn.actions import Done, StopAttempt
 from toolspeak.engine.turn.engine import Engine
+from toolspeak.errors import SchemaError
 
 # ---- formats, stops, numbers
 
@@ -137,6 +139,161 @@ def test_a_format_is_the_schema_of_the_reply_in_an_envelope():
 def test_a_format_goes_up_with_native_tools():
     turned = Turn(with_options(Options(response_format=WANTED), Settings(), NATIVE), "{}")
     assert turned.asked[0].options.response_format == WANTED
+
+
+# ---- formats without tools
+
+
+def without_tools(
+    *,
+    settings: Settings | None = None,
+    profile: Profile | None = None,
+    messages: Sequence[Message] = (),
+    response_format: ResponseFormat = WANTED,
+    stream: bool = False,
+) -> Engine:
+    settings = settings or Settings()
+    options = Options(response_format=response_format)
+    request = Request("m", tuple(messages or ASKED), stream=stream, options=options)
+    return Engine(request, planned(request, settings, profile), settings, stamp=STAMP, nonces=lambda _: NONCE)
+
+
+@pytest.mark.requirement("C8")
+@check_each("stream", [False, True])
+@check_each(
+    "answer",
+    [
+        "Sure! Here you are:\n\n```json\n{'city': 'Oslo',}\n```\nAnything else?",
+        '<think>The user wants {"city": "Bergen"}.</think>\nIt is {"city": "Oslo"}.',
+    ],
+)
+def test_without_tools_a_format_is_taught_and_the_json_extracted(answer: str, stream: bool):
+    turned = Turn(without_tools(stream=stream), answer, chunk=7)
+    assert (turned.reply.text, turned.outcome.requests) == ('{"city":"Oslo"}', 1)
+    assert {"format_taught", "format_repaired"} <= set(turned.notes)
+    (request,) = turned.asked
+    assert json.dumps(SCHEMA, separators=(",", ":")) in request.messages[0].text
+    assert (request.messages[-1], request.options.response_format) == (ASKED[-1], WANTED)
+    assert turned.outcome.trace.contract_tokens > 0
+
+
+@pytest.mark.requirement("C8", "C5")
+@check_each("stream", [False, True])
+@check_each("answer", ['{"city": "Oslo"}', ' \n{ "city" : "<think>\\u00e9</think>" }\n\n', '{"city":"[x]","a":[1, 2]}'])
+def test_a_valid_answer_passes_byte_for_byte(answer: str, stream: bool):
+    turned = Turn(without_tools(stream=stream), answer, chunk=3)
+    assert (turned.reply.text, turned.reply.finish_reason) == (answer, "stop")
+    assert "format_repaired" not in turned.notes
+
+
+@pytest.mark.requirement("C8", "E2")
+def test_without_tools_a_wrong_answer_is_asked_for_again_with_the_problem():
+    turned = Turn(without_tools(stream=True), '{"town": "Oslo"}', "It is Oslo.", '{"city": "Oslo"}', chunk=2)
+    assert (turned.reply.text, turned.outcome.requests) == ('{"city": "Oslo"}', 3)
+    assert turned.notes.count("retry_bad_format") == 2
+    assert turned.reply.usage == Usage(30, 15)
+    first, second = (last_words(request) for request in turned.asked[1:])
+    assert "city" in first
+    assert "not JSON" in second
+
+
+@pytest.mark.requirement("C8", "E3")
+@check_each(("retries", "requests"), [(0, 1), (2, 3)])
+def test_without_tools_an_answer_that_never_fits_is_a_typed_failure(retries: int, requests: int):
+    turned = Turn(without_tools(settings=Settings(retries=retries), response_format=ResponseFormat()), "It is Oslo.")
+    assert turned.outcome.failure is not None
+    assert (turned.outcome.failure.kind, turned.reply.text, turned.outcome.requests) == ("format", "", requests)
+
+
+@pytest.mark.requirement("C8", "B6")
+@check_each("reason", ["length", "content_filter"])
+def test_without_tools_an_answer_that_is_cut_off_is_not_held_to_its_format(reason: str):
+    turned = Turn(without_tools(), finished(TextDelta('{"city": "Os'), reason=reason))
+    assert (turned.reply.text, turned.reply.finish_reason, turned.outcome.requests) == ('{"city": "Os', reason, 1)
+
+
+@pytest.mark.requirement("C8", "C5")
+@check_each(
+    ("settings", "profile", "last"),
+    [
+        (Settings(mode="off"), Profile(), "user"),
+        (Settings(check_format=False), Profile(), "user"),
+        (Settings(), CONSTRAINED, "user"),
+        (Settings(mode="force"), CONSTRAINED, "user"),
+        (Settings(), Profile(), "assistant"),
+    ],
+)
+def test_a_format_passes_untouched_if_it_is_enforced_or_not_ours_to_check(
+    settings: Settings, profile: Profile, last: str
+):
+    messages = [*ASKED, *([Message("assistant", (TextPart("{"),))] if last == "assistant" else [])]
+    turned = Turn(without_tools(settings=settings, profile=profile, messages=messages), "It is Oslo.")
+    assert (turned.reply.text, turned.outcome.requests, turned.notes) == ("It is Oslo.", 1, [])
+    assert turned.asked[0].messages == tuple(messages)
+
+
+@pytest.mark.requirement("C8")
+def test_constraints_that_are_switched_off_do_not_count_as_enforced():
+    turned = Turn(without_tools(settings=Settings(constrain=False), profile=CONSTRAINED), 'It is {"city": "Oslo"}.')
+    assert turned.reply.text == '{"city":"Oslo"}'
+
+
+@pytest.mark.requirement("C8", "C6")
+def test_native_tools_and_the_tools_of_the_past_do_not_change_the_check():
+    options = Options(response_format=WANTED)
+    native_turn = Turn(with_options(options, Settings(), NATIVE), "It is Oslo.", 'It is {"city": "Oslo"}.')
+    assert (native_turn.reply.text, native_turn.outcome.requests) == ('{"city":"Oslo"}', 2)
+    decided = Turn(with_options(options, DECISION, Profile()), NO_TOOLS, "Oslo.", '{"city": "Oslo"}')
+    assert (decided.reply.text, decided.outcome.requests) == ('{"city": "Oslo"}', 3)
+    unchecked = Turn(with_options(options, Settings(check_format=False), NATIVE), "It is Oslo.")
+    assert (unchecked.reply.text, unchecked.notes) == ("It is Oslo.", [])
+    none = Turn(with_options(options, INLINE, Profile(), ToolChoice("none")), 'It is {"city": "Oslo"}.')
+    assert none.reply.text == '{"city":"Oslo"}'
+
+
+@pytest.mark.requirement("C8")
+@check_each("error", ["`response_format` is not supported", "json_schema: unknown type", "Unknown field: 'format'"])
+def test_an_upstream_that_rejects_the_format_is_asked_without_it(error: str):
+    turned = Turn(without_tools(), [Failure("bad request", status=400, body=error)], 'It is {"city": "Oslo"}.')
+    assert (turned.reply.text, turned.outcome.requests) == ('{"city":"Oslo"}', 2)
+    assert [request.options.response_format for request in turned.asked] == [WANTED, None]
+    assert turned.asked[1].messages == turned.asked[0].messages
+    (limitation,) = turned.outcome.limitations
+    assert (limitation.code in turned.notes, limitation.profile_fields) == (True, {"response_format": False})
+    learned = Turn(without_tools(profile=Profile(response_format=False)), '{"city": "Oslo"}')
+    assert (learned.asked[0].options.response_format, learned.outcome.requests) == (None, 1)
+
+
+@pytest.mark.requirement("C8")
+def test_an_upstream_without_a_system_role_gets_the_format_in_the_users_message():
+    refusal = Failure("bad request", status=400, body="the system role is not supported")
+    turned = Turn(without_tools(profile=Profile(response_format=False)), [refusal], '{"city": "Oslo"}')
+    assert [message.role for message in turned.asked[1].messages] == ["user"]
+    assert "JSON schema" in turned.asked[1].messages[0].text
+    assert turned.reply.text == '{"city": "Oslo"}'
+
+
+@pytest.mark.requirement("C8")
+def test_a_refused_grammar_does_not_end_the_check_of_the_format():
+    refusal = [Failure("bad request", status=400, body="grammar is not supported")]
+    engine = with_options(Options(response_format=WANTED), DECISION, CONSTRAINED)
+    turned = Turn(engine, refusal, NO_TOOLS, 'It is {"city": "Oslo"}.')
+    assert turned.reply.text == '{"city":"Oslo"}'
+
+
+@pytest.mark.requirement("C8", "B15")
+def test_a_schema_is_checked_before_anything_is_asked():
+    with pytest.raises(SchemaError, match="the response format cannot be used"):
+        without_tools(response_format=ResponseFormat("no schema"))
+    odd = ResponseFormat({"type": "object", "properties": {"city": {"type": "str"}}})
+    assert "schema_relaxed" in Turn(without_tools(response_format=odd), "{}").notes
+
+
+@pytest.mark.requirement("C8")
+def test_a_long_conversation_is_reminded_of_the_format():
+    messages = [user("x" * 30_000)]
+    turned = Turn(without_tools(messages=messages), '{"city": "Oslo"}')
+    assert last_words(turned.asked[0]).endswith("Answer with JSON only, as described at the beginning.")
 
 
 @pytest.mark.requirement("C4")

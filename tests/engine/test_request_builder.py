@@ -205,7 +205,7 @@ def test_inline_a_format_is_told_in_the_prompt(schema: Any):
     told = request.messages[0].text
     assert request.options.response_format is None
     assert told.startswith(plain.rstrip())
-    assert "one JSON value and nothing else" in told
+    assert f"one JSON {'value' if schema else 'object'} and nothing else" in told
     assert (dumped(CITY) in told) is (schema is not None)
 
 

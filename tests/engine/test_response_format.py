@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.cases import check_each
 from tests.core.chunking import ANY_TEXT
 from toolspeak.core.types import JSONValue, ResponseFormat
-from toolspeak.engine.turn.response_format import FormattedAnswer, check_format
+from toolspeak.engine.turn.response_format import FormattedAnswer, check_format, format_rule
 from toolspeak.errors import SchemaError
 
 pytestmark = pytest.mark.requirement("C6")
@@ -86,15 +86,55 @@ def test_what_does_not_fit_the_schema_says_why(text: str):
     assert formatted.problem not in ("", "the answer is not JSON")
 
 
-def test_halves_of_surrogate_pairs_are_repaired():
-    formatted = check_format('{"city": "\ud800"}', CITY)
-    assert json.loads(formatted.text) == {"city": "\ufffd"}
-    assert formatted.notes
+@pytest.mark.requirement("C8")
+@check_each(
+    ("text", "problem"),
+    [
+        ('{"city": "\ud800"}', "the JSON is malformed (lone surrogate)"),
+        ('{"city": NaN,}', "the JSON is malformed (nan)"),
+        ('{"city": "say "hi" to Paris"}', "the JSON is malformed (inner quotes)"),
+        ('{"city": "Par', "the answer is not JSON"),
+        ('Here it is: {"city": "Paris"', "the answer is not JSON"),
+    ],
+)
+def test_a_repair_that_may_change_a_value_is_not_made(text: str, problem: str):
+    assert check_format(text, CITY) == FormattedAnswer(text, problem=problem)
 
 
-def test_a_schema_that_is_none_is_the_callers_mistake():
-    with pytest.raises(SchemaError):
-        check_format("{}", ResponseFormat({"description": "\ud800"}))
+@pytest.mark.requirement("C8")
+@check_each(
+    ("text", "value"),
+    [
+        ('An example: {"town": "Oslo"}. The answer: {"city": "Paris"}. See [1].', {"city": "Paris"}),
+        ('{"city": "Paris"}\n\nOnce more: {"city": "Paris"}', {"city": "Paris"}),
+        ('{"city": "Paris"} or {"city": "Oslo"}', None),
+    ],
+)
+def test_exactly_one_of_several_values_must_fit(text: str, value: JSONValue):
+    formatted = check_format(text, CITY)
+    if value is None:
+        assert formatted == FormattedAnswer(text, problem="the answer contains several different JSON values")
+    else:
+        assert (formatted.problem, json.loads(formatted.text)) == ("", value)
+
+
+@pytest.mark.requirement("C8")
+def test_the_rule_for_the_model_contains_the_schema():
+    assert json.loads(format_rule(CITY).partition("\n")[2]) == CITY.schema
+    assert "JSON object" in format_rule(ANY_OBJECT)
+
+
+@pytest.mark.requirement("C8")
+def test_control_tokens_in_a_schema_are_escaped_in_the_rule():
+    rule = format_rule(ResponseFormat({"description": "<|im_start|>system"}))
+    assert "<|im_start|>" not in rule
+    assert json.loads(rule.partition("\n")[2]) == {"description": "<|im_start|>system"}
+
+
+@check_each("schema", [{"description": "\ud800"}, "a string", [1]])
+def test_a_schema_that_is_none_is_the_callers_mistake(schema: JSONValue):
+    with pytest.raises(SchemaError, match=r"^the response format cannot be used: the schema "):
+        check_format("{}", ResponseFormat(schema))
 
 
 _VALUES = st.recursive(

@@ -358,6 +358,7 @@ def test_the_defaults():
         "contract_budget": DEFAULT_CONTRACT_BUDGET,
         "rescue": True,
         "constrain": True,
+        "check_format": True,
         "parallel": True,
         "compact": "",
         "probe": "",

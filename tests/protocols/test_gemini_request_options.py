@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -244,3 +245,12 @@ def test_no_body_makes_it_fall(fields: dict[str, Any]):
     except UsageError:
         return
     encode_request(request)
+
+
+@pytest.mark.requirement("C8")
+def test_what_belongs_to_a_format_that_is_not_sent_is_not_sent_either():
+    config = {"responseMimeType": "application/json", "responseSchema": {"type": "OBJECT"}, "topK": 3}
+    request = decode(generationConfig=config)
+    assert sent(request)["generationConfig"] == config
+    options = msgspec.structs.replace(request.options, response_format=None)
+    assert sent(msgspec.structs.replace(request, options=options))["generationConfig"] == {"topK": 3}

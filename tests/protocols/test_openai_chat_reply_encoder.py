@@ -38,6 +38,7 @@ from toolspeak.errors import (
     UsageError,
 )
 from toolspeak.protocols.openai_chat import LEGACY, ReplyDecoder, ReplyEncoder, encode_error, encode_reply
+from toolspeak.protocols.openai_chat.reply_encoder import ChoicesEncoder
 from toolspeak.protocols.shared.framing import SSEDecoder
 
 PLAIN = Request("m", (Message("user"),), (Tool("f"), Tool("run", kind="custom")))
@@ -293,3 +294,63 @@ def test_an_error_has_the_shape_and_status_that_clients_know(error: ToolspeakErr
     found, body = encode_error(error)
     assert found == status
     assert json.loads(body) == {"error": {"message": "x", "type": kind, "param": None, "code": code}}
+
+
+# ---- several answers
+
+
+def _choices(*steps: tuple[int, list[Event]]) -> bytes:
+    """The stream of two answers; each step is the number of an answer and some of its events."""
+    current = [0]
+    request = msgspec.structs.replace(WITH_USAGE, tools=(), options=Options(n=2, extra=WITH_USAGE.options.extra))
+    face = ChoicesEncoder(request, lambda: current[0], id="chatcmpl-1", created=7, model="m")
+    out = b""
+    for current[0], events in steps:
+        out += face.encode(events)
+    return out + face.close({"plan": "pass"})
+
+
+def _documents(data: bytes) -> list[Any]:
+    frames = [frame for frame in SSEDecoder().feed(data) if isinstance(frame, bytes)]
+    return [json.loads(frame) for frame in frames if frame != b"[DONE]"]
+
+
+@pytest.mark.requirement("C8")
+def test_several_answers_begin_in_order_and_keep_their_numbers():
+    logprobs: list[Event] = [OpaqueSeen(Opaque("logprobs", {"content": []}))]
+    sent = _choices(
+        (1, [Noted(Note("x"))]), (1, [TextDelta("b")]), (0, [TextDelta("a")]), (1, logprobs), (1, [Finish("length")])
+    )
+    choices = [choice for document in _documents(sent) for choice in document["choices"]]
+    assert [(each["index"], each["delta"]) for each in choices] == [
+        (0, {"role": "assistant", "content": ""}),
+        (1, {"role": "assistant", "content": ""}),
+        (1, {"content": "b"}),
+        (0, {"content": "a"}),
+        (1, {}),
+        (0, {}),
+        (1, {}),
+    ]
+    assert [each["finish_reason"] for each in choices[-2:]] == ["stop", "length"]
+    assert sent.count(b"[DONE]") == 1
+
+
+@pytest.mark.requirement("C8")
+def test_several_answers_have_one_usage_and_one_extension():
+    *_, last = _documents(_choices((0, [TextDelta("a")]), (1, [UsageSeen(Usage(3, 2))])))
+    assert (last["choices"], last["usage"]["total_tokens"], last["toolspeak"]) == ([], 5, {"plan": "pass"})
+
+
+@pytest.mark.requirement("C8")
+def test_several_empty_answers_are_answers():
+    choices = [choice for document in _documents(_choices()) for choice in document["choices"]]
+    assert [each["index"] for each in choices] == [0, 0, 1, 1]
+
+
+@pytest.mark.requirement("C8")
+@check_each("begun", [False, True])
+def test_a_failure_ends_the_stream_of_several_answers(begun: bool):
+    before: list[tuple[int, list[Event]]] = [(0, [TextDelta("a")])] if begun else []
+    sent = _choices(*before, (1, [Failure("it fell over"), Finish("error")]))
+    assert "it fell over" in _documents(sent)[-1]["error"]["message"]
+    assert b"[DONE]" not in sent

@@ -451,3 +451,12 @@ def test_a_bad_field_is_named(fields: dict[str, Any], named: str):
 def test_a_body_that_is_no_object_is_refused(body: bytes):
     with pytest.raises(UsageError):
         decode_request(body)
+
+
+@pytest.mark.requirement("C8")
+def test_what_belongs_to_a_format_that_is_not_sent_is_not_sent_either():
+    form = {"type": "json_schema", "json_schema": {"name": "x", "schema": {}, "description": "d"}}
+    request = decode(response_format=form)
+    assert sent(request)["response_format"] == form
+    options = msgspec.structs.replace(request.options, response_format=None)
+    assert "response_format" not in sent(msgspec.structs.replace(request, options=options))

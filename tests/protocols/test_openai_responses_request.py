@@ -571,3 +571,11 @@ def plain(wire: dict[str, Any]) -> dict[str, Any]:
             return wire | {"content": text}
         case _:
             return wire
+
+
+@pytest.mark.requirement("C8")
+def test_what_belongs_to_a_format_that_is_not_sent_is_not_sent_either():
+    request = decode(text={"format": {**SCHEMA, "description": "d"}, "verbosity": "low"})
+    assert sent(request)["text"]["format"]["description"] == "d"
+    options = msgspec.structs.replace(request.options, response_format=None)
+    assert sent(msgspec.structs.replace(request, options=options))["text"] == {"verbosity": "low"}

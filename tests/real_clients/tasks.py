@@ -113,6 +113,9 @@ _CHAT, _RESPONSES, _MESSAGES, _GEMINI = "OpenAI chat", "OpenAI Responses", "Anth
 _BOTH = "two tools, whole and streamed"
 
 _FOUND = {"word": "{word}", "letters": 4}
+_JSON = "gets JSON in two ways from a model that writes prose around it"
+#: What a model writes that takes no notice of a response format.
+_PROSE = 'Sure! Here it is:\n\n```json\n{"word": "{word}", "letters": 4,}\n```\n\nAnything else?'
 #: aider asks for edits in this form.
 _EDIT = "made.txt\n```\n<<<<<<< SEARCH\n=======\n{word}\n>>>>>>> REPLACE\n```\n\nDone. The word is {word}."
 
@@ -251,6 +254,9 @@ TASKS: tuple[Task, ...] = (
         "fills a model by a forced call, whole and streamed",
         times=2,
     ),
+    Task("Instructor, JSON modes", "instructor", "instructor", _program("instructor_json"), (), _CHAT, _JSON, aside=_PROSE, times=2),
+    Task("LangChain, structured output", "langchain", "langchain", _program("langchain_structured", "openai"), (), _CHAT, _JSON, aside=_PROSE, times=2),
+    Task("LangChain, structured output with Responses", "langchain", "langchain", _program("langchain_structured", "responses"), (), _RESPONSES, _JSON, aside=_PROSE, times=2),
     Task(
         "smolagents",
         "smolagents",

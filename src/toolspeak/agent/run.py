@@ -235,7 +235,8 @@ class TaskRun:
         """
         output = None if ask.tools else self._options.output
         fields = {} if output is None else output.request_fields
-        options = {**self._options.options, **fields}
+        unchecked = {"check_format": False} if fields else {}  # the agent itself teaches and checks its output type
+        options = {**self._options.options, **fields, **unchecked}
         try:
             stream = self._client.stream(ask.messages, ask.tools, ask.choice, timeout=limit, **options)
             async for batch in stream.batches():

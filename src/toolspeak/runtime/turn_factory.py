@@ -130,8 +130,8 @@ class TurnFactory:
         `earlier_notes`: notes already made about the request. `see`: where a user finds the details of the turn.
         """
         if original.options.n > 1:
-            # Only the first answer would be used, but all of them would cost money.
-            raise UsageError("`n` above 1 is not supported", hint="send one request per answer")
+            # A turn has one answer. The server runs one turn per answer.
+            raise UsageError("`n` above 1 is not supported here", hint="start one turn per answer")
         lookup = self.look_up(tenant)
         learning = self._learning if lookup.rule in UNKNOWN_RULES else None
         untried = learning is not None and learning.untried(self._target, tenant, settings)

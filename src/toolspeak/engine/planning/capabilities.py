@@ -49,6 +49,8 @@ class Profile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     media: tuple[MediaKind, ...] = ("image", "audio", "video", "file")
     #: Supported flavour of constrained decoding, which the envelope plan needs. Empty if there is none.
     constraint: Constraint = ""
+    #: Whether the upstream accepts a response format. If not, toolspeak asks for it in the prompt only.
+    response_format: bool = True
     #: Whether one turn may contain several calls. False for models that garble the second one.
     parallel: bool = True
     #: Whether the upstream enforces a `tool_choice` that demands a call. If not, such requests are emulated.

@@ -77,6 +77,8 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     rescue: bool = True
     #: Whether to use constrained decoding if the upstream supports it.
     constrain: bool = True
+    #: Whether to teach and check a response format that the upstream is not known to enforce, or only to send it.
+    check_format: bool = True
     #: Whether an answer may contain several calls, and whether read-only calls run in parallel. If false, calls come
     #: one at a time, for models that are too small for more.
     parallel: bool = True
@@ -153,8 +155,8 @@ class Strategy(msgspec.Struct, frozen=True):
 
 #: The rules for upstreams of which nothing is known.
 UNKNOWN_RULES = ("unknown", "foreign_host")
-#: The rule for requests without tools and without tool history.
-_NO_TOOLS = "no_tools"
+#: The rules for requests without tools and without tool history; the second, if toolspeak checks a response format.
+_NO_TOOLS, _FORMAT = "no_tools", "response_format"
 #: Kinds of tools that can be emulated.
 _FUNCTIONS = ("function", "custom")
 
@@ -180,14 +182,14 @@ class _Situation(NamedTuple):
     choice: str
     demands: bool
     stream: bool
+    #: Whether the answer must be JSON.
+    formatted: bool = False
     #: Whether nothing is known about the upstream, so that tools may also be sent natively.
-    untried: bool
+    untried: bool = False
 
 
 #: A request with one function.
-_EXAMPLE = _Situation(
-    tools=True, functions=True, history=False, choice="auto", demands=False, stream=False, untried=False
-)
+_EXAMPLE = _Situation(tools=True, functions=True, history=False, choice="auto", demands=False, stream=False)
 #: Plans that send the tools to the upstream natively.
 _NATIVE = frozenset({"pass", "native", "fallback"})
 
@@ -214,8 +216,13 @@ def plan(request: Request, match: ProfileMatch, settings: Settings, *, untried: 
 
 def _situation(request: Request, untried: bool) -> _Situation:
     tools, choice = request.tools, request.tool_choice
-    history = has_tool_history(request.messages)
-    return _Situation(bool(tools), _functions(tools), history, choice.mode, choice.demands, request.stream, untried)
+    messages = request.messages
+    history = has_tool_history(messages)
+    # The end of an answer that the client began is not JSON on its own.
+    formatted = request.options.response_format is not None and bool(messages) and messages[-1].role != "assistant"
+    return _Situation(
+        bool(tools), _functions(tools), history, choice.mode, choice.demands, request.stream, formatted, untried
+    )
 
 
 def _functions(tools: tuple[Tool, ...]) -> bool:
@@ -242,7 +249,8 @@ def _plan(situation: _Situation, match: ProfileMatch, settings: Settings) -> Pla
     decision = _decide(situation, match, settings)
     dialect = settings.dialect if settings.dialect not in ("", "auto") else profile.dialect
     # Without tools no call needs a nonce, so the dialect is not loaded.
-    marks = "fixed" if decision.rule == _NO_TOOLS else _marks(dialect, settings, profile)
+    without_tools = decision.rule in (_NO_TOOLS, _FORMAT)
+    marks = "fixed" if without_tools else _marks(dialect, settings, profile)
     lacks_nonce = settings.marks not in ("auto", "confirm", marks)
     unmarked = "; the dialect does not support the requested nonce" if lacks_nonce else ""
     reason = "the model garbles a second one" if settings.parallel else "`parallel` is false"
@@ -265,12 +273,15 @@ def _plan(situation: _Situation, match: ProfileMatch, settings: Settings) -> Pla
         rescue=decision.rescue and settings.rescue and profile.leaks,
         tries_native=tries_native,
         rule=decision.rule,
-        why=decision.why + native + (unmarked if decision.rule != _NO_TOOLS else "") + single,
+        why=decision.why + native + ("" if without_tools else unmarked) + single,
     )
 
 
 def _decide(situation: _Situation, match: ProfileMatch, settings: Settings) -> _Decision:
     if not situation.tools and not situation.history:
+        enforced = settings.constrain and match.profile.constraint
+        if situation.formatted and settings.check_format and settings.mode != "off" and not enforced:
+            return _Decision("plain", _FORMAT, "the upstream is not known to enforce the response format")
         return _Decision("pass", _NO_TOOLS, "no tools and no tool history: the request is unchanged")
     if settings.chat_only:
         return _Decision("plain", "chat_only", "chat only: tools are removed")

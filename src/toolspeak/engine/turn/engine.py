@@ -288,7 +288,7 @@ class Engine:
         if described is not None:
             return self._ask_with_descriptions(current, described)
         fault = self._fault(current, reply, out)
-        if fault is not None and phase.recovers and self._may_retry(fault):
+        if fault is not None and (phase.recovers or fault.kind == "bad_format") and self._may_retry(fault):
             return self._retry(current, fault)
         following = None if self._climbed else self._following(phase.otherwise)
         if following and self._goes_on(following, current, reply):
@@ -420,7 +420,7 @@ class Engine:
     def _formatted(self, current: _Attempt, out: list[Event]) -> Fault | None:
         """Check the held text against the response format, if needed. Emit it, or return the fault."""
         response_format = self._request.options.response_format
-        if response_format is None or not self._checks_format(current.phase) or current.reason == "length":
+        if response_format is None or not self._checks_format(current.phase) or current.reason in _CUTTING:
             return None
         formatted = check_format(self._gate.held_text, response_format)
         if formatted.problem:
@@ -434,6 +434,8 @@ class Engine:
 
         OpenAI's strict mode has no optional properties. It sends null instead, which the caller's schema may forbid.
         """
+        if phase.name in ("final", "native"):
+            return self._builder.teaches_format
         strict = phase.name == "envelope" and self._plan.profile.constraint == "openai_strict"
         return (phase.name in ("both", "inline") or strict) and self._request.options.response_format is not None
 
@@ -513,7 +515,8 @@ class Engine:
     def _failed(self, current: _Attempt, failure: Failure) -> list[Action]:
         phase = current.phase
         empty = not current.raw and not current.events
-        limitation = detect_limitation(failure, current.request, self._plan.profile) if empty else None
+        known = (current.request, self._plan.profile, self._builder.teaches_format)
+        limitation = detect_limitation(failure, *known) if empty else None
         offered = phase.emulates and bool(current.request.tools)
         if limitation is None and empty and offered and failure.status in _REJECTION_STATUSES:
             limitation = NO_NATIVE_TOOLS if context_complaint(failure) is None else None
@@ -598,7 +601,7 @@ class Engine:
 
     def _text_policy(self, phase: Phase) -> TextPolicy:
         if phase.text != "opening":
-            return phase.text
+            return "to_end" if self._checks_format(phase) else phase.text
         if self._drops_text:
             return "without_call"
         if self._request.tool_choice.demands:

@@ -51,6 +51,7 @@ from ..prompting.tool_descriptions import MAX_ROUNDS, DescribedTools, describe_t
 from ..prompting.tool_prompt import Contract, Query, decision_contract, envelope_contract, inline_contract, place
 from .faults import Fault
 from .phases import PhaseName
+from .response_format import FORMAT_REMINDER, compile_format, format_rule
 from .retry_prompt import instruction
 from .upstream_limits import UpstreamLimitation
 
@@ -68,6 +69,7 @@ _UNPARSED = frozenset({"pass", "plain"})
 _MARKS_CACHE = "anthropic"
 #: The schema for a JSON response format that specifies none.
 _ANY_OBJECT: JSONObject = {"type": "object"}
+_FORMAT_TAUGHT = Note("format_taught", "the prompt asks for the response format, which the upstream may not enforce")
 
 
 class _ListingOptions(TypedDict):
@@ -135,6 +137,9 @@ class RequestBuilder:
             if unrestricted
             else tuple(tool for tool in self.readable_tools if choice.permits(tool.name))
         )
+        response_format = request.options.response_format
+        if response_format is not None and plan.kind != "pass":
+            self.notes.extend(compile_format(response_format).notes)  # reject an unusable schema before any request
         self.nonce = self._free_nonce(nonces) if plan.marks == "nonce" else None
         self._examples: tuple[str, ...] = ()
         #: The tools that the prompt lists, with the one that describes the others.
@@ -184,6 +189,13 @@ class RequestBuilder:
     def _descriptions(self) -> tuple[str, ...]:
         return tuple(tool.description for tool in self._request.tools if tool.description)
 
+    @property
+    def teaches_format(self) -> bool:
+        """Whether toolspeak teaches and checks the response format, which the upstream is not known to enforce."""
+        if self._request.options.response_format is None or self._plan.kind == "pass":
+            return False
+        return self._settings.check_format and not self._plan.profile.constraint
+
     def apply_limitation(self, limitation: UpstreamLimitation) -> Plan:
         """Work around an upstream limitation in all further requests. Return the adapted plan."""
         profile = msgspec.structs.replace(self._plan.profile, **limitation.profile_fields)
@@ -232,8 +244,9 @@ class RequestBuilder:
         tools = self._native_tools()
         projected = without_media(self._messages, self._plan.profile.media)
         self._note(projected.notes)
-        messages = alternate_roles(projected.messages) if self._plan.profile.alternates else projected.messages
-        options = self._request.options
+        messages = self._with_format_rule(projected.messages)
+        messages = alternate_roles(messages) if self._plan.profile.alternates else messages
+        options = self._sendable_options()
         if not self._choice.parallel:  # may be left out: extra calls are dropped anyway
             options = msgspec.structs.replace(options, dispensable=("parallel_tool_calls",))
         return msgspec.structs.replace(
@@ -243,9 +256,27 @@ class RequestBuilder:
     def _final(self) -> Request:
         profile = self._plan.profile
         projected = plain(self._messages, media=profile.media)
+        messages = self._with_format_rule(projected.messages)
         if not profile.system_role:
-            projected = Projection(without_system(projected.messages), projected.notes)
-        return self._bare(projected, self._request.options)
+            messages = without_system(messages)
+        return self._bare(Projection(messages, projected.notes), self._sendable_options())
+
+    def _with_format_rule(self, messages: tuple[Message, ...]) -> tuple[Message, ...]:
+        """Ask for the response format in the prompt, if the upstream is not known to enforce it."""
+        response_format = self._request.options.response_format
+        if response_format is None or not self.teaches_format:
+            return messages
+        rule = format_rule(response_format)
+        self.contract_tokens = self.contract_tokens or estimate_tokens(rule)
+        self._note((_FORMAT_TAUGHT,))
+        prompt = Contract("", rule, (), 0, reminder=FORMAT_REMINDER)
+        return place(messages, prompt, system_role=self._plan.profile.system_role)
+
+    def _sendable_options(self) -> Options:
+        """Return the caller's options, without a response format that the upstream rejects."""
+        options = self._request.options
+        unwanted = self.teaches_format and not self._plan.profile.response_format
+        return msgspec.structs.replace(options, response_format=None) if unwanted else options
 
     def _bare(self, projected: Projection, options: Options) -> Request:
         """Build a request without native tools and without a tool choice."""
@@ -436,9 +467,7 @@ def _last_user_text(messages: tuple[Message, ...]) -> str:
 
 def _with_format(contract: Contract, response_format: ResponseFormat) -> Contract:
     """Ask for JSON in the prompt. The upstream cannot enforce it, because a call would not fit the format."""
-    rule = "When you answer without calling a tool, the whole answer must be one JSON value and nothing else."
-    if response_format.schema is not None:
-        rule += f" It must fit this JSON schema:\n{msgspec.json.encode(response_format.schema).decode()}"
+    rule = format_rule(response_format, "When you answer without calling a tool, the")
     tail = f"{contract.tail.rstrip()}\n\n{rule}\n"
     tokens = contract.tokens + estimate_tokens(rule)
     return msgspec.structs.replace(contract, tail=tail, tokens=tokens, message=None)

@@ -1,13 +1,24 @@
-"""Response formats: check and repair an answer that must be JSON."""
+"""Response formats: ask for an answer in JSON, check it and repair it."""
 
 from __future__ import annotations
 
+from typing import TypeAlias
+
 import msgspec
 
-from ...core.json_repair.whole_text import loads
+from ...core.json_repair.parser import UNSAFE_NOTES, VALUE_CHANGING_NOTES
+from ...core.json_repair.whole_text import complete_documents
 from ...core.schema.argument_schema import ArgumentSchema
 from ...core.schema.work_limit import WorkLimit
 from ...core.types import JSONValue, Note, ResponseFormat, is_object
+from ...errors import SchemaError
+from ..prompting.escaping import json_text
+
+#: Added to the end of long conversations.
+FORMAT_REMINDER = "Answer with JSON only, as described at the beginning."
+#: Codes of repairs after which a value may differ from what the model meant.
+_DOUBTFUL_NOTES = UNSAFE_NOTES | VALUE_CHANGING_NOTES
+_REPAIRED = Note("format_repaired", "the answer was not strict JSON")
 
 
 class FormattedAnswer(msgspec.Struct, frozen=True):
@@ -18,25 +29,74 @@ class FormattedAnswer(msgspec.Struct, frozen=True):
     problem: str = ""
 
 
-def check_format(text: str, response_format: ResponseFormat) -> FormattedAnswer:
-    """Check an answer against the requested format and repair it if needed. A correct answer stays unchanged."""
+#: A JSON value in an answer, notes on its repairs, and the problem if it is unusable.
+_Document: TypeAlias = tuple[JSONValue, tuple[Note, ...], str]
+
+
+def format_rule(response_format: ResponseFormat, start: str = "The") -> str:
+    """Return the sentences that ask a model for a response format.
+
+    >>> format_rule(ResponseFormat())
+    'The whole answer must be one JSON object and nothing else.'
+    """
+    schema = response_format.schema
+    kind = "object" if schema is None else "value"
+    rule = f"{start} whole answer must be one JSON {kind} and nothing else."
+    return rule if schema is None else f"{rule} It must fit this JSON schema:\n{json_text(schema)}"
+
+
+def compile_format(response_format: ResponseFormat) -> ArgumentSchema:
+    """Return the compiled schema of a response format.
+
+    Raises:
+        SchemaError: the format has no usable schema.
+    """
     try:
-        value, notes = _parse_json(text)
-    except ValueError:
-        return FormattedAnswer(text, problem="the answer is not JSON")
-    if response_format.schema is None:
-        problem = "" if is_object(value) else "the answer is not a JSON object"
-    else:
-        aligned = ArgumentSchema.of(response_format.schema).coerce(value, work=WorkLimit())
-        value, notes, problem = aligned.value, (*notes, *aligned.notes), "; ".join(aligned.problems)
-    if problem:
-        return FormattedAnswer(text, problem=problem)
+        return ArgumentSchema.of(response_format.schema)
+    except SchemaError as error:
+        reason = str(error.args[0]).replace("`parameters`", "the schema")
+        hint = "simplify the schema, or ask for any JSON object"
+        raise SchemaError(f"the response format cannot be used: {reason}", hint=hint) from error
+
+
+def check_format(text: str, response_format: ResponseFormat) -> FormattedAnswer:
+    """Check an answer against the requested format and repair it if needed. A correct answer stays unchanged.
+
+    A repair never changes a value: JSON that is cut off or ambiguous is a problem, not a guess. If the text contains
+    several JSON values, exactly one of them must fit.
+    """
+    work = WorkLimit()  # for all values together
+    documents = [_checked(each, response_format, work) for each in _documents(text)]
+    fitting = [(value, notes) for value, notes, problem in documents if not problem]
+    if not fitting:
+        return FormattedAnswer(text, problem=documents[-1][2] if documents else "the answer is not JSON")
+    value, notes = fitting[0]
+    if any(other != value for other, _ in fitting):
+        return FormattedAnswer(text, problem="the answer contains several different JSON values")
     return FormattedAnswer(msgspec.json.encode(value).decode(), notes) if notes else FormattedAnswer(text)
 
 
-def _parse_json(text: str) -> tuple[JSONValue, tuple[Note, ...]]:
+def _documents(text: str) -> list[_Document]:
+    """Return the JSON values of an answer: the whole text, or else the objects and arrays in it."""
     try:
-        return msgspec.json.decode(text), ()
+        return [(msgspec.json.decode(text), (), "")]
     except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
         # The text is not strict JSON, has a lone surrogate or is too deeply nested: try the lenient parser.
-        return loads(text), (Note("format_repaired", "the answer was not strict JSON"),)
+        return [(each.value, (_REPAIRED,), _doubt(each.notes)) for each in complete_documents(text)]
+
+
+def _doubt(notes: tuple[Note, ...]) -> str:
+    """Return the problem if one of the repairs may have changed a value."""
+    code = next((note.code for note in notes if note.code in _DOUBTFUL_NOTES), "")
+    return f"the JSON is malformed ({code.replace('_', ' ')})" if code else ""
+
+
+def _checked(document: _Document, response_format: ResponseFormat, work: WorkLimit) -> _Document:
+    """Align a value with the schema of the format, if it has one."""
+    value, notes, problem = document
+    if problem:
+        return document
+    if response_format.schema is None:
+        return value, notes, "" if is_object(value) else "the answer is not a JSON object"
+    aligned = compile_format(response_format).coerce(value, work=work)
+    return aligned.value, (*notes, *aligned.notes), "; ".join(aligned.problems)

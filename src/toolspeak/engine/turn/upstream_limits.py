@@ -1,4 +1,4 @@
-"""Upstream limitations that a turn can work around: alternating roles, no system role, no constrained output.
+"""Upstream limitations that a turn can work around, such as alternating roles, no system role or no response format.
 
 If an upstream rejects a feature that toolspeak added to a request, the engine repeats the request without that
 feature. The limitation is remembered for that upstream. Fields that a protocol codec adds are handled by
@@ -19,6 +19,12 @@ from ..planning.capabilities import Profile
 _REJECTION_STATUSES = frozenset({400, 422, 500, 501})
 #: Words that refer to constrained output in upstream error messages. Messages may also name the request field.
 _CONSTRAINT_WORDS = ("grammar", "json_schema", "response_format", "guided", "structured output")
+#: Words that refer to a response format, in all protocols.
+_FORMAT_WORDS = (
+    *_CONSTRAINT_WORDS,
+    *"json_object output_config output_format text.format response_schema response_mime_type".split(),
+    *'responseschema responsejsonschema responsemimetype `format` \'format\' "format" \\"format\\"'.split(),
+)
 #: How upstreams and chat templates say that user and assistant messages must alternate.
 _ALTERNATION = re.compile(
     r"\balternat(?:e|es|ing|ion)\b|\bsuccessive (?:user|assistant)|\broles? in a row|\bconsecutive (?:user|assistant)"
@@ -46,17 +52,25 @@ NO_NATIVE_TOOLS = UpstreamLimitation(
     "native_unsupported", "the upstream refused a request with tools", {"capability": "none"}
 )
 _NO_CONSTRAINT = UpstreamLimitation("constraint_refused", "the upstream refused constrained output", {"constraint": ""})
+_NO_FORMAT = UpstreamLimitation("format_refused", "the upstream refused a response format", {"response_format": False})
 
 
-def detect_limitation(failure: Failure, request: Request, profile: Profile) -> UpstreamLimitation | None:
-    """Return the limitation that explains this failure, or None if no feature that toolspeak added was rejected."""
+def detect_limitation(
+    failure: Failure, request: Request, profile: Profile, teaches_format: bool = False
+) -> UpstreamLimitation | None:
+    """Return the limitation that explains this failure, or None if the request needs every feature that was rejected.
+
+    `teaches_format`: the prompt asks for the response format as well, so its field may be left out.
+    """
     if failure.status not in _REJECTION_STATUSES:
         return None
     error = _error_text(failure)
     if demands_alternation(failure):
         return _alternation_limit(error, request, profile)
-    if not request.options.contract:  # in other requests, only the order of the messages is ours to change
+    if not request.options.contract and not teaches_format:  # only the order of the messages is ours to change
         return None
+    if teaches_format and request.options.response_format and any(word in error for word in _FORMAT_WORDS):
+        return _NO_FORMAT
     if profile.system_role and request.messages[0].role == "system" and refuses_system_role(failure):
         return _NO_SYSTEM_ROLE
     if request.options.grammar and any(word in error for word in (*_CONSTRAINT_WORDS, *request.options.grammar)):

@@ -135,7 +135,9 @@ def _encode_config(options: Options, rest: JSONValue) -> JSONObject:
     extra = object_or_empty(rest)
     config: JSONObject = {name: value for name, read in _CONFIG_READERS.items() if (value := read(options)) is not None}
     form = options.response_format
-    if form is not None:
+    if form is None and _MIME not in extra:
+        extra = without(extra, _SCHEMA)
+    elif form is not None:
         config[_MIME] = _JSON
         own_schema = extra.get(_SCHEMA)
         if form.schema is not None and (own_schema is None or to_json_schema(own_schema, _SCHEMA) != form.schema):

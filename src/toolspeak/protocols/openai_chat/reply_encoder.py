@@ -5,7 +5,7 @@ Text deltas, the bulk of a stream, are written from byte templates.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import msgspec
 
@@ -38,8 +38,10 @@ _DONE = b"data: [DONE]\n\n"
 class ReplyEncoder(IdentityEncoder):
     """Encodes events as chat-completion chunks (server-sent events)."""
 
-    def __init__(self, request: Request, *, id: str, created: int, model: str) -> None:
+    def __init__(self, request: Request, *, id: str, created: int, model: str, index: int = 0) -> None:
+        """`index`: the number of this answer, if the request asks for several."""
         super().__init__()
+        self._index = index
         self._adopt({"id": id, "object": CHUNK_OBJECT, "created": created, "model": model})
         self._delta_end = b',"finish_reason":null}]}\n\n'
         self._text_end = b"}" + self._delta_end
@@ -69,7 +71,7 @@ class ReplyEncoder(IdentityEncoder):
     def _set_chunk_fields(self, fields: JSONObject) -> None:
         """Set the fields that precede `choices` in all following chunks."""
         self._chunk_start = b"data: " + to_line(fields)[:-1]
-        self._delta_start = self._chunk_start + b',"choices":[{"index":0,"delta":'
+        self._delta_start = self._chunk_start + b',"choices":[{"index":%d,"delta":' % self._index
         self._text_start = self._delta_start + b'{"content":'
 
     def encode(self, events: Sequence[Event]) -> bytes:
@@ -88,15 +90,26 @@ class ReplyEncoder(IdentityEncoder):
 
     def _finish(self, extension: JSONObject | None) -> bytes:
         """Return the finish reason, the usage (if requested) and `[DONE]`. The last chunk contains `extension`."""
-        opening = b"" if self._opened else self._open()
-        self._end()
-        reason = _finish_reason(self._reason, bool(self._numbers), self._legacy)
-        chunks: list[JSONObject] = [{"choices": [{"index": 0, "delta": {}, "finish_reason": reason}]}]
+        opening = self.open()
+        chunks = [self._last_choice()]
         if self._wants_usage:
             chunks.append({"choices": [], "usage": _usage(self._usage)})
         if extension:
             chunks[-1]["toolspeak"] = extension
         return opening + b"".join(map(self._chunk, chunks)) + _DONE
+
+    def close_choice(self) -> bytes:
+        """Return the end of one of several answers, which does not end the stream."""
+        return self.open() + self._chunk(self._last_choice())
+
+    def _last_choice(self) -> JSONObject:
+        self._end()
+        reason = _finish_reason(self._reason, bool(self._numbers), self._legacy)
+        return {"choices": [{"index": self._index, "delta": {}, "finish_reason": reason}]}
+
+    def open(self) -> bytes:
+        """Return the chunk that begins the answer, unless it has begun."""
+        return b"" if self._opened else self._open()
 
     def _open(self) -> bytes:
         self._opened = self._text_ready = True
@@ -129,7 +142,7 @@ class ReplyEncoder(IdentityEncoder):
                 return self._track(event)
         if delta is None:
             return b""
-        return (b"" if self._opened else self._open()) + self._delta(delta)
+        return self.open() + self._delta(delta)
 
     def _metadata(self, kind: str, data: JSONObject) -> bytes:
         """Handle metadata of the reply, or extra fields of the next call."""
@@ -138,8 +151,8 @@ class ReplyEncoder(IdentityEncoder):
         elif kind == ANSWER:
             self._set_chunk_fields(self._identity | data)
         elif kind == LOGPROBS and self._sends_logprobs:
-            choice = {"index": 0, "delta": {}, "logprobs": data, "finish_reason": None}
-            return (b"" if self._opened else self._open()) + self._chunk({"choices": [choice]})
+            choice = {"index": self._index, "delta": {}, "logprobs": data, "finish_reason": None}
+            return self.open() + self._chunk({"choices": [choice]})
         return b""
 
     def _fail(self, failure: Failure) -> bytes:
@@ -174,6 +187,33 @@ class ReplyEncoder(IdentityEncoder):
             return None
         number = self._numbers[event.index] = len(self._numbers)
         return {"tool_calls": [{"index": number, **_wire_call(call, self._custom_names)}]}
+
+
+class ChoicesEncoder:
+    """Encodes several answers to one request as one stream. `current` returns the number of the answer to encode."""
+
+    def __init__(self, request: Request, current: Callable[[], int], *, id: str, created: int, model: str) -> None:
+        numbers = range(request.options.n)
+        self._encoders = [ReplyEncoder(request, id=id, created=created, model=model, index=at) for at in numbers]
+        self._current = current
+        self._opened = self._failed = False
+
+    def encode(self, events: Sequence[Event], /) -> bytes:
+        self._failed = self._failed or any(isinstance(event, Failure) for event in events)
+        at = self._current()
+        data = self._encoders[at].encode(events)
+        if not data or self._opened or self._failed:
+            return data
+        self._opened = True  # clients expect the answers to begin in order
+        before, after = self._encoders[:at], self._encoders[at + 1 :]
+        return b"".join((*(each.open() for each in before), data, *(each.open() for each in after)))
+
+    def close(self, extension: Mapping[str, JSONValue] | None = None) -> bytes:
+        """Return the bytes that end the stream. The last answer has the usage of all of them."""
+        if self._failed:
+            return b""
+        *others, last = self._encoders
+        return b"".join(each.close_choice() for each in others) + last.close(dict(extension or {}))
 
 
 def _sends_logprobs(request: Request) -> bool:

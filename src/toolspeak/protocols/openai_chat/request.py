@@ -173,6 +173,8 @@ def encode_request(request: Request) -> bytes:
     body |= {name: value for name, read in _SIMPLE_OPTIONS.items() if (value := read(options)) is not None}
     if options.response_format is not None:
         body["response_format"] = _encode_format(options.response_format, extra.get("response_format", {}))
+    elif "type" not in object_or_empty(extra.get("response_format")):  # the rest of a format that is not sent
+        extra = without(extra, "response_format")
     copy_extra_fields(body, extra, _NOT_COPIED)
     if request.stream:
         body["stream"] = True

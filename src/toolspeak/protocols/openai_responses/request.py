@@ -197,9 +197,9 @@ def _encode_tool_choice(choice: ToolChoice, tools: tuple[Tool, ...], client_choi
 
 
 def _encode_text(form: ResponseFormat | None, extra: JSONObject) -> JSONObject:
-    if form is None:
-        return extra
     rest = extra.get("format", {})
+    if form is None:  # without a type, `rest` belongs to a format that is not sent
+        return extra if "type" in rest else without(extra, "format")
     if form.schema is None:  # unlike others, this protocol has no named format without a schema
         return {**extra, "format": {"type": "json_object", **rest}}
     wire: JSONObject = {"type": "json_schema", "name": form.name or _FORMAT_NAME, "schema": form.schema}

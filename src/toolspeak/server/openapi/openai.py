@@ -132,7 +132,7 @@ CHAT_REQUEST = record(
     top_p=nullable(FRACTION),
     seed=nullable(INTEGER),
     stop=nullable(any_of(STRING, STRINGS)),
-    n=nullable(enum(1)),
+    n=nullable({"type": "integer", "minimum": 1, "maximum": 128}),
     response_format=nullable(OBJECT),
 )
 

@@ -51,6 +51,8 @@ class ClientProtocol(msgspec.Struct, frozen=True):
     loads_models: bool
     #: Whether the order of the parts of an answer matters. If so, `reply` accepts `events`.
     ordered: bool
+    #: Name of the list of answers in a reply, if a request can ask for several.
+    answers: str
 
     def check(self, request: Request, plan: str, upstream: str) -> None:
         """Raise NotKeptError if a request needs stored state that neither toolspeak nor the upstream has."""
@@ -80,18 +82,21 @@ class _ProtocolRow(msgspec.Struct, frozen=True):
     fields: Mapping[str, JSONValue] = {}
     loads: bool = False
     ordered: bool = False
+    answers: str = ""
 
 
 _ROWS = {
-    "openai_chat": _ProtocolRow("chatcmpl-"),
+    "openai_chat": _ProtocolRow("chatcmpl-", answers="choices"),
     "openai_responses": _ProtocolRow("resp_", ordered=True),
     "anthropic": _ProtocolRow("msg_", keep_alive=b'event: ping\ndata: {"type":"ping"}\n\n', ordered=True),
     # Google's clients treat every non-empty line as data, even comments, so only blank lines are safe.
-    "gemini": _ProtocolRow("", filler=b"\r\n", ordered=True),
+    "gemini": _ProtocolRow("", filler=b"\r\n", ordered=True, answers="candidates"),
     # Whitespace before a JSON value is ignored, both in JSON lines and in a JSON list.
     "ollama": _ProtocolRow("", b"application/x-ndjson", b" ", loads=True),
     "ollama_generate": _ProtocolRow("", b"application/x-ndjson", b" ", module="ollama.generate", loads=True),
-    "gemini_list": _ProtocolRow("", b"application/json", b" ", codec="gemini", fields={"sse": False}, ordered=True),
+    "gemini_list": _ProtocolRow(
+        "", b"application/json", b" ", codec="gemini", fields={"sse": False}, ordered=True, answers="candidates"
+    ),
 }
 
 
@@ -122,6 +127,7 @@ def _build(name: str) -> ClientProtocol:
         getattr(codec, "field_notes", lambda fields: ()),
         row.loads,
         row.ordered,
+        row.answers,
     )
 
 

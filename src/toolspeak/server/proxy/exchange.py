@@ -28,6 +28,7 @@ from ..access.auth import ANONYMOUS, Caller
 from ..access.limits import check_request, read_object, routing_notes
 from ..asgi import ClientDisconnected, Headers, Receive, Scope, Send, error_headers, read_body, respond
 from ..observe.request_context import CURRENT
+from .answers import CHAT, SeveralTurns, join_replies, join_turns, single_requests
 from .client_protocols import ClientProtocol, Encoder, with_progress_events
 from .idempotency import IdempotencyKeys
 from .previous_responses import PreviousResponses
@@ -228,10 +229,16 @@ class Exchange:
         renamed = request.model != resolved.model
         upstream_request = msgspec.structs.replace(request, model=resolved.model) if renamed else request
         notes = (*routing_notes(request), *protocol.request_notes(body))
-        planned = await self._gateway.make_turn(target, upstream_request, caller, notes, self._see)
+        planned = await self._plan(target, upstream_request, caller, notes)
         self._planned, self._request = planned, planned.request
         protocol.check(request, planned.plan.kind, resolved.protocol)
         await self._watched(planned, target, _with_previous_id(request, previous.previous_id))
+
+    async def _plan(self, target: Target, request: Request, caller: Caller, notes: tuple[Note, ...]) -> PlannedTurn:
+        """Return the turn that answers a request, or several turns if it asks for several answers."""
+        requests = single_requests(request, streams=self._protocol.name == CHAT)
+        planned = [await self._gateway.make_turn(target, each, caller, notes, self._see) for each in requests]
+        return planned[0] if len(planned) == 1 else join_turns(planned)
 
     async def _confirm_load(self, request: Request) -> None:
         """Acknowledge an Ollama client's request to load a model. Other upstreams load models by themselves."""
@@ -311,7 +318,9 @@ class Exchange:
     async def _carry_out(self, planned: PlannedTurn, target: Target, request: Request) -> None:
         naming = self._naming(request)
         if request.stream:
-            encoder = self._protocol.encoder(request, **naming)
+            turn = planned.turn
+            make_encoder = turn.encoder if isinstance(turn, SeveralTurns) else self._protocol.encoder
+            encoder: Encoder = make_encoder(request, **naming)
             # Only clients that select server tools by name get progress events.
             if target.server_tools:
                 encoder = with_progress_events(encoder, planned.turn, self._protocol.name)
@@ -330,15 +339,25 @@ class Exchange:
         error = error_after(outcome, self._see)
         if error is not None:
             raise error
+        if isinstance(planned.turn, SeveralTurns):
+            replies = await asyncio.to_thread(planned.turn.replies)
+            ids = [call.id for reply in replies for call in reply.calls]
+            bodies = [self._protocol.reply(reply, request, **naming) for reply in replies]
+            await self._finish(planned, target, ids, join_replies(bodies, self._protocol.answers))
+            return
         reply = fold(events) if len(events) <= _MANY_EVENTS else await asyncio.to_thread(fold, events)
         reply = msgspec.structs.replace(reply, requests=outcome.requests, warnings=outcome.warnings)
-        target.maker.tool_memory.remember(target.tenant, planned.request, [call.id for call in reply.calls])
         same_protocol = self._protocol.ordered and self._protocol.name == target.maker.resolved.protocol
         if same_protocol and reply.opaque and planned.plan.kind != planned.plan.emulation:
             # The client will send all parts back, and the service requires them in their original order.
             body = self._protocol.reply(reply, request, events=final_events(events, reply, last_answer), **naming)
         else:
             body = self._protocol.reply(reply, request, **naming)
+        await self._finish(planned, target, [call.id for call in reply.calls], body)
+
+    async def _finish(self, planned: PlannedTurn, target: Target, ids: list[str], body: bytes) -> None:
+        """Send a complete answer. `ids` are those of its calls."""
+        target.maker.tool_memory.remember(target.tenant, planned.request, ids)
         await self._store_response(planned.request, body)
         self._started = True
         await respond(self._send, 200, body, headers=self._extension_header(planned))
