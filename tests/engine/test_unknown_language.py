@@ -39,7 +39,7 @@ THAI = "ขออภัย ฉันไม่สามารถเข้าถ�
 ASKED = [user("Hur är vädret i Oslo idag?")]
 ASKED_IN_THAI = [user("วันนี้อากาศที่ออสโลเป็นอย่างไร")]
 CALL = decision(*WEATHER_CALL)
-CODE = "unknown_language"
+CODE = "answer_checked"
 
 
 def checked(*script: Any, plan: str = "inline", **arguments: Any) -> Turn:
@@ -184,7 +184,7 @@ def test_events_that_waited_for_the_checked_text_are_not_lost():
 
 SENT = (Tool("send_email", "Skickar e-post.", side_effects=True),)
 UNCHECKED: dict[str, dict[str, Any]] = {
-    "switched off": {"settings": Settings(mode="force", check_unknown_languages=False)},
+    "switched off": {"settings": Settings(mode="force", check_other_languages=False)},
     "a request in a known language": {"messages": [user("What is the weather in Oslo like today?")]},
     "a request about something else": {"messages": [user("Vem skrev Pippi Långstrump?")]},
     "tools with side effects only": {"tools": SENT, "messages": [user("Skicka e-post till Anna")]},

@@ -47,18 +47,8 @@ _CJK_STOP = re.compile(
 _LETTER = re.compile(r"[^\W\d_]|⌘").search
 _CJK = re.compile(r"[\u3040-\u30ff\u4e00-\u9fff]").findall
 _KANA = re.compile(r"[\u3040-\u30ff]").search
-#: Scripts in which only one of the supported languages is written.
-_SCRIPTS = tuple(
-    (name, re.compile(letter).findall)
-    for name, letter in (
-        ("ru", r"[\u0400-\u052f]"),
-        ("ar", r"[\u0600-\u06ff]"),
-        ("ko", r"[\uac00-\ud7a3]"),
-        ("hi", r"[\u0900-\u097f]"),
-    )
-)
-#: The least share of a text that must be in a script: one character in so many.
-_SCRIPT_SHARE = 4
+#: Scripts in which only one of the supported languages is written: Cyrillic, Arabic, Hangul and Devanagari.
+_SCRIPTS = {"ru": r"[\u0400-\u052f]", "ar": r"[\u0600-\u06ff]", "ko": r"[\uac00-\ud7a3]", "hi": r"[\u0900-\u097f]"}
 #: Quotations, code, markup and JSON, which may come from a document. The group matches backticks, as around tool names.
 _QUOTED = re.compile(
     r"```[\s\S]*?(?:```|\Z)|(`[^`\n]{0,300}`)|\"[^\"\n]{1,300}\"|“[^“”\n]{1,300}”|„[^“”\n]{1,300}[“”]|"
@@ -83,9 +73,9 @@ def language_by_script(text: str) -> str:
     """Return the supported language in whose script a quarter of the text is written, otherwise an empty string."""
     if text.isascii():
         return ""
-    if len(_CJK(text)) * _SCRIPT_SHARE >= len(text):
+    if len(_CJK(text)) * 4 >= len(text):
         return "ja" if _KANA(text) else "zh"
-    return next((name for name, letters in _SCRIPTS if len(letters(text)) * _SCRIPT_SHARE >= len(text)), "")
+    return next((name for name, letter in _SCRIPTS.items() if len(re.findall(letter, text)) * 4 >= len(text)), "")
 
 
 # ------------------------------------------------------------------------------------- the offered tools

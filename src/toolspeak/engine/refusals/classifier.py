@@ -7,7 +7,7 @@ an offered tool does, and must not be a report, a quotation, a condition or a re
 An answer is classified in these steps:
 
 1. `view_of` extracts the folded sentences of its beginning and end, without quotations (`answer_view`).
-2. `_candidates` returns the languages it may be in. Each language has a table of phrases (`tables`).
+2. `candidate_languages` returns the languages it may be in. Each language has a table of phrases (`tables`).
 3. `_judge` looks for, in this order: a safety refusal, a denial of tools or access, a refusal without a reason, and an
    answer that stops before the call because it asks for permission or only announces the call.
 
@@ -52,6 +52,10 @@ _MAX_SMALL_TALK = 420
 _MAX_BARE_NAME = 40
 #: Maximum length of the closing remark after the announcement of a call. Longer text counts as an answer.
 _MAX_REMARK = 260
+#: Languages whose tables were improved until few refusals were missed.
+_LARGE_TABLES = frozenset({"en", "de", "fr", "es", "zh", "ja"})
+#: Slots whose phrases indicate that a negation does not deny an ability.
+_NO_DENIAL = ("harm", "needless", "past", "meta")
 #: Maximum length of a short question such as "Shall I?", which refers to the sentences before it.
 _MAX_SHORT_QUESTION = 48
 
@@ -65,11 +69,24 @@ def classify(text: str, tools: Iterable[str] = ()) -> Verdict:
     'answer'
     """
     view = view_of(text, tuple(tools))
-    for name in _candidates(text[:MAX_HEAD]):
+    for name in candidate_languages(text[:MAX_HEAD]):
         verdict = _judge(phrases(name), view_in(view, language(name)))
         if verdict is not None:
             return verdict
     return ANSWER
+
+
+def may_decline(text: str) -> bool:
+    """Return whether an answer in a language with a small table denies something, although no rule matches it.
+
+    A negation alone is weak evidence. What gives a reason of safety, needs no tool or tells a result does not count.
+    """
+    view = view_of(text, ())
+    for name in candidate_languages(text[:MAX_HEAD]):
+        if name not in _LARGE_TABLES:
+            first, words = view_in(view, language(name)).head[:_FIRST_SENTENCES], phrases(name)
+            return words.has_any(("neg", "lack"), *first) and not words.has_any(_NO_DENIAL, *first)
+    return False
 
 
 # ----------------------------------------------------------------------------------------- the language
@@ -80,7 +97,7 @@ _NO_LANGUAGES = frozenset[str]()
 _USUAL_LANGUAGES = ("en", "de", "fr", "es")
 
 
-def _candidates(text: str) -> Sequence[str]:
+def candidate_languages(text: str) -> Sequence[str]:
     """Return the languages that the text may be in, judged by its script or by its most common words."""
     script = language_by_script(text)
     if script:

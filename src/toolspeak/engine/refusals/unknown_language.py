@@ -1,17 +1,18 @@
-"""Recognise answers in a language without a table of phrases, and requests that concern an offered tool.
+"""Recognise texts in languages without a table of phrases, and requests that concern an offered tool.
 
-The classifier cannot judge such an answer. If the request concerns a tool, one decision request asks the model whether
-to call it. Nothing here decides that an answer is a refusal.
+The classifier cannot judge an answer in such a language. If the request concerns a tool, one decision request asks the
+model whether to call it. Nothing here decides that an answer is a refusal.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from itertools import chain, islice
 
 from ...core.types import Tool, is_object
 from .answer_view import fold, language_by_script, offer_of, view_of
-from .classifier import count_signs
+from .classifier import candidate_languages, count_signs
 from .refusal_prefix import OPENING
 from .tables import OTHER, language, phrases
 
@@ -32,8 +33,8 @@ _LETTER = re.compile(r"[^\W\d_]").search
 _UNSPACED = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff]").match
 #: Length of the beginnings by which words are compared, so that endings do not matter, and the shortest such word.
 _STEM, _MIN_WORD = 5, 4
-#: Maximum size of the tool descriptions that are searched, in characters.
-_MAX_TOOL_TEXT = 50_000
+#: Maximum size of a request and of the descriptions of tools, in characters and in texts.
+_MAX_TEXT, _MAX_TEXTS = 50_000, 2000
 #: Words that most descriptions of tools contain, and that say nothing about their topic.
 _EMPTY_STEMS = frozenset(
     word[:_STEM]
@@ -73,37 +74,24 @@ def may_become_unknown(text: str) -> bool:
 
 def concerns_tool(request: str, tools: Sequence[Tool]) -> bool:
     """Return whether a request shares a topic or a word with the name, description or parameters of a tool."""
-    request = request[:_MAX_TOOL_TEXT]
+    request = request[:_MAX_TEXT]
     offer, folded = offer_of(tuple(tool.name for tool in tools)), fold(request)
-    if any(offer.covers(folded, name) for name in (OTHER, language_by_script(request))):
+    if any(offer.covers(folded, name) for name in (OTHER, *candidate_languages(request))):
         return True
-    wanted = _stems(request)
-    size = 0
-    for text in _texts(tools) if wanted else ():
-        if not wanted.isdisjoint(_stems(text[:_MAX_TOOL_TEXT])):
-            return True
-        size += len(text)
-        if size > _MAX_TOOL_TEXT:
-            break
-    return False
+    described = " ".join(islice(chain.from_iterable(map(_texts, tools)), _MAX_TEXTS))
+    return not _stems(request).isdisjoint(_stems(described[:_MAX_TEXT]))
 
 
-def _texts(tools: Sequence[Tool]) -> Iterator[str]:
-    for tool in tools:
-        yield f"{tool.name} {tool.description}"
-        properties = tool.parameters.get("properties") if is_object(tool.parameters) else None
-        for name, schema in properties.items() if is_object(properties) else ():
-            yield name
-            if is_object(schema) and isinstance(description := schema.get("description"), str):
-                yield description
+def _texts(tool: Tool) -> Iterator[str]:
+    yield f"{tool.name} {tool.description}"
+    properties = tool.parameters.get("properties") if is_object(tool.parameters) else None
+    for name, schema in properties.items() if is_object(properties) else ():
+        yield f"{name} {schema.get('description', '')}" if is_object(schema) else name
 
 
 def _stems(text: str) -> frozenset[str]:
     """Return the beginnings of the words of a text. If a script does not separate words, any piece may be one."""
-    stems = set[str]()
-    for word in _WORDS(fold(text)):
-        if _UNSPACED(word):
-            stems.update(word[at : at + _STEM] for at in range(len(word) - _STEM + 1))
-        elif len(word) >= _MIN_WORD:
-            stems.add(word[:_STEM])
-    return frozenset(stems) - _EMPTY_STEMS
+    words = _WORDS(fold(text))
+    pieces = (word[at : at + _STEM] for word in words if _UNSPACED(word) for at in range(len(word) - _STEM + 1))
+    stems = (word[:_STEM] for word in words if len(word) >= _MIN_WORD)
+    return frozenset((*pieces, *stems)) - _EMPTY_STEMS

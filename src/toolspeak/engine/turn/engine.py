@@ -42,6 +42,7 @@ from ..context.complaints import context_complaint
 from ..planning.strategy import Plan, Settings
 from ..prompting.escaping import display_name, is_plain_name
 from ..prompting.tool_use_detection import has_tool_history
+from ..refusals.classifier import may_decline
 from ..refusals.unknown_language import MAX_ANSWER, has_known_language, may_become_unknown
 from .actions import EMULATED, Action, AskUpstream, Done, Emit, StopAttempt, TurnOutcome
 from .answer_readers import (
@@ -162,9 +163,9 @@ class Engine:
             holds=self._may_be_checked,
         )
         self._checks_languages = (
-            settings.check_unknown_languages and choice.mode == "auto" and self._builder.has_teachable_tools
+            settings.check_other_languages and choice.mode == "auto" and self._builder.has_teachable_tools
         )
-        #: The answer that a decision request checks, because no rules cover its language.
+        #: The answer that a decision request checks, because no or few rules cover its language.
         self._checked: _Attempt | None = None
         self._attempts: list[_Attempt] = []
         self._attempt: _Attempt | None = None
@@ -301,7 +302,7 @@ class Engine:
             self._warn(SPOILED)
         return self._check(current, reply) or self._done(current)
 
-    # ---- answers in languages without rules
+    # ---- answers in languages with no or few rules
 
     def _may_be_checked(self, opening: str) -> bool:
         """Whether to hold the opening of an answer because the answer may have to be checked."""
@@ -309,7 +310,7 @@ class Engine:
             return False
         if self._request.stream:
             return may_become_unknown(opening)
-        return len(opening) <= MAX_ANSWER and has_known_language(opening) is False
+        return len(opening) <= MAX_ANSWER and (has_known_language(opening) is False or may_decline(opening))
 
     def _check(self, current: _Attempt, reply: Reply) -> list[Action]:
         """Ask the model to decide whether to call a tool, if an answer of which nothing was emitted is doubtful."""
@@ -319,9 +320,7 @@ class Engine:
         if not is_doubtful(reply, self._request.tool_choice, offered, messages):
             return []
         self._checked = current
-        note = Note(
-            "unknown_language", "no refusal rules cover the language of the answer; a decision request checks it"
-        )
+        note = Note("answer_checked", "a decision request follows: refusals in this language are hard to recognise")
         return [Emit([Noted(note)]), *self._ask(PHASES["decision"], self._builder.build("decision"), "never")]
 
     def _conclude_check(self, checked: _Attempt, decision: _Attempt) -> list[Action]:
