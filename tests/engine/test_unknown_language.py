@@ -90,7 +90,7 @@ def test_ordinary_answers_are_rarely_taken_for_an_unknown_language():
 
 @check_each(
     ("text", "held"),
-    [("ขอ", True), ("Ty", False), ("Изв", False), ("  ", False), ("ข" * 159, True), ("ข" * 160, False)],
+    [("ขอ", True), ("Ty", False), ("Изв", False), ("  ", False), (" ข", True), ("ข" * 159, True), ("ข" * 160, False)],
 )
 def test_an_opening_in_a_script_without_rules_is_held(text: str, held: bool):
     assert may_become_unknown(text) is held
@@ -117,7 +117,7 @@ LIBRARY = Tool(
         ("สภาพอากาศที่กรุงเทพ", [Tool("f", "บอกสภาพอากาศ")], True),
         ("แต่งกลอนให้หน่อย", [Tool("f", "บอกสภาพอากาศ")], False),
         ("vem kan", [Tool("f", "vem kan", {"properties": [1]})], False),  # words this short say nothing
-        ("Vilka böcker finns?", [Tool("f", "x" * 60_000), Tool("g", "böcker")], False),  # too much to search
+        ("Vilka böcker finns?", [Tool("f", "x " * 30_000), Tool("g", "böcker")], False),  # too much to search
         ("", [WEATHER], False),
     ],
 )

@@ -23,7 +23,7 @@ from typing import Literal
 
 import msgspec
 
-from .answer_view import MAX_HEAD, AnswerView, fold, language_by_script, view_in, view_of
+from .answer_view import MAX_HEAD, AnswerView, fold, language_by_letters, view_in, view_of
 from .tables import LANGUAGES, NAME, QUOTE, Phrases, Rule, language, phrases, spell_out
 
 #: Kinds of answers: the model claims to have no tools (`no_tools`) or no access to something that a tool can access
@@ -77,10 +77,7 @@ def classify(text: str, tools: Iterable[str] = ()) -> Verdict:
 
 
 def may_decline(text: str) -> bool:
-    """Return whether an answer in a language with a small table denies something, although no rule matches it.
-
-    A negation alone is weak evidence. What gives a reason of safety, needs no tool or tells a result does not count.
-    """
+    """Return whether an answer in a language with a small table denies something. That alone is weak evidence."""
     view = view_of(text, ())
     for name in candidate_languages(text[:MAX_HEAD]):
         if name not in _LARGE_TABLES:
@@ -99,10 +96,10 @@ _USUAL_LANGUAGES = ("en", "de", "fr", "es")
 
 def candidate_languages(text: str) -> Sequence[str]:
     """Return the languages that the text may be in, judged by its script or by its most common words."""
-    script = language_by_script(text)
+    script = language_by_letters(text)
     if script:
         return (script,)
-    counts = count_signs(text)
+    counts = count_common_words(fold(text))
     most, usual = max(counts.values()), max(counts[name] for name in _USUAL_LANGUAGES)
     found = [name for name in _USUAL_LANGUAGES if counts[name] == usual]
     if most <= max(usual, 1):
@@ -111,17 +108,7 @@ def candidate_languages(text: str) -> Sequence[str]:
     return others + found if usual * 2 >= most else others
 
 
-def count_signs(text: str) -> dict[str, int]:
-    """Count, for each language, its common words in a text and the letters that no other language has."""
-    counts = _count_common_words(fold(text))
-    if not text.isascii():
-        lower = text.lower()
-        for name in counts:
-            counts[name] += sum(map(lower.count, language(name).letters))
-    return counts
-
-
-def _count_common_words(folded: str) -> dict[str, int]:
+def count_common_words(folded: str) -> dict[str, int]:
     """Count, for each language, how many words of the text are frequent in it; `i'm` also counts as `i`."""
     languages = _languages_by_word()
     counts = dict.fromkeys(_spaced_languages(), 0)

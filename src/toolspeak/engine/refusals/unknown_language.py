@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from itertools import chain, islice
+from itertools import chain
 
 from ...core.types import Tool, is_object
-from .answer_view import fold, language_by_script, offer_of, view_of
-from .classifier import candidate_languages, count_signs
+from .answer_view import fold, language_by_letters, offer_of, view_of
+from .classifier import candidate_languages, count_common_words
 from .refusal_prefix import OPENING
 from .tables import OTHER, language, phrases
 
@@ -28,34 +28,24 @@ _WORDS = re.compile(r"[^\s\d_!-/:-@\[-`{-~]+").findall
 _OTHER_LETTERS = re.compile(
     r"[^\W\d_\u0000-\u024f\u1e00-\u1eff\u0400-\u052f\u0600-\u06ff\u0900-\u097f\u2000-\u2fff\u3000-\u9fff\uac00-\ud7a3\uff00-\uffef]"
 ).findall
-_LETTER = re.compile(r"[^\W\d_]").search
 #: Scripts that do not separate words: Thai, Lao, Burmese, Khmer.
 _UNSPACED = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff]").match
 #: Length of the beginnings by which words are compared, so that endings do not matter, and the shortest such word.
 _STEM, _MIN_WORD = 5, 4
-#: Maximum size of a request and of the descriptions of tools, in characters and in texts.
-_MAX_TEXT, _MAX_TEXTS = 50_000, 2000
-#: Words that most descriptions of tools contain, and that say nothing about their topic.
-_EMPTY_STEMS = frozenset(
-    word[:_STEM]
-    for word in "tool this that with from for which when where what name text value list show find give please".split()
-)
+#: How many characters of a request, and of the descriptions of all tools, are compared.
+_MAX_TEXT = 50_000
 
 
 def has_known_language(text: str, share: float = ANSWER_SHARE) -> bool | None:
     """Return whether a text is in a language with a table, or None if it is too short to tell.
 
-    `share`: how many of its words must be common ones.
-
     >>> has_known_language("Tyvärr har jag ingen tillgång till väderdata just nu.")
     False
-    >>> has_known_language("Unfortunately I have no access to weather data.")
-    True
     """
     text = text[:MAX_ANSWER]
     if len(_OTHER_LETTERS(text)) * 4 >= len(text) > 0:
         return False
-    name = language_by_script(text)
+    name = language_by_letters(text)
     if name and phrases(name).has("foreign", fold(text)):
         return False
     if name and not language(name).spaces:
@@ -63,13 +53,12 @@ def has_known_language(text: str, share: float = ANSWER_SHARE) -> bool | None:
     words = _COUNTED_WORDS(" ".join(view_of(text, ()).head))
     if len(words) < _MIN_WORDS:
         return None
-    return max(count_signs(text).values()) >= share * len(words)
+    return max(count_common_words(fold(text)).values()) >= share * len(words)
 
 
 def may_become_unknown(text: str) -> bool:
     """Return whether the opening of a streamed answer is in a script in which no supported language is written."""
-    letter = _LETTER(text)
-    return letter is not None and bool(_OTHER_LETTERS(letter[0])) and len(text) < OPENING
+    return bool(_OTHER_LETTERS(text.lstrip()[:1])) and len(text) < OPENING
 
 
 def concerns_tool(request: str, tools: Sequence[Tool]) -> bool:
@@ -78,7 +67,7 @@ def concerns_tool(request: str, tools: Sequence[Tool]) -> bool:
     offer, folded = offer_of(tuple(tool.name for tool in tools)), fold(request)
     if any(offer.covers(folded, name) for name in (OTHER, *candidate_languages(request))):
         return True
-    described = " ".join(islice(chain.from_iterable(map(_texts, tools)), _MAX_TEXTS))
+    described = " ".join(chain.from_iterable(map(_texts, tools)))
     return not _stems(request).isdisjoint(_stems(described[:_MAX_TEXT]))
 
 
@@ -94,4 +83,4 @@ def _stems(text: str) -> frozenset[str]:
     words = _WORDS(fold(text))
     pieces = (word[at : at + _STEM] for word in words if _UNSPACED(word) for at in range(len(word) - _STEM + 1))
     stems = (word[:_STEM] for word in words if len(word) >= _MIN_WORD)
-    return frozenset((*pieces, *stems)) - _EMPTY_STEMS
+    return frozenset((*pieces, *stems))

@@ -47,19 +47,18 @@ def diagnose(
     return fault or _text_fault(reply, choice, _permitted(choice, tools), messages)
 
 
-def is_doubtful(reply: Reply, choice: ToolChoice, tools: Sequence[Tool], messages: tuple[Message, ...]) -> bool:
+def is_doubtful(reply: Reply, tools: Sequence[Tool], messages: tuple[Message, ...]) -> bool:
     """Whether a decision request should check an answer without a fault, because no or few rules cover its language.
 
     Only a short answer to the user's own words counts, not a question, a report on results, or an answer where every
     tool has side effects: the model may have declined for safety reasons.
     """
-    tools, text = _permitted(choice, tools), reply.text.strip()
-    last = messages[-1] if messages else None
+    text, last = reply.text.strip(), messages[-1] if messages else None
     if last is None or last.role != "user" or results_of(last) or _all_have_side_effects(tools):
         return False
-    if reply.calls or reply.candidates or reply.finish_reason in _FINAL_REASONS:
-        return False
     if not 0 < len(text) <= MAX_ANSWER or text.endswith(_QUESTION_MARKS):
+        return False
+    if reply.candidates or reply.finish_reason in _FINAL_REASONS:
         return False
     strange = has_known_language(text) is False and not has_known_language(last.text, REQUEST_SHARE)
     return (strange or may_decline(text)) and concerns_tool(last.text, tools)
