@@ -30,9 +30,13 @@ from toolspeak.engine.refusals.unknown_language import concerns_tool, has_known_
 from toolspeak.engine.turn.actions import EMULATED
 
 SETS = Path(__file__).parent.parent / "refusals"
-ROWS: list[dict[str, str]] = [
-    json.loads(line) for line in (SETS / "unknown_languages.jsonl").read_text(encoding="utf-8").splitlines()
-]
+
+
+def rows(name: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (SETS / f"{name}.jsonl").read_text(encoding="utf-8").splitlines()]
+
+
+ROWS = rows("unknown_languages")
 #: No table covers Swedish and Thai. In a stream, only the opening of the Thai answer is held back.
 SWEDISH = "Tyvärr har jag inte tillgång till väderdata i realtid."
 THAI = "ขออภัย ฉันไม่สามารถเข้าถึงข้อมูลสภาพอากาศแบบเรียลไทม์ได้"
@@ -58,6 +62,16 @@ def test_refusals_in_languages_without_rules_are_found():
     assert sorted({row["language"] for row in ROWS} - set(found)) == []
 
 
+@pytest.mark.requirement("E5")
+def test_more_than_half_of_the_refusals_that_nothing_was_tuned_for_are_checked():
+    made = [
+        checked(row["text"], NO_TOOLS, messages=[user(row["request"])], tools=[Tool(row["tools"][0])])
+        for row in rows("unknown_languages_unread")
+    ]
+    assert sum(CODE in each.notes for each in made) / len(made) > 0.5
+    assert all(each.reply.text for each in made)
+
+
 @check_each(
     ("text", "known"),
     [
@@ -79,13 +93,9 @@ def test_a_language_is_known_by_its_script_or_its_common_words(text: str, known:
 
 
 def test_ordinary_answers_are_rarely_taken_for_an_unknown_language():
-    rows = [
-        json.loads(line)
-        for name in ("answers", "blind_answers", "more_languages")
-        for line in (SETS / f"{name}.jsonl").read_text(encoding="utf-8").splitlines()
-    ]
-    unknown = [row["text"] for row in rows if has_known_language(row["text"]) is False]
-    assert len(unknown) <= len(rows) / 20, unknown
+    texts = [row["text"] for name in ("answers", "blind_answers", "more_languages") for row in rows(name)]
+    unknown = [text for text in texts if has_known_language(text) is False]
+    assert len(unknown) <= len(texts) / 20, unknown
 
 
 @check_each(
