@@ -131,7 +131,7 @@ def test_a_reason_before_a_reported_failure_does_not_make_a_safety_refusal():
 def test_in_nine_more_languages_answers_and_safety_refusals_are_left_alone(
     name: str, refusals: float, described: float
 ):
-    """Only the last set was written without knowing the rules, and in unusual words: it shows how few suffice."""
+    """The last set was written after the rules, in words that avoid theirs: it shows how far they generalise."""
     count = measure(name)["all"]
     assert count["refusals again"] / count["refusals"] >= refusals
     assert count["described calls again"] / count["described calls"] >= described
