@@ -14,12 +14,13 @@ from hypothesis import strategies as st
 from msgspec import structs
 
 from tests.cases import check_each, size
+from tests.refusals.measure import KINDS, measure
 from tests.time_growth import assert_cheap_beside
 from toolspeak.engine.refusals import classifier
 from toolspeak.engine.refusals.answer_view import offer_of, topics_in, view_of
 from toolspeak.engine.refusals.classifier import RETRYABLE, Verdict, classify
 from toolspeak.engine.refusals.refusal_prefix import OPENING, may_open_refusal
-from toolspeak.engine.refusals.tables import LANGUAGES, Phrases, language, phrases
+from toolspeak.engine.refusals.tables import LANGUAGES, Phrases, language, phrases, topic_patterns, topics
 
 SETS = Path(__file__).parent.parent / "refusals"
 
@@ -120,6 +121,33 @@ def test_a_reason_before_a_reported_failure_does_not_make_a_safety_refusal():
     text = "The terms of service are in terms.txt. I won't find more, since the search failed."
     assert classify(text, TOOLS).category == "answer"
     assert classify("Phishing is a crime. I won't write that.", TOOLS).category == "safety"
+
+
+@pytest.mark.requirement("E5")
+@check_each(
+    ("name", "refusals", "described"),
+    [("more_languages", 0.9, 0.9), ("more_languages_held_out", 0.9, 0.9), ("more_languages_unread", 0.2, 0.6)],
+)
+def test_in_nine_more_languages_answers_and_safety_refusals_are_left_alone(
+    name: str, refusals: float, described: float
+):
+    """The last set was written after the rules, in words that avoid theirs: it shows how far they generalise."""
+    count = measure(name)["all"]
+    assert count["refusals again"] / count["refusals"] >= refusals
+    assert count["described calls again"] / count["described calls"] >= described
+    assert (count["answers again"], count["safety again"]) == (0, 0)
+
+
+@pytest.mark.requirement("E5")
+def test_most_refusals_in_unusual_words_are_at_least_checked():
+    """Where no rule matches, a denial leads to a decision request, but never one for reasons of safety."""
+    by_category: dict[str, list[bool]] = {}
+    for row in rows("more_languages_unread"):
+        found = judged(row) in RETRYABLE or classifier.may_decline(row["text"])
+        by_category.setdefault(KINDS[row["category"]], []).append(found)
+    assert sum(by_category["refusals"]) / len(by_category["refusals"]) >= 0.85
+    assert not any(by_category["safety"])
+    assert not any(classifier.may_decline(row["text"]) for row in rows("refusals"))  # large tables need no check
 
 
 @pytest.mark.requirement("B11")
@@ -385,6 +413,10 @@ HOSTILE = {
     "French": "je ne peux pas ",
     "Chinese": "我没有任何可用的",
     "Japanese": "アクセスする",
+    "Turkish": "erişimim yok ışamıyorum ",
+    "Russian": "я не могу у меня нет ",
+    "Korean": "접근할 수 없는 도구가 ",
+    "Hindi": "मैं नहीं ",
     "spaces": " ",
     "quotes": '"',
     "ticks": "`",
@@ -431,11 +463,18 @@ OPTIONAL = {
     "use",
     "wants",
 }
+#: Languages with large tables. The others have small ones, which leave out some slots.
+LARGE = ("en", "de", "fr", "es", "zh", "ja")
+SMALL = tuple(name for name in LANGUAGES if name not in LARGE)
+#: Slots that small tables leave out.
+SPARED = set("advice advise again hedge impersonal needs progress purpose reader tell would".split())
 
 
 def test_every_language_has_the_slots_that_the_classifier_reads():
     slots = {name: set(language(name).slots) - OPTIONAL for name in LANGUAGES}
-    assert slots == dict.fromkeys(LANGUAGES, slots["en"])
+    assert {name: slots[name] for name in LARGE} == dict.fromkeys(LARGE, slots["en"])
+    spared = {name: slots[name] - SPARED - {"foreign"} for name in SMALL}
+    assert spared == dict.fromkeys(SMALL, slots["en"] - SPARED)
 
 
 @pytest.mark.parametrize("name", LANGUAGES)
@@ -458,6 +497,11 @@ def test_a_name_in_backticks_or_next_to_a_word_for_tools_counts_as_named():
 def test_topics_are_recognised_in_every_language():
     for sentence in ("the weather", "das wetter", "la meteo", "el clima", "今天的天气", "東京の天気"):
         assert "weather" in topics_in(sentence)
+    for name in SMALL:
+        known = {topic for topic, pattern in topic_patterns(name)}
+        assert set(language(name).topics) <= known == set(topics())
+    assert "weather" in topics_in("прогноз погоды", "ru")
+    assert "weather" not in topics_in("прогноз погоды")
 
 
 def test_numbers_and_pictures_alone_are_not_sentences():
@@ -468,7 +512,7 @@ def test_numbers_and_pictures_alone_are_not_sentences():
 @given(st.lists(st.sampled_from("i i'm i'x x'i 'i i'' i''x d'un l'outil aujourd'hui c'est j'ai j' the , é".split())))
 def test_common_words_are_counted_as_their_pattern_matches_them(name: str, words: list[str]):
     text = " ".join(words)
-    assert classifier._count_common_words(text)[name] == len(phrases(name).slot("common").findall(text))
+    assert classifier.count_common_words(text)[name] == len(phrases(name).slot("common").findall(text))
 
 
 # ------------------------------------------------------------------------------------------- prefilter

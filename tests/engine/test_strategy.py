@@ -352,7 +352,7 @@ def test_the_defaults():
         "stream_calls": "",
         "text_before_calls": "keep",
         "retries": 2,
-        "check_unknown_languages": True,
+        "check_other_languages": True,
         "sticky_tools": "results",
         "contract": "compact",
         "contract_budget": DEFAULT_CONTRACT_BUDGET,

@@ -30,16 +30,20 @@ from toolspeak.engine.refusals.unknown_language import concerns_tool, has_known_
 from toolspeak.engine.turn.actions import EMULATED
 
 SETS = Path(__file__).parent.parent / "refusals"
-ROWS: list[dict[str, str]] = [
-    json.loads(line) for line in (SETS / "unknown_languages.jsonl").read_text(encoding="utf-8").splitlines()
-]
+
+
+def rows(name: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (SETS / f"{name}.jsonl").read_text(encoding="utf-8").splitlines()]
+
+
+ROWS = rows("unknown_languages")
 #: No table covers Swedish and Thai. In a stream, only the opening of the Thai answer is held back.
 SWEDISH = "Tyvärr har jag inte tillgång till väderdata i realtid."
 THAI = "ขออภัย ฉันไม่สามารถเข้าถึงข้อมูลสภาพอากาศแบบเรียลไทม์ได้"
 ASKED = [user("Hur är vädret i Oslo idag?")]
 ASKED_IN_THAI = [user("วันนี้อากาศที่ออสโลเป็นอย่างไร")]
 CALL = decision(*WEATHER_CALL)
-CODE = "unknown_language"
+CODE = "answer_checked"
 
 
 def checked(*script: Any, plan: str = "inline", **arguments: Any) -> Turn:
@@ -56,6 +60,16 @@ def test_refusals_in_languages_without_rules_are_found():
     found = [row["language"] for row in ROWS if checked(row["text"], CALL, messages=[user(row["request"])]).calls]
     assert len(ROWS) == 24
     assert sorted({row["language"] for row in ROWS} - set(found)) == []
+
+
+@pytest.mark.requirement("E5")
+def test_more_than_half_of_the_refusals_that_nothing_was_tuned_for_are_checked():
+    made = [
+        checked(row["text"], NO_TOOLS, messages=[user(row["request"])], tools=[Tool(row["tools"][0])])
+        for row in rows("unknown_languages_unread")
+    ]
+    assert sum(CODE in each.notes for each in made) / len(made) > 0.5
+    assert all(each.reply.text for each in made)
 
 
 @check_each(
@@ -79,18 +93,14 @@ def test_a_language_is_known_by_its_script_or_its_common_words(text: str, known:
 
 
 def test_ordinary_answers_are_rarely_taken_for_an_unknown_language():
-    rows = [
-        json.loads(line)
-        for name in ("answers", "blind_answers", "more_languages")
-        for line in (SETS / f"{name}.jsonl").read_text(encoding="utf-8").splitlines()
-    ]
-    unknown = [row["text"] for row in rows if has_known_language(row["text"]) is False]
-    assert len(unknown) <= len(rows) / 20, unknown
+    texts = [row["text"] for name in ("answers", "blind_answers", "more_languages") for row in rows(name)]
+    unknown = [text for text in texts if has_known_language(text) is False]
+    assert len(unknown) <= len(texts) / 20, unknown
 
 
 @check_each(
     ("text", "held"),
-    [("ขอ", True), ("Ty", False), ("Изв", False), ("  ", False), ("ข" * 159, True), ("ข" * 160, False)],
+    [("ขอ", True), ("Ty", False), ("Изв", False), ("  ", False), (" ข", True), ("ข" * 159, True), ("ข" * 160, False)],
 )
 def test_an_opening_in_a_script_without_rules_is_held(text: str, held: bool):
     assert may_become_unknown(text) is held
@@ -117,7 +127,7 @@ LIBRARY = Tool(
         ("สภาพอากาศที่กรุงเทพ", [Tool("f", "บอกสภาพอากาศ")], True),
         ("แต่งกลอนให้หน่อย", [Tool("f", "บอกสภาพอากาศ")], False),
         ("vem kan", [Tool("f", "vem kan", {"properties": [1]})], False),  # words this short say nothing
-        ("Vilka böcker finns?", [Tool("f", "x" * 60_000), Tool("g", "böcker")], False),  # too much to search
+        ("Vilka böcker finns?", [Tool("f", "x " * 30_000), Tool("g", "böcker")], False),  # too much to search
         ("", [WEATHER], False),
     ],
 )
@@ -184,7 +194,7 @@ def test_events_that_waited_for_the_checked_text_are_not_lost():
 
 SENT = (Tool("send_email", "Skickar e-post.", side_effects=True),)
 UNCHECKED: dict[str, dict[str, Any]] = {
-    "switched off": {"settings": Settings(mode="force", check_unknown_languages=False)},
+    "switched off": {"settings": Settings(mode="force", check_other_languages=False)},
     "a request in a known language": {"messages": [user("What is the weather in Oslo like today?")]},
     "a request about something else": {"messages": [user("Vem skrev Pippi Långstrump?")]},
     "tools with side effects only": {"tools": SENT, "messages": [user("Skicka e-post till Anna")]},

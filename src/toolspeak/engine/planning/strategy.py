@@ -64,9 +64,9 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     text_before_calls: Literal["keep", "drop"] = "keep"
     #: Maximum number of retries after an invalid answer.
     retries: Annotated[int, msgspec.Meta(ge=0, le=MAX_RETRIES)] = DEFAULT_RETRIES
-    #: Whether to check an answer in a language for which there are no refusal rules: if it makes no call although the
+    #: Whether to check answers in languages with no or few refusal rules. If such an answer makes no call although the
     #: request concerns a tool, one decision request asks the model whether to call it.
-    check_unknown_languages: bool = True
+    check_other_languages: bool = True
     #: When to restore tools that a later request no longer lists: after a tool result, always, or never.
     sticky_tools: Literal["results", "always", "never"] = "results"
     #: Whether the prompt describes tools by short signatures or by full schemas.

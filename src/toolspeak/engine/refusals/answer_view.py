@@ -47,18 +47,15 @@ _CJK_STOP = re.compile(
 _LETTER = re.compile(r"[^\W\d_]|⌘").search
 _CJK = re.compile(r"[\u3040-\u30ff\u4e00-\u9fff]").findall
 _KANA = re.compile(r"[\u3040-\u30ff]").search
-#: Scripts in which only one of the supported languages is written.
-_SCRIPTS = tuple(
-    (name, re.compile(letter).findall)
-    for name, letter in (
-        ("ru", r"[\u0400-\u052f]"),
-        ("ar", r"[\u0600-\u06ff]"),
-        ("ko", r"[\uac00-\ud7a3]"),
-        ("hi", r"[\u0900-\u097f]"),
-    )
-)
-#: The least share of a text that must be in a script: one character in so many.
-_SCRIPT_SHARE = 4
+#: Letters by which a supported language is known, and the least share of a text that they make up: one in so many.
+_LETTERS = {
+    "ru": (r"[\u0400-\u052f]", 4),
+    "ar": (r"[\u0600-\u06ff]", 4),
+    "ko": (r"[\uac00-\ud7a3]", 4),
+    "hi": (r"[\u0900-\u097f]", 4),
+    "tr": ("[ışğ]", 25),
+    "pl": ("[łńśźżęą]", 25),
+}
 #: Quotations, code, markup and JSON, which may come from a document. The group matches backticks, as around tool names.
 _QUOTED = re.compile(
     r"```[\s\S]*?(?:```|\Z)|(`[^`\n]{0,300}`)|\"[^\"\n]{1,300}\"|“[^“”\n]{1,300}”|„[^“”\n]{1,300}[“”]|"
@@ -79,13 +76,14 @@ def _sentences(folded: str) -> tuple[str, ...]:
     return tuple(sentence.strip(" ") for sentence in _SENTENCE(separated) if _LETTER(sentence))
 
 
-def language_by_script(text: str) -> str:
-    """Return the supported language in whose script a quarter of the text is written, otherwise an empty string."""
+def language_by_letters(text: str) -> str:
+    """Return the supported language to which the letters of a text belong, or an empty string."""
     if text.isascii():
         return ""
-    if len(_CJK(text)) * _SCRIPT_SHARE >= len(text):
+    if len(_CJK(text)) * 4 >= len(text):
         return "ja" if _KANA(text) else "zh"
-    return next((name for name, letters in _SCRIPTS if len(letters(text)) * _SCRIPT_SHARE >= len(text)), "")
+    fits = (name for name, (letter, one_in) in _LETTERS.items() if len(re.findall(letter, text)) * one_in >= len(text))
+    return next(fits, "")
 
 
 # ------------------------------------------------------------------------------------- the offered tools
@@ -98,10 +96,7 @@ _EMPTY_WORDS = frozenset(
     "result results status details handler service manager help show".split()
 )
 _MIN_WORD = 4
-_TOOL_NOUNS = (
-    "tool|function|funktion|werkzeug|outil|fonction|herramienta|funcion|工具|函数|ツール|関数|ferramenta|funcao|"
-    "strumento|funzione|hulpmiddel|functie|narzedzie|funkcj[ae]|araci?|инструмент|функци[яю]|الاداه|الداله|도구|함수|टूल"
-)
+_TOOL_NOUNS = "tool|function|funktion|werkzeug|outil|fonction|herramienta|funcion|工具|函数|ツール|関数"
 #: The topic that every tool for a remote service also covers.
 _WEB = "web"
 

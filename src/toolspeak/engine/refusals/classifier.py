@@ -7,7 +7,7 @@ an offered tool does, and must not be a report, a quotation, a condition or a re
 An answer is classified in these steps:
 
 1. `view_of` extracts the folded sentences of its beginning and end, without quotations (`answer_view`).
-2. `_candidates` returns the languages it may be in. Each language has a table of phrases (`tables`).
+2. `candidate_languages` returns the languages it may be in. Each language has a table of phrases (`tables`).
 3. `_judge` looks for, in this order: a safety refusal, a denial of tools or access, a refusal without a reason, and an
    answer that stops before the call because it asks for permission or only announces the call.
 
@@ -23,7 +23,7 @@ from typing import Literal
 
 import msgspec
 
-from .answer_view import MAX_HEAD, AnswerView, fold, language_by_script, view_in, view_of
+from .answer_view import MAX_HEAD, AnswerView, fold, language_by_letters, view_in, view_of
 from .tables import LANGUAGES, NAME, QUOTE, Phrases, Rule, language, phrases, spell_out
 
 #: Kinds of answers: the model claims to have no tools (`no_tools`) or no access to something that a tool can access
@@ -52,6 +52,10 @@ _MAX_SMALL_TALK = 420
 _MAX_BARE_NAME = 40
 #: Maximum length of the closing remark after the announcement of a call. Longer text counts as an answer.
 _MAX_REMARK = 260
+#: Languages whose tables were improved until few refusals were missed.
+_LARGE_TABLES = frozenset({"en", "de", "fr", "es", "zh", "ja"})
+#: Slots whose phrases indicate that a negation does not deny an ability.
+_NO_DENIAL = ("harm", "needless", "past", "meta")
 #: Maximum length of a short question such as "Shall I?", which refers to the sentences before it.
 _MAX_SHORT_QUESTION = 48
 
@@ -65,11 +69,21 @@ def classify(text: str, tools: Iterable[str] = ()) -> Verdict:
     'answer'
     """
     view = view_of(text, tuple(tools))
-    for name in _candidates(text[:MAX_HEAD]):
+    for name in candidate_languages(text[:MAX_HEAD]):
         verdict = _judge(phrases(name), view_in(view, language(name)))
         if verdict is not None:
             return verdict
     return ANSWER
+
+
+def may_decline(text: str) -> bool:
+    """Return whether an answer in a language with a small table denies something. That alone is weak evidence."""
+    view = view_of(text, ())
+    for name in candidate_languages(text[:MAX_HEAD]):
+        if name not in _LARGE_TABLES:
+            first, words = view_in(view, language(name)).head[:_FIRST_SENTENCES], phrases(name)
+            return words.has_any(("neg", "lack"), *first) and not words.has_any(_NO_DENIAL, *first)
+    return False
 
 
 # ----------------------------------------------------------------------------------------- the language
@@ -80,12 +94,12 @@ _NO_LANGUAGES = frozenset[str]()
 _USUAL_LANGUAGES = ("en", "de", "fr", "es")
 
 
-def _candidates(text: str) -> Sequence[str]:
+def candidate_languages(text: str) -> Sequence[str]:
     """Return the languages that the text may be in, judged by its script or by its most common words."""
-    script = language_by_script(text)
+    script = language_by_letters(text)
     if script:
         return (script,)
-    counts = count_signs(text)
+    counts = count_common_words(fold(text))
     most, usual = max(counts.values()), max(counts[name] for name in _USUAL_LANGUAGES)
     found = [name for name in _USUAL_LANGUAGES if counts[name] == usual]
     if most <= max(usual, 1):
@@ -94,17 +108,7 @@ def _candidates(text: str) -> Sequence[str]:
     return others + found if usual * 2 >= most else others
 
 
-def count_signs(text: str) -> dict[str, int]:
-    """Count, for each language, its common words in a text and the letters that no other language has."""
-    counts = _count_common_words(fold(text))
-    if not text.isascii():
-        lower = text.lower()
-        for name in counts:
-            counts[name] += sum(map(lower.count, language(name).letters))
-    return counts
-
-
-def _count_common_words(folded: str) -> dict[str, int]:
+def count_common_words(folded: str) -> dict[str, int]:
     """Count, for each language, how many words of the text are frequent in it; `i'm` also counts as `i`."""
     languages = _languages_by_word()
     counts = dict.fromkeys(_spaced_languages(), 0)

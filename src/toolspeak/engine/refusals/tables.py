@@ -26,6 +26,9 @@ Matcher: TypeAlias = re.Pattern[str]
 #: The supported languages, in the order in which they are tried if a text may be in several of them.
 LANGUAGES = ("en", "de", "fr", "es", "zh", "ja", "pt", "it", "nl", "pl", "tr", "ru", "ar", "ko", "hi")
 
+#: Stands for all languages without a table.
+OTHER = "other"
+
 #: Placeholders in the view of an answer: for the name of an offered tool, and for a quotation.
 NAME, QUOTE = "⌘", "_"
 
@@ -132,7 +135,6 @@ class _LanguageFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     slots: dict[str, str]
     rules: dict[str, str]
     topics: dict[str, str] = {}
-    letters: str = ""
     variants: str = ""
     standard: str = ""
 
@@ -153,8 +155,6 @@ class Language(msgspec.Struct, frozen=True):
     spelling: dict[int, str]
     #: Words for the topics of `topics.toml`, in addition to those that all languages share.
     topics: dict[str, str]
-    #: Letters that no other supported language has.
-    letters: frozenset[str]
 
     def respell(self, folded: str) -> str:
         """Convert a folded text to the spelling of the tables, character by character."""
@@ -175,7 +175,6 @@ def language(name: str) -> Language:
         tuple(tuple(map(_one_line, path)) for path in source.openers),
         {ord(old): new for old, new in zip(source.variants, source.standard, strict=True)},
         source.topics,
-        frozenset(source.letters),
     )
 
 
@@ -195,20 +194,13 @@ def topics() -> dict[str, Topic]:
     return msgspec.toml.decode(_resource("topics.toml"), type=dict[str, Topic])
 
 
-#: Stands for all languages without a table.
-OTHER = "other"
-
-
-def _topic_words(name: str) -> dict[str, str]:
-    if name == OTHER:
-        return msgspec.toml.decode(_resource("other_topics.toml"), type=dict[str, str])
-    return language(name).topics if name else {topic: entry.words for topic, entry in topics().items()}
-
-
 @lru_cache(maxsize=2 + len(LANGUAGES))
 def topic_patterns(name: str = "") -> tuple[tuple[str, Matcher], ...]:
     """Compile the patterns that find topics in a folded sentence: the shared ones, and those of a language."""
-    words = _topic_words(name)
+    if name == OTHER:
+        words = msgspec.toml.decode(_resource("other_topics.toml"), type=dict[str, str])
+    else:
+        words = language(name).topics if name else {topic: entry.words for topic, entry in topics().items()}
     own = tuple(
         (topic, re.compile(rf"(?<![a-z0-9_])(?:{_one_line(pattern)})(?![a-z0-9_])")) for topic, pattern in words.items()
     )

@@ -1,17 +1,18 @@
-"""Recognise answers in a language without a table of phrases, and requests that concern an offered tool.
+"""Recognise texts in languages without a table of phrases, and requests that concern an offered tool.
 
-The classifier cannot judge such an answer. If the request concerns a tool, one decision request asks the model whether
-to call it. Nothing here decides that an answer is a refusal.
+The classifier cannot judge an answer in such a language. If the request concerns a tool, one decision request asks the
+model whether to call it. Nothing here decides that an answer is a refusal.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from itertools import chain
 
 from ...core.types import Tool, is_object
-from .answer_view import fold, language_by_script, offer_of, view_of
-from .classifier import count_signs
+from .answer_view import fold, language_by_letters, offer_of, view_of
+from .classifier import candidate_languages, count_common_words
 from .refusal_prefix import OPENING
 from .tables import OTHER, language, phrases
 
@@ -27,34 +28,24 @@ _WORDS = re.compile(r"[^\s\d_!-/:-@\[-`{-~]+").findall
 _OTHER_LETTERS = re.compile(
     r"[^\W\d_\u0000-\u024f\u1e00-\u1eff\u0400-\u052f\u0600-\u06ff\u0900-\u097f\u2000-\u2fff\u3000-\u9fff\uac00-\ud7a3\uff00-\uffef]"
 ).findall
-_LETTER = re.compile(r"[^\W\d_]").search
 #: Scripts that do not separate words: Thai, Lao, Burmese, Khmer.
 _UNSPACED = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff]").match
 #: Length of the beginnings by which words are compared, so that endings do not matter, and the shortest such word.
 _STEM, _MIN_WORD = 5, 4
-#: Maximum size of the tool descriptions that are searched, in characters.
-_MAX_TOOL_TEXT = 50_000
-#: Words that most descriptions of tools contain, and that say nothing about their topic.
-_EMPTY_STEMS = frozenset(
-    word[:_STEM]
-    for word in "tool this that with from for which when where what name text value list show find give please".split()
-)
+#: How many characters of a request, and of the descriptions of all tools, are compared.
+_MAX_TEXT = 50_000
 
 
 def has_known_language(text: str, share: float = ANSWER_SHARE) -> bool | None:
     """Return whether a text is in a language with a table, or None if it is too short to tell.
 
-    `share`: how many of its words must be common ones.
-
     >>> has_known_language("Tyvärr har jag ingen tillgång till väderdata just nu.")
     False
-    >>> has_known_language("Unfortunately I have no access to weather data.")
-    True
     """
     text = text[:MAX_ANSWER]
     if len(_OTHER_LETTERS(text)) * 4 >= len(text) > 0:
         return False
-    name = language_by_script(text)
+    name = language_by_letters(text)
     if name and phrases(name).has("foreign", fold(text)):
         return False
     if name and not language(name).spaces:
@@ -62,48 +53,34 @@ def has_known_language(text: str, share: float = ANSWER_SHARE) -> bool | None:
     words = _COUNTED_WORDS(" ".join(view_of(text, ()).head))
     if len(words) < _MIN_WORDS:
         return None
-    return max(count_signs(text).values()) >= share * len(words)
+    return max(count_common_words(fold(text)).values()) >= share * len(words)
 
 
 def may_become_unknown(text: str) -> bool:
     """Return whether the opening of a streamed answer is in a script in which no supported language is written."""
-    letter = _LETTER(text)
-    return letter is not None and bool(_OTHER_LETTERS(letter[0])) and len(text) < OPENING
+    return bool(_OTHER_LETTERS(text.lstrip()[:1])) and len(text) < OPENING
 
 
 def concerns_tool(request: str, tools: Sequence[Tool]) -> bool:
     """Return whether a request shares a topic or a word with the name, description or parameters of a tool."""
-    request = request[:_MAX_TOOL_TEXT]
+    request = request[:_MAX_TEXT]
     offer, folded = offer_of(tuple(tool.name for tool in tools)), fold(request)
-    if any(offer.covers(folded, name) for name in (OTHER, language_by_script(request))):
+    if any(offer.covers(folded, name) for name in (OTHER, *candidate_languages(request))):
         return True
-    wanted = _stems(request)
-    size = 0
-    for text in _texts(tools) if wanted else ():
-        if not wanted.isdisjoint(_stems(text[:_MAX_TOOL_TEXT])):
-            return True
-        size += len(text)
-        if size > _MAX_TOOL_TEXT:
-            break
-    return False
+    described = " ".join(chain.from_iterable(map(_texts, tools)))
+    return not _stems(request).isdisjoint(_stems(described[:_MAX_TEXT]))
 
 
-def _texts(tools: Sequence[Tool]) -> Iterator[str]:
-    for tool in tools:
-        yield f"{tool.name} {tool.description}"
-        properties = tool.parameters.get("properties") if is_object(tool.parameters) else None
-        for name, schema in properties.items() if is_object(properties) else ():
-            yield name
-            if is_object(schema) and isinstance(description := schema.get("description"), str):
-                yield description
+def _texts(tool: Tool) -> Iterator[str]:
+    yield f"{tool.name} {tool.description}"
+    properties = tool.parameters.get("properties") if is_object(tool.parameters) else None
+    for name, schema in properties.items() if is_object(properties) else ():
+        yield f"{name} {schema.get('description', '')}" if is_object(schema) else name
 
 
 def _stems(text: str) -> frozenset[str]:
     """Return the beginnings of the words of a text. If a script does not separate words, any piece may be one."""
-    stems = set[str]()
-    for word in _WORDS(fold(text)):
-        if _UNSPACED(word):
-            stems.update(word[at : at + _STEM] for at in range(len(word) - _STEM + 1))
-        elif len(word) >= _MIN_WORD:
-            stems.add(word[:_STEM])
-    return frozenset(stems) - _EMPTY_STEMS
+    words = _WORDS(fold(text))
+    pieces = (word[at : at + _STEM] for word in words if _UNSPACED(word) for at in range(len(word) - _STEM + 1))
+    stems = (word[:_STEM] for word in words if len(word) >= _MIN_WORD)
+    return frozenset((*pieces, *stems))

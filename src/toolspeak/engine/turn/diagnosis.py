@@ -15,7 +15,7 @@ from ...core.types import Message, Tool, ToolChoice
 from ...errors import SchemaError
 from ..prompting.history import results_of, since_last_user
 from ..refusals.answer_view import fold, offer_of
-from ..refusals.classifier import Category, Verdict, classify
+from ..refusals.classifier import Category, Verdict, classify, may_decline
 from ..refusals.tables import DENIES_TOOLS
 from ..refusals.unknown_language import MAX_ANSWER, REQUEST_SHARE, concerns_tool, has_known_language
 from .faults import Fault, FaultKind
@@ -47,23 +47,21 @@ def diagnose(
     return fault or _text_fault(reply, choice, _permitted(choice, tools), messages)
 
 
-def is_doubtful(reply: Reply, choice: ToolChoice, tools: Sequence[Tool], messages: tuple[Message, ...]) -> bool:
-    """Whether a decision request should check an answer without a fault, because no rules cover its language.
+def is_doubtful(reply: Reply, tools: Sequence[Tool], messages: tuple[Message, ...]) -> bool:
+    """Whether a decision request should check an answer without a fault, because no or few rules cover its language.
 
-    Only a short answer to the user's own words in such a language counts, not a question, a report on results, or an
-    answer where every tool has side effects: the model may have declined for safety reasons.
+    Only a short answer to the user's own words counts, not a question, a report on results, or an answer where every
+    tool has side effects: the model may have declined for safety reasons.
     """
-    tools, text = _permitted(choice, tools), reply.text.strip()
-    last = messages[-1] if messages else None
+    text, last = reply.text.strip(), messages[-1] if messages else None
     if last is None or last.role != "user" or results_of(last) or _all_have_side_effects(tools):
-        return False
-    if reply.calls or reply.candidates or reply.finish_reason in _FINAL_REASONS:
         return False
     if not 0 < len(text) <= MAX_ANSWER or text.endswith(_QUESTION_MARKS):
         return False
-    if has_known_language(text) is not False or has_known_language(last.text, REQUEST_SHARE):
+    if reply.candidates or reply.finish_reason in _FINAL_REASONS:
         return False
-    return concerns_tool(last.text, tools)
+    strange = has_known_language(text) is False and not has_known_language(last.text, REQUEST_SHARE)
+    return (strange or may_decline(text)) and concerns_tool(last.text, tools)
 
 
 def _all_have_side_effects(tools: Sequence[Tool]) -> bool:

@@ -42,6 +42,7 @@ from ..context.complaints import context_complaint
 from ..planning.strategy import Plan, Settings, carries_nonce
 from ..prompting.escaping import display_name, is_plain_name
 from ..prompting.tool_use_detection import has_tool_history
+from ..refusals.classifier import may_decline
 from ..refusals.unknown_language import MAX_ANSWER, has_known_language, may_become_unknown
 from .actions import EMULATED, Action, AskUpstream, Done, Emit, StopAttempt, TurnOutcome
 from .answer_readers import (
@@ -163,9 +164,9 @@ class Engine:
             holds=self._may_be_checked,
         )
         self._checks_languages = (
-            settings.check_unknown_languages and choice.mode == "auto" and self._builder.has_teachable_tools
+            settings.check_other_languages and choice.mode == "auto" and self._builder.has_teachable_tools
         )
-        #: The answer that a decision request checks, because no rules cover its language.
+        #: The answer that a decision request checks, because no or few rules cover its language.
         self._checked: _Attempt | None = None
         self._attempts: list[_Attempt] = []
         self._attempt: _Attempt | None = None
@@ -270,9 +271,8 @@ class Engine:
         out = (self._take(current, events) if events else []) + self._gate.settle()
         self._attempt = None
         self._attempts.append(current)
-        actions = (
-            self._conclude(current, out) if self._checked is None else self._conclude_check(self._checked, current)
-        )
+        conclude = self._conclude if self._checked is None else self._conclude_check
+        actions = conclude(current, out)
         return [Emit(out), *actions] if out else actions
 
     # ---- conclusions
@@ -303,37 +303,32 @@ class Engine:
             self._warn(SPOILED)
         return self._check(current, reply) or self._done(current)
 
-    # ---- answers in languages without rules
+    # ---- answers in languages with no or few rules
 
     def _may_be_checked(self, opening: str) -> bool:
         """Whether to hold the opening of an answer because the answer may have to be checked."""
-        if not self._checks_languages:
-            return False
-        if self._request.stream:
-            return may_become_unknown(opening)
-        return len(opening) <= MAX_ANSWER and has_known_language(opening) is False
+        if self._request.stream or not self._checks_languages:
+            return self._checks_languages and may_become_unknown(opening)
+        return len(opening) <= MAX_ANSWER and (has_known_language(opening) is False or may_decline(opening))
 
     def _check(self, current: _Attempt, reply: Reply) -> list[Action]:
         """Ask the model to decide whether to call a tool, if an answer of which nothing was emitted is doubtful."""
-        if not self._checks_languages or current.phase.text != "opening" or self._gate.text_emitted:
-            return []
+        is_held = current.phase.text == "opening" and not self._gate.text_emitted
         offered, messages = self._builder.offered_tools, self._request.messages
-        if not is_doubtful(reply, self._request.tool_choice, offered, messages):
+        if not self._checks_languages or not is_held or not is_doubtful(reply, offered, messages):
             return []
         self._checked = current
-        note = Note(
-            "unknown_language", "no refusal rules cover the language of the answer; a decision request checks it"
-        )
+        note = Note("answer_checked", "a decision request follows: refusals in this language are hard to recognise")
         return [Emit([Noted(note)]), *self._ask(PHASES["decision"], self._builder.build("decision"), "never")]
 
-    def _conclude_check(self, checked: _Attempt, decision: _Attempt) -> list[Action]:
+    def _conclude_check(self, decision: _Attempt, out: list[Event]) -> list[Action]:
         """End the turn with the call that was decided on, or with the checked answer."""
-        if self._gate.emitted_calls:
+        if self._checked is None or self._gate.emitted_calls:
             self._warn(EMULATED)
             return self._done(decision)
         if decision.failure is not None:
             self._warn(f"the check of the answer failed: {decision.failure.message[:_MAX_MESSAGE_CHARS]}")
-        return [Emit(self._gate.fall_back()), *self._done(checked)]
+        return [Emit(self._gate.fall_back()), *self._done(self._checked)]
 
     def _missing_call(self, current: _Attempt) -> Fault | None:
         """Return the fault of an answer that should contain a call, but does not."""
