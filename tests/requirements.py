@@ -95,6 +95,10 @@ REQUIREMENTS: dict[str, str] = {
     ),
     "D6": "Unknown or misconfigured providers degrade to emulation.",
     "D7": "A call that a native answer holds as text is still a call.",
+    "D8": (
+        "`auto` learns from use how a model's calls come and what its upstream rejects, per tenant; what was learned "
+        "expires, is shared and shown, and lowers no check of trust."
+    ),
     "E1": (
         "Refusals, described calls, bad arguments and wrong names are told from answers; a safety refusal is never "
         "retried, nor under `auto` a report about calls that were made."
@@ -104,6 +108,7 @@ REQUIREMENTS: dict[str, str] = {
         "After the last retry the model's own text is returned with a warning, or a typed error where a call was "
         "demanded."
     ),
+    "E4": "Retries climb: the dialect that the model wrote by itself, then a decision or an envelope.",
     "E5": "A refusal in a language without rules is found by one decision request, and the answer stands if no call is needed.",
     "G1": "Requests of every protocol that clients speak are understood, streamed or not.",
     "G3": "Finish reasons, ids, usage and errors have the shape of the protocol spoken.",

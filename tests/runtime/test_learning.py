@@ -360,7 +360,7 @@ def test_a_store_that_fails_costs_nothing_but_the_sharing(caplog: pytest.LogCapt
 
 
 @check_each(
-    "value", [{"tenants": 3}, [], {"provider": "p", "model": "m", "base_url": "", "tenants": {"": {"seen": "x"}}}]
+    "value", [{"tenants": 3}, [], {"provider": "p", "model": "m", "base_url": "", "tenants": {"": {"seen_at": "x"}}}]
 )
 def test_stored_values_that_cannot_be_read_count_as_missing(value: Any):
     state = MemoryState()
@@ -371,7 +371,7 @@ def test_stored_values_that_cannot_be_read_count_as_missing(value: Any):
 def test_only_the_tenants_seen_last_are_kept():
     store = UseStore(MemoryState(), Clock())
     for number in range(70):
-        store.put(PLACE, tenant_key(f"t{number}"), TenantUse({"dialect": "hermes"}, seen=1_000_000.0 + number))
+        store.put(PLACE, tenant_key(f"t{number}"), TenantUse({"dialect": "hermes"}, seen_at=1_000_000.0 + number))
     kept = store.get(PLACE).tenants
     assert len(kept) == 64
     assert tenant_key("t69") in kept

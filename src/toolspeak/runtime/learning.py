@@ -68,7 +68,7 @@ class TenantUse(msgspec.Struct, frozen=True):
     last: JSONObject = {}
     in_a_row: int = 0
     #: Unix time of the last observation.
-    seen: float = 0.0
+    seen_at: float = 0.0
     #: Profile fields without the features that the upstream rejected, the reason, and when it was.
     refused: JSONObject = {}
     refused_why: str = ""
@@ -81,7 +81,9 @@ class TenantUse(msgspec.Struct, frozen=True):
     def observed(self, observation: Observation, now: float) -> TenantUse:
         """Add an observation."""
         in_a_row = self.in_a_row + 1 if observation.fields == self.last else 1
-        use = msgspec.structs.replace(self, last=observation.fields, in_a_row=min(in_a_row, TURNS_TO_AGREE), seen=now)
+        use = msgspec.structs.replace(
+            self, last=observation.fields, in_a_row=min(in_a_row, TURNS_TO_AGREE), seen_at=now
+        )
         if use.in_a_row < TURNS_TO_AGREE or use.fields == observation.fields:
             return use
         return msgspec.structs.replace(use, fields=observation.fields, why=observation.why)
@@ -89,12 +91,12 @@ class TenantUse(msgspec.Struct, frozen=True):
     @property
     def latest(self) -> float:
         """Unix time of the last observation or rejection."""
-        return max(self.seen, self.refused_at)
+        return max(self.seen_at, self.refused_at)
 
     def current(self, now: float) -> TenantUse:
         """Return what has not expired."""
         use = self
-        if now > use.seen + _SECONDS_OBSERVED:
+        if now > use.seen_at + _SECONDS_OBSERVED:
             use = msgspec.structs.replace(use, fields={}, why="", last={}, in_a_row=0)
         if now > use.refused_at + _SECONDS_REFUSED:
             use = msgspec.structs.replace(use, refused={}, refused_why="")

@@ -30,9 +30,9 @@ def describing_tool(name: str) -> Tool:
     return Tool(name, "Describes tools that are listed by name only.", parameters, read_only=True)
 
 
-def free_name(taken: Container[str]) -> str:
+def free_name(names_in_use: Container[str]) -> str:
     """Return the name for the built-in tool, or an empty string if the caller's tools have taken all names."""
-    return next((name for name in NAMES if name not in taken), "")
+    return next((name for name in NAMES if name not in names_in_use), "")
 
 
 class DescribedTools(NamedTuple):
@@ -48,8 +48,8 @@ def describe_tools(calls: Sequence[ToolCall], text: str, tools: tuple[Tool, ...]
     """Answer the calls of the built-in tool in an answer with this text. `tools`: the tools it may describe."""
     kit = toolkit(tools)
     requested = dict.fromkeys(kit.resolve(name) for call in calls for name in _names_in(call))
-    known = [name for name in requested if name in kit.by_name]
-    described, later = known[:MAX_TOOLS], known[MAX_TOOLS:]
+    found_names = [name for name in requested if name in kit.by_name]
+    described, later = found_names[:MAX_TOOLS], found_names[MAX_TOOLS:]
     unknown = [name for name in requested if name not in kit.by_name][:MAX_TOOLS]
     sentences = [
         f"{words}: {', '.join(map(display_name, names))}."
@@ -62,8 +62,8 @@ def describe_tools(calls: Sequence[ToolCall], text: str, tools: tuple[Tool, ...]
     ]
     call = ToolCall(calls[0].name, {"names": list(requested)[:MAX_TOOLS]}, id=f"{calls[0].name}_{round}")
     result = ToolResult(call.id, " ".join(sentences) or "No tools were named.", name=call.name)
-    asked = Message("assistant", (TextPart(text),) if text else (), calls=(call,))
-    return DescribedTools(tuple(described), (asked, Message("tool", results=(result,))))
+    question = Message("assistant", (TextPart(text),) if text else (), calls=(call,))
+    return DescribedTools(tuple(described), (question, Message("tool", results=(result,))))
 
 
 def _names_in(call: ToolCall) -> list[str]:

@@ -313,9 +313,9 @@ class Engine:
 
     def _check(self, current: _Attempt, reply: Reply) -> list[Action]:
         """Ask the model to decide whether to call a tool, if an answer of which nothing was emitted is doubtful."""
-        is_held = current.phase.text == "opening" and not self._gate.text_emitted
+        holds_text = current.phase.text == "opening" and not self._gate.text_emitted
         offered, messages = self._builder.offered_tools, self._request.messages
-        if not self._checks_languages or not is_held or not is_doubtful(reply, offered, messages):
+        if not self._checks_languages or not holds_text or not is_doubtful(reply, offered, messages):
             return []
         self._checked = current
         note = Note("answer_checked", "a decision request follows: refusals in this language are hard to recognise")
@@ -510,8 +510,8 @@ class Engine:
     def _failed(self, current: _Attempt, failure: Failure) -> list[Action]:
         phase = current.phase
         empty = not current.raw and not current.events
-        known = (current.request, self._plan.profile, self._builder.teaches_format)
-        limitation = detect_limitation(failure, *known) if empty else None
+        situation = (current.request, self._plan.profile, self._builder.teaches_format)
+        limitation = detect_limitation(failure, *situation) if empty else None
         offered = phase.emulates and bool(current.request.tools)
         if limitation is None and empty and offered and failure.status in _REJECTION_STATUSES:
             limitation = NO_NATIVE_TOOLS if context_complaint(failure) is None else None

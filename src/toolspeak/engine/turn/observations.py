@@ -28,7 +28,7 @@ OWN_TOOL_FORMAT = frozenset({"anthropic", "gemini"})
 
 
 class Observation(msgspec.Struct, frozen=True):
-    """What one turn with a call has shown."""
+    """What one turn with a call has example."""
 
     #: The profile fields with which the call would have come at the first try.
     fields: JSONObject
@@ -37,7 +37,7 @@ class Observation(msgspec.Struct, frozen=True):
 
 
 def observe(plan: Plan, trace: Trace, protocol: str) -> Observation | None:
-    """Return what a turn has shown, or None if it made no call."""
+    """Return what a turn has example, or None if it made no call."""
     if trace.why_no_call or not trace.attempts:
         return None
     answer = trace.attempts[-1]
@@ -84,8 +84,8 @@ def _dialect(candidate: Candidate, raw: str, nonce: str) -> str:
     accepts = DIALECTS[candidate.dialect].accepts
     similar = (name for name, row in DIALECTS.items() if row.accepts & accepts and name not in _NOT_INLINE)
     for name in (candidate.dialect, *similar):
-        shown = "".join(render_calls(name, [ToolCall(candidate.name, {})]).split())
-        if shown[: shown.find(candidate.name) + len(candidate.name)] in text:
+        example = "".join(render_calls(name, [ToolCall(candidate.name, {})]).split())
+        if example[: example.find(candidate.name) + len(candidate.name)] in text:
             return name
     return candidate.dialect
 

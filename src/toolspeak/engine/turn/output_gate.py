@@ -274,7 +274,7 @@ class OutputGate:
             return
         self._pending.append(TextDelta(text))
         self._queue = self._queue or (self._text in _BEFORE_CALLS and bool(text.strip()))
-        if self._text == "opening" and not may_open_refusal(held := self.held_text) and not self._holds(held):
+        if self._text == "opening" and not may_open_refusal(text := self.held_text) and not self._holds(text):
             out.extend(self.release())
 
     def _call(self, event: CallStart | CallEnd, out: list[Event]) -> None:

@@ -272,13 +272,16 @@ _CUSTOM_OUTPUT = tagged(
     output=_TEXT_OR_PARTS,
     id=nullable(STRING),
 )
-_SPOKEN: dict[str, Field] = {"role": enum("system", "developer", "user", "assistant"), "content": _TEXT_OR_PARTS}
-_PLAIN_MESSAGE = record("PlainMessage", "A message without a `type` field.", **_SPOKEN)
+_MESSAGE_FIELDS: dict[str, Field] = {
+    "role": enum("system", "developer", "user", "assistant"),
+    "content": _TEXT_OR_PARTS,
+}
+_PLAIN_MESSAGE = record("PlainMessage", "A message without a `type` field.", **_MESSAGE_FIELDS)
 _MESSAGE_ITEM = tagged(
     "Message",
     "message",
     "A message.",
-    **_SPOKEN,
+    **_MESSAGE_FIELDS,
     **fields(nullable(STRING), "id", "status", "phase"),
 )
 _INPUT = known_or_other(

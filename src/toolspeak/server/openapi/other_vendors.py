@@ -314,7 +314,7 @@ _OLLAMA_OPTIONS = record(
     stop=nullable(any_of(STRING, STRINGS)),
 )
 #: Fields of all requests.
-_ASKED: dict[str, Field] = {
+_REQUEST_FIELDS: dict[str, Field] = {
     "model": MODEL_NAME,
     "stream": defaulting(True, BOOLEAN),
     "format": nullable(any_of(enum("json", ""), OBJECT)),
@@ -342,7 +342,7 @@ _END: dict[str, Field] = {
 OLLAMA_REQUEST = record(
     "OllamaRequest",
     "POST /api/chat",
-    **_ASKED,
+    **_REQUEST_FIELDS,
     messages=defaulting([], array(_OLLAMA_MESSAGE)),
     tools=nullable(array(CHAT_TOOL)),
 )
@@ -350,7 +350,7 @@ OLLAMA_REPLY = record("OllamaReply", "A complete reply, or one line of a stream.
 GENERATE_REQUEST = record(
     "GenerateRequest",
     "POST /api/generate",
-    **_ASKED,
+    **_REQUEST_FIELDS,
     prompt=defaulting("", STRING),
     system=nullable(STRING),
     images=nullable(array(BASE64)),

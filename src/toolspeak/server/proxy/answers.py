@@ -109,7 +109,7 @@ class SeveralTurns:
                     raise item
                 else:
                     failure = next((event for event in item if isinstance(event, Failure)), None)
-                    if failure is None and (batch := self._taken(item)):
+                    if failure is None and (batch := self._record(item)):
                         yield batch
         finally:
             for task in tasks:
@@ -126,7 +126,7 @@ class SeveralTurns:
         except Exception as error:  # raised by the consumer, which would wait for ever
             await queue.put((at, error))
 
-    def _taken(self, batch: list[Event]) -> list[Event]:
+    def _record(self, batch: list[Event]) -> list[Event]:
         """Record the events of a batch. Returns them without the usage, which is sent once for all answers."""
         self._usage = sum((event.usage for event in batch if isinstance(event, UsageSeen)), self._usage)
         events: list[Event] = [event for event in batch if not isinstance(event, UsageSeen)]
