@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Literal, TypeAlias
 
 import msgspec
 
@@ -14,10 +13,7 @@ from ...core.events import Candidate
 from ...core.types import JSONObject, ToolCall
 from ...dialects.registry import DIALECTS, render_calls
 from ..planning.strategy import Plan
-from .trace import AttemptTrace, Trace
-
-#: What a model did with the nonce that it was asked for.
-Mark: TypeAlias = Literal["copied", "omitted", "changed"]
+from .trace import AttemptTrace, Mark, Trace, mark_of
 
 #: Dialects that belong to a plan of their own, or to no text at all.
 _NOT_INLINE = frozenset({"native", "decision", "envelope"})
@@ -88,16 +84,6 @@ def _dialect(candidate: Candidate, raw: str, nonce: str) -> str:
         if example[: example.find(candidate.name) + len(candidate.name)] in text:
             return name
     return candidate.dialect
-
-
-def mark_of(candidate: Candidate) -> Mark | None:
-    """Return what the model did with the nonce in a call; None if it was not asked for one."""
-    nonce = candidate.evidence.get("nonce")
-    if nonce is None or candidate.dialect == "native":
-        return None
-    if nonce:
-        return "copied"
-    return "omitted" if candidate.evidence.get("unmarked_counts") or candidate.verdict == "call" else "changed"
 
 
 def marks_in(attempts: tuple[AttemptTrace, ...]) -> dict[Mark, int]:

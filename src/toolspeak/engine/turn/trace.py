@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Literal, TypeAlias
+
 import msgspec
 
 from ...core.events import Candidate, FinishReason, Reply
 from ...core.types import Message, Note, Request, TextPart, Usage
 from .faults import Fault
 
+#: What a model did with the nonce that it was asked for.
+Mark: TypeAlias = Literal["copied", "omitted", "changed"]
 #: How many characters of a prompt or answer `Trace.lines` quotes. The full texts are in `Trace.attempts`.
 _MAX_QUOTED = 240
 
@@ -55,12 +59,27 @@ class Trace(msgspec.Struct, frozen=True):
             lines += [f"  {note.code}: {note.detail}" for note in attempt.notes]
             if attempt.fault is not None:
                 following = self.attempts[number : number + 1]
-                retried = bool(following) and following[0].phase != "final"
+                retried = bool(following) and was_retried(attempt, following[0])
                 action = "retried" if retried else "gave up"
                 lines.append(f"  {action}: {attempt.fault.kind} {attempt.fault.detail}".rstrip())
         if self.why_no_call:
             lines.append(f"no call: {self.why_no_call}")
         return lines
+
+
+def mark_of(candidate: Candidate) -> Mark | None:
+    """Return what the model did with the nonce in a call; None if it was not asked for one."""
+    nonce = candidate.evidence.get("nonce")
+    if nonce is None or candidate.dialect == "native":
+        return None
+    if nonce:
+        return "copied"
+    return "omitted" if candidate.evidence.get("unmarked_counts") or candidate.verdict == "call" else "changed"
+
+
+def was_retried(attempt: AttemptTrace, following: AttemptTrace) -> bool:
+    """Whether the request that follows an answer is a retry."""
+    return attempt.fault is not None and following.phase != "final"
 
 
 def _quoted(attempt: AttemptTrace) -> list[str]:

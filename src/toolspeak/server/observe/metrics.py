@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from ...engine.turn.actions import EMULATED
-from ...engine.turn.trace import AttemptTrace
+from ...engine.turn.trace import AttemptTrace, mark_of, was_retried
 from ..proxy.exchange import RequestRecord
 from .counters import ADDED_BOUNDS, SECONDS_BOUNDS, Counters, Histogram, Labels, Timing
 
@@ -30,6 +30,8 @@ _MAX_MODELS = 200
 _MAX_WITH_UNLISTED = 100
 #: Maximum number of label combinations for events, in case a value does not come from a fixed set.
 _MAX_EVENT_SERIES = 2000
+#: The largest number of requests that gets its own label.
+_MAX_REQUESTS_LABEL = 5
 #: Seconds after which model names are read again, because an upstream may list new ones.
 _NAMES_TTL = 60.0
 
@@ -37,6 +39,8 @@ _NAMES_TTL = 60.0
 _EVENTS: dict[str, tuple[str, tuple[str, ...]]] = {
     "retries": ("Retried answers by fault.", ("model", "fault")),
     "faults": ("Unusable answers by fault, retried or not; refusals have the fault `refusal`.", ("model", "fault")),
+    "marks": ("Calls that carried the nonce, left it out or changed it.", ("model", "mark")),
+    "turns_with_calls": ("Turns with calls by number of upstream requests, up to 5.", ("model", "requests")),
     "repairs": ("Repaired tool calls by kind of repair.", ("model", "repair")),
     "calls": ("Tool calls by origin: native or the dialect they were written in.", ("model", "dialect")),
     "no_call": ("Requests with tools that ended without a tool call.", ("model", "plan")),
@@ -109,6 +113,8 @@ class Metrics:
             self._count_retries(model, attempts)
         for note in record.notes:
             self._count_event("notes", model, note.code)
+        if attempts and not trace.why_no_call:
+            self._count_event("turns_with_calls", model, str(min(len(attempts), _MAX_REQUESTS_LABEL)))
         if trace.why_no_call and (labels[3] != "none" or plan == "plain"):
             self._count_event("no_call", model, plan)
 
@@ -128,6 +134,8 @@ class Metrics:
         if attempt.fault is not None:
             self._count_event("faults", model, attempt.fault.kind)
         for candidate in attempt.candidates:
+            if (mark := mark_of(candidate)) is not None:
+                self._count_event("marks", model, mark)
             if candidate.verdict == "call":
                 self._count_event("calls", model, candidate.dialect or "native")
                 for note in candidate.notes:
@@ -135,7 +143,7 @@ class Metrics:
 
     def _count_retries(self, model: str, attempts: tuple[AttemptTrace, ...]) -> None:
         for attempt, following in pairwise(attempts):
-            if attempt.fault is not None and attempt.phase == following.phase:
+            if attempt.fault is not None and was_retried(attempt, following):
                 self._count_event("retries", model, attempt.fault.kind)
 
     def _count_event(self, *labels: str) -> None:

@@ -13,7 +13,7 @@ from ...core.parsing.acceptance import Policy
 from ...core.parsing.tool_index import toolkit
 from ...core.types import JSONObject, JSONValue, Tool
 from ...engine.turn.faults import fault_text, reason_text
-from ...engine.turn.trace import AttemptTrace
+from ...engine.turn.trace import AttemptTrace, was_retried
 from ...errors import ToolspeakError
 from ..access.limits import read_object
 from ..observe.metrics import tools_label
@@ -31,7 +31,7 @@ _ERROR = 400
 
 def _retries(attempts: tuple[AttemptTrace, ...]) -> int:
     """Count the retried answers."""
-    return sum(one.fault is not None and one.phase == two.phase for one, two in pairwise(attempts))
+    return sum(was_retried(one, two) for one, two in pairwise(attempts))
 
 
 def summary(entry: RecordingEntry, secrets: Iterable[str] = ()) -> JSONValue:
