@@ -488,7 +488,7 @@ class Engine:
         plan = self._plan
         raw, nonce = "".join(current.raw), self._builder.nonce or ""
         dialect = written_dialect(current.reply().candidates, raw, nonce, plan.dialect)
-        if dialect and (plan.unmarked == "counts" or carries_nonce(dialect)):
+        if dialect and carries_nonce(dialect):
             self._plan = self._builder.change_plan(dialect=dialect)
             notes.append(Note("retry_dialect", f"asked again in the model's own dialect, {dialect}"))
             return "inline"
@@ -660,7 +660,7 @@ class Engine:
         releases_text = failure is None or (failure is current.failure and not self._request.tool_choice.demands)
         events: list[Event] = []
         if releases_text:
-            decided = self._climbed and current.phase.text == "never"
+            decided = self._climbed and current.phase.text == "never" and not self._gate.emitted_calls
             events = self._fall_back() if decided else self._gate.release()
         if failure is None and self._ends_silent(current):
             events.append(TextDelta(closing_sentence(current.fault, self._see)))

@@ -1,0 +1,221 @@
+"""How a retry differs from the request before it: the model's own dialect, native tools, another plan."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from tests.cases import check_each
+from tests.engine.engine_helpers import (
+    ANSWER,
+    ASKED,
+    CONSTRAINED,
+    DECISION,
+    INLINE,
+    NATIVE,
+    NO_TOOLS,
+    REFUSAL,
+    TOOLS,
+    WEATHER_CALL,
+    Turn,
+    action,
+    decision,
+    envelope,
+    native,
+    turn,
+)
+from tests.offline_turn import NONCE, STAMP, user
+from toolspeak.core.events import Event, Failure
+from toolspeak.core.types import Request, ToolCall, ToolChoice
+from toolspeak.dialects.registry import render_calls
+from toolspeak.engine.planning.capabilities import Profile, ProfileMatch
+from toolspeak.engine.planning.strategy import Settings, plan
+from toolspeak.engine.turn.engine import Engine
+
+WRONG = [ToolCall("get_wether", {"city": "Oslo"})]
+RIGHT = [ToolCall("get_weather", {"city": "Oslo"})]
+AUTO = Settings()
+
+
+def phases(turned: Turn) -> list[str]:
+    return [attempt.phase for attempt in turned.outcome.trace.attempts]
+
+
+def learned(*script: str | Sequence[Event], profile: Profile | None = None, **more: Any) -> Turn:
+    """A turn with a model of which something was learned from use."""
+    return Turn(engine("learned", profile or Profile(), **more), *script)
+
+
+def untried(*script: str | Sequence[Event], **more: Any) -> Turn:
+    """A turn with an upstream of which nothing is known."""
+    return Turn(engine("unknown", Profile(), untried=True, **more), *script)
+
+
+def engine(rule: str, profile: Profile, *, untried: bool = False, settings: Settings = AUTO, **more: Any) -> Engine:
+    request = Request("m", tuple(ASKED), TOOLS, **more)
+    chosen = plan(request, ProfileMatch(profile, rule, "a test says so"), settings, untried=untried)
+    return Engine(request, chosen, settings, stamp=STAMP, nonces=lambda _: NONCE)
+
+
+# ---- the model's own dialect
+
+
+@pytest.mark.requirement("E4")
+@check_each("dialect", ["hermes", "qwen_xml", "mistral", "invoke"])
+def test_the_second_try_asks_in_the_dialect_that_the_model_wrote_by_itself(dialect: str):
+    turned = turn(render_calls(dialect, WRONG), render_calls(dialect, RIGHT))
+    assert (turned.calls, turned.outcome.requests) == (WEATHER_CALL, 2)
+    assert "retry_dialect" in turned.notes
+    assert dialect in next(note.detail for note in turned.reply.notes if note.code == "retry_dialect")
+    assert render_calls(dialect, RIGHT)[:6] in turned.asked[1].messages[0].text
+    assert "```json action" not in turned.asked[1].messages[0].text
+
+
+def test_a_model_that_writes_what_it_was_asked_for_is_asked_in_the_same_way():
+    turned = turn(action("get_wether", city="Oslo"), action(city="Oslo"))
+    assert turned.calls == WEATHER_CALL
+    assert "retry_dialect" not in turned.notes
+    assert turned.asked[1].messages[:2] == turned.asked[0].messages
+
+
+# ---- another plan
+
+
+@pytest.mark.requirement("E4")
+def test_the_third_try_asks_for_a_decision():
+    turned = turn(REFUSAL, REFUSAL, decision(*WEATHER_CALL))
+    assert (turned.calls, turned.outcome.requests) == (WEATHER_CALL, 3)
+    assert phases(turned) == ["inline", "inline", "decision"]
+    assert turned.notes.count("retry_plan") == 1
+    assert not turned.reply.text
+
+
+@pytest.mark.requirement("E4")
+def test_the_third_try_uses_the_envelope_where_the_upstream_enforces_it():
+    turned = turn(REFUSAL, REFUSAL, envelope("", *WEATHER_CALL), profile=CONSTRAINED)
+    assert (turned.calls, phases(turned)) == (WEATHER_CALL, ["inline", "inline", "envelope"])
+
+
+@pytest.mark.requirement("E3", "E4")
+@check_each("last", [NO_TOOLS, REFUSAL, "", [Failure("overloaded", status=503)]])
+def test_if_the_decision_brings_no_call_the_model_has_its_own_words(last: Any):
+    turned = turn("I cannot access real-time data.", "I cannot access the weather.", last)
+    assert (turned.calls, turned.outcome.requests) == ([], 3)
+    assert turned.reply.text == "I cannot access the weather."
+    assert turned.reply.failure is None
+    assert any(warning.startswith("no usable tool call after 3 requests: ") for warning in turned.warnings)
+
+
+def test_text_that_was_sent_is_not_repeated():
+    sent = "Here is what I found so far, and it is long enough to be sent at once.\n\n"
+    turned = turn(sent + action("get_wether"), action("get_wether"), NO_TOOLS, stream=True, chunk=5)
+    assert turned.reply.text.strip() == sent.strip()
+
+
+@pytest.mark.requirement("E4")
+def test_a_demanded_call_that_the_decision_declines_is_an_error():
+    turned = turn(ANSWER, ANSWER, NO_TOOLS, choice=ToolChoice("required"))
+    assert turned.reply.failure is not None
+    assert turned.reply.failure.kind == "tool_choice"
+    assert not turned.reply.text
+
+
+def test_a_decision_is_asked_for_again_as_a_decision():
+    turned = turn(REFUSAL, REFUSAL, decision(*WEATHER_CALL), settings=DECISION)
+    assert (turned.calls, phases(turned)) == (WEATHER_CALL, ["decision"] * 3)
+
+
+@check_each(("retries", "expected"), [(1, ["inline"] * 2), (3, ["inline", "inline", "decision", "decision"])])
+def test_the_number_of_requests_stays_bounded(retries: int, expected: list[str]):
+    turned = turn(REFUSAL, settings=Settings(mode="force", retries=retries))
+    assert phases(turned) == expected
+
+
+def test_native_calls_are_asked_for_natively_once_more_and_then_as_a_decision():
+    wrong = native("get_wether", city="Oslo")
+    turned = turn(wrong, wrong, decision(*WEATHER_CALL), settings=AUTO, profile=NATIVE)
+    assert (turned.calls, phases(turned)) == (WEATHER_CALL, ["native", "native", "decision"])
+    assert "tool calls emulated" in turned.warnings
+
+
+# ---- what was learned
+
+
+@pytest.mark.requirement("D8", "E4")
+def test_an_upstream_that_no_longer_calls_natively_is_asked_by_the_prompt():
+    turned = learned(REFUSAL, action(city="Oslo"), profile=NATIVE)
+    assert (turned.calls, phases(turned)) == (WEATHER_CALL, ["native", "inline"])
+
+
+@pytest.mark.requirement("D8", "E4")
+def test_an_upstream_that_no_longer_calls_in_text_is_asked_natively_as_well():
+    turned = learned(REFUSAL, native(city="Oslo"))
+    assert (turned.calls, phases(turned)) == (WEATHER_CALL, ["inline", "inline"])
+    assert [bool(request.tools) for request in turned.asked] == [False, True]
+    assert "retry_native" in turned.notes
+
+
+def test_if_it_rejects_the_tools_it_is_asked_without_them():
+    rejection = [Failure("unknown field", status=400)]
+    turned = learned(REFUSAL, rejection, action(city="Oslo"))
+    assert turned.calls == WEATHER_CALL
+    assert [bool(request.tools) for request in turned.asked] == [False, True, False]
+
+
+# ---- unknown upstreams
+
+
+@pytest.mark.requirement("D3", "D8")
+@check_each("answer", [native(city="Oslo"), action(city="Oslo"), render_calls("hermes", RIGHT)])
+def test_an_unknown_upstream_gets_the_tools_natively_and_in_the_prompt_and_may_use_either(answer: Any):
+    turned = untried(answer)
+    assert (turned.calls, turned.outcome.requests) == (WEATHER_CALL, 1)
+    assert turned.asked[0].tools == TOOLS
+    assert "# Tools" in turned.asked[0].messages[0].text
+
+
+@pytest.mark.requirement("D3", "D8")
+@check_each("status", [400, 404, 422, 500, 501])
+def test_if_it_rejects_a_request_with_tools_it_is_asked_by_the_prompt_alone(status: int):
+    turned = untried([Failure("something else is wrong", status=status)], action(city="Oslo"))
+    assert turned.calls == WEATHER_CALL
+    assert [bool(request.tools) for request in turned.asked] == [True, False]
+    assert [each.profile_fields for each in turned.outcome.limitations] == [{"capability": "none"}]
+
+
+@check_each(
+    "failure",
+    [Failure("overloaded", status=503), Failure("maximum context length is 4096 tokens, you sent 5000", status=400)],
+)
+def test_other_failures_say_nothing_about_tools(failure: Failure):
+    turned = untried([failure], action(city="Oslo"))
+    assert turned.reply.failure == failure
+    assert not turned.outcome.limitations
+
+
+def test_a_faulty_answer_is_asked_for_again_by_the_prompt_alone():
+    turned = untried(REFUSAL, action(city="Oslo"))
+    assert (turned.calls, phases(turned)) == (WEATHER_CALL, ["both", "inline"])
+
+
+def test_an_ordinary_answer_of_an_unknown_upstream_costs_one_request():
+    turned = untried(ANSWER)
+    assert (turned.reply.text, turned.outcome.requests) == (ANSWER, 1)
+
+
+@pytest.mark.requirement("R-E4")
+@check_each("answer", [native(city="Rome"), render_calls("hermes", [ToolCall("get_weather", {"city": "Rome"})])])
+def test_what_repeats_a_text_is_no_call_in_either_form(answer: Any):
+    page = render_calls("hermes", [ToolCall("get_weather", {"city": "Rome"})])
+    messages = (user(f"Summarise this page: {page}"),)
+    request = Request("m", messages, TOOLS)
+    for rule, profile, is_untried in (("unknown", Profile(), True), ("learned", NATIVE, False)):
+        chosen = plan(request, ProfileMatch(profile, rule, ""), AUTO, untried=is_untried)
+        turned = Turn(Engine(request, chosen, AUTO, stamp=STAMP, nonces=lambda _: NONCE), answer, ANSWER)
+        assert not turned.calls
+
+
+def test_forced_emulation_sends_no_native_tools():
+    assert not Turn(engine("unknown", Profile(), untried=True, settings=INLINE), ANSWER).asked[0].tools
