@@ -26,7 +26,7 @@ from tests.cases import check_each
 pytestmark = pytest.mark.no_cover
 
 #: How many must end right, whole and streamed alike. Raise it when more do; never lower it.
-MIN_RIGHT = 28
+MIN_RIGHT = 39
 #: Answers that a turn may take: the first, and those to two retries. Requests that the server rejects do not count.
 MAX_ANSWERS = 3
 CALL = Call("set_timer", {"minutes": 10})

@@ -23,7 +23,7 @@ def test_a_name_is_known_whatever_its_case_and_separators_if_only_one_tool_match
         "read_file",
         "Send-Mail",
     ]
-    assert [DESK.knows(name) for name in ("Read_file", "readfile", "")] == [True, False, False]
+    assert [DESK.knows(name) for name in ("Read_file", "readFile", "read\\_file", "")] == [True, True, True, False]
     twins = ParseContext((Tool("a_b"), Tool("a-b")))
     assert [twins.knows(name) for name in ("a_b", "a-b", "A_B")] == [True, True, False]
     assert ParseContext(None).resolve("A") == "A"

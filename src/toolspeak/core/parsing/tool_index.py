@@ -52,7 +52,7 @@ class Toolkit:
         self._folded: dict[str, str] | None = None  # names by their folded form; filled on demand
 
     def resolve(self, name: str) -> str:
-        """Return the tool that a name means: itself, or the only one that differs just in case, `-` and `_`.
+        """Return the tool that a name means: itself, or the only one that differs just in case and separators.
 
         `tools.NAME`, `NAME.call` and the like mean that tool, too. Any other name is returned unchanged.
         """
@@ -61,7 +61,7 @@ class Toolkit:
         if self._folded is None:
             self._folded = _unique(self.by_name)
         folded = fold_name(name)
-        return self._folded.get(folded) or self._folded.get(_bare_name(folded), name)
+        return self._folded.get(_joined(folded)) or self._folded.get(_joined(_bare_name(folded)), name)
 
     def derive(self, function: Callable[[tuple[Tool, ...]], T]) -> T:
         """Return `function(readable)`, which is computed only once per set of tools."""
@@ -112,8 +112,17 @@ def _unique(names: Iterable[str]) -> dict[str, str]:
     """Map the folded form of each name to the name, unless two names have the same form."""
     by_fold: dict[str, list[str]] = {}
     for name in names:
-        by_fold.setdefault(fold_name(name), []).append(name)
+        by_fold.setdefault(_joined(fold_name(name)), []).append(name)
     return {folded: same[0] for folded, same in by_fold.items() if len(same) == 1}
+
+
+def _joined(name: str) -> str:
+    """Remove the separators of words, and the backslashes that Markdown puts before them.
+
+    >>> _joined("get\\\\_weather")
+    'getweather'
+    """
+    return name.replace("_", "").replace("\\", "")
 
 
 def _bare_name(name: str) -> str:
