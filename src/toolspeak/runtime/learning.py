@@ -191,6 +191,7 @@ class _Target:
         self.until = 0.0  # when to read the store again
         self.learned: dict[str, Learned | None] = {}
         self.stored_at: dict[str, float] = {}
+        self.unsaved: dict[str, TenantUse] = {}  # counts that are stored later, by the hash of the tenant
         self.trials: Counter[str] = Counter()
         self.leaks: Counter[str] = Counter()
 
@@ -310,9 +311,10 @@ class UseLearning:
             why = use.refused_why if use.refused != before.refused else f"seen in use: {use.why}"
             _log.log(level, "`%s`: %s", turn.target.model[:MAX_NAME_CHARS], why)
         changed = changed or (use.last, use.in_a_row) != (before.last, before.in_a_row)
+        state.unsaved[key] = use
         if changed or self._store.clock() > state.stored_at.get(tenant, 0.0) + _SECONDS_STORED:
             state.stored_at[tenant] = self._store.clock()
-            self._write(turn.target, key, use)
+            self._write(turn.target, key, state.unsaved.pop(key))
 
     def _write(self, target: ProbeTarget, key: str, use: TenantUse) -> None:
         """Store a value in the background, because files and databases are slow."""
@@ -326,7 +328,10 @@ class UseLearning:
         self._store.forget(target)
 
     async def close(self) -> None:
-        """Wait until everything is stored."""
+        """Store everything."""
+        for target, state in self._targets.items():
+            while state.unsaved:
+                self._write(target, *state.unsaved.popitem())
         writer, self._writer = self._writer, None
         if writer is not None:
             await asyncio.to_thread(writer.shutdown)
