@@ -53,7 +53,7 @@ from .events import (
     TextPiece,
     ThoughtPiece,
 )
-from .output_types import OutputType
+from .output_types import OutputType, ParsedOutput
 
 #: Callback that receives each event.
 EmitEvent: TypeAlias = Callable[[AgentEvent], None]
@@ -109,6 +109,8 @@ class TaskRun:
         self._stop = asyncio.Event()
         self._events: list[Event] = []  # events of the current answer
         self._loop = asyncio.get_running_loop()
+        #: The value of the output type in the final answer.
+        self.parsed = ParsedOutput()
 
     def cancel(self) -> None:
         """Cancel the task. Can be called from any thread."""
@@ -170,7 +172,7 @@ class TaskRun:
         """Check the type of the final answer. If it does not fit, ask again, at most as often as `retries` says."""
         retries = self._options.options.get("retries", self._client.settings.retries)
         system = () if not output.rule else (Message("system", (TextPart(self._options.system_text),)),)
-        problem = await self._output_problem(output, answer)
+        problem = await self._parse(output, answer)
         for _ in range(retries if problem else 0):
             answer = msgspec.structs.replace(answer, notes=(*answer.notes, Note("retry_output", problem)))
             prompt = Message("user", (TextPart(output.repair_prompt(problem)),))
@@ -180,14 +182,16 @@ class TaskRun:
             if not isinstance(reply, Reply):
                 return _without_reply(answer, reply)
             answer = _with_reply(answer, reply)
-            problem = await self._output_problem(output, answer)
+            problem = await self._parse(output, answer)
             if not problem:
                 break
         why = f"the answer does not fit the output type after {_count(retries, 'retry', 'retries')}: {problem}"
         return _ended(answer, "failed", why) if problem else answer
 
-    async def _output_problem(self, output: OutputType, answer: Answer) -> str:
-        return (await in_thread(partial(output.parse, answer.content))).problem
+    async def _parse(self, output: OutputType, answer: Answer) -> str:
+        """Parse the final answer. Returns the problem if it does not fit."""
+        self.parsed = await in_thread(partial(output.parse, answer.content))
+        return self.parsed.problem
 
     async def _run_step(self, step: Coroutine[Any, Any, RoundInput]) -> RoundInput:
         """Run a step until it ends or the task is cancelled."""
@@ -362,7 +366,7 @@ def _with_costs(answer: Answer, reply: Reply | None) -> Answer:
         answer,
         usage=answer.usage + reply.usage,
         requests=answer.requests + reply.requests,
-        notes=tuple(dict.fromkeys((*answer.notes, *reply.notes))),
+        notes=(*answer.notes, *(note for note in dict.fromkeys(reply.notes) if note not in answer.notes)),
     )
 
 
