@@ -160,10 +160,12 @@ def _undo_file(
         with root.locked(first.path) as file:
             if file.path != first.path:
                 return "refused", "its path now leads through a link"
+            if not dry_run:
+                file.remove_leftovers()
             state = file.read(MAX_FILE_BYTES)
             if problem := _conflict(changes, state):
                 return "refused", problem
-            restore = _restoration(first, file, state)
+            restore = _restoration(changes, file, state)
             if restore is None:
                 return "unchanged", ""
             if not dry_run:
@@ -190,18 +192,21 @@ def _conflict(changes: Sequence[FileChange], state: FileState | None) -> str:
     return "someone else deleted it" if state is None else "someone else has changed it since"
 
 
-def _restoration(first: FileChange, file: LockedFile, state: FileState | None) -> Callable[[], None] | None:
+def _restoration(changes: Sequence[FileChange], file: LockedFile, state: FileState | None) -> Callable[[], None] | None:
     """Return the function that restores the file, or None if it already is as before.
 
     Raises:
         ToolError: the recorded content is damaged.
     """
+    first = changes[0]
     if not first.before:
         return None if state is None else lambda: file.delete(state)
     content = first.content
     if content is None or content_hash(content) != first.before:
         raise ToolError("its recorded content is missing or damaged")
     mode = first.mode & 0o777
+    if state is not None and state.mode != changes[-1].mode:  # someone else has changed it
+        mode = state.mode
     if state is not None and (state.hash, state.mode) == (first.before, mode):
         return None
     return lambda: file.replace(content, mode, state)
