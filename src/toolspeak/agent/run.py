@@ -17,6 +17,7 @@ import msgspec
 
 from ..client import AsyncClient
 from ..core.events import Event, ReasoningDelta, Reply, TextDelta, fold
+from ..core.text import counted
 from ..core.types import JSONValue, Message, Note, TextPart, ToolChoice, ToolResult
 from ..engine.prompting.escaping import one_line
 from ..engine.rounds.expansion import messages_of
@@ -158,14 +159,14 @@ class TaskRun:
 
     async def _end(self, answer: Answer) -> Answer:
         await run_to_completion(self._journal.end(answer))
-        rounds, requests = _count(len(answer.rounds), "round"), _count(answer.requests, "request")
+        rounds, requests = counted(len(answer.rounds), "round"), counted(answer.requests, "request")
         _log.info("finished after %s and %s: %s", rounds, requests, answer.status)
         return answer
 
     def _round_complete(self, rounds: Rounds) -> None:
         number = len(rounds.completed)
         completed = rounds.completed[-1]
-        _log.info("round %d complete: %s", number, _count(len(completed.calls), "call"))
+        _log.info("round %d complete: %s", number, counted(len(completed.calls), "call"))
         self._emit(RoundComplete(number, completed))
 
     async def _with_valid_output(self, output: OutputType, answer: Answer, entries: Sequence[Entry]) -> Answer:
@@ -185,7 +186,7 @@ class TaskRun:
             problem = await self._parse(output, answer)
             if not problem:
                 break
-        why = f"the answer does not fit the output type after {_count(retries, 'retry', 'retries')}: {problem}"
+        why = f"the answer does not fit the output type after {counted(retries, 'retry', 'retries')}: {problem}"
         return _ended(answer, "failed", why) if problem else answer
 
     async def _parse(self, output: OutputType, answer: Answer) -> str:
@@ -368,10 +369,6 @@ def _with_costs(answer: Answer, reply: Reply | None) -> Answer:
         requests=answer.requests + reply.requests,
         notes=(*answer.notes, *(note for note in dict.fromkeys(reply.notes) if note not in answer.notes)),
     )
-
-
-def _count(number: int, what: str, several: str = "") -> str:
-    return f"{number} {what}" if number == 1 else f"{number} {several or what + 's'}"
 
 
 def _log_reply(ask: AskModel, reply: TracedReply) -> None:

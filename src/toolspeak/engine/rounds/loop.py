@@ -23,6 +23,7 @@ from typing import Literal, TypeAlias
 import msgspec
 
 from ...core.events import Reply
+from ...core.text import counted
 from ...core.types import Message, Note, TextPart, Tool, ToolCall, ToolChoice, ToolResult, Usage
 from ...errors import UsageError
 from ...protocols.generated_images import generated_images
@@ -373,13 +374,14 @@ class Rounds:
         """Return the reason to stop, or an empty string if no limit is reached."""
         limits, deadline = self._limits, self.deadline
         spent = self._usage.input_tokens + self._usage.output_tokens
+        made = counted(limits.rounds, "round has", "rounds have")
         reached = [
             (
                 self._repeats >= STOP_AFTER_REPEATS,
                 "loop_broken",
                 "the same calls gave the same results again and again",
             ),
-            (len(self._rounds) >= limits.rounds, "limit_rounds", f"{limits.rounds} rounds have been made"),
+            (len(self._rounds) >= limits.rounds, "limit_rounds", f"{made} been made"),
             (limits.tokens is not None and spent >= limits.tokens, "limit_tokens", f"{spent} tokens are used up"),
             (deadline is not None and now >= deadline, "limit_seconds", _TIME_LIMIT),
         ]
