@@ -50,7 +50,8 @@ def test_a_tool_that_declares_nothing_may_have_changed_something():
     rounds.start()
     execute = executing(rounds, making(look_at(id="d1"), look_at("b", id="d2")))
     assert [(planned.key, planned.may_have_run) for planned in execute.calls] == [("c1", True), ("d2", False)]
-    assert all("may have been carried out" in execute.consent_reason(planned) for planned in execute.calls)
+    # Other calls of the tool run, because most functions that declare nothing change nothing.
+    assert ["interrupted" in execute.consent_reason(planned) for planned in execute.calls] == [True, False]
 
 
 SHELL = Tool(

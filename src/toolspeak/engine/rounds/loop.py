@@ -300,7 +300,7 @@ class Rounds:
 
     def _plan_call(self, record: CallRecord) -> PlannedCall:
         call, first = record.call, self._uncertain.first_id(record.call)
-        sibling_may_have_run = first is None and self._uncertain.has_call_of(call.name)
+        sibling_may_have_run = first is None and record.side_effects and self._uncertain.has_call_of(call.name)
         return PlannedCall(
             call,
             record.side_effects,
