@@ -166,10 +166,25 @@ def test_a_value_that_had_to_be_found_is_noted():
     assert [note.code for note in OutputType(City).parse(PROSE).notes] == ["output_extracted"]
 
 
-@check_each("kind", [5, "City", [int], None, Callable[[], int]])
+@check_each("kind", [5, "City", [int], None, Callable[[], int], lambda x: x, field, type("Odd", (), {})])
 def test_what_is_no_type_is_a_usage_error(kind: Any):
     with pytest.raises(UsageError):
         OutputType(kind)
+
+
+@check_each(
+    "schema, where",
+    [
+        ({"type": "objct"}, "`type`"),
+        ({"properties": 3}, "`properties`"),
+        ({"type": "object", "required": "a"}, "`required`"),
+        ({"type": "object", "properties": {"a": {"type": "strng"}}}, "`properties.a.type`"),
+        ({"type": int}, "JSON"),
+    ],
+)
+def test_a_schema_that_is_none_is_a_usage_error_that_says_where(schema: Any, where: str):
+    with pytest.raises(UsageError, match=where):
+        OutputType(schema)
 
 
 # ---- in a run

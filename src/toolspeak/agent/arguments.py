@@ -18,6 +18,7 @@ APPROVAL_MODES: tuple[ApprovalMode, ...] = get_args(ApprovalMode)
 
 #: Request fields that the agent sets itself, and what to use instead.
 _OWN_FIELDS = {
+    "context_window": 'call ts.override_model("PROVIDER:MODEL", {"context_window": 8192})',
     "messages": "pass the messages to `run`",
     "model": "pass the model as the first argument",
     "stream": "use the `stream` method",

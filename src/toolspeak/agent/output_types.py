@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from inspect import isroutine
 from typing import Any, cast, get_args
 
 import msgspec
@@ -128,8 +129,8 @@ def _without_reasoning(text: str) -> str:
 
 def _schema_and_converter(kind: Any) -> tuple[JSONObject, Callable[[JSONValue], Any]]:
     if isinstance(kind, Mapping):
-        return dict(cast("Mapping[str, JSONValue]", kind)), lambda value: value
-    if kind is None or isinstance(kind, str | int | float | list | tuple):
+        return _checked(dict(cast("Mapping[str, JSONValue]", kind))), lambda value: value
+    if kind is None or isinstance(kind, str | int | float | list | tuple) or isroutine(kind):
         hint = "pass a dataclass, a TypedDict, a pydantic model, an annotation such as list[int], or a JSON schema"
         raise UsageError(f"`output_type` must be a type, not {kind!r:.80}", hint=hint)
     if _uses_pydantic(kind):
@@ -146,6 +147,14 @@ def _schema_and_converter(kind: Any) -> tuple[JSONObject, Callable[[JSONValue], 
         schema = cast("JSONObject", definitions[root.rpartition("/")[2]])
     whole = {**schema, "$defs": definitions} if _refers(schema) else schema
     return whole, lambda value: convert_argument(value, kind)
+
+
+def _checked(schema: JSONObject) -> JSONObject:
+    """Check a schema of the caller. In schemas of tools, by contrast, what is wrong is ignored."""
+    for note in ArgumentSchema.of(schema).notes:
+        wrong = note.detail.rpartition(": ")[2]
+        raise UsageError(f"`output_type` is not a JSON schema of draft 2020-12: {wrong} is wrong")
+    return schema
 
 
 def _refers(schema: JSONObject) -> bool:

@@ -374,14 +374,14 @@ class Rounds:
         """Return the reason to stop, or an empty string if no limit is reached."""
         limits, deadline = self._limits, self.deadline
         spent = self._usage.input_tokens + self._usage.output_tokens
-        made = counted(limits.rounds, "round has", "rounds have")
+        rounds = counted(limits.rounds, "round has", "rounds have")
         reached = [
             (
                 self._repeats >= STOP_AFTER_REPEATS,
                 "loop_broken",
                 "the same calls gave the same results again and again",
             ),
-            (len(self._rounds) >= limits.rounds, "limit_rounds", f"{made} been made"),
+            (len(self._rounds) >= limits.rounds, "limit_rounds", f"{rounds} been made"),
             (limits.tokens is not None and spent >= limits.tokens, "limit_tokens", f"{spent} tokens are used up"),
             (deadline is not None and now >= deadline, "limit_seconds", _TIME_LIMIT),
         ]
