@@ -29,13 +29,13 @@ from ..errors import UsageError
 from ..runtime.model_resolution import Model
 from ..runtime.sync_bridge import SyncBridge
 from ..store.session_interface import MemorySessions, SessionJournal, SessionStore
-from ..tools.approval import Approval
+from ..tools.approval import Approval, Ask
 from ..tools.base import Executable
 from ..tools.file_changes import UndoResult, undo_changes
 from ..tools.threads import in_thread
 from ..tools.wrappers import MAX_OUTPUT_CHARS
 from .arguments import check_approval, check_limits, check_options, check_types
-from .calls import Approve, Toolbox, Toolboxes, approval_of
+from .calls import Toolbox, Toolboxes, approval_of
 from .events import AgentEvent, AgentResult, WorkFinished
 from .inputs import Task, task_messages
 from .output_types import OutputType, ParsedOutput
@@ -96,7 +96,7 @@ class AsyncAgent:
         *,
         instructions: str = "",
         output_type: Any = None,
-        approve: Approve | Approval | None = None,
+        approve: Ask | Approval | None = None,
         approval: ApprovalMode | None = None,
         mcp: McpSource | None = None,
         store: str | SessionStore | None = None,
@@ -375,7 +375,7 @@ class Agent:
         *,
         instructions: str = "",
         output_type: Any = None,
-        approve: Approve | Approval | None = None,
+        approve: Ask | Approval | None = None,
         approval: ApprovalMode | None = None,
         mcp: McpSource | None = None,
         store: str | SessionStore | None = None,

@@ -95,7 +95,7 @@ class ConfinedRoot:
         with self.resolve(path) as place:
             if not place.name:
                 raise ToolError(f"`{display_path(path)}` is a folder, not a file")
-            with _open_regular(place.folder, place.name, path) as (descriptor, status):
+            with open_regular(place.folder, place.name, path) as (descriptor, status):
                 yield OpenedFile(descriptor, status, place.path)
 
     @contextmanager
@@ -229,7 +229,7 @@ class LockedFile:
                 os.unlink(name, dir_fd=self._place.folder)
 
     def _open(self, folder: int) -> AbstractContextManager[tuple[int, os.stat_result]]:
-        return _open_regular(folder, self._place.name, self._requested_path)
+        return open_regular(folder, self._place.name, self._requested_path)
 
     def _create_missing(self, stack: ExitStack) -> int:
         """Create the missing folders, and lock the last one.
@@ -332,7 +332,7 @@ class _Walk:
             return False
         try:
             target = os.readlink(name, dir_fd=self._folders[-1])
-        except (FileNotFoundError, OSError):
+        except OSError:
             return False  # missing, or not a link; opening it later reports any error
         self._links += 1
         if self._links > _MAX_LINKS:
@@ -380,7 +380,8 @@ class _Walk:
 
 
 @contextmanager
-def _open_regular(folder: int, name: str, path: str) -> Generator[tuple[int, os.stat_result]]:
+def open_regular(folder: int, name: str, path: str) -> Generator[tuple[int, os.stat_result]]:
+    """Open a regular file in an open folder. Links are not followed."""
     descriptor = os.open(name, _FILE_FLAGS, dir_fd=folder)
     try:
         status = os.fstat(descriptor)

@@ -76,19 +76,12 @@ def change_file(
     Raises:
         ToolError: the file has been changed by someone else, or cannot be written.
     """
-    change = FileChange(
-        root.root,
-        file.path,
-        before.hash if before is not None else "",
-        content_hash(data),
-        before.mode if before is not None else 0,
-        file.missing_folders,
-        unified_diff(file.path, before.data if before is not None else None, data),
-        before.data if before is not None else None,
-    )
-    context.record_change(change)
-    file.replace(data, before.mode if before is not None else None, before)
-    return (FileDiff(change.path, change.diff),) if change.diff else ()
+    path, folders = file.path, file.missing_folders
+    old_hash, mode, old = ("", None, None) if before is None else (before.hash, before.mode, before.data)
+    diff = unified_diff(path, old, data)
+    context.record_change(FileChange(root.root, path, old_hash, content_hash(data), mode or 0, folders, diff, old))
+    file.replace(data, mode, before)
+    return (FileDiff(path, diff),) if diff else ()
 
 
 # ---- undo

@@ -64,17 +64,8 @@ def tool(
     Raises:
         UsageError: the function cannot be described to a model.
     """
-
-    def decorate(function: Callable[..., Any]) -> FunctionTool[..., Any]:
-        return FunctionTool(
-            function,
-            name=name,
-            description=description,
-            side_effects=side_effects,
-            read_only=read_only,
-            timeout=timeout,
-        )
-
+    options: dict[str, Any] = {"side_effects": side_effects, "read_only": read_only, "timeout": timeout}
+    decorate: Any = functools.partial(FunctionTool, name=name, description=description, **options)
     return decorate if function is None else decorate(function)
 
 

@@ -301,14 +301,8 @@ class Rounds:
     def _plan_call(self, record: CallRecord) -> PlannedCall:
         call, first = record.call, self._uncertain.first_id(record.call)
         sibling_may_have_run = first is None and record.side_effects and self._uncertain.has_call_of(call.name)
-        return PlannedCall(
-            call,
-            record.side_effects,
-            first or call.id,
-            first is not None,
-            sibling_may_have_run,
-            self._checker.is_read_only(call),
-        )
+        read_only, key = self._checker.is_read_only(call), first or call.id
+        return PlannedCall(call, record.side_effects, key, first is not None, sibling_may_have_run, read_only)
 
     # ---- calls
 
@@ -410,16 +404,8 @@ class Rounds:
 
     def _build_result(self, status: AnswerStatus, content: str, reasoning: str, message: Message | None) -> Finished:
         self._state = "over"
-        answer = Answer(
-            content,
-            tuple(self._rounds),
-            status,
-            reasoning,
-            message,
-            self._usage,
-            tuple(dict.fromkeys(self._notes)),
-            self._requests,
-        )
+        rounds, notes = tuple(self._rounds), tuple(dict.fromkeys(self._notes))
+        answer = Answer(content, rounds, status, reasoning, message, self._usage, notes, self._requests)
         return Finished(answer, self._client_calls if status == "complete" else ())
 
 
