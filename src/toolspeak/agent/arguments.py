@@ -48,8 +48,8 @@ def check_options(options: Mapping[str, JSONValue], keywords: Iterable[str], *, 
     for name in options:
         if name in _OWN_FIELDS:
             raise UsageError(f"an agent has no option `{name}`", hint=_OWN_FIELDS[name])
-        known = (*keywords, *settings, *_REQUEST_FIELDS)
-        near = [] if name in known else get_close_matches(name, known, 1, _MISSPELT)
+        names = (*keywords, *settings, *_REQUEST_FIELDS)
+        near = [] if name in names else get_close_matches(name, names, 1, _MISSPELT)
         if near:
             raise UsageError(f"unknown option `{name}`", hint=f"did you mean `{near[0]}`?")
     msgspec.structs.replace(Settings(), **{name: value for name, value in options.items() if name in settings})

@@ -134,8 +134,8 @@ def _file_media(path: Path) -> Media:
 
 def _media(data: bytes, name: str = "") -> Media:
     """Make a part of data. Their first bytes say what they are, otherwise the file name does."""
-    found = (kind for start, form, kind in _SIGNATURES if data.startswith(start) and data[8:12].startswith(form))
-    media_type = next(found, "") or (mimetypes.guess_type(name)[0] or "").replace("audio/x-", "audio/")
+    types = (kind for start, form, kind in _SIGNATURES if data.startswith(start) and data[8:12].startswith(form))
+    media_type = next(types, "") or (mimetypes.guess_type(name)[0] or "").replace("audio/x-", "audio/")
     if not media_type:
         hint = "use PNG, JPEG, GIF, WebP, WAV or PDF, or pass a `data:` URL: ts.Media(kind, url)"
         raise UsageError("the format of the data is unknown", hint=hint)

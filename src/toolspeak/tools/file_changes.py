@@ -129,16 +129,14 @@ async def undo_changes(
     for change in await journal.changes():
         changes.setdefault((change.root, change.path), []).append(change)
     files: list[UndoneFile] = []
-    for (root, path), made in changes.items():
-        action, reason = await in_thread(lambda made=made: _undo_file(made, work, dry_run))
+    folders: set[tuple[str, str]] = set()
+    for (root, path), history in changes.items():
+        action, reason = await in_thread(lambda history=history: _undo_file(history, work, dry_run))
         if action != "refused" and not dry_run:
             await journal.mark_undone(root, path)
+            folders |= {(root, folder) for change in history for folder in change.folders}
         files.append(UndoneFile(root, path, action, reason))
-    if not dry_run:
-        kept = {(file.root, file.path) for file in files if file.action == "refused"}
-        await in_thread(
-            lambda: _remove_folders([each for key, made in changes.items() if key not in kept for each in made])
-        )
+    await in_thread(lambda: _remove_folders(folders))
     return UndoResult(journal.session, tuple(files), _ran_shell(await journal.entries()))
 
 
@@ -205,9 +203,8 @@ def _restoration(changes: Sequence[FileChange], file: LockedFile, state: FileSta
     return lambda: file.replace(content, mode, state)
 
 
-def _remove_folders(changes: Sequence[FileChange]) -> None:
+def _remove_folders(folders: set[tuple[str, str]]) -> None:
     """Remove the folders that were created for files, innermost first, if they are empty."""
-    folders = {(change.root, folder) for change in changes for folder in change.folders}
     for root, folder in sorted(folders, key=lambda each: -each[1].count("/")):
         ConfinedRoot(root).remove_folder(folder)
 

@@ -100,6 +100,6 @@ def context_complaint(failure: Failure | None) -> ContextComplaint | None:
 
 def _first_number(patterns: Iterable[re.Pattern[str]], text: str) -> int:
     for pattern in patterns:
-        if (found := pattern.search(text)) is not None:
-            return int(found[1].replace(",", ""))
+        if (match := pattern.search(text)) is not None:
+            return int(match[1].replace(",", ""))
     return 0

@@ -43,6 +43,7 @@ _REPEATED = (
     "Calling it again will not change that. Do something else, or answer with what is known."
 )
 _TIME_LIMIT = "the time limit was reached"
+_STUCK = "the same calls gave the same results again and again"
 _SUMMARISE = (
     "Stop here: {why}. No tool can be used any more. "
     "Say in a few sentences what was done, what was found, and what is still open."
@@ -337,8 +338,7 @@ class Rounds:
         self._close_round()
         if self._client_calls or self._final is not None:
             return self._complete(None)
-        why = self._limit(now)
-        return self._ask(why)
+        return self._ask(self._limit(now))
 
     def _close_round(self) -> None:
         """Complete the current round. Calls without a result are recorded as interrupted."""
@@ -370,11 +370,7 @@ class Rounds:
         spent = self._usage.input_tokens + self._usage.output_tokens
         rounds = counted(limits.rounds, "round has", "rounds have")
         reached = [
-            (
-                self._repeats >= STOP_AFTER_REPEATS,
-                "loop_broken",
-                "the same calls gave the same results again and again",
-            ),
+            (self._repeats >= STOP_AFTER_REPEATS, "loop_broken", _STUCK),
             (len(self._rounds) >= limits.rounds, "limit_rounds", f"{rounds} been made"),
             (limits.tokens is not None and spent >= limits.tokens, "limit_tokens", f"{spent} tokens are used up"),
             (deadline is not None and now >= deadline, "limit_seconds", _TIME_LIMIT),
