@@ -50,6 +50,7 @@ def test_every_argument_is_documented():
         ({"mcps": "x"}, "did you mean `mcp`"),
         ({"tool_choice": "required"}, "no option `tool_choice`"),
         ({"timeout": 5}, "max_seconds"),
+        ({"context_window": 8192}, "override_model"),
         ({"response_format": int}, "response_format"),
         ({"response_format": {"type": "json_schema"}}, "response_format"),
         ({"temperature": "hot"}, "temperature"),

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import tempfile
 import threading
 from base64 import b64decode
 from collections.abc import Iterator
@@ -19,6 +21,7 @@ from toolspeak import Media, Message, TextPart
 from toolspeak.agent import inputs
 from toolspeak.agent.inputs import task_messages
 from toolspeak.errors import UsageError
+from toolspeak.protocols import openai_chat
 from toolspeak.tools.base import ToolOutput
 
 pytestmark = pytest.mark.requirement("F13")
@@ -43,6 +46,8 @@ def user(*parts: Any) -> Message:
         ((TextPart("a"), LINK), user(TextPart("a"), LINK)),
         (["Look:", b64decode(DOT)], user(TextPart("Look:"), PICTURE)),
         ([b"\xff\xd8\xff\x00"], user(Media("image", "data:image/jpeg;base64,/9j/AA=="))),
+        ([b"RIFF....WEBPVP8 "], user(Media("image", "data:image/webp;base64,UklGRi4uLi5XRUJQVlA4IA=="))),
+        ([b"RIFF....WAVEfmt "], user(Media("audio", "data:audio/wav;base64,UklGRi4uLi5XQVZFZm10IA=="))),
         ([b"%PDF-1"], user(Media("file", "data:application/pdf;base64,JVBERi0x"))),
     ],
 )
@@ -77,6 +82,21 @@ def test_a_path_stands_for_its_content(tmp_path: Path):
     assert task_messages([unknown])[0].parts == (PICTURE,)
 
 
+def test_the_content_of_a_file_says_what_it_is_and_the_name_is_only_a_hint(tmp_path: Path):
+    picture = tmp_path / "dot.txt"
+    picture.write_bytes(b64decode(DOT))
+    assert task_messages([picture])[0].parts == (PICTURE,)
+
+
+@check_each("data", [b"RIFF....WAVEfmt ", b"RF64....WAVEds64"])
+def test_a_wave_file_is_sent_in_the_format_that_services_know(data: bytes):
+    with tempfile.TemporaryDirectory() as folder:
+        (sound := Path(folder) / "a.wav").write_bytes(data)
+        request = ts.Request("m", task_messages([sound]))
+    (part,) = json.loads(openai_chat.encode_request(request))["messages"][0]["content"]
+    assert part["input_audio"]["format"] == "wav"
+
+
 @check_each(
     "task, words",
     [
@@ -88,6 +108,9 @@ def test_a_path_stands_for_its_content(tmp_path: Path):
         ({"role": "user", "content": "x"}, "not a `dict`"),
         (b"x", "not a `bytes`"),
         ([b"x"], "format of the data is unknown"),
+        ([b""], "format of the data is unknown"),
+        ([b"RIFF....AVI LIST"], "format of the data is unknown"),
+        (["a", Path(os.devnull)], "is empty"),
         (["a", 5], "cannot contain a `int`"),
         ([user(TextPart("x")), "and a text"], "list of messages contains a `str`"),
         ([user(TextPart("x")), Message("assistant", (TextPart("y"),))], "must be from the user"),

@@ -101,6 +101,11 @@ def test_a_value_is_found_in_json_prose_and_fences(kind: Any, expected: Any, tex
         (City, '{"name": "A", "people": "12"}', City("A", 12)),
         (City, "{'name': 'A', 'people': 12,}", City("A", 12)),
         (City, 'First [1] and {this}, then {"name": "A", "people": 1}', City("A", 1)),
+        (City, 'Not {"name": "A", "people": 1} but {"name": "B", "people": 2}, not {}.', City("B", 2)),
+        (City, f'<think>{{"name": "A", "people": 1}}</think>\n{JSON}', City("Ghent", 270000)),
+        (City, f'Perhaps {{"name": "A", "people": 1}}</think>{JSON} it is.', City("Ghent", 270000)),
+        (City, '{"name": "<think>A</think>", "people": 1}', City("<think>A</think>", 1)),
+        (str, "<think>What now?</think>Hello.", "Hello."),
     ],
 )
 def test_plain_and_nested_types(kind: Any, text: str, value: Any):
@@ -112,16 +117,31 @@ def test_plain_and_nested_types(kind: Any, text: str, value: Any):
     [
         (City, "I do not know.", "no complete JSON value"),
         (City, '{"name": "A"}', "people"),
-        (City, '{"name": "A", "people": 1} or {"name": "B", "people": 2}', "2 different values"),
         (City, '{"name": "A", "people": 1', "no complete JSON value"),
         (CityModel, '{"name": "A", "people": -1}', "exclusiveMinimum"),
         (CheckedCity, '{"name": "A", "people": -1}', "exclusiveMinimum"),
         (int, "forty-two", "no complete JSON value"),
+        (City, f"<think>Is it {JSON}?</think>I cannot say.", "no complete JSON value"),
+        (City, f"Is it {JSON}?</think>I cannot say.", "no complete JSON value"),
         (str, "  ", "empty"),
     ],
 )
 def test_what_does_not_fit_is_a_problem_in_words(kind: Any, text: str, words: str):
     assert words in problem(kind, text)
+
+
+def test_the_final_answer_is_converted_once():
+    made: list[str] = []
+
+    @dataclass
+    class Counted:
+        name: str
+
+        def __post_init__(self) -> None:
+            made.append(self.name)
+
+    result = run(agent(model('{"name": "A"}'), output_type=Counted).run("Who?"))
+    assert (result.output, made) == (Counted("A"), ["A", "A"])  # the second is made here
 
 
 def test_an_error_of_the_callers_validator_is_a_problem():
@@ -146,10 +166,25 @@ def test_a_value_that_had_to_be_found_is_noted():
     assert [note.code for note in OutputType(City).parse(PROSE).notes] == ["output_extracted"]
 
 
-@check_each("kind", [5, "City", [int], None, Callable[[], int]])
+@check_each("kind", [5, "City", [int], None, Callable[[], int], lambda x: x, field, type("Odd", (), {})])
 def test_what_is_no_type_is_a_usage_error(kind: Any):
     with pytest.raises(UsageError):
         OutputType(kind)
+
+
+@check_each(
+    "schema, where",
+    [
+        ({"type": "objct"}, "`type`"),
+        ({"properties": 3}, "`properties`"),
+        ({"type": "object", "required": "a"}, "`required`"),
+        ({"type": "object", "properties": {"a": {"type": "strng"}}}, "`properties.a.type`"),
+        ({"type": int}, "JSON"),
+    ],
+)
+def test_a_schema_that_is_none_is_a_usage_error_that_says_where(schema: Any, where: str):
+    with pytest.raises(UsageError, match=where):
+        OutputType(schema)
 
 
 # ---- in a run
@@ -223,6 +258,7 @@ def test_after_the_retries_the_task_has_failed_and_keeps_its_text(retries: int, 
     result = run(agent(model("Big.", again=True), output_type=City, retries=retries).run("How big?"))
     assert (result.status, result.output, result.content, result.requests) == ("failed", None, "Big.", requests)
     assert "does not fit the output type after" in result.why
+    assert [note.code for note in result.notes].count("retry_output") == retries
 
 
 def test_a_limit_leads_to_typed_output_too():

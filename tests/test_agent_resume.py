@@ -158,14 +158,17 @@ def test_a_model_whose_words_were_cut_off_is_asked_to_go_on():
 @pytest.mark.requirement("F7", "R-F35", "R-F37")
 @pytest.mark.parametrize("kept", [False, True], ids=["memory", "database"])
 @pytest.mark.parametrize("consent", [None, False, True])
-def test_what_may_have_been_done_is_not_done_again_without_consent(consent: bool | None, kept: bool, tmp_path: Path):
+@pytest.mark.parametrize("declared", [False, True])
+def test_what_may_have_been_done_is_not_done_again_without_consent(
+    consent: bool | None, declared: bool, kept: bool, tmp_path: Path
+):
     if kept:
         pytest.importorskip("sqlalchemy")
 
     async def main() -> None:
-        held = Held(side_effects=True)
+        held = Held(side_effects=declared)
         upstream = model(calling(HOLD), calling(HOLD), "Done.")
-        answers = iter([True, consent])
+        answers = iter([True, consent] if declared else [consent])
         approve = None if consent is None else lambda _: next(answers)
         store = f"sqlite:///{tmp_path}/work.db" if kept else None
         one = agent(upstream, held, approve=approve, store=store)

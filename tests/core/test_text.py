@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from rs_bpe import openai  # its vocabularies are inside the package
 
 from tests.cases import check_each
-from toolspeak.core.text import REPLACEMENT, estimate_tokens, printable
+from toolspeak.core.text import REPLACEMENT, counted, estimate_tokens, printable
 
 VOCABULARIES = {"o200k": openai.o200k_base(), "cl100k": openai.cl100k_base()}
 
@@ -53,3 +53,8 @@ def test_tokens_are_estimated_on_the_safe_side(sample: str):
 @given(one=st.text(), other=st.text())
 def test_more_text_never_takes_fewer_tokens(one: str, other: str):
     assert estimate_tokens(one) <= estimate_tokens(f"{one}\n{other}")
+
+
+def test_a_number_has_its_noun_in_the_right_form():
+    assert [counted(number, "call") for number in (0, 1, 2)] == ["0 calls", "1 call", "2 calls"]
+    assert [counted(number, "retry", "retries") for number in (1, 2)] == ["1 retry", "2 retries"]

@@ -186,3 +186,8 @@ def test_the_defaults_are_the_harmless_ones():
     assert not Tool("f").side_effects
     assert not ToolResult("id", "text").error
     assert Request("m", ()).options == Options()
+
+
+def test_media_of_an_unknown_kind_are_a_usage_error():
+    with pytest.raises(UsageError, match=r"unknown kind of media 'picture'.*image, audio, video, file"):
+        Media("picture", "https://x.test/i.png")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]

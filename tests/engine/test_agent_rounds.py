@@ -231,7 +231,7 @@ def test_calls_in_place_of_a_summary_are_told_beside_the_limit():
     answer = ending(rounds, making(look_at()))
     assert answer.content == ""
     assert answer.notes == (
-        Note("limit_rounds", "1 rounds have been made; requested a summary"),
+        Note("limit_rounds", "1 round has been made; requested a summary"),
         Note("empty_answer", "the model made calls instead of answering; they were not run"),
     )
 

@@ -7,6 +7,8 @@ import pytest
 
 from tests.cases import check_each
 from tests.engine.round_steps import (
+    LOOK,
+    SEND,
     TASK,
     a_loop,
     asking,
@@ -27,7 +29,7 @@ def test_a_call_that_may_have_changed_the_world_is_marked_when_it_is_made_again(
     looked = CallRecord(look_at(id="c2"), "started")
     never = CallRecord(ToolCall("send", {"to": "b"}, "c3"), "planned", side_effects=True)
     before = Answer(rounds=(Round(calls=(begun, looked, never)),), status="interrupted")
-    rounds = a_loop((*TASK, before))
+    rounds = Rounds((*TASK, before), (msgspec.structs.replace(LOOK, read_only=True), SEND))
     rounds.start()
     execute = executing(
         rounds, making(ToolCall("send", {"to": "a"}, "d1"), look_at(id="d2"), ToolCall("send", {"to": "b"}, "d3"))
@@ -39,6 +41,17 @@ def test_a_call_that_may_have_changed_the_world_is_marked_when_it_is_made_again(
     ]
     assert [planned.sibling_may_have_run for planned in execute.calls] == [False, False, True]
     assert ["interrupted" in execute.consent_reason(planned) for planned in execute.calls] == [True, False, True]
+
+
+@pytest.mark.requirement("F7", "R-F35")
+def test_a_tool_that_declares_nothing_may_have_changed_something():
+    begun = CallRecord(look_at(id="c1"), "started")
+    rounds = a_loop((*TASK, Answer(rounds=(Round(calls=(begun,)),), status="interrupted")))
+    rounds.start()
+    execute = executing(rounds, making(look_at(id="d1"), look_at("b", id="d2")))
+    assert [(planned.key, planned.may_have_run) for planned in execute.calls] == [("c1", True), ("d2", False)]
+    # Other calls of the tool run, because most functions that declare nothing change nothing.
+    assert ["interrupted" in execute.consent_reason(planned) for planned in execute.calls] == [True, False]
 
 
 SHELL = Tool(

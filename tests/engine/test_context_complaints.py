@@ -85,7 +85,16 @@ LLAMA = '{"error":{"code":400,"type":"exceed_context_size_error","n_prompt_token
         ("invalid params, context window exceeds limit (2013)", 0, 0),
         ("The input (5000 tokens) is longer than the model's context length (4096 tokens).", 4096, 5000),
         ("`inputs` tokens + `max_new_tokens` must be <= 4096. Given: 5000 `inputs` tokens", 4096, 5000),
-        ("Request too large for model `m` on tokens per minute (TPM): Limit 6000, Requested 7000", 6000, 7000),
+        ("Input validation error: `inputs` must have less than 4096 tokens. Given: 4572", 4096, 4572),
+        ("<400> InternalError.Algo.InvalidParameter: Range of input length should be [1, 30720]", 30_720, 0),
+        ("Please use fewer tokens: 4572 tokens > 4096", 4096, 4572),
+        ("Please reduce the length of the messages. Current length is 9000 while limit is 8192", 8192, 9000),
+        ("Die Anfrage ist zu lang: höchstens 4096 Token", 4096, 0),
+        ("Das Kontextfenster von 8192 Token wurde überschritten.", 8192, 0),
+        ("Die Eingabe überschreitet die maximale Kontextlänge (8192 Token)", 8192, 0),
+        ("输入内容过长，超过模型最大上下文长度 4096", 4096, 0),
+        ("Prompt 超长", 0, 0),
+        ("请求的 token 数超过了上下文限制：8192", 8192, 0),
         ("maximum context length is 12 tokens", 0, 0),
     ],
 )
@@ -96,6 +105,11 @@ def test_a_complaint_says_how_large_the_window_and_the_prompt_are(message: str, 
 @check_each("status", [0, 200, 400, 413, 422, 500])
 def test_a_complaint_may_come_with_many_statuses(status: int):
     assert context_complaint(Failure(OPENAI, status=status)) == ContextComplaint(4096, 5123)
+
+
+@check_each("message", ["", "Request Entity Too Large", "<html>413 Payload Too Large</html>"])
+def test_the_status_413_needs_no_words(message: str):
+    assert context_complaint(Failure(message, status=413)) == ContextComplaint()
 
 
 def test_a_code_or_a_body_is_enough():
@@ -112,6 +126,11 @@ def test_a_code_or_a_body_is_enough():
         Failure(OPENAI, status=401),
         Failure("max_tokens is too large: 5000. This model supports at most 4096 completion tokens.", status=400),
         Failure("unknown field `context`", status=400),
+        Failure("Request too large for model `m` on tokens per minute (TPM): Limit 6000, Requested 7000", status=413),
+        Failure("Request too large for `m` on tokens per min (TPM): Limit 6000, Requested 7000", status=429),
+        Failure("请求超过每分钟 token 限制 6000", status=400),
+        Failure("请求超过频率限制", status=400),
+        Failure("image exceeds the maximum allowed size of 4096 pixels", status=400),
         Failure("a" * 10_000 + "prompt is too long", status=400),
     ],
 )

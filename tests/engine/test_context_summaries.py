@@ -41,10 +41,12 @@ def test_a_line_that_is_too_long_is_taken_alone():
 
 
 def test_a_prompt_goes_on_from_the_summary_before():
-    (first,) = summary_prompt("", ["user: hi"], 400)
-    (later,) = summary_prompt("They said hi.", ["user: hi"], 10)
+    (first,) = summary_prompt("", "", ["user: hi"], 400)
+    (later,) = summary_prompt("user: Say hi.", "They said hi.", ["user: hi"], 10)
     assert "at most 200 words" in first.text
     assert "came before" not in first.text
+    assert "The task" not in first.text
+    assert "conversation:\nuser: Say hi.\n\nSummary of what" in later.text
     assert "came before:\nThey said hi.\n\nuser: hi" in later.text
     assert "at most 50 words" in later.text
 

@@ -233,6 +233,14 @@ def test_openai_goes_by_its_short_name_and_others_by_none():
     assert expand(ENTRIES, "openai") == expand(ENTRIES, "openai_chat")
     with pytest.raises(UsageError, match="unknown protocol"):
         expand(ENTRIES, "telex")
+    with pytest.raises(UsageError, match="unknown protocol `None`"):
+        expand(ENTRIES, None)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+
+
+@check_each("entry", [{"role": "user", "content": "hi"}, "hi", None])
+def test_what_is_neither_message_nor_answer_is_a_usage_error(entry: Any):
+    with pytest.raises(UsageError, match="must be a `Message` or an `Answer`, not"):
+        expand([entry], "openai")
 
 
 def test_what_is_empty_is_left_out():

@@ -114,12 +114,24 @@ def test_old_rounds_are_summarised_by_the_model_and_that_counts():
     assert all(map(is_summary, asked))
     assert all(not request.tools and request.options.max_tokens for request in asked)
     assert all(request_tokens(request) < 1500 for request in upstream.requests)
+    assert all("\nuser: Find it.\n" in request.messages[0].text for request in asked)
     assert last.messages[0].text == "Find it."
     assert last.messages[1].text.endswith("Steps 0 to 37 found nothing.")
     assert "rounds_summarised" in codes(reply)
     assert reply.requests == len(upstream.requests)
     assert reply.usage == Usage(900 * len(asked) + 800, 30 * len(asked) + 10)
     assert [attempt.phase for attempt in reply.trace().attempts] == ["summary"] * len(asked) + ["native"]
+
+
+def test_the_task_in_a_request_for_a_summary_is_shortened():
+    upstream = Scripted(NOTHING, again=True)
+    replies(upstream, history(40, task="Find " + "this and " * 400))
+    asked = list(filter(is_summary, upstream.requests))
+    assert asked
+    for request in asked:
+        assert "user: Find this and" in request.messages[0].text
+        assert "characters left out" in request.messages[0].text.partition("Find this")[2][:1500]
+        assert request_tokens(request) < 1500
 
 
 def test_a_summary_is_not_written_twice_for_a_conversation_that_grows():
@@ -391,6 +403,18 @@ def test_a_window_that_has_grown_is_forgotten():
     assert (memory.window, memory.ratio) == (2000, 1.2)
     memory.calibrate(2500, 2600)
     assert memory.window == 0
+
+
+@check_each(
+    ("window", "used", "estimated", "assumed"),
+    [(128_000, 0, 5000, 3000), (8192, 0, 5000, 8192), (8192, 9000, 1000, 8192), (0, 0, 5000, 3000)],
+)
+def test_a_stated_window_that_the_request_does_not_reach_is_not_believed(
+    window: int, used: int, estimated: int, assumed: int
+):
+    memory = ContextMemory()
+    memory.learn(ContextComplaint(window, used), estimated)
+    assert memory.window == assumed
 
 
 def test_summaries_are_bounded(monkeypatch: pytest.MonkeyPatch):

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 import stat
+import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
@@ -301,12 +303,55 @@ def test_files_are_restored_with_their_permissions_and_new_ones_are_deleted(tmp_
     session.call("write_file", path="empty", content="no longer")
     session.call("write_file", path="new/deep/f", content="x")
     session.call("write_file", path="new/g", content="x")
-    (tmp_path / "run.sh").chmod(0o600)
     assert session.undo(dry_run=True).complete
     assert (tmp_path / "new/g").exists()
     assert session.actions() == {"run.sh": "restored", "empty": "restored", "new/deep/f": "deleted", "new/g": "deleted"}
     assert tree(tmp_path) == before
     assert session.undo().files == ()
+
+
+@check_each(("between", "after", "mode"), [(None, 0o600, 0o600), (0o755, None, 0o644), (0o755, 0o600, 0o600)])
+def test_permissions_that_someone_else_sets_after_the_last_change_stay(
+    between: int | None, after: int | None, mode: int
+):
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "f"
+        file.write_text("0")
+        file.chmod(0o644)
+        session = Session(Path(folder))
+        session.call("write_file", path="f", content="1")
+        file.chmod(between or 0o644)
+        session.call("write_file", path="f", content="2")
+        file.chmod(after or between or 0o644)
+        assert session.actions() == {"f": "restored"}
+        assert (file.read_text(), stat.S_IMODE(file.stat().st_mode)) == ("0", mode)
+
+
+#: Writes to a file and is killed right before the new file takes the place of the old one.
+KILLED_WRITE = """
+import asyncio, os, signal, sys
+from toolspeak.tools.base import CallContext
+from toolspeak.tools.files import file_tools
+
+write = next(each for each in file_tools(sys.argv[1]) if each.tool.name == "write_file")
+os.replace = lambda *_, **__: os.kill(os.getpid(), signal.SIGKILL)
+asyncio.run(write.run({"path": sys.argv[2], "content": "1"}, CallContext()))
+"""
+
+
+@pytest.mark.parametrize("path", ["f", "new/f"])
+@pytest.mark.parametrize("undo", [True, False])
+def test_what_a_killed_write_left_is_removed_by_undo_and_by_the_next_change(tmp_path: Path, path: str, undo: bool):
+    session = Session(tmp_path)
+    session.call("write_file", path=path, content="0")
+    folder = (tmp_path / path).parent
+    (folder / "mine.tmp").touch()
+    killed = subprocess.run([sys.executable, "-c", KILLED_WRITE, str(tmp_path), path], check=False, timeout=60)
+    assert killed.returncode == -signal.SIGKILL
+    session.undo(dry_run=True)
+    assert len(list(folder.glob(".toolspeak-*.tmp"))) == 1
+    session.undo() if undo else session.call("write_file", path=path, content="2")
+    assert {each.name for each in folder.iterdir()} == ({"mine.tmp"} if undo else {"mine.tmp", "f"})
 
 
 def test_a_folder_that_someone_else_uses_stays(tmp_path: Path):

@@ -135,6 +135,51 @@ def test_a_file_keeps_its_permissions_when_it_is_replaced(work: Path):
     assert (work / "run.sh").stat().st_mode & 0o7777 == 0o750
 
 
+@pytest.mark.skipif(not hasattr(os, "setxattr"), reason="the system has no such attributes")
+def test_a_file_keeps_its_attributes_when_it_is_replaced(work: Path):
+    (work / "f").write_text("old")
+    try:
+        os.setxattr(work / "f", "user.origin", b"here")
+    except OSError:
+        pytest.skip("the file system has no such attributes")
+    do(work, "write_file", path="f", content="new")
+    assert os.getxattr(work / "f", "user.origin") == b"here"
+
+
+@pytest.mark.parametrize("allowed", [True, False])
+def test_a_file_keeps_its_owner_if_that_is_possible(work: Path, monkeypatch: pytest.MonkeyPatch, allowed: bool):
+    """Only root can give files away, so the calls are recorded."""
+    owners: list[tuple[int, int]] = []
+
+    def give(descriptor: int, owner: int, group: int) -> None:
+        owners.append((owner, group))
+        if not allowed:
+            raise PermissionError(1, "Operation not permitted")
+
+    (work / "f").write_text("old")
+    status = (work / "f").stat()
+    monkeypatch.setattr(os, "fchown", give)
+    do(work, "write_file", path="f", content="new")
+    do(work, "write_file", path="g", content="new")
+    assert (work / "f").read_text() == "new"
+    assert owners == [(-1, status.st_gid), (status.st_uid, -1)]
+
+
+def test_no_one_else_can_read_a_private_file_while_it_is_written(work: Path, monkeypatch: pytest.MonkeyPatch):
+    (work / "f").write_text("old")
+    (work / "f").chmod(0o600)
+    modes: list[int] = []
+    change = os.fchmod
+
+    def watched(descriptor: int, mode: int) -> None:
+        modes.append(os.fstat(descriptor).st_mode & 0o777)
+        change(descriptor, mode)
+
+    monkeypatch.setattr(os, "fchmod", watched)
+    do(work, "write_file", path="f", content="new")
+    assert modes == [0o600]
+
+
 def test_what_cannot_be_written_is_told(work: Path):
     (work / "folder").mkdir()
     (work / "file").touch()

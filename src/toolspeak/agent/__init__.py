@@ -14,7 +14,6 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, I
 from contextlib import suppress
 from functools import partial
 from inspect import Parameter, signature
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 import msgspec
@@ -29,16 +28,16 @@ from ..errors import UsageError
 from ..runtime.model_resolution import Model
 from ..runtime.sync_bridge import SyncBridge
 from ..store.session_interface import MemorySessions, SessionJournal, SessionStore
-from ..tools.approval import Approval
+from ..tools.approval import Approval, Ask
 from ..tools.base import Executable
 from ..tools.file_changes import UndoResult, undo_changes
 from ..tools.threads import in_thread
 from ..tools.wrappers import MAX_OUTPUT_CHARS
 from .arguments import check_approval, check_limits, check_options, check_types
-from .calls import Approve, Toolbox, Toolboxes, approval_of
+from .calls import Toolbox, Toolboxes, approval_of
 from .events import AgentEvent, AgentResult, WorkFinished
 from .inputs import Task, task_messages
-from .output_types import OutputType
+from .output_types import OutputType, ParsedOutput
 from .run import AgentOptions, EmitEvent, TaskRun
 
 if TYPE_CHECKING:
@@ -96,7 +95,7 @@ class AsyncAgent:
         *,
         instructions: str = "",
         output_type: Any = None,
-        approve: Approve | Approval | None = None,
+        approve: Ask | Approval | None = None,
         approval: ApprovalMode | None = None,
         mcp: McpSource | None = None,
         store: str | SessionStore | None = None,
@@ -221,9 +220,7 @@ class AsyncAgent:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.close()
 
     # ---- one task
@@ -256,7 +253,7 @@ class AsyncAgent:
         entries = await journal.entries()
         if not messages:
             if _is_over(entries):
-                return await self._result(entries[-1], journal.session, _last_messages(entries[:-1]))
+                return await self._stored_result(entries, journal.session)
             messages = _continuation(entries)
         if messages:
             await journal.say(*messages)
@@ -271,23 +268,25 @@ class AsyncAgent:
             answer = await work.carry_out(entries)
         finally:
             self._active.discard(work)
-        return await self._result(answer, journal.session, _last_messages(entries))
+        return self._result(answer, journal.session, _last_messages(entries), work.parsed)
 
-    async def _result(self, answer: Entry, session: str, task: tuple[Message, ...]) -> AgentResult:
+    async def _stored_result(self, entries: tuple[Entry, ...], session: str) -> AgentResult:
+        """Return the result of a session that ends with a complete answer."""
+        answer, output = entries[-1], self._options.output
         assert isinstance(answer, Answer)
-        output, notes = None, answer.notes
-        if self._options.output is not None and answer.status == "complete":
-            parsed = await in_thread(partial(self._options.output.parse, answer.content))
-            output, notes = parsed.value, (*notes, *parsed.notes)
+        parsed = ParsedOutput() if output is None else await in_thread(partial(output.parse, answer.content))
+        return self._result(answer, session, _last_messages(entries[:-1]), parsed)
+
+    def _result(self, answer: Answer, session: str, task: tuple[Message, ...], parsed: ParsedOutput) -> AgentResult:
         return AgentResult(
             answer.content,
             answer.rounds,
             answer.status,
             answer.usage,
-            (*notes, *(() if self._mcp is None else self._mcp.notes)),
+            (*answer.notes, *parsed.notes, *(() if self._mcp is None else self._mcp.notes)),
             session,
             answer.requests,
-            output,
+            parsed.value,
             task,
             answer.reasoning,
             answer.said,
@@ -373,7 +372,7 @@ class Agent:
         *,
         instructions: str = "",
         output_type: Any = None,
-        approve: Approve | Approval | None = None,
+        approve: Ask | Approval | None = None,
         approval: ApprovalMode | None = None,
         mcp: McpSource | None = None,
         store: str | SessionStore | None = None,
@@ -450,7 +449,5 @@ class Agent:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()

@@ -18,6 +18,7 @@ APPROVAL_MODES: tuple[ApprovalMode, ...] = get_args(ApprovalMode)
 
 #: Request fields that the agent sets itself, and what to use instead.
 _OWN_FIELDS = {
+    "context_window": 'call ts.override_model("PROVIDER:MODEL", {"context_window": 8192})',
     "messages": "pass the messages to `run`",
     "model": "pass the model as the first argument",
     "stream": "use the `stream` method",
@@ -47,8 +48,8 @@ def check_options(options: Mapping[str, JSONValue], keywords: Iterable[str], *, 
     for name in options:
         if name in _OWN_FIELDS:
             raise UsageError(f"an agent has no option `{name}`", hint=_OWN_FIELDS[name])
-        known = (*keywords, *settings, *_REQUEST_FIELDS)
-        near = [] if name in known else get_close_matches(name, known, 1, _MISSPELT)
+        names = (*keywords, *settings, *_REQUEST_FIELDS)
+        near = [] if name in names else get_close_matches(name, names, 1, _MISSPELT)
         if near:
             raise UsageError(f"unknown option `{name}`", hint=f"did you mean `{near[0]}`?")
     msgspec.structs.replace(Settings(), **{name: value for name, value in options.items() if name in settings})

@@ -8,16 +8,14 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import groupby
-from typing import Any, TypeAlias, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 from ..core.types import JSONObject, Media, Opaque, Tool, ToolResult
 from ..engine.context.shortening import READ_MORE
 from ..engine.rounds.loop import PlannedCall
 from ..errors import ToolDenied, ToolspeakError, ToolTimeout, UsageError
-from ..tools.approval import Approval, Question
-from ..tools.approval import ApprovalAnswer as Consent
+from ..tools.approval import Approval, Ask
 from ..tools.base import CallContext, Executable, ToolOutput
-from ..tools.threads import in_thread
 from ..tools.wrappers import MAX_OUTPUT_CHARS, ReadMore, Truncated, cut_short, is_sandboxed, is_untrusted
 
 T = TypeVar("T")
@@ -34,10 +32,6 @@ MAX_PARALLEL_CALLS = 32
 _MAX_SESSIONS = 16
 #: References that keep abandoned tools from being garbage-collected while they run.
 _ABANDONED: set[asyncio.Task[Any]] = set()
-
-#: Function that decides whether a call may run. Returns a boolean, or an answer that also applies to later calls. A
-#: synchronous function runs in a thread, so it may wait for user input.
-Approve: TypeAlias = Callable[[Question], Consent | bool | Awaitable[Consent | bool]]
 
 
 class Toolbox:
@@ -119,21 +113,13 @@ def _executable(source: Executable | Callable[..., Any]) -> Executable:
 # ---- approval
 
 
-def approval_of(approve: Approve | Approval | None) -> Approval | None:
+def approval_of(approve: Ask | Approval | None) -> Approval | None:
     """Convert the `approve` argument to an `Approval`."""
     if approve is None or isinstance(approve, Approval):
         return approve
     if not callable(approve):
         raise UsageError("`approve` must be a function that takes a `Question`, or an `Approval`")
-
-    async def ask(question: Question) -> Consent:
-        answer = approve(question) if _is_async(approve) else await in_thread(lambda: approve(question))
-        decision = await answer if inspect.isawaitable(answer) else answer
-        if isinstance(decision, bool):
-            return "once" if decision else "deny"
-        return cast("Consent", decision)
-
-    return Approval(ask)
+    return Approval(approve)
 
 
 async def require_approval(
@@ -159,10 +145,6 @@ async def require_approval(
     )
     if not decision.allowed:
         raise ToolDenied(f"the call was not allowed: {decision.reason}")
-
-
-def _is_async(function: Approve) -> bool:
-    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(getattr(function, "__call__", None))  # noqa: B004
 
 
 # ---- running

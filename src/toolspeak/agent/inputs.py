@@ -9,11 +9,11 @@ import mimetypes
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Literal, TypeAlias, cast, get_args
+from typing import TypeAlias, cast
 
 import msgspec
 
-from ..core.types import JSONObject, JSONValue, Media, Message, Part, TextPart
+from ..core.types import MEDIA_KINDS, JSONObject, JSONValue, Media, MediaKind, Message, Part, TextPart
 from ..errors import UsageError
 from ..protocols import openai_chat
 
@@ -27,15 +27,14 @@ Task: TypeAlias = (
 
 #: Maximum size of a file in a task. Providers accept at most about 20 MB per request.
 MAX_FILE_BYTES = 20 * 1024 * 1024
-_MediaKind: TypeAlias = Literal["image", "audio", "video", "file"]
-_KINDS = get_args(_MediaKind)
-#: First bytes of file formats, and their media types.
+#: First bytes of file formats, bytes 8 to 11 if they matter, and media types.
 _SIGNATURES = (
-    (b"\x89PNG\r\n\x1a\n", "image/png"),
-    (b"\xff\xd8\xff", "image/jpeg"),
-    (b"GIF8", "image/gif"),
-    (b"RIFF", "image/webp"),
-    (b"%PDF-", "application/pdf"),
+    (b"\x89PNG\r\n\x1a\n", b"", "image/png"),
+    (b"\xff\xd8\xff", b"", "image/jpeg"),
+    (b"GIF8", b"", "image/gif"),
+    (b"RIFF", b"WEBP", "image/webp"),
+    (b"RIFF", b"WAVE", "audio/wav"),
+    (b"%PDF-", b"", "application/pdf"),
 )
 _HINT = 'for example agent.run("..."), or agent.run(["What is this?", Path("photo.png")])'
 
@@ -111,7 +110,7 @@ def _parts(item: object) -> Sequence[Part]:
         case Path():
             return (_file_media(item),)
         case bytes():
-            return (_media(item, _sniffed_type(item)),)
+            return (_media(item),)
         case Mapping():
             content: JSONObject = dict(cast("Mapping[str, JSONValue]", item))
             return _decoded({"role": "user", "content": [content]}).parts
@@ -128,18 +127,18 @@ def _file_media(path: Path) -> Media:
         raise UsageError(f"cannot read `{path}`: {error.strerror or error}") from None
     if len(data) > MAX_FILE_BYTES:
         raise UsageError(f"`{path}` is larger than {MAX_FILE_BYTES} bytes", hint="pass a link: ts.Media(kind, url)")
-    return _media(data, mimetypes.guess_type(path.name)[0] or _sniffed_type(data))
+    if not data:
+        raise UsageError(f"`{path}` is empty")
+    return _media(data, path.name)
 
 
-def _sniffed_type(data: bytes) -> str:
-    found = next((kind for start, kind in _SIGNATURES if data.startswith(start)), "")
-    if not found:
-        hint = "use PNG, JPEG, GIF, WebP or PDF, or pass a `data:` URL: ts.Media(kind, url)"
+def _media(data: bytes, name: str = "") -> Media:
+    """Make a part of data. Their first bytes say what they are, otherwise the file name does."""
+    types = (kind for start, form, kind in _SIGNATURES if data.startswith(start) and data[8:12].startswith(form))
+    media_type = next(types, "") or (mimetypes.guess_type(name)[0] or "").replace("audio/x-", "audio/")
+    if not media_type:
+        hint = "use PNG, JPEG, GIF, WebP, WAV or PDF, or pass a `data:` URL: ts.Media(kind, url)"
         raise UsageError("the format of the data is unknown", hint=hint)
-    return found
-
-
-def _media(data: bytes, media_type: str) -> Media:
     family = media_type.partition("/")[0]
-    kind = cast("_MediaKind", family if family in _KINDS else "file")
+    kind = cast("MediaKind", family if family in MEDIA_KINDS else "file")
     return Media(kind, f"data:{media_type};base64,{b64encode(data).decode()}")

@@ -6,10 +6,10 @@ JSON schema. This module never imports pydantic.
 
 from __future__ import annotations
 
-import json
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from inspect import isroutine
 from typing import Any, cast, get_args
 
 import msgspec
@@ -19,12 +19,14 @@ from ..core.schema.argument_schema import ArgumentSchema
 from ..core.schema.work_limit import WorkLimit
 from ..core.types import JSONObject, JSONValue, Note
 from ..errors import UsageError
+from ..parsing import parse
 from ..tools.function_schemas import convert_argument, type_schemas
 
 #: Maximum length of a problem in a message to the model.
 _MAX_PROBLEM_CHARS = 500
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]")
 _FENCE = "```"
+_REASONING_END = "</think>"
 
 _RULE = (
     "When the task is done, your final answer must be one JSON value that fits this JSON schema, and nothing else:\n{}"
@@ -41,8 +43,6 @@ class ParsedOutput(msgspec.Struct, frozen=True):
     value: Any = None
     notes: tuple[Note, ...] = ()
     problem: str = ""
-    #: The same for equal values.
-    key: str = ""
 
 
 class OutputType:
@@ -77,32 +77,31 @@ class OutputType:
         return {"response_format": {"type": "json_schema", "json_schema": {"name": self._name, "schema": self._schema}}}
 
     def parse(self, text: str) -> ParsedOutput:
-        """Find the JSON value in an answer that fits the type. There may be other text, or a code fence, around it."""
+        """Find the last JSON value in an answer that fits the type.
+
+        There may be other text, or a code fence, around it. The model's reasoning is not searched.
+        """
         if self._is_text:
+            text = _without_reasoning(text)
             return ParsedOutput(text) if text.strip() else ParsedOutput(problem="it is empty")
-        fitting: dict[str, ParsedOutput] = {}
-        problem = "it contains no complete JSON value"
-        for value, notes in _values(text):
+        problem = ""
+        for value, notes in reversed(list(_values(text))):
             parsed = self._fit(value, notes)
-            if parsed.problem:
-                problem = parsed.problem
-            else:
-                fitting.setdefault(parsed.key, parsed)
-        if len(fitting) == 1:
-            return next(iter(fitting.values()))
-        return ParsedOutput(problem=f"it contains {len(fitting)} different values that fit" if fitting else problem)
+            if not parsed.problem:
+                return parsed
+            problem = problem or parsed.problem
+        return ParsedOutput(problem=problem or "it contains no complete JSON value")
 
     def _fit(self, value: JSONValue, notes: tuple[Note, ...]) -> ParsedOutput:
         aligned = self._aligner.coerce(value, work=WorkLimit())
         if aligned.problems:
             return ParsedOutput(problem="; ".join(aligned.problems)[:_MAX_PROBLEM_CHARS])
         try:
-            key = json.dumps(aligned.value, sort_keys=True)
             converted = self._convert(aligned.value)
         except Exception as error:  # a validator of the caller may raise anything
             detail = " ".join(str(error).split())[:_MAX_PROBLEM_CHARS]
             return ParsedOutput(problem=detail or type(error).__name__)
-        return ParsedOutput(converted, (*notes, *aligned.notes), key=key)
+        return ParsedOutput(converted, (*notes, *aligned.notes))
 
 
 def _values(text: str) -> Iterator[tuple[JSONValue, tuple[Note, ...]]]:
@@ -115,9 +114,14 @@ def _values(text: str) -> Iterator[tuple[JSONValue, tuple[Note, ...]]]:
         except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
             continue
         return
-    note = Note("output_extracted", "the answer was not only JSON; the value in it was used")
-    for document in complete_documents(text):
+    note = Note("output_extracted", "the answer was not only JSON; the last value in it that fits was used")
+    for document in complete_documents(_without_reasoning(text)):
         yield document.value, (note, *document.notes)
+
+
+def _without_reasoning(text: str) -> str:
+    # The opening tag may be missing, because some chat templates put it into the prompt.
+    return parse(text.rpartition(_REASONING_END)[2], ()).text
 
 
 # ---- types
@@ -125,8 +129,8 @@ def _values(text: str) -> Iterator[tuple[JSONValue, tuple[Note, ...]]]:
 
 def _schema_and_converter(kind: Any) -> tuple[JSONObject, Callable[[JSONValue], Any]]:
     if isinstance(kind, Mapping):
-        return dict(cast("Mapping[str, JSONValue]", kind)), lambda value: value
-    if kind is None or isinstance(kind, str | int | float | list | tuple):
+        return _checked(dict(cast("Mapping[str, JSONValue]", kind))), lambda value: value
+    if kind is None or isinstance(kind, str | int | float | list | tuple) or isroutine(kind):
         hint = "pass a dataclass, a TypedDict, a pydantic model, an annotation such as list[int], or a JSON schema"
         raise UsageError(f"`output_type` must be a type, not {kind!r:.80}", hint=hint)
     if _uses_pydantic(kind):
@@ -143,6 +147,14 @@ def _schema_and_converter(kind: Any) -> tuple[JSONObject, Callable[[JSONValue], 
         schema = cast("JSONObject", definitions[root.rpartition("/")[2]])
     whole = {**schema, "$defs": definitions} if _refers(schema) else schema
     return whole, lambda value: convert_argument(value, kind)
+
+
+def _checked(schema: JSONObject) -> JSONObject:
+    """Check a schema of the caller. In schemas of tools, by contrast, what is wrong is ignored."""
+    for note in ArgumentSchema.of(schema).notes:
+        wrong = note.detail.rpartition(": ")[2]
+        raise UsageError(f"`output_type` is not a JSON schema of draft 2020-12: {wrong} is wrong")
+    return schema
 
 
 def _refers(schema: JSONObject) -> bool:

@@ -17,6 +17,7 @@ import msgspec
 
 from ..client import AsyncClient
 from ..core.events import Event, ReasoningDelta, Reply, TextDelta, fold
+from ..core.text import counted
 from ..core.types import JSONValue, Message, Note, TextPart, ToolChoice, ToolResult
 from ..engine.prompting.escaping import one_line
 from ..engine.rounds.expansion import messages_of
@@ -53,7 +54,7 @@ from .events import (
     TextPiece,
     ThoughtPiece,
 )
-from .output_types import OutputType
+from .output_types import OutputType, ParsedOutput
 
 #: Callback that receives each event.
 EmitEvent: TypeAlias = Callable[[AgentEvent], None]
@@ -109,6 +110,8 @@ class TaskRun:
         self._stop = asyncio.Event()
         self._events: list[Event] = []  # events of the current answer
         self._loop = asyncio.get_running_loop()
+        #: The value of the output type in the final answer.
+        self.parsed = ParsedOutput()
 
     def cancel(self) -> None:
         """Cancel the task. Can be called from any thread."""
@@ -156,21 +159,21 @@ class TaskRun:
 
     async def _end(self, answer: Answer) -> Answer:
         await run_to_completion(self._journal.end(answer))
-        rounds, requests = _count(len(answer.rounds), "round"), _count(answer.requests, "request")
+        rounds, requests = counted(len(answer.rounds), "round"), counted(answer.requests, "request")
         _log.info("finished after %s and %s: %s", rounds, requests, answer.status)
         return answer
 
     def _round_complete(self, rounds: Rounds) -> None:
         number = len(rounds.completed)
         completed = rounds.completed[-1]
-        _log.info("round %d complete: %s", number, _count(len(completed.calls), "call"))
+        _log.info("round %d complete: %s", number, counted(len(completed.calls), "call"))
         self._emit(RoundComplete(number, completed))
 
     async def _with_valid_output(self, output: OutputType, answer: Answer, entries: Sequence[Entry]) -> Answer:
         """Check the type of the final answer. If it does not fit, ask again, at most as often as `retries` says."""
         retries = self._options.options.get("retries", self._client.settings.retries)
         system = () if not output.rule else (Message("system", (TextPart(self._options.system_text),)),)
-        problem = await self._output_problem(output, answer)
+        problem = await self._parse(output, answer)
         for _ in range(retries if problem else 0):
             answer = msgspec.structs.replace(answer, notes=(*answer.notes, Note("retry_output", problem)))
             prompt = Message("user", (TextPart(output.repair_prompt(problem)),))
@@ -180,14 +183,16 @@ class TaskRun:
             if not isinstance(reply, Reply):
                 return _without_reply(answer, reply)
             answer = _with_reply(answer, reply)
-            problem = await self._output_problem(output, answer)
+            problem = await self._parse(output, answer)
             if not problem:
                 break
-        why = f"the answer does not fit the output type after {_count(retries, 'retry', 'retries')}: {problem}"
+        why = f"the answer does not fit the output type after {counted(retries, 'retry', 'retries')}: {problem}"
         return _ended(answer, "failed", why) if problem else answer
 
-    async def _output_problem(self, output: OutputType, answer: Answer) -> str:
-        return (await in_thread(partial(output.parse, answer.content))).problem
+    async def _parse(self, output: OutputType, answer: Answer) -> str:
+        """Parse the final answer. Returns the problem if it does not fit."""
+        self.parsed = await in_thread(partial(output.parse, answer.content))
+        return self.parsed.problem
 
     async def _run_step(self, step: Coroutine[Any, Any, RoundInput]) -> RoundInput:
         """Run a step until it ends or the task is cancelled."""
@@ -363,12 +368,8 @@ def _with_costs(answer: Answer, reply: Reply | None) -> Answer:
         answer,
         usage=answer.usage + reply.usage,
         requests=answer.requests + reply.requests,
-        notes=tuple(dict.fromkeys((*answer.notes, *reply.notes))),
+        notes=(*answer.notes, *(note for note in dict.fromkeys(reply.notes) if note not in answer.notes)),
     )
-
-
-def _count(number: int, what: str, several: str = "") -> str:
-    return f"{number} {what}" if number == 1 else f"{number} {several or what + 's'}"
 
 
 def _log_reply(ask: AskModel, reply: TracedReply) -> None:

@@ -40,3 +40,8 @@ def estimate_tokens(text: str) -> int:
     long = sum((len(word) - 1) // _LETTERS_PER_TOKEN for word in words if len(word) > _LETTERS_PER_TOKEN)
     wide = 0 if text.isascii() else -(-3 * (len(text.encode("utf-8", "replace")) - len(text)) // 4)
     return len(words) + long + len(_REST.findall(text)) + wide
+
+
+def counted(number: int, noun: str, plural: str = "") -> str:
+    """Return a number with its noun, such as `1 call` or `2 calls`."""
+    return f"{number} {noun if number == 1 else plural or noun + 's'}"

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from inspect import cleandoc
 from types import UnionType
-from typing import Any, Final, Literal, TypeAlias, TypeGuard, cast
+from typing import Any, Final, Literal, TypeAlias, TypeGuard, cast, get_args
 from weakref import WeakKeyDictionary
 
 import msgspec
@@ -91,13 +91,21 @@ class TextPart(msgspec.Struct, frozen=True, tag="text"):
     extra: JSONObject = {}
 
 
+MediaKind: TypeAlias = Literal["image", "audio", "video", "file"]
+MEDIA_KINDS: tuple[str, ...] = get_args(MediaKind)
+
+
 class Media(msgspec.Struct, frozen=True, tag="media"):
     """An image, an audio clip, a video or a file."""
 
-    kind: Literal["image", "audio", "video", "file"]
+    kind: MediaKind
     #: A link to the content, or the content itself as a `data:` URL.
     url: str
     extra: JSONObject = {}
+
+    def __post_init__(self) -> None:
+        if self.kind not in MEDIA_KINDS:
+            raise UsageError(f"unknown kind of media {self.kind!r:.80}", hint=f"use one of {', '.join(MEDIA_KINDS)}")
 
 
 class Opaque(msgspec.Struct, frozen=True, tag="opaque"):

@@ -17,6 +17,7 @@ from typing import Literal, TypeVar
 import msgspec
 
 from ..core.events import Event, Failure, Finish, Noted, UsageSeen, fold
+from ..core.text import counted
 from ..core.types import Message, Note, Options, Request, ToolChoice, Usage
 from ..engine.context.compaction import (
     Shortened,
@@ -25,6 +26,7 @@ from ..engine.context.compaction import (
     shorten_results,
     summary_ends,
     summary_keys,
+    task_of,
     with_summary,
 )
 from ..engine.context.complaints import ContextComplaint, context_complaint
@@ -90,9 +92,12 @@ class ContextMemory:
 
     def learn(self, complaint: ContextComplaint, estimated: int) -> None:
         """Learn from the upstream's complaint about a request of this estimated size."""
-        window = complaint.window or int(_GUESS * (complaint.used or estimated * self.ratio))
+        used = complaint.used
+        # A window that is much larger than the request cannot be the reason.
+        stated = complaint.window if used or complaint.window <= estimated * _MAX_RATIO else 0
+        window = stated or int(_GUESS * (used or estimated * self.ratio))
         # If the upstream does not say how long the prompt was, it was longer than the window.
-        self.calibrate(estimated, complaint.used or int(complaint.window * 1.1))
+        self.calibrate(estimated, used or int(stated * 1.1))
         self.window = window
 
     def summary(self, tenant: str, key: bytes) -> str:
@@ -306,12 +311,14 @@ class CompactingTurn:
 
     async def _summarise(self, removed: list[Message], summary: str, tokens: int) -> str:
         """Let the model write a summary, part by part. If it fails, an excerpt stands in for the summary."""
-        lines = transcript(removed, max(self._limit(0) - _INSTRUCTIONS - tokens, 0))
+        messages, room = self._request.messages, max(self._limit(0) - _INSTRUCTIONS - 2 * tokens, 0)
+        task = fit_text("\n".join(transcript([messages[at] for at in sorted(task_of(messages))], room)), tokens)
+        lines = transcript(removed, room)
         for _ in range(_MAX_SUMMARY_REQUESTS):
-            room = self._limit(0) - _INSTRUCTIONS - text_tokens(summary)
+            room = self._limit(0) - _INSTRUCTIONS - text_tokens(task) - text_tokens(summary)
             number = take_lines(lines, room)
             window = self._window
-            written = await self._ask(summary_prompt(summary, lines[:number], tokens))
+            written = await self._ask(summary_prompt(task, summary, lines[:number], tokens))
             if written:
                 summary, lines = fit_text(written, tokens), lines[number:]
             if not lines or (not written and window == self._window):
@@ -365,11 +372,9 @@ class CompactingTurn:
         self._earlier_attempts += outcome.trace.attempts
         self._turn = self._make(self._request)
         size = f"{complaint.used} tokens" if complaint.used else f"about {self._estimate} tokens"
-        stated = (
-            f"{complaint.window} tokens" if complaint.window else f"not stated, assumed {self._memory.window} tokens"
-        )
+        window = f"{'' if complaint.window == self._memory.window else 'assumed '}{self._memory.window} tokens"
         return Note(
-            "context_exceeded", f"a request of {size} did not fit the context window ({stated}) and was repeated"
+            "context_exceeded", f"a request of {size} did not fit the context window ({window}) and was repeated"
         )
 
     def _hopeless(self) -> Failure | None:
@@ -418,13 +423,12 @@ def _can_fit(messages: tuple[Message, ...], budget: int) -> bool:
 def _shortening_notes(short: Shortened, window: int) -> list[Note]:
     if not short.results and not short.media:
         return []
-    results = f"{short.results} results shortened by {short.chars} characters"
+    results = f"{counted(short.results, 'result')} shortened by {counted(short.chars, 'character')}"
     media = f", {short.media} media left out" if short.media else ""
     return [Note("results_shortened", f"{results}{media}, to fit a context window of {window} tokens")]
 
 
 def _summary_note(messages: tuple[Message, ...], end: int, text: str, requests: int) -> Note:
-    size, by = len(removable(messages, end)), f"{requests} requests" if requests else "an earlier request"
-    return Note(
-        "rounds_summarised", f"{size} messages replaced by a summary of about {text_tokens(text)} tokens from {by}"
-    )
+    replaced = counted(len(removable(messages, end)), "message")
+    by = counted(requests, "request") if requests else "an earlier request"
+    return Note("rounds_summarised", f"{replaced} replaced by a summary of about {text_tokens(text)} tokens from {by}")

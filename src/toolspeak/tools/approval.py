@@ -11,7 +11,7 @@ import asyncio
 import inspect
 from collections import OrderedDict, deque
 from collections.abc import Awaitable, Callable, Iterable
-from typing import Literal, TypeAlias, cast
+from typing import Literal, TypeAlias
 
 import msgspec
 
@@ -57,7 +57,8 @@ class ApprovalDecision(msgspec.Struct, frozen=True):
 
 _ALLOWED_BY_YES = ApprovalDecision(True, "everything inside the sandbox was allowed beforehand", "yes")
 
-Ask: TypeAlias = Callable[[Question], ApprovalAnswer | Awaitable[ApprovalAnswer]]
+#: Asks the user. True means `once`, False means `deny`. A synchronous function runs in a thread, so it may wait.
+Ask: TypeAlias = Callable[[Question], ApprovalAnswer | bool | Awaitable[ApprovalAnswer | bool]]
 
 
 class _Consent:
@@ -154,7 +155,7 @@ class Approval:
         elif answer == "call":
             self._consent_in(context.session).calls.add(_key(tool, arguments))
         # Fail closed: any other answer is a denial.
-        if answer in ("once", "call", "tool"):
+        if answer is True or answer in ("once", "call", "tool"):
             return ApprovalDecision(True, "the user allowed it", "person")
         return ApprovalDecision(False, "the user said no", "person")
 
@@ -190,13 +191,7 @@ def _key(tool: Tool, arguments: JSONObject) -> tuple[str, bytes]:
     return tool.name, msgspec.json.encode(arguments, order="deterministic")
 
 
-async def _ask_person(ask: Ask, question: Question) -> ApprovalAnswer:
-    """Ask the user. A blocking `ask` function runs in a thread, so it does not block the event loop."""
-    if inspect.iscoroutinefunction(ask) or inspect.iscoroutinefunction(getattr(ask, "__call__", None)):  # noqa: B004
-        return await cast("Awaitable[ApprovalAnswer]", ask(question))
-
-    def blocking() -> ApprovalAnswer | Awaitable[ApprovalAnswer]:
-        return ask(question)
-
-    answer = await in_thread(blocking)
+async def _ask_person(ask: Ask, question: Question) -> object:
+    is_async = inspect.iscoroutinefunction(ask) or inspect.iscoroutinefunction(getattr(ask, "__call__", None))  # noqa: B004
+    answer = ask(question) if is_async else await in_thread(lambda: ask(question))
     return await answer if inspect.isawaitable(answer) else answer

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import stat
 import time
 from collections.abc import Generator, Iterable
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from secrets import token_hex
 from typing import NamedTuple
 
@@ -25,6 +26,11 @@ _MAX_STEPS = 512
 _MAX_PATH_CHARS = 4096
 #: Seconds to wait for another program that writes in the same folder. One write takes milliseconds.
 _LOCK_SECONDS = 10.0
+#: Names of files that are being written.
+_TEMPORARY = re.compile(r"\.toolspeak-[0-9a-f]{16}\.tmp")
+#: Extended attributes that a file keeps: the user's own, access control lists and SELinux labels. Capabilities are
+#: dropped like the setuid bit, because they were granted to the old content.
+_KEPT_ATTRIBUTES = ("user.", "system.posix_acl_access", "security.selinux")
 _FOLDER_FLAGS = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
 #: Non-blocking, because opening a pipe without a writer would otherwise hang.
 _FILE_FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
@@ -89,7 +95,7 @@ class ConfinedRoot:
         with self.resolve(path) as place:
             if not place.name:
                 raise ToolError(f"`{display_path(path)}` is a folder, not a file")
-            with _open_regular(place.folder, place.name, path) as (descriptor, status):
+            with open_regular(place.folder, place.name, path) as (descriptor, status):
                 yield OpenedFile(descriptor, status, place.path)
 
     @contextmanager
@@ -166,9 +172,8 @@ class LockedFile:
         """
         if self._place.missing:
             return None
-        folder, name = self._place.folder, self._place.name
         try:
-            with _open_regular(folder, name, self._requested_path) as (descriptor, status):
+            with self._open(self._place.folder) as (descriptor, status):
                 return FileState(
                     read_limited(descriptor, status, limit, self._requested_path), stat.S_IMODE(status.st_mode) & 0o777
                 )
@@ -178,6 +183,7 @@ class LockedFile:
     def replace(self, data: bytes, mode: int | None, before: FileState | None) -> None:
         """Write the file atomically. Folders that are missing are created; without `mode`, the umask applies.
 
+        A file that exists keeps its owner, group and extended attributes, as far as this process may set them.
         `before` is what the file contained when it was read. Other programs do not use our lock, so this is checked
         once more right before the write.
 
@@ -186,15 +192,18 @@ class LockedFile:
         """
         name = self._place.name
         with ExitStack() as stack:
+            self.remove_leftovers()
             folder = self._create_missing(stack)
-            temporary = f".{token_hex(8)}.tmp"
+            temporary = f".toolspeak-{token_hex(8)}.tmp"
             flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-            descriptor = os.open(temporary, flags, 0o666, dir_fd=folder)
+            descriptor = os.open(temporary, flags, 0o666 if mode is None else 0o600, dir_fd=folder)
             try:
                 with os.fdopen(descriptor, "wb") as file:
                     file.write(data)
                     file.flush()
                     if mode is not None:
+                        with suppress(FileNotFoundError), self._open(folder) as (current, _):
+                            _copy_attributes(current, descriptor)
                         os.fchmod(descriptor, mode)
                     os.fsync(descriptor)
                 self._require_unchanged(folder, before)
@@ -213,19 +222,34 @@ class LockedFile:
         self._require_unchanged(self._place.folder, before)
         os.unlink(self._place.name, dir_fd=self._place.folder)
 
+    def remove_leftovers(self) -> None:
+        """Remove what killed processes left in the folder. While it is locked, no one else writes there."""
+        for name in () if self._place.missing else filter(_TEMPORARY.fullmatch, os.listdir(self._place.folder)):
+            with suppress(OSError):
+                os.unlink(name, dir_fd=self._place.folder)
+
+    def _open(self, folder: int) -> AbstractContextManager[tuple[int, os.stat_result]]:
+        return open_regular(folder, self._place.name, self._requested_path)
+
     def _create_missing(self, stack: ExitStack) -> int:
-        """Create the missing folders. One that another process has just created is used, unless it is a link."""
+        """Create the missing folders, and lock the last one.
+
+        One that another process has just created is used, unless it is a link.
+        """
         folder = self._place.folder
         for name in self._place.missing:
             with suppress(FileExistsError):
                 os.mkdir(name, 0o777, dir_fd=folder)
             folder = os.open(name, _FOLDER_FLAGS, dir_fd=folder)
             stack.callback(os.close, folder)
+        if self._place.missing:
+            inner = self._place._replace(folder=folder)
+            stack.enter_context(_lock(inner, self._requested_path, time.monotonic() + _LOCK_SECONDS))
         return folder
 
     def _require_unchanged(self, folder: int, before: FileState | None) -> None:
         try:
-            with _open_regular(folder, self._place.name, self._requested_path) as (descriptor, _):
+            with self._open(folder) as (descriptor, _):
                 # Read one byte more than expected, so a file that grows meanwhile is noticed.
                 if before is not None and read_bytes(descriptor, len(before.data) + 1) == before.data:
                     return
@@ -308,7 +332,7 @@ class _Walk:
             return False
         try:
             target = os.readlink(name, dir_fd=self._folders[-1])
-        except (FileNotFoundError, OSError):
+        except OSError:
             return False  # missing, or not a link; opening it later reports any error
         self._links += 1
         if self._links > _MAX_LINKS:
@@ -356,7 +380,8 @@ class _Walk:
 
 
 @contextmanager
-def _open_regular(folder: int, name: str, path: str) -> Generator[tuple[int, os.stat_result]]:
+def open_regular(folder: int, name: str, path: str) -> Generator[tuple[int, os.stat_result]]:
+    """Open a regular file in an open folder. Links are not followed."""
     descriptor = os.open(name, _FILE_FLAGS, dir_fd=folder)
     try:
         status = os.fstat(descriptor)
@@ -367,6 +392,19 @@ def _open_regular(folder: int, name: str, path: str) -> Generator[tuple[int, os.
         yield descriptor, status
     finally:
         os.close(descriptor)
+
+
+def _copy_attributes(source: int, target: int) -> None:
+    """Give an open file the owner, group and extended attributes of another one, as far as this process may."""
+    status = os.fstat(source)
+    for owner, group in ((-1, status.st_gid), (status.st_uid, -1)):
+        with suppress(OSError):
+            os.fchown(target, owner, group)
+    with suppress(AttributeError, OSError):  # not on every system, or not on this file system
+        for name in os.listxattr(source):
+            if name.startswith(_KEPT_ATTRIBUTES):
+                with suppress(OSError):
+                    os.setxattr(target, name, os.getxattr(source, name))
 
 
 def read_limited(descriptor: int, status: os.stat_result, limit: int, path: str) -> bytes:

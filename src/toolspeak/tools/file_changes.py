@@ -76,19 +76,12 @@ def change_file(
     Raises:
         ToolError: the file has been changed by someone else, or cannot be written.
     """
-    change = FileChange(
-        root.root,
-        file.path,
-        before.hash if before is not None else "",
-        content_hash(data),
-        before.mode if before is not None else 0,
-        file.missing_folders,
-        unified_diff(file.path, before.data if before is not None else None, data),
-        before.data if before is not None else None,
-    )
-    context.record_change(change)
-    file.replace(data, before.mode if before is not None else None, before)
-    return (FileDiff(change.path, change.diff),) if change.diff else ()
+    path, folders = file.path, file.missing_folders
+    old_hash, mode, old = ("", None, None) if before is None else (before.hash, before.mode, before.data)
+    diff = unified_diff(path, old, data)
+    context.record_change(FileChange(root.root, path, old_hash, content_hash(data), mode or 0, folders, diff, old))
+    file.replace(data, mode, before)
+    return (FileDiff(path, diff),) if diff else ()
 
 
 # ---- undo
@@ -136,16 +129,14 @@ async def undo_changes(
     for change in await journal.changes():
         changes.setdefault((change.root, change.path), []).append(change)
     files: list[UndoneFile] = []
-    for (root, path), made in changes.items():
-        action, reason = await in_thread(lambda made=made: _undo_file(made, work, dry_run))
+    folders: set[tuple[str, str]] = set()
+    for (root, path), history in changes.items():
+        action, reason = await in_thread(lambda history=history: _undo_file(history, work, dry_run))
         if action != "refused" and not dry_run:
             await journal.mark_undone(root, path)
+            folders |= {(root, folder) for change in history for folder in change.folders}
         files.append(UndoneFile(root, path, action, reason))
-    if not dry_run:
-        kept = {(file.root, file.path) for file in files if file.action == "refused"}
-        await in_thread(
-            lambda: _remove_folders([each for key, made in changes.items() if key not in kept for each in made])
-        )
+    await in_thread(lambda: _remove_folders(folders))
     return UndoResult(journal.session, tuple(files), _ran_shell(await journal.entries()))
 
 
@@ -160,10 +151,12 @@ def _undo_file(
         with root.locked(first.path) as file:
             if file.path != first.path:
                 return "refused", "its path now leads through a link"
+            if not dry_run:
+                file.remove_leftovers()
             state = file.read(MAX_FILE_BYTES)
             if problem := _conflict(changes, state):
                 return "refused", problem
-            restore = _restoration(first, file, state)
+            restore = _restoration(changes, file, state)
             if restore is None:
                 return "unchanged", ""
             if not dry_run:
@@ -190,26 +183,28 @@ def _conflict(changes: Sequence[FileChange], state: FileState | None) -> str:
     return "someone else deleted it" if state is None else "someone else has changed it since"
 
 
-def _restoration(first: FileChange, file: LockedFile, state: FileState | None) -> Callable[[], None] | None:
+def _restoration(changes: Sequence[FileChange], file: LockedFile, state: FileState | None) -> Callable[[], None] | None:
     """Return the function that restores the file, or None if it already is as before.
 
     Raises:
         ToolError: the recorded content is damaged.
     """
+    first = changes[0]
     if not first.before:
         return None if state is None else lambda: file.delete(state)
     content = first.content
     if content is None or content_hash(content) != first.before:
         raise ToolError("its recorded content is missing or damaged")
     mode = first.mode & 0o777
+    if state is not None and state.mode != changes[-1].mode:  # someone else has changed it
+        mode = state.mode
     if state is not None and (state.hash, state.mode) == (first.before, mode):
         return None
     return lambda: file.replace(content, mode, state)
 
 
-def _remove_folders(changes: Sequence[FileChange]) -> None:
+def _remove_folders(folders: set[tuple[str, str]]) -> None:
     """Remove the folders that were created for files, innermost first, if they are empty."""
-    folders = {(change.root, folder) for change in changes for folder in change.folders}
     for root, folder in sorted(folders, key=lambda each: -each[1].count("/")):
         ConfinedRoot(root).remove_folder(folder)
 

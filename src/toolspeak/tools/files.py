@@ -14,7 +14,7 @@ from ..engine.rounds.transcript import FileDiff
 from ..errors import ToolError
 from .approval_patterns import matches
 from .base import CallContext, Executable, ToolOutput
-from .confined_paths import ConfinedRoot, FileState, OpenedEntry, display_path, read_bytes, read_limited
+from .confined_paths import ConfinedRoot, FileState, OpenedEntry, display_path, open_regular, read_bytes, read_limited
 from .file_changes import MAX_FILE_BYTES, KnownContents, change_file
 from .functions import tool
 from .sandbox import own_folders, work_folder
@@ -301,17 +301,11 @@ def _matching_lines(
     budget.files -= 1
     if entry.size > MAX_FILE_BYTES:
         return []
-    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     try:
-        descriptor = os.open(entry.name, flags, dir_fd=entry.folder)
-    except OSError:
+        with open_regular(entry.folder, entry.name, entry.path) as (descriptor, _):
+            data = read_bytes(descriptor, MAX_FILE_BYTES)
+    except (OSError, ToolError):
         return []
-    try:
-        data = read_bytes(descriptor, MAX_FILE_BYTES)
-    except OSError:
-        return []
-    finally:
-        os.close(descriptor)
     budget.size -= len(data)
     text = _decoded(data)
     if text is None or needle not in (text.casefold() if ignore_case else text):

@@ -58,23 +58,14 @@ def tool(
 
     `side_effects`: the function changes something. It is then never called with guessed arguments, and its calls need
     approval if the agent has an `Approval`. `timeout` is in seconds.
-    `read_only`: the function changes nothing, so its calls may run in parallel. The calls of a function that declares
-    neither run one after the other.
+    `read_only`: the function changes nothing, so its calls may run in parallel, and again after an interruption. The
+    calls of a function that declares neither run one after the other, and not again without approval.
 
     Raises:
         UsageError: the function cannot be described to a model.
     """
-
-    def decorate(function: Callable[..., Any]) -> FunctionTool[..., Any]:
-        return FunctionTool(
-            function,
-            name=name,
-            description=description,
-            side_effects=side_effects,
-            read_only=read_only,
-            timeout=timeout,
-        )
-
+    options: dict[str, Any] = {"side_effects": side_effects, "read_only": read_only, "timeout": timeout}
+    decorate: Any = functools.partial(FunctionTool, name=name, description=description, **options)
     return decorate if function is None else decorate(function)
 
 

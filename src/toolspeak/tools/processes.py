@@ -275,13 +275,8 @@ class _ProcessRun:
     def _drain(self) -> None:
         """Read the output that is available, up to a fixed number of chunks."""
         for _ in range(64):
-            try:
-                data = os.read(self._pipe, _READ_BYTES)
-            except OSError:
+            if not self._read():
                 return
-            if not data:
-                return
-            self._output.take(data)
 
     def _signal(self, number: signal.Signals) -> None:
         """Signal the process group. Its id stays valid until all its processes have ended and been reaped."""

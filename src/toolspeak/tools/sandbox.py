@@ -114,14 +114,8 @@ class Sandbox(msgspec.Struct, frozen=True):
         for path in _SYSTEM:
             arguments += _system_bind(path)
         # Mounted before the readable paths, because those may be in /tmp.
-        arguments += [
-            *_size_option(features, _TMP_SIZE),
-            "--tmpfs",
-            "/tmp",
-            *_size_option(features, _TMP_SIZE),
-            "--tmpfs",
-            _HOME,
-        ]
+        for path in ("/tmp", _HOME):
+            arguments += [*_size_option(features, _TMP_SIZE), "--tmpfs", path]
         for path in (*_ETC, *(_NETWORK if self.network else ()), *self.readable):
             arguments += ["--ro-bind-try", path, path]
         for path in filter(os.path.isdir, _HIDDEN):

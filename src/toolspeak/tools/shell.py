@@ -170,16 +170,12 @@ async def _wait_until_done(running: asyncio.Future[ProcessResult]) -> None:
 
 def _tool_output(outcome: ProcessResult, limits: ProcessLimits) -> ToolOutput:
     """Format the result for the model."""
-    status: list[str] = []
+    text, status = outcome.output, ""
     if outcome.ended:
-        status.append(f"[{_END_TEXTS[outcome.ended].format(limits=limits)}]")
-    elif outcome.code < 0:
-        status.append(f"[ended by signal {-outcome.code}]")
+        status = f"[{_END_TEXTS[outcome.ended].format(limits=limits)}]"
     elif outcome.code:
-        status.append(f"[exit code {outcome.code}]")
-    elif not outcome.output:
-        status.append("[no output]")
-    text = outcome.output
-    if status and text and not text.endswith("\n"):
-        text += "\n"
-    return ToolOutput(text + "".join(status), error=bool(outcome.ended or outcome.code))
+        status = f"[exit code {outcome.code}]" if outcome.code > 0 else f"[ended by signal {-outcome.code}]"
+    elif not text:
+        status = "[no output]"
+    line_end = "\n" if status and text and not text.endswith("\n") else ""
+    return ToolOutput(text + line_end + status, error=bool(outcome.ended or outcome.code))

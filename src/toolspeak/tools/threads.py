@@ -10,6 +10,7 @@ import threading
 from collections.abc import Callable
 from contextlib import suppress
 from contextvars import copy_context
+from functools import partial
 from typing import TypeVar
 
 T = TypeVar("T")
@@ -20,26 +21,16 @@ async def in_thread(work: Callable[[], T]) -> T:
     loop = asyncio.get_running_loop()
     future: asyncio.Future[T] = loop.create_future()
 
-    def deliver(result: T | None, error: BaseException | None) -> None:
-        if future.done():
-            return
-        if error is None:
-            future.set_result(result)  # type: ignore[arg-type]
-        else:
-            future.set_exception(error)
-
     def run() -> None:
-        result: T | None = None
-        error: BaseException | None = None
         try:
-            result = work()
+            deliver = partial(future.set_result, work())
         except StopIteration as stop:
             # A future cannot carry StopIteration, which would end a generator that awaits it.
-            error = RuntimeError(f"the function raised StopIteration: {stop}")
+            deliver = partial(future.set_exception, RuntimeError(f"the function raised StopIteration: {stop}"))
         except BaseException as raised:  # re-raised in the awaiting task
-            error = raised
+            deliver = partial(future.set_exception, raised)
         with suppress(RuntimeError):  # the loop is closed
-            loop.call_soon_threadsafe(deliver, result, error)
+            loop.call_soon_threadsafe(lambda: None if future.done() else deliver())
 
     threading.Thread(target=copy_context().run, args=(run,), name="toolspeak-tool", daemon=True).start()
     return await future

@@ -108,18 +108,19 @@ def call_key(call: ToolCall) -> str:
 
 
 class UncertainCalls:
-    """Interrupted calls with side effects, of which it is unknown whether they took effect.
+    """Interrupted calls of tools that are not read-only, of which it is unknown whether they took effect.
 
     Calls are compared by a normalised key, because the same call can be written in many ways. A call to the same tool
     with a different key may still be a repetition.
     """
 
-    def __init__(self, entries: Iterable[Entry], tools: Iterable[Tool]) -> None:
+    def __init__(self, entries: Iterable[Entry], tools: tuple[Tool, ...]) -> None:
         self._defaults = {tool.name: _defaults(tool) for tool in tools}
+        read_only = {tool.name for tool in tools if is_read_only(tool)}
         #: The ids of the interrupted calls, by tool name and normalised key.
         self._ids: dict[str, dict[str, str]] = {}
         for record in records_of(entries):
-            if record.side_effects and record.state == "started":
+            if record.state == "started" and (record.side_effects or record.call.name not in read_only):
                 self._ids.setdefault(record.call.name, {}).setdefault(self._normalised_key(record.call), record.call.id)
             else:
                 self.discard_if_done(record)

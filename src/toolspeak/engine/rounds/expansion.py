@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 
 import msgspec
 
-from ...core.types import JSONObject, Message, Request, TextPart, ToolResult
+from ...core.types import JSONObject, Message, Request, TextPart, ToolResult, require
 from ...errors import UsageError
 from ...protocols import anthropic, gemini, ollama, openai_chat, openai_responses
 from ...protocols.generated_images import generated_images
@@ -57,7 +57,7 @@ def _encoder(protocol: str) -> tuple[Callable[[Request], bytes], tuple[str, ...]
     name = _SHORT_NAMES.get(protocol, protocol)
     if name not in _ENCODERS:
         names = ", ".join((*PROTOCOLS, *_SHORT_NAMES))
-        raise UsageError(f"unknown protocol `{protocol:.80}`", hint=f"use one of {names}")
+        raise UsageError(f"unknown protocol `{protocol!s:.80}`", hint=f"use one of {names}")
     return _ENCODERS[name]
 
 
@@ -70,6 +70,7 @@ def _entry_messages(entry: Entry, split: bool) -> Iterator[Message]:
     if isinstance(entry, Message):
         yield entry
         return
+    require(entry, Answer, "an entry of a conversation", "a `Message` or an `Answer`")
     for round_ in entry.rounds:
         yield from _round_messages(round_, split)
     if entry.content or (entry.said is not None and generated_images(entry.said)):

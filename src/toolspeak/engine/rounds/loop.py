@@ -23,6 +23,7 @@ from typing import Literal, TypeAlias
 import msgspec
 
 from ...core.events import Reply
+from ...core.text import counted
 from ...core.types import Message, Note, TextPart, Tool, ToolCall, ToolChoice, ToolResult, Usage
 from ...errors import UsageError
 from ...protocols.generated_images import generated_images
@@ -42,6 +43,7 @@ _REPEATED = (
     "Calling it again will not change that. Do something else, or answer with what is known."
 )
 _TIME_LIMIT = "the time limit was reached"
+_STUCK = "the same calls gave the same results again and again"
 _SUMMARISE = (
     "Stop here: {why}. No tool can be used any more. "
     "Say in a few sentences what was done, what was found, and what is still open."
@@ -300,14 +302,8 @@ class Rounds:
     def _plan_call(self, record: CallRecord) -> PlannedCall:
         call, first = record.call, self._uncertain.first_id(record.call)
         sibling_may_have_run = first is None and record.side_effects and self._uncertain.has_call_of(call.name)
-        return PlannedCall(
-            call,
-            record.side_effects,
-            first or call.id,
-            first is not None,
-            sibling_may_have_run,
-            self._checker.is_read_only(call),
-        )
+        read_only, key = self._checker.is_read_only(call), first or call.id
+        return PlannedCall(call, record.side_effects, key, first is not None, sibling_may_have_run, read_only)
 
     # ---- calls
 
@@ -342,8 +338,7 @@ class Rounds:
         self._close_round()
         if self._client_calls or self._final is not None:
             return self._complete(None)
-        why = self._limit(now)
-        return self._ask(why)
+        return self._ask(self._limit(now))
 
     def _close_round(self) -> None:
         """Complete the current round. Calls without a result are recorded as interrupted."""
@@ -373,13 +368,10 @@ class Rounds:
         """Return the reason to stop, or an empty string if no limit is reached."""
         limits, deadline = self._limits, self.deadline
         spent = self._usage.input_tokens + self._usage.output_tokens
+        rounds = counted(limits.rounds, "round has", "rounds have")
         reached = [
-            (
-                self._repeats >= STOP_AFTER_REPEATS,
-                "loop_broken",
-                "the same calls gave the same results again and again",
-            ),
-            (len(self._rounds) >= limits.rounds, "limit_rounds", f"{limits.rounds} rounds have been made"),
+            (self._repeats >= STOP_AFTER_REPEATS, "loop_broken", _STUCK),
+            (len(self._rounds) >= limits.rounds, "limit_rounds", f"{rounds} been made"),
             (limits.tokens is not None and spent >= limits.tokens, "limit_tokens", f"{spent} tokens are used up"),
             (deadline is not None and now >= deadline, "limit_seconds", _TIME_LIMIT),
         ]
@@ -408,16 +400,8 @@ class Rounds:
 
     def _build_result(self, status: AnswerStatus, content: str, reasoning: str, message: Message | None) -> Finished:
         self._state = "over"
-        answer = Answer(
-            content,
-            tuple(self._rounds),
-            status,
-            reasoning,
-            message,
-            self._usage,
-            tuple(dict.fromkeys(self._notes)),
-            self._requests,
-        )
+        rounds, notes = tuple(self._rounds), tuple(dict.fromkeys(self._notes))
+        answer = Answer(content, rounds, status, reasoning, message, self._usage, notes, self._requests)
         return Finished(answer, self._client_calls if status == "complete" else ())
 
 

@@ -34,7 +34,7 @@ class CallRecord(msgspec.Struct, frozen=True):
 
     call: ToolCall
     state: CallState = "planned"
-    #: Whether the call has side effects. If so, it is never rerun without consent.
+    #: Whether the tool declares side effects.
     side_effects: bool = False
     result: ToolResult | None = None
     #: How many seconds the call took, and when it started, as a Unix time (0 if it never did).
