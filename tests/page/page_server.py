@@ -24,6 +24,7 @@ from toolspeak.engine.planning.capabilities import Capabilities
 from toolspeak.engine.planning.probe_results import ProbeResult
 from toolspeak.engine.planning.strategy import Settings
 from toolspeak.key_value import MemoryState
+from toolspeak.runtime.learning import TenantUse, UseStore
 from toolspeak.runtime.probe_cache import ProbeStore, ProbeTarget
 from toolspeak.runtime.prober import ProbeScheduler
 from toolspeak.server.access.api_keys import ApiKeys
@@ -176,7 +177,9 @@ def _app(
     for model in MODELS if verdict is not None else ():
         place = ProbeTarget("scripted", model, upstream.base_url)  # type: ignore[attr-defined]
         found.record_measurement(place, verdict or ProbeResult())
-        found.record_learned(place, {}, verdict.findings[0].evidence if verdict is not None else "")
+        evidence = verdict.findings[0].evidence if verdict is not None else ""
+        use = TenantUse({"leaks": True}, evidence, seen_at=found.clock(), turns=1, marks={evidence[:20]: 1})
+        UseStore(found.state, found.clock).put(place, "", use)
     probes = ProbeScheduler(known, found)
     gateway = Gateway([line], known, MemoryState(), b"a secret", probes=probes, loops=loops)
     return App(gateway, guard, store=store)
