@@ -58,21 +58,34 @@ def fence(body: str, info: str, nonce: str | None) -> str:
     return f"```{info}\n{body}\n```"
 
 
+def call_rows(calls: Sequence[ToolCall]) -> list[JSONValue]:
+    """Return the calls as JSON objects."""
+    return [{"name": call.name, "arguments": call.arguments} for call in calls]
+
+
 def json_list(calls: Sequence[ToolCall], nonce: str | None) -> str:
     """Render a JSON array of calls."""
     return "[" + ", ".join(map(json_object, calls)) + "]"
+
+
+# ---- one call after the other
+
+
+def each_call(render: Callable[[ToolCall, str | None], str], separator: str = "\n") -> Style:
+    """Create a style that renders each call, with the nonce, on its own."""
+    return lambda calls, nonce: separator.join(render(call, nonce) for call in calls)
+
+
+def each_between(opener: str, body: Callable[[ToolCall], str], closer: str = "", separator: str = "\n") -> Style:
+    """Create a style with marks around what `body` renders for each call. The opening mark contains the nonce."""
+    return each_call(lambda call, nonce: f"{with_nonce(opener, nonce)}{body(call)}{closer}", separator)
 
 
 def between(
     opener: str, closer: str, name: str = "name", arguments: str = "arguments", after_opener: str = ""
 ) -> Style:
     """Create a style with marks around each JSON object. `after_opener` follows the opening mark and the nonce."""
-
-    def style(calls: Sequence[ToolCall], nonce: str | None) -> str:
-        mark = with_nonce(opener, nonce) + after_opener
-        return "\n".join(f"{mark}{json_object(call, name, arguments)}{closer}" for call in calls)
-
-    return style
+    return each_between(opener, lambda call: after_opener + json_object(call, name, arguments), closer)
 
 
 # ---- Python
@@ -156,22 +169,22 @@ def _own_tag(names: tuple[str, ...]) -> Callable[[str], re.Match[str] | None]:
     return re.compile(rf"</?(?:{'|'.join(map(re.escape, names))})\b").search
 
 
-def invoke(calls: Sequence[ToolCall], nonce: str | None) -> str:
-    """Render `<invoke name="...">` with `<parameter name="...">` elements."""
+def invoke(prefix: str = "", attribute: Callable[[JSONValue], str] = lambda value: "") -> Style:
+    """Create a style with `<invoke name="...">` and `<parameter name="...">` elements.
 
-    def parameter(key: str, value: JSONValue) -> str:
-        return f'<parameter name="{key}">{tag_text(value)}</parameter>'
+    `prefix` precedes the names of the tags, `attribute` returns a further attribute for the value of a parameter.
+    """
 
-    return "\n".join(invoke_element(call, parameter) for call in calls)
+    def element(call: ToolCall, nonce: str | None) -> str:
+        rows = [to_json(call.arguments) + "\n"]
+        if fits_tags(call):
+            rows = [
+                f'<{prefix}parameter name="{key}"{attribute(value)}>{tag_text(value)}</{prefix}parameter>\n'
+                for key, value in call.arguments.items()
+            ]
+        return f'<{prefix}invoke name="{call.name}">\n{"".join(rows)}</{prefix}invoke>'
 
-
-def invoke_element(call: ToolCall, parameter: Callable[[str, JSONValue], str], prefix: str = "") -> str:
-    """Render an `invoke` tag with the elements that `parameter` renders. `prefix` precedes the name of the tag."""
-    if fits_tags(call):
-        body = "".join(parameter(key, value) + "\n" for key, value in call.arguments.items())
-    else:
-        body = to_json(call.arguments) + "\n"
-    return f'<{prefix}invoke name="{call.name}">\n{body}</{prefix}invoke>'
+    return each_call(element)
 
 
 def function_element(call: ToolCall, nonce: str | None) -> str:

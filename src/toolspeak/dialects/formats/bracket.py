@@ -1,7 +1,5 @@
 """MiniMax, agents: a JSON object inside `[TOOL_CALL]`."""
 
-from __future__ import annotations
-
 from ...core.parsing.dialect_interface import Opening
 from ..dialect import Dialect
 from ..rendering import between

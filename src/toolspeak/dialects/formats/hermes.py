@@ -1,7 +1,5 @@
 """Hermes, Qwen 2.5 and 3, and many others: a JSON object inside `<tool_call>`."""
 
-from __future__ import annotations
-
 from ...core.parsing.dialect_interface import Opening
 from ..dialect import Dialect, tag_openings
 from ..rendering import between

@@ -1,7 +1,5 @@
 """Inkling: a JSON object after `<|content_invoke_tool_json|>`."""
 
-from __future__ import annotations
-
 from ..dialect import Dialect, tag_openings
 from ..rendering import between
 

@@ -1,7 +1,5 @@
 """InternLM 2 and 3: a JSON object between tokens."""
 
-from __future__ import annotations
-
 from ..dialect import Dialect, tag_openings, tokens
 from ..rendering import between
 

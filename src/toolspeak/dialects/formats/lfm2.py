@@ -1,7 +1,5 @@
 """LFM2: a Python list of calls between tokens."""
 
-from __future__ import annotations
-
 from ..dialect import Dialect, tag_openings, tokens
 from ..rendering import python_list
 

@@ -1,7 +1,5 @@
 """Models behind LM Studio: a JSON object inside `[TOOL_REQUEST]`, or after `[name]`."""
 
-from __future__ import annotations
-
 from ...core.parsing.dialect_interface import Opening
 from ..dialect import Dialect
 from ..rendering import between

@@ -1,7 +1,5 @@
 """LongCat: JSON or pairs inside `<longcat_tool_call>`."""
 
-from __future__ import annotations
-
 from ..dialect import Dialect, tag_openings
 from ..rendering import between
 

@@ -1,7 +1,5 @@
 """Mistral: a JSON array after `[TOOL_CALLS]`."""
 
-from __future__ import annotations
-
 from ...core.parsing.dialect_interface import Opening
 from ..dialect import Dialect
 from ..rendering import json_list

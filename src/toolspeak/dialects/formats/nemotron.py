@@ -1,7 +1,5 @@
 """Nemotron Nano 2: a JSON array inside `<TOOLCALL>`."""
 
-from __future__ import annotations
-
 from ..dialect import Dialect, tag_openings
 from ..rendering import json_list
 

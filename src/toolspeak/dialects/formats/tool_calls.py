@@ -1,7 +1,5 @@
 """Hunyuan, Jamba, Apriel: a JSON array inside `<tool_calls>`."""
 
-from __future__ import annotations
-
 from ..dialect import Dialect, tag_openings
 from ..rendering import json_list
 
