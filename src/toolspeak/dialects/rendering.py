@@ -98,10 +98,6 @@ def python_call(call: ToolCall) -> str:
     return f"{call.name}({', '.join(f'{key}={_literal(value)}' for key, value in call.arguments.items())})"
 
 
-def _python_key(key: str) -> str:
-    return key if _IDENTIFIER(key) else to_json(key)
-
-
 def _literal(value: JSONValue) -> str:
     """Render a value as a Python literal."""
     if value is None or isinstance(value, bool):
@@ -138,7 +134,12 @@ def _quoted(value: JSONValue, quote: str) -> str:
     if isinstance(value, str):
         return f"{quote}{value}{quote}"
     if is_object(value):
-        return "{" + ",".join(f"{_python_key(key)}:{_quoted(item, quote)}" for key, item in value.items()) + "}"
+        keys = (key if _IDENTIFIER(key) else to_json(key) for key in value)
+        return (
+            "{"
+            + ",".join(f"{key}:{_quoted(item, quote)}" for key, item in zip(keys, value.values(), strict=True))
+            + "}"
+        )
     if is_array(value):
         return "[" + ",".join(_quoted(item, quote) for item in value) + "]"
     return to_json(value)

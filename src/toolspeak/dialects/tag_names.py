@@ -1,7 +1,5 @@
 """Names of the tags used in calls, normalized as in `core.parsing.tags`."""
 
-from __future__ import annotations
-
 #: Tags around one call, and the attributes that may contain the tool name.
 CALL_TAGS = frozenset({"function", "invoke", "call", "tool"})
 NAME_ATTRIBUTES = ("name", "tool", "function")

@@ -65,36 +65,24 @@ def _char(code: int) -> str:
     return chr(code) if code <= sys.maxunicode else " "
 
 
-def _code_point(match: re.Match[str]) -> str:
-    return _char(int(match[match.lastindex or 1], 16))
-
-
 def _numbered(match: re.Match[str]) -> str:
     return _char(int(match[1]) if match[1] else int(match[2], 16))
-
-
-def _one_ampersand(_: re.Match[str]) -> str:
-    return "&"
-
-
-def _named(match: re.Match[str]) -> str:
-    return html5.get(match[1], " ")
 
 
 def _decode_once(text: str) -> str:
     if "\\" in text:
         for literal, escape in _CODE_ESCAPES:
             if literal in text:
-                text = escape.sub(_code_point, text)
+                text = escape.sub(lambda match: _char(int(match[match.lastindex or 1], 16)), text)
         for escape in _SPACE_ESCAPES:
             text = text.replace(escape, " ")
     if "&" in text:
-        text = _AMPERSANDS.sub(_one_ampersand, text)
+        text = _AMPERSANDS.sub("&", text)
         for entity, sign in _SIGNS.items():
             text = text.replace(entity, sign)
         if "&" in text:
             text = _NUMBER_ENTITY.sub(_numbered, text)
-            text = _NAMED_ENTITY.sub(_named, text)
+            text = _NAMED_ENTITY.sub(lambda match: html5.get(match[1], " "), text)
     return text
 
 
@@ -136,11 +124,9 @@ _NOT_ASCII = re.compile(r"[^\x00-\x7f](?:[\x00-\x7f]{0,8}[^\x00-\x7f]){0,1000}")
 def _fold(text: str) -> str:
     if text.isascii():
         return text.lower()
-    return "".join(_NOT_ASCII.sub(_folded, each.lower()) for each in _slices(text))
-
-
-def _folded(match: re.Match[str]) -> str:
-    return match.group().translate(_FOLDING)
+    return "".join(
+        _NOT_ASCII.sub(lambda match: match.group().translate(_FOLDING), each.lower()) for each in _slices(text)
+    )
 
 
 # --------------------------------------------------------------------------------------- call markup
@@ -168,18 +154,11 @@ _MARKUP = tuple(
         ("[", r"(?!true\]|false\]|null\]|none\])/?[a-z]{2,9}(?:_[a-z]{2,9})?\]"),
         # Closing tags, attributes, and words that only say what a tag contains. Folding makes `｜` a plain bar.
         ("</", r"[^<>=]{1,160}>"),
-        (" string=", _ATTRIBUTE),
-        (" type=", _ATTRIBUTE),
-        (" index=", _ATTRIBUTE),
+        *((word, _ATTRIBUTE) for word in (" string=", " type=", " index=")),
         ("<", rf"(?=[a-z|])(?:[a-z]{{2,9}}:|\|[a-z]{{2,9}}\|)?(?:{_TAG_WORDS})(?: ?name(?==)|(?=[\s=>/]))"),
         ("<|", r"[^<>\n|]{0,64}\|>"),
         ("action input", " ?:"),
-        ("arguments", _OBJECT),
-        ("parameters", _OBJECT),
-        ("args", _OBJECT),
-        ("params", _OBJECT),
-        ("input", _OBJECT),
-        ("tool_input", _OBJECT),
+        *((word, _OBJECT) for word in ("arguments", "parameters", "args", "params", "input", "tool_input")),
         ("```", r"\w{0,16}"),
         (".call(", ""),
     )
@@ -268,12 +247,8 @@ def _without_markup(plain: str, besides: str = "", kept: frozenset[str] = frozen
 
     for literal, markup in _MARKUP:
         if literal in plain and literal != besides:
-            plain = _replace(markup, replacement if kept else _as_space, plain)
+            plain = _replace(markup, replacement if kept else lambda _: " ", plain)
     return plain
-
-
-def _as_space(_: re.Match[str]) -> str:
-    return " "
 
 
 def _replace(markup: re.Pattern[str], replacement: Callable[[re.Match[str]], str], text: str) -> str:
@@ -672,8 +647,5 @@ def _forms(value: JSONValue) -> tuple[str, ...]:
         return ("null", "none", "")
     if isinstance(value, float) and value.is_integer():
         return (str(value), str(int(value)))
-    return (msgspec.json.encode(value).decode(), _as_python(value))
-
-
-def _as_python(value: JSONValue) -> str:
-    return re.sub(r"\bnull\b", "None", msgspec.json.encode(value).decode())
+    json = msgspec.json.encode(value).decode()
+    return (json, re.sub(r"\bnull\b", "None", json))

@@ -8,7 +8,6 @@ _FENCE = Opening("action")
 
 DIALECT = Dialect(
     "action",
-    accepts=frozenset({"action"}),
     style=each_call(lambda call, nonce: fence(json_object(call, "tool", "parameters"), "json action", nonce)),
     result=("```json result\n", "\n```"),
     families="the default contract",

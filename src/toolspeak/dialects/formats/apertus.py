@@ -6,7 +6,6 @@ from ..dialect import Dialect, tokens
 
 DIALECT = Dialect(
     "apertus",
-    accepts=frozenset({"apertus"}),
     style=lambda calls, nonce: to_json([{call.name: call.arguments} for call in calls]),
     before="<|tools_prefix|>",
     after="<|tools_suffix|>",

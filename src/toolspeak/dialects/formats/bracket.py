@@ -6,7 +6,6 @@ from ..rendering import between
 
 DIALECT = Dialect(
     "bracket",
-    accepts=frozenset({"bracket"}),
     style=between("[TOOL_CALL]", "[/TOOL_CALL]"),
     families="MiniMax, agents",
     rank=38,

@@ -5,7 +5,6 @@ from ..dialect import Dialect, tag_openings, tokens
 
 DIALECT = Dialect(
     "command_r",
-    accepts=frozenset({"command_r"}),
     style=lambda calls, nonce: to_json(
         [
             {"tool_call_id": str(index), "tool_name": call.name, "parameters": call.arguments}

@@ -6,7 +6,6 @@ from ..rendering import each_call
 
 DIALECT = Dialect(
     "deepseek",
-    accepts=frozenset({"deepseek"}),
     style=each_call(
         lambda call, nonce: (
             f"<｜tool▁call▁begin｜>{call.name}<｜tool▁sep｜>{to_json(call.arguments)}<｜tool▁call▁end｜>"

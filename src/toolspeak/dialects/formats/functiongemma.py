@@ -6,7 +6,6 @@ from ..rendering import each_between, quoted_arguments
 
 DIALECT = Dialect(
     "functiongemma",
-    accepts=frozenset({"functiongemma"}),
     style=each_between(
         "<start_function_call>",
         lambda call: f"call:{call.name}{quoted_arguments(call, '<escape>')}",

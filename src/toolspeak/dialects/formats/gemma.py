@@ -7,7 +7,6 @@ _QUOTE = '<|"|>'
 
 DIALECT = Dialect(
     "gemma",
-    accepts=frozenset({"gemma"}),
     style=each_between(
         "<|tool_call>", lambda call: f"call:{call.name}{quoted_arguments(call, _QUOTE)}", "<tool_call|>", separator=""
     ),

@@ -6,7 +6,6 @@ from ..rendering import each_between, json_object
 
 DIALECT = Dialect(
     "gigachat",
-    accepts=frozenset({"gigachat"}),
     style=each_between("<|function_call|>", json_object, separator=""),
     families="GigaChat 3",
     rank=30,

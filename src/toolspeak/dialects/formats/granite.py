@@ -6,7 +6,6 @@ from ..rendering import json_list
 
 DIALECT = Dialect(
     "granite",
-    accepts=frozenset({"granite"}),
     style=json_list,
     before="<|tool_call|>",
     families="Granite 3",

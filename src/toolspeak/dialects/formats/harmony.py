@@ -10,7 +10,6 @@ _HEADER = Opening("harmony", at_mark=True)
 
 DIALECT = Dialect(
     "harmony",
-    accepts=frozenset({"harmony"}),
     style=each_call(
         lambda call, nonce: (
             f"<|channel|>commentary to=functions.{call.name}{'' if nonce is None else f' {nonce}'} <|constrain|>json"

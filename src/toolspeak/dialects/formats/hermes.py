@@ -6,7 +6,6 @@ from ..rendering import between
 
 DIALECT = Dialect(
     "hermes",
-    accepts=frozenset({"hermes"}),
     style=between("<tool_call>", "\n</tool_call>", after_opener="\n"),
     families="Hermes, Qwen 2.5 and 3, many others",
     rank=2,

@@ -5,7 +5,6 @@ from ..rendering import between
 
 DIALECT = Dialect(
     "inkling",
-    accepts=frozenset({"inkling"}),
     style=between("<|content_invoke_tool_json|>", "<|end_message|>", arguments="args"),
     families="Inkling",
     rank=34,

@@ -5,7 +5,6 @@ from ..rendering import between
 
 DIALECT = Dialect(
     "internlm",
-    accepts=frozenset({"internlm"}),
     style=between("<|action_start|>", "<|action_end|>", arguments="parameters", after_opener="<|plugin|>"),
     families="InternLM 2 and 3",
     rank=33,

@@ -5,7 +5,6 @@ from ..dialect import Dialect, tag_openings, tokens
 
 DIALECT = Dialect(
     "kimi_k2",
-    accepts=frozenset({"kimi_k2"}),
     style=lambda calls, nonce: "".join(
         f"<|tool_call_begin|>functions.{call.name}:{index}<|tool_call_argument_begin|>"
         f"{to_json(call.arguments)}<|tool_call_end|>"

@@ -21,7 +21,6 @@ def _arguments(call: ToolCall) -> str:
 
 DIALECT = Dialect(
     "kimi_k3",
-    accepts=frozenset({"kimi_k3"}),
     style=lambda calls, nonce: "".join(
         f'<|open|>call tool="{call.name}" index="{index}"<|sep|>{_arguments(call)}<|close|>call<|sep|>'
         for index, call in enumerate(calls, start=1)

@@ -5,7 +5,6 @@ from ..rendering import python_list
 
 DIALECT = Dialect(
     "lfm2",
-    accepts=frozenset({"lfm2"}),
     style=python_list,
     before="<|tool_call_start|>",
     after="<|tool_call_end|>",

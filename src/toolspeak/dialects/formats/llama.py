@@ -5,7 +5,6 @@ from ..rendering import each_between, json_object
 
 DIALECT = Dialect(
     "llama",
-    accepts=frozenset({"llama"}),
     style=each_between("<|python_tag|>", lambda call: json_object(call, arguments="parameters"), separator=""),
     families="Llama 3.1 to 3.3",
     rank=13,

@@ -8,7 +8,6 @@ _STOPS = ("[END_TOOL_REQUEST]",)
 
 DIALECT = Dialect(
     "lmstudio",
-    accepts=frozenset({"lmstudio"}),
     style=between("[TOOL_REQUEST]", "[END_TOOL_REQUEST]"),
     families="models behind LM Studio",
     rank=35,

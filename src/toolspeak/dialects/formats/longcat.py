@@ -5,7 +5,6 @@ from ..rendering import between
 
 DIALECT = Dialect(
     "longcat",
-    accepts=frozenset({"longcat"}),
     style=between("<longcat_tool_call>", "</longcat_tool_call>"),
     families="LongCat",
     rank=32,

@@ -8,7 +8,6 @@ _OPENING = Opening("mistral", stops=("[/TOOL_CALLS]",), ends=("[TOOL_CALLS]", "<
 
 DIALECT = Dialect(
     "mistral",
-    accepts=frozenset({"mistral"}),
     style=json_list,
     before="[TOOL_CALLS]",
     result=("[TOOL_RESULTS]", "[/TOOL_RESULTS]"),

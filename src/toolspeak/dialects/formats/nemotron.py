@@ -5,7 +5,6 @@ from ..rendering import json_list
 
 DIALECT = Dialect(
     "nemotron",
-    accepts=frozenset({"nemotron"}),
     style=json_list,
     before="<TOOLCALL>",
     after="</TOOLCALL>",

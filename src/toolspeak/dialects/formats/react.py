@@ -10,7 +10,6 @@ _ACTION = Opening("react")
 
 DIALECT = Dialect(
     "react",
-    accepts=frozenset({"react"}),
     style=each_call(
         lambda call, nonce: (
             f"Action{'' if nonce is None else f' {nonce}'}: {call.name}\nAction Input: {to_json(call.arguments)}"

@@ -5,7 +5,6 @@ from ..rendering import json_list
 
 DIALECT = Dialect(
     "tool_calls",
-    accepts=frozenset({"tool_calls"}),
     style=json_list,
     before="<tool_calls>",
     after="</tool_calls>",

@@ -18,7 +18,6 @@ def _parts(call: ToolCall) -> str:
 
 DIALECT = Dialect(
     "tool_use",
-    accepts=frozenset({"tool_use"}),
     style=each_between("<tool_use>", _parts, "</tool_use>"),
     result=("<tool_use_result>\n", "\n</tool_use_result>"),
     families="Cherry Studio",
