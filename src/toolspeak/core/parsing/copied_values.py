@@ -287,9 +287,9 @@ def _is_continued(text: _UntrustedText, place: _Place, final: bool) -> bool | No
     """Whether an untrusted text contains what follows a value in the answer, beyond the marks that close it."""
     if not place.value:
         return _follows_nothing(text.tight, place, final)
-    found = _MARK(place.after)
-    assert found is not None
-    mark = found.group()
+    closing = _MARK(place.after)
+    assert closing is not None
+    mark = closing.group()
     if place.value[-_TAIL:] + mark in text.tight:
         twice = _comes_twice(mark, place.after, final), _closes_twice(text, place, mark, final)
         if any(twice) or None in twice:
