@@ -120,19 +120,8 @@ class Failure(msgspec.Struct, frozen=True, tag=True):
     param: str = ""
 
 
-Event: TypeAlias = (
-    TextDelta
-    | ReasoningDelta
-    | CallStart
-    | CallArgs
-    | CallEnd
-    | Judged
-    | Noted
-    | OpaqueSeen
-    | UsageSeen
-    | Finish
-    | Failure
-)
+CallEvent: TypeAlias = CallStart | CallArgs | CallEnd
+Event: TypeAlias = TextDelta | ReasoningDelta | CallEvent | Judged | Noted | OpaqueSeen | UsageSeen | Finish | Failure
 
 
 class Reply(msgspec.Struct, frozen=True):
@@ -186,7 +175,7 @@ def final_events(events: Sequence[Event], reply: Reply, since: int = 0) -> list[
     calls = {event.index for event in events if isinstance(event, CallStart) and event.id in ids}
     result: list[Event] = []
     for at, event in enumerate(events):
-        if isinstance(event, _CALL_EVENTS):
+        if isinstance(event, CallEvent):
             belongs = event.index in calls
         else:
             belongs = at >= since or not isinstance(event, _LAST_ANSWER_ONLY)
@@ -195,7 +184,6 @@ def final_events(events: Sequence[Event], reply: Reply, since: int = 0) -> list[
     return result
 
 
-_CALL_EVENTS = (CallStart, CallArgs, CallEnd)
 #: Event types that are kept only for the last answer of a turn.
 _LAST_ANSWER_ONLY = (ReasoningDelta, OpaqueSeen)
 

@@ -236,12 +236,8 @@ class Usage(msgspec.Struct, frozen=True):
     reasoning_tokens: int = 0
 
     def __add__(self, other: Usage) -> Usage:
-        return Usage(
-            min(self.input_tokens + other.input_tokens, MAX_TOKEN_COUNT),
-            min(self.output_tokens + other.output_tokens, MAX_TOKEN_COUNT),
-            min(self.cached_tokens + other.cached_tokens, MAX_TOKEN_COUNT),
-            min(self.reasoning_tokens + other.reasoning_tokens, MAX_TOKEN_COUNT),
-        )
+        pairs = zip(msgspec.structs.astuple(self), msgspec.structs.astuple(other), strict=True)
+        return Usage(*(min(sum(pair), MAX_TOKEN_COUNT) for pair in pairs))
 
 
 #: The argument schema of a `custom` tool, which takes one text.

@@ -208,7 +208,7 @@ class BlockReader:
             return self._leave(pos, failed=self._opening.single)
         if self._is_barred(_grammar(buf[at])):
             return self._leave(pos)
-        skipped = self._preamble(buf, at, final)
+        skipped = 0 if self._calls else _skip_words(self._opening.preamble, buf, at, final)
         return skipped or self._dispatch(buf, pos, at, final)
 
     def _is_barred(self, grammar: str) -> bool:
@@ -222,10 +222,6 @@ class BlockReader:
         if not self._calls:
             self._grammar = grammar
         return self._block.evidence.nonce is True and grammar != self._grammar
-
-    def _preamble(self, buf: str, at: int, final: bool) -> int:
-        """Skip the words that may precede the first call. Returns MORE if the text is too short, 0 if none match."""
-        return 0 if self._calls else _skip_words(self._opening.preamble, buf, at, final)
 
     def _skip_prefix(self, buf: str, at: int, final: bool) -> int:
         """Skip code around a call, such as `print(`, unless a tool has that name. Returns 0 if there is none."""
@@ -395,11 +391,11 @@ class BlockReader:
         name = tag.name
         closing = buf.startswith("/", at + 1)
         if name in REASONING_TAGS:
-            return self._leave(pos) if closing else self._skip_reasoning(buf, tag.end, name, final, at)
+            return self._leave(pos) if closing else self._skip_element(buf, name, at, tag.end, _MAX_REASONING, final)
         if name in _SKIPPED and not (closing and self._calls):
             return tag.end
         if name in META_TAGS and not (closing or self._calls or self._block.context.knows(name)):
-            return self._skip_meta(buf, tag.end, name, final)
+            return self._skip_element(buf, name, tag.end, tag.end, LOOKAHEAD, final)
         if tag.kind == "close" or name in BLOCK_CLOSERS:
             return self._closing_tag(tag)
         if self._opening.wrapper == "weak":
@@ -429,7 +425,8 @@ class BlockReader:
         if name in BLOCK_TAGS and not has_name:
             if self._is_unsigned(name):
                 return self._leave(pos)
-            if self._opening.stops and self._nested < _MAX_NESTED and self._may_nest(name):
+            opens_nested = not self._calls or f"</{name}>" not in self._opening.stops  # rather than the next block
+            if self._opening.stops and self._nested < _MAX_NESTED and opens_nested:
                 self._nested += 1
                 return end
             return self._leave(pos)
@@ -437,22 +434,11 @@ class BlockReader:
             return self._begin(TagCalls(self._block, lone=self._opening.at_mark), at)
         return self._leave(pos)
 
-    def _skip_meta(self, buf: str, end: int, name: str, final: bool) -> int:
-        """Skip a metadata element such as `<server_name>...</server_name>`."""
-        close = buf.find(f"</{name}>", end, end + LOOKAHEAD)
-        if close < 0:
-            return MORE if not final and len(buf) - end < LOOKAHEAD else self._leave(end)
-        return close + len(name) + 3
-
     def _is_unsigned(self, name: str) -> bool:
         """Whether a block tag first appears after a call, so the nonce does not cover it."""
         if not self._calls:
             self._inner.add(name)
         return self._block.evidence.nonce is True and name not in self._inner
-
-    def _may_nest(self, name: str) -> bool:
-        """Whether a block tag opens a nested block rather than the next one."""
-        return not self._calls or f"</{name}>" not in self._opening.stops
 
     def _is_call(self, name: str) -> bool:
         """Whether a tag may be named after a tool. After the first call, the tool must be known."""
@@ -460,10 +446,11 @@ class BlockReader:
             return bool(self._block.context.knows(name))
         return not name.startswith("|")
 
-    def _skip_reasoning(self, buf: str, end: int, name: str, final: bool, at: int) -> int:
-        close = buf.find(f"</{name}>", end, at + _MAX_REASONING)
+    def _skip_element(self, buf: str, name: str, start: int, end: int, limit: int, final: bool) -> int:
+        """Skip an element that is no call, up to `limit` characters from `start`. `end` is the end of its tag."""
+        close = buf.find(f"</{name}>", end, start + limit)
         if close < 0:
-            return MORE if not final and len(buf) - at < _MAX_REASONING else self._leave(at)
+            return MORE if not final and len(buf) - start < limit else self._leave(start)
         return close + len(name) + 3
 
 

@@ -39,6 +39,7 @@ class Dialect(msgspec.Struct, frozen=True):
 
     name: str
     #: Names of the openings that count when the dialect is selected (`Opening.dialect`), its own and those of others.
+    #: If a dialect that can be selected names none, only those named like itself count.
     accepts: frozenset[str] = frozenset()
     #: Renders the calls. None: the format is only read and cannot be selected.
     style: Style | None = None
@@ -69,6 +70,10 @@ class Dialect(msgspec.Struct, frozen=True):
     reader: Callable[[Opening, ParseContext, Evidence], Reader] | None = None
     #: Texts in which models of these families write `EXAMPLE`.
     examples: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.style is not None and not self.accepts:
+            msgspec.structs.force_setattr(self, "accepts", frozenset({self.name}))
 
     @property
     def openings(self) -> tuple[Opening, ...]:

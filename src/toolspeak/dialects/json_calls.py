@@ -22,40 +22,14 @@ from .body_grammars import BlockContext, Body, is_nonce, string_fast_path
 _Role = Literal["name", "arguments", "calls", "nonce", "meta", "other"]
 
 #: Roles of the keys of a call object. A `function` or `tool` whose value is an object contains the call.
-ROLES: dict[str, _Role] = {
-    "name": "name",
-    "tool": "name",
-    "function": "name",
-    "action": "name",
-    "tool_name": "name",
-    "function_name": "name",
-    "recipient_name": "name",
-    "arguments": "arguments",
-    "parameters": "arguments",
-    "args": "arguments",
-    "kwargs": "arguments",
-    "input": "arguments",
-    "action_input": "arguments",
-    "tool_input": "arguments",
-    "tool_arguments": "arguments",
-    "function_arguments": "arguments",
-    "tool_calls": "calls",
-    "calls": "calls",
-    "tools": "calls",
-    "tool_uses": "calls",
-    "tool_call": "calls",
-    "function_call": "calls",
+_KEYS: dict[_Role, str] = {
+    "name": "name tool function action tool_name function_name recipient_name",
+    "arguments": "arguments parameters args kwargs input action_input tool_input tool_arguments function_arguments",
+    "calls": "tool_calls calls tools tool_uses tool_call function_call",
     "nonce": "nonce",
-    "id": "meta",
-    "type": "meta",
-    "index": "meta",
-    "call_id": "meta",
-    "tool_call_id": "meta",
-    "thought": "meta",
-    "reply": "meta",
-    "content": "meta",
-    "reasoning": "meta",
+    "meta": "id type index call_id tool_call_id thought reply content reasoning",
 }
+ROLES: dict[str, _Role] = {key: role for role, keys in _KEYS.items() for key in keys.split()}
 #: Roles in blocks that may also declare tools, where only `arguments` distinguishes a call from a declaration.
 _CANONICAL: dict[str, _Role] = {"name": "name", "arguments": "arguments", "id": "meta"}
 #: Maximum nesting depth of a call. A document, a list, a call and its inner object are four levels.

@@ -7,9 +7,7 @@ import re
 import msgspec
 
 from ..core.json_repair.lookahead import LOOKAHEAD, begins, skip_spaces
-from ..core.json_repair.tokens import END_OBJECT, KEY, OBJECT, SCALAR
 from ..core.parsing.acceptance import Evidence
-from ..core.parsing.arguments import to_json
 from ..core.parsing.call_builder import CallBuilder
 from ..core.parsing.context import ParseContext
 from ..core.parsing.dialect_interface import Opening, Progress
@@ -84,7 +82,10 @@ class LineReader(Steps):
     def _read_arguments(self, inner: ArgumentsBody, buf: str, pos: int, final: bool) -> int:
         """Read the arguments, then an unmatched brace and the closing bracket or fence around them, if any."""
         if inner.state == "open":
-            return self._reopen(self._feed_inner(inner, buf, pos, final))
+            pos = self._feed_inner(inner, buf, pos, final)
+            if self.state == "done":
+                self.state = "open"  # a closing bracket or fence may follow
+            return pos
         if buf[pos] == "}":
             self._block.note_extra_closer()
             return pos + 1
@@ -94,11 +95,6 @@ class LineReader(Steps):
         if rest != self._closer and self._closer.startswith(rest) and not final:
             return MORE
         return self._done(gap.end() + len(rest) if rest and rest == self._closer else pos)
-
-    def _reopen(self, pos: int) -> int:
-        """Stay open after the arguments, because a closing bracket or fence may follow."""
-        self.state = "open" if self.state == "done" else self.state
-        return pos
 
     def _done(self, pos: int) -> int:
         self.state = "done"
@@ -253,9 +249,7 @@ class ReactReader(LineReader):
         schema = self._block.context.schema(self._name)
         strings = [name for name in schema.names if "string" in schema.property_types(name)]
         key = strings[0] if len(strings) == 1 else "input"
-        tokens = [(OBJECT, ""), (KEY, key), (SCALAR, to_json(text)), (END_OBJECT, "")]
-        builder.tokens(tokens if text else [(OBJECT, ""), (END_OBJECT, "")])
-        builder.end()
+        builder.take_values({key: text} if text else {})
         return self._done(end)
 
 

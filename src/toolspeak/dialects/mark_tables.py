@@ -45,18 +45,8 @@ JSON_FENCES = {info: opening for info, opening in _FENCES.items() if opening.wra
 
 #: Marks around reasoning.
 THINKING = frozenset(
-    {
-        "think",
-        "thinking",
-        "thought",
-        "reasoning",
-        "|START_THINKING|",
-        "|think|",
-        "|begin_of_thought|",
-        "|inner_prefix|",
-        "|channel",
-        "|open|think",
-    }
+    """think thinking thought reasoning |START_THINKING| |think| |begin_of_thought| |inner_prefix| |channel
+    |open|think""".split()
 )
 THINKING_LABELS = {"|channel": Opening("gemma", preamble="thought\n")}
 THINKING_ENDS = frozenset({"|END_THINKING|", "|end_of_thought|", "|inner_suffix|", "channel|", "|close|think"})
@@ -64,24 +54,8 @@ TURN_ENDS = frozenset({"|end|", "|return|", "|eom|"})
 ENDS: dict[str, Role] = {**dict.fromkeys(THINKING_ENDS, "think_end"), **dict.fromkeys(TURN_ENDS, "turn_end")}
 #: Chat template tokens that are dropped from the text.
 NOISE_TAGS = frozenset(
-    {
-        "|START_RESPONSE|",
-        "|END_RESPONSE|",
-        "|START_TEXT|",
-        "|END_TEXT|",
-        "|content_text|",
-        "|content|",
-        "|calls|",
-        "|message_model|",
-        "|end_message|",
-        "|eot|",
-        "|call|",
-        "|tool_outputs_end|",
-        "|tool_output_end|",
-        "|open|",
-        "|close|",
-        "|role_sep|",
-    }
+    """|START_RESPONSE| |END_RESPONSE| |START_TEXT| |END_TEXT| |content_text| |content| |calls| |message_model|
+    |end_message| |eot| |call| |tool_outputs_end| |tool_output_end| |open| |close| |role_sep|""".split()
 )
 #: `<s>` begins an answer. Elsewhere it means strikethrough in HTML.
 FIRST = "s"
@@ -107,41 +81,23 @@ LITERALS: dict[str, tuple[Role, Opening | None]] = {
     "✿RESULT✿": ("result", None),
     NOISE: ("noise", None),
 }
+_RESULT_LINES = (
+    """
+Observation:|observation:|**Observation:**|**Observation**:
+Tool result:|Tool Result:|Tool result for|Tool Result for|Tool results:|Tool Results:|**Tool result:**|**Tool Result:**
+Tool output:|Tool Output:|Tool response:|Tool Response:|Function result:|Function Result:
+TOOL_RESULT:|[Tool result|[Tool Result
+""".strip()
+    .replace("\n", "|")
+    .split("|")
+)
 #: Marks that count only at the start of a line.
 LINES: dict[str, tuple[Role, Opening | None]] = {
     **_roles(_merge(row.lines for row in FORMATS.values())),
     "Final Answer:": ("final", None),
     "**Final Answer:**": ("final", None),
-    **dict.fromkeys(
-        ("def ", "function ", "fn ", "func ", "import ", "if __name__", "#!/"),
-        ("definition", None),
-    ),
-    **dict.fromkeys(
-        (
-            "Observation:",
-            "observation:",
-            "**Observation:**",
-            "**Observation**:",
-            "Tool result:",
-            "Tool Result:",
-            "Tool result for",
-            "Tool Result for",
-            "Tool results:",
-            "Tool Results:",
-            "Tool output:",
-            "Tool Output:",
-            "Tool response:",
-            "Tool Response:",
-            "**Tool result:**",
-            "**Tool Result:**",
-            "Function result:",
-            "Function Result:",
-            "TOOL_RESULT:",
-            "[Tool result",
-            "[Tool Result",
-        ),
-        ("result", None),
-    ),
+    **dict.fromkeys(("def ", "function ", "fn ", "func ", "import ", "if __name__", "#!/"), ("definition", None)),
+    **dict.fromkeys(_RESULT_LINES, ("result", None)),
 }
 #: Info strings of code fences that contain tool results.
 RESULT_FENCES = frozenset(

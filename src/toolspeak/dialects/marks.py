@@ -33,15 +33,12 @@ from .mark_tables import (
     LINES,
     LITERALS,
     LONG_PARTS,
-    NOISE_TAGS,
     OPENINGS,
     OTHERS,
     READERS,
     RESULT_FENCES,
     THINKING,
-    THINKING_ENDS,
     THINKING_LABELS,
-    TURN_ENDS,
 )
 from .named_calls import clean_name
 from .tag_names import ANSWER_ENDS, RESULTS
@@ -125,18 +122,8 @@ def _place(calls: bool) -> Callable[[str, int], re.Match[str] | None]:
 @lru_cache(maxsize=256)
 def _tag_names(tools: frozenset[str]) -> list[str]:
     """Return the names of all marks, sorted. Cached, because the tools rarely change."""
-    names = {
-        *OPENINGS,
-        *THINKING,
-        *THINKING_ENDS,
-        *TURN_ENDS,
-        *RESULTS,
-        *NOISE_TAGS,
-        *CLOSING_TAGS,
-        *ANSWER_ENDS,
-        *tools,
-    }
-    return sorted({*names, *LONG_PARTS, *EXAMPLES, *NAMESPACES, FIRST, COMMENT, "｜", "/"})
+    marks = {*OPENINGS, *THINKING, *ENDS, *RESULTS, *OTHERS, *CLOSING_TAGS, *ANSWER_ENDS, *LONG_PARTS, *NAMESPACES}
+    return sorted({*marks, *tools, FIRST, COMMENT, "｜", "/"})
 
 
 @lru_cache(maxsize=256)

@@ -8,8 +8,6 @@ from __future__ import annotations
 import re
 
 from ..core.json_repair.lookahead import LOOKAHEAD, begins
-from ..core.json_repair.tokens import END_OBJECT, KEY, OBJECT, SCALAR
-from ..core.parsing.arguments import to_json
 from ..core.parsing.call_builder import CallBuilder
 from ..core.parsing.fast_paths import FastPath
 from ..core.parsing.tags import MORE, NO_TAG, lex_tag
@@ -104,9 +102,7 @@ class NamedCall(Body):
 
     def _read_name(self, buf: str, pos: int, final: bool) -> int:
         match = _NAME(buf, pos)
-        if match is None:
-            return self._fail(pos)
-        if match.end() - pos > _MAX_NAME:
+        if match is None or match.end() - pos > _MAX_NAME:
             return self._fail(pos)
         if match.end() == len(buf) and not final:
             return MORE
@@ -194,10 +190,7 @@ class NamedCall(Body):
 
     def _damaged_key(self, key: re.Match[str] | None, end: int) -> int:
         """Read a first key without its opening tag: `NAMEKEY</arg_key>` or `NAME<tool_call>KEY</arg_key>`."""
-        if key is None:
-            name, written = self._split_name()
-        else:
-            name, written = self._name, key[1]
+        name, written = self._split_name() if key is None else (self._name, key[1])
         if not written:
             return self._no_arguments(end)
         self._name = name
@@ -238,15 +231,9 @@ class NamedCall(Body):
 
     def _finish_with(self, arguments: dict[str, JSONValue]) -> None:
         builder = self._start()
-        if self.state != "open":
-            return
-        tokens = [(OBJECT, "")]
-        for key, value in arguments.items():
-            tokens += [(KEY, key), (SCALAR, to_json(value))]
-        builder.tokens([*tokens, (END_OBJECT, "")])
-        if builder.state in ("live", "held"):
-            builder.end()
-        self.state = "done"
+        if self.state == "open":
+            builder.take_values(arguments)
+            self.state = "done"
 
     def _unusual(self, buf: str, pos: int, at: int, final: bool) -> int:
         """Read forms accepted only in an explicit call block: `name>text`, `name key="value"`, `function=name>`."""

@@ -58,21 +58,34 @@ def fence(body: str, info: str, nonce: str | None) -> str:
     return f"```{info}\n{body}\n```"
 
 
+def call_rows(calls: Sequence[ToolCall]) -> list[JSONValue]:
+    """Return the calls as JSON objects."""
+    return [{"name": call.name, "arguments": call.arguments} for call in calls]
+
+
 def json_list(calls: Sequence[ToolCall], nonce: str | None) -> str:
     """Render a JSON array of calls."""
     return "[" + ", ".join(map(json_object, calls)) + "]"
+
+
+# ---- one call after the other
+
+
+def each_call(render: Callable[[ToolCall, str | None], str], separator: str = "\n") -> Style:
+    """Create a style that renders each call, with the nonce, on its own."""
+    return lambda calls, nonce: separator.join(render(call, nonce) for call in calls)
+
+
+def each_between(opener: str, body: Callable[[ToolCall], str], closer: str = "", separator: str = "\n") -> Style:
+    """Create a style with marks around what `body` renders for each call. The opening mark contains the nonce."""
+    return each_call(lambda call, nonce: f"{with_nonce(opener, nonce)}{body(call)}{closer}", separator)
 
 
 def between(
     opener: str, closer: str, name: str = "name", arguments: str = "arguments", after_opener: str = ""
 ) -> Style:
     """Create a style with marks around each JSON object. `after_opener` follows the opening mark and the nonce."""
-
-    def style(calls: Sequence[ToolCall], nonce: str | None) -> str:
-        mark = with_nonce(opener, nonce) + after_opener
-        return "\n".join(f"{mark}{json_object(call, name, arguments)}{closer}" for call in calls)
-
-    return style
+    return each_between(opener, lambda call: after_opener + json_object(call, name, arguments), closer)
 
 
 # ---- Python
@@ -83,10 +96,6 @@ def python_call(call: ToolCall) -> str:
     if not all(map(_IDENTIFIER, call.arguments)):
         return f"{call.name}({_literal(call.arguments)})"
     return f"{call.name}({', '.join(f'{key}={_literal(value)}' for key, value in call.arguments.items())})"
-
-
-def _python_key(key: str) -> str:
-    return key if _IDENTIFIER(key) else to_json(key)
 
 
 def _literal(value: JSONValue) -> str:
@@ -125,7 +134,12 @@ def _quoted(value: JSONValue, quote: str) -> str:
     if isinstance(value, str):
         return f"{quote}{value}{quote}"
     if is_object(value):
-        return "{" + ",".join(f"{_python_key(key)}:{_quoted(item, quote)}" for key, item in value.items()) + "}"
+        keys = (key if _IDENTIFIER(key) else to_json(key) for key in value)
+        return (
+            "{"
+            + ",".join(f"{key}:{_quoted(item, quote)}" for key, item in zip(keys, value.values(), strict=True))
+            + "}"
+        )
     if is_array(value):
         return "[" + ",".join(_quoted(item, quote) for item in value) + "]"
     return to_json(value)
@@ -156,22 +170,22 @@ def _own_tag(names: tuple[str, ...]) -> Callable[[str], re.Match[str] | None]:
     return re.compile(rf"</?(?:{'|'.join(map(re.escape, names))})\b").search
 
 
-def invoke(calls: Sequence[ToolCall], nonce: str | None) -> str:
-    """Render `<invoke name="...">` with `<parameter name="...">` elements."""
+def invoke(prefix: str = "", attribute: Callable[[JSONValue], str] = lambda value: "") -> Style:
+    """Create a style with `<invoke name="...">` and `<parameter name="...">` elements.
 
-    def parameter(key: str, value: JSONValue) -> str:
-        return f'<parameter name="{key}">{tag_text(value)}</parameter>'
+    `prefix` precedes the names of the tags, `attribute` returns a further attribute for the value of a parameter.
+    """
 
-    return "\n".join(invoke_element(call, parameter) for call in calls)
+    def element(call: ToolCall, nonce: str | None) -> str:
+        rows = [to_json(call.arguments) + "\n"]
+        if fits_tags(call):
+            rows = [
+                f'<{prefix}parameter name="{key}"{attribute(value)}>{tag_text(value)}</{prefix}parameter>\n'
+                for key, value in call.arguments.items()
+            ]
+        return f'<{prefix}invoke name="{call.name}">\n{"".join(rows)}</{prefix}invoke>'
 
-
-def invoke_element(call: ToolCall, parameter: Callable[[str, JSONValue], str], prefix: str = "") -> str:
-    """Render an `invoke` tag with the elements that `parameter` renders. `prefix` precedes the name of the tag."""
-    if fits_tags(call):
-        body = "".join(parameter(key, value) + "\n" for key, value in call.arguments.items())
-    else:
-        body = to_json(call.arguments) + "\n"
-    return f'<{prefix}invoke name="{call.name}">\n{body}</{prefix}invoke>'
+    return each_call(element)
 
 
 def function_element(call: ToolCall, nonce: str | None) -> str:

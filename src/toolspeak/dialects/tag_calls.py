@@ -41,6 +41,8 @@ _PROSE_KEYS = frozenset(
     "answer comment content description input instruction instructions message note prompt question reason response"
     " result summary task text thought".split()
 )
+#: Tags with a fixed meaning. They name a tool only if a tool with this name is offered.
+_RESERVED = NAME_TAGS | CALL_TAGS | PARAMETER_TAGS
 _SENTENCE_ENDS = (".", "!", "?", ":", "。")
 
 
@@ -130,7 +132,7 @@ class TagCalls(Body):
             self._take(name, hold=tag.kind != "self")
         elif self._contains_name(tag):
             self._phase = self._name_text
-        elif self.block.context.knows(tag.name) or not self._is_reserved(tag):
+        elif self.block.context.knows(tag.name) or not (tag.name in _RESERVED or tag.kind == "close"):
             self._take_tag(tag)
         elif tag.name in NAME_TAGS:
             self._phase = self._name_text
@@ -151,12 +153,6 @@ class TagCalls(Body):
     def _contains_name(self, tag: Tag) -> bool:
         """Whether the tool name is the text of this tag, even if a tool has the tag's name. False outside a block."""
         return tag.name in LONE_NAME_TAGS and tag.kind == "open" and not (self._lone or tag.attributes)
-
-    @staticmethod
-    def _is_reserved(tag: Tag) -> bool:
-        """Whether the tag has a fixed meaning. It then names a tool only if a tool with this name is offered."""
-        reserved = tag.name in NAME_TAGS or tag.name in CALL_TAGS or tag.name in PARAMETER_TAGS
-        return reserved or tag.kind == "close"
 
     def _take(self, name: str, hold: bool = False) -> None:
         """Set the tool name. With `hold`, emit nothing until the body proves that this is not a mere mention."""

@@ -405,14 +405,11 @@ class ValueEnd:
             return None if other is None else "line" if other else closed.after
         if _ends_answer(tag):
             return "end" if closed.ends_by_token else self._after_token(buf, tag, final)
-        if (
-            tag.kind == "close" and tag.name == self._closer
-        ):  # the value itself contains the closing tags, or they repeat
+        if tag.kind == "close" and tag.name == self._closer:  # the value contains the closing tags, or they repeat
             self.is_doubtful = self.is_doubtful or closed.ends_by_token
             return "text"
-        if tag.kind != "close" and (
-            tag.name in BLOCK_TAGS or (tag.name in CALL_TAGS and (tag.value or tag.attributes))
-        ):
+        is_call = tag.name in BLOCK_TAGS or (tag.name in CALL_TAGS and (tag.value or tag.attributes))
+        if tag.kind != "close" and is_call:
             return "call" if closed.level >= _CALL and not closed.is_foreign else "call_too_early"
         is_tool = tag.kind == "open" and self._place.markup and self._place.is_tool(tag.name)
         if is_tool and closed.level >= _CALL and not closed.is_foreign:

@@ -1,7 +1,5 @@
 """Names of the tags used in calls, normalized as in `core.parsing.tags`."""
 
-from __future__ import annotations
-
 #: Tags around one call, and the attributes that may contain the tool name.
 CALL_TAGS = frozenset({"function", "invoke", "call", "tool"})
 NAME_ATTRIBUTES = ("name", "tool", "function")
@@ -34,45 +32,15 @@ CDATA, CDATA_END = "<![CDATA[", "]]>"
 REASONING_TAGS = frozenset({"think", "thinking", "thought"})
 #: Marks that begin a tool result.
 RESULTS = frozenset(
-    {
-        "tool_response",
-        "tool_result",
-        "tool_results",
-        "tool_output",
-        "function_result",
-        "function_results",
-        "function_response",
-        "observation",
-        "|tool_response",
-        "|tool_response|",
-        "tool_outputs",
-        "tool_use_result",
-        "function_output",
-        "|tool_outputs|",
-        "|tool_outputs_begin|",
-        "|tool_output_begin|",
-        "|observation|",
-        "|START_TOOL_RESULT|",
-        "start_function_response",
-        # the model pretends that a new turn begins, which only the caller may do
-        "|im_start|",
-        "|start_header_id|",
-        "|start_of_role|",
-        "start_of_turn",
-    }
-)
+    """tool_response tool_result tool_results tool_output tool_outputs tool_use_result |tool_response |tool_response|
+    |tool_outputs| |tool_outputs_begin| |tool_output_begin| |START_TOOL_RESULT| function_result function_results
+    function_response function_output start_function_response observation |observation|""".split()
+) | {
+    # the model pretends that a new turn begins, which only the caller may do
+    *("|im_start|", "|start_header_id|", "|start_of_role|", "start_of_turn")
+}
 #: Tokens that end an answer.
 ANSWER_ENDS = frozenset(
-    {
-        "|im_end|",
-        "|eot_id|",
-        "|eom_id|",
-        "|end_of_sentence|",
-        "|endoftext|",
-        "|end_of_text|",
-        "|end_of_turn|",
-        "|assistant_end|",
-        "|END_OF_TURN_TOKEN|",
-        "end_of_turn",
-    }
+    """|im_end| |eot_id| |eom_id| |end_of_sentence| |endoftext| |end_of_text| |end_of_turn| |assistant_end|
+    |END_OF_TURN_TOKEN| end_of_turn""".split()
 )

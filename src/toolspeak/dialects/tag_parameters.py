@@ -15,7 +15,7 @@ from ..core.parsing.call_builder import CallBuilder
 from ..core.parsing.dialect_interface import Progress
 from ..core.parsing.fast_paths import FastPath
 from ..core.parsing.tags import MORE, Tag, lex_tag
-from ..core.types import JSONValue, Note, is_array
+from ..core.types import JSONValue, Note
 from .body_grammars import ArgumentsBody, BlockContext, arguments_ahead
 from .tag_ends import FENCE, ValuePlace, key_of, skip_blank, tag_prefix
 from .tag_names import (
@@ -30,7 +30,7 @@ from .tag_names import (
     PARAMETER_TAGS,
 )
 from .tag_values import TagValue
-from .value_parsing import plain_text
+from .value_parsing import add_element, plain_text
 
 #: Type of a value, by its `string` attribute.
 _STRING_ATTRIBUTE = {"true": "string", "false": "json"}
@@ -90,9 +90,7 @@ class TagParameters:
         is_between = self._started and self._phase == self._between
         if not self.place.closes:
             return is_between
-        is_closed = (
-            self._closer in PARAMETER_TAGS or self._closer == "arg_value" or self.place.schema.declares(self._key)
-        )
+        is_closed = self._closer in {*PARAMETER_TAGS, "arg_value"} or self.place.schema.declares(self._key)
         return is_between and is_closed and not self._builder.goes_on and not self._block.context.cut
 
     def take_key(self, key: str) -> None:
@@ -196,7 +194,9 @@ class TagParameters:
         if tag.name == "arg_key" or (tag.name in PARAMETER_TAGS and plain):
             self._phase = self._key_text
             return tag.end
-        return self._begin(self._key if tag.name == "arg_value" else self._key_in(tag), tag)
+        if tag.name in PARAMETER_TAGS:
+            return self._begin(key_of(tag), tag)
+        return self._begin(self._key if tag.name == "arg_value" else tag.name, tag)
 
     def _contain(self, tag: Tag) -> int:
         """Read a tag around all arguments. After a separate name, its closing tag ends the call."""
@@ -241,12 +241,6 @@ class TagParameters:
             self.end()
             return at  # the block reader handles this tag
         return tag.end
-
-    @staticmethod
-    def _key_in(tag: Tag) -> str:
-        if tag.name not in PARAMETER_TAGS:
-            return tag.name
-        return key_of(tag)
 
     def _key_text(self, buf: str, pos: int, final: bool) -> int:
         """Read `<arg_key>KEY</arg_key>` or `<parameter>KEY</parameter>`. A JSON object here contains all arguments."""
@@ -306,14 +300,12 @@ class TagParameters:
         tag = lex_tag(buf, at, final) if buf[at] == "<" else None
         if tag == MORE:
             return MORE
-        if tag is None or isinstance(tag, int) or tag.kind != "close" or tag.name not in self._json_closers():
+        closers = CONTAINER_TAGS | PARAMETER_TAGS | {self.place.own}
+        if tag is None or isinstance(tag, int) or tag.kind != "close" or tag.name not in closers:
             self.state = "done"
             return pos
         self.state = "done" if tag.name in (self.place.own, self._container) else "open"
         return tag.end
-
-    def _json_closers(self) -> frozenset[str]:
-        return CONTAINER_TAGS | PARAMETER_TAGS | {self.place.own}
 
     # ---- values
 
@@ -372,17 +364,11 @@ class TagParameters:
         # A string that streams can no longer change. An empty one counts as well, although it was not streamed.
         if key in self._streamed or (key in self.values and types == frozenset({"string"})):
             self._builder.note(Note("duplicate_key", f"`{key[:64]}` occurs twice"))
-        elif key not in self.values:
-            self.values[key] = value
-        elif types and "array" not in types:
+        elif key in self.values and types and "array" not in types:
             self._builder.note(Note("repeated_tag", f"`{key[:64]}` occurs twice; the last value counts"))
             self.values[key] = value
         else:
-            earlier = self.values[key]
-            if is_array(earlier):
-                earlier.append(value)
-            else:
-                self.values[key] = [earlier, value]
+            add_element(self.values, key, value)
 
     def _after_value(self, value: TagValue, tag: Tag, at: int, prefix: str) -> int:
         """Continue after a value. Add a note if the value was not ended by its own closing tag."""

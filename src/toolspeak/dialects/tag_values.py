@@ -219,7 +219,7 @@ class TagValue(Steps):
         """Buffer the part of `text` that belongs to the value. Returns its end, and whether to wait for more text."""
         pos, end, new = match.start(), len(text), 0
         while pos < end and new >= 0:
-            if self._may_begin_cdata(text, pos):
+            if _may_begin_cdata(text, pos):
                 break
             new = self._pass_tag(text, pos, self._begins_line(text[max(0, pos - LOOKAHEAD) : pos]))
             pos = pos if new < 0 else match_start(self._stops.search, text, new)
@@ -252,8 +252,8 @@ class TagValue(Steps):
             self._phase = self._hold
             return pos
         newline = "\r\n" if rest == "\r\n" else "\n" if rest[:1] == "\n" else ""
-        if self._may_begin_cdata(buf, at + len(newline)):
-            if self._begins_cdata(buf, at + len(newline)):
+        if _may_begin_cdata(buf, at + len(newline)):
+            if buf.startswith(CDATA, at + len(newline)):
                 self._phase = self._hold
                 return pos
             if not final:
@@ -366,8 +366,8 @@ class TagValue(Steps):
         if end > pos:
             self._text.append(buf[pos:end])
             return end
-        if self._is_blank() and self._may_begin_cdata(buf, pos):
-            if not self._begins_cdata(buf, pos):
+        if self._is_blank() and _may_begin_cdata(buf, pos):
+            if not buf.startswith(CDATA, pos):
                 return len(buf) if final else MORE
             self._text.append(CDATA)
             self._phase = self._hold_cdata
@@ -410,15 +410,9 @@ class TagValue(Steps):
         prefix = NOISE if place.noise else ""
         return value_of(raw, place.schema, self._key, self._typed, place.markup, place.allowance, trims, prefix)
 
-    # ---- CDATA
 
-    @staticmethod
-    def _begins_cdata(buf: str, pos: int) -> bool:
-        return buf.startswith(CDATA, pos)
-
-    @staticmethod
-    def _may_begin_cdata(buf: str, pos: int) -> bool:
-        return CDATA.startswith(buf[pos : pos + len(CDATA)])
+def _may_begin_cdata(buf: str, pos: int) -> bool:
+    return CDATA.startswith(buf[pos : pos + len(CDATA)])
 
 
 def _skip_indent(buf: str, pos: int) -> int:

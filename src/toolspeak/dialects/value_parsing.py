@@ -121,7 +121,8 @@ def body_of(
     nested = elements.read()
     if elements.too_deep:
         return None
-    if nested and not (schema.names and _has_text_outside(raw)):
+    has_text_outside = raw[: raw.find("<")].strip() or raw[raw.rfind(">") + 1 :].strip()
+    if nested and not (schema.names and has_text_outside):
         notes.extend([Note("wrong_closer")] if elements.wrongly_closed else ())
         return nested
     return _only_text(raw, schema, notes) if line_start or has_structure(raw) else None
@@ -148,12 +149,6 @@ def has_structure(raw: str) -> bool:
     """Whether a body begins like elements, JSON or YAML rather than like prose."""
     begin = raw.lstrip()
     return begin.startswith(("<", "{")) or read_yaml(begin.partition("\n")[0]) is not None
-
-
-def _has_text_outside(raw: str) -> bool:
-    """Whether there is text before the first tag or after the last one."""
-    first, last = raw.find("<"), raw.rfind(">")
-    return bool(raw[:first].strip() or raw[last + 1 :].strip())
 
 
 def _only_text(raw: str, schema: ArgumentSchema, notes: list[Note]) -> JSONObject | None:
@@ -193,8 +188,7 @@ def tree(raw: str, schema: ArgumentSchema | None = None, trims: bool = False, pr
     """
     if "<" not in raw:
         return None
-    reader = _Tree(raw, schema, trims, prefix=prefix)
-    return reader.read()
+    return _Tree(raw, schema, trims, prefix=prefix).read()
 
 
 class _Element:
@@ -212,7 +206,7 @@ class _Element:
         """Add a child that ends at `end`. `before` is the text between it and the one before it."""
         self.has_text = self.has_text or bool(before.strip())
         self.last = end
-        _add(self.children, key, value)
+        add_element(self.children, key, value)
 
 
 class _Tree:
@@ -249,18 +243,13 @@ class _Tree:
             pos = self._tag(tag, pos)
             if pos < 0:
                 return None
-        if self._schema is not None:
-            self._adopt()
+        while self._schema is not None and len(self._stack) > 1:  # elements that were never closed
+            for key, value in self._stack.pop().children.items():
+                add_element(self._stack[-1].children, key, value)
         root = self._stack[0]
         is_all = len(self._stack) == 1 and not root.has_text and not raw[root.last :].strip()
         whole = is_all or self._schema is not None
         return root.children if whole and root.children else None
-
-    def _adopt(self) -> None:
-        """Move the children of elements that were never closed to their parents."""
-        while len(self._stack) > 1:
-            for key, value in self._stack.pop().children.items():
-                _add(self._stack[-1].children, key, value)
 
     def _tag(self, tag: Tag, at: int) -> int:
         top = self._stack[-1]
@@ -307,7 +296,7 @@ class _Tree:
 _ITEMS = frozenset({"item", "element", "entry", "value"})
 
 
-def _add(children: JSONObject, key: str, value: JSONValue) -> None:
+def add_element(children: JSONObject, key: str, value: JSONValue) -> None:
     """Add an element. The values of a repeated element become a list."""
     if key not in children:
         children[key] = value

@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 
 from ..core.json_repair.containers import MAX_SIZE
-from ..core.json_repair.tokens import END_OBJECT, KEY, OBJECT, SCALAR
-from ..core.parsing.arguments import to_json
 from ..core.parsing.tags import MORE
 from ..core.types import JSONObject, is_object
 from .body_grammars import BlockContext, Body
@@ -75,12 +73,7 @@ class YamlCall(Body):
             self.block.vain = True
             self.state = "done"
             return
-        builder.token((OBJECT, ""))
-        for name, value in _arguments(call).items():
-            builder.token((KEY, name))
-            builder.token((SCALAR, to_json(value)))
-        builder.tokens([(END_OBJECT, "")])
-        builder.end()
+        builder.take_values(_arguments(call))
         self.state = "done"
 
 

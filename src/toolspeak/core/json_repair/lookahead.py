@@ -20,14 +20,9 @@ Search = Callable[..., re.Match[str] | None]
 
 #: Every character that may open a string, with the characters that may close that string.
 QUOTES = {
-    '"': '"',
-    "'": "'",
-    "`": "`",
-    "“": '”“"',
-    "”": '”“"',
-    "„": '”“"',
-    "‘": "’‘'",
-    "’": "’‘'",
+    **{quote: quote for quote in "\"'`"},
+    **dict.fromkeys("“”„", '”“"'),
+    **dict.fromkeys("‘’", "’‘'"),
     "＂": '＂"',
     "＇": "＇'",
 }

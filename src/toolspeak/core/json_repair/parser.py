@@ -50,20 +50,8 @@ from .tokens import ARRAY, END_OBJECT, END_STRING, SCALAR, Status, Token
 UNSAFE_NOTES = frozenset({"duplicate_key", "nan", "lone_surrogate"})
 #: Codes of notes on repairs that may have changed a value.
 VALUE_CHANGING_NOTES = frozenset(
-    {
-        "ellipsis",
-        "inner_quotes",
-        "missing_closer",
-        "missing_opener",
-        "missing_quote",
-        "missing_value",
-        "object_to_string",
-        "python_set",
-        "split_array",
-        "stray_text",
-        "triple_quote_escape",
-        "wrong_closer",
-    }
+    """ellipsis inner_quotes missing_closer missing_opener missing_quote missing_value object_to_string python_set
+    split_array stray_text triple_quote_escape wrong_closer""".split()
 )
 
 _KINDS: dict[str, Kind] = {"}": "brace", "]": "array", ")": "group"}
@@ -282,10 +270,9 @@ class JSONParser:
         read = _STRING_STATES.get(state)
         if read is not None:
             return read(self._strings, buf, pos, final)
-        return self._words.read(buf, pos, final) if state == "word" else self._read_comment(buf, pos, final)
-
-    def _read_comment(self, buf: str, pos: int, final: bool) -> int:
-        return _COMMENT_STATES[self._containers.state](self._comments, buf, pos, final)
+        if state == "word":
+            return self._words.read(buf, pos, final)
+        return _COMMENT_STATES[state](self._comments, buf, pos, final)
 
     def _blank(self, buf: str, pos: int, final: bool) -> int:
         """Skip spaces. Enter a comment if one begins, and close everything at a stop mark."""

@@ -296,14 +296,9 @@ def lost_quote(buf: str, at: int, final: bool) -> Tristate:
     after = skip_spaces(window, 0)
     answer = None if after == len(window) else window[after] == '"' and _is_word_key(window, after)
     if answer:
-        answer = _value_after_key(window, after)
+        colon = skip_spaces(window, quoted_end(window, after))
+        answer = begins_value(window, skip_spaces(window, colon + 1))
     return False if answer is None and (final or len(window) == LOOKAHEAD) else answer
-
-
-def _value_after_key(window: str, at: int) -> Tristate:
-    """Whether a value follows the quoted key at `at` and its colon."""
-    colon = skip_spaces(window, quoted_end(window, at))
-    return begins_value(window, skip_spaces(window, colon + 1))
 
 
 def _stray_words(window: str, at: int, around: QuoteContext) -> Tristate:

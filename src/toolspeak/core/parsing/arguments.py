@@ -234,19 +234,14 @@ class Arguments:
         elif self._waits():
             self._begin_hold(token)
         elif kind == STRING:
-            self._start_string(token, self._open[-1].part.text_delay)
+            delay = self._open[-1].part.text_delay
+            self._begin_string("") if delay == 0 else self._begin_hold(token, delay)
         elif not self._streams(kind == ARRAY):
             self._begin_hold(token)
         elif kind == ARRAY:
             self._array_ahead = True
         else:
             self._start_container(token)
-
-    def _start_string(self, token: Token, delay: int | None) -> None:
-        if delay == 0:
-            self._begin_string("")
-        else:
-            self._begin_hold(token, delay)
 
     def _begin_string(self, text: str) -> None:
         """Begin to stream a string with its first characters."""

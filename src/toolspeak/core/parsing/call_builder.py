@@ -14,9 +14,9 @@ import msgspec
 
 from ..events import CallArgs, CallEnd, CallStart, Candidate, Judged, Verdict
 from ..json_repair.parser import UNSAFE_NOTES, VALUE_CHANGING_NOTES
-from ..json_repair.tokens import KEY, Token
+from ..json_repair.tokens import END_OBJECT, KEY, OBJECT, SCALAR, Token
 from ..schema.argument_schema import ArgumentSchema
-from ..types import JSONValue, Note, is_object
+from ..types import JSONObject, JSONValue, Note, is_object
 from .acceptance import (
     REGION_REASONS,
     Acceptance,
@@ -26,7 +26,7 @@ from .acceptance import (
     judge_name,
     needs_line,
 )
-from .arguments import Arguments, FinalArguments, fits_as_it_is
+from .arguments import Arguments, FinalArguments, fits_as_it_is, to_json
 from .context import ParseContext
 from .fast_paths import WholeObject
 
@@ -219,6 +219,13 @@ class CallBuilder:
             self._streamed = True
             self._context.emit(CallArgs(self._index, ready))
 
+    def take_values(self, arguments: JSONObject) -> None:
+        """Take all arguments as values, and end the call unless it was rejected."""
+        values = (token for key, value in arguments.items() for token in ((KEY, key), (SCALAR, to_json(value))))
+        self.tokens([(OBJECT, ""), *values, (END_OBJECT, "")])
+        if self.state in ("live", "held"):
+            self.end()
+
     @property
     def index(self) -> int:
         """The index of the call; -1 until its start has been emitted."""
@@ -235,7 +242,9 @@ class CallBuilder:
         self._notes.extend(settled.notes)
         problems = self._unsafe() or self._unreal(settled) or settled.problems
         if self.state == "live":
-            self._end_live(settled, problems)
+            if self._streamed or not problems:  # if nothing was emitted, the call can still be retried
+                self._flow()
+            self._close(settled, problems)
         else:
             self._end_held(settled, problems)
 
@@ -258,11 +267,6 @@ class CallBuilder:
             self._notes.append(Note("unsafe_repair", f"{why}; the arguments were repaired"))
             return ("a repair may have changed a value",)
         return ()
-
-    def _end_live(self, settled: FinalArguments, problems: tuple[str, ...]) -> None:
-        if self._streamed or not problems:  # if nothing was emitted, the call can still be retried
-            self._flow()
-        self._close(settled, problems)
 
     def _close(self, settled: FinalArguments, problems: tuple[str, ...]) -> None:
         """Emit the end of the call and the verdict."""
@@ -382,16 +386,6 @@ class CallBuilder:
         self._judge(verdict, reason, settled)
 
     def _judge(self, verdict: Verdict, reason: str, settled: FinalArguments | None) -> None:
-        self._context.emit(
-            Judged(
-                Candidate(
-                    name=self.name,
-                    verdict=verdict,
-                    reason=reason,
-                    dialect=self.evidence.dialect,
-                    arguments=settled.value if settled else None,
-                    evidence=self.evidence.to_dict(),
-                    notes=tuple(self._notes),
-                )
-            )
-        )
+        evidence, arguments, notes = self.evidence, settled.value if settled else None, tuple(self._notes)
+        candidate = Candidate(self.name, verdict, reason, evidence.dialect, arguments, evidence.to_dict(), notes)
+        self._context.emit(Judged(candidate))

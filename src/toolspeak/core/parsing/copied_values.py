@@ -287,7 +287,9 @@ def _is_continued(text: _UntrustedText, place: _Place, final: bool) -> bool | No
     """Whether an untrusted text contains what follows a value in the answer, beyond the marks that close it."""
     if not place.value:
         return _follows_nothing(text.tight, place, final)
-    mark = _mark_at(place.after)
+    closing = _MARK(place.after)
+    assert closing is not None
+    mark = closing.group()
     if place.value[-_TAIL:] + mark in text.tight:
         twice = _comes_twice(mark, place.after, final), _closes_twice(text, place, mark, final)
         if any(twice) or None in twice:
@@ -325,12 +327,6 @@ def _is_shared(text: _UntrustedText, place: _Place, mark: str, tail: str, letter
         if at < 0:
             return False
     return True  # too many places to compare
-
-
-def _mark_at(after: str) -> str:
-    mark = _MARK(after)
-    assert mark is not None
-    return mark.group()
 
 
 def _letters(run: str) -> int:

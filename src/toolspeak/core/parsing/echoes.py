@@ -65,36 +65,24 @@ def _char(code: int) -> str:
     return chr(code) if code <= sys.maxunicode else " "
 
 
-def _code_point(match: re.Match[str]) -> str:
-    return _char(int(match[match.lastindex or 1], 16))
-
-
 def _numbered(match: re.Match[str]) -> str:
     return _char(int(match[1]) if match[1] else int(match[2], 16))
-
-
-def _one_ampersand(_: re.Match[str]) -> str:
-    return "&"
-
-
-def _named(match: re.Match[str]) -> str:
-    return html5.get(match[1], " ")
 
 
 def _decode_once(text: str) -> str:
     if "\\" in text:
         for literal, escape in _CODE_ESCAPES:
             if literal in text:
-                text = escape.sub(_code_point, text)
+                text = escape.sub(lambda match: _char(int(match[match.lastindex or 1], 16)), text)
         for escape in _SPACE_ESCAPES:
             text = text.replace(escape, " ")
     if "&" in text:
-        text = _AMPERSANDS.sub(_one_ampersand, text)
+        text = _AMPERSANDS.sub("&", text)
         for entity, sign in _SIGNS.items():
             text = text.replace(entity, sign)
         if "&" in text:
             text = _NUMBER_ENTITY.sub(_numbered, text)
-            text = _NAMED_ENTITY.sub(_named, text)
+            text = _NAMED_ENTITY.sub(lambda match: html5.get(match[1], " "), text)
     return text
 
 
@@ -121,8 +109,8 @@ class _Folding(dict[int, str]):
 
     def __missing__(self, code: int) -> str:
         char = chr(code)
-        kept = (each for each in normalize("NFKD", char) if category(each) not in ("Mn", "Me", "Cf"))
-        folded = "".join(kept).casefold()
+        visible = (each for each in normalize("NFKD", char) if category(each) not in ("Mn", "Me", "Cf"))
+        folded = "".join(visible).casefold()
         if len(self) < _MAX_FOLDED:
             self[code] = folded
         return folded
@@ -136,11 +124,9 @@ _NOT_ASCII = re.compile(r"[^\x00-\x7f](?:[\x00-\x7f]{0,8}[^\x00-\x7f]){0,1000}")
 def _fold(text: str) -> str:
     if text.isascii():
         return text.lower()
-    return "".join(_NOT_ASCII.sub(_folded, each.lower()) for each in _slices(text))
-
-
-def _folded(match: re.Match[str]) -> str:
-    return match.group().translate(_FOLDING)
+    return "".join(
+        _NOT_ASCII.sub(lambda match: match.group().translate(_FOLDING), each.lower()) for each in _slices(text)
+    )
 
 
 # --------------------------------------------------------------------------------------- call markup
@@ -168,18 +154,11 @@ _MARKUP = tuple(
         ("[", r"(?!true\]|false\]|null\]|none\])/?[a-z]{2,9}(?:_[a-z]{2,9})?\]"),
         # Closing tags, attributes, and words that only say what a tag contains. Folding makes `｜` a plain bar.
         ("</", r"[^<>=]{1,160}>"),
-        (" string=", _ATTRIBUTE),
-        (" type=", _ATTRIBUTE),
-        (" index=", _ATTRIBUTE),
+        *((word, _ATTRIBUTE) for word in (" string=", " type=", " index=")),
         ("<", rf"(?=[a-z|])(?:[a-z]{{2,9}}:|\|[a-z]{{2,9}}\|)?(?:{_TAG_WORDS})(?: ?name(?==)|(?=[\s=>/]))"),
         ("<|", r"[^<>\n|]{0,64}\|>"),
         ("action input", " ?:"),
-        ("arguments", _OBJECT),
-        ("parameters", _OBJECT),
-        ("args", _OBJECT),
-        ("params", _OBJECT),
-        ("input", _OBJECT),
-        ("tool_input", _OBJECT),
+        *((word, _OBJECT) for word in ("arguments", "parameters", "args", "params", "input", "tool_input")),
         ("```", r"\w{0,16}"),
         (".call(", ""),
     )
@@ -244,9 +223,9 @@ def _collapse(text: str, double: str) -> str:
     return text
 
 
-def _words(plain: str, kept: frozenset[str] = frozenset()) -> list[str]:
+def _words(plain: str, key_words: frozenset[str] = frozenset()) -> list[str]:
     """Return the words of a plain text without the markup of calls."""
-    text = _without_markup(plain, kept=kept)
+    text = _without_markup(plain, key_words=key_words)
     words: list[str] = []
     start = 0
     while start < len(text):
@@ -260,20 +239,16 @@ def _words(plain: str, kept: frozenset[str] = frozenset()) -> list[str]:
     return words
 
 
-def _without_markup(plain: str, besides: str = "", kept: frozenset[str] = frozenset()) -> str:
-    """Remove the markup of calls, besides that which begins with one literal or contains a kept word alone."""
+def _without_markup(plain: str, besides: str = "", key_words: frozenset[str] = frozenset()) -> str:
+    """Remove the markup of calls, besides that which begins with one literal or consists of one of the `key_words`."""
 
     def replacement(match: re.Match[str]) -> str:
-        return match.group() if "".join(_WORDS(match.group())) in kept else " "
+        return match.group() if "".join(_WORDS(match.group())) in key_words else " "
 
     for literal, markup in _MARKUP:
         if literal in plain and literal != besides:
-            plain = _replace(markup, replacement if kept else _as_space, plain)
+            plain = _replace(markup, replacement if key_words else lambda _: " ", plain)
     return plain
-
-
-def _as_space(_: re.Match[str]) -> str:
-    return " "
 
 
 def _replace(markup: re.Pattern[str], replacement: Callable[[re.Match[str]], str], text: str) -> str:
@@ -316,8 +291,8 @@ class _Words:
 
     __slots__ = ("_ends", "content")
 
-    def __init__(self, plain: str, kept: frozenset[str] = frozenset()) -> None:
-        words = _words(plain, kept)
+    def __init__(self, plain: str, key_words: frozenset[str] = frozenset()) -> None:
+        words = _words(plain, key_words)
         self.content = "".join(words)
         # An array, because a list of the words would take ten times the memory of the text.
         self._ends = array("I", accumulate(map(len, words)))
@@ -501,7 +476,7 @@ class EchoSearch:
         calls = [
             _Call(
                 _reduce(name, levels),
-                [(kept, _reduce_arguments(arguments, levels, kept)) for kept in views],
+                [(key_words, _reduce_arguments(arguments, levels, key_words)) for key_words in views],
                 f"{''.join(_plain(name).split())}(",
             )
             for levels in ((_MAX_LEVELS, _MAX_LEVELS - 1) if _is_deep(name, arguments) else (_MAX_LEVELS,))
@@ -538,12 +513,12 @@ class EchoSearch:
 
         `sign`: must occur in the text as well.
         """
-        for kept, arguments in call.views:
+        for key_words, arguments in call.views:
             compared = [arguments[at] for at in chosen]
             for parts in parts_of(call.name, compared):
                 for text in map(_reduced, self._texts):
                     if (
-                        text.contains(parts, open_end, kept, self._limit)
+                        text.contains(parts, open_end, key_words, self._limit)
                         and all(_confirms(text, call.name, argument, open_end, self._limit) for argument in compared)
                         and text.has_sign(sign)
                     ):
@@ -617,8 +592,8 @@ def _confirms(text: _ReducedText, name: str, argument: _Argument, open_end: bool
     return text.has_signs_after((argument.key, name), argument.literal, limit)
 
 
-def _reduce(text: str, levels: int, kept: frozenset[str] = frozenset()) -> str:
-    return "".join(_words(_plain(text, levels), kept))
+def _reduce(text: str, levels: int, key_words: frozenset[str] = frozenset()) -> str:
+    return "".join(_words(_plain(text, levels), key_words))
 
 
 def _unquote(plain: str) -> str:
@@ -631,11 +606,11 @@ def _unquote(plain: str) -> str:
     return text
 
 
-def _reduce_arguments(arguments: dict[str, JSONValue], levels: int, kept: frozenset[str]) -> list[_Argument]:
+def _reduce_arguments(arguments: dict[str, JSONValue], levels: int, key_words: frozenset[str]) -> list[_Argument]:
     return [
         _Argument(
-            _reduce(key, levels, kept),
-            tuple(dict.fromkeys(_reduce(form, levels, kept) for form in _forms(value))),
+            _reduce(key, levels, key_words),
+            tuple(dict.fromkeys(_reduce(form, levels, key_words) for form in _forms(value))),
             _literal(value, levels),
             _symbols(value, levels),
         )
@@ -672,8 +647,5 @@ def _forms(value: JSONValue) -> tuple[str, ...]:
         return ("null", "none", "")
     if isinstance(value, float) and value.is_integer():
         return (str(value), str(int(value)))
-    return (msgspec.json.encode(value).decode(), _as_python(value))
-
-
-def _as_python(value: JSONValue) -> str:
-    return re.sub(r"\bnull\b", "None", msgspec.json.encode(value).decode())
+    json = msgspec.json.encode(value).decode()
+    return (json, re.sub(r"\bnull\b", "None", json))

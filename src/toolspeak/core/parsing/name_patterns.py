@@ -1,7 +1,5 @@
 """Patterns of tool names in any language."""
 
-from __future__ import annotations
-
 #: The first character of a name: a letter or an underscore.
 NAME_START = r"[^\W\d]"
 #: Characters of a name, for use in a character class: letters, digits, underscores, and the vowel signs, tone marks and

@@ -39,20 +39,8 @@ _OPEN_CALL = re.compile(
 ).match
 #: Prefixes of tag names that carry no meaning.
 NAMESPACES = (
-    "antml:",
-    "atem:",
-    "minimax:",
-    "mm:",
-    "seed:",
-    "steptml:",
-    "tool:",
-    "|DSML| ",
-    "|DSML|r:",
-    "|DSML|",
-    "DSML|",
-    "DSML_",
-    "DSML",
-    "dsml:",
+    *("antml:", "atem:", "minimax:", "mm:", "seed:", "steptml:", "tool:"),
+    *("|DSML| ", "|DSML|r:", "|DSML|", "DSML|", "DSML_", "DSML", "dsml:"),
 )
 _NAMESPACE = re.compile(
     rf"(?!\|DSML\|r:?\Z|DSML[_|]\Z|seed:tool_call)(?:{'|'.join(map(re.escape, NAMESPACES))}|longcat_(?=arg_))(?=[\w|])"

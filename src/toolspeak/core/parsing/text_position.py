@@ -149,18 +149,14 @@ class TextPosition:
             self.tick_runs = 0
         if line or not self.line_head:
             self.line_head = text[line:].lstrip()[:1]
-        if not candidate and "`" in text:
-            self._count_ticks(text, line)
+        if not candidate and "`" in text and line < len(text):
+            joined = line == 0 and text[0] == self.last_char == "`"
+            self.tick_runs += len(_TICK_RUNS(text, line)) - joined
         if self.example_left and not pending:
             ended = self.example_kind == "comment" and "-->" in f"{self.previous_char}{self.last_char}{text}"
             self.example_left = 0 if ended else max(0, self.example_left - len(text))
         self.previous_char = text[-2:-1] or self.last_char
         self.last_char = text[-1]
-
-    def _count_ticks(self, text: str, line: int) -> None:
-        if line < len(text):
-            joined = line == 0 and text[0] == self.last_char == "`"
-            self.tick_runs += len(_TICK_RUNS(text, line)) - joined
 
     def begin_line(self, fresh: bool, blank_above: bool = False) -> None:
         """Start a new line, or continue a line after a candidate (if not `fresh`)."""

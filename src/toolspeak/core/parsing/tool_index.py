@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeVar
 
-import msgspec
-
 from ...errors import SchemaError, UsageError
 from ..schema.argument_schema import ArgumentSchema
+from ..schema.json_values import encode_json
 from ..types import Note, Tool
 from .similar_names import fold_name
 
@@ -146,7 +145,8 @@ class Toolkits:
         return self._cache.get(id(tools)) or self._new(tools)
 
     def _new(self, tools: tuple[Tool, ...]) -> Toolkit:
-        kit, size = Toolkit(tools), _size(tools)
+        kit, source = Toolkit(tools), encode_json(tools)
+        size = MAX_CACHED_BYTES + 1 if source is None else len(source)
         if size <= MAX_CACHED_BYTES:
             self._bytes += size
             if self._bytes > MAX_CACHED_TOTAL:
@@ -154,14 +154,6 @@ class Toolkits:
                 self._bytes = size
             self._cache[id(tools)] = kit
         return kit
-
-
-def _size(tools: tuple[Tool, ...]) -> int:
-    """Return the size of the tools as JSON; a size over the limit if they cannot be encoded."""
-    try:
-        return len(msgspec.json.encode(tools))
-    except (TypeError, ValueError, OverflowError, RecursionError):
-        return MAX_CACHED_BYTES + 1
 
 
 toolkit = Toolkits().of

@@ -54,7 +54,10 @@ class ArgumentSchema:
         #: The schema in use: `parameters`, or what is left of them if they are not a valid JSON schema.
         self.schema: JSONValue = None if parameters is None else document.body
         #: A note that names what in the schema was translated or ignored.
-        self.notes: tuple[Note, ...] = (_relaxed(document.changes),) if document.changes else ()
+        self.notes: tuple[Note, ...] = ()
+        if document.changes:
+            places = describe(document.changes, MAX_CHANGES)
+            self.notes = (Note("schema_relaxed", f"not valid in draft 2020-12, translated or ignored: {places}"),)
         if is_list:
             self.notes = (Note("schema_relaxed", "an empty list was treated as no schema"),)
         plain = document.at("", document.body)
@@ -256,17 +259,8 @@ def _explained(root: Subschema, value: JSONValue, limit: int) -> tuple[str, ...]
     return tuple(sentences)
 
 
-def _relaxed(changes: tuple[Path, ...]) -> Note:
-    return Note(
-        "schema_relaxed", f"not valid in draft 2020-12, translated or ignored: {describe(changes, MAX_CHANGES)}"
-    )
-
-
-@lru_cache(CACHED_SCHEMAS)
-def _compiled(source: bytes) -> ArgumentSchema:
+def _compile(source: bytes) -> ArgumentSchema:
     return ArgumentSchema(msgspec.json.decode(source))
 
 
-@lru_cache(CACHED_LARGE_SCHEMAS)
-def _compiled_large(source: bytes) -> ArgumentSchema:
-    return ArgumentSchema(msgspec.json.decode(source))
+_compiled, _compiled_large = lru_cache(CACHED_SCHEMAS)(_compile), lru_cache(CACHED_LARGE_SCHEMAS)(_compile)

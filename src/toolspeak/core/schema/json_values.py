@@ -59,6 +59,14 @@ def json_text(value: JSONValue) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
+def encode_json(value: object) -> bytes | None:
+    """Encode a value as JSON. Return None if it cannot be encoded."""
+    try:
+        return msgspec.json.encode(value)
+    except (TypeError, ValueError, OverflowError, RecursionError):
+        return None
+
+
 def strict_json(text: str) -> JSONValue:
     """Parse strict JSON. Raises `ValueError` if the text is invalid."""
     try:

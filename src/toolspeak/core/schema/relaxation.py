@@ -10,7 +10,6 @@ import re
 from collections.abc import Callable, Iterator
 from copy import deepcopy
 from functools import cache
-from typing import NamedTuple
 
 import jsonschema_rs
 
@@ -31,29 +30,16 @@ _IDENTIFIERS = ("$schema", "$id", "id", "$vocabulary", "$recursiveAnchor")
 _TYPES = frozenset({"string", "integer", "number", "boolean", "array", "object", "null"})
 #: Names of types in programming languages, with the JSON type that they mean.
 _ALIASES = {
-    "str": "string",
-    "text": "string",
-    "int": "integer",
-    "long": "integer",
-    "float": "number",
-    "double": "number",
-    "decimal": "number",
+    **dict.fromkeys(("str", "text"), "string"),
+    **dict.fromkeys(("int", "long"), "integer"),
+    **dict.fromkeys(("float", "double", "decimal"), "number"),
+    **dict.fromkeys(("list", "tuple"), "array"),
+    **dict.fromkeys(("dict", "map"), "object"),
     "bool": "boolean",
-    "list": "array",
-    "tuple": "array",
-    "dict": "object",
-    "map": "object",
     "none": "null",
 }
 _PERCENT = re.compile(r"%([0-9A-Fa-f]{2})")
 _META_SCHEMA = "https://json-schema.org/draft/2020-12/schema"
-
-
-class Relaxed(NamedTuple):
-    """A schema in draft 2020-12, and the places of the keywords that were translated or removed."""
-
-    schema: JSONObject
-    changes: tuple[Path, ...]
 
 
 @cache
@@ -77,8 +63,8 @@ def needs_translation(schema: JSONValue) -> bool:
     return False
 
 
-def relax(schema: JSONObject) -> Relaxed:
-    """Translate what is understood into draft 2020-12 and remove the rest."""
+def relax(schema: JSONObject) -> tuple[JSONObject, tuple[Path, ...]]:
+    """Translate what is understood into draft 2020-12 and remove the rest. Return the places of the changes as well."""
     changes: dict[Path, None] = {}
     copy = deepcopy(schema)
     copy.pop("nullable", None)  # arguments are always an object
@@ -86,7 +72,7 @@ def relax(schema: JSONObject) -> Relaxed:
     for error in list(_meta_validator().iter_errors(body)):
         _remove(body, tuple(error.instance_path), changes)
     _remove_references(body, changes)
-    return Relaxed(body, tuple(changes))
+    return body, tuple(changes)
 
 
 def names_only(schema: JSONObject) -> JSONObject:

@@ -31,12 +31,7 @@ _NULL = frozenset({"null"})
 def text_delay(nodes: Sequence[Subschema]) -> int | None:
     """Return the number of characters after which a string for these schemas is final. None: only at its end."""
     delays = [_text_delay(node) for node in nodes]
-    longest = 0
-    for delay in delays:
-        if delay is None:
-            return None
-        longest = max(longest, delay)
-    return longest
+    return None if None in delays else max((delay for delay in delays if delay), default=0)
 
 
 def _text_delay(node: Subschema) -> int | None:

@@ -1,26 +1,14 @@
 """The default contract: JSON in a code fence with the info string `json action`."""
 
-from __future__ import annotations
-
-from collections.abc import Sequence
-
 from ...core.parsing.dialect_interface import Opening
-from ...core.types import ToolCall
 from ..dialect import Dialect
-from ..rendering import fence, json_object
-
-
-def render(calls: Sequence[ToolCall], nonce: str | None) -> str:
-    """Render each call as JSON in a code fence."""
-    return "\n".join(fence(json_object(call, "tool", "parameters"), "json action", nonce) for call in calls)
-
+from ..rendering import each_call, fence, json_object
 
 _FENCE = Opening("action")
 
 DIALECT = Dialect(
     "action",
-    accepts=frozenset({"action"}),
-    style=render,
+    style=each_call(lambda call, nonce: fence(json_object(call, "tool", "parameters"), "json action", nonce)),
     result=("```json result\n", "\n```"),
     families="the default contract",
     rank=0,

@@ -1,14 +1,11 @@
 """MiniMax, agents: a JSON object inside `[TOOL_CALL]`."""
 
-from __future__ import annotations
-
 from ...core.parsing.dialect_interface import Opening
 from ..dialect import Dialect
 from ..rendering import between
 
 DIALECT = Dialect(
     "bracket",
-    accepts=frozenset({"bracket"}),
     style=between("[TOOL_CALL]", "[/TOOL_CALL]"),
     families="MiniMax, agents",
     rank=38,

@@ -1,7 +1,5 @@
 """Read only: `[Calling tool: name({...})]`, as models copy it from transcripts."""
 
-from __future__ import annotations
-
 from ...core.parsing.dialect_interface import Opening
 from ..dialect import Dialect
 

@@ -1,27 +1,16 @@
 """Command R7B, A: a JSON array with its own key names between tokens."""
 
-from __future__ import annotations
-
-from collections.abc import Sequence
-
 from ...core.parsing.arguments import to_json
-from ...core.types import ToolCall
 from ..dialect import Dialect, tag_openings, tokens
-
-
-def render(calls: Sequence[ToolCall], nonce: str | None) -> str:
-    """Render a JSON array with Command R's key names and call ids."""
-    rows = [
-        {"tool_call_id": str(index), "tool_name": call.name, "parameters": call.arguments}
-        for index, call in enumerate(calls)
-    ]
-    return to_json(rows)
-
 
 DIALECT = Dialect(
     "command_r",
-    accepts=frozenset({"command_r"}),
-    style=render,
+    style=lambda calls, nonce: to_json(
+        [
+            {"tool_call_id": str(index), "tool_name": call.name, "parameters": call.arguments}
+            for index, call in enumerate(calls)
+        ]
+    ),
     before="<|START_ACTION|>",
     after="<|END_ACTION|>",
     families="Command R7B, A",

@@ -1,23 +1,12 @@
 """The JSON document of the `decision` plan."""
 
-from __future__ import annotations
-
-from collections.abc import Sequence
-
-from ...core.types import ToolCall
 from ..dialect import Dialect
-from ..rendering import signed_json
-
-
-def render(calls: Sequence[ToolCall], nonce: str | None) -> str:
-    """Render the JSON document of the `decision` plan."""
-    return signed_json({"tools": [{"name": call.name, "arguments": call.arguments} for call in calls]}, nonce)
-
+from ..rendering import call_rows, signed_json
 
 DIALECT = Dialect(
     "decision",
     accepts=frozenset({"json"}),
-    style=render,
+    style=lambda calls, nonce: signed_json({"tools": call_rows(calls)}, nonce),
     families="two-phase emulation",
     rank=11,
     examples=(

@@ -1,25 +1,17 @@
 """DeepSeek V3 and R1: the name and JSON arguments between full-width tokens."""
 
-from __future__ import annotations
-
-from collections.abc import Sequence
-
 from ...core.parsing.arguments import to_json
-from ...core.types import ToolCall
 from ..dialect import Dialect, tag_openings, tokens
-
-
-def render(calls: Sequence[ToolCall], nonce: str | None) -> str:
-    """Render the name and JSON arguments between DeepSeek's full-width tokens."""
-    return "".join(
-        f"<｜tool▁call▁begin｜>{call.name}<｜tool▁sep｜>{to_json(call.arguments)}<｜tool▁call▁end｜>" for call in calls
-    )
-
+from ..rendering import each_call
 
 DIALECT = Dialect(
     "deepseek",
-    accepts=frozenset({"deepseek"}),
-    style=render,
+    style=each_call(
+        lambda call, nonce: (
+            f"<｜tool▁call▁begin｜>{call.name}<｜tool▁sep｜>{to_json(call.arguments)}<｜tool▁call▁end｜>"
+        ),
+        separator="",
+    ),
     before="<｜tool▁calls▁begin｜>",
     after="<｜tool▁calls▁end｜>",
     result=("<｜tool▁output▁begin｜>", "<｜tool▁output▁end｜>"),

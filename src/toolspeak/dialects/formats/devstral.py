@@ -1,25 +1,13 @@
 """Devstral, Ministral: `[TOOL_CALLS]name[ARGS]{...}`."""
 
-from __future__ import annotations
-
-from collections.abc import Sequence
-
 from ...core.parsing.arguments import to_json
-from ...core.types import ToolCall
 from ..dialect import Dialect
-from ..rendering import with_nonce
-
-
-def render(calls: Sequence[ToolCall], nonce: str | None) -> str:
-    """Render `[TOOL_CALLS]name[ARGS]{...}`."""
-    mark = with_nonce("[TOOL_CALLS]", nonce)
-    return "".join(f"{mark}{call.name}[ARGS]{to_json(call.arguments)}" for call in calls)
-
+from ..rendering import each_between
 
 DIALECT = Dialect(
     "devstral",
     accepts=frozenset({"mistral"}),
-    style=render,
+    style=each_between("[TOOL_CALLS]", lambda call: f"{call.name}[ARGS]{to_json(call.arguments)}", separator=""),
     result=("[TOOL_RESULTS]", "[/TOOL_RESULTS]"),
     families="Devstral, Ministral",
     rank=18,

@@ -1,7 +1,5 @@
 """Read only: JSON or tags inside `<dots_function_call>`."""
 
-from __future__ import annotations
-
 from ..dialect import Dialect, tag_openings
 
 DIALECT = Dialect(

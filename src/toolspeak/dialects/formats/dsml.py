@@ -1,28 +1,12 @@
 """DeepSeek V3.2 and V4: like `invoke`, with the prefix `｜DSML｜` and an attribute for the type."""
 
-from __future__ import annotations
-
-from collections.abc import Sequence
-
-from ...core.types import JSONValue, ToolCall
 from ..dialect import Dialect
-from ..rendering import invoke_element, tag_text
-
-
-def render(calls: Sequence[ToolCall], nonce: str | None) -> str:
-    """Render `<invoke>` elements with DeepSeek's DSML prefix and type attributes."""
-
-    def parameter(key: str, value: JSONValue) -> str:
-        kind = "true" if isinstance(value, str) else "false"
-        return f'<｜DSML｜parameter name="{key}" string="{kind}">{tag_text(value)}</｜DSML｜parameter>'
-
-    return "\n".join(invoke_element(call, parameter, "｜DSML｜") for call in calls)
-
+from ..rendering import invoke
 
 DIALECT = Dialect(
     "dsml",
     accepts=frozenset({"tool_calls", "tags"}),
-    style=render,
+    style=invoke("｜DSML｜", lambda value: ' string="true"' if isinstance(value, str) else ' string="false"'),
     before="<｜DSML｜tool_calls>\n",
     after="\n</｜DSML｜tool_calls>",
     families="DeepSeek V3.2 and V4",

@@ -1,24 +1,12 @@
 """The JSON document of the `envelope` plan."""
 
-from __future__ import annotations
-
-from collections.abc import Sequence
-
-from ...core.types import ToolCall
 from ..dialect import Dialect
-from ..rendering import signed_json
-
-
-def render(calls: Sequence[ToolCall], nonce: str | None) -> str:
-    """Render the JSON document of the `envelope` plan."""
-    rows = [{"name": call.name, "arguments": call.arguments} for call in calls]
-    return signed_json({"calls": rows, "reply": ""}, nonce)
-
+from ..rendering import call_rows, signed_json
 
 DIALECT = Dialect(
     "envelope",
     accepts=frozenset({"json"}),
-    style=render,
+    style=lambda calls, nonce: signed_json({"calls": call_rows(calls), "reply": ""}, nonce),
     families="constrained emulation",
     rank=12,
     examples=(

@@ -1,23 +1,12 @@
 """Functionary 3.1: JSON arguments inside `<function=name>`."""
 
-from __future__ import annotations
-
-from collections.abc import Sequence
-
-from ...core.types import ToolCall
 from ..dialect import Dialect
-from ..rendering import function_element
-
-
-def render(calls: Sequence[ToolCall], nonce: str | None) -> str:
-    """Render `<function=name>{...}</function>`."""
-    return "\n".join(function_element(call, nonce) for call in calls)
-
+from ..rendering import each_call, function_element
 
 DIALECT = Dialect(
     "functionary",
     accepts=frozenset({"tags"}),
-    style=render,
+    style=each_call(function_element),
     families="Functionary 3.1",
     rank=24,
     examples=(

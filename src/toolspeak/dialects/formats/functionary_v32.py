@@ -1,25 +1,17 @@
 """Functionary 3.2: the line `>>>name`, then JSON arguments."""
 
-from __future__ import annotations
-
-from collections.abc import Sequence
-
 from ...core.parsing.arguments import to_json
 from ...core.parsing.dialect_interface import Opening
-from ...core.types import ToolCall
 from ..dialect import Dialect
-
-
-def render(calls: Sequence[ToolCall], nonce: str | None) -> str:
-    """Render `>>>name` on its own line, then JSON arguments. A nonce comes between `>>>` and the name."""
-    mark = f">>>{nonce} " if nonce is not None else ">>>"
-    return "".join(f"{mark}{call.name}\n{to_json(call.arguments)}" for call in calls)
-
+from ..rendering import each_call
 
 DIALECT = Dialect(
     "functionary_v32",
     accepts=frozenset({"functionary"}),
-    style=render,
+    style=each_call(
+        lambda call, nonce: f">>>{'' if nonce is None else f'{nonce} '}{call.name}\n{to_json(call.arguments)}",
+        separator="",
+    ),
     families="Functionary 3.2",
     rank=37,
     forms={"recipient": Opening("functionary", one_call=True)},

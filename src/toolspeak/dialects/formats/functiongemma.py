@@ -1,25 +1,17 @@
 """FunctionGemma: `call:name{key:<escape>text<escape>}` between tags."""
 
-from __future__ import annotations
-
-from collections.abc import Sequence
-
 from ...core.parsing.dialect_interface import Opening
-from ...core.types import ToolCall
 from ..dialect import Dialect
-from ..rendering import quoted_arguments, with_nonce
-
-
-def render(calls: Sequence[ToolCall], nonce: str | None) -> str:
-    """Render `call:name{key:<escape>text<escape>}` between FunctionGemma's tags."""
-    mark = with_nonce("<start_function_call>", nonce)
-    return "".join(f"{mark}call:{call.name}{quoted_arguments(call, '<escape>')}<end_function_call>" for call in calls)
-
+from ..rendering import each_between, quoted_arguments
 
 DIALECT = Dialect(
     "functiongemma",
-    accepts=frozenset({"functiongemma"}),
-    style=render,
+    style=each_between(
+        "<start_function_call>",
+        lambda call: f"call:{call.name}{quoted_arguments(call, '<escape>')}",
+        "<end_function_call>",
+        separator="",
+    ),
     families="FunctionGemma",
     rank=27,
     tags={"start_function_call": Opening("functiongemma", stops=("<end_function_call>",))},

@@ -1,26 +1,15 @@
 """Gemma 4: `call:name{key:<|"|>text<|"|>}` between tokens."""
 
-from __future__ import annotations
-
-from collections.abc import Sequence
-
-from ...core.types import ToolCall
 from ..dialect import Dialect, tag_openings
-from ..rendering import quoted_arguments, with_nonce
-
-
-def render(calls: Sequence[ToolCall], nonce: str | None) -> str:
-    """Render `call:name{key:<|"|>text<|"|>}` between Gemma's tokens."""
-    mark = with_nonce("<|tool_call>", nonce)
-    return "".join(f"{mark}call:{call.name}{quoted_arguments(call, _QUOTE)}<tool_call|>" for call in calls)
-
+from ..rendering import each_between, quoted_arguments
 
 _QUOTE = '<|"|>'
 
 DIALECT = Dialect(
     "gemma",
-    accepts=frozenset({"gemma"}),
-    style=render,
+    style=each_between(
+        "<|tool_call>", lambda call: f"call:{call.name}{quoted_arguments(call, _QUOTE)}", "<tool_call|>", separator=""
+    ),
     families="Gemma 4",
     rank=26,
     tags=tag_openings("gemma", "|tool_call", ends=("<tool_call|>",)),

@@ -2,32 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from ...core.parsing.arguments import to_json
 from ...core.types import ToolCall
 from ..dialect import Dialect
-from ..rendering import fits_tags, tag_text, with_nonce
+from ..rendering import each_between, fits_tags, tag_text
 
 
-def render(calls: Sequence[ToolCall], nonce: str | None) -> str:
+def _call(call: ToolCall) -> str:
     """Render the name, then `<arg_key>` and `<arg_value>` pairs."""
-    opener = with_nonce("<tool_call>", nonce)
-    return "\n".join(f"{opener}{call.name}\n{_pairs(call)}</tool_call>" for call in calls)
-
-
-def _pairs(call: ToolCall) -> str:
     if not fits_tags(call):
-        return to_json(call.arguments) + "\n"
-    return "".join(
+        return f"{call.name}\n{to_json(call.arguments)}\n"
+    rows = (
         f"<arg_key>{key}</arg_key>\n<arg_value>{tag_text(value)}</arg_value>\n" for key, value in call.arguments.items()
     )
+    return f"{call.name}\n{''.join(rows)}"
 
 
 DIALECT = Dialect(
     "glm",
     accepts=frozenset({"hermes"}),
-    style=render,
+    style=each_between("<tool_call>", _call, "</tool_call>"),
     families="GLM 4.5 and later, Poolside",
     rank=8,
     examples=(

@@ -1,14 +1,11 @@
 """Granite 3: a JSON array after `<|tool_call|>`. The 20B model writes `<function_call>` before each object."""
 
-from __future__ import annotations
-
 from ...core.parsing.dialect_interface import Opening
 from ..dialect import Dialect, tag_openings
 from ..rendering import json_list
 
 DIALECT = Dialect(
     "granite",
-    accepts=frozenset({"granite"}),
     style=json_list,
     before="<|tool_call|>",
     families="Granite 3",

@@ -1,32 +1,22 @@
 """gpt-oss: a harmony message to the function."""
 
-from __future__ import annotations
-
-from collections.abc import Sequence
-
 from ...core.parsing.arguments import to_json
 from ...core.parsing.dialect_interface import Opening
-from ...core.types import ToolCall
 from ..dialect import Dialect
 from ..line_calls import ChannelReader
-
-
-def render(calls: Sequence[ToolCall], nonce: str | None) -> str:
-    """Render a harmony message to the function, on the commentary channel."""
-    mark = f" {nonce}" if nonce is not None else ""
-    return "<|start|>assistant".join(
-        f"<|channel|>commentary to=functions.{call.name}{mark} <|constrain|>json<|message|>"
-        f"{to_json(call.arguments)}<|call|>"
-        for call in calls
-    )
-
+from ..rendering import each_call
 
 _HEADER = Opening("harmony", at_mark=True)
 
 DIALECT = Dialect(
     "harmony",
-    accepts=frozenset({"harmony"}),
-    style=render,
+    style=each_call(
+        lambda call, nonce: (
+            f"<|channel|>commentary to=functions.{call.name}{'' if nonce is None else f' {nonce}'} <|constrain|>json"
+            f"<|message|>{to_json(call.arguments)}<|call|>"
+        ),
+        separator="<|start|>assistant",
+    ),
     families="gpt-oss",
     rank=28,
     tags=dict.fromkeys(("|channel|", "|start|", "|begin|"), _HEADER),

@@ -1,14 +1,11 @@
 """Hermes, Qwen 2.5 and 3, and many others: a JSON object inside `<tool_call>`."""
 
-from __future__ import annotations
-
 from ...core.parsing.dialect_interface import Opening
 from ..dialect import Dialect, tag_openings
 from ..rendering import between
 
 DIALECT = Dialect(
     "hermes",
-    accepts=frozenset({"hermes"}),
     style=between("<tool_call>", "\n</tool_call>", after_opener="\n"),
     families="Hermes, Qwen 2.5 and 3, many others",
     rank=2,

@@ -1,13 +1,10 @@
 """Inkling: a JSON object after `<|content_invoke_tool_json|>`."""
 
-from __future__ import annotations
-
 from ..dialect import Dialect, tag_openings
 from ..rendering import between
 
 DIALECT = Dialect(
     "inkling",
-    accepts=frozenset({"inkling"}),
     style=between("<|content_invoke_tool_json|>", "<|end_message|>", arguments="args"),
     families="Inkling",
     rank=34,

@@ -1,13 +1,10 @@
 """InternLM 2 and 3: a JSON object between tokens."""
 
-from __future__ import annotations
-
 from ..dialect import Dialect, tag_openings, tokens
 from ..rendering import between
 
 DIALECT = Dialect(
     "internlm",
-    accepts=frozenset({"internlm"}),
     style=between("<|action_start|>", "<|action_end|>", arguments="parameters", after_opener="<|plugin|>"),
     families="InternLM 2 and 3",
     rank=33,

@@ -1,7 +1,5 @@
 """Read only, and part of other dialects: a JSON object or array without marks."""
 
-from __future__ import annotations
-
 from ...core.parsing.dialect_interface import Opening
 from ..dialect import Dialect
 

@@ -1,7 +1,5 @@
 """Read only: JSON in a code fence that may contain anything else."""
 
-from __future__ import annotations
-
 from ...core.parsing.dialect_interface import Opening
 from ..dialect import Dialect
 

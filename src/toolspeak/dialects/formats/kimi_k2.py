@@ -1,27 +1,15 @@
 """Kimi K2: `functions.name:index` and JSON arguments between tokens."""
 
-from __future__ import annotations
-
-from collections.abc import Sequence
-
 from ...core.parsing.arguments import to_json
-from ...core.types import ToolCall
 from ..dialect import Dialect, tag_openings, tokens
-
-
-def render(calls: Sequence[ToolCall], nonce: str | None) -> str:
-    """Render `functions.name:index` and JSON arguments between Kimi K2's tokens."""
-    return "".join(
-        f"<|tool_call_begin|>functions.{call.name}:{index}<|tool_call_argument_begin|>"
-        f"{to_json(call.arguments)}<|tool_call_end|>"
-        for index, call in enumerate(calls)
-    )
-
 
 DIALECT = Dialect(
     "kimi_k2",
-    accepts=frozenset({"kimi_k2"}),
-    style=render,
+    style=lambda calls, nonce: "".join(
+        f"<|tool_call_begin|>functions.{call.name}:{index}<|tool_call_argument_begin|>"
+        f"{to_json(call.arguments)}<|tool_call_end|>"
+        for index, call in enumerate(calls)
+    ),
     before="<|tool_calls_section_begin|>",
     after="<|tool_calls_section_end|>",
     families="Kimi K2",

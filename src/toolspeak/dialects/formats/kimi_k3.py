@@ -2,40 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from ...core.parsing.arguments import to_json
 from ...core.parsing.dialect_interface import Opening
-from ...core.types import JSONValue, ToolCall
+from ...core.types import ToolCall
 from ..dialect import Dialect
 from ..rendering import fits_tags, tag_text
-
-
-def render(calls: Sequence[ToolCall], nonce: str | None) -> str:
-    """Render Kimi K3's `<|open|>` and `<|close|>` tags."""
-    return "".join(
-        f'<|open|>call tool="{call.name}" index="{index}"<|sep|>{_arguments(call)}<|close|>call<|sep|>'
-        for index, call in enumerate(calls, start=1)
-    )
 
 
 def _arguments(call: ToolCall) -> str:
     if not fits_tags(call):
         return to_json(call.arguments)
     return "".join(
-        f'<|open|>argument key="{key}" type="{_kind(value)}"<|sep|>{tag_text(value)}<|close|>argument<|sep|>'
+        f'<|open|>argument key="{key}" type="{"string" if isinstance(value, str) else "json"}"<|sep|>'
+        f"{tag_text(value)}<|close|>argument<|sep|>"
         for key, value in call.arguments.items()
     )
 
 
-def _kind(value: JSONValue) -> str:
-    return "string" if isinstance(value, str) else "json"
-
-
 DIALECT = Dialect(
     "kimi_k3",
-    accepts=frozenset({"kimi_k3"}),
-    style=render,
+    style=lambda calls, nonce: "".join(
+        f'<|open|>call tool="{call.name}" index="{index}"<|sep|>{_arguments(call)}<|close|>call<|sep|>'
+        for index, call in enumerate(calls, start=1)
+    ),
     before="<|open|>tools<|sep|>",
     after="<|close|>tools<|sep|>",
     families="Kimi K3",

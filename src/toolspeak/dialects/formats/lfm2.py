@@ -1,13 +1,10 @@
 """LFM2: a Python list of calls between tokens."""
 
-from __future__ import annotations
-
 from ..dialect import Dialect, tag_openings, tokens
 from ..rendering import python_list
 
 DIALECT = Dialect(
     "lfm2",
-    accepts=frozenset({"lfm2"}),
     style=python_list,
     before="<|tool_call_start|>",
     after="<|tool_call_end|>",

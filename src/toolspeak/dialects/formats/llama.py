@@ -1,24 +1,11 @@
 """Llama 3.1 to 3.3: a JSON object after `<|python_tag|>`."""
 
-from __future__ import annotations
-
-from collections.abc import Sequence
-
-from ...core.types import ToolCall
 from ..dialect import Dialect, tag_openings, tokens
-from ..rendering import json_object, with_nonce
-
-
-def render(calls: Sequence[ToolCall], nonce: str | None) -> str:
-    """Render `<|python_tag|>` before each JSON object."""
-    mark = with_nonce("<|python_tag|>", nonce)
-    return "".join(mark + json_object(call, arguments="parameters") for call in calls)
-
+from ..rendering import each_between, json_object
 
 DIALECT = Dialect(
     "llama",
-    accepts=frozenset({"llama"}),
-    style=render,
+    style=each_between("<|python_tag|>", lambda call: json_object(call, arguments="parameters"), separator=""),
     families="Llama 3.1 to 3.3",
     rank=13,
     tags=tag_openings("llama", "|python_tag|", "|python_start|", ends=tokens("eom_id", "eot_id", "python_end")),

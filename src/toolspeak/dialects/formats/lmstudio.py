@@ -1,7 +1,5 @@
 """Models behind LM Studio: a JSON object inside `[TOOL_REQUEST]`, or after `[name]`."""
 
-from __future__ import annotations
-
 from ...core.parsing.dialect_interface import Opening
 from ..dialect import Dialect
 from ..rendering import between
@@ -10,7 +8,6 @@ _STOPS = ("[END_TOOL_REQUEST]",)
 
 DIALECT = Dialect(
     "lmstudio",
-    accepts=frozenset({"lmstudio"}),
     style=between("[TOOL_REQUEST]", "[END_TOOL_REQUEST]"),
     families="models behind LM Studio",
     rank=35,

@@ -1,13 +1,10 @@
 """LongCat: JSON or pairs inside `<longcat_tool_call>`."""
 
-from __future__ import annotations
-
 from ..dialect import Dialect, tag_openings
 from ..rendering import between
 
 DIALECT = Dialect(
     "longcat",
-    accepts=frozenset({"longcat"}),
     style=between("<longcat_tool_call>", "</longcat_tool_call>"),
     families="LongCat",
     rank=32,

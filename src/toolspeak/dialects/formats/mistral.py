@@ -1,7 +1,5 @@
 """Mistral: a JSON array after `[TOOL_CALLS]`."""
 
-from __future__ import annotations
-
 from ...core.parsing.dialect_interface import Opening
 from ..dialect import Dialect
 from ..rendering import json_list
@@ -10,7 +8,6 @@ _OPENING = Opening("mistral", stops=("[/TOOL_CALLS]",), ends=("[TOOL_CALLS]", "<
 
 DIALECT = Dialect(
     "mistral",
-    accepts=frozenset({"mistral"}),
     style=json_list,
     before="[TOOL_CALLS]",
     result=("[TOOL_RESULTS]", "[/TOOL_RESULTS]"),

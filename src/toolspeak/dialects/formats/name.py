@@ -1,7 +1,5 @@
 """Read only: a tool name at the start of a line, followed by arguments, possibly what is left of another format."""
 
-from __future__ import annotations
-
 from ...core.parsing.dialect_interface import Opening
 from ..dialect import Dialect
 

@@ -1,13 +1,10 @@
 """Nemotron Nano 2: a JSON array inside `<TOOLCALL>`."""
 
-from __future__ import annotations
-
 from ..dialect import Dialect, tag_openings
 from ..rendering import json_list
 
 DIALECT = Dialect(
     "nemotron",
-    accepts=frozenset({"nemotron"}),
     style=json_list,
     before="<TOOLCALL>",
     after="</TOOLCALL>",

@@ -1,23 +1,12 @@
 """OLMo 3: Python calls on separate lines inside `<function_calls>`."""
 
-from __future__ import annotations
-
-from collections.abc import Sequence
-
-from ...core.types import ToolCall
 from ..dialect import Dialect
-from ..rendering import python_call
-
-
-def render(calls: Sequence[ToolCall], nonce: str | None) -> str:
-    """Render each call as `name(key=value)` on a separate line."""
-    return "\n".join(map(python_call, calls))
-
+from ..rendering import each_call, python_call
 
 DIALECT = Dialect(
     "olmo",
     accepts=frozenset({"tool_calls"}),
-    style=render,
+    style=each_call(lambda call, nonce: python_call(call)),
     before="<function_calls>",
     after="</function_calls>",
     families="OLMo 3",

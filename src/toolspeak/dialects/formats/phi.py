@@ -1,25 +1,15 @@
 """Phi-4-mini, Firefunction: a JSON array after `functools`."""
 
-from __future__ import annotations
-
-from collections.abc import Sequence
-
 from ...core.parsing.dialect_interface import Opening
-from ...core.types import ToolCall
 from ..dialect import Dialect
 from ..rendering import fence, json_list
-
-
-def render(calls: Sequence[ToolCall], nonce: str | None) -> str:
-    """Render `functools[...]`, or a code fence if there is a nonce."""
-    body = json_list(calls, None)
-    return f"functools{body}" if nonce is None else fence(body, "tool_call", nonce)
-
 
 DIALECT = Dialect(
     "phi",
     accepts=frozenset({"phi", "action"}),
-    style=render,
+    style=lambda calls, nonce: (
+        f"functools{json_list(calls, None)}" if nonce is None else fence(json_list(calls, None), "tool_call", nonce)
+    ),
     families="Phi-4-mini, Firefunction",
     rank=25,
     lines={"functools[": Opening("phi", overlap=1)},

@@ -2,31 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from ...core.parsing.arguments import to_json
 from ...core.types import ToolCall
 from ..dialect import Dialect
-from ..rendering import fits_tags, tag_text, with_nonce
-
-
-def render(calls: Sequence[ToolCall], nonce: str | None) -> str:
-    """Render `<function=name>` with `<parameter=key>` elements on separate lines."""
-    opener = with_nonce("<tool_call>", nonce)
-    return "\n".join(f"{opener}\n{_function(call)}\n</tool_call>" for call in calls)
+from ..rendering import each_between, fits_tags, tag_text
 
 
 def _function(call: ToolCall) -> str:
-    if not fits_tags(call):
-        return f"<function={call.name}>\n{to_json(call.arguments)}\n</function>"
-    body = "".join(f"<parameter={key}>\n{tag_text(value)}\n</parameter>\n" for key, value in call.arguments.items())
-    return f"<function={call.name}>\n{body}</function>"
+    """Render `<function=name>` with `<parameter=key>` elements on separate lines."""
+    if fits_tags(call):
+        rows = [f"<parameter={key}>\n{tag_text(value)}\n</parameter>\n" for key, value in call.arguments.items()]
+    else:
+        rows = [to_json(call.arguments) + "\n"]
+    return f"\n<function={call.name}>\n{''.join(rows)}</function>\n"
 
 
 DIALECT = Dialect(
     "qwen_xml",
     accepts=frozenset({"hermes", "tags"}),
-    style=render,
+    style=each_between("<tool_call>", _function, "</tool_call>"),
     families="Qwen3-Coder, Nemotron 3, Step 3.5, Seed",
     rank=7,
     examples=(

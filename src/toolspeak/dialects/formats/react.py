@@ -1,28 +1,20 @@
 """ReAct agents: the lines `Action:` and `Action Input:`. Qwen-Agent and others use other words."""
 
-from __future__ import annotations
-
-from collections.abc import Sequence
-
 from ...core.parsing.arguments import to_json
 from ...core.parsing.dialect_interface import Opening
-from ...core.types import ToolCall
 from ..dialect import Dialect
 from ..line_calls import ReactReader
-
-
-def render(calls: Sequence[ToolCall], nonce: str | None) -> str:
-    """Render ReAct's `Action:` and `Action Input:` lines."""
-    mark = f" {nonce}" if nonce is not None else ""
-    return "\n".join(f"Action{mark}: {call.name}\nAction Input: {to_json(call.arguments)}" for call in calls)
-
+from ..rendering import each_call
 
 _ACTION = Opening("react")
 
 DIALECT = Dialect(
     "react",
-    accepts=frozenset({"react"}),
-    style=render,
+    style=each_call(
+        lambda call, nonce: (
+            f"Action{'' if nonce is None else f' {nonce}'}: {call.name}\nAction Input: {to_json(call.arguments)}"
+        )
+    ),
     result=("Observation: ", ""),
     families="ReAct agents",
     rank=10,

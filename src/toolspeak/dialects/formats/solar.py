@@ -1,7 +1,5 @@
 """Read only: Solar Open's calls between tokens, and Sarashina's list."""
 
-from __future__ import annotations
-
 from ..dialect import Dialect, tag_openings, tokens
 
 DIALECT = Dialect(

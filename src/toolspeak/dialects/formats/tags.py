@@ -1,7 +1,5 @@
 """Read only, and part of other dialects: a tag around one call, or a tag with its name, outside a call block."""
 
-from __future__ import annotations
-
 import msgspec
 
 from ...core.parsing.dialect_interface import Opening

@@ -1,13 +1,10 @@
 """Hunyuan, Jamba, Apriel: a JSON array inside `<tool_calls>`."""
 
-from __future__ import annotations
-
 from ..dialect import Dialect, tag_openings
 from ..rendering import json_list
 
 DIALECT = Dialect(
     "tool_calls",
-    accepts=frozenset({"tool_calls"}),
     style=json_list,
     before="<tool_calls>",
     after="</tool_calls>",

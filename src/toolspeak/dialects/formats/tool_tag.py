@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import cache
 
 from ...core.parsing.arguments import to_json
 from ...core.parsing.dialect_interface import Opening
 from ...core.types import ToolCall
 from ..dialect import Dialect
-from ..rendering import CALL_PARTS, fits_tags, function_element, tag_text, with_nonce
+from ..rendering import CALL_PARTS, each_call, fits_tags, function_element, tag_text, with_nonce
 from ..tag_names import NAME_TAGS, PARAMETER_TAGS
-
-
-def render(calls: Sequence[ToolCall], nonce: str | None) -> str:
-    """Render a tag named after the tool, with tags named after its parameters."""
-    return "\n".join(_element(call, nonce) for call in calls)
 
 
 def _element(call: ToolCall, nonce: str | None) -> str:
@@ -43,7 +37,7 @@ def _children(call: ToolCall) -> str:
 DIALECT = Dialect(
     "tool_tag",
     accepts=frozenset({"tool_tag", "tags"}),
-    style=render,
+    style=each_call(_element),
     families="Cline, Roo, Morph",
     rank=9,
     forms={"tool_tag": Opening("tool_tag", at_mark=True, one_call=True)},

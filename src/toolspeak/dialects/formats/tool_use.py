@@ -2,35 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from ...core.parsing.arguments import to_json
 from ...core.parsing.dialect_interface import Opening
 from ...core.types import ToolCall
 from ..dialect import Dialect, tag_openings
-from ..rendering import with_nonce
-
-#: Tags that may contain all arguments, in order of preference.
-_CONTAINERS = ("arguments", "parameters", "tool_input")
+from ..rendering import each_between
 
 
-def render(calls: Sequence[ToolCall], nonce: str | None) -> str:
-    """Render the name and the JSON arguments in separate tags."""
-    opener = with_nonce("<tool_use>", nonce)
-    return "\n".join(f"{opener}\n<name>{call.name}</name>\n{_contained(call)}\n</tool_use>" for call in calls)
-
-
-def _contained(call: ToolCall) -> str:
-    """Render JSON arguments in a container tag whose name is not an argument name, or without a tag if none is free."""
-    tag = next((name for name in _CONTAINERS if name not in call.arguments), "")
+def _parts(call: ToolCall) -> str:
+    """Render the name and JSON arguments in a tag whose name is not an argument's, or without a tag if none is free."""
+    tag = next((name for name in ("arguments", "parameters", "tool_input") if name not in call.arguments), "")
     json = to_json(call.arguments)
-    return f"<{tag}>{json}</{tag}>" if tag else json
+    return f"\n<name>{call.name}</name>\n{f'<{tag}>{json}</{tag}>' if tag else json}\n"
 
 
 DIALECT = Dialect(
     "tool_use",
-    accepts=frozenset({"tool_use"}),
-    style=render,
+    style=each_between("<tool_use>", _parts, "</tool_use>"),
     result=("<tool_use_result>\n", "\n</tool_use_result>"),
     families="Cherry Studio",
     rank=39,

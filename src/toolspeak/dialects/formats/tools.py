@@ -1,7 +1,5 @@
 """Read only: a JSON object inside `<tools>`, a tag that usually lists the tools on offer."""
 
-from __future__ import annotations
-
 from ...core.parsing.dialect_interface import Opening
 from ..dialect import Dialect
 

@@ -13,7 +13,8 @@ from typing import Literal
 
 import msgspec
 
-from ...core.types import JSONObject, JSONValue, Note, Tool, ToolChoice, is_object, tools_from
+from ...core.schema.json_values import encode_json
+from ...core.types import JSONObject, JSONValue, Note, Tool, ToolChoice, is_array, is_object, tools_from
 from ...errors import UsageError
 from .dialect_grammar import call_template, marked_gbnf
 from .grammars import gbnf, lark
@@ -133,11 +134,8 @@ def _callable_tools(
 
 
 def _compile_cached(spec: _ConstraintSpec) -> Constraint:
-    try:
-        source = msgspec.json.encode(spec)
-    except (TypeError, ValueError, OverflowError, RecursionError):
-        return _compile(spec)  # the schema is not valid JSON; compiling it raises the error
-    return _compile_encoded(source) if len(source) <= CACHED_SOURCE_BYTES else _compile(spec)
+    source = encode_json(spec)  # if a schema is not valid JSON, compiling it raises the error
+    return _compile(spec) if source is None or len(source) > CACHED_SOURCE_BYTES else _compile_encoded(source)
 
 
 @lru_cache(CACHED_CONSTRAINTS)
@@ -180,10 +178,6 @@ def _with_nonce(spec: _ConstraintSpec, *members: Member) -> Object:
     return Object((*mark, *members))
 
 
-def _decision(spec: _ConstraintSpec, ledger: Ledger) -> Shape:
-    return _with_nonce(spec, Member("tools", _array_of_calls(spec, ledger, spec.low, spec.high)))
-
-
 def _envelope(spec: _ConstraintSpec, ledger: Ledger) -> Shape:
     """Return the shape of an envelope: calls and a reply or, if the flavour allows alternatives, one or the other."""
     if spec.reply:
@@ -213,17 +207,15 @@ def _inline(spec: _ConstraintSpec, ledger: Ledger) -> str:
     return marked_gbnf(template, shapes, spec.low, spec.high, ledger)
 
 
-def _response(spec: _ConstraintSpec, ledger: Ledger) -> Shape:
-    return _shape(spec, spec.reply[0], "reply", ledger)
-
-
 _GRAMMARS: dict[str, Callable[[Shape, Ledger], str]] = {"gbnf": gbnf, "lark": lark}
 #: Levels of nested objects that belong to the document itself, not to a tool's arguments: the root and the calls.
 _FRAME_LEVELS = {"decision": 2, "envelope": 2, "response": 1}
 _DOCUMENTS: dict[str, Callable[[_ConstraintSpec, Ledger], Shape]] = {
-    "decision": _decision,
+    "decision": lambda spec, ledger: _with_nonce(
+        spec, Member("tools", _array_of_calls(spec, ledger, spec.low, spec.high))
+    ),
     "envelope": _envelope,
-    "response": _response,
+    "response": lambda spec, ledger: _shape(spec, spec.reply[0], "reply", ledger),
 }
 
 
@@ -242,10 +234,6 @@ def _response_format(constraint: Constraint) -> JSONObject:
     return {"response_format": {"type": "json_schema", "json_schema": _json_schema(constraint)}}
 
 
-def _text_format(constraint: Constraint) -> JSONObject:
-    return {"text": {"format": {"type": "json_schema", **_json_schema(constraint)}}}
-
-
 def _grammar_as(field: str) -> _Write:
     return lambda constraint: {field: (_LARK_MARK if constraint.flavour == "lark" else "") + constraint.grammar}
 
@@ -254,27 +242,25 @@ def _structured(field: str) -> _Write:
     return lambda constraint: {"structured_outputs": {field: constraint.schema or constraint.grammar}}
 
 
-def _output_config(constraint: Constraint) -> JSONObject:
-    return {"output_config": {"format": {"type": "json_schema", "schema": _without_bounds(constraint.schema)}}}
-
-
-def _generation_config(constraint: Constraint) -> JSONObject:
-    return {"generationConfig": {"responseMimeType": "application/json", "responseJsonSchema": constraint.schema}}
-
-
 _Write = Callable[[Constraint], JSONObject]
 #: By protocol or server: how to send a schema, and how to send a grammar if grammars are supported. OpenAI itself does
 #: not support grammars, but OpenAI-compatible servers such as llama.cpp do.
 _WIRE: dict[str, tuple[_Write, _Write | None]] = {
     "openai": (_response_format, _grammar_as("grammar")),
     "openai_chat": (_response_format, _grammar_as("grammar")),
-    "openai_responses": (_text_format, None),
+    "openai_responses": (lambda each: {"text": {"format": {"type": "json_schema", **_json_schema(each)}}}, None),
     "llama.cpp": (_response_format, _grammar_as("grammar")),
     "sglang": (_response_format, _grammar_as("ebnf")),
     "vllm": (_structured("json"), _structured("grammar")),
-    "ollama": (lambda constraint: {"format": constraint.schema}, None),
-    "anthropic": (_output_config, None),
-    "gemini": (_generation_config, None),
+    "ollama": (lambda each: {"format": each.schema}, None),
+    "anthropic": (
+        lambda each: {"output_config": {"format": {"type": "json_schema", "schema": _without_bounds(each.schema)}}},
+        None,
+    ),
+    "gemini": (
+        lambda each: {"generationConfig": {"responseMimeType": "application/json", "responseJsonSchema": each.schema}},
+        None,
+    ),
 }
 #: Keywords that Anthropic's structured outputs reject, except for a `minItems` of 1.
 _BOUNDS = frozenset(
@@ -288,19 +274,14 @@ def _without_bounds(schema: JSONValue) -> JSONValue:
         return schema
     result: JSONObject = {}
     for key, value in schema.items():
-        match key:
-            case "properties":
-                table: JSONObject = value
-                result[key] = {name: _without_bounds(each) for name, each in table.items()}
-            case "anyOf":
-                options: list[JSONValue] = value
-                result[key] = [_without_bounds(each) for each in options]
-            case "items" | "additionalProperties":
-                result[key] = _without_bounds(value)
-            case _ if key not in _BOUNDS or (key == "minItems" and value == 1):
-                result[key] = value
-            case _:
-                pass
+        if key == "properties" and is_object(value):
+            result[key] = {name: _without_bounds(each) for name, each in value.items()}
+        elif key == "anyOf" and is_array(value):
+            result[key] = [_without_bounds(each) for each in value]
+        elif key in ("items", "additionalProperties"):
+            result[key] = _without_bounds(value)
+        elif key not in _BOUNDS or (key == "minItems" and value == 1):
+            result[key] = value
     return result
 
 

@@ -13,6 +13,7 @@ from typing import TypeAlias
 
 import msgspec
 
+from ...core.schema.json_values import encode_json
 from ...core.types import JSONObject, JSONValue, Note, Tool, is_array, is_object
 from ...errors import SchemaError
 from .schema_writer import PlainSchemaWriter, strict_schema
@@ -163,11 +164,9 @@ def _tool(tool: Tool, name: str, transform: Transform, notes: dict[Note, None]) 
 
 
 def _transform_cached(schema: JSONValue, transform: Transform) -> Transformed:
-    try:
-        source = msgspec.json.encode(schema)
-    except (TypeError, ValueError, OverflowError, RecursionError):
-        return transform(schema)  # the schema is not valid JSON; the transform raises the error
-    return _transform_encoded(source, transform) if len(source) <= _CACHED_BYTES else transform(schema)
+    source = encode_json(schema)  # if the schema is not valid JSON, the transform raises the error
+    is_cached = source is not None and len(source) <= _CACHED_BYTES
+    return _transform_encoded(source, transform) if is_cached else transform(schema)
 
 
 @lru_cache(_CACHED)

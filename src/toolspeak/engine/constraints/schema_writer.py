@@ -89,7 +89,8 @@ class PlainSchemaWriter:
 
     def text(self, shape: Text, where: str) -> JSONObject:
         schema: JSONObject = {"type": "string", **self.lengths(shape, where)}
-        if shape.pattern and _portable(shape.pattern):
+        is_anchored = shape.pattern[:1] == "^" and shape.pattern[-1:] == "$"
+        if is_anchored and _PATTERN_CHARS.issuperset(shape.pattern[1:-1]):
             schema["pattern"] = shape.pattern
         elif shape.pattern:
             self.ledger.loosen("pattern", where)
@@ -193,10 +194,6 @@ class _StrictSchemaWriter(PlainSchemaWriter):
 
 
 _KINDS: dict[type, str] = {str: "string", bool: "boolean", int: "number", float: "number", type(None): "null"}
-
-
-def _portable(pattern: str) -> bool:
-    return pattern[:1] == "^" and pattern[-1:] == "$" and _PATTERN_CHARS.issuperset(pattern[1:-1])
 
 
 def _takes_null(shape: Shape) -> bool:

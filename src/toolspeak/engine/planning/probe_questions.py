@@ -163,30 +163,31 @@ def native_question(
 
 def inline_question(route: ProbeRoute, trait: Trait, task: LookupTask, dialect: str, nonce: str) -> ProbeQuestion:
     """Build a question that describes the tool in the prompt and asks for calls in a dialect."""
-    request = _request(route, (_user(task.text),), tools=(TOOL,))
-    settings = Settings(mode="force", plan="inline", dialect=dialect, contract_budget=_BUDGET)
-    builder = _request_builder(route, request, settings, nonce)
-    prepared = builder.build("inline")
-    return ProbeQuestion(trait, prepared, task.items, dialect, builder.nonce, builder.untrusted_texts("inline"))
+    return _emulated_question(route, trait, task, "inline", nonce, dialect=dialect)
 
 
 def envelope_question(route: ProbeRoute, task: LookupTask, flavour: Flavour, nonce: str) -> ProbeQuestion:
     """Build a question whose answer is constrained to an envelope document."""
+    return _emulated_question(route, "envelope", task, "envelope", nonce, flavour=flavour)
+
+
+def _emulated_question(
+    route: ProbeRoute,
+    trait: Trait,
+    task: LookupTask,
+    phase: Literal["inline", "envelope"],
+    nonce: str,
+    dialect: str = "",
+    flavour: Flavour | Literal[""] = "",
+) -> ProbeQuestion:
+    """Build a question with the request builder that real turns use."""
     request = _request(route, (_user(task.text),), tools=(TOOL,))
-    settings = Settings(mode="force", plan="envelope", contract_budget=_BUDGET)
-    builder = _request_builder(route, request, settings, nonce, flavour)
-    prepared = builder.build("envelope")
-    untrusted = builder.untrusted_texts("envelope")
-    return ProbeQuestion("envelope", prepared, task.items, nonce=builder.nonce, untrusted=untrusted, document=True)
-
-
-def _request_builder(
-    route: ProbeRoute, request: Request, settings: Settings, nonce: str, flavour: Flavour | Literal[""] = ""
-) -> RequestBuilder:
-    """Create the request builder that real turns use, for a probe."""
+    settings = Settings(mode="force", plan=phase, dialect=dialect, contract_budget=_BUDGET)
     match = ProfileMatch(Profile(system_role=route.system_role, constraint=flavour), "probe", "")
     planned = plan(request, match, settings)
-    return RequestBuilder(request, planned, settings, nonces=lambda counter: nonce, protocol=route.protocol)
+    builder = RequestBuilder(request, planned, settings, nonces=lambda counter: nonce, protocol=route.protocol)
+    prepared, untrusted = builder.build(phase), builder.untrusted_texts(phase)
+    return ProbeQuestion(trait, prepared, task.items, dialect, builder.nonce, untrusted, document=phase == "envelope")
 
 
 def constrained_question(route: ProbeRoute, flavour: Flavour) -> ProbeQuestion:
@@ -204,12 +205,9 @@ _DENIED = frozenset({401, 402, 403})
 _TRANSIENT = frozenset({408, 409, 425, 429})
 #: Words for each feature. Some servers answer 500 for an unsupported feature; an error with its word is a rejection.
 _TOPICS: dict[Trait, tuple[str, ...]] = {
-    "native": ("tool", "function"),
-    "required": ("tool", "function"),
-    "parallel": ("tool", "function"),
+    **dict.fromkeys(("native", "required", "parallel"), ("tool", "function")),
+    **dict.fromkeys(("constraint", "envelope"), ("format", "schema", "grammar")),
     "system_role": ("system", "role"),
-    "constraint": ("format", "schema", "grammar"),
-    "envelope": ("format", "schema", "grammar"),
     "streams": ("stream",),
 }
 _CUTTING = frozenset({"length", "content_filter", "error"})
@@ -238,8 +236,9 @@ def read_answer(question: ProbeQuestion, events: Sequence[Event]) -> ProbeAnswer
         native_call=_covers([each for each in calls if each.dialect == "native"], question.items),
         text_call=_covers(written, question.items),
         unmarked_call=_covers([*written, *unmarked], question.items, raw),
-        dialect=_dialect_of(written[0].dialect if written else ""),
-        as_requested=bool(question.dialect) and all(_belongs(each, question.dialect) for each in (*written, *unmarked)),
+        dialect=next((name for name, row in DIALECTS.items() if written and written[0].dialect in row.accepts), ""),
+        as_requested=bool(question.dialect)
+        and DIALECTS[question.dialect].accepts.issuperset(each.dialect for each in (*written, *unmarked)),
         any_call=bool(calls),
         pieces=len(pieces),
         length=sum(len(event.fragment if isinstance(event, CallArgs) else event.text) for event in pieces),
@@ -272,12 +271,3 @@ def _covers(calls: Sequence[Candidate], items: tuple[str, ...], raw: str = "") -
         return False
     text = " ".join(str(call.arguments) for call in calls) + raw
     return all(item in text.lower() for item in items)
-
-
-def _belongs(call: Candidate, dialect: str) -> bool:
-    return call.dialect in DIALECTS[dialect].accepts
-
-
-def _dialect_of(opening: str) -> str:
-    """Return the dialect that uses this kind of opening, or an empty string."""
-    return next((name for name, row in DIALECTS.items() if opening in row.accepts), "")

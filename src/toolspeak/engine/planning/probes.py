@@ -19,26 +19,9 @@ import msgspec
 from ...core.events import Event
 from ...core.types import JSONObject, ToolChoice, Usage
 from ..constraints.build import Flavour
+from . import probe_questions as ask
 from .capabilities import Capability, Profile
-from .probe_questions import (
-    CONTROL_WORD,
-    COUNT_PROMPT,
-    DOUBLE_LOOKUPS,
-    EXPECTED_CODE,
-    GREETINGS,
-    LOOKUPS,
-    OBEY_PROMPT,
-    ProbeAnswer,
-    ProbeQuestion,
-    ProbeRoute,
-    Trait,
-    constrained_question,
-    envelope_question,
-    inline_question,
-    native_question,
-    plain_question,
-    read_answer,
-)
+from .probe_questions import ProbeAnswer, ProbeQuestion, ProbeRoute, Trait
 from .probe_results import DialectScore, ProbeFinding, ProbeResult
 from .server_hints import ServerHints
 
@@ -109,7 +92,7 @@ class ProbeRun:
     def submit(self, events: Sequence[Event]) -> ProbeAnswer:
         """Submit the answer to `pending`. If the request failed, the last event is a `Failure`."""
         assert self.pending is not None
-        answer = read_answer(self.pending, events)
+        answer = ask.read_answer(self.pending, events)
         self.requests += 1
         self.usage += answer.usage
         try:
@@ -158,6 +141,12 @@ class ProbeRun:
         self._answers.setdefault(question.trait, []).append(answer)
         return answer
 
+    def _ask_all(self, questions: Iterable[ProbeQuestion]) -> Generator[ProbeQuestion, ProbeAnswer, list[ProbeAnswer]]:
+        answers: list[ProbeAnswer] = []
+        for question in questions:
+            answers.append((yield from self._ask(question)))
+        return answers
+
     def _record(self, trait: str, value: str, evidence: str, **fields: object) -> None:
         self._findings.append(ProbeFinding(trait, value, evidence))
         self._fields |= fields
@@ -167,7 +156,7 @@ class ProbeRun:
         answer = ProbeAnswer("failed")
         for stream, capped in ((True, True), (True, False), (False, True), (False, False)):
             self._route = msgspec.structs.replace(self._route, stream=stream, capped=capped)
-            answer = yield from self._ask(plain_question(self._route, "reach", OBEY_PROMPT), _FIRST_ATTEMPTS)
+            answer = yield from self._ask(ask.plain_question(self._route, "reach", ask.OBEY_PROMPT), _FIRST_ATTEMPTS)
             if answer.kind != "rejected":
                 break
         if answer.kind != "answered":
@@ -187,11 +176,9 @@ class ProbeRun:
         self._record("context_window", f"{tokens} tokens", f"reported by {self._hints.server}", context_window=tokens)
 
     def _system_role(self) -> _Script:
-        answers: list[ProbeAnswer] = []
-        for greeting in GREETINGS:
-            answers.append(
-                (yield from self._ask(plain_question(self._route, "system_role", greeting.text, OBEY_PROMPT)))
-            )
+        answers = yield from self._ask_all(
+            ask.plain_question(self._route, "system_role", greeting.text, ask.OBEY_PROMPT) for greeting in ask.GREETINGS
+        )
         answered = [each for each in answers if each.kind == "answered"]
         rejected = [each for each in answers if each.kind == "rejected"]
         if len(rejected) >= _MIN_ANSWERS:
@@ -206,7 +193,7 @@ class ProbeRun:
 
     def _dropped_system(self) -> _Script:
         """Check whether a model that ignored a system message obeys the same text in a user message."""
-        yield from self._ask(plain_question(self._route, "reach", f"{OBEY_PROMPT}\n\n{GREETINGS[0].text}"))
+        yield from self._ask(ask.plain_question(self._route, "reach", f"{ask.OBEY_PROMPT}\n\n{ask.GREETINGS[0].text}"))
         control = [each for each in self._answers["reach"] if each.kind == "answered"]
         if len(control) >= _MIN_ANSWERS and all(map(_obeys, control)):
             self._route = msgspec.structs.replace(self._route, system_role=False)
@@ -219,8 +206,8 @@ class ProbeRun:
             self._record("native", "no", f"{self._hints.server} reports no tool support", capability="none")
             return
         answers: list[ProbeAnswer] = []
-        for task in LOOKUPS:
-            answers.append((yield from self._ask(native_question(self._route, "native", task))))
+        for task in ask.LOOKUPS:
+            answers.append((yield from self._ask(ask.native_question(self._route, "native", task))))
             if sum(each.kind == "rejected" for each in answers) >= _MIN_ANSWERS:
                 break
         self._judge_native(answers)
@@ -250,11 +237,9 @@ class ProbeRun:
         if self._route.protocol in _WITHOUT_TOOL_CHOICE:
             self._record("required", "no", "the protocol has no `tool_choice`", required=False)
             return
-        answers: list[ProbeAnswer] = []
-        for task in GREETINGS:
-            answers.append(
-                (yield from self._ask(native_question(self._route, "required", task, ToolChoice("required"))))
-            )
+        answers = yield from self._ask_all(
+            ask.native_question(self._route, "required", task, ToolChoice("required")) for task in ask.GREETINGS
+        )
         usable = [each for each in answers if each.kind in ("answered", "rejected")]
         obeyed = sum(each.any_call for each in usable)
         if len(usable) < _MIN_ANSWERS:
@@ -270,13 +255,12 @@ class ProbeRun:
         best = self._best()
         if not calls and best is None:
             return
-        answers: list[ProbeAnswer] = []
-        for task in DOUBLE_LOOKUPS:
-            if calls:
-                question = native_question(self._route, "parallel", task)
-            else:
-                question = inline_question(self._route, "parallel", task, best.dialect if best else "", self._nonce)
-            answers.append((yield from self._ask(question)))
+        answers = yield from self._ask_all(
+            ask.native_question(self._route, "parallel", task)
+            if calls or best is None
+            else ask.inline_question(self._route, "parallel", task, best.dialect, self._nonce)
+            for task in ask.DOUBLE_LOOKUPS
+        )
         answered = [each for each in answers if each.kind == "answered"]
         successes = sum(each.native_call or each.text_call or each.unmarked_call for each in answered)
         evidence = f"{successes} of {len(answered)} answers made two calls"
@@ -302,12 +286,14 @@ class ProbeRun:
                 yield from self._try_dialect(dialect, 1)
         finalists = [each.dialect for each in self._ranked() if each.won][:_FINALISTS]
         for dialect in finalists:
-            for at in range(len(self._dialect_answers[dialect]), len(LOOKUPS)):
+            for at in range(len(self._dialect_answers[dialect]), len(ask.LOOKUPS)):
                 yield from self._try_dialect(dialect, at)
         self._judge_dialects()
 
     def _try_dialect(self, dialect: str, at: int) -> _Script:
-        answer = yield from self._ask(inline_question(self._route, "dialects", LOOKUPS[at], dialect, self._nonce))
+        answer = yield from self._ask(
+            ask.inline_question(self._route, "dialects", ask.LOOKUPS[at], dialect, self._nonce)
+        )
         self._dialect_answers.setdefault(dialect, []).append(answer)
 
     def _ranked(self) -> tuple[DialectScore, ...]:
@@ -345,7 +331,7 @@ class ProbeRun:
         for flavour in _FLAVOURS.get(self._route.protocol, ()):
             answers: list[ProbeAnswer] = []
             for _ in range(_MIN_ANSWERS):
-                answers.append((yield from self._ask(constrained_question(self._route, flavour))))
+                answers.append((yield from self._ask(ask.constrained_question(self._route, flavour))))
                 if not _is_code(answers[-1]):
                     break
             if all(map(_is_code, answers)):
@@ -362,15 +348,12 @@ class ProbeRun:
 
     def _envelope(self, flavour: Flavour) -> _Script:
         """Check whether a model that cannot write any dialect makes calls in a constrained envelope."""
-        answers: list[ProbeAnswer] = []
-        for task in LOOKUPS:
-            answers.append((yield from self._ask(envelope_question(self._route, task, flavour, self._nonce))))
-        successes = sum(each.text_call or each.unmarked_call for each in answers)
+        questions = (ask.envelope_question(self._route, task, flavour, self._nonce) for task in ask.LOOKUPS)
+        answers = yield from self._ask_all(questions)
+        successes = sum(map(_has_text_call, answers))
         evidence = f"{successes} of {len(answers)} documents contained the call"
-        if successes >= _MAJORITY:
-            self._record("plan", "envelope", evidence, plan="envelope")
-        else:
-            self._record("plan", "none", evidence)
+        fields = {"plan": "envelope"} if successes >= _MAJORITY else {}
+        self._record("plan", fields.get("plan", "none"), evidence, **fields)
 
     def _streams(self) -> _Script:
         """Determine from earlier answers whether the upstream streams; ask for long ones if there are too few."""
@@ -378,7 +361,7 @@ class ProbeRun:
             self._record("streams", "no", "requests with `stream` are rejected", streams=False)
             return
         while len(self._long_answers()) < _MIN_ANSWERS and len(self._answers.get("streams", ())) < _MIN_ANSWERS:
-            yield from self._ask(plain_question(self._route, "streams", COUNT_PROMPT))
+            yield from self._ask(ask.plain_question(self._route, "streams", ask.COUNT_PROMPT))
         answers = self._long_answers()
         flowing = sum(each.pieces > 1 for each in answers)
         if flowing:
@@ -393,7 +376,7 @@ class ProbeRun:
 
 
 def _obeys(answer: ProbeAnswer) -> bool:
-    return CONTROL_WORD in answer.text.lower()
+    return ask.CONTROL_WORD in answer.text.lower()
 
 
 def _has_text_call(answer: ProbeAnswer) -> bool:
@@ -402,7 +385,7 @@ def _has_text_call(answer: ProbeAnswer) -> bool:
 
 def _is_code(answer: ProbeAnswer) -> bool:
     try:
-        return msgspec.json.decode(answer.text) == EXPECTED_CODE
+        return msgspec.json.decode(answer.text) == ask.EXPECTED_CODE
     except msgspec.DecodeError:
         return False
 

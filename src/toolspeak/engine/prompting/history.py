@@ -18,7 +18,8 @@ from typing import Literal
 
 import msgspec
 
-from ...core.types import JSONObject, Media, Message, Note, Part, Role, TextPart, ToolCall, ToolResult
+from ...core.schema.json_values import encode_json
+from ...core.types import Media, Message, Note, Part, Role, TextPart, ToolCall, ToolResult
 from ...dialects.registry import dialect as dialect_row
 from .escaping import (
     calls_text,
@@ -109,7 +110,11 @@ def plain(
     """Render past calls and results as prose, which does not encourage the model to make more calls."""
     if _is_plain_text(messages, None):
         return Projection(messages)
-    return _HistoryRenderer(_in_prose, code_fence, _ANSWER, None, media, max_result).render(messages)
+
+    def in_prose(calls: tuple[ToolCall, ...]) -> str:
+        return "\n".join(f"(Used {display_name(call.name)} with {json_text(call.arguments, 'own')})" for call in calls)
+
+    return _HistoryRenderer(in_prose, code_fence, _ANSWER, None, media, max_result).render(messages)
 
 
 def _is_plain_text(messages: tuple[Message, ...], nonce: str | None) -> bool:
@@ -126,16 +131,10 @@ def _is_plain_text(messages: tuple[Message, ...], nonce: str | None) -> bool:
     return True
 
 
-def _in_prose(calls: tuple[ToolCall, ...]) -> str:
-    return "\n".join(f"(Used {display_name(call.name)} with {json_text(call.arguments, 'own')})" for call in calls)
-
-
-def _media_note(part: Media) -> Note:
-    return Note("media_replaced", f"the model does not accept {part.kind}; it was replaced with a line of text")
-
-
-def _media_text(part: Media) -> str:
-    return f"[{part.kind} left out: this model cannot read it]"
+def _media_line(part: Media, notes: dict[Note, None]) -> TextPart:
+    """Return the line of text that replaces a medium, and add a note on it."""
+    notes[Note("media_replaced", f"the model does not accept {part.kind}; it was replaced with a line of text")] = None
+    return TextPart(f"[{part.kind} left out: this model cannot read it]")
 
 
 class _HistoryRenderer:
@@ -176,9 +175,12 @@ class _HistoryRenderer:
             self._add(self._parts(message, "turns"))
             self._open = False
         else:
-            self._close()
-            self._messages.append(self._without_calls(message))
-            self._past_calls.update({call.id: (at, call) for at, call in enumerate(message.calls)})
+            self._add_answer(message)
+
+    def _add_answer(self, message: Message) -> None:
+        self._close()
+        self._messages.append(self._without_calls(message))
+        self._past_calls.update({call.id: (at, call) for at, call in enumerate(message.calls)})
 
     def _note(self, code: str, detail: str) -> None:
         self._notes[Note(code, detail)] = None
@@ -190,7 +192,7 @@ class _HistoryRenderer:
         if message.role != "system":
             parts = self._parts(message, _LEVELS[message.role])
         if message.calls and message.role == "assistant":
-            text = self._calls(self._writable(message.calls))
+            text = self._calls(tuple(map(self._writable, message.calls)))
             parts = join_text_parts((*parts, TextPart(f"\n\n{text}" if parts else text)))
         elif message.calls:
             self._note("call_misplaced", f"a call in a {message.role} message was dropped")
@@ -198,13 +200,11 @@ class _HistoryRenderer:
             return message
         return msgspec.structs.replace(message, parts=parts, calls=())
 
-    def _writable(self, calls: tuple[ToolCall, ...]) -> tuple[ToolCall, ...]:
-        for call in calls:
-            if any(note.code == _INVALID for note in call.notes):
-                self._note(_INVALID, f"past arguments of `{display_name(call.name)}` are not a JSON object")
-        return tuple(call if _is_json(call.arguments) else self._without_arguments(call) for call in calls)
-
-    def _without_arguments(self, call: ToolCall) -> ToolCall:
+    def _writable(self, call: ToolCall) -> ToolCall:
+        if any(note.code == _INVALID for note in call.notes):
+            self._note(_INVALID, f"past arguments of `{display_name(call.name)}` are not a JSON object")
+        if encode_json(call.arguments) is not None:
+            return call
         self._note("arguments_not_json", f"past arguments of `{display_name(call.name)}` cannot be encoded as JSON")
         return ToolCall(call.name, {}, call.id)
 
@@ -232,8 +232,7 @@ class _HistoryRenderer:
     def _media_part(self, part: Media) -> Part:
         if part.kind in self._media:
             return part
-        self._notes[_media_note(part)] = None
-        return TextPart(_media_text(part))
+        return _media_line(part, self._notes)
 
     # ---- results
 
@@ -249,22 +248,14 @@ class _HistoryRenderer:
             self._add(own)
             self._open = False
         if message.calls:
-            self._close()
-            self._messages.append(self._without_calls(Message("assistant", calls=message.calls)))
-            self._past_calls.update({call.id: (at, call) for at, call in enumerate(message.calls)})
+            self._add_answer(Message("assistant", calls=message.calls))
 
     def _flush(self) -> None:
         """Render the collected results in the order of their calls, because parallel tools finish in any order."""
         results, self._results = self._results, []
-        results.sort(key=self._position)
-        labels = self._labels(results)
-        for result, label in zip(results, labels, strict=True):
+        results.sort(key=lambda result: self._past_calls.get(result.id, (len(self._past_calls), None))[0])
+        for result, label in zip(results, self._labels(results), strict=True):
             self._add(tuple(self._result_parts(result, label)))
-
-    def _position(self, result: ToolResult) -> int:
-        """Return the position of the result's call in its message. A result without a call sorts last."""
-        entry = self._past_calls.get(result.id)
-        return entry[0] if entry else len(self._past_calls)
 
     def _labels(self, results: list[ToolResult]) -> list[str]:
         """Label each result with its tool name, plus arguments and a number where needed to tell results apart.
@@ -289,7 +280,7 @@ class _HistoryRenderer:
     def _arguments(self, result: ToolResult) -> str:
         """Return the arguments of the call that produced this result, shortened to one line."""
         entry = self._past_calls.get(result.id)
-        if entry is None or not _is_json(entry[1].arguments):
+        if entry is None or encode_json(entry[1].arguments) is None:
             return ""
         text = one_line(json_text(entry[1].arguments, "own"), _MAX_LABEL)
         return neutralise(text, "own", self._nonce)
@@ -331,14 +322,6 @@ def results_of(message: Message) -> tuple[ToolResult, ...]:
     return (ToolResult("", message.text, message.name, parts=parts),)
 
 
-def _is_json(arguments: JSONObject) -> bool:
-    try:
-        msgspec.json.encode(arguments)
-    except (TypeError, ValueError, OverflowError, RecursionError):
-        return False
-    return True
-
-
 # ---- other views of a conversation
 
 
@@ -371,15 +354,13 @@ def without_media(messages: tuple[Message, ...], media: Container[str]) -> Proje
         return not isinstance(part, Media) or part.kind in media
 
     def convert_part(part: Part) -> Part:
-        if not isinstance(part, Media) or accepts(part):
-            return part
-        notes[_media_note(part)] = None
-        return TextPart(_media_text(part))
+        return _media_line(part, notes) if isinstance(part, Media) and not accepts(part) else part
 
     def convert_result(result: ToolResult) -> ToolResult:
-        omitted = [part for part in result.parts if isinstance(part, Media) and not accepts(part)]
-        notes.update({_media_note(part): None for part in omitted})
-        content = "\n".join(filter(None, (result.content, *map(_media_text, omitted))))
+        lines = [
+            _media_line(part, notes).text for part in result.parts if isinstance(part, Media) and not accepts(part)
+        ]
+        content = "\n".join(filter(None, (result.content, *lines)))
         return msgspec.structs.replace(result, content=content, parts=tuple(filter(accepts, result.parts)))
 
     def convert(message: Message) -> Message:
@@ -442,13 +423,8 @@ def alternate_roles(messages: tuple[Message, ...]) -> tuple[Message, ...]:
     roles: list[str] = [message.role for message in messages]
     head = next((at for at, role in enumerate(roles) if role != "system"), len(roles))
     begins = head == len(roles) or roles[head] != "assistant"
-    if (
-        begins
-        and head <= 1
-        and "system" not in roles[head:]
-        and not _repeats_role(roles)
-        and not any(map(_has_results, messages))
-    ):
+    repeats = any(role == following != "tool" for role, following in pairwise(roles))
+    if begins and head <= 1 and "system" not in roles[head:] and not repeats and not any(map(_has_results, messages)):
         return messages
     merged: list[Message] = []
     for at, message in enumerate(messages):
@@ -475,10 +451,6 @@ def _without_results(message: Message) -> tuple[Message, ...]:
     if not message.results or not message.parts or message.role == "tool":
         return (message,)
     return (msgspec.structs.replace(message, parts=()), msgspec.structs.replace(message, results=()))
-
-
-def _repeats_role(roles: list[str]) -> bool:
-    return any(role == following != "tool" for role, following in pairwise(roles))
 
 
 def _merge(first: Message, second: Message) -> Message:
@@ -508,8 +480,7 @@ def _with_name_in_text(message: Message) -> Message:
 
 def since_last_user(messages: tuple[Message, ...]) -> tuple[Message, ...]:
     """Return the messages after the user's last message. A user message with only results does not count."""
-    for at in range(len(messages) - 1, -1, -1):
-        message = messages[at]
+    for at, message in reversed([*enumerate(messages)]):
         if message.role == "user" and (message.parts or not message.results):
             # Results in this message come before the user's text, so they are not included.
             return messages[at + 1 :]
