@@ -14,7 +14,6 @@ import math
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterable, Iterator, Mapping
 from functools import cache, partial
-from types import TracebackType
 from typing import Self
 
 import msgspec
@@ -308,16 +307,12 @@ class AsyncClient:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *exc: object) -> None:
         await self.close()
 
 
-@cache
-def _plugins(allow: str) -> Plugins:
-    """Return the installed plugins. Cached, because they do not change while a program runs."""
-    return Plugins(allow)
+#: Finds the installed plugins. Cached, because they do not change while a program runs.
+_plugins = cache(Plugins)
 
 
 def _state_of(config: Config) -> State:
@@ -487,7 +482,5 @@ class Client:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *exc: object) -> None:
         self.close()
