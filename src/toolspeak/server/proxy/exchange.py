@@ -223,7 +223,9 @@ class Exchange:
         if previous.in_use:
             await previous.prefetch(request)
         if protocol.loads_models and not request.messages and resolved.protocol != _LOADING_PROTOCOL:
-            await self._confirm_load(request)
+            # An Ollama client's request to load a model. Other upstreams load models by themselves.
+            self._started = True
+            await respond(self._send, 200, protocol.reply(Reply(), request, **self._naming(request)))
             return
         renamed = request.model != resolved.model
         upstream_request = msgspec.structs.replace(request, model=resolved.model) if renamed else request
@@ -232,11 +234,6 @@ class Exchange:
         self._planned, self._request = planned, planned.request
         protocol.check(request, planned.plan.kind, resolved.protocol)
         await self._watched(planned, target, _with_previous_id(request, previous.previous_id))
-
-    async def _confirm_load(self, request: Request) -> None:
-        """Acknowledge an Ollama client's request to load a model. Other upstreams load models by themselves."""
-        self._started = True
-        await respond(self._send, 200, self._protocol.reply(Reply(), request, **self._naming(request)))
 
     def _naming(self, request: Request) -> dict[str, JSONValue]:
         """Return the fields that identify an answer."""
@@ -253,9 +250,8 @@ class Exchange:
         task = asyncio.current_task()
         assert task is not None
         loop = asyncio.get_running_loop()
-        timer = loop.call_later(
-            min(_WATCH_AFTER_SECONDS, self._check_seconds), self._start_watching, loop, task, planned
-        )
+        delay = min(_WATCH_AFTER_SECONDS, self._check_seconds)
+        timer = loop.call_later(delay, self._start_watching, loop, task, planned)
         try:
             await self._carry_out(planned, target, request)
         except asyncio.CancelledError:
@@ -346,8 +342,10 @@ class Exchange:
     async def _stream(self, planned: PlannedTurn, target: Target, request: Request, encoder: Encoder) -> None:
         self._encoder = encoder
         turn = planned.turn
-        passthrough = self._is_passthrough(planned, target, request)
-        relay = encoder.relay if passthrough and isinstance(encoder, PassthroughEncoder) else None
+        resolved = target.maker.resolved
+        # The upstream's bytes pass through if protocol, plan and model name are those of the client.
+        same = request.model == resolved.model and self._protocol.takes_untouched(planned.plan.kind, resolved.protocol)
+        relay = encoder.relay if same and isinstance(encoder, PassthroughEncoder) else None
         write = relay or encoder.encode
         ids: list[str] = []
         last: list[Event] = []
@@ -377,11 +375,6 @@ class Exchange:
         await self._store_response(planned.request, end)
         await self._begin(planned)
         await self._write(end, more=False)
-
-    def _is_passthrough(self, planned: PlannedTurn, target: Target, request: Request) -> bool:
-        """Whether the upstream's bytes can be passed through: same protocol, unchanged plan, same model name."""
-        resolved = target.maker.resolved
-        return self._protocol.takes_untouched(planned.plan.kind, resolved.protocol) and request.model == resolved.model
 
     async def _store_response(self, request: Request, answer: bytes) -> None:
         assert self._previous is not None

@@ -85,10 +85,8 @@ class LoopTools:
 
     Args:
         tools: tools that never ask for approval; if they need it, they return an error.
-        limits: limits on rounds, tokens and time.
         tool_seconds: timeout of a single call.
         sources: sources of more tools, started with the first request.
-        clock: a monotonic clock.
     """
 
     def __init__(
@@ -141,11 +139,11 @@ class LoopTools:
     ) -> PlannedTurn:
         """Return a turn that offers these tools, or only the chosen ones, in addition to the client's tools.
 
-        Raises:
-            UsageError: two tools have the same name, a chosen tool does not exist, or `n` is above 1.
+        Raises UsageError if two tools have the same name or a chosen tool does not exist.
         """
         recalled, recall_notes = maker.tool_memory.recall(tenant, request, settings)
-        toolbox = self._toolbox(chosen)
+        # Results too long for the model are stored until the answer ends.
+        toolbox = Toolbox(cut_short(self._all() if chosen is None else only(self._all(), *sorted(chosen))))
         _check(recalled, toolbox)
         memory = LoopMemory(maker.tool_memory, tenant)
         messages, lost_notes = memory.restore(recalled.messages)
@@ -153,19 +151,10 @@ class LoopTools:
         # Run only complete and valid calls. After a tool result, calls with side effects need the nonce.
         marks = settings.marks if settings.marks == "nonce" else "confirm"
         checked = msgspec.structs.replace(settings, stream_calls="checked", marks=marks)
-        turn = LoopTurn(
-            _TurnContext(maker, recalled, checked, tenant, see),
-            self,
-            toolbox,
-            memory,
-            (*notes, *recall_notes, *lost_notes),
-        )
+        context = _TurnContext(maker, recalled, checked, tenant, see)
+        turn = LoopTurn(context, self, toolbox, memory, (*notes, *recall_notes, *lost_notes))
         turn.reports_progress = chosen is not None
         return PlannedTurn(turn, recalled, turn.first.plan, toolbox.tools)
-
-    def _toolbox(self, chosen: frozenset[str] | None) -> Toolbox:
-        """Return the tools for one answer. Results too long for the model are stored until the answer ends."""
-        return Toolbox(cut_short(self._all() if chosen is None else only(self._all(), *sorted(chosen))))
 
     async def close(self) -> None:
         """Stop the sources."""
