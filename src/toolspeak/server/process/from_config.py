@@ -30,11 +30,7 @@ if TYPE_CHECKING:
 
 #: The destination of requests: the configured upstreams, one upstream, or the embedded model.
 _Kind: TypeAlias = Literal["several", "one", "here"]
-_KINDS: dict[_Kind, str] = {
-    "several": "the configured upstreams",
-    "one": "one upstream",
-    "here": "the embedded model",
-}
+_KINDS: dict[_Kind, str] = {"several": "the configured upstreams", "one": "one upstream", "here": "the embedded model"}
 
 
 def gateway_from(
@@ -51,10 +47,7 @@ def gateway_from(
     """Build the gateway to the given `upstream`, or to all configured upstreams.
 
     With `alone`, the gateway serves only the given model. With `only`, it serves the upstream of that name and its
-    fallbacks. Without `tools`, the server runs no tools itself.
-
-    Raises:
-        UsageError: the configuration is invalid.
+    fallbacks. Without `tools`, the server runs no tools itself. Raises UsageError if the configuration is invalid.
     """
     capabilities = Capabilities()
     plugins = Plugins(config.load_plugins)
@@ -119,10 +112,8 @@ def embedded_model(config: Config, upstream: str = "", model: str = "") -> str |
 def usable_config(config: Config, upstream: str = "", model: str = "", before: Config | None = None) -> Config:
     """Return the configuration if a server can start with it, or can reload it in place of `before`.
 
-    A changed, untrusted or missing file must never redirect requests to a different kind of destination.
-
-    Raises:
-        UsageError: the configuration cannot be used.
+    A changed, untrusted or missing file must never redirect requests to a different kind of destination. Raises
+    UsageError if the configuration cannot be used.
     """
     untrusted = _untrusted(config)
     if before is not None:
@@ -130,10 +121,8 @@ def usable_config(config: Config, upstream: str = "", model: str = "", before: C
         if untrusted and not _untrusted(before):
             raise UsageError(untrusted, hint="run `toolspeak trust`, then send SIGHUP again")
         if old != new:
-            raise UsageError(
-                f"requests would go to {_KINDS[new]} instead of {_KINDS[old]}",
-                hint="restart the server to apply this change",
-            )
+            message = f"requests would go to {_KINDS[new]} instead of {_KINDS[old]}"
+            raise UsageError(message, hint="restart the server to apply this change")
     elif untrusted and not (
         upstream or model or config.base_url or _has_trusted_model(config) or config.upstream_names()
     ):
@@ -246,8 +235,5 @@ def origin_guard_from(
 def secrets_of(config: Config, upstream: str = "", model: str = "") -> tuple[Secret, ...]:
     """Return every secret in the configuration, for redaction. The arguments are those of `gateway_from`."""
     upstream_keys = (config.upstream(name).api_key for name in config.upstream_names())
-    return (
-        *upstream_keys,
-        config.endpoint(_single_model(config, upstream, model), upstream).api_key,
-        config.secret(config.state()),
-    )
+    own_key = config.endpoint(_single_model(config, upstream, model), upstream).api_key
+    return (*upstream_keys, own_key, config.secret(config.state()))

@@ -139,12 +139,9 @@ class Recorder:
         self._entries[entry.record.id] = (entry, size)
         self._bytes += size
         if len(self._entries) > self._max_entries + self._max_entries // _SLACK or self._bytes > self._max_bytes:
-            self._evict()
+            while len(self._entries) > self._max_entries or self._bytes > self._max_bytes:
+                self._bytes -= self._entries.popitem(last=False)[1][1]
         return entry
-
-    def _evict(self) -> None:
-        while len(self._entries) > self._max_entries or self._bytes > self._max_bytes:
-            self._bytes -= self._entries.popitem(last=False)[1][1]
 
     def close(self) -> None:
         """Close the sink. This may take several seconds."""

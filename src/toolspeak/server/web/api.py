@@ -16,7 +16,7 @@ import msgspec
 
 from ...config import Secret
 from ...core.parsing.acceptance import Policy
-from ...core.types import JSONObject, JSONValue, Tool
+from ...core.types import JSONObject, JSONValue
 from ...dialects.registry import DIALECTS
 from ...engine.planning.strategy import Emulation, Mode
 from ...errors import UsageError
@@ -50,7 +50,6 @@ class PageApi:
 
     Args:
         recorder: the recorder; None if recording is off.
-        series: the per-minute metrics.
         secrets: returns the secrets to redact.
         store: URL of the session store.
         others: queries the other workers.
@@ -172,14 +171,11 @@ class PageApi:
             return {"tools": [], "why": _NO_PAGE_ACCESS if gateway.runs_server_tools else ""}
         with gateway.lease():
             await loop.prepare()
-        return {"tools": [_tool(each) for each in loop.offered()], "why": ""}
+        shown = ("name", "description", "side_effects")
+        return {"tools": [{name: getattr(each, name) for name in shown} for each in loop.offered()], "why": ""}
 
     async def _evaluations(self, route: Route, caller: Caller, scope: Scope, receive: Receive) -> JSONValue:
         return {"evaluations": await asyncio.to_thread(_read_results)}
-
-
-def _tool(tool: Tool) -> JSONValue:
-    return {"name": tool.name, "description": tool.description, "side_effects": tool.side_effects}
 
 
 def _query(scope: Scope) -> dict[str, str]:

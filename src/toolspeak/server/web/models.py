@@ -81,15 +81,8 @@ class ModelsApi:
         if self._task is not None and not self._task.done():
             raise _Busy(f"a probe of `{self._progress['model']}` is running", hint="wait until it has finished")
         target = gateway.target(Request(model, ()), caller)
-        self._progress = {
-            "model": model,
-            "began": time.time(),
-            "running": True,
-            "requests": 0,
-            "most": MAX_REQUESTS,
-            "last": "",
-            "error": "",
-        }
+        self._progress = {"model": model, "began": time.time(), "running": True}
+        self._progress |= {"requests": 0, "most": MAX_REQUESTS, "last": "", "error": ""}
         self._task = asyncio.ensure_future(self._probe(gateway, probes, target))
         return dict(self._progress)
 
@@ -102,9 +95,8 @@ class ModelsApi:
             with gateway.lease():
                 stored = await probes.probe(target.maker.resolved, refresh=True, progress=report)
             if stored is None:
-                self._progress["error"] = (
-                    "the model did not respond: check that it is running and that its key is valid"
-                )
+                reason = "the model did not respond: check that it is running and that its key is valid"
+                self._progress["error"] = reason
         except ToolspeakError as error:
             self._progress["error"] = str(error)
         except Exception:

@@ -93,14 +93,10 @@ class Pages:
             "version": lambda route, caller, body: {"version": _version()},
             "models": lambda route, caller, body: self._models(caller),
             "model": lambda route, caller, body: self._model(str(route.fields["model"]), caller),
-            "gemini_models": lambda route, caller, body: {
-                "models": [_gemini_entry(name) for name in self._names(caller)]
-            },
+            "gemini_models": lambda route, caller, body: {"models": list(map(_gemini_entry, self._names(caller)))},
             "gemini_model": lambda route, caller, body: self._gemini_model(str(route.fields["model"]), caller),
             "openapi": lambda route, caller, body: _openapi_document(),
-            "ollama_tags": lambda route, caller, body: {
-                "models": [_ollama_entry(name) for name in self._names(caller)]
-            },
+            "ollama_tags": lambda route, caller, body: {"models": list(map(_ollama_entry, self._names(caller)))},
             "ollama_ps": lambda route, caller, body: {"models": []},
             "ollama_version": lambda route, caller, body: {"version": "0.12.0"},
             "ollama_show": lambda route, caller, body: self._ollama_model(body, caller),
@@ -187,16 +183,18 @@ class Pages:
 
     def _ollama_model(self, body: bytes, caller: Caller) -> JSONObject:
         fields = read_object(body)
-        name = fields.get("model") or fields.get("name")  # older clients send `name`
-        self._gateway().check_model(name if isinstance(name, str) else "", caller)
-        return _ollama_details()
+        self._check_model(fields.get("model") or fields.get("name"), caller)  # older clients send `name`
+        empty: JSONObject = {"modelfile": "", "parameters": "", "template": "", "details": {}, "model_info": {}}
+        return {**empty, "capabilities": ["completion", "tools"]}
 
     def _count_tokens(self, body: bytes, caller: Caller) -> int:
         """Estimate the tokens of an Anthropic request; the model must exist."""
         fields = read_object(body)
-        name = fields.get("model")
-        self._gateway().check_model(name if isinstance(name, str) else "", caller)
+        self._check_model(fields.get("model"), caller)
         return _request_tokens(fields)
+
+    def _check_model(self, name: JSONValue, caller: Caller) -> None:
+        self._gateway().check_model(name if isinstance(name, str) else "", caller)
 
 
 class _LoginCode(msgspec.Struct, frozen=True):
@@ -211,15 +209,8 @@ def _cookie(session: str, seconds: int, scope: Scope) -> bytes:
 
 def _model_entry(name: str, owner: str) -> JSONObject:
     """Return a model entry that both OpenAI and Anthropic clients understand."""
-    return {
-        "id": name,
-        "object": "model",
-        "created": _CREATED,
-        "owned_by": owner,
-        "type": "model",
-        "display_name": name,
-        "created_at": _CREATED_AT,
-    }
+    openai: JSONObject = {"id": name, "object": "model", "created": _CREATED, "owned_by": owner}
+    return {**openai, "type": "model", "display_name": name, "created_at": _CREATED_AT}
 
 
 def _gemini_entry(name: str) -> JSONObject:
@@ -260,17 +251,6 @@ def _openapi_document() -> JSONObject:
 
 def _ollama_entry(name: str) -> JSONObject:
     return {"name": name, "model": name, "modified_at": _CREATED_AT, "size": 0, "digest": "", "details": {}}
-
-
-def _ollama_details() -> JSONObject:
-    return {
-        "modelfile": "",
-        "parameters": "",
-        "template": "",
-        "details": {},
-        "model_info": {},
-        "capabilities": ["completion", "tools"],
-    }
 
 
 # ---- stored responses
