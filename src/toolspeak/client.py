@@ -275,11 +275,9 @@ class AsyncClient:
         timeout: float | None,
         options: Mapping[str, JSONValue],
     ) -> AsyncStream:
-        setting_names = Settings.__struct_fields__
-        settings = _merge_settings(
-            self._settings, {key: value for key, value in options.items() if key in setting_names}
-        )
-        fields = {key: value for key, value in options.items() if key not in setting_names}
+        changes = {key: value for key, value in options.items() if key in Settings.__struct_fields__}
+        settings = _merge_settings(self._settings, changes)
+        fields = {key: value for key, value in options.items() if key not in changes}
         request = build_request(self.model, messages, tools, tool_choice, streamed, fields, self._resolved.protocol)
         prepared = self._turns.make(request, settings, self._tenant)
         limit = _seconds(timeout) if timeout is not None else self._timeout
@@ -325,9 +323,8 @@ def _seconds(timeout: float | None) -> float | None:
     if timeout is None:
         return None
     if isinstance(timeout, bool) or not isinstance(timeout, int | float) or not timeout > 0:  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise UsageError(
-            f"`timeout` must be a positive number of seconds, not {timeout!r}", hint="omit it to disable the timeout"
-        )
+        message = f"`timeout` must be a positive number of seconds, not {timeout!r}"
+        raise UsageError(message, hint="omit it to disable the timeout")
     return timeout if timeout < _MAX_SECONDS else None
 
 

@@ -125,18 +125,11 @@ def _named_target(
 ) -> DoctorTarget:
     row, protocol = configured.row, codec_of(configured.protocol)
     chosen = model or next((name for name in row.models if "*" not in name), "")
-    return DoctorTarget(
-        configured.name,
-        configured.provider,
-        chosen,
-        row.base_url,
-        protocol,
-        _single_try_upstream(row.base_url, configured.api_key.reveal(), protocol, configured.provider, patience),
-        config.settings_for(f"{configured.provider}:{chosen}", configured.name),
-        known,
-        bool(configured.api_key),
-        row.auth == "forward",
-    )
+    key, provider = configured.api_key, configured.provider
+    upstream = _single_try_upstream(row.base_url, key.reveal(), protocol, provider, patience)
+    settings = config.settings_for(f"{provider}:{chosen}", configured.name)
+    about = (configured.name, provider, chosen, row.base_url, protocol)
+    return DoctorTarget(*about, upstream, settings, known, bool(key), row.auth == "forward")
 
 
 def _default_target(
@@ -328,12 +321,11 @@ def _answer(exam: _Examination) -> CheckResult:
     return CheckResult("answer", "fail", _short(failure), _STATUS_FIXES.get(status, _OTHER_STATUS_FIX))
 
 
+_WRONG_PROTOCOL = "the response does not match `protocol`, or the path is wrong: check both (most base URLs end in /v1)"
 #: Fixes by HTTP status.
 _STATUS_FIXES = {
-    0: "the response does not match `protocol`, or the path is wrong: check both (most base URLs end in /v1)",
-    200: "the response does not match `protocol`, or the path is wrong: check both (most base URLs end in /v1)",
-    404: "correct the base URL: most end in /v1",
-    405: "correct the base URL: most end in /v1",
+    **dict.fromkeys((0, 200), _WRONG_PROTOCOL),
+    **dict.fromkeys((404, 405), "correct the base URL: most end in /v1"),
     402: "add credit to the account",
     429: "rate limit or quota exceeded: wait, or raise the limit",
 }

@@ -109,7 +109,6 @@ class CompactingTurn:
     """A turn whose requests are compacted if they would not fit the context window.
 
     Args:
-        request: the request to answer.
         compact: `results` shortens tool results, `summary` also replaces old rounds with a summary.
         make: makes the turn for a compacted request.
         memory: what is known about the model, shared by its turns.
@@ -297,12 +296,8 @@ class CompactingTurn:
         if messages_tokens(short) <= budget:
             return True
         last = last_rounds(messages, budget)
-        too_long = messages_tokens(messages[last:]) > budget - tokens
-        return (
-            too_long
-            and messages_tokens(short[:last]) <= budget // 2
-            and await self._run(partial(_can_fit, messages, budget))
-        )
+        too_long = messages_tokens(messages[last:]) > budget - tokens and messages_tokens(short[:last]) <= budget // 2
+        return too_long and await self._run(partial(_can_fit, messages, budget))
 
     async def _summarise(self, removed: list[Message], summary: str, tokens: int) -> str:
         """Let the model write a summary, part by part. If it fails, an excerpt stands in for the summary."""
@@ -365,18 +360,14 @@ class CompactingTurn:
         self._earlier_attempts += outcome.trace.attempts
         self._turn = self._make(self._request)
         size = f"{complaint.used} tokens" if complaint.used else f"about {self._estimate} tokens"
-        stated = (
-            f"{complaint.window} tokens" if complaint.window else f"not stated, assumed {self._memory.window} tokens"
-        )
-        return Note(
-            "context_exceeded", f"a request of {size} did not fit the context window ({stated}) and was repeated"
-        )
+        window = f"{complaint.window}" if complaint.window else f"not stated, assumed {self._memory.window}"
+        detail = f"a request of {size} did not fit the context window ({window} tokens) and was repeated"
+        return Note("context_exceeded", detail)
 
     def _hopeless(self) -> Failure | None:
         """Return a failure if the request is certainly too long, although it was compacted."""
-        if not self._window or not self._exceeds_by_far(self._estimate):
-            return None
-        return Failure(self._too_long(), status=400, code="context_length_exceeded")
+        too_long = self._window and self._exceeds_by_far(self._estimate)
+        return Failure(self._too_long(), status=400, code="context_length_exceeded") if too_long else None
 
     def _exceeds_by_far(self, estimated: int) -> bool:
         margin = _HOPELESS_CALIBRATED if self._memory.calibrated else _HOPELESS
@@ -400,13 +391,10 @@ class CompactingTurn:
         if usage != Usage():
             batch = [UsageSeen(event.usage + usage) if isinstance(event, UsageSeen) else event for event in batch]
         attempts = (*self._earlier_attempts, *outcome.trace.attempts)
-        self.outcome = TurnOutcome(
-            outcome.requests + sum(turn.requests_sent for turn in self._earlier),
-            (*outcome.warnings, *self._warnings),
-            failure,
-            msgspec.structs.replace(outcome.trace, attempts=attempts),
-            outcome.limitations,
-        )
+        requests = outcome.requests + sum(turn.requests_sent for turn in self._earlier)
+        trace = msgspec.structs.replace(outcome.trace, attempts=attempts)
+        warnings = (*outcome.warnings, *self._warnings)
+        self.outcome = TurnOutcome(requests, warnings, failure, trace, outcome.limitations)
         return batch
 
 
@@ -425,6 +413,5 @@ def _shortening_notes(short: Shortened, window: int) -> list[Note]:
 
 def _summary_note(messages: tuple[Message, ...], end: int, text: str, requests: int) -> Note:
     size, by = len(removable(messages, end)), f"{requests} requests" if requests else "an earlier request"
-    return Note(
-        "rounds_summarised", f"{size} messages replaced by a summary of about {text_tokens(text)} tokens from {by}"
-    )
+    detail = f"{size} messages replaced by a summary of about {text_tokens(text)} tokens from {by}"
+    return Note("rounds_summarised", detail)

@@ -17,15 +17,8 @@ from ..upstreams.function import FunctionUpstream, ModelFunction
 Model: TypeAlias = str | ModelFunction | Upstream
 #: The provider of models that toolspeak runs itself.
 _EMBEDDED = "embedded"
-#: Codec modules, by the protocol names used in tables and settings.
-_CODECS = {
-    "openai": "openai_chat",
-    "openai_chat": "openai_chat",
-    "openai_responses": "openai_responses",
-    "anthropic": "anthropic",
-    "gemini": "gemini",
-    "ollama": "ollama",
-}
+#: Protocol names used in tables and settings. `openai` means `openai_chat`; the others are names of codec modules.
+_PROTOCOLS = ("openai", "openai_chat", "openai_responses", "anthropic", "gemini", "ollama")
 
 
 class ResolvedModel(msgspec.Struct, frozen=True):
@@ -56,10 +49,9 @@ def resolve_model(
         function = FunctionUpstream(model)
         return ResolvedModel(function.provider, function.name, "", "openai_chat", function)
     if not hasattr(model, "open"):
-        raise UsageError(
-            f"a model must be a name, a function or an upstream, not a `{type(model).__name__}`",
-            hint='pass the model as "provider:model", for example "openai:my-model"',
-        )
+        hint = 'pass the model as "provider:model", for example "openai:my-model"'
+        message = f"a model must be a name, a function or an upstream, not a `{type(model).__name__}`"
+        raise UsageError(message, hint=hint)
     upstream = cast("Upstream", model)
     name = str(getattr(upstream, "model", upstream.provider))
     if not name:
@@ -125,9 +117,7 @@ def _from_plugin(factory: Callable[..., Upstream], provider: str, arguments: dic
 
 def codec_of(protocol: str) -> str:
     """Return the name of the codec module for a protocol."""
-    name = _CODECS.get(protocol)
-    if name is None:
-        names = ", ".join(_CODECS)
-        hint = f"use one of {names}; `openai` works with every OpenAI-compatible service"
+    if protocol not in _PROTOCOLS:
+        hint = f"use one of {', '.join(_PROTOCOLS)}; `openai` works with every OpenAI-compatible service"
         raise UsageError(f"unknown protocol `{protocol}`", hint=hint)
-    return name
+    return "openai_chat" if protocol == "openai" else protocol

@@ -111,9 +111,8 @@ class SyncBridge:
         try:
             with self._shared.lock:
                 if self._shared.inside:
-                    raise UsageError(
-                        "the synchronous client was called from its own event loop", hint="use `AsyncClient` there"
-                    )
+                    message = "the synchronous client was called from its own event loop"
+                    raise UsageError(message, hint="use `AsyncClient` there")
                 future, stop = self._submit(coroutine)
         except UsageError:
             coroutine.close()

@@ -78,15 +78,13 @@ def build_request(
         body["tool_choice"] = choice
     decoded = openai_chat.decode_request(body)
     pairs = zip(message_list, decoded.messages, strict=True)
-    request = msgspec.structs.replace(
+    return msgspec.structs.replace(
         decoded,
         options=_with_own(decoded.options, protocol),
-        messages=tuple(
-            original if isinstance(original, Message) else decoded_message for original, decoded_message in pairs
-        ),
+        messages=tuple(original if isinstance(original, Message) else plain for original, plain in pairs),
         tools=_tools(tools),
+        tool_choice=choice if isinstance(choice, ToolChoice) else decoded.tool_choice,
     )
-    return msgspec.structs.replace(request, tool_choice=choice) if isinstance(choice, ToolChoice) else request
 
 
 def _with_own(options: Options, protocol: str) -> Options:
@@ -242,10 +240,5 @@ def _should_recall(request: Request, settings: Settings) -> bool:
     """Whether to recall tools for a request without tools."""
     if settings.chat_only or request.tool_choice.mode == "none" or not has_tool_history(request.messages):
         return False
-    match settings.sticky_tools:
-        case "never":
-            return False
-        case "always":
-            return True
-        case "results":
-            return bool(request.messages[-1].results)
+    sticky = settings.sticky_tools
+    return sticky == "always" or (sticky == "results" and bool(request.messages[-1].results))

@@ -112,11 +112,9 @@ LINK_PAGE = (
 ).encode()
 _HASH = base64.b64encode(hashlib.sha256(_SCRIPT.encode()).digest()).decode()
 #: Only this script may run, and it may connect only to this server.
+_POLICY = f"default-src 'none'; script-src 'sha256-{_HASH}'; connect-src 'self'; frame-ancestors 'none'"
 LINK_HEADERS = [
-    (
-        b"content-security-policy",
-        f"default-src 'none'; script-src 'sha256-{_HASH}'; connect-src 'self'; frame-ancestors 'none'".encode(),
-    ),
+    (b"content-security-policy", _POLICY.encode()),
     (b"referrer-policy", b"no-referrer"),
     (b"x-content-type-options", b"nosniff"),
 ]

@@ -50,8 +50,6 @@ _GAUGES = {
     "process_open_fds": "Open file descriptors.",
     "process_max_fds": "Maximum number of open file descriptors.",
 }
-
-
 #: Client protocol, model, plan, whether tools were emulated, whether they were passed through by mode `off`, status.
 _Key: TypeAlias = tuple[str, str, str, bool, bool, int]
 #: The planning rule that passes tools through unchanged.

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from ...config import Auth, Config, NamedUpstream, Secret, TransportRoute
 from ...engine.planning.capabilities import Capabilities
+from ...engine.planning.strategy import Settings
 from ...errors import UsageError
 from ...key_value import State
 from ...plugins import Plugins
@@ -161,17 +162,12 @@ def _single_upstream(config: Config, upstream: str, model: str, auth: Auth, plug
         route = config.route(resolved.base_url)
         return _with_key(key, resolved.base_url, resolved.protocol, Timeouts(), resolved.provider, route)
 
-    return UpstreamConfig(
-        resolved.provider,
-        resolved.provider,
-        resolved.base_url,
-        resolved.protocol,
-        connect,
-        lambda name: config.settings_for(f"{resolved.provider}:{name}"),
-        auth,
-        fixed=resolved.model,
-        title=public_url(resolved.base_url).partition("://")[2].partition("/")[0].rpartition("@")[2],
-    )
+    def settings(model: str) -> Settings:
+        return config.settings_for(f"{resolved.provider}:{model}")
+
+    about = (resolved.provider, resolved.provider, resolved.base_url, resolved.protocol)
+    host = public_url(resolved.base_url).partition("://")[2].partition("/")[0].rpartition("@")[2]
+    return UpstreamConfig(*about, connect, settings, auth, fixed=resolved.model, title=host)
 
 
 def _named_upstream(config: Config, named: NamedUpstream, plugins: Plugins) -> UpstreamConfig:
@@ -187,20 +183,12 @@ def _named_upstream(config: Config, named: NamedUpstream, plugins: Plugins) -> U
         route = config.route(row.base_url, row.transport)
         return _with_key(key, row.base_url, protocol, timeouts, named.provider, route)
 
-    return UpstreamConfig(
-        named.name,
-        named.provider,
-        row.base_url,
-        protocol,
-        connect,
-        lambda name: config.settings_for(f"{named.provider}:{name}", named.name),
-        row.auth,
-        row.models,
-        "",
-        row.fallbacks,
-        row.max_concurrent,
-        row.max_per_minute,
-    )
+    def settings(model: str) -> Settings:
+        return config.settings_for(f"{named.provider}:{model}", named.name)
+
+    about = (named.name, named.provider, row.base_url, protocol)
+    limits = (row.max_concurrent, row.max_per_minute)
+    return UpstreamConfig(*about, connect, settings, row.auth, row.models, "", row.fallbacks, *limits)
 
 
 def _with_key(

@@ -108,20 +108,13 @@ def _build(name: str) -> ClientProtocol:
     module = row.module or row.codec or name
     codec = import_module(f"toolspeak.protocols.{module}")
     package = import_module(f"toolspeak.protocols.{module.partition('.')[0]}")
+    encoder = partial(codec.ReplyEncoder, **row.fields) if row.fields else codec.ReplyEncoder
     return ClientProtocol(
-        row.codec or name,
-        codec.decode_request,
-        partial(codec.ReplyEncoder, **row.fields) if row.fields else codec.ReplyEncoder,
-        codec.encode_reply,
-        package.encode_error,
+        *(row.codec or name, codec.decode_request, encoder, codec.encode_reply, package.encode_error),
         getattr(codec, "needs_store", lambda request: False),
-        row.id_prefix,
-        row.stream_type,
-        row.keep_alive or row.filler,
-        row.filler,
+        *(row.id_prefix, row.stream_type, row.keep_alive or row.filler, row.filler),
         getattr(codec, "field_notes", lambda fields: ()),
-        row.loads,
-        row.ordered,
+        *(row.loads, row.ordered),
     )
 
 
@@ -156,12 +149,7 @@ class _ProgressEncoder:
         return self._encoder.close(extension)
 
 
-#: The protocol used by the web page, the only client that requests progress events.
-_PAGE_PROTOCOL = "openai_chat"
-
-
 def with_progress_events(encoder: Encoder, turn: AnyTurn, protocol: str) -> Encoder:
-    """Wrap an encoder to add progress events, if the protocol allows them and the turn reports progress."""
-    if protocol == _PAGE_PROTOCOL and isinstance(turn, _ReportsProgress):
-        return _ProgressEncoder(encoder, turn)
-    return encoder
+    """Wrap an encoder to add progress events, if the turn reports progress and the client is the web page."""
+    from_page = protocol == "openai_chat"  # other clients that use this protocol do not request such events
+    return _ProgressEncoder(encoder, turn) if from_page and isinstance(turn, _ReportsProgress) else encoder

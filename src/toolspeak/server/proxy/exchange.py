@@ -102,7 +102,6 @@ class Exchange:
 
     Args:
         identifier: the id of the exchange, which must be unguessable.
-        idempotency_keys: the idempotency keys of running requests.
         keep_alive: seconds of silence after which a stream gets a keep-alive.
     """
 
@@ -420,17 +419,13 @@ class Exchange:
 
     # ---- metadata
 
-    def _extension(self, planned: PlannedTurn) -> dict[str, JSONValue]:
-        extension = self._brief_extension(planned)
-        outcome = planned.turn.outcome
-        if outcome is not None:
-            extension |= {"requests": outcome.requests, "warnings": list(outcome.warnings)}
-        return extension
-
-    def _brief_extension(self, planned: PlannedTurn) -> dict[str, JSONValue]:
+    def _extension(self, planned: PlannedTurn, *, brief: bool = False) -> dict[str, JSONValue]:
         extension: dict[str, JSONValue] = {"id": self._id, "plan": planned.plan.kind}
         if upstream := self._upstream_name():
             extension["upstream"] = upstream
+        outcome = planned.turn.outcome
+        if outcome is not None and not brief:
+            extension |= {"requests": outcome.requests, "warnings": list(outcome.warnings)}
         return extension
 
     def _upstream_name(self) -> str:
@@ -443,7 +438,7 @@ class Exchange:
         """Return the `x-toolspeak` header, which must be ASCII and limited in size."""
         text = msgspec.json.encode(self._extension(planned))
         if len(text) > _MAX_EXTENSION_BYTES or not text.isascii():
-            text = json.dumps(self._brief_extension(planned)).encode()
+            text = json.dumps(self._extension(planned, brief=True)).encode()
         return [(b"x-toolspeak", text)]
 
     def _record_of(self, planned: PlannedTurn, request: Request) -> RequestRecord:

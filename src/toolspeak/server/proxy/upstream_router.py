@@ -53,11 +53,6 @@ class UpstreamAddress(msgspec.Struct, frozen=True, gc=False):
     protocol: str
     model: str
 
-    @classmethod
-    def to(cls, resolved: ResolvedModel) -> UpstreamAddress:
-        """Return the address of a resolved model."""
-        return cls(resolved.provider, public_url(resolved.base_url), resolved.protocol, resolved.model)
-
 
 def public_url(url: str) -> str:
     """Return a URL for display and comparison, without user info, query, fragment and trailing slash."""
@@ -207,7 +202,11 @@ class Gateway:
         own_key = self._own_key(location, caller)
         # The cache key contains the full hash of the caller's key, so no caller gets an upstream with another's key.
         key_tenant = tenant_of(own_key) if own_key is not None else ""
-        header = self._header(location, own_key, request) if own_key is not None else ""
+        header = ""
+        if own_key is not None and (
+            own_key.is_full_header or request.protocol == self._configs[location.upstream].protocol
+        ):
+            header = own_key.header  # the protocols match, so the upstream gets the key as the client sent it
         key = (location.upstream, location.model, key_tenant, header)
         cached = _cached(self._makers, key, partial(self._make, location, own_key, header), _MAX_TARGETS)
         return Target(*cached, caller.tenant or key_tenant)
@@ -257,16 +256,10 @@ class Gateway:
             return None
         if len(caller.own_keys) != 1:
             keys = "none" if not caller.own_keys else "several"
-            raise Unauthorized(
-                f"the upstream `{location.upstream}` requires your own key, but the request has {keys}",
-                hint="send your own key as usual, and a toolspeak key only in the x-toolspeak-key header",
-            )
+            message = f"the upstream `{location.upstream}` requires your own key, but the request has {keys}"
+            hint = "send your own key as usual, and a toolspeak key only in the x-toolspeak-key header"
+            raise Unauthorized(message, hint=hint)
         return caller.own_keys[0]
-
-    def _header(self, location: ModelLocation, own_key: Credential, request: Request) -> str:
-        """Return the header for the client's own key: the one the client used if the protocols match, else empty."""
-        same_protocol = request.protocol == self._configs[location.upstream].protocol
-        return own_key.header if same_protocol or own_key.is_full_header else ""
 
     def _make(
         self, location: ModelLocation, own_key: Credential | None, header: str
@@ -279,16 +272,11 @@ class Gateway:
         reached = ResolvedModel(config.provider, location.model, config.base_url, config.protocol, upstream)
         # Do not probe with a client's own key, because the client would pay for it.
         probes = self.probes if own_key is None else None
-        maker = TurnFactory(
-            reached,
-            self._capabilities,
-            self._memory,
-            self._secret,
-            probes=probes,
-            probed_upstream=chain[0],
-            learning=self.probes.learning if self.probes is not None else None,
-        )
-        return maker, config.settings(location.model), UpstreamAddress.to(reached), names[0] if alone else ""
+        learning = self.probes.learning if self.probes is not None else None
+        parts = (reached, self._capabilities, self._memory, self._secret)
+        maker = TurnFactory(*parts, probes=probes, probed_upstream=chain[0], learning=learning)
+        address = UpstreamAddress(config.provider, public_url(config.base_url), config.protocol, location.model)
+        return maker, config.settings(location.model), address, names[0] if alone else ""
 
     def _upstream(self, config: UpstreamConfig, model: str, own_key: Credential | None, header: str) -> Upstream:
         if config.auth == "forward" and own_key is not None:

@@ -65,12 +65,10 @@ _CONTENT_TYPES = {
     ".js": b"text/javascript; charset=utf-8",
     ".svg": b"image/svg+xml",
 }
+_POLICY = b"default-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'; object-src 'none'"
 #: Headers with which the page can run only its own scripts, connect only to this server, and not be framed.
 _STATIC_HEADERS: Sequence[tuple[bytes, bytes]] = (
-    (
-        b"content-security-policy",
-        b"default-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'; object-src 'none'",
-    ),
+    (b"content-security-policy", _POLICY),
     (b"referrer-policy", b"no-referrer"),
     (b"x-content-type-options", b"nosniff"),
     (b"cross-origin-opener-policy", b"same-origin"),

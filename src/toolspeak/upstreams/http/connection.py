@@ -29,19 +29,7 @@ _HEADER_OVERHEAD = 4
 class HttpResponse:
     """An incremental parser for the responses on one connection, without sockets or a clock."""
 
-    __slots__ = (
-        "_body",
-        "_feed",
-        "_parser",
-        "_raw",
-        "_trailers",
-        "_without_body",
-        "complete",
-        "error",
-        "reusable",
-        "started",
-        "status",
-    )
+    __slots__ = tuple("_body _feed _parser _raw _trailers _without_body complete error reusable started status".split())
 
     def __init__(self) -> None:
         self._body: list[bytes] = []
