@@ -189,7 +189,11 @@ class AsyncClient:
         known.configure(*config.overrides())
         resolved = resolve_model(model, base_url, api_key, config, plugins, protocol, transport)
         merged = _merge_settings(config.settings_for(str(resolved)), settings)
-        memory: State = state if state is not None else _state_of(config)
+        if state is not None:
+            memory = state
+        else:  # a library should not write files unasked, so the state file is used only if it is configured
+            names = {setting.name for setting in config.effective_settings() if setting.value}
+            memory = config.memory() if "store" in names or "state_file" not in names else config.state()
         # The configured state contains the results of `toolspeak probe`. New results go where tools are remembered.
         configured_state = None if memory is state else config.state(cached=True)
         probe_store = (
@@ -311,12 +315,6 @@ class AsyncClient:
 
 #: Finds the installed plugins. Cached, because they do not change while a program runs.
 _plugins = cache(Plugins)
-
-
-def _state_of(config: Config) -> State:
-    """Return the configured store or state file; otherwise memory, because a library should not write files unasked."""
-    set_names = {setting.name for setting in config.effective_settings() if setting.value}
-    return config.memory() if "store" in set_names or "state_file" not in set_names else config.state()
 
 
 def _seconds(timeout: float | None) -> float | None:

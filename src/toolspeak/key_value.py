@@ -222,8 +222,13 @@ class FileState:
 
     @contextmanager
     def _updating(self) -> Generator[_Entries]:
-        """Yield the unexpired entries for modification, and write them if the block succeeds."""
-        with self._locked():
+        """Yield the unexpired entries for modification, and write them if the block succeeds. Locks the file."""
+        with ExitStack() as stack:
+            try:
+                self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+                stack.enter_context(file_lock(self.path.with_name(f"{self.path.name}.lock")))
+            except OSError as error:
+                raise self._unusable("write", error) from None
             now = self._clock()
             entries = {k: entry for k, entry in self._entries().items() if _is_alive(entry[1], now)}
             yield entries
@@ -261,17 +266,6 @@ class FileState:
             with suppress(OSError):
                 Path(temporary).unlink()
             raise self._unusable("write", error) from None
-
-    @contextmanager
-    def _locked(self) -> Generator[None]:
-        """Hold the lock that excludes all other writers of this file."""
-        with ExitStack() as stack:
-            try:
-                self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-                stack.enter_context(file_lock(self.path.with_name(f"{self.path.name}.lock")))
-            except OSError as error:
-                raise self._unusable("write", error) from None
-            yield
 
     def _unusable(self, verb: str, error: OSError) -> ConfigError:
         message = f"cannot {verb} the state file `{self.path}`: {error.strerror or error}"

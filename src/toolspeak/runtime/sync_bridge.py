@@ -73,17 +73,14 @@ class LoopThread:
             loop.call_soon_threadsafe(loop.stop)
             thread.join(_EXIT_SECONDS)
 
-    def reset_after_fork(self) -> None:
-        """Forget the loop, because a forked process does not inherit its parent's threads."""
-        self.__init__()
-
 
 _SHARED = LoopThread()
 #: Loads the class. When the interpreter is exiting, threads that still use a client could not load it any more.
 _EXECUTOR = ThreadPoolExecutor
 atexit.register(_SHARED.stop_at_exit)
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_SHARED.reset_after_fork)
+    # Forget the loop, because a forked process does not inherit its parent's threads.
+    os.register_at_fork(after_in_child=_SHARED.__init__)
 
 
 class SyncBridge:

@@ -112,11 +112,6 @@ class App:
         self.lifecycle.metrics.forget_names()
         await old.retire()
 
-    def _refresh_names(self) -> None:
-        """Update the list of model names in the background for the next metrics scrape."""
-        if self._refreshing is None or self._refreshing.done():
-            self._refreshing = asyncio.ensure_future(self._gateway.refresh())
-
     async def close(self) -> None:
         """Free all resources, for use without an ASGI server."""
         if self._worker_rpc is not None:
@@ -159,8 +154,9 @@ class App:
                 await self._answer(route, caller, context, receive, send)
             elif route.page in PAGES:
                 await self.lifecycle.show(route.page, send)
-                if route.page != "health":
-                    self._refresh_names()
+                # Update the list of model names in the background for the next metrics scrape.
+                if route.page != "health" and (self._refreshing is None or self._refreshing.done()):
+                    self._refreshing = asyncio.ensure_future(self._gateway.refresh())
             else:
                 await self._pages.show(route, caller, scope, receive, send)
         except ToolspeakError as error:

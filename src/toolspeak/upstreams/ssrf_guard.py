@@ -70,7 +70,8 @@ async def check_address(url: str, *, allow: Iterable[str] = (), resolver: Resolv
     hosts, networks = _parse_allow_list(allow)
     literal = _literal(host)
     trusted = host in hosts
-    if literal is None and not trusted and _is_internal_name(host):
+    # A name without a dot is resolved in the local network.
+    if literal is None and not trusted and ("." not in host or host.endswith(_INTERNAL_SUFFIXES)):
         raise UsageError("the URL names an internal host", hint=_ALLOW_HINT)
     addresses = [str(literal)] if literal is not None else await _look_up(resolver or resolve, host, port)
     for address in addresses:
@@ -125,11 +126,6 @@ def _is_host(host: str) -> bool:
 def _literal(host: str) -> IP | None:
     """Return the IP address if `host` is one, or None. Scoped addresses (`%eth0`) are not accepted."""
     return ip_address(host) if "%" not in host and _is_address(host) else None
-
-
-def _is_internal_name(host: str) -> bool:
-    """Whether a host name is internal. A name without a dot is resolved in the local network."""
-    return "." not in host or host.endswith(_INTERNAL_SUFFIXES)
 
 
 async def _look_up(resolver: Resolver, host: str, port: int) -> list[str]:

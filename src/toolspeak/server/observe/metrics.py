@@ -99,7 +99,9 @@ class Metrics:
             if attempt.candidates or attempt.fault is not None:
                 self._count_attempt(model, attempt)
         if len(attempts) > 1:
-            self._count_retries(model, attempts)
+            for attempt, following in pairwise(attempts):
+                if attempt.fault is not None and attempt.phase == following.phase:
+                    self._count_event("retries", model, attempt.fault.kind)
         for note in record.notes:
             self._count_event("notes", model, note.code)
         if trace.why_no_call and (labels[3] != "none" or plan == "plain"):
@@ -125,11 +127,6 @@ class Metrics:
                 self._count_event("calls", model, candidate.dialect or "native")
                 for note in candidate.notes:
                     self._count_event("repairs", model, note.code)
-
-    def _count_retries(self, model: str, attempts: tuple[AttemptTrace, ...]) -> None:
-        for attempt, following in pairwise(attempts):
-            if attempt.fault is not None and attempt.phase == following.phase:
-                self._count_event("retries", model, attempt.fault.kind)
 
     def _count_event(self, *labels: str) -> None:
         table = self.counters.events

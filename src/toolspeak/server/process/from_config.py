@@ -124,19 +124,13 @@ def usable_config(config: Config, upstream: str = "", model: str = "", before: C
         if old != new:
             message = f"requests would go to {_KINDS[new]} instead of {_KINDS[old]}"
             raise UsageError(message, hint="restart the server to apply this change")
-    elif untrusted and not (
-        upstream or model or config.base_url or _has_trusted_model(config) or config.upstream_names()
-    ):
+    elif untrusted and not (upstream or model or config.base_url or config.upstream_names()):
+        settings = [each for each in config.effective_settings() if each.name == "model" and each.value]
+        if any(each.origin.source != "project" for each in settings):  # a trusted source selects the model
+            return config
         hint = "run `toolspeak trust`, or use --upstream URL, or --model embedded: for the embedded model"
         raise UsageError(f"{untrusted}; no other setting selects a model", hint=hint)
     return config
-
-
-def _has_trusted_model(config: Config) -> bool:
-    """Whether a source other than the untrusted project file sets the model."""
-    return any(
-        each.name == "model" and each.value and each.origin.source != "project" for each in config.effective_settings()
-    )
 
 
 def _kind(config: Config, upstream: str, model: str) -> _Kind:

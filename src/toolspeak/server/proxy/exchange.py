@@ -151,27 +151,12 @@ class Exchange:
         """Return what is known about the exchange so far."""
         target, planned, turn = self._target, self._planned, self._turn
         tenant, address, settings = (target.tenant, target.address, target.settings) if target else ("", None, None)
-        seconds = (
-            (turn.upstream_seconds, turn.first_token_seconds, turn.held_seconds, turn.tool_seconds) if turn else ()
-        )
-        return ExchangeResult(
-            self._id,
-            self._protocol.name,
-            self._body,
-            self._fields,
-            self._request,
-            self._secrets,
-            self._refusal,
-            self._disconnected,
-            self._record,
-            tenant,
-            address,
-            settings,
-            target.maker.resolved.protocol if target and planned else "",
-            planned.served if planned else (),
-            turn.provider if turn else "",
-            *seconds,
-        )
+        about = (self._id, self._protocol.name, self._body, self._fields, self._request, self._secrets)
+        sent = (self._refusal, self._disconnected, self._record)
+        protocol = target.maker.resolved.protocol if target and planned else ""
+        tools, provider = planned.served if planned else (), turn.provider if turn else ""
+        times = (turn.upstream_seconds, turn.first_token_seconds, turn.held_seconds, turn.tool_seconds) if turn else ()
+        return ExchangeResult(*about, *sent, tenant, address, settings, protocol, tools, provider, *times)
 
     async def answer(self, fields: Mapping[str, JSONValue], caller: Caller = ANONYMOUS) -> None:
         """Handle the request and send the answer. `fields` are request fields from the path."""

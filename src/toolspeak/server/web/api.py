@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import TypeAlias, get_args
 from urllib.parse import parse_qsl
@@ -184,18 +185,15 @@ def _query(scope: Scope) -> dict[str, str]:
 
 def _read_results() -> list[JSONValue]:
     """Read the evaluation results in the working directory, newest first."""
-    folder = Path(_RESULTS_FOLDER)
+    results: list[JSONValue] = []
     try:
-        paths = [path for path in folder.glob("**/results.json") if path.stat().st_size <= _MAX_RESULTS_BYTES]
+        paths = [
+            path for path in Path(_RESULTS_FOLDER).glob("**/results.json") if path.stat().st_size <= _MAX_RESULTS_BYTES
+        ]
         paths.sort(key=lambda path: path.stat().st_mtime, reverse=True)
-        results = [_read_result(path) for path in paths[:_MAX_RESULTS]]
+        for path in paths[:_MAX_RESULTS]:
+            with suppress(msgspec.DecodeError, UnicodeDecodeError):
+                results.append(msgspec.json.decode(path.read_bytes(), type=JSONObject))
     except OSError:
         return []
-    return [each for each in results if each is not None]
-
-
-def _read_result(path: Path) -> JSONObject | None:
-    try:
-        return msgspec.json.decode(path.read_bytes(), type=JSONObject)
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        return None
+    return results

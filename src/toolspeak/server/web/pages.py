@@ -92,7 +92,9 @@ class Pages:
             "models": lambda route, caller, body: self._models(caller),
             "model": lambda route, caller, body: self._model(str(route.fields["model"]), caller),
             "gemini_models": lambda route, caller, body: {"models": list(map(_gemini_entry, self._names(caller)))},
-            "gemini_model": lambda route, caller, body: self._gemini_model(str(route.fields["model"]), caller),
+            "gemini_model": lambda route, caller, body: (
+                _gemini_entry(name) if (name := str(route.fields["model"])) in self._names(caller) else None
+            ),
             "openapi": lambda route, caller, body: _openapi_document(),
             "ollama_tags": lambda route, caller, body: {"models": list(map(_ollama_entry, self._names(caller)))},
             "ollama_ps": lambda route, caller, body: {"models": []},
@@ -135,7 +137,7 @@ class Pages:
         handler = self._api.find(route.page)
         if handler is not None:
             return await handler(route, caller, scope, receive)
-        if self._stored.handles(route.page):
+        if route.page in self._stored.pages:
             return await self._stored.show(route, caller, scope)
         if route.page in _MODEL_PAGES:
             await self._gateway().refresh()
@@ -175,9 +177,6 @@ class Pages:
     def _model(self, name: str, caller: Caller) -> JSONObject | None:
         owner = self._names(caller).get(name)
         return None if owner is None else _model_entry(name, owner)
-
-    def _gemini_model(self, name: str, caller: Caller) -> JSONObject | None:
-        return _gemini_entry(name) if name in self._names(caller) else None
 
     def _ollama_model(self, body: bytes, caller: Caller) -> JSONObject:
         fields = read_object(body)
@@ -262,19 +261,16 @@ class StoredResponses:
 
     def __init__(self, gateway: Callable[[], Gateway]) -> None:
         self._gateway = gateway
-        self._pages: dict[str, _ResponseHandler] = {
+        self.pages: dict[str, _ResponseHandler] = {
             "openai_response": self._response,
             "openai_response_items": self._items,
             "openai_response_deleted": self._deleted,
         }
 
-    def handles(self, page: str) -> bool:
-        return page in self._pages
-
     async def show(self, route: Route, caller: Caller, scope: Scope) -> JSONObject:
         """Return the content of a page. Raises NotFound if there is no such response, UsageError for a bad query."""
         query = parse_qs(scope["query_string"].decode("latin-1"), keep_blank_values=True)
-        return await self._pages[route.page](route, caller, {name: values[-1] for name, values in query.items()})
+        return await self.pages[route.page](route, caller, {name: values[-1] for name, values in query.items()})
 
     async def _response(self, route: Route, caller: Caller, query: Mapping[str, str]) -> JSONObject:
         if query.get("stream", "false").lower() not in ("", "false", "0"):

@@ -31,7 +31,7 @@ from ....core.events import (
     TextDelta,
     UsageSeen,
 )
-from ....core.types import JSONObject, Note, Opaque, Request, Tool, ToolCall, ToolChoice, ToolResult, is_object
+from ....core.types import JSONObject, Note, Opaque, Request, Tool, ToolCall, ToolResult, is_object
 from ....engine.planning.strategy import Settings
 from ....engine.rounds.loop import (
     Action,
@@ -260,16 +260,11 @@ class LoopTurn:
     # ---- one turn
 
     def _plan_turn(self, ask: AskModel, notes: tuple[Note, ...] = ()) -> PlannedTurn:
-        context, choice = self._context, self._choice(ask)
+        context, choice = self._context, self._context.request.tool_choice
+        if ask.number > 1 or ask.summary:  # the client's choice applies to the first turn only
+            choice = msgspec.structs.replace(ask.choice, parallel=choice.parallel)
         request = msgspec.structs.replace(context.request, messages=ask.messages, tools=ask.tools, tool_choice=choice)
         return context.maker.make(request, context.settings, context.tenant, notes, context.see)
-
-    def _choice(self, ask: AskModel) -> ToolChoice:
-        """Return the tool choice of a turn. The client's choice applies to the first turn only."""
-        requested = self._context.request.tool_choice
-        if ask.number == 1 and not ask.summary:
-            return requested
-        return msgspec.structs.replace(ask.choice, parallel=requested.parallel)
 
     def _visible(self, batch: list[Event]) -> list[Event]:
         """Return the events of a batch that are sent to the client at once."""
@@ -363,12 +358,8 @@ class LoopTurn:
         last, called = self._outcomes[-1].trace, len(self._outcomes) > 1
         if called:
             last = msgspec.structs.replace(last, why_no_call="", no_call_code="")
-        return TurnOutcome(
-            sum(outcome.requests for outcome in self._outcomes),
-            tuple(warnings),
-            failure,
-            msgspec.structs.replace(last, attempts=self.answered),
-        )
+        requests = sum(outcome.requests for outcome in self._outcomes)
+        return TurnOutcome(requests, tuple(warnings), failure, msgspec.structs.replace(last, attempts=self.answered))
 
 
 def _with_client_id(part: Opaque, client_ids: Mapping[str, str]) -> Opaque:
