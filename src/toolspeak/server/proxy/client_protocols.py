@@ -109,13 +109,12 @@ def _build(name: str) -> ClientProtocol:
     codec = import_module(f"toolspeak.protocols.{module}")
     package = import_module(f"toolspeak.protocols.{module.partition('.')[0]}")
     encoder = partial(codec.ReplyEncoder, **row.fields) if row.fields else codec.ReplyEncoder
-    return ClientProtocol(
-        *(row.codec or name, codec.decode_request, encoder, codec.encode_reply, package.encode_error),
-        getattr(codec, "needs_store", lambda request: False),
-        *(row.id_prefix, row.stream_type, row.keep_alive or row.filler, row.filler),
-        getattr(codec, "field_notes", lambda fields: ()),
-        *(row.loads, row.ordered),
-    )
+    functions = (codec.decode_request, encoder, codec.encode_reply, package.encode_error)
+    needs_store: Callable[[Request], bool] = getattr(codec, "needs_store", lambda request: False)
+    notes: Callable[[Mapping[str, JSONValue]], tuple[Note, ...]] = getattr(codec, "field_notes", lambda fields: ())
+    stream = (row.stream_type, row.keep_alive or row.filler, row.filler)
+    name = row.codec or name
+    return ClientProtocol(name, *functions, needs_store, row.id_prefix, *stream, notes, row.loads, row.ordered)
 
 
 # ---- progress events for tools that the server runs
@@ -151,5 +150,7 @@ class _ProgressEncoder:
 
 def with_progress_events(encoder: Encoder, turn: AnyTurn, protocol: str) -> Encoder:
     """Wrap an encoder to add progress events, if the turn reports progress and the client is the web page."""
-    from_page = protocol == "openai_chat"  # other clients that use this protocol do not request such events
-    return _ProgressEncoder(encoder, turn) if from_page and isinstance(turn, _ReportsProgress) else encoder
+    # The page uses this protocol. It is the only client that requests progress events.
+    return (
+        _ProgressEncoder(encoder, turn) if protocol == "openai_chat" and isinstance(turn, _ReportsProgress) else encoder
+    )

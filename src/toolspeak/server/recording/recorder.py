@@ -151,8 +151,7 @@ class Recorder:
 
     def find(self, identifier: str) -> RecordingEntry | None:
         """Return the entry with this id, or None. The caller must check the tenant."""
-        item = self._entries.get(identifier)
-        return item[0] if item is not None else None
+        return self._entries.get(identifier, (None, 0))[0]
 
     def after(self, number: int) -> Iterator[RecordingEntry]:
         """Return the entries with a higher number than this, newest first."""

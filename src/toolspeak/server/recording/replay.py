@@ -46,13 +46,20 @@ async def replay_request(
     with gateway.lease():
         record = await _execute(planned, entry, request.model)
     total, turn = time.perf_counter() - started, planned.turn
+    received = (entry.tenant, entry.body, entry.fields, recalled_tools(record, planned.request))
+    until = (total, total, turn.upstream_seconds, max(0.0, total - turn.upstream_seconds))
+    seconds = (*until, turn.first_token_seconds, turn.held_seconds, turn.tool_seconds)
     return RecordingEntry(
-        *(record, entry.tenant, entry.body, entry.fields, recalled_tools(record, planned.request)),
-        *(began, 200 if not record.error else 502),
-        *(total, total, turn.upstream_seconds, max(0.0, total - turn.upstream_seconds)),
-        *(turn.first_token_seconds, turn.held_seconds, turn.tool_seconds),
-        *(turn.provider, target.maker.resolved.protocol, entry.secrets, entry.record.id),
-        {name: value for name, value in changes.items() if value not in ("", None)},
+        record,
+        *received,
+        began,
+        502 if record.error else 200,
+        *seconds,
+        provider=turn.provider,
+        protocol=target.maker.resolved.protocol,
+        secrets=entry.secrets,
+        replay_of=entry.record.id,
+        changed={name: value for name, value in changes.items() if value not in ("", None)},
         upstream_address=target.address,
         settings=settings,
         server_tools=entry.server_tools,

@@ -71,7 +71,7 @@ class PageApi:
         self._requests = RequestsApi(gateway, recorder, secrets, others)
         self._minutes = series
         self._models = ModelsApi(gateway)
-        self._sessions = SessionsApi(store)
+        self._has_store, self._sessions = bool(store), SessionsApi(store)
         self._pages: dict[str, _Handler] = {
             "about": self._about,
             "evaluations": self._evaluations,
@@ -116,7 +116,7 @@ class PageApi:
         return {
             "version": __version__,
             "recording": self._recording,
-            "keeping": self._sessions.has_store,
+            "keeping": self._has_store,
             "models": list(gateway.models(caller)),
             "modes": list(get_args(Mode)),
             "plans": list(get_args(Emulation)),

@@ -205,11 +205,6 @@ class SessionsApi:
         self._store: Store | None = None
         self._open_lock = threading.Lock()
 
-    @property
-    def has_store(self) -> bool:
-        """Whether a store is configured."""
-        return bool(self._url)
-
     def list_sessions(self, owner: str, text: str) -> JSONObject:
         """List an owner's sessions that contain a text, newest first."""
         try:
