@@ -51,12 +51,7 @@ class Plugin(msgspec.Struct, frozen=True):
 
 
 class Plugins:
-    """Finds and loads installed plugins.
-
-    Args:
-        allow: `all`, `none`, or distribution names separated by commas (`Config.load_plugins`).
-        path: folders to search instead of `sys.path`.
-    """
+    """Finds and loads installed plugins. `allow` is `Config.load_plugins`, `path` replaces `sys.path`."""
 
     def __init__(self, allow: str = "all", path: Iterable[str] | None = None) -> None:
         self._allow = allow.strip()

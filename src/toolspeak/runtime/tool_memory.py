@@ -168,7 +168,8 @@ class ToolMemory:
         """Add the tools of an earlier turn to a request without tools, if the settings allow it."""
         if request.tools or not _should_recall(request, settings):
             return request, ()
-        tools = self._recall_tools(tenant, request)
+        stored = map(self._state.get, reversed(_result_keys(tenant, request.messages)))
+        tools = next((_TOOLS.decode(each) for each in stored if isinstance(each, str)), ())
         note = Note("tools_recalled", f"{len(tools)} tools recalled from an earlier turn")
         if not tools:
             tools = tools_of_history(request.messages)
@@ -194,13 +195,6 @@ class ToolMemory:
     def item(self, tenant: str, name: str) -> JSONObject | None:
         """Return an item of an earlier answer by name; None if it is unknown."""
         return self._state.get(_item_key(tenant, name))
-
-    def _recall_tools(self, tenant: str, request: Request) -> tuple[Tool, ...]:
-        for key in reversed(_result_keys(tenant, request.messages)):
-            stored = self._state.get(key)
-            if isinstance(stored, str):
-                return _TOOLS.decode(stored)
-        return ()
 
 
 class _UserTextDigest:

@@ -162,13 +162,12 @@ def redact_failure(failure: Failure, clean: Callable[[str], str]) -> Failure:
 
 
 def redact_batch(batch: Batch, clean: Callable[[str], str]) -> list[Event]:
-    return [_redact_event(event, clean) for event in batch]
+    def redacted(event: Event) -> Event:
+        if isinstance(event, Failure):
+            return redact_failure(event, clean)
+        return Noted(replace(event.note, detail=clean(event.note.detail))) if isinstance(event, Noted) else event
 
-
-def _redact_event(event: Event, clean: Callable[[str], str]) -> Event:
-    if isinstance(event, Failure):
-        return redact_failure(event, clean)
-    return Noted(replace(event.note, detail=clean(event.note.detail))) if isinstance(event, Noted) else event
+    return list(map(redacted, batch))
 
 
 #: Fields of a failure that the error has under the same name.

@@ -98,12 +98,7 @@ class ExchangeResult(msgspec.Struct, frozen=True):
 
 
 class Exchange:
-    """One request and its answer.
-
-    Args:
-        identifier: the id of the exchange, which must be unguessable.
-        keep_alive: seconds of silence after which a stream gets a keep-alive.
-    """
+    """One request and its answer. The identifier must be unguessable."""
 
     def __init__(
         self,

@@ -90,11 +90,7 @@ def _count_values(stack: list[object], limit: int) -> int:
 
 
 class Recorder:
-    """In-memory store of the most recent entries.
-
-    Args:
-        sink: receives every entry and its size, to store it permanently. It must not block.
-    """
+    """In-memory store of the most recent entries. `sink` receives every entry and its size, and must not block."""
 
     def __init__(
         self,

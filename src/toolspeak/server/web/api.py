@@ -47,14 +47,7 @@ _Handler: TypeAlias = Callable[[Route, Caller, Scope, Receive], Awaitable[JSONVa
 
 
 class PageApi:
-    """Handles the API requests of the page.
-
-    Args:
-        recorder: the recorder; None if recording is off.
-        secrets: returns the secrets to redact.
-        store: URL of the session store.
-        others: queries the other workers.
-    """
+    """Handles the API requests of the page. `secrets` returns the secrets to redact, `store` is a URL."""
 
     def __init__(
         self,

@@ -54,13 +54,7 @@ class _WorkerRequests(msgspec.Struct, frozen=True):
 
 
 class RequestsApi:
-    """Access to the recorded requests of all workers.
-
-    Args:
-        recorder: the recorder of this worker; None if recording is off.
-        secrets: returns the secrets to redact.
-        others: queries the other workers.
-    """
+    """Access to the recorded requests of all workers. Without a recorder, recording is off."""
 
     def __init__(
         self,
@@ -113,9 +107,12 @@ class RequestsApi:
         if self._recorder is None:
             return None
         about: JSONObject = {"id": identifier, "admin": caller.admin, "tenants": list(caller.tenants())}
-        entry = self._entry(about) or _entry_from(await self._ask_others("kept", about))
+        entry = self._entry(about)
         if entry is None:
-            return None
+            data = await self._ask_others("kept", about)
+            if data is None:
+                return None
+            entry = msgspec.convert(data, RecordingEntry, dec_hook=lambda kind, text: Secret(text))
         replayed = await replay_request(entry, self._gateway(), caller, changes)
         replayed = msgspec.structs.replace(replayed, number=self._recorder.number())
         return await self._detail(self._recorder.add(replayed))
@@ -184,8 +181,3 @@ def _replay_data(entry: RecordingEntry) -> JSONValue:
     record = RequestRecord(old.id, old.client_protocol, old.model, "", 0, (), "", Trace("", "", ""))
     needed = RecordingEntry(record, entry.tenant, entry.body, entry.fields, secrets=secrets, server_tools=tools)
     return msgspec.to_builtins(needed, enc_hook=Secret.reveal)
-
-
-def _entry_from(data: JSONValue) -> RecordingEntry | None:
-    """Build an entry from another worker's data, with only the fields that a replay needs."""
-    return None if data is None else msgspec.convert(data, RecordingEntry, dec_hook=lambda kind, text: Secret(text))
