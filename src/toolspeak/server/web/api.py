@@ -165,8 +165,8 @@ class PageApi:
             return {"tools": [], "why": _NO_PAGE_ACCESS if gateway.runs_server_tools else ""}
         with gateway.lease():
             await loop.prepare()
-        shown = ("name", "description", "side_effects")
-        return {"tools": [{name: getattr(each, name) for name in shown} for each in loop.offered()], "why": ""}
+        fields = ("name", "description", "side_effects")
+        return {"tools": [{name: getattr(each, name) for name in fields} for each in loop.offered()], "why": ""}
 
     async def _evaluations(self, route: Route, caller: Caller, scope: Scope, receive: Receive) -> JSONValue:
         return {"evaluations": await asyncio.to_thread(_read_results)}
