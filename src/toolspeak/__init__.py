@@ -35,30 +35,18 @@ if TYPE_CHECKING:
         TextDelta,
         fold,
     )
-    from .core.events import (
-        Judged as Judged,
-    )
-    from .core.events import (
-        OpaqueSeen as OpaqueSeen,
-    )
-    from .core.events import (
-        UsageSeen as UsageSeen,
-    )
+    from .core.events import Judged as Judged
+    from .core.events import OpaqueSeen as OpaqueSeen
+    from .core.events import UsageSeen as UsageSeen
     from .core.types import Media, Message, Note, Request, TextPart, Tool, ToolCall, ToolChoice, ToolResult, Usage
     from .dialects.registry import render_calls
     from .engine.planning.capabilities import override_model, override_provider
     from .engine.planning.strategy import strategy
     from .engine.rounds.expansion import expand as expand
     from .errors import ConfigError, ModelError, ToolChoiceError, ToolspeakError, UpstreamError, UsageError
-    from .errors import (
-        FormatError as FormatError,
-    )
-    from .errors import (
-        SchemaError as SchemaError,
-    )
-    from .errors import (
-        UpstreamTimeout as UpstreamTimeout,
-    )
+    from .errors import FormatError as FormatError
+    from .errors import SchemaError as SchemaError
+    from .errors import UpstreamTimeout as UpstreamTimeout
     from .parsing import Scanner, parse
     from .tools.base import CallContext as CallContext
     from .tools.functions import tool

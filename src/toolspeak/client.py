@@ -14,7 +14,6 @@ import math
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterable, Iterator, Mapping
 from functools import cache, partial
-from types import TracebackType
 from typing import Self
 
 import msgspec
@@ -190,7 +189,11 @@ class AsyncClient:
         known.configure(*config.overrides())
         resolved = resolve_model(model, base_url, api_key, config, plugins, protocol, transport)
         merged = _merge_settings(config.settings_for(str(resolved)), settings)
-        memory: State = state if state is not None else _state_of(config)
+        if state is not None:
+            memory = state
+        else:  # a library should not write files unasked, so the state file is used only if it is configured
+            names = {setting.name for setting in config.effective_settings() if setting.value}
+            memory = config.memory() if "store" in names or "state_file" not in names else config.state()
         # The configured state contains the results of `toolspeak probe`. New results go where tools are remembered.
         configured_state = None if memory is state else config.state(cached=True)
         probe_store = (
@@ -276,11 +279,9 @@ class AsyncClient:
         timeout: float | None,
         options: Mapping[str, JSONValue],
     ) -> AsyncStream:
-        setting_names = Settings.__struct_fields__
-        settings = _merge_settings(
-            self._settings, {key: value for key, value in options.items() if key in setting_names}
-        )
-        fields = {key: value for key, value in options.items() if key not in setting_names}
+        changes = {key: value for key, value in options.items() if key in Settings.__struct_fields__}
+        settings = _merge_settings(self._settings, changes)
+        fields = {key: value for key, value in options.items() if key not in changes}
         request = build_request(self.model, messages, tools, tool_choice, streamed, fields, self._resolved.protocol)
         prepared = self._turns.make(request, settings, self._tenant)
         limit = _seconds(timeout) if timeout is not None else self._timeout
@@ -308,31 +309,20 @@ class AsyncClient:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *exc: object) -> None:
         await self.close()
 
 
-@cache
-def _plugins(allow: str) -> Plugins:
-    """Return the installed plugins. Cached, because they do not change while a program runs."""
-    return Plugins(allow)
-
-
-def _state_of(config: Config) -> State:
-    """Return the configured store or state file; otherwise memory, because a library should not write files unasked."""
-    set_names = {setting.name for setting in config.effective_settings() if setting.value}
-    return config.memory() if "store" in set_names or "state_file" not in set_names else config.state()
+#: Finds the installed plugins. Cached, because they do not change while a program runs.
+_plugins = cache(Plugins)
 
 
 def _seconds(timeout: float | None) -> float | None:
     if timeout is None:
         return None
     if isinstance(timeout, bool) or not isinstance(timeout, int | float) or not timeout > 0:  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise UsageError(
-            f"`timeout` must be a positive number of seconds, not {timeout!r}", hint="omit it to disable the timeout"
-        )
+        message = f"`timeout` must be a positive number of seconds, not {timeout!r}"
+        raise UsageError(message, hint="omit it to disable the timeout")
     return timeout if timeout < _MAX_SECONDS else None
 
 
@@ -487,7 +477,5 @@ class Client:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *exc: object) -> None:
         self.close()

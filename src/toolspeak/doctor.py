@@ -114,11 +114,7 @@ def doctor_targets(
     plugins = Plugins(config.load_plugins)
     plugins.extend(known)
     known.configure(*config.overrides())
-    names = config.upstream_names()
-    if upstream and "://" not in upstream:
-        names = (upstream,)
-    elif upstream:
-        names = ()
+    names = config.upstream_names() if not upstream else () if "://" in upstream else (upstream,)
     if names:
         return [_named_target(config, config.upstream(name), model, known, patience) for name in names]
     return [_default_target(config, upstream, model, known, plugins, patience)]
@@ -129,18 +125,11 @@ def _named_target(
 ) -> DoctorTarget:
     row, protocol = configured.row, codec_of(configured.protocol)
     chosen = model or next((name for name in row.models if "*" not in name), "")
-    return DoctorTarget(
-        configured.name,
-        configured.provider,
-        chosen,
-        row.base_url,
-        protocol,
-        _single_try_upstream(row.base_url, configured.api_key.reveal(), protocol, configured.provider, patience),
-        config.settings_for(f"{configured.provider}:{chosen}", configured.name),
-        known,
-        bool(configured.api_key),
-        row.auth == "forward",
-    )
+    key, provider = configured.api_key, configured.provider
+    upstream = _single_try_upstream(row.base_url, key.reveal(), protocol, provider, patience)
+    settings = config.settings_for(f"{provider}:{chosen}", configured.name)
+    about = (configured.name, provider, chosen, row.base_url, protocol)
+    return DoctorTarget(*about, upstream, settings, known, bool(key), row.auth == "forward")
 
 
 def _default_target(
@@ -165,10 +154,9 @@ def _embedded(config: Config, url: str) -> str:
     from .upstreams.embedded.weights import DEFAULT, cached_file
 
     if cached_file(DEFAULT, config.cache_folder) is None:
-        hint = (
-            "use --upstream URL, or set `base_url` or [upstreams.NAME]; `toolspeak serve` downloads the embedded model"
-        )
-        raise UsageError("no upstream is configured, and the embedded model is not downloaded", hint=hint)
+        message = "no upstream is configured, and the embedded model is not downloaded"
+        how = "use --upstream URL, or set `base_url` or [upstreams.NAME]"
+        raise UsageError(message, hint=f"{how}; `toolspeak serve` downloads the embedded model")
     return "embedded:"
 
 
@@ -204,7 +192,7 @@ class _Examination:
 
     async def ask_for_answer(self) -> None:
         try:
-            self.reply = fold(await self.events(self.request(_HELLO)))
+            self.reply = await self.answer(self.request(_HELLO))
         except UpstreamError as error:
             self.failure = error
 
@@ -222,8 +210,8 @@ class _Examination:
             raise error_of(reply.failure)
         return result
 
-    async def events(self, request: Request) -> list[Event]:
-        return [event for batch in await self.batches(request) for event in batch]
+    async def answer(self, request: Request) -> Reply:
+        return fold(event for batch in await self.batches(request) for event in batch)
 
     @property
     def strategy(self) -> Strategy:
@@ -247,12 +235,12 @@ async def examine(
             begin("answer")
             await exam.ask_for_answer()
         for name, check in (("reachable", _reachable), ("key", _key), ("model", _model), ("answer", _answer)):
-            finding = _skipped(name, broken) if broken else check(exam)
+            finding = _skipped(name, broken) or check(exam)
             broken = broken or (finding.check if finding.status == "fail" else "")
             yield finding
         for name, look in (("streaming", _streaming), ("native tools", _native), ("tool calls", _calls)):
             begin(name)
-            yield _skipped(name, broken) if broken else await look(exam)
+            yield _skipped(name, broken) or await look(exam)
     finally:
         await patient.upstream.close()
 
@@ -262,8 +250,8 @@ def failed(findings: Sequence[CheckResult]) -> bool:
     return any(finding.status == "fail" for finding in findings)
 
 
-def _skipped(check: str, broken: str) -> CheckResult:
-    return CheckResult(check, "skipped", f"needs `{broken}` first")
+def _skipped(check: str, broken: str) -> CheckResult | None:
+    return CheckResult(check, "skipped", f"needs `{broken}` first") if broken else None
 
 
 def _short(text: object) -> str:
@@ -273,9 +261,8 @@ def _short(text: object) -> str:
 def _configuration(exam: _Examination) -> CheckResult:
     patient, plan = exam.patient, exam.strategy
     key = "clients send their own key" if patient.forwards else "a key is set" if patient.has_key else "no key is set"
-    return CheckResult(
-        "configuration", "ok", f"{patient.where}, {patient.protocol}, {key}; tools: {plan.plan} ({plan.why})"
-    )
+    says = f"{patient.where}, {patient.protocol}, {key}; tools: {plan.plan} ({plan.why})"
+    return CheckResult("configuration", "ok", says)
 
 
 def _reachable(exam: _Examination) -> CheckResult:
@@ -334,12 +321,11 @@ def _answer(exam: _Examination) -> CheckResult:
     return CheckResult("answer", "fail", _short(failure), _STATUS_FIXES.get(status, _OTHER_STATUS_FIX))
 
 
+_WRONG_PROTOCOL = "the response does not match `protocol`, or the path is wrong: check both (most base URLs end in /v1)"
 #: Fixes by HTTP status.
 _STATUS_FIXES = {
-    0: "the response does not match `protocol`, or the path is wrong: check both (most base URLs end in /v1)",
-    200: "the response does not match `protocol`, or the path is wrong: check both (most base URLs end in /v1)",
-    404: "correct the base URL: most end in /v1",
-    405: "correct the base URL: most end in /v1",
+    **dict.fromkeys((0, 200), _WRONG_PROTOCOL),
+    **dict.fromkeys((404, 405), "correct the base URL: most end in /v1"),
     402: "add credit to the account",
     429: "rate limit or quota exceeded: wait, or raise the limit",
 }
@@ -350,9 +336,8 @@ async def _streaming(exam: _Examination) -> CheckResult:
     try:
         batches = await exam.batches(exam.request(_COUNT, stream=True))
     except UpstreamError as error:
-        return CheckResult(
-            "streaming", "fail", _short(error), "enable streaming in the service or in the proxy in front of it"
-        )
+        fix = "enable streaming in the service or in the proxy in front of it"
+        return CheckResult("streaming", "fail", _short(error), fix)
     pieces = sum(any(isinstance(event, TextDelta | ReasoningDelta) for event in batch) for batch in batches)
     if pieces > 1:
         return CheckResult("streaming", "ok", f"the answer arrived in {pieces} pieces")
@@ -365,7 +350,7 @@ async def _native(exam: _Examination) -> CheckResult:
     planned = exam.strategy.native
     entry = f'[models."{exam.patient.provider}:{exam.model}"]'
     try:
-        reply = fold(await exam.events(exam.request(_WEATHER, tools=(_TOOL,))))
+        reply = await exam.answer(exam.request(_WEATHER, tools=(_TOOL,)))
     except UpstreamError as error:
         if error.upstream_status not in _TOOLS_REJECTED_STATUSES:
             return CheckResult("native tools", "fail", _short(error), _OTHER_STATUS_FIX)

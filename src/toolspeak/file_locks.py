@@ -36,11 +36,7 @@ class LockTimeout(Exception):
 def file_lock(path: Path, on_wait: Callable[[], None] | None = None) -> Generator[None]:
     """Hold the lock on a file, and create the file if necessary. Waits while the lock is taken.
 
-    Args:
-        on_wait: called repeatedly while waiting.
-
-    Raises:
-        OSError: the file cannot be created, or its file system does not support locks.
+    `on_wait` is called repeatedly while waiting. Raises OSError if the file system does not support locks.
     """
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
     try:
@@ -60,14 +56,8 @@ def folder_lock(folder: int, deadline: float) -> Generator[None]:
     """Hold the lock on an open folder, which leaves nothing behind.
 
     On file systems without locks, it excludes only the threads of this process. The descriptor must not be shared with
-    another caller, because the lock belongs to it.
-
-    Args:
-        deadline: time by `time.monotonic` until which to wait.
-
-    Raises:
-        LockTimeout: the lock was not free in time.
-        OSError: the lock failed for another reason.
+    another caller, because the lock belongs to it. Raises LockTimeout if the lock is not free at `deadline`, which is a
+    time by `time.monotonic`, or OSError.
     """
     status = os.fstat(folder)
     with _FOLDER_LOCKS_GUARD:

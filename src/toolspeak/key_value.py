@@ -188,7 +188,8 @@ class FileState:
     def put(self, key: str, value: Any, ttl: float | None = None) -> None:
         text = _json(key, value)
         with self._updating() as entries:
-            _set(entries, key, (json.loads(text), _expiry(self._clock(), ttl)))
+            entries.pop(key, None)  # so that entries are ordered by age
+            entries[key] = (json.loads(text), _expiry(self._clock(), ttl))
 
     def setdefault(self, key: str, value: Any, ttl: float | None = None) -> Any:
         current = self.get(key)
@@ -198,7 +199,7 @@ class FileState:
         with self._updating() as entries:
             # Another process may have stored a value in the meantime.
             if key not in entries:
-                _set(entries, key, (json.loads(text), _expiry(self._clock(), ttl)))
+                entries[key] = (json.loads(text), _expiry(self._clock(), ttl))
             return _deep_copy(entries[key][0])
 
     def delete(self, key: str) -> None:
@@ -221,8 +222,13 @@ class FileState:
 
     @contextmanager
     def _updating(self) -> Generator[_Entries]:
-        """Yield the unexpired entries for modification, and write them if the block succeeds."""
-        with self._locked():
+        """Yield the unexpired entries for modification, and write them if the block succeeds. Locks the file."""
+        with ExitStack() as stack:
+            try:
+                self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+                stack.enter_context(file_lock(self.path.with_name(f"{self.path.name}.lock")))
+            except OSError as error:
+                raise self._unusable("write", error) from None
             now = self._clock()
             entries = {k: entry for k, entry in self._entries().items() if _is_alive(entry[1], now)}
             yield entries
@@ -261,29 +267,13 @@ class FileState:
                 Path(temporary).unlink()
             raise self._unusable("write", error) from None
 
-    @contextmanager
-    def _locked(self) -> Generator[None]:
-        """Hold the lock that excludes all other writers of this file."""
-        with ExitStack() as stack:
-            try:
-                self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-                stack.enter_context(file_lock(self.path.with_name(f"{self.path.name}.lock")))
-            except OSError as error:
-                raise self._unusable("write", error) from None
-            yield
-
     def _unusable(self, verb: str, error: OSError) -> ConfigError:
         message = f"cannot {verb} the state file `{self.path}`: {error.strerror or error}"
         return ConfigError(message, hint="make it accessible, or set TOOLSPEAK_STATE_FILE to another file")
 
 
 def open_state(url: str) -> State:
-    """Open state in a database. Every method waits for the database.
-
-    Raises:
-        ConfigError: the URL is invalid, or a package is missing.
-        StoreError: the database cannot be opened.
-    """
+    """Open state in a database, for which every method waits. Raises ConfigError or StoreError if that fails."""
     return _database_module().sql_key_value(url)
 
 
@@ -338,12 +328,6 @@ def _is_alive(end: float | None, now: float) -> bool:
     return end is None or now < end
 
 
-def _set(entries: _Entries, key: str, entry: tuple[Any, float | None]) -> None:
-    """Set an entry and move it to the end, so entries are ordered by age."""
-    entries.pop(key, None)
-    entries[key] = entry
-
-
 def _bounded(entries: _Entries, max_entries: int) -> _Entries:
     """Drop entries above the limit. Entries that expire go first, then the oldest."""
     too_many = len(entries) - max_entries
@@ -361,15 +345,12 @@ class _StateFile(msgspec.Struct, frozen=True):
 def _decode_entries(data: bytes) -> _Entries:
     """Decode a state file. Raises ValueError if the data is invalid."""
     try:
-        document = json.loads(data)
-        file = msgspec.convert(document, _StateFile)
+        file = msgspec.convert(json.loads(data), _StateFile)
     except RecursionError:
         raise ValueError("nested too deeply") from None
     except msgspec.ValidationError as error:
         raise ValueError(str(error)) from None
     if file.version > _VERSION:
-        hint = "upgrade toolspeak, or set TOOLSPEAK_STATE_FILE to another file"
-        raise ConfigError(
-            f"the state file was written by a newer version of toolspeak (format {file.version})", hint=hint
-        )
+        message = f"the state file was written by a newer version of toolspeak (format {file.version})"
+        raise ConfigError(message, hint="upgrade toolspeak, or set TOOLSPEAK_STATE_FILE to another file")
     return file.entries

@@ -51,12 +51,7 @@ class Plugin(msgspec.Struct, frozen=True):
 
 
 class Plugins:
-    """Finds and loads installed plugins.
-
-    Args:
-        allow: `all`, `none`, or distribution names separated by commas (`Config.load_plugins`).
-        path: folders to search instead of `sys.path`.
-    """
+    """Finds and loads installed plugins. `allow` is `Config.load_plugins`, `path` replaces `sys.path`."""
 
     def __init__(self, allow: str = "all", path: Iterable[str] | None = None) -> None:
         self._allow = allow.strip()
@@ -135,7 +130,8 @@ class Plugins:
                 points = list(distribution.entry_points)
                 version = distribution.version or ""
             except Exception as error:
-                self._note("a distribution", f"its metadata cannot be read ({_one_line(error)})")
+                detail = f"a distribution was skipped: its metadata cannot be read ({_one_line(error)})"
+                self._note("plugin_left_out", detail)
                 continue
             if not name or _normalized(name) in names:  # the first one on the path wins, as with imports
                 continue
@@ -190,16 +186,14 @@ class Plugins:
     def _note_replaced_provider(self, plugin: Plugin) -> None:
         """Warn if the plugin replaces a built-in provider, because it then receives that provider's keys."""
         if Capabilities().provider(plugin.name) is not None:
-            detail = f"plugin `{plugin.name}` of `{plugin.distribution}` replaces the built-in provider"
-            self.notes.append(Note("plugin_replaces", detail))
-            _log.warning("%s", detail)
+            about = f"plugin `{plugin.name}` of `{plugin.distribution}`"
+            self._note("plugin_replaces", f"{about} replaces the built-in provider")
 
     def _skip(self, plugin: Plugin, why: str) -> None:
-        self._note(f"plugin `{plugin.name}` of `{plugin.distribution}`", why)
+        self._note("plugin_left_out", f"plugin `{plugin.name}` of `{plugin.distribution}` was skipped: {why}")
 
-    def _note(self, what: str, why: str) -> None:
-        detail = f"{what} was skipped: {why}"
-        self.notes.append(Note("plugin_left_out", detail))
+    def _note(self, code: str, detail: str) -> None:
+        self.notes.append(Note(code, detail))
         _log.warning("%s", detail)
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import msgspec
 
 
@@ -14,11 +12,13 @@ class ShellSyntax(msgspec.Struct, frozen=True):
     unset: str
     #: Expression that expands to the value of another variable.
     reference: str
-    quote: Callable[[str], str]
+    #: Replacements for characters with a special meaning inside single quotes.
+    escapes: dict[str, str]
 
     def export_command(self, name: str, value: str) -> str:
         """Return the command that sets a variable to a quoted value."""
-        return self.export.replace("{name}", name).replace("{value}", self.quote(value))
+        quoted = f"'{value.translate(str.maketrans(self.escapes))}'"
+        return self.export.replace("{name}", name).replace("{value}", quoted)
 
     def copy_command(self, name: str, variable: str) -> str:
         """Return the command that sets a variable to the value of another variable."""
@@ -29,25 +29,10 @@ class ShellSyntax(msgspec.Struct, frozen=True):
         return self.unset.replace("{name}", name)
 
 
-def _sh(text: str) -> str:
-    return "'" + text.replace("'", "'\\''") + "'"
-
-
-def _fish(text: str) -> str:
-    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
-
-
-def _powershell(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"
-
-
 SHELLS = {
-    "sh": ShellSyntax("export {name}={value}", "unset {name}", '"${name}"', _sh),
-    "fish": ShellSyntax("set -gx {name} {value}", "set -e {name}", '"${name}"', _fish),
+    "sh": ShellSyntax("export {name}={value}", "unset {name}", '"${name}"', {"'": "'\\''"}),
+    "fish": ShellSyntax("set -gx {name} {value}", "set -e {name}", '"${name}"', {"\\": "\\\\", "'": "\\'"}),
     "powershell": ShellSyntax(
-        "$env:{name} = {value}",
-        "Remove-Item Env:{name} -ErrorAction Ignore",
-        "$env:{name}",
-        _powershell,
+        "$env:{name} = {value}", "Remove-Item Env:{name} -ErrorAction Ignore", "$env:{name}", {"'": "''"}
     ),
 }

@@ -67,11 +67,7 @@ class ServerAddress(msgspec.Struct, frozen=True):
     key: str = ANY_KEY
 
     def checked(self) -> ServerAddress:
-        """Validate the values, and strip a trailing slash and `/v1` from the URL.
-
-        Raises:
-            UsageError: the model or the URL contains special characters.
-        """
+        """Check the values for special characters, and strip a trailing slash and `/v1` from the URL."""
         if not _MODEL.fullmatch(self.model):
             raise UsageError(f"invalid model name `{self.model:.80}`", hint="use letters, digits and . _ : / @ + -")
         if not _URL.fullmatch(self.url):
@@ -89,13 +85,9 @@ class ServerAddress(msgspec.Struct, frozen=True):
         """Fill in a client's settings for this server."""
         # Files refer to an environment variable, so they never contain a real key.
         written = tuple(msgspec.structs.replace(file, text=self.fill(file.text).lstrip("\n")) for file in row.files)
-        return msgspec.structs.replace(
-            row,
-            env={name: self.fill(value) for name, value in row.env.items()},
-            arguments=tuple(map(self.fill, row.arguments)),
-            files=written,
-            note=self.fill(row.note),
-        )
+        env = {name: self.fill(value) for name, value in row.env.items()}
+        arguments, note = tuple(map(self.fill, row.arguments)), self.fill(row.note)
+        return msgspec.structs.replace(row, env=env, arguments=arguments, files=written, note=note)
 
 
 def is_variable(name: str) -> bool:
@@ -111,11 +103,7 @@ def clients() -> dict[str, ClientSettings]:
 
 
 def client(name: str) -> ClientSettings:
-    """Find a client by its name or program name.
-
-    Raises:
-        UsageError: the client is unknown.
-    """
+    """Find a client by its name or program name. Raises UsageError if it is unknown."""
     settings = clients().get(name) or next((row for row in clients().values() if row.program == name), None)
     if settings is None:
         raise UsageError(f"unknown client `{name:.80}`", hint=f"use one of {', '.join(clients())}")

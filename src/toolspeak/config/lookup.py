@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import get_args
+from typing import Any, Generic, TypeVar, get_args
 
 from ..core.types import JSONObject, JSONValue, Note
 from ..engine.planning.capabilities import (
@@ -44,8 +44,20 @@ from .values import (
     redacted_url,
 )
 
+T = TypeVar("T")
+
 #: Key under which the generated secret is stored in the state.
 _SECRET_KEY = "secret"
+
+
+class _General(Generic[T]):
+    """Property of `Config` for the general setting of the same name."""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, config: Config, owner: type) -> T:
+        return config.value(self._name)
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -66,30 +78,14 @@ class Config:
 
     # ---- single settings
 
-    @property
-    def model(self) -> str:
-        """The default model, as `provider:model`."""
-        return str(self._value("model"))
-
-    @property
-    def base_url(self) -> str:
-        """The base URL of the default model; empty for the provider's own host."""
-        return str(self._value("base_url"))
-
-    @property
-    def adapter(self) -> str:
-        """LoRA adapter for the embedded model (GGUF file)."""
-        return str(self._value("adapter"))
-
-    @property
-    def context(self) -> int:
-        """Context size of the embedded model, in tokens."""
-        return self._value("context")  # type: ignore[return-value]
-
-    @property
-    def load_plugins(self) -> str:
-        """Plugins to load: `all`, `none`, or names separated by commas."""
-        return str(self._value("load_plugins"))
+    # `GeneralSettings` documents them.
+    model = _General[str]()
+    base_url = _General[str]()
+    adapter = _General[str]()
+    context = _General[int]()
+    load_plugins = _General[str]()
+    approval = _General[ApprovalMode]()
+    record = _General[Record]()
 
     @cached_property
     def settings(self) -> Settings:
@@ -158,42 +154,31 @@ class Config:
     @property
     def store(self) -> str:
         """URL of the session database."""
-        return str(self._value("store")) or f"sqlite:///{self.data_folder / 'sessions.db'}"
+        return self.value("store") or f"sqlite:///{self.data_folder / 'sessions.db'}"
 
     @property
     def servers_folder(self) -> Path:
         """Folder in which running servers write their control files."""
         return self.state_file.parent / "servers"
 
-    @property
-    def approval(self) -> ApprovalMode:
-        """How `toolspeak run` and `chat` treat calls with side effects."""
-        return self._value("approval")  # type: ignore[return-value]
-
-    @property
-    def record(self) -> Record:
-        """Whether a server records requests, and where."""
-        return self._value("record")  # type: ignore[return-value]
-
     def state(self, *, cached: bool = False) -> State:
         """Open the persistent state: in the database if one is configured, otherwise in the state file.
 
         With `cached`, calls never wait for the database; changes by other processes appear about a second later.
         """
-        url = str(self._value("store"))
+        url = self.value("store")
         if not url:
             return FileState(self.state_file)
         return cached_state(url) if cached else open_state(url)
 
     def memory(self) -> State:
         """Open a server's conversation memory: in the database if one is configured, otherwise in the process."""
-        url = str(self._value("store"))
+        url = self.value("store")
         return open_memory(url) if url else MemoryState()
 
     def secret(self, state: State) -> Secret:
         """Return the secret that nonces are derived from: the configured one, or one generated and stored once."""
-        configured = self._secret_at(*self._find("secret"), *self._find("secret_file"))
-        return configured or Secret(str(state.setdefault(_SECRET_KEY, secrets.token_hex(32))))
+        return self._secret("secret") or Secret(str(state.setdefault(_SECRET_KEY, secrets.token_hex(32))))
 
     def endpoint(self, model: str = "", base_url: str = "", upstream: str = "") -> Endpoint:
         """Resolve a model's endpoint from the arguments, the configuration, the provider's variables or its own host.
@@ -208,13 +193,13 @@ class Config:
             return Endpoint(provider, model, base_url or configured.row.base_url, configured.protocol, key)
         url = base_url or self.base_url
         variable = _vendor_url(row, self._environment)
-        protocol = self._value("protocol") or (row.protocol if row else "openai")
-        key = self._secret_at(*self._find("api_key"), *self._find("api_key_file")) or self._vendor_key(row, url)
+        protocol = self.value("protocol") or (row.protocol if row else "openai")
+        key = self._secret("api_key") or self._vendor_key(row, url)
         return Endpoint(provider, model, url or variable or (row.url if row else ""), str(protocol), key)
 
     def route(self, base_url: str, transport: str = "") -> TransportRoute:
         """Choose the transport and proxy for a base URL; `transport` overrides the setting."""
-        return route_for(base_url, transport or str(self._value("transport")), self._environment)
+        return route_for(base_url, transport or self.value("transport"), self._environment)
 
     def _vendor_key(self, row: Provider | None, url: str) -> Secret:
         if row is None or not (row.owns(url) or url == _vendor_url(row, self._environment)):
@@ -228,12 +213,15 @@ class Config:
         return tuple(dict.fromkeys(name for layer in self._layers for name in layer.tables.get("upstreams", {})))
 
     def upstream(self, name: str) -> NamedUpstream:
-        """Resolve one upstream with its own key. The general `api_key` is used only for the general `base_url`.
+        """Resolve one upstream with its own key. Raises ConfigError if the name is unknown or the key unreadable.
 
-        Raises:
-            ConfigError: the name is unknown, or its key cannot be read.
+        The general `api_key` is used only for the general `base_url`.
         """
-        fields = self._upstream(name)
+        rows = self._rows("upstreams")
+        if name not in rows:
+            names = ", ".join(sorted(self.upstream_names())) or "none"
+            raise ConfigError(f"unknown upstream `{name}`", hint=f"configured upstreams: {names}")
+        fields = rows[name]
         own = UpstreamRow(**{key: value for key, value in fields.items() if key in UpstreamRow.__struct_fields__})
         provider = own.provider or _provider_at(own.base_url, name)
         row = capabilities().provider(provider)
@@ -251,7 +239,8 @@ class Config:
 
     # ---- lookup
 
-    def _value(self, name: str) -> JSONValue:
+    def value(self, name: str) -> Any:
+        """Return one general setting."""
         return self._find(name)[0]
 
     def _find(self, name: str, model: str = "", upstream: str = "") -> tuple[JSONValue, Origin]:
@@ -268,13 +257,6 @@ class Config:
             rows |= layer.tables.get(table, {})
         return rows
 
-    def _upstream(self, name: str) -> JSONObject:
-        rows = self._rows("upstreams")
-        if name in rows:
-            return rows[name]
-        names = ", ".join(sorted(self.upstream_names())) or "none"
-        raise ConfigError(f"unknown upstream `{name}`", hint=f"configured upstreams: {names}")
-
     def _key(self, row: UpstreamRow, name: str) -> Secret:
         if row.api_key:
             return Secret(row.api_key)
@@ -286,9 +268,11 @@ class Config:
             return Secret(text)
         return read_secret_file(row.api_key_file, f"upstreams.`{name}`") if row.api_key_file else Secret()
 
-    def _secret_at(self, text: JSONValue, text_origin: Origin, path: JSONValue, file_origin: Origin) -> Secret:
+    def _secret(self, name: str) -> Secret:
         """Return a secret from the setting or from a file, whichever comes from the source with higher precedence."""
-        if path and (not text or _rank(file_origin) < _rank(text_origin)):
+        (text, text_origin), (path, file_origin) = self._find(name), self._find(f"{name}_file")
+        rank = get_args(Source).index
+        if path and (not text or rank(file_origin.source) < rank(text_origin.source)):
             return read_secret_file(str(path), str(file_origin))
         return Secret(str(text))
 
@@ -320,10 +304,6 @@ def _profiles(rows: dict[str, JSONObject]) -> dict[str, JSONObject]:
     names = set(Profile.__struct_fields__) - set(SETTINGS)
     selected = {row: {key: value for key, value in fields.items() if key in names} for row, fields in rows.items()}
     return {row: fields for row, fields in selected.items() if fields}
-
-
-def _rank(origin: Origin) -> int:
-    return get_args(Source).index(origin.source)
 
 
 def _provider_at(base_url: str, name: str) -> str:

@@ -28,7 +28,8 @@ def route_for(url: str, transport: str, environment: Mapping[str, str]) -> Trans
         return _direct(transport)  # the connection attempt reports the invalid URL
     host = (where.hostname or "").rstrip(".")
     variable = _proxy_variable(where, environment)
-    if not variable or not host or _is_here(host) or _is_excepted(host, port, environment):
+    exceptions = (environment.get("no_proxy") or environment.get("NO_PROXY") or "").lower().split(",")
+    if not variable or not host or _is_here(host) or any(_covers(each.strip(), host, port) for each in exceptions):
         return _direct(transport)
     proxy = environment[variable].strip()
     return TransportRoute("httpx2", Secret(proxy if "://" in proxy else f"http://{proxy}"), variable)
@@ -53,13 +54,8 @@ def _is_here(host: str) -> bool:
     return host == "localhost" or host.endswith(".localhost")
 
 
-def _is_excepted(host: str, port: int, environment: Mapping[str, str]) -> bool:
-    """Whether `NO_PROXY` contains the host, a parent domain, its network or `*`."""
-    listed = environment.get("no_proxy") or environment.get("NO_PROXY") or ""
-    return any(_covers(entry.strip().lower(), host, port) for entry in listed.split(",") if entry.strip())
-
-
 def _covers(entry: str, host: str, port: int) -> bool:
+    """Whether an entry of `NO_PROXY` is the host, a parent domain, its network or `*`."""
     if entry == "*":
         return True
     from ipaddress import ip_address, ip_network

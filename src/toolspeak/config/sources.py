@@ -40,8 +40,7 @@ def load(
 ) -> Config:
     """Load the configuration. Flags that are None are ignored, and so is the working directory without `project`.
 
-    Raises:
-        ConfigError: a setting is unknown or invalid; the message names its origin and the allowed values.
+    Raises ConfigError if a setting is unknown or invalid; the message names its origin and the allowed values.
     """
     environment = os.environ if env is None else env  # noqa: TID251 - the one place
     notes: list[Note] = []
@@ -110,7 +109,9 @@ def _user_layer(environment: Mapping[str, str], notes: list[Note]) -> Layer:
         return Layer("user", str(path), {}, {})
     layer = _file_layer("user", path, data, None)
     rows = [layer.values, *layer.tables.get("upstreams", {}).values()]
-    if any(row.get(name) for row in rows for name in SECRETS) and _others_can_read(path):
+    if any(row.get(name) for row in rows for name in SECRETS) and (
+        sys.platform != "win32" and path.stat().st_mode & (stat.S_IRGRP | stat.S_IROTH)
+    ):
         detail = f"`{path}` contains a key and is readable by others; run: chmod 600 {path}"
         notes.append(Note("readable_key_file", detail))
     return layer
@@ -212,10 +213,6 @@ def _read(path: Path) -> bytes | None:
     if len(data) > _MAX_FILE_BYTES:
         raise ConfigError(f"`{path}` is too large for a configuration file (limit: 1 MiB)")
     return data
-
-
-def _others_can_read(path: Path) -> bool:
-    return sys.platform != "win32" and bool(path.stat().st_mode & (stat.S_IRGRP | stat.S_IROTH))
 
 
 def _state_file(layers: tuple[Layer, ...], environment: Mapping[str, str]) -> Path:

@@ -208,10 +208,7 @@ class AliasRow(msgspec.Struct, frozen=True):
 
 
 SECRETS = ("api_key", "secret")
-DEFAULTS: JSONObject = {
-    **{name: getattr(GeneralSettings(), name) for name in GeneralSettings.__struct_fields__},
-    **{name: getattr(Settings(), name) for name in Settings.__struct_fields__},
-}
+DEFAULTS: JSONObject = msgspec.structs.asdict(GeneralSettings()) | msgspec.structs.asdict(Settings())
 SETTINGS = Settings.__struct_fields__
 #: For each kind of table, the structs that declare its fields.
 COLUMNS: dict[str, tuple[type[msgspec.Struct], ...]] = {
@@ -286,8 +283,7 @@ def row_key(table: str, name: str) -> str:
         case "models":
             return capabilities().model_key(name)
         case "upstreams" if ":" in name:
-            raise ConfigError(
-                f"invalid upstream name `{name:.80}`", hint="remove the colon, which separates upstream and model"
-            )
+            hint = "remove the colon, which separates upstream and model"
+            raise ConfigError(f"invalid upstream name `{name:.80}`", hint=hint)
         case _:
             return name

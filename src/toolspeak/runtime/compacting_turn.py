@@ -114,7 +114,6 @@ class CompactingTurn:
     """A turn whose requests are compacted if they would not fit the context window.
 
     Args:
-        request: the request to answer.
         compact: `results` shortens tool results, `summary` also replaces old rounds with a summary.
         make: makes the turn for a compacted request.
         memory: what is known about the model, shared by its turns.
@@ -302,12 +301,8 @@ class CompactingTurn:
         if messages_tokens(short) <= budget:
             return True
         last = last_rounds(messages, budget)
-        too_long = messages_tokens(messages[last:]) > budget - tokens
-        return (
-            too_long
-            and messages_tokens(short[:last]) <= budget // 2
-            and await self._run(partial(_can_fit, messages, budget))
-        )
+        too_long = messages_tokens(messages[last:]) > budget - tokens and messages_tokens(short[:last]) <= budget // 2
+        return too_long and await self._run(partial(_can_fit, messages, budget))
 
     async def _summarise(self, removed: list[Message], summary: str, tokens: int) -> str:
         """Let the model write a summary, part by part. If it fails, an excerpt stands in for the summary."""
@@ -379,9 +374,8 @@ class CompactingTurn:
 
     def _hopeless(self) -> Failure | None:
         """Return a failure if the request is certainly too long, although it was compacted."""
-        if not self._window or not self._exceeds_by_far(self._estimate):
-            return None
-        return Failure(self._too_long(), status=400, code="context_length_exceeded")
+        too_long = self._window and self._exceeds_by_far(self._estimate)
+        return Failure(self._too_long(), status=400, code="context_length_exceeded") if too_long else None
 
     def _exceeds_by_far(self, estimated: int) -> bool:
         margin = _HOPELESS_CALIBRATED if self._memory.calibrated else _HOPELESS
@@ -405,13 +399,10 @@ class CompactingTurn:
         if usage != Usage():
             batch = [UsageSeen(event.usage + usage) if isinstance(event, UsageSeen) else event for event in batch]
         attempts = (*self._earlier_attempts, *outcome.trace.attempts)
-        self.outcome = TurnOutcome(
-            outcome.requests + sum(turn.requests_sent for turn in self._earlier),
-            (*outcome.warnings, *self._warnings),
-            failure,
-            msgspec.structs.replace(outcome.trace, attempts=attempts),
-            outcome.limitations,
-        )
+        requests = outcome.requests + sum(turn.requests_sent for turn in self._earlier)
+        trace = msgspec.structs.replace(outcome.trace, attempts=attempts)
+        warnings = (*outcome.warnings, *self._warnings)
+        self.outcome = TurnOutcome(requests, warnings, failure, trace, outcome.limitations)
         return batch
 
 

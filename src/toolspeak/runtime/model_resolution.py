@@ -17,15 +17,8 @@ from ..upstreams.function import FunctionUpstream, ModelFunction
 Model: TypeAlias = str | ModelFunction | Upstream
 #: The provider of models that toolspeak runs itself.
 _EMBEDDED = "embedded"
-#: Codec modules, by the protocol names used in tables and settings.
-_CODECS = {
-    "openai": "openai_chat",
-    "openai_chat": "openai_chat",
-    "openai_responses": "openai_responses",
-    "anthropic": "anthropic",
-    "gemini": "gemini",
-    "ollama": "ollama",
-}
+#: Protocol names used in tables and settings. `openai` means `openai_chat`; the others are names of codec modules.
+_PROTOCOLS = ("openai", "openai_chat", "openai_responses", "anthropic", "gemini", "ollama")
 
 
 class ResolvedModel(msgspec.Struct, frozen=True):
@@ -41,34 +34,24 @@ class ResolvedModel(msgspec.Struct, frozen=True):
         return f"{self.provider}:{self.model}"
 
 
-class _ConnectionOptions(msgspec.Struct, frozen=True):
-    """The caller's connection options. Empty ones are taken from the configuration."""
-
-    base_url: str
-    api_key: str
-    protocol: str
-    transport: str
-
-
 def resolve_model(
     model: Model, base_url: str, api_key: str, config: Config, plugins: Plugins, protocol: str = "", transport: str = ""
 ) -> ResolvedModel:
-    """Find or create the upstream for `model`."""
-    options = _ConnectionOptions(base_url, api_key, protocol, transport)
-    for name, value in msgspec.structs.asdict(options).items():
+    """Find or create the upstream for `model`. Empty options are taken from the configuration."""
+    options = {"base_url": base_url, "api_key": api_key, "protocol": protocol, "transport": transport}
+    for name, value in options.items():
         require(value, str, f"`{name}`", "a string")
     if isinstance(model, str):
         return _resolve_name(model, options, config, plugins)
-    if any(msgspec.structs.astuple(options)):
+    if any(options.values()):
         raise UsageError("`base_url`, `api_key`, `protocol` and `transport` only apply to a model given by name")
     if callable(model) and not hasattr(model, "open"):
         function = FunctionUpstream(model)
         return ResolvedModel(function.provider, function.name, "", "openai_chat", function)
     if not hasattr(model, "open"):
-        raise UsageError(
-            f"a model must be a name, a function or an upstream, not a `{type(model).__name__}`",
-            hint='pass the model as "provider:model", for example "openai:my-model"',
-        )
+        hint = 'pass the model as "provider:model", for example "openai:my-model"'
+        message = f"a model must be a name, a function or an upstream, not a `{type(model).__name__}`"
+        raise UsageError(message, hint=hint)
     upstream = cast("Upstream", model)
     name = str(getattr(upstream, "model", upstream.provider))
     if not name:
@@ -77,12 +60,12 @@ def resolve_model(
     return ResolvedModel(upstream.provider, name, upstream.base_url, protocol, upstream)
 
 
-def _resolve_name(model: str, options: _ConnectionOptions, config: Config, plugins: Plugins) -> ResolvedModel:
+def _resolve_name(model: str, options: dict[str, str], config: Config, plugins: Plugins) -> ResolvedModel:
     from ..upstreams.http.thin_transport import open_service
 
-    _check(model, options.transport)
-    end = config.endpoint(model, options.base_url)
-    key = options.api_key or end.api_key.reveal()
+    _check(model, options["transport"])
+    end = config.endpoint(model, options["base_url"])
+    key = options["api_key"] or end.api_key.reveal()
     factory = plugins.upstream(end.provider)
     if factory is not None:
         own = _from_plugin(factory, end.provider, {"model": end.model, "base_url": end.base_url, "api_key": key})
@@ -92,10 +75,9 @@ def _resolve_name(model: str, options: _ConnectionOptions, config: Config, plugi
     if not end.base_url:
         hint = "write PROVIDER:MODEL, for example ollama:qwen3:8b, or pass `base_url`"
         raise UsageError(f"unknown model `{model}`" if model else "the model name is missing", hint=hint)
-    protocol = codec_of(options.protocol or end.protocol)
-    upstream = open_service(
-        config.route(end.base_url, options.transport), end.base_url, key, protocol, provider=end.provider
-    )
+    protocol = codec_of(options["protocol"] or end.protocol)
+    route = config.route(end.base_url, options["transport"])
+    upstream = open_service(route, end.base_url, key, protocol, provider=end.provider)
     return ResolvedModel(end.provider, end.model, end.base_url, protocol, upstream)
 
 
@@ -135,9 +117,7 @@ def _from_plugin(factory: Callable[..., Upstream], provider: str, arguments: dic
 
 def codec_of(protocol: str) -> str:
     """Return the name of the codec module for a protocol."""
-    name = _CODECS.get(protocol)
-    if name is None:
-        names = ", ".join(_CODECS)
-        hint = f"use one of {names}; `openai` works with every OpenAI-compatible service"
+    if protocol not in _PROTOCOLS:
+        hint = f"use one of {', '.join(_PROTOCOLS)}; `openai` works with every OpenAI-compatible service"
         raise UsageError(f"unknown protocol `{protocol}`", hint=hint)
-    return name
+    return "openai_chat" if protocol == "openai" else protocol

@@ -105,12 +105,7 @@ def is_due(settings: Settings, lookup: ProfileMatch, target: ProbeTarget) -> boo
 
 
 class ProbeStore:
-    """Storage of probe results.
-
-    Args:
-        state: where to store results.
-        also: a second source of results, which is never written.
-    """
+    """Storage of probe results in `state`. `also` is a second source of results, which is never written."""
 
     def __init__(self, state: State, also: State | None = None, clock: Clock = time.time) -> None:
         self.state = state

@@ -12,7 +12,7 @@ import secrets
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from contextlib import aclosing
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ..core.events import CallArgs, Event, Failure, Finish, ReasoningDelta, TextDelta
 from ..core.types import Request
@@ -68,10 +68,6 @@ ProbeProgress: TypeAlias = "Callable[[ProbeQuestion, ProbeAnswer, int], None]"
 # ---- measurement
 
 
-class _AsideHost(Protocol):
-    async def aside(self, target: str, payload: bytes = b"", *, seconds: float, most: int) -> bytes: ...
-
-
 async def measure(
     resolved: ResolvedModel, profile: Profile, *, full: bool = False, progress: ProbeProgress | None = None
 ) -> ProbeResult:
@@ -109,7 +105,7 @@ async def _signs(resolved: ResolvedModel) -> ServerHints | None:
 
 async def _aside(resolved: ResolvedModel, request: HintRequest) -> bytes:
     """Send a request for metadata. Returns the body of the response, which is empty if the request failed."""
-    host: _AsideHost = resolved.upstream  # type: ignore[assignment]
+    host: Any = resolved.upstream
     base = parse_base_url(resolved.base_url)
     # These endpoints are outside the `/v1` path at the end of an OpenAI base URL.
     root = base.path.rpartition("/")[0] if ends_with_version(base) else base.path

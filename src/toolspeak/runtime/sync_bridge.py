@@ -14,6 +14,7 @@ import threading
 import weakref
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from typing import Any, TypeVar
 
 from ..errors import UpstreamError, UsageError
@@ -68,17 +69,9 @@ class LoopThread:
             self.exiting = True
             loop, thread = self._loop, self._thread
         if loop is not None and thread is not None:
-            loop.set_exception_handler(_ignore)
+            loop.set_exception_handler(lambda loop, context: None)
             loop.call_soon_threadsafe(loop.stop)
             thread.join(_EXIT_SECONDS)
-
-    def reset_after_fork(self) -> None:
-        """Forget the loop, because a forked process does not inherit its parent's threads."""
-        self.__init__()
-
-
-def _ignore(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-    """Ignore an error of a coroutine that no one waits for."""
 
 
 _SHARED = LoopThread()
@@ -86,7 +79,8 @@ _SHARED = LoopThread()
 _EXECUTOR = ThreadPoolExecutor
 atexit.register(_SHARED.stop_at_exit)
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_SHARED.reset_after_fork)
+    # Forget the loop, because a forked process does not inherit its parent's threads.
+    os.register_at_fork(after_in_child=_SHARED.__init__)
 
 
 class SyncBridge:
@@ -114,9 +108,8 @@ class SyncBridge:
         try:
             with self._shared.lock:
                 if self._shared.inside:
-                    raise UsageError(
-                        "the synchronous client was called from its own event loop", hint="use `AsyncClient` there"
-                    )
+                    message = "the synchronous client was called from its own event loop"
+                    raise UsageError(message, hint="use `AsyncClient` there")
                 future, stop = self._submit(coroutine)
         except UsageError:
             coroutine.close()
@@ -224,9 +217,14 @@ class SyncBridge:
 
 
 def _run_loop_thread(loop: asyncio.AbstractEventLoop) -> None:
+    """Run until the loop is stopped. `SystemExit` and `KeyboardInterrupt` from a task go to the waiting thread only."""
     asyncio.set_event_loop(loop)
     try:
-        _run_until_stopped(loop)
+        stopped = False
+        while not stopped:
+            with suppress(SystemExit, KeyboardInterrupt):
+                loop.run_forever()
+                stopped = True
         pending = asyncio.all_tasks(loop)
         for task in pending:
             task.cancel()
@@ -234,13 +232,3 @@ def _run_loop_thread(loop: asyncio.AbstractEventLoop) -> None:
         loop.run_until_complete(loop.shutdown_asyncgens())
     finally:
         loop.close()
-
-
-def _run_until_stopped(loop: asyncio.AbstractEventLoop) -> None:
-    """Run until the loop is stopped. `SystemExit` and `KeyboardInterrupt` from a task go to the waiting thread only."""
-    while True:
-        try:
-            loop.run_forever()
-        except (SystemExit, KeyboardInterrupt):
-            continue
-        return

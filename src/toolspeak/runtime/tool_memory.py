@@ -78,15 +78,13 @@ def build_request(
         body["tool_choice"] = choice
     decoded = openai_chat.decode_request(body)
     pairs = zip(message_list, decoded.messages, strict=True)
-    request = msgspec.structs.replace(
+    return msgspec.structs.replace(
         decoded,
         options=_with_own(decoded.options, protocol),
-        messages=tuple(
-            original if isinstance(original, Message) else decoded_message for original, decoded_message in pairs
-        ),
+        messages=tuple(original if isinstance(original, Message) else plain for original, plain in pairs),
         tools=_tools(tools),
+        tool_choice=choice if isinstance(choice, ToolChoice) else decoded.tool_choice,
     )
-    return msgspec.structs.replace(request, tool_choice=choice) if isinstance(choice, ToolChoice) else request
 
 
 def _with_own(options: Options, protocol: str) -> Options:
@@ -170,7 +168,8 @@ class ToolMemory:
         """Add the tools of an earlier turn to a request without tools, if the settings allow it."""
         if request.tools or not _should_recall(request, settings):
             return request, ()
-        tools = self._recall_tools(tenant, request)
+        stored = map(self._state.get, reversed(_result_keys(tenant, request.messages)))
+        tools = next((_TOOLS.decode(each) for each in stored if isinstance(each, str)), ())
         note = Note("tools_recalled", f"{len(tools)} tools recalled from an earlier turn")
         if not tools:
             tools = tools_of_history(request.messages)
@@ -196,13 +195,6 @@ class ToolMemory:
     def item(self, tenant: str, name: str) -> JSONObject | None:
         """Return an item of an earlier answer by name; None if it is unknown."""
         return self._state.get(_item_key(tenant, name))
-
-    def _recall_tools(self, tenant: str, request: Request) -> tuple[Tool, ...]:
-        for key in reversed(_result_keys(tenant, request.messages)):
-            stored = self._state.get(key)
-            if isinstance(stored, str):
-                return _TOOLS.decode(stored)
-        return ()
 
 
 class _UserTextDigest:
@@ -242,10 +234,5 @@ def _should_recall(request: Request, settings: Settings) -> bool:
     """Whether to recall tools for a request without tools."""
     if settings.chat_only or request.tool_choice.mode == "none" or not has_tool_history(request.messages):
         return False
-    match settings.sticky_tools:
-        case "never":
-            return False
-        case "always":
-            return True
-        case "results":
-            return bool(request.messages[-1].results)
+    sticky = settings.sticky_tools
+    return sticky == "always" or (sticky == "results" and bool(request.messages[-1].results))

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from ..config import Secret
-from ..core.types import JSONObject, JSONValue
 from ..errors import ToolspeakError, UsageError
 from .access.auth import Caller
 from .access.limits import KeyLimits
@@ -39,8 +38,6 @@ if TYPE_CHECKING:
 _DEFAULT_ERROR_PROTOCOL = "openai_chat"
 #: Extra headers by status: a 426 response must name the protocol to upgrade to.
 _UPGRADES: dict[int, Headers] = {426: [(b"upgrade", b"HTTP/1.1"), (b"connection", b"upgrade")]}
-
-
 #: Caller for listing all model names, which the metrics need.
 _ADMIN = Caller(admin=True)
 
@@ -75,7 +72,7 @@ class App:
     ) -> None:
         self._gateway = gateway
         self.lifecycle = lifecycle or Lifecycle()
-        self.lifecycle.metrics.names = self._model_names
+        self.lifecycle.metrics.names = lambda: self._gateway.models(_ADMIN)
         self._keep_alive = keep_alive
         self._refreshing: asyncio.Future[None] | None = None
         self._guard = guard or OriginGuard()
@@ -106,11 +103,7 @@ class App:
 
     async def join_workers(self, folder: Path, place: int) -> None:
         """Join the other workers, which query each other for recorded requests and metrics."""
-
-        async def answers(what: str, about: JSONObject) -> JSONValue:
-            return await self._page_api().answer_worker(what, about)
-
-        self._worker_rpc = WorkerRpc(folder, place, answers)
+        self._worker_rpc = WorkerRpc(folder, place, lambda what, about: self._page_api().answer_worker(what, about))
         await self._worker_rpc.listen()
 
     async def replace(self, gateway: Gateway) -> None:
@@ -118,14 +111,6 @@ class App:
         old, self._gateway = self._gateway, gateway
         self.lifecycle.metrics.forget_names()
         await old.retire()
-
-    def _refresh_names(self) -> None:
-        """Update the list of model names in the background for the next metrics scrape."""
-        if self._refreshing is None or self._refreshing.done():
-            self._refreshing = asyncio.ensure_future(self._gateway.refresh())
-
-    def _model_names(self) -> frozenset[str]:
-        return frozenset(self._gateway.models(_ADMIN))
 
     async def close(self) -> None:
         """Free all resources, for use without an ASGI server."""
@@ -169,8 +154,9 @@ class App:
                 await self._answer(route, caller, context, receive, send)
             elif route.page in PAGES:
                 await self.lifecycle.show(route.page, send)
-                if route.page != "health":
-                    self._refresh_names()
+                # Update the list of model names in the background for the next metrics scrape.
+                if route.page != "health" and (self._refreshing is None or self._refreshing.done()):
+                    self._refreshing = asyncio.ensure_future(self._gateway.refresh())
             else:
                 await self._pages.show(route, caller, scope, receive, send)
         except ToolspeakError as error:
@@ -195,9 +181,8 @@ class App:
         except asyncio.CancelledError:
             if not self.lifecycle.was_broken_off():
                 raise
-            await exchange.refuse(
-                ServerShuttingDown("the server is shutting down", hint="retry: another server may respond")
-            )
+            hint = "retry: another server may respond"
+            await exchange.refuse(ServerShuttingDown("the server is shutting down", hint=hint))
         finally:
             self._finish(exchange.result(), context, began)
 

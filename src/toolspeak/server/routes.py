@@ -35,17 +35,9 @@ class Route(msgspec.Struct, frozen=True):
 _PAGE_ERROR_PROTOCOLS = {"anthropic": "anthropic", "gemini": "gemini", "ollama": "ollama"}
 _DEFAULT_ERROR_PROTOCOL = "openai_chat"
 
-
-_MODEL_REQUESTS = {
-    "/chat/completions": "openai_chat",
-    "/responses": "openai_responses",
-    "/messages": "anthropic",
-}
+_MODEL_REQUESTS = {"/chat/completions": "openai_chat", "/responses": "openai_responses", "/messages": "anthropic"}
 #: Pages for monitoring, which reveal nothing but the server's health.
-_OPEN_PAGES = {
-    "/health": "health",
-    "/ready": "ready",
-}
+_OPEN_PAGES = {"/health": "health", "/ready": "ready"}
 _PAGES = {
     "/": "root",
     "/version": "version",
@@ -75,6 +67,7 @@ _ADMIN_PAGES = {
     "tools": "server_tools",
 }
 
+_READ = ("GET", "HEAD")
 _TABLE: dict[tuple[str, str], Route] = {
     **{
         ("POST", prefix + path): Route(client_protocol=face)
@@ -83,13 +76,9 @@ _TABLE: dict[tuple[str, str], Route] = {
     },
     ("POST", "/api/chat"): Route(client_protocol="ollama"),
     ("POST", "/api/generate"): Route(client_protocol="ollama_generate"),
-    **{(method, path): Route(page=page) for path, page in _PAGES.items() for method in ("GET", "HEAD")},
+    **{(method, path): Route(page=page) for path, page in _PAGES.items() for method in _READ},
     **{("POST", path): Route(page=page) for path, page in _POST_PAGES.items()},
-    **{
-        (method, path): Route(page=page, level="open")
-        for path, page in _OPEN_PAGES.items()
-        for method in ("GET", "HEAD")
-    },
+    **{(method, path): Route(page=page, level="open") for path, page in _OPEN_PAGES.items() for method in _READ},
     # Open, because users sign in here with the one-time code that the server printed.
     ("GET", "/toolspeak/session"): Route(page="session", level="open"),
     ("POST", "/toolspeak/session"): Route(page="session_begin", level="open"),
@@ -99,7 +88,7 @@ _TABLE: dict[tuple[str, str], Route] = {
     ("POST", "/toolspeak/probe"): Route(page="probe", level="admin"),
     ("POST", "/toolspeak/sessions"): Route(page="chat_kept", level="admin"),
     # For administrators, because metrics reveal which models are used and how much.
-    **{(method, "/metrics"): Route(page="metrics", level="admin") for method in ("GET", "HEAD")},
+    **{(method, "/metrics"): Route(page="metrics", level="admin") for method in _READ},
 }
 
 _GEMINI_ACTIONS = {"generateContent": False, "streamGenerateContent": True}
@@ -111,8 +100,6 @@ _RECORDS, _REPLAY = "/toolspeak/requests/", "/replay"
 _SESSIONS = "/toolspeak/sessions/"
 #: Path prefix of the web page's static files, which contain no user data.
 _FILES = "/toolspeak/page/"
-
-
 #: An example path for each pattern.
 _PATH_TEMPLATES = (
     *(
@@ -120,20 +107,17 @@ _PATH_TEMPLATES = (
         for head in ("", "/v1", "/v1beta")
         for action in (*_GEMINI_ACTIONS, "countTokens")
     ),
-    *((method, f"{head}/models/NAME") for head in ("", "/v1", "/v1beta") for method in ("GET", "HEAD")),
-    *((method, f"{head}NAME") for head in (_RECORDS, _FILES, _SESSIONS) for method in ("GET", "HEAD")),
+    *((method, f"{head}/models/NAME") for head in ("", "/v1", "/v1beta") for method in _READ),
+    *((method, f"{head}NAME") for head in (_RECORDS, _FILES, _SESSIONS) for method in _READ),
     ("POST", f"{_RECORDS}NAME{_REPLAY}"),
-    *((method, f"{head}NAME") for head in _RESPONSES for method in ("GET", "HEAD", "DELETE")),
-    *((method, f"{head}NAME{_INPUT_ITEMS}") for head in _RESPONSES for method in ("GET", "HEAD")),
+    *((method, f"{head}NAME") for head in _RESPONSES for method in (*_READ, "DELETE")),
+    *((method, f"{head}NAME{_INPUT_ITEMS}") for head in _RESPONSES for method in _READ),
 )
 
 
 def all_routes() -> dict[tuple[str, str], Route]:
     """Return all routes, with `NAME` as a placeholder in paths that contain a name."""
-    shaped = {
-        (method, path): route for method, path in _PATH_TEMPLATES if (route := find_route(method, path)) is not None
-    }
-    return {**_TABLE, **shaped}
+    return _TABLE | {each: route for each in _PATH_TEMPLATES if (route := find_route(*each)) is not None}
 
 
 def find_route(method: str, path: str) -> Route | None:
@@ -143,7 +127,7 @@ def find_route(method: str, path: str) -> Route | None:
         return route
     if method == "POST":
         return _replay(path) if path.startswith(_RECORDS) else _gemini(path)
-    if method in ("GET", "HEAD"):
+    if method in _READ:
         return _item(path)
     return _response(path, "openai_response_deleted") if method == "DELETE" else None
 
@@ -161,12 +145,9 @@ def route_for_headers(route: Route, headers: Iterable[tuple[bytes, bytes]]) -> R
     return msgspec.structs.replace(route, page=page)
 
 
-_METHODS = ("GET", "HEAD", "POST", "DELETE")
-
-
 def methods_of(path: str) -> tuple[str, ...]:
     """Return the methods supported at this path; empty if the path is unknown."""
-    return tuple(method for method in _METHODS if find_route(method, path) is not None)
+    return tuple(method for method in (*_READ, "POST", "DELETE") if find_route(method, path) is not None)
 
 
 #: Maximum length of a path in errors and logs. Real clients use shorter paths.

@@ -94,16 +94,12 @@ def unsupported_error(method: str, path: str) -> NotFound | NotServed:
     """Return the error for a method and path that have no route, or whose object does not exist."""
     route, methods = find_route(method, path), methods_of(path)
     if route is not None:
-        return NotFound(
-            f"{display_path(path)} does not exist or is not accessible", _GENERAL_HINT, route.error_protocol
-        )
+        message = f"{display_path(path)} does not exist or is not accessible"
+        return NotFound(message, _GENERAL_HINT, route.error_protocol)
     normalized = "/" + "/".join(filter(None, path.split("/")))
     if normalized != path and (match := find_route(method, normalized)) is not None:
-        return NotFound(
-            f"unknown path {display_path(path)}",
-            f"{display_path(normalized)} exists: check the slashes",
-            match.error_protocol,
-        )
+        hint = f"{display_path(normalized)} exists: check the slashes"
+        return NotFound(f"unknown path {display_path(path)}", hint, match.error_protocol)
     head, _, rest = path.strip("/").partition("/")
     if head in _VERSIONS and (match := find_route(method, f"/{rest}")) is not None:
         # The base URL already contains the version, and the client adds it again.
@@ -112,9 +108,8 @@ def unsupported_error(method: str, path: str) -> NotFound | NotServed:
     if method == "POST" and _ACTION in path and ":" in path:
         return NotFound(f"{display_path(path)} is not supported", _GEMINI_SERVED, "gemini")
     if methods and (other := find_route(methods[0], path)) is not None:
-        return MethodNotAllowed(
-            f"{method} is not allowed at {display_path(path)}", f"use {' or '.join(methods)}", other.error_protocol
-        )
+        message = f"{method} is not allowed at {display_path(path)}"
+        return MethodNotAllowed(message, f"use {' or '.join(methods)}", other.error_protocol)
     return _by_protocol(method, path, head, rest)
 
 
@@ -123,7 +118,10 @@ def _by_protocol(method: str, path: str, head: str, rest: str) -> NotFound | Not
     if head == "v1beta":
         return NotFound(f"{display_path(path)} is not supported", _GEMINI_SERVED, "gemini")
     if head == "api":
-        return _ollama(method, path, rest)
+        reason = _OLLAMA.get(rest.partition("/")[0])
+        if reason is not None:
+            return NotServed(reason, hint=_OLLAMA_SERVED)
+        return NotFound(f"unknown path: {method} {display_path(path)}", _OLLAMA_SERVED, "ollama")
     if head == "v1":
         head = rest.partition("/")[0]
     if head in _ANTHROPIC:
@@ -131,10 +129,3 @@ def _by_protocol(method: str, path: str, head: str, rest: str) -> NotFound | Not
     if head in _OPENAI:
         return NotFound(_OPENAI[head], _OPENAI_SERVED)
     return NotFound(f"unknown path: {method} {display_path(path)}", _GENERAL_HINT)
-
-
-def _ollama(method: str, path: str, rest: str) -> NotFound | NotServed:
-    reason = _OLLAMA.get(rest.partition("/")[0])
-    if reason is None:
-        return NotFound(f"unknown path: {method} {display_path(path)}", _OLLAMA_SERVED, "ollama")
-    return NotServed(reason, hint=_OLLAMA_SERVED)

@@ -10,7 +10,7 @@ import math
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 from contextvars import ContextVar
-from typing import Protocol, TypeAlias, runtime_checkable
+from typing import Protocol, TypeAlias
 
 from msgspec.structs import replace
 
@@ -63,33 +63,40 @@ class Upstream(Protocol):
         """Free all resources. Requests in progress fail."""
 
 
-@runtime_checkable
-class PassthroughUpstream(Protocol):
-    """An upstream that can return the raw bytes of its reply along with the events."""
-
-    def open_passthrough(self, request: Request) -> Batches:
-        """Like `open`, but events carry their raw bytes if the reply is streamed in the client's protocol."""
-        ...
-
-
 class PassthroughBase:
-    """Base class of upstreams that open a request in both ways by one method."""
+    """Base class of upstreams that can return the raw bytes of a reply along with the events."""
 
     def open(self, request: Request) -> Batches:
         """Send the request and yield batches of events."""
         return self._batches(request, passthrough_bytes=False)
 
     def open_passthrough(self, request: Request) -> Batches:
-        """Like `open`, but events carry the raw bytes of the reply if the upstream supports it."""
+        """Like `open`, but events carry their raw bytes if the reply is streamed in the client's protocol."""
         return self._batches(request, passthrough_bytes=True)
 
     def _batches(self, request: Request, *, passthrough_bytes: bool) -> Batches:
         raise NotImplementedError
 
 
+class WrappedUpstream(PassthroughBase):
+    """Base class of upstreams that change the requests to one other upstream."""
+
+    def __init__(self, upstream: Upstream) -> None:
+        self._upstream = upstream
+        self.provider = upstream.provider
+        self.base_url = upstream.base_url
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._upstream!r})"
+
+    async def close(self) -> None:
+        """Close the upstream."""
+        await self._upstream.close()
+
+
 def open_upstream(upstream: Upstream, request: Request, *, passthrough_bytes: bool) -> Batches:
     """Open a request. With `passthrough_bytes`, events carry the raw bytes of the reply if the upstream supports it."""
-    if passthrough_bytes and isinstance(upstream, PassthroughUpstream):
+    if passthrough_bytes and isinstance(upstream, PassthroughBase):
         return upstream.open_passthrough(request)
     return upstream.open(request)
 
@@ -155,13 +162,12 @@ def redact_failure(failure: Failure, clean: Callable[[str], str]) -> Failure:
 
 
 def redact_batch(batch: Batch, clean: Callable[[str], str]) -> list[Event]:
-    return [_redact_event(event, clean) for event in batch]
+    def redacted(event: Event) -> Event:
+        if isinstance(event, Failure):
+            return redact_failure(event, clean)
+        return Noted(replace(event.note, detail=clean(event.note.detail))) if isinstance(event, Noted) else event
 
-
-def _redact_event(event: Event, clean: Callable[[str], str]) -> Event:
-    if isinstance(event, Failure):
-        return redact_failure(event, clean)
-    return Noted(replace(event.note, detail=clean(event.note.detail))) if isinstance(event, Noted) else event
+    return list(map(redacted, batch))
 
 
 #: Fields of a failure that the error has under the same name.

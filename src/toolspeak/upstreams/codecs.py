@@ -58,12 +58,6 @@ class Codec(msgspec.Struct, frozen=True):
     endings: tuple[str, ...] = ()
 
 
-def _gemini_path(request: Request) -> str:
-    from ..protocols.gemini import path
-
-    return path(request)
-
-
 #: The codecs without the functions that the package of each protocol provides.
 _CODECS: dict[str, Callable[..., Codec]] = {
     "openai_chat": partial(Codec, "openai", lambda request: "/chat/completions", endings=("/chat/completions",)),
@@ -81,7 +75,7 @@ _CODECS: dict[str, Callable[..., Codec]] = {
     "gemini": partial(
         Codec,
         "gemini",
-        _gemini_path,
+        lambda request: import_module("toolspeak.protocols.gemini").path(request),
         key_header="x-goog-api-key",
         key_prefix="",
         version="/v1beta",
@@ -90,8 +84,6 @@ _CODECS: dict[str, Callable[..., Codec]] = {
     # Under `/v1`, Ollama speaks OpenAI's protocol. Users may have copied that base URL for the same server.
     "ollama": partial(Codec, "ollama", lambda request: "/api/chat", endings=("/api/chat", "/api", "/v1")),
 }
-
-
 #: Path endings of API methods, and the protocol each belongs to.
 _METHODS = {
     "/chat/completions": "openai_chat",
@@ -110,12 +102,9 @@ def resolve_endpoint(base_url: str, protocol: str) -> tuple[BaseUrl, str]:
     method_protocol = next((name for ending, name in _METHODS.items() if base.path.endswith(ending)), "")
     if method_protocol:
         hint = "give the URL only up to the version, such as `/v1`"
-        raise ConfigError(
-            f"the base URL ends with an API method of `{method_protocol}`",
-            hint=hint
-            if method_protocol == protocol
-            else f"{hint}, and set the protocol to `{method_protocol}` if the service uses it",
-        )
+        if method_protocol != protocol:
+            hint += f", and set the protocol to `{method_protocol}` if the service uses it"
+        raise ConfigError(f"the base URL ends with an API method of `{method_protocol}`", hint=hint)
     return base, "" if ends_with_version(base) else row.version
 
 

@@ -48,7 +48,9 @@ class Failover(PassthroughBase):
         empty: list[Event] = []
         following = [*self.upstreams[1:], None]
         for position, (upstream, next_upstream) in enumerate(zip(self.upstreams, following, strict=True)):
-            opened = open_upstream(upstream, _request_for(request, upstream), passthrough_bytes=passthrough_bytes)
+            model = str(getattr(upstream, "model", "")) or request.model
+            own = request if model == request.model else replace(request, model=model)
+            opened = open_upstream(upstream, own, passthrough_bytes=passthrough_bytes)
             async with aclosing(opened) as batches:
                 try:
                     first = await anext(batches, empty)
@@ -62,11 +64,6 @@ class Failover(PassthroughBase):
                 async for batch in batches:
                     yield batch
                 return
-
-
-def _request_for(request: Request, upstream: Upstream) -> Request:
-    model = str(getattr(upstream, "model", "")) or request.model
-    return request if model == request.model else replace(request, model=model)
 
 
 def _note(failed: Upstream, next_upstream: Upstream, error: UpstreamError) -> Event:

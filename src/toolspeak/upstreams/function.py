@@ -11,7 +11,7 @@ import inspect
 import threading
 from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Generator, Iterator, Mapping
-from contextlib import aclosing
+from contextlib import aclosing, closing
 from contextvars import copy_context
 from functools import partial
 from typing import Generic, TypeAlias, TypeVar
@@ -222,23 +222,18 @@ class _ThreadQueue(Generic[Item]):
     def work(self, source: Callable[[], Generator[Item, None, None]]) -> None:
         """Put every item of `source` into the queue. Runs in the thread."""
         try:
-            self._put_all(source())
+            with closing(source()) as items:
+                for item in items:
+                    self._room.acquire()
+                    if self._stopped:
+                        break
+                    self._items.append(item)
+                    self._notify()
         except BaseException as error:
             # Catch even SystemExit, which would only end the thread and leave its reader waiting.
             self.error = error
         self._ended = True
         self._notify()
-
-    def _put_all(self, items: Generator[Item, None, None]) -> None:
-        try:
-            for item in items:
-                self._room.acquire()
-                if self._stopped:
-                    break
-                self._items.append(item)
-                self._notify()
-        finally:
-            items.close()
 
     def _notify(self) -> None:
         try:

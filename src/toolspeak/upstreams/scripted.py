@@ -110,10 +110,9 @@ class Scripted:
             return self._turns[at]
         if self._again and self._turns:
             return self._turns[-1]
-        raise UsageError(
-            f"the script has {len(self._turns)} turns, but turn {at + 1} was requested",
-            hint="add turns, or set `again=True` to repeat the last one; `requests` lists the requests so far",
-        )
+        message = f"the script has {len(self._turns)} turns, but turn {at + 1} was requested"
+        hint = "add turns, or set `again=True` to repeat the last one; `requests` lists the requests so far"
+        raise UsageError(message, hint=hint)
 
 
 def calls(*tool_calls: ToolCall) -> list[Event]:
@@ -151,19 +150,13 @@ async def _batches(turn: Turn, chunk: Chunk) -> Batches:
         yield completer.missing()
 
 
-def _decoded(capture: bytes, turn: Turn, chunk: Chunk) -> Iterator[list[Event]]:
-    stream = capture.lstrip()[:1] != b"{" if turn.stream is None else turn.stream
-    decoder = codec(turn.protocol).decoder(stream)
-    for piece in _cut(capture, chunk):
-        yield decoder.feed(piece)
-    yield decoder.close()
-
-
 async def _pieces(turn: Turn, chunk: Chunk) -> Batches:
     match turn.content:
         case bytes() as capture:
-            for batch in _decoded(capture, turn, chunk):
-                yield batch
+            decoder = codec(turn.protocol).decoder(capture.lstrip()[:1] != b"{" if turn.stream is None else turn.stream)
+            for piece in _cut(capture, chunk):
+                yield decoder.feed(piece)
+            yield decoder.close()
         case str() as text:
             for piece in _cut(text, chunk):
                 yield [TextDelta(piece)]

@@ -43,6 +43,7 @@ _NOT_PUBLIC = tuple(
         " ::/96 64:ff9b:1::/48 100::/64 2001:db8::/32 5f00::/16 fec0::/10".split(),
     )
 )
+_ALLOW_HINT = "if this is intended, add the host to the allowed hosts"
 #: IPv6 networks whose last four bytes are an IPv4 address.
 _TRANSLATED = (ip_network("64:ff9b::/96"), ip_network("::ffff:0:0:0/96"))
 
@@ -63,23 +64,19 @@ async def check_address(url: str, *, allow: Iterable[str] = (), resolver: Resolv
     The caller must connect to one of `addresses`, send `host` as the host name (also in TLS), and check the target of
     each redirect in the same way.
 
-    Raises:
-        UsageError: the URL leads to an internal network or is ambiguous.
+    Raises UsageError if the URL leads to an internal network or is ambiguous.
     """
     secure, host, port = _parse_url(url)
     hosts, networks = _parse_allow_list(allow)
     literal = _literal(host)
     trusted = host in hosts
-    if literal is None and not trusted and _is_internal_name(host):
-        raise UsageError(
-            "the URL names an internal host", hint="if this is intended, add the host to the allowed hosts"
-        )
+    # A name without a dot is resolved in the local network.
+    if literal is None and not trusted and ("." not in host or host.endswith(_INTERNAL_SUFFIXES)):
+        raise UsageError("the URL names an internal host", hint=_ALLOW_HINT)
     addresses = [str(literal)] if literal is not None else await _look_up(resolver or resolve, host, port)
     for address in addresses:
         if not (trusted or _is_allowed(ip_address(address), networks)):
-            raise UsageError(
-                "the URL leads to an internal network", hint="if this is intended, add the host to the allowed hosts"
-            )
+            raise UsageError("the URL leads to an internal network", hint=_ALLOW_HINT)
     return PinnedUrl(url, secure, host, port, tuple(addresses))
 
 
@@ -128,15 +125,7 @@ def _is_host(host: str) -> bool:
 
 def _literal(host: str) -> IP | None:
     """Return the IP address if `host` is one, or None. Scoped addresses (`%eth0`) are not accepted."""
-    try:
-        return ip_address(host) if "%" not in host else None
-    except ValueError:
-        return None
-
-
-def _is_internal_name(host: str) -> bool:
-    """Whether a host name is internal. A name without a dot is resolved in the local network."""
-    return "." not in host or host.endswith(_INTERNAL_SUFFIXES)
+    return ip_address(host) if "%" not in host and _is_address(host) else None
 
 
 async def _look_up(resolver: Resolver, host: str, port: int) -> list[str]:

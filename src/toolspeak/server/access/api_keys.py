@@ -71,8 +71,7 @@ class ApiKeys:
     ) -> tuple[ApiKey, str]:
         """Create a key. Return its description and the secret, which cannot be retrieved again.
 
-        Raises:
-            UsageError: the name is invalid or taken.
+        Raises UsageError if the name is invalid or taken.
         """
         if not name or len(name) > _MAX_NAME_CHARS or not name.isprintable():
             raise UsageError(f"a key name must have 1 to {_MAX_NAME_CHARS} printable characters")

@@ -98,13 +98,7 @@ ANONYMOUS = Caller()
 
 
 class Access:
-    """Authenticates callers.
-
-    Args:
-        keys: the API keys.
-        required: whether clients need a key; only loopback servers may pass False.
-        sessions: the login sessions of the web page.
-    """
+    """Authenticates callers. `required`: whether clients need a key; only loopback servers may pass False."""
 
     def __init__(self, keys: ApiKeys, sessions: LoginSessions | None = None, *, required: bool) -> None:
         self._keys = keys
@@ -141,21 +135,16 @@ class Access:
         key_id = self.sessions.key_id(session)
         if not key_id:
             return True, None
-        key = self._still_admin(key_id)
-        return key is not None, key
-
-    def _still_admin(self, identifier: str) -> ApiKey | None:
-        """Return the admin key with this id, or None if it was revoked, which also ends the sessions it started."""
-        try:
-            return next((key for key in self._keys.all() if key.id == identifier and key.admin), None)
+        try:  # a key that was revoked ends the sessions it started
+            key = next((key for key in self._keys.all() if key.id == key_id and key.admin), None)
         except ToolspeakError:
             raise KeysUnavailable(_KEYS_UNREADABLE) from None
+        return key is not None, key
 
     def begin_session(self, code_or_key: str) -> str:
         """Start a login session with a one-time code or an admin key; return the session token.
 
-        Raises:
-            Unauthorized, Forbidden, KeysUnavailable: access is denied.
+        Raises Unauthorized, Forbidden or KeysUnavailable to deny access.
         """
         if not code_or_key.startswith(PREFIX):
             if session := self.sessions.exchange(code_or_key):

@@ -16,7 +16,7 @@ import msgspec
 from ...core.types import MAX_SCHEMA_BYTES, JSONObject, JSONValue, Note, Request, is_array, is_object
 from ...errors import SchemaError, UpstreamError, UsageError
 from ...protocols.shared.fields import ROUTING_FIELDS, parse_object
-from ...upstreams.base import Batches, PassthroughBase, Upstream, open_upstream
+from ...upstreams.base import Batches, Upstream, WrappedUpstream, open_upstream
 from .api_keys import ApiKey
 
 #: Maximum nesting depth of a request body; llama.cpp has the same limit.
@@ -126,33 +126,19 @@ class KeyLimits:
         if meter is None:
             meter = self._meters[key.id] = Meter(key.rate, key.concurrency, self._clock)
             if len(self._meters) > _MAX_METERS:
-                self._drop_idle()
+                idle = next((old for old, each in self._meters.items() if not each.under_way), key.id)
+                del self._meters[idle]
         self._meters.move_to_end(key.id)
         return meter
 
-    def _drop_idle(self) -> None:
-        for old, meter in self._meters.items():
-            if not meter.under_way:
-                del self._meters[old]
-                return
 
-
-class LimitedUpstream(PassthroughBase):
+class LimitedUpstream(WrappedUpstream):
     """An upstream with limits. Requests beyond a limit fail at once, so a fallback can be tried."""
 
     def __init__(self, upstream: Upstream, meter: Meter, name: str) -> None:
-        self._upstream = upstream
+        super().__init__(upstream)
         self._meter = meter
         self._name = name
-        self.provider = upstream.provider
-        self.base_url = upstream.base_url
-
-    def __repr__(self) -> str:
-        return f"LimitedUpstream({self._upstream!r})"
-
-    async def close(self) -> None:
-        """Close the upstream."""
-        await self._upstream.close()
 
     async def _batches(self, request: Request, *, passthrough_bytes: bool) -> Batches:
         wait = self._meter.enter()
@@ -177,8 +163,10 @@ def read_object(body: bytes) -> JSONObject:
     brackets = body.count(b"{") + body.count(b"[")
     if brackets > MAX_CONTAINERS:
         raise UsageError(f"the body contains more than {MAX_CONTAINERS} lists and objects")
-    if body.count(b",") > MAX_VALUES:  # includes commas inside strings, so check precisely
-        _check_values(body)
+    if body.count(b",") > MAX_VALUES:  # includes commas inside strings, so count without them
+        bare, texts = _TEXT.subn(b"", body, 2 * MAX_VALUES + 1)  # half of the strings may be keys
+        if texts > 2 * MAX_VALUES or bare.count(b",") > MAX_VALUES:
+            raise UsageError(f"the body contains more than {MAX_VALUES} values")
     fields = parse_object(body)
     _check_lists(fields, len(body))
     if brackets > MAX_DEPTH:  # with fewer brackets, the depth cannot be exceeded
@@ -200,13 +188,6 @@ def _check_depth(fields: JSONObject) -> None:
     raise UsageError(f"the body is nested deeper than {MAX_DEPTH} levels")
 
 
-def _check_values(body: bytes) -> None:
-    """Limit the number of values by counting commas outside strings. Half of the strings may be keys."""
-    bare, texts = _TEXT.subn(b"", body, 2 * MAX_VALUES + 1)
-    if texts > 2 * MAX_VALUES or bare.count(b",") > MAX_VALUES:
-        raise UsageError(f"the body contains more than {MAX_VALUES} values")
-
-
 def _check_lists(fields: JSONObject, size: int) -> None:
     """Check the number of messages and the size of the tools before decoding them."""
     for name in _MESSAGES:
@@ -217,10 +198,8 @@ def _check_lists(fields: JSONObject, size: int) -> None:
         return
     tool_bytes = sum(len(msgspec.json.encode(fields[name])) for name in _TOOLS if name in fields)
     if tool_bytes > MAX_TOOL_BYTES:
-        raise SchemaError(
-            f"the tools take {tool_bytes} bytes; the limit is {MAX_TOOL_BYTES}",
-            hint="shorten the descriptions, or send fewer tools",
-        )
+        hint = "shorten the descriptions, or send fewer tools"
+        raise SchemaError(f"the tools take {tool_bytes} bytes; the limit is {MAX_TOOL_BYTES}", hint=hint)
 
 
 def check_request(request: Request, size: int = 0) -> None:
@@ -234,11 +213,9 @@ def check_request(request: Request, size: int = 0) -> None:
         if schema_bytes > MAX_SCHEMA_BYTES:
             from ...engine.prompting.escaping import display_name
 
-            name = display_name(tool.name)
-            raise SchemaError(
-                f"the `parameters` of `{name}` take {schema_bytes} bytes; the limit is {MAX_SCHEMA_BYTES}",
-                hint="shorten the descriptions or split the tool",
-            )
+            what = f"the `parameters` of `{display_name(tool.name)}` take {schema_bytes} bytes"
+            hint = "shorten the descriptions or split the tool"
+            raise SchemaError(f"{what}; the limit is {MAX_SCHEMA_BYTES}", hint=hint)
 
 
 def routing_notes(request: Request) -> tuple[Note, ...]:

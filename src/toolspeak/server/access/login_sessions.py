@@ -51,10 +51,7 @@ class LoginSessions:
 
     def exchange(self, code: str) -> str:
         """Exchange a code for a session; return an empty string if the code is invalid or was already used."""
-        if self._expiry("code", code) is None:
-            return ""
-        self._end("code", code)
-        return self.begin()
+        return self.begin() if self._revoke("code", code) else ""
 
     def begin(self, key: str = "") -> str:
         """Return a new session; `key` is the id of the API key that started it, if any."""
@@ -70,13 +67,14 @@ class LoginSessions:
 
     def end(self, session: str) -> None:
         """End a session."""
-        if self.is_valid(session):
-            self._end("session", session)
+        self._revoke("session", session)
 
-    def _end(self, kind: _Kind, text: str) -> None:
-        now = self._clock()
-        self._revoked = {old: end for old, end in self._revoked.items() if end > now}
-        self._revoked[text] = self._expiry(kind, text) or now
+    def _revoke(self, kind: _Kind, text: str) -> bool:
+        """End a code or session; return whether it was valid."""
+        expiry, now = self._expiry(kind, text), self._clock()
+        if expiry is not None:
+            self._revoked = {old: end for old, end in self._revoked.items() if end > now} | {text: expiry}
+        return expiry is not None
 
     def _sign(self, kind: _Kind, end: float, key: str = "") -> str:
         payload = f"{end:.0f}.{key}.{secrets.token_urlsafe(16)}"
@@ -112,11 +110,9 @@ LINK_PAGE = (
 ).encode()
 _HASH = base64.b64encode(hashlib.sha256(_SCRIPT.encode()).digest()).decode()
 #: Only this script may run, and it may connect only to this server.
+_POLICY = f"default-src 'none'; script-src 'sha256-{_HASH}'; connect-src 'self'; frame-ancestors 'none'"
 LINK_HEADERS = [
-    (
-        b"content-security-policy",
-        f"default-src 'none'; script-src 'sha256-{_HASH}'; connect-src 'self'; frame-ancestors 'none'".encode(),
-    ),
+    (b"content-security-policy", _POLICY.encode()),
     (b"referrer-policy", b"no-referrer"),
     (b"x-content-type-options", b"nosniff"),
 ]

@@ -56,7 +56,7 @@ def is_local(scope: Scope) -> bool:
     names = [name for name, _ in scope["headers"]]
     if any(name in _PROXY_HEADERS or name.startswith(b"x-forwarded-") for name in names):
         return False
-    return _name(header(scope, b"host")) in LOOPBACK
+    return _split(header(scope, b"host"))[0] in LOOPBACK
 
 
 class OriginGuard:
@@ -95,13 +95,10 @@ class OriginGuard:
         caller = self.access.check(scope, level)
         # Sessions are not cached because they expire; upstream keys are not cached because they must not be retained.
         if version is not None and not caller.own_keys and not caller.from_page:
-            self._remember(fingerprint, version, caller)
+            if len(self._callers) >= _MAX_CACHED:
+                self._callers.clear()
+            self._callers[fingerprint] = (version, caller)
         return caller
-
-    def _remember(self, fingerprint: bytes, version: object, caller: Caller) -> None:
-        if len(self._callers) >= _MAX_CACHED:
-            self._callers.clear()
-        self._callers[fingerprint] = (version, caller)
 
     def _check_origin(self, scope: Scope) -> None:
         count = 0
@@ -113,11 +110,9 @@ class OriginGuard:
         host, origin, site = [value.decode("latin-1") for value in values.values()]
         if count > bool(host) + bool(origin):
             raise ForbiddenOrigin("the request has an empty or duplicate Host or Origin header")
-        if not self._any_host and _name(host) not in self._hosts:
+        if not self._any_host and _split(host)[0] not in self._hosts:
             raise ForbiddenOrigin("this Host is not allowed", hint="allow it with --allow-host")
-        if origin and not _same(origin, host):
-            raise ForbiddenOrigin("cross-site requests are not allowed")
-        if site not in _OWN_SITES:
+        if site not in _OWN_SITES or (origin and not _same(origin, host)):
             raise ForbiddenOrigin("cross-site requests are not allowed")
 
 
@@ -125,10 +120,6 @@ def _split(authority: str) -> tuple[str, str]:
     """Split `name:port`; without a port, the whole text is the name."""
     name, colon, port = authority.lower().rpartition(":")
     return (name, port) if colon and port.isascii() and port.isdigit() else (authority.lower(), "")
-
-
-def _name(host: str) -> str:
-    return _split(host)[0]
 
 
 def _same(origin: str, host: str) -> bool:

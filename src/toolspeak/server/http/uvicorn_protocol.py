@@ -84,21 +84,21 @@ class LimitedHttpProtocol(HttpToolsProtocol):
             self._refuse(_TOO_LARGE)
         elif self._complete and (not self._pending_bytes or self._answering()):
             self._stop_timer()  # most requests arrive in one piece and need no timer
-            self._limit_idle()
+            if not self._answering() and self.timeout_keep_alive_task is None:
+                # uvicorn does not limit idle time after a body that the application did not read.
+                idle = self.timeout_keep_alive
+                self.timeout_keep_alive_task = self.loop.call_later(idle, self.timeout_keep_alive_handler)
         elif self._progressed or self._timer is None:
             self._start_timer(self.head_seconds if self._complete or self._in_head else self.body_seconds)
 
-    def _limit_idle(self) -> None:
-        """Start the keep-alive timer, which uvicorn omits after a body that the application did not read."""
-        if not self._answering() and self.timeout_keep_alive_task is None:
-            seconds = self.timeout_keep_alive
-            self.timeout_keep_alive_task = self.loop.call_later(seconds, self.timeout_keep_alive_handler)
-
     def pause_writing(self) -> None:
-        """Start the timer for a client that does not read."""
+        """Start the timer for a client that does not read, and measure how long it blocks the response."""
         super().pause_writing()
         self._cancel_stall()
-        self._stall()
+        if self._current is not None:
+            extras = cast("dict[str, object]", self._current.scope)
+            self._write_stalls = cast("WriteStalls", extras.setdefault(STALLS_KEY, WriteStalls()))
+            self._write_stalls.begin()
         self._stall_timer = self.loop.call_later(self.write_seconds, self.transport.abort)
 
     def resume_writing(self) -> None:
@@ -107,13 +107,6 @@ class LimitedHttpProtocol(HttpToolsProtocol):
         if self._write_stalls is not None:
             self._write_stalls.end()
         super().resume_writing()
-
-    def _stall(self) -> None:
-        """Measure how long the client blocks the response; the request's timings report it."""
-        if self._current is not None:
-            extras = cast("dict[str, object]", self._current.scope)
-            self._write_stalls = cast("WriteStalls", extras.setdefault(STALLS_KEY, WriteStalls()))
-            self._write_stalls.begin()
 
     def _cancel_stall(self) -> None:
         if self._stall_timer is not None:

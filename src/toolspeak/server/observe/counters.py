@@ -79,12 +79,10 @@ class Timing(msgspec.Struct):
     output_tokens: int = 0
 
     def add(self, other: Timing) -> None:
-        self.total.add(other.total)
-        self.first_byte.add(other.first_byte)
-        self.added.add(other.added)
-        self.upstream += other.upstream
-        self.input_tokens += other.input_tokens
-        self.output_tokens += other.output_tokens
+        for name in ("total", "first_byte", "added"):
+            getattr(self, name).add(getattr(other, name))
+        for name in ("upstream", "input_tokens", "output_tokens"):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
 
 
 class Counters(msgspec.Struct):
@@ -107,14 +105,12 @@ class Counters(msgspec.Struct):
         return timing if timing is not None else self.timings.setdefault(labels, Timing())
 
     def add(self, other: Counters) -> None:
-        tables = ((self.requests, other.requests), (self.events, other.events), (self.responses, other.responses))
-        for mine, others in tables:
-            for labels, count in others.items():
-                mine[labels] = mine.get(labels, 0) + count
+        for name in ("requests", "events", "responses", "gauges"):
+            mine: dict[object, float] = getattr(self, name)
+            for key, count in getattr(other, name).items():
+                mine[key] = mine.get(key, 0) + count
         for labels, timing in other.timings.items():
             self.timing(labels).add(timing)
-        for name, value in other.gauges.items():
-            self.gauges[name] = self.gauges.get(name, 0.0) + value
 
 
 def sum_counters(parts: Iterable[Counters]) -> Counters:
@@ -211,9 +207,6 @@ class MinuteSeries:
 
     A row is the change of the counters within one minute, computed when the next minute starts. Each request only costs
     one comparison.
-
-    Args:
-        counters: returns the current counters.
     """
 
     def __init__(self, counters: Callable[[], Counters], max_rows: int = _MAX_ROWS) -> None:
@@ -226,13 +219,10 @@ class MinuteSeries:
         """Close the previous minute if a new one has started; called at the start of each request."""
         minute = int(now) // _MINUTE
         if minute != self._minute:
-            self._start_minute(minute)
-
-    def _start_minute(self, minute: int) -> None:
-        if self._minute:  # earlier counts belong to the previous worker in this slot
-            self._rows.extend(self._increments())
-        self._before = _by_model(self._counters())
-        self._minute = minute
+            if self._minute:  # earlier counts belong to the previous worker in this slot
+                self._rows.extend(self._increments())
+            self._before = _by_model(self._counters())
+            self._minute = minute
 
     def rows(self, now: float) -> tuple[MinuteRow, ...]:
         """Return all rows, including the current minute."""

@@ -57,15 +57,18 @@ def may_contain_keys(text: str, secrets: Iterable[str] = ()) -> bool:
     return any(sign in lowered for sign in _KEY_HINTS) or _URL_CREDENTIALS.search(text) is not None
 
 
-class LogFormatter(logging.Formatter):
-    """Base of the log formatters: collects the redacted fields of a line."""
+class JsonLogFormatter(logging.Formatter):
+    """Formats a record as one JSON object in ASCII."""
 
     def __init__(self, secrets: Callable[[], Iterable[Secret]] = tuple) -> None:
         super().__init__()
         self._secrets = secrets
 
+    def format(self, record: logging.LogRecord) -> str:
+        return json.dumps(self.line_fields(record), ensure_ascii=True)
+
     def line_fields(self, record: logging.LogRecord) -> dict[str, object]:
-        """Return the fields of a line: time, level, logger, message, request id, extra fields, error."""
+        """Return the redacted fields of a line: time, level, logger, message, request id, extra fields, error."""
         secrets = [secret.reveal() for secret in self._secrets()]
         line: dict[str, object] = {
             "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(record.created)),
@@ -84,14 +87,7 @@ class LogFormatter(logging.Formatter):
         return line
 
 
-class JsonLogFormatter(LogFormatter):
-    """Formats a record as one JSON object in ASCII."""
-
-    def format(self, record: logging.LogRecord) -> str:
-        return json.dumps(self.line_fields(record), ensure_ascii=True)
-
-
-class TextLogFormatter(LogFormatter):
+class TextLogFormatter(JsonLogFormatter):
     """Formats a record as text. Traceback lines are indented, so they cannot be mistaken for records."""
 
     def format(self, record: logging.LogRecord) -> str:

@@ -54,8 +54,6 @@ _GAUGES = {
     "process_open_fds": "Open file descriptors.",
     "process_max_fds": "Maximum number of open file descriptors.",
 }
-
-
 #: Client protocol, model, plan, whether tools were emulated, whether they were passed through by mode `off`, status.
 _Key: TypeAlias = tuple[str, str, str, bool, bool, int]
 #: The planning rule that passes tools through unchanged.
@@ -63,12 +61,7 @@ _OFF_RULE = "mode.off"
 
 
 class Metrics:
-    """The metrics of one process.
-
-    Args:
-        names: returns the model names that get their own label.
-        counters: initial counters.
-    """
+    """The metrics of one process. `names` returns the model names that get their own label."""
 
     def __init__(
         self,
@@ -110,7 +103,9 @@ class Metrics:
             if attempt.candidates or attempt.fault is not None:
                 self._count_attempt(model, attempt)
         if len(attempts) > 1:
-            self._count_retries(model, attempts)
+            for attempt, following in pairwise(attempts):
+                if attempt.fault is not None and was_retried(attempt, following):
+                    self._count_event("retries", model, attempt.fault.kind)
         for note in record.notes:
             self._count_event("notes", model, note.code)
         if attempts and not trace.why_no_call:
@@ -140,11 +135,6 @@ class Metrics:
                 self._count_event("calls", model, candidate.dialect or "native")
                 for note in candidate.notes:
                     self._count_event("repairs", model, note.code)
-
-    def _count_retries(self, model: str, attempts: tuple[AttemptTrace, ...]) -> None:
-        for attempt, following in pairwise(attempts):
-            if attempt.fault is not None and was_retried(attempt, following):
-                self._count_event("retries", model, attempt.fault.kind)
 
     def _count_event(self, *labels: str) -> None:
         table = self.counters.events
@@ -204,9 +194,8 @@ def exposition(counters: Counters, version: str) -> bytes:
 
 
 def _lines(counters: Counters, version: str) -> Iterator[str]:
-    yield from _family(
-        "toolspeak_build_info", "gauge", "Version of toolspeak.", [(_label_pairs(("version",), (version,)), 1)]
-    )
+    info = [(_label_pairs(("version",), (version,)), 1)]
+    yield from _family("toolspeak_build_info", "gauge", "Version of toolspeak.", info)
     names = ("face", "model", "plan", "tools", "status")
     yield from _counter("requests", "Model requests.", names, counters.requests)
     yield from _counter("responses", "All HTTP responses.", ("route", "status"), counters.responses)
@@ -264,11 +253,10 @@ def _buckets(name: str, labels: str, histogram: Histogram, bounds: tuple[float, 
 
 
 def _label_pairs(names: tuple[str, ...], values: Labels) -> str:
-    return ",".join(f'{name}="{_escape(value)}"' for name, value in zip(names, values, strict=True))
+    return ",".join(f'{name}="{value.translate(_ESCAPES)}"' for name, value in zip(names, values, strict=True))
 
 
-def _escape(text: str) -> str:
-    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+_ESCAPES = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n"})
 
 
 def _format_number(value: float) -> str:

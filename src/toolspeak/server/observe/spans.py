@@ -37,13 +37,11 @@ class Spans:
 
         end = time.time_ns()
         model = record.model[:_MAX_MODEL_CHARS]
-        span = self._tracer.start_span(
-            f"{telemetry.CHAT} {model}",
-            extract(_trace_context(context)),
-            SpanKind.CLIENT,
-            _attributes(record, context, provider, model),
-            start_time=end - int(context.seconds() * 1e9),
-        )
+        headers = ((name, value) for name, value in context.scope["headers"] if name in _TRACE_HEADERS)
+        trace = {name.decode(): value.decode("latin-1") for name, value in headers if len(value) <= _MAX_HEADER_BYTES}
+        attributes = _attributes(record, context, provider, model)
+        about = (f"{telemetry.CHAT} {model}", extract(trace), SpanKind.CLIENT, attributes)
+        span = self._tracer.start_span(*about, start_time=end - int(context.seconds() * 1e9))
         if record.error:
             span.set_status(Status(StatusCode.ERROR))
         span.end(end)
@@ -53,11 +51,6 @@ def create_spans() -> Spans | None:
     """Return the exporter, or None if OpenTelemetry is not set up."""
     tracer = telemetry.tracer()
     return None if tracer is None else Spans(tracer)
-
-
-def _trace_context(context: RequestContext) -> dict[str, str]:
-    pairs = ((name, value) for name, value in context.scope["headers"] if name in _TRACE_HEADERS)
-    return {name.decode("latin-1"): value.decode("latin-1") for name, value in pairs if len(value) <= _MAX_HEADER_BYTES}
 
 
 def _attributes(record: RequestRecord, context: RequestContext, provider: str, model: str) -> dict[str, AttributeValue]:

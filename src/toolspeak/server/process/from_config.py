@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from ...config import Auth, Config, NamedUpstream, Secret, TransportRoute
 from ...engine.planning.capabilities import Capabilities
+from ...engine.planning.strategy import Settings
 from ...errors import UsageError
 from ...key_value import State
 from ...plugins import Plugins
@@ -30,11 +31,7 @@ if TYPE_CHECKING:
 
 #: The destination of requests: the configured upstreams, one upstream, or the embedded model.
 _Kind: TypeAlias = Literal["several", "one", "here"]
-_KINDS: dict[_Kind, str] = {
-    "several": "the configured upstreams",
-    "one": "one upstream",
-    "here": "the embedded model",
-}
+_KINDS: dict[_Kind, str] = {"several": "the configured upstreams", "one": "one upstream", "here": "the embedded model"}
 
 
 def gateway_from(
@@ -51,10 +48,7 @@ def gateway_from(
     """Build the gateway to the given `upstream`, or to all configured upstreams.
 
     With `alone`, the gateway serves only the given model. With `only`, it serves the upstream of that name and its
-    fallbacks. Without `tools`, the server runs no tools itself.
-
-    Raises:
-        UsageError: the configuration is invalid.
+    fallbacks. Without `tools`, the server runs no tools itself. Raises UsageError if the configuration is invalid.
     """
     capabilities = Capabilities()
     plugins = Plugins(config.load_plugins)
@@ -119,10 +113,8 @@ def embedded_model(config: Config, upstream: str = "", model: str = "") -> str |
 def usable_config(config: Config, upstream: str = "", model: str = "", before: Config | None = None) -> Config:
     """Return the configuration if a server can start with it, or can reload it in place of `before`.
 
-    A changed, untrusted or missing file must never redirect requests to a different kind of destination.
-
-    Raises:
-        UsageError: the configuration cannot be used.
+    A changed, untrusted or missing file must never redirect requests to a different kind of destination. Raises
+    UsageError if the configuration cannot be used.
     """
     untrusted = _untrusted(config)
     if before is not None:
@@ -130,23 +122,15 @@ def usable_config(config: Config, upstream: str = "", model: str = "", before: C
         if untrusted and not _untrusted(before):
             raise UsageError(untrusted, hint="run `toolspeak trust`, then send SIGHUP again")
         if old != new:
-            raise UsageError(
-                f"requests would go to {_KINDS[new]} instead of {_KINDS[old]}",
-                hint="restart the server to apply this change",
-            )
-    elif untrusted and not (
-        upstream or model or config.base_url or _has_trusted_model(config) or config.upstream_names()
-    ):
+            message = f"requests would go to {_KINDS[new]} instead of {_KINDS[old]}"
+            raise UsageError(message, hint="restart the server to apply this change")
+    elif untrusted and not (upstream or model or config.base_url or config.upstream_names()):
+        settings = [each for each in config.effective_settings() if each.name == "model" and each.value]
+        if any(each.origin.source != "project" for each in settings):  # a trusted source selects the model
+            return config
         hint = "run `toolspeak trust`, or use --upstream URL, or --model embedded: for the embedded model"
         raise UsageError(f"{untrusted}; no other setting selects a model", hint=hint)
     return config
-
-
-def _has_trusted_model(config: Config) -> bool:
-    """Whether a source other than the untrusted project file sets the model."""
-    return any(
-        each.name == "model" and each.value and each.origin.source != "project" for each in config.effective_settings()
-    )
 
 
 def _kind(config: Config, upstream: str, model: str) -> _Kind:
@@ -172,17 +156,12 @@ def _single_upstream(config: Config, upstream: str, model: str, auth: Auth, plug
         route = config.route(resolved.base_url)
         return _with_key(key, resolved.base_url, resolved.protocol, Timeouts(), resolved.provider, route)
 
-    return UpstreamConfig(
-        resolved.provider,
-        resolved.provider,
-        resolved.base_url,
-        resolved.protocol,
-        connect,
-        lambda name: config.settings_for(f"{resolved.provider}:{name}"),
-        auth,
-        fixed=resolved.model,
-        title=public_url(resolved.base_url).partition("://")[2].partition("/")[0].rpartition("@")[2],
-    )
+    def settings(model: str) -> Settings:
+        return config.settings_for(f"{resolved.provider}:{model}")
+
+    about = (resolved.provider, resolved.provider, resolved.base_url, resolved.protocol)
+    host = public_url(resolved.base_url).partition("://")[2].partition("/")[0].rpartition("@")[2]
+    return UpstreamConfig(*about, connect, settings, auth, fixed=resolved.model, title=host)
 
 
 def _named_upstream(config: Config, named: NamedUpstream, plugins: Plugins) -> UpstreamConfig:
@@ -198,20 +177,12 @@ def _named_upstream(config: Config, named: NamedUpstream, plugins: Plugins) -> U
         route = config.route(row.base_url, row.transport)
         return _with_key(key, row.base_url, protocol, timeouts, named.provider, route)
 
-    return UpstreamConfig(
-        named.name,
-        named.provider,
-        row.base_url,
-        protocol,
-        connect,
-        lambda name: config.settings_for(f"{named.provider}:{name}", named.name),
-        row.auth,
-        row.models,
-        "",
-        row.fallbacks,
-        row.max_concurrent,
-        row.max_per_minute,
-    )
+    def settings(model: str) -> Settings:
+        return config.settings_for(f"{named.provider}:{model}", named.name)
+
+    about = (named.name, named.provider, row.base_url, protocol)
+    limits = (row.max_concurrent, row.max_per_minute)
+    return UpstreamConfig(*about, connect, settings, row.auth, row.models, "", row.fallbacks, *limits)
 
 
 def _with_key(
@@ -246,8 +217,5 @@ def origin_guard_from(
 def secrets_of(config: Config, upstream: str = "", model: str = "") -> tuple[Secret, ...]:
     """Return every secret in the configuration, for redaction. The arguments are those of `gateway_from`."""
     upstream_keys = (config.upstream(name).api_key for name in config.upstream_names())
-    return (
-        *upstream_keys,
-        config.endpoint(_single_model(config, upstream, model), upstream).api_key,
-        config.secret(config.state()),
-    )
+    own_key = config.endpoint(_single_model(config, upstream, model), upstream).api_key
+    return (*upstream_keys, own_key, config.secret(config.state()))

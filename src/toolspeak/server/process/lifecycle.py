@@ -53,13 +53,7 @@ class _Running:
 
 
 class Lifecycle:
-    """The state of one server process.
-
-    Args:
-        others: returns the counters of the other workers.
-        tracer: exports every finished model request.
-        access_log: whether to log every request.
-    """
+    """The state of one server process. `others` returns the counters of the other workers."""
 
     def __init__(
         self,
@@ -103,13 +97,8 @@ class Lifecycle:
         if self._access_log:
             fields: dict[str, object] = {"route": record.client_protocol, "model": record.model, "plan": record.plan}
             fields |= {"requests": record.requests, "added_ms": round(added * 1000, 3), "record": record.id}
-            if record.upstream_name:
-                fields["upstream"] = record.upstream_name
-            if record.trace.why_no_call:
-                fields["no_call"] = record.trace.why_no_call
-            if record.error:
-                fields["error"] = record.error
-            self._line(context, fields)
+            more = {"upstream": record.upstream_name, "no_call": record.trace.why_no_call, "error": record.error}
+            self._line(context, fields | {name: text for name, text in more.items() if text})
 
     def _line(self, context: RequestContext, fields: dict[str, object]) -> None:
         """Write an access log line. It omits the query string, which may contain a key."""

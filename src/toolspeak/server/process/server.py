@@ -202,10 +202,9 @@ def serve(
     options: ServerOptions | None = None,
     on_ready: Callable[[int], None] = lambda port: None,
 ) -> int:
-    """Serve until interrupted; return the exit status. Call `on_ready` with the port once connections are accepted.
+    """Serve until interrupted; return the exit status. Raises UsageError if the server cannot listen on the address.
 
-    Raises:
-        UsageError: the server cannot listen on the address.
+    `on_ready` is called with the port once connections are accepted.
     """
     options = options or ServerOptions()
     limit = raise_file_limit()

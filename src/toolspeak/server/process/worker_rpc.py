@@ -32,18 +32,10 @@ _MAX_PATH_BYTES = 100
 RpcHandler: TypeAlias = Callable[[str, JSONObject], Awaitable[JSONValue]]
 
 
-class _RpcRequest(msgspec.Struct, frozen=True):
-    what: str
-    about: JSONObject
-
-
 class WorkerRpc:
-    """Calls to the other workers, and the handler for calls from them.
+    """Calls to the other workers, and the handler for calls from them, which returns None if it has no result.
 
-    Args:
-        folder: contains the sockets of all workers.
-        place: the number of this worker.
-        handler: handles calls; returns None if it has no result.
+    `folder` contains the sockets of all workers, and `place` is the number of this one.
     """
 
     def __init__(self, folder: Path, place: int, handler: RpcHandler) -> None:
@@ -71,7 +63,7 @@ class WorkerRpc:
 
     async def call_others(self, what: str, about: JSONObject) -> tuple[list[JSONValue], int]:
         """Call all other workers. Return their results and the number of workers that did not respond in time."""
-        payload = msgspec.json.encode(_RpcRequest(what, about))
+        payload = msgspec.json.encode((what, about))
         names = [path.name for path in sorted(self._folder.glob(f"*{_SUFFIX}")) if path.name != self._name]
         results = await asyncio.gather(*(self._call(name, payload) for name in names), return_exceptions=True)
         late = sum(isinstance(each, TimeoutError) for each in results)
@@ -90,8 +82,8 @@ class WorkerRpc:
 
     async def _handle(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
-            request = msgspec.json.decode(await _read_request(reader), type=_RpcRequest)
-            writer.write(msgspec.json.encode(await self._handler(request.what, request.about)))
+            what, about = msgspec.json.decode(await _read_request(reader), type=tuple[str, JSONObject])
+            writer.write(msgspec.json.encode(await self._handler(what, about)))
             await writer.drain()
         except OSError:  # the caller has stopped waiting
             pass

@@ -44,13 +44,7 @@ class Worker(NamedTuple):
 
 
 class Workers:
-    """The parent process of the workers.
-
-    Args:
-        count: the number of workers.
-        work: the function that each worker runs.
-        sockets: the listening sockets that all workers share.
-    """
+    """The parent process of the workers, each of which runs `work` and shares the listening sockets."""
 
     def __init__(self, count: int, work: Callable[[Worker], None], sockets: Sequence[socket.socket]) -> None:
         if not hasattr(os, "fork"):

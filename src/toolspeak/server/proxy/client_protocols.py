@@ -153,23 +153,18 @@ class _ProgressEncoder:
 
     def encode(self, events: Sequence[Event], /) -> bytes:
         """Encode the pending progress, then the events, which happened later."""
-        return self._progress() + self._encoder.encode(events)
+        reports, self._turn.pending_progress = self._turn.pending_progress, []
+        progress = (b"data: %s\n\n" % to_line({"choices": [], "toolspeak": each}) for each in reports)
+        return b"".join([*progress, self._encoder.encode(events)])
 
     def close(self, extension: Mapping[str, JSONValue] | None = None) -> bytes:
         """Encode the end of the stream."""
         return self._encoder.close(extension)
 
-    def _progress(self) -> bytes:
-        reports, self._turn.pending_progress = self._turn.pending_progress, []
-        return b"".join(b"data: %s\n\n" % to_line({"choices": [], "toolspeak": each}) for each in reports)
-
-
-#: The protocol used by the web page, the only client that requests progress events.
-_PAGE_PROTOCOL = "openai_chat"
-
 
 def with_progress_events(encoder: Encoder, turn: AnyTurn, protocol: str) -> Encoder:
-    """Wrap an encoder to add progress events, if the protocol allows them and the turn reports progress."""
-    if protocol == _PAGE_PROTOCOL and isinstance(turn, _ReportsProgress):
-        return _ProgressEncoder(encoder, turn)
-    return encoder
+    """Wrap an encoder to add progress events, if the turn reports progress and the client is the web page."""
+    # The page uses this protocol. It is the only client that requests progress events.
+    return (
+        _ProgressEncoder(encoder, turn) if protocol == "openai_chat" and isinstance(turn, _ReportsProgress) else encoder
+    )

@@ -99,13 +99,7 @@ class ExchangeResult(msgspec.Struct, frozen=True):
 
 
 class Exchange:
-    """One request and its answer.
-
-    Args:
-        identifier: the id of the exchange, which must be unguessable.
-        idempotency_keys: the idempotency keys of running requests.
-        keep_alive: seconds of silence after which a stream gets a keep-alive.
-    """
+    """One request and its answer. The identifier must be unguessable."""
 
     def __init__(
         self,
@@ -153,27 +147,12 @@ class Exchange:
         """Return what is known about the exchange so far."""
         target, planned, turn = self._target, self._planned, self._turn
         tenant, address, settings = (target.tenant, target.address, target.settings) if target else ("", None, None)
-        seconds = (
-            (turn.upstream_seconds, turn.first_token_seconds, turn.held_seconds, turn.tool_seconds) if turn else ()
-        )
-        return ExchangeResult(
-            self._id,
-            self._protocol.name,
-            self._body,
-            self._fields,
-            self._request,
-            self._secrets,
-            self._refusal,
-            self._disconnected,
-            self._record,
-            tenant,
-            address,
-            settings,
-            target.maker.resolved.protocol if target and planned else "",
-            planned.served if planned else (),
-            turn.provider if turn else "",
-            *seconds,
-        )
+        about = (self._id, self._protocol.name, self._body, self._fields, self._request, self._secrets)
+        sent = (self._refusal, self._disconnected, self._record)
+        protocol = target.maker.resolved.protocol if target and planned else ""
+        tools, provider = planned.served if planned else (), turn.provider if turn else ""
+        times = (turn.upstream_seconds, turn.first_token_seconds, turn.held_seconds, turn.tool_seconds) if turn else ()
+        return ExchangeResult(*about, *sent, tenant, address, settings, protocol, tools, provider, *times)
 
     async def answer(self, fields: Mapping[str, JSONValue], caller: Caller = ANONYMOUS) -> None:
         """Handle the request and send the answer. `fields` are request fields from the path."""
@@ -224,7 +203,9 @@ class Exchange:
         if previous.in_use:
             await previous.prefetch(request)
         if protocol.loads_models and not request.messages and resolved.protocol != _LOADING_PROTOCOL:
-            await self._confirm_load(request)
+            # An Ollama client's request to load a model. Other upstreams load models by themselves.
+            self._started = True
+            await respond(self._send, 200, protocol.reply(Reply(), request, **self._naming(request)))
             return
         renamed = request.model != resolved.model
         upstream_request = msgspec.structs.replace(request, model=resolved.model) if renamed else request
@@ -239,11 +220,6 @@ class Exchange:
         requests = single_requests(request, streams=self._protocol.name == CHAT)
         planned = [await self._gateway.make_turn(target, each, caller, notes, self._see) for each in requests]
         return planned[0] if len(planned) == 1 else join_turns(planned)
-
-    async def _confirm_load(self, request: Request) -> None:
-        """Acknowledge an Ollama client's request to load a model. Other upstreams load models by themselves."""
-        self._started = True
-        await respond(self._send, 200, self._protocol.reply(Reply(), request, **self._naming(request)))
 
     def _naming(self, request: Request) -> dict[str, JSONValue]:
         """Return the fields that identify an answer."""
@@ -260,9 +236,8 @@ class Exchange:
         task = asyncio.current_task()
         assert task is not None
         loop = asyncio.get_running_loop()
-        timer = loop.call_later(
-            min(_WATCH_AFTER_SECONDS, self._check_seconds), self._start_watching, loop, task, planned
-        )
+        delay = min(_WATCH_AFTER_SECONDS, self._check_seconds)
+        timer = loop.call_later(delay, self._start_watching, loop, task, planned)
         try:
             await self._carry_out(planned, target, request)
         except asyncio.CancelledError:
@@ -365,8 +340,10 @@ class Exchange:
     async def _stream(self, planned: PlannedTurn, target: Target, request: Request, encoder: Encoder) -> None:
         self._encoder = encoder
         turn = planned.turn
-        passthrough = self._is_passthrough(planned, target, request)
-        relay = encoder.relay if passthrough and isinstance(encoder, PassthroughEncoder) else None
+        resolved = target.maker.resolved
+        # The upstream's bytes pass through if protocol, plan and model name are those of the client.
+        same = request.model == resolved.model and self._protocol.takes_untouched(planned.plan.kind, resolved.protocol)
+        relay = encoder.relay if same and isinstance(encoder, PassthroughEncoder) else None
         write = relay or encoder.encode
         ids: list[str] = []
         last: list[Event] = []
@@ -396,11 +373,6 @@ class Exchange:
         await self._store_response(planned.request, end)
         await self._begin(planned)
         await self._write(end, more=False)
-
-    def _is_passthrough(self, planned: PlannedTurn, target: Target, request: Request) -> bool:
-        """Whether the upstream's bytes can be passed through: same protocol, unchanged plan, same model name."""
-        resolved = target.maker.resolved
-        return self._protocol.takes_untouched(planned.plan.kind, resolved.protocol) and request.model == resolved.model
 
     async def _store_response(self, request: Request, answer: bytes) -> None:
         assert self._previous is not None
@@ -446,17 +418,13 @@ class Exchange:
 
     # ---- metadata
 
-    def _extension(self, planned: PlannedTurn) -> dict[str, JSONValue]:
-        extension = self._brief_extension(planned)
-        outcome = planned.turn.outcome
-        if outcome is not None:
-            extension |= {"requests": outcome.requests, "warnings": list(outcome.warnings)}
-        return extension
-
-    def _brief_extension(self, planned: PlannedTurn) -> dict[str, JSONValue]:
+    def _extension(self, planned: PlannedTurn, *, brief: bool = False) -> dict[str, JSONValue]:
         extension: dict[str, JSONValue] = {"id": self._id, "plan": planned.plan.kind}
         if upstream := self._upstream_name():
             extension["upstream"] = upstream
+        outcome = planned.turn.outcome
+        if outcome is not None and not brief:
+            extension |= {"requests": outcome.requests, "warnings": list(outcome.warnings)}
         return extension
 
     def _upstream_name(self) -> str:
@@ -469,7 +437,7 @@ class Exchange:
         """Return the `x-toolspeak` header, which must be ASCII and limited in size."""
         text = msgspec.json.encode(self._extension(planned))
         if len(text) > _MAX_EXTENSION_BYTES or not text.isascii():
-            text = json.dumps(self._brief_extension(planned)).encode()
+            text = json.dumps(self._extension(planned, brief=True)).encode()
         return [(b"x-toolspeak", text)]
 
     def _record_of(self, planned: PlannedTurn, request: Request) -> RequestRecord:

@@ -8,7 +8,8 @@ twice for one key. The answer of a deleted response is never replayed.
 from __future__ import annotations
 
 import logging
-from collections.abc import MutableMapping
+from collections.abc import Callable, MutableMapping
+from functools import partial
 from hashlib import sha256
 from typing import Any
 
@@ -72,9 +73,7 @@ class IdempotencyKeys:
     def of(self, scope: Scope, conversation: ToolMemory, tenant: str, body: bytes) -> IdempotentRequest | None:
         """Claim the idempotency key of a request until the request ends; return None if it has no key.
 
-        Raises:
-            UsageError: the key is malformed.
-            IdempotencyKeyInUse: the first request with this key is still running.
+        Raises IdempotencyKeyInUse, or UsageError if the key is malformed.
         """
         key = header(scope, _HEADER)
         if not key:
@@ -83,36 +82,25 @@ class IdempotencyKeys:
             raise UsageError(f"an `Idempotency-Key` must be at most {_MAX_KEY_CHARS} printable ASCII characters")
         running = (tenant, key)
         if running in self._running:
-            raise IdempotencyKeyInUse(
-                "the request with this `Idempotency-Key` is still running", hint="retry in a second"
-            )
-        request_hash = sha256(
-            scope["path"].encode() + b"\0" + scope.get("query_string", b"") + b"\0" + body
-        ).hexdigest()
+            message = "the request with this `Idempotency-Key` is still running"
+            raise IdempotencyKeyInUse(message, hint="retry in a second")
+        content = b"\0".join((scope["path"].encode(), scope.get("query_string", b""), body))
+        name, request_hash = f"again/{sha256(key.encode()).hexdigest()}", sha256(content).hexdigest()
         self._running.add(running)
-        return IdempotentRequest(
-            conversation, tenant, f"again/{sha256(key.encode()).hexdigest()}", request_hash, self._running, running
-        )
+        return IdempotentRequest(conversation, tenant, name, request_hash, partial(self._running.discard, running))
 
 
 class IdempotentRequest:
     """A request with an idempotency key. Use it as a context manager, which releases the key."""
 
     def __init__(
-        self,
-        conversation: ToolMemory,
-        tenant: str,
-        name: str,
-        request_hash: str,
-        all_running: set[tuple[str, str]],
-        running: tuple[str, str],
+        self, conversation: ToolMemory, tenant: str, name: str, request_hash: str, release: Callable[[], None]
     ) -> None:
         self._conversation = conversation
         self._tenant = tenant
         self._name = name
         self._request_hash = request_hash
-        self._all_running = all_running
-        self._running = running
+        self._release = release
         self._headers: list[tuple[str, str]] | None = None
         self._pieces: list[bytes] = []
         self._size = 0
@@ -122,32 +110,24 @@ class IdempotentRequest:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._all_running.discard(self._running)
+        self._release()
 
     async def replay(self, send: Send) -> bool:
-        """Send the stored answer, if there is one; return whether it was sent.
-
-        Raises:
-            IdempotencyKeyReused: the key was sent with a different request.
-            IdempotencyKeyConsumed: the answer was deleted, or lost after tools ran.
-        """
+        """Send the stored answer and return whether there is one. Raises IdempotencyKeyReused or -Consumed."""
         await self._conversation.warm(self._tenant, items=[self._name])
         stored = self._conversation.item(self._tenant, self._name)
         if stored is None:
             return False
         answer = msgspec.convert(stored, _StoredAnswer)
         if answer.request_hash != self._request_hash:
-            raise IdempotencyKeyReused(
-                "this `Idempotency-Key` was used with a different request", hint="use a new key for each request"
-            )
+            hint = "use a new key for each request"
+            raise IdempotencyKeyReused("this `Idempotency-Key` was used with a different request", hint=hint)
         if answer.deleted or await self._is_deleted(answer.response):
             hint = "use a new key to run the request again"
             raise IdempotencyKeyConsumed("the answer to the request with this `Idempotency-Key` was deleted", hint=hint)
         if answer.lost:
-            hint = "check what the tools did; a new key runs them again"
-            raise IdempotencyKeyConsumed(
-                "the request with this `Idempotency-Key` ran tools on the server, but its answer was lost", hint=hint
-            )
+            message = "the request with this `Idempotency-Key` ran tools on the server, but its answer was lost"
+            raise IdempotencyKeyConsumed(message, hint="check what the tools did; a new key runs them again")
         body = answer.body.encode()
         headers: Headers = [(name.encode(), value.encode()) for name, value in answer.headers]
         headers += [(b"content-length", str(len(body)).encode()), _REPLAYED]
@@ -210,9 +190,8 @@ async def delete_stored_answer(conversation: ToolMemory, tenant: str, response: 
     stored = conversation.item(tenant, _answer_of(response))
     if stored is not None:
         location = msgspec.convert(stored, _AnswerLocation)
-        conversation.keep_item(
-            tenant, location.name, msgspec.to_builtins(_StoredAnswer(location.request_hash, deleted=True))
-        )
+        deleted = _StoredAnswer(location.request_hash, deleted=True)
+        conversation.keep_item(tenant, location.name, msgspec.to_builtins(deleted))
     await conversation.settle()
 
 

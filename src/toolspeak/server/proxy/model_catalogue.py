@@ -87,13 +87,10 @@ class ModelCatalogue:
                     self._listed.setdefault(model, upstream)
         self._aliases: dict[str, ModelLocation] = {}
         for alias, target in (aliases or {}).items():
-            self._aliases[alias] = self._alias_target(alias, target)
-
-    def _alias_target(self, alias: str, target: str) -> ModelLocation:
-        location = self._resolve(target)
-        if location is None:
-            raise ConfigError(f"the alias `{alias}` refers to `{target}`, which no upstream serves")
-        return msgspec.structs.replace(location, alias=alias)
+            location = self._resolve(target)
+            if location is None:
+                raise ConfigError(f"the alias `{alias}` refers to `{target}`, which no upstream serves")
+            self._aliases[alias] = msgspec.structs.replace(location, alias=alias)
 
     def find(
         self, name: str, permits: Permission = lambda location: True, shows: Permission = lambda location: True
@@ -103,14 +100,9 @@ class ModelCatalogue:
         if location is not None and permits(location):
             return location
         display_name = f"`{name[:_COMPARED_CHARS]}`" if name else "no model"
-        near = get_close_matches(
-            name[:_COMPARED_CHARS],
-            self.names(lambda location: permits(location) and shows(location)),
-            n=_MAX_SUGGESTIONS,
-        )
-        hint = (
-            f"did you mean {' or '.join(f'`{each}`' for each in near)}?" if near else "GET /v1/models lists the models"
-        )
+        names = self.names(lambda location: permits(location) and shows(location))
+        near = " or ".join(f"`{each}`" for each in get_close_matches(name[:_COMPARED_CHARS], names, _MAX_SUGGESTIONS))
+        hint = f"did you mean {near}?" if near else "GET /v1/models lists the models"
         raise UnknownModel(f"unknown model {display_name}" if name else "the request has no `model`", hint=hint)
 
     def _locate(self, name: str) -> ModelLocation | None:

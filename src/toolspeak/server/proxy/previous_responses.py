@@ -85,12 +85,10 @@ class PreviousResponses:
         items = body.get("input")
         if not is_array(items):
             return body
-        await self._memory.warm(self._tenant, items=[name for item in items if (name := _reference(item))])
-        return {**body, "input": [self._resolved_item(item) for item in items]}
-
-    def _resolved_item(self, item: JSONValue) -> JSONValue:
-        name = _reference(item)
-        return (self._memory.item(self._tenant, name) if name else None) or item
+        names = [_reference(item) for item in items]
+        await self._memory.warm(self._tenant, items=filter(None, names))
+        stored = (self._memory.item(self._tenant, name) if name else None for name in names)
+        return {**body, "input": [full or item for full, item in zip(stored, items, strict=True)]}
 
     async def _history(self, previous: str) -> list[JSONValue] | None:
         """Return all items up to and including a response; None if some are no longer stored."""

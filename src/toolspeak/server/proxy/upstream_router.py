@@ -25,7 +25,7 @@ from ...runtime.model_resolution import ResolvedModel
 from ...runtime.prober import ProbeScheduler
 from ...runtime.tool_memory import ToolMemory
 from ...runtime.turn_factory import PlannedTurn, TurnFactory
-from ...upstreams.base import Batches, Upstream, open_upstream
+from ...upstreams.base import Batches, Upstream, WrappedUpstream, open_upstream
 from ...upstreams.failover import Failover
 from ..access.auth import ANONYMOUS, Caller, Credential, Forbidden, Unauthorized, tenant_of
 from ..access.limits import LimitedUpstream, Meter
@@ -52,11 +52,6 @@ class UpstreamAddress(msgspec.Struct, frozen=True, gc=False):
     base_url: str
     protocol: str
     model: str
-
-    @classmethod
-    def to(cls, resolved: ResolvedModel) -> UpstreamAddress:
-        """Return the address of a resolved model."""
-        return cls(resolved.provider, public_url(resolved.base_url), resolved.protocol, resolved.model)
 
 
 def public_url(url: str) -> str:
@@ -132,17 +127,13 @@ class GatewayLease:
 class Gateway:
     """The upstreams of one server.
 
+    Raises ConfigError if an alias or a fallback is unknown, or a fallback would send a client's key to another service.
+
     Args:
         upstreams: the upstreams, in the order in which a model name is looked up.
-        capabilities: the model profiles.
         memory: stores the tools of conversations.
         secret: key material for nonces.
-        aliases: other names for models.
-        probes: probes models in the background.
         loops: maps a key name (or `PAGE`) to the tools that the server runs for that key.
-
-    Raises:
-        ConfigError: an alias or a fallback is unknown, or a fallback would send a client's key to another service.
     """
 
     def __init__(
@@ -155,7 +146,8 @@ class Gateway:
         probes: ProbeScheduler | None = None,
         loops: Mapping[str, LoopTools] | None = None,
     ) -> None:
-        self._probes = probes
+        #: The scheduler of background probes; None if probing is disabled.
+        self.probes = probes
         self._server_tools = loops or {}
         self._configs = {upstream.name: upstream for upstream in upstreams}
         self._catalogue = ModelCatalogue({upstream.name: upstream.model_names() for upstream in upstreams}, aliases)
@@ -205,17 +197,16 @@ class Gateway:
     # ---- routing
 
     def target(self, request: Request, caller: Caller = ANONYMOUS) -> Target:
-        """Return the target of a request.
-
-        Raises:
-            UnknownModel: no upstream that the caller may use serves the model.
-            Unauthorized: the upstream requires a key that the caller did not send.
-        """
+        """Return the target of a request. Raises UnknownModel, or Unauthorized if a required key is missing."""
         location = self._locate(self._fixed or request.model, caller)
         own_key = self._own_key(location, caller)
         # The cache key contains the full hash of the caller's key, so no caller gets an upstream with another's key.
         key_tenant = tenant_of(own_key) if own_key is not None else ""
-        header = self._header(location, own_key, request) if own_key is not None else ""
+        header = ""
+        if own_key is not None and (
+            own_key.is_full_header or request.protocol == self._configs[location.upstream].protocol
+        ):
+            header = own_key.header  # the protocols match, so the upstream gets the key as the client sent it
         key = (location.upstream, location.model, key_tenant, header)
         cached = _cached(self._makers, key, partial(self._make, location, own_key, header), _MAX_TARGETS)
         return Target(*cached, caller.tenant or key_tenant)
@@ -227,9 +218,8 @@ class Gateway:
         chosen = target.server_tools
         tools = self.server_tools(caller) if self._server_tools or chosen else None
         if chosen and tools is None:
-            raise Forbidden(
-                "the server runs no tools for this caller", hint="list its key in `[server_tools.NAME]` of the config"
-            )
+            hint = "list its key in `[server_tools.NAME]` of the config"
+            raise Forbidden("the server runs no tools for this caller", hint=hint)
         # The web page selects its tools by name; callers with a key get all of their tools by default.
         without_tools = not chosen if caller.from_page else chosen == frozenset()
         if tools is None or without_tools or target.settings.chat_only or request.tool_choice.mode == "none":
@@ -246,9 +236,8 @@ class Gateway:
     def _locate(self, name: str, caller: Caller) -> ModelLocation:
         location = self._locations.get(name)
         if location is None or not self._permits(location, caller):
-            location = self._catalogue.find(
-                name, lambda each: self._permits(each, caller), lambda each: self._shows(each, caller)
-            )
+            permits, shows = partial(self._permits, caller=caller), partial(self._shows, caller=caller)
+            location = self._catalogue.find(name, permits, shows)
             if len(self._locations) < _MAX_TARGETS:
                 self._locations[name] = location
         return location
@@ -267,16 +256,10 @@ class Gateway:
             return None
         if len(caller.own_keys) != 1:
             keys = "none" if not caller.own_keys else "several"
-            raise Unauthorized(
-                f"the upstream `{location.upstream}` requires your own key, but the request has {keys}",
-                hint="send your own key as usual, and a toolspeak key only in the x-toolspeak-key header",
-            )
+            message = f"the upstream `{location.upstream}` requires your own key, but the request has {keys}"
+            hint = "send your own key as usual, and a toolspeak key only in the x-toolspeak-key header"
+            raise Unauthorized(message, hint=hint)
         return caller.own_keys[0]
-
-    def _header(self, location: ModelLocation, own_key: Credential, request: Request) -> str:
-        """Return the header for the client's own key: the one the client used if the protocols match, else empty."""
-        same_protocol = request.protocol == self._configs[location.upstream].protocol
-        return own_key.header if same_protocol or own_key.is_full_header else ""
 
     def _make(
         self, location: ModelLocation, own_key: Credential | None, header: str
@@ -288,17 +271,12 @@ class Gateway:
         upstream = chain[0] if alone else Failover(chain, partial(_remember_answering, names))
         reached = ResolvedModel(config.provider, location.model, config.base_url, config.protocol, upstream)
         # Do not probe with a client's own key, because the client would pay for it.
-        probes = self._probes if own_key is None else None
-        maker = TurnFactory(
-            reached,
-            self._capabilities,
-            self._memory,
-            self._secret,
-            probes=probes,
-            probed_upstream=chain[0],
-            learning=self._probes.learning if self._probes is not None else None,
-        )
-        return maker, config.settings(location.model), UpstreamAddress.to(reached), names[0] if alone else ""
+        probes = self.probes if own_key is None else None
+        learning = self.probes.learning if self.probes is not None else None
+        parts = (reached, self._capabilities, self._memory, self._secret)
+        maker = TurnFactory(*parts, probes=probes, probed_upstream=chain[0], learning=learning)
+        address = UpstreamAddress(config.provider, public_url(config.base_url), config.protocol, location.model)
+        return maker, config.settings(location.model), address, names[0] if alone else ""
 
     def _upstream(self, config: UpstreamConfig, model: str, own_key: Credential | None, header: str) -> Upstream:
         if config.auth == "forward" and own_key is not None:
@@ -327,9 +305,7 @@ class Gateway:
         """Update the model lists of upstreams without configured models."""
         unlisted = [config for config in self._configs.values() if not config.models and not config.fixed]
         connected = [(config.name, self._connect(config)) for config in unlisted if config.auth != "forward"]
-        await self._model_lists.refresh(
-            (name, upstream) for name, upstream in connected if isinstance(upstream, ListingUpstream)
-        )
+        await self._model_lists.refresh((name, each) for name, each in connected if isinstance(each, ListingUpstream))
 
     def _shows(self, location: ModelLocation, caller: Caller) -> bool:
         guarded = any(config.auth == "check" for config, _ in self._chains[location.upstream])
@@ -345,11 +321,6 @@ class Gateway:
         """The memory of tools in earlier turns."""
         return ToolMemory(self._memory)
 
-    @property
-    def probes(self) -> ProbeScheduler | None:
-        """The scheduler of background probes; None if probing is disabled."""
-        return self._probes
-
     # ---- startup and shutdown
 
     def strategies(self) -> Iterator[tuple[UpstreamConfig, Strategy, tuple[str, ...]]]:
@@ -357,8 +328,8 @@ class Gateway:
         for config in self._configs.values():
             found: dict[tuple[str, str], tuple[Strategy, list[str]]] = {}
             for model in config.model_names() or ("",):
-                if self._probes is not None:
-                    self._probes.load(self._resolved(config, model))
+                if self.probes is not None:
+                    self.probes.load(self._resolved(config, model))
                 match = self._capabilities.find(config.provider, model, config.base_url)
                 strategy = brief_strategy(match, config.settings(model))
                 found.setdefault((strategy.plan, strategy.warning), (strategy, []))[1].append(model)
@@ -371,7 +342,7 @@ class Gateway:
 
     def start(self) -> None:
         """Start the probes that are configured with `probe = "startup"`."""
-        probes = self._probes
+        probes = self.probes
         if probes is None:
             return
         for config in self._configs.values():
@@ -394,8 +365,8 @@ class Gateway:
 
     async def close(self) -> None:
         """Close all connections."""
-        if self._probes is not None:
-            await self._probes.close()
+        if self.probes is not None:
+            await self.probes.close()
         for loop in {id(loop): loop for loop in self._server_tools.values()}.values():
             await loop.close()
         # Upstreams evicted from the cache need no closing, because their idle connections expire.
@@ -410,26 +381,16 @@ def _remember_answering(names: Sequence[str], position: int) -> None:
         context.upstream = names[position]
 
 
-class _FixedModel:
+class _FixedModel(WrappedUpstream):
     """An upstream wrapper that replaces the model name in requests."""
 
     def __init__(self, upstream: Upstream, model: str) -> None:
-        self._upstream = upstream
+        super().__init__(upstream)
         self._model = model
-        self.provider = upstream.provider
-        self.base_url = upstream.base_url
 
-    def open(self, request: Request) -> Batches:
-        return self._upstream.open(self._renamed(request))
-
-    def open_passthrough(self, request: Request) -> Batches:
-        return open_upstream(self._upstream, self._renamed(request), passthrough_bytes=True)
-
-    def _renamed(self, request: Request) -> Request:
-        return msgspec.structs.replace(request, model=self._model)
-
-    async def close(self) -> None:
-        await self._upstream.close()
+    def _batches(self, request: Request, *, passthrough_bytes: bool) -> Batches:
+        renamed = msgspec.structs.replace(request, model=self._model)
+        return open_upstream(self._upstream, renamed, passthrough_bytes=passthrough_bytes)
 
 
 def _cached(table: OrderedDict[tuple[str, ...], V], key: tuple[str, ...], make: Callable[[], V], limit: int) -> V:

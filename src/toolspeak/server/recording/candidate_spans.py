@@ -74,7 +74,12 @@ def marks_in(
         return ()
     # A span cannot extend beyond the start of the next one, so no text is scanned twice.
     limits = [*(block.start for block in used[1:]), len(text)]
-    truncated = [(block, limit) for block, limit in zip(used, limits, strict=True) if _is_truncated(block, candidates)]
+    # The scan of a block in a place where calls are not accepted stopped after the name.
+    truncated = [
+        (block, limit)
+        for block, limit in zip(used, limits, strict=True)
+        if any(candidates[number].reason in REGION_REASONS for number in block.candidates)
+    ]
     for block, limit in truncated[:_MAX_EXTENDED]:
         window = text[block.start : min(block.start + _WINDOW, limit)]
         block.end = max(block.end, block.start + _block_length(window, tools))
@@ -92,11 +97,6 @@ def _assign_candidates(
     for number in numbers:
         if matches := free.get(candidates[number].name):
             matches.popleft().candidates.append(number)
-
-
-def _is_truncated(block: _CandidateBlock, candidates: Sequence[Candidate]) -> bool:
-    """Whether the scan stopped after the name, because the block is in a place where calls are not accepted."""
-    return any(candidates[number].reason in REGION_REASONS for number in block.candidates)
 
 
 def _block_length(text: str, tools: tuple[Tool, ...]) -> int:

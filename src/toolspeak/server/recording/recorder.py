@@ -90,11 +90,7 @@ def _count_values(stack: list[object], limit: int) -> int:
 
 
 class Recorder:
-    """In-memory store of the most recent entries.
-
-    Args:
-        sink: receives every entry and its size, to store it permanently. It must not block.
-    """
+    """In-memory store of the most recent entries. `sink` receives every entry and its size, and must not block."""
 
     def __init__(
         self,
@@ -139,12 +135,9 @@ class Recorder:
         self._entries[entry.record.id] = (entry, size)
         self._bytes += size
         if len(self._entries) > self._max_entries + self._max_entries // _SLACK or self._bytes > self._max_bytes:
-            self._evict()
+            while len(self._entries) > self._max_entries or self._bytes > self._max_bytes:
+                self._bytes -= self._entries.popitem(last=False)[1][1]
         return entry
-
-    def _evict(self) -> None:
-        while len(self._entries) > self._max_entries or self._bytes > self._max_bytes:
-            self._bytes -= self._entries.popitem(last=False)[1][1]
 
     def close(self) -> None:
         """Close the sink. This may take several seconds."""
@@ -154,8 +147,7 @@ class Recorder:
 
     def find(self, identifier: str) -> RecordingEntry | None:
         """Return the entry with this id, or None. The caller must check the tenant."""
-        item = self._entries.get(identifier)
-        return item[0] if item is not None else None
+        return self._entries.get(identifier, (None, 0))[0]
 
     def after(self, number: int) -> Iterator[RecordingEntry]:
         """Return the entries with a higher number than this, newest first."""

@@ -20,15 +20,7 @@ from ..observe.logs import may_contain_keys, redact
 
 _MASK = "***"
 #: Names of fields whose value is a key.
-_KEY_FIELD_NAMES = (
-    "api_key",
-    "api-key",
-    "apikey",
-    "authorization",
-    "authorization_token",
-    "x-api-key",
-    "x-goog-api-key",
-)
+_KEY_FIELD_NAMES = tuple("api_key api-key apikey authorization authorization_token x-api-key x-goog-api-key".split())
 #: Names of fields that contain keys or URLs with credentials.
 _CONTAINER_FIELDS = ("extra_headers", "headers", "proxy", "proxies")
 _KEY_FIELDS = frozenset({*_KEY_FIELD_NAMES, *_CONTAINER_FIELDS})
@@ -156,10 +148,7 @@ def _redact(value: JSONValue, clean: Callable[[str], str]) -> JSONValue:
         return [_redact(each, clean) for each in cast("Sequence[JSONValue]", value)]
     if is_object(value):
         return {
-            clean(name): _MASK if _is_key_field(name) and each else _redact(each, clean) for name, each in value.items()
+            clean(name): _MASK if each and name.strip(_PADDING).lower() in _KEY_FIELDS else _redact(each, clean)
+            for name, each in value.items()
         }
     return value
-
-
-def _is_key_field(name: str) -> bool:
-    return name.strip(_PADDING).lower() in _KEY_FIELDS

@@ -45,28 +45,21 @@ async def replay_request(
     planned = target.maker.make(upstream_request, settings, entry.tenant)
     with gateway.lease():
         record = await _execute(planned, entry, request.model)
-    total = time.perf_counter() - started
-    upstream_seconds = planned.turn.upstream_seconds
+    total, turn = time.perf_counter() - started, planned.turn
+    received = (entry.tenant, entry.body, entry.fields, recalled_tools(record, planned.request))
+    until = (total, total, turn.upstream_seconds, max(0.0, total - turn.upstream_seconds))
+    seconds = (*until, turn.first_token_seconds, turn.held_seconds, turn.tool_seconds)
     return RecordingEntry(
         record,
-        entry.tenant,
-        entry.body,
-        entry.fields,
-        recalled_tools(record, planned.request),
+        *received,
         began,
-        200 if not record.error else 502,
-        total,
-        total,
-        upstream_seconds,
-        max(0.0, total - upstream_seconds),
-        planned.turn.first_token_seconds,
-        planned.turn.held_seconds,
-        planned.turn.tool_seconds,
-        planned.turn.provider,
-        target.maker.resolved.protocol,
-        entry.secrets,
-        entry.record.id,
-        {name: value for name, value in changes.items() if value not in ("", None)},
+        502 if record.error else 200,
+        *seconds,
+        provider=turn.provider,
+        protocol=target.maker.resolved.protocol,
+        secrets=entry.secrets,
+        replay_of=entry.record.id,
+        changed={name: value for name, value in changes.items() if value not in ("", None)},
         upstream_address=target.address,
         settings=settings,
         server_tools=entry.server_tools,

@@ -68,9 +68,8 @@ class WriterProcess:
             # `-P` prevents imports from the working directory. A separate session keeps signals from the terminal
             # away until everything is written. The URL is not an argument, because it may contain a password.
             command = [sys.executable, "-P", "-m", "toolspeak.server.recording.writer_process"]
-            self._process = subprocess.Popen(
-                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True
-            )
+            pipe = subprocess.PIPE
+            self._process = subprocess.Popen(command, stdin=pipe, stdout=pipe, start_new_session=True)
             assert self._process.stdin is not None
             self._process.stdin.write(with_length(self._url.encode()))
         return self._process
@@ -130,13 +129,7 @@ class Losses:
 
 
 class StoreWriter:
-    """Recorder sink that sends entries to the store in batches.
-
-    Args:
-        write: stores a batch and returns the result.
-        secrets: returns the secrets to redact.
-        end: called on close.
-    """
+    """Recorder sink that stores entries in batches with `write`. `secrets` returns the secrets to redact."""
 
     def __init__(
         self,
@@ -222,7 +215,11 @@ class StoreWriter:
             self._wake.clear()
             self._notified = False
             began = time.monotonic()
-            if batch := self._take_batch():
+            self._writing = True
+            with self._lock:
+                self._encode()
+                batch, self._pending = self._pending, BatchBuilder()
+            if batch:
                 try:
                     self._write_batch(batch)
                 except Exception:
@@ -232,13 +229,6 @@ class StoreWriter:
             self._writing = False
             with self._idle:
                 self._idle.notify_all()
-
-    def _take_batch(self) -> BatchBuilder:
-        self._writing = True
-        with self._lock:
-            self._encode()
-            batch, self._pending = self._pending, BatchBuilder()
-        return batch
 
     def _write_batch(self, batch: BatchBuilder) -> None:
         count = len(batch)

@@ -29,11 +29,6 @@ from .redaction import parse_body, redact_text, redact_value
 _ERROR = 400
 
 
-def _retries(attempts: tuple[AttemptTrace, ...]) -> int:
-    """Count the retried answers."""
-    return sum(was_retried(one, two) for one, two in pairwise(attempts))
-
-
 def summary(entry: RecordingEntry, secrets: Iterable[str] = ()) -> JSONValue:
     """Return the list view of a request, with these secrets and the client's secrets redacted."""
     return redact_value(_summary(entry), (*secrets, *(secret.reveal() for secret in entry.secrets)))
@@ -61,14 +56,14 @@ def _summary(entry: RecordingEntry) -> JSONObject:
         "tools": tools_label(record),
         "status": entry.status,
         "requests": record.requests,
-        "retries": _retries(trace.attempts),
+        "retries": sum(was_retried(one, two) for one, two in pairwise(trace.attempts)),
         "calls": len(calls),
         "candidates": len(candidates),
         "repairs": sum(len(candidate.notes) for candidate in calls),
         "warnings": list(record.warnings),
         "outcome": _outcome(entry),
         # A disconnected client is not an error, unless the upstream had already failed.
-        "error": "" if _client_closed(entry) and not trace.attempts else record.error,
+        "error": "" if entry.status == CLIENT_CLOSED and not trace.attempts else record.error,
         "why_no_call": trace.why_no_call,
         "no_call_code": trace.no_call_code,
         "replay_of": entry.replay_of,
@@ -78,12 +73,8 @@ def _summary(entry: RecordingEntry) -> JSONObject:
     }
 
 
-def _client_closed(entry: RecordingEntry) -> bool:
-    return entry.status == CLIENT_CLOSED
-
-
 def _outcome(entry: RecordingEntry) -> str:
-    if _client_closed(entry):
+    if entry.status == CLIENT_CLOSED:
         return "left"
     return "error" if entry.record.error or entry.status >= _ERROR else "answered"
 
@@ -113,12 +104,12 @@ def detail(entry: RecordingEntry, secrets: Iterable[str] = ()) -> JSONValue:
     view["settings"] = _settings(entry)
     view["server_tools"] = redact_value(msgspec.to_builtins(entry.server_tools), hidden_texts)
     trace = entry.record.trace
-    policy, nonce = trace.policy, trace.nonce
+    policy: Policy = trace.policy if trace.policy in get_args(Policy) else "standard"  # type: ignore[assignment]
     tools = _tools(entry) if any(map(_has_candidates, trace.attempts)) else ()
     for attempt, attempt_view in zip(trace.attempts, view["trace"]["attempts"], strict=True):
         # Positions must refer to the redacted text, whose length may differ.
         raw = msgspec.structs.replace(attempt, raw=attempt_view["raw"])
-        marks = marks_in(raw.raw, raw.candidates, tools, _policy(policy), nonce) if _has_candidates(raw) else ()
+        marks = marks_in(raw.raw, raw.candidates, tools, policy, trace.nonce) if _has_candidates(raw) else ()
         attempt_view["marks"] = list(_utf16_marks(raw.raw, marks))
         if attempt.fault is not None:
             attempt_view["fault"]["why"] = redact_text(fault_text(attempt.fault), hidden_texts)
@@ -142,10 +133,6 @@ def _settings(entry: RecordingEntry) -> JSONValue:
         return None
     settings: JSONObject = msgspec.to_builtins(entry.settings)
     return {name: settings[name] for name in ALLOWED}
-
-
-def _policy(name: str) -> Policy:
-    return name if name in get_args(Policy) else "standard"  # type: ignore[return-value]
 
 
 def _has_candidates(attempt: AttemptTrace) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import TypeAlias, get_args
 from urllib.parse import parse_qsl
@@ -16,7 +17,7 @@ import msgspec
 
 from ...config import Secret
 from ...core.parsing.acceptance import Policy
-from ...core.types import JSONObject, JSONValue, Tool
+from ...core.types import JSONObject, JSONValue
 from ...dialects.registry import DIALECTS
 from ...engine.planning.strategy import Emulation, Mode
 from ...errors import UsageError
@@ -46,15 +47,7 @@ _Handler: TypeAlias = Callable[[Route, Caller, Scope, Receive], Awaitable[JSONVa
 
 
 class PageApi:
-    """Handles the API requests of the page.
-
-    Args:
-        recorder: the recorder; None if recording is off.
-        series: the per-minute metrics.
-        secrets: returns the secrets to redact.
-        store: URL of the session store.
-        others: queries the other workers.
-    """
+    """Handles the API requests of the page. `secrets` returns the secrets to redact, `store` is a URL."""
 
     def __init__(
         self,
@@ -71,7 +64,7 @@ class PageApi:
         self._requests = RequestsApi(gateway, recorder, secrets, others)
         self._minutes = series
         self._models = ModelsApi(gateway)
-        self._sessions = SessionsApi(store)
+        self._has_store, self._sessions = bool(store), SessionsApi(store)
         self._pages: dict[str, _Handler] = {
             "about": self._about,
             "evaluations": self._evaluations,
@@ -116,7 +109,7 @@ class PageApi:
         return {
             "version": __version__,
             "recording": self._recording,
-            "keeping": self._sessions.has_store,
+            "keeping": self._has_store,
             "models": list(gateway.models(caller)),
             "modes": list(get_args(Mode)),
             "plans": list(get_args(Emulation)),
@@ -172,14 +165,11 @@ class PageApi:
             return {"tools": [], "why": _NO_PAGE_ACCESS if gateway.runs_server_tools else ""}
         with gateway.lease():
             await loop.prepare()
-        return {"tools": [_tool(each) for each in loop.offered()], "why": ""}
+        fields = ("name", "description", "side_effects")
+        return {"tools": [{name: getattr(each, name) for name in fields} for each in loop.offered()], "why": ""}
 
     async def _evaluations(self, route: Route, caller: Caller, scope: Scope, receive: Receive) -> JSONValue:
         return {"evaluations": await asyncio.to_thread(_read_results)}
-
-
-def _tool(tool: Tool) -> JSONValue:
-    return {"name": tool.name, "description": tool.description, "side_effects": tool.side_effects}
 
 
 def _query(scope: Scope) -> dict[str, str]:
@@ -188,18 +178,15 @@ def _query(scope: Scope) -> dict[str, str]:
 
 def _read_results() -> list[JSONValue]:
     """Read the evaluation results in the working directory, newest first."""
-    folder = Path(_RESULTS_FOLDER)
+    results: list[JSONValue] = []
     try:
-        paths = [path for path in folder.glob("**/results.json") if path.stat().st_size <= _MAX_RESULTS_BYTES]
+        paths = [
+            path for path in Path(_RESULTS_FOLDER).glob("**/results.json") if path.stat().st_size <= _MAX_RESULTS_BYTES
+        ]
         paths.sort(key=lambda path: path.stat().st_mtime, reverse=True)
-        results = [_read_result(path) for path in paths[:_MAX_RESULTS]]
+        for path in paths[:_MAX_RESULTS]:
+            with suppress(msgspec.DecodeError, UnicodeDecodeError):
+                results.append(msgspec.json.decode(path.read_bytes(), type=JSONObject))
     except OSError:
         return []
-    return [each for each in results if each is not None]
-
-
-def _read_result(path: Path) -> JSONObject | None:
-    try:
-        return msgspec.json.decode(path.read_bytes(), type=JSONObject)
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        return None
+    return results

@@ -14,14 +14,11 @@ import msgspec
 
 from ...config import redacted_url
 from ...core.types import JSONObject, JSONValue, Request, Tool
-from ...engine.planning.capabilities import Profile, ProfileMatch
+from ...engine.planning.capabilities import Profile
 from ...engine.planning.probe_questions import ProbeAnswer, ProbeQuestion
 from ...engine.planning.probes import MAX_REQUESTS
-from ...engine.planning.strategy import Settings, plan
+from ...engine.planning.strategy import plan
 from ...errors import ToolspeakError, UsageError
-from ...runtime.learning import ModelUse
-from ...runtime.model_resolution import ResolvedModel
-from ...runtime.probe_cache import StoredProbe
 from ...runtime.prober import ProbeScheduler
 from ..access.auth import Caller
 from ..proxy.upstream_router import Gateway, Target
@@ -29,7 +26,7 @@ from ..proxy.upstream_router import Gateway, Target
 _log = logging.getLogger("toolspeak.server")
 #: Maximum number of models in the list. Brokers list thousands, and each needs a lookup.
 _MAX_MODELS = 200
-_DEFAULT_PROFILE = Profile()
+_DEFAULT_PROFILE: JSONObject = msgspec.to_builtins(Profile())
 #: A dummy tool, to find out how tools would be passed to a model.
 _ANY_TOOL = (Tool("any"),)
 
@@ -63,8 +60,27 @@ class ModelsApi:
             lookup = target.maker.look_up(caller.tenant)
         except ToolspeakError as error:
             return {"name": name, "error": str(error)}
-        stored = gateway.probes.stored(target.maker.resolved) if gateway.probes is not None else None
-        return _model_view(name, target.maker.resolved, lookup, target.settings, stored, target.maker.use)
+        resolved, settings, use = target.maker.resolved, target.settings, target.maker.use
+        stored = gateway.probes.stored(resolved) if gateway.probes is not None else None
+        planned = plan(Request(name, (), _ANY_TOOL), lookup, settings)
+        profile: JSONObject = msgspec.to_builtins(lookup.profile)
+        return {
+            "name": name,
+            "provider": resolved.provider,
+            "base_url": redacted_url(resolved.base_url),
+            "protocol": resolved.protocol,
+            "rule": lookup.rule,
+            "why": lookup.why,
+            "plan": planned.kind,
+            "plan_why": planned.why,
+            "mode": settings.mode,
+            "profile": profile,
+            # Fields that differ from the profile of an unknown model.
+            "special": [field for field, value in profile.items() if value != _DEFAULT_PROFILE[field]],
+            "measured": stored.measured if stored is not None else 0,
+            "findings": msgspec.to_builtins(stored.verdict.findings) if stored is not None else [],
+            "learned": use.summary() if use is not None else "",
+        }
 
     # ---- probes
 
@@ -81,15 +97,8 @@ class ModelsApi:
         if self._task is not None and not self._task.done():
             raise _Busy(f"a probe of `{self._progress['model']}` is running", hint="wait until it has finished")
         target = gateway.target(Request(model, ()), caller)
-        self._progress = {
-            "model": model,
-            "began": time.time(),
-            "running": True,
-            "requests": 0,
-            "most": MAX_REQUESTS,
-            "last": "",
-            "error": "",
-        }
+        self._progress = {"model": model, "began": time.time(), "running": True}
+        self._progress |= {"requests": 0, "most": MAX_REQUESTS, "last": "", "error": ""}
         self._task = asyncio.ensure_future(self._probe(gateway, probes, target))
         return dict(self._progress)
 
@@ -102,9 +111,8 @@ class ModelsApi:
             with gateway.lease():
                 stored = await probes.probe(target.maker.resolved, refresh=True, progress=report)
             if stored is None:
-                self._progress["error"] = (
-                    "the model did not respond: check that it is running and that its key is valid"
-                )
+                reason = "the model did not respond: check that it is running and that its key is valid"
+                self._progress["error"] = reason
         except ToolspeakError as error:
             self._progress["error"] = str(error)
         except Exception:
@@ -124,33 +132,3 @@ def latest(probes: Iterable[JSONObject]) -> JSONObject:
     """Return the most recently started probe. Workers without a probe report an empty object."""
     started = [each for each in probes if each]
     return max(started, key=lambda each: float(each["began"])) if started else {}
-
-
-def _model_view(
-    name: str,
-    resolved: ResolvedModel,
-    lookup: ProfileMatch,
-    settings: Settings,
-    stored: StoredProbe | None,
-    use: ModelUse | None,
-) -> JSONObject:
-    planned = plan(Request(name, (), _ANY_TOOL), lookup, settings)
-    profile: JSONObject = msgspec.to_builtins(lookup.profile)
-    defaults: JSONObject = msgspec.to_builtins(_DEFAULT_PROFILE)
-    return {
-        "name": name,
-        "provider": resolved.provider,
-        "base_url": redacted_url(resolved.base_url),
-        "protocol": resolved.protocol,
-        "rule": lookup.rule,
-        "why": lookup.why,
-        "plan": planned.kind,
-        "plan_why": planned.why,
-        "mode": settings.mode,
-        "profile": profile,
-        # Fields that differ from the profile of an unknown model.
-        "special": [field for field, value in profile.items() if value != defaults[field]],
-        "measured": stored.measured if stored is not None else 0,
-        "findings": msgspec.to_builtins(stored.verdict.findings) if stored is not None else [],
-        "learned": use.summary() if use is not None else "",
-    }

@@ -65,12 +65,10 @@ _CONTENT_TYPES = {
     ".js": b"text/javascript; charset=utf-8",
     ".svg": b"image/svg+xml",
 }
+_POLICY = b"default-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'; object-src 'none'"
 #: Headers with which the page can run only its own scripts, connect only to this server, and not be framed.
 _STATIC_HEADERS: Sequence[tuple[bytes, bytes]] = (
-    (
-        b"content-security-policy",
-        b"default-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'; object-src 'none'",
-    ),
+    (b"content-security-policy", _POLICY),
     (b"referrer-policy", b"no-referrer"),
     (b"x-content-type-options", b"nosniff"),
     (b"cross-origin-opener-policy", b"same-origin"),
@@ -93,14 +91,12 @@ class Pages:
             "version": lambda route, caller, body: {"version": _version()},
             "models": lambda route, caller, body: self._models(caller),
             "model": lambda route, caller, body: self._model(str(route.fields["model"]), caller),
-            "gemini_models": lambda route, caller, body: {
-                "models": [_gemini_entry(name) for name in self._names(caller)]
-            },
-            "gemini_model": lambda route, caller, body: self._gemini_model(str(route.fields["model"]), caller),
+            "gemini_models": lambda route, caller, body: {"models": list(map(_gemini_entry, self._names(caller)))},
+            "gemini_model": lambda route, caller, body: (
+                _gemini_entry(name) if (name := str(route.fields["model"])) in self._names(caller) else None
+            ),
             "openapi": lambda route, caller, body: _openapi_document(),
-            "ollama_tags": lambda route, caller, body: {
-                "models": [_ollama_entry(name) for name in self._names(caller)]
-            },
+            "ollama_tags": lambda route, caller, body: {"models": list(map(_ollama_entry, self._names(caller)))},
             "ollama_ps": lambda route, caller, body: {"models": []},
             "ollama_version": lambda route, caller, body: {"version": "0.12.0"},
             "ollama_show": lambda route, caller, body: self._ollama_model(body, caller),
@@ -141,7 +137,7 @@ class Pages:
         handler = self._api.find(route.page)
         if handler is not None:
             return await handler(route, caller, scope, receive)
-        if self._stored.handles(route.page):
+        if route.page in self._stored.pages:
             return await self._stored.show(route, caller, scope)
         if route.page in _MODEL_PAGES:
             await self._gateway().refresh()
@@ -182,21 +178,20 @@ class Pages:
         owner = self._names(caller).get(name)
         return None if owner is None else _model_entry(name, owner)
 
-    def _gemini_model(self, name: str, caller: Caller) -> JSONObject | None:
-        return _gemini_entry(name) if name in self._names(caller) else None
-
     def _ollama_model(self, body: bytes, caller: Caller) -> JSONObject:
         fields = read_object(body)
-        name = fields.get("model") or fields.get("name")  # older clients send `name`
-        self._gateway().check_model(name if isinstance(name, str) else "", caller)
-        return _ollama_details()
+        self._check_model(fields.get("model") or fields.get("name"), caller)  # older clients send `name`
+        empty: JSONObject = {"modelfile": "", "parameters": "", "template": "", "details": {}, "model_info": {}}
+        return {**empty, "capabilities": ["completion", "tools"]}
 
     def _count_tokens(self, body: bytes, caller: Caller) -> int:
         """Estimate the tokens of an Anthropic request; the model must exist."""
         fields = read_object(body)
-        name = fields.get("model")
-        self._gateway().check_model(name if isinstance(name, str) else "", caller)
+        self._check_model(fields.get("model"), caller)
         return _request_tokens(fields)
+
+    def _check_model(self, name: JSONValue, caller: Caller) -> None:
+        self._gateway().check_model(name if isinstance(name, str) else "", caller)
 
 
 class _LoginCode(msgspec.Struct, frozen=True):
@@ -211,15 +206,8 @@ def _cookie(session: str, seconds: int, scope: Scope) -> bytes:
 
 def _model_entry(name: str, owner: str) -> JSONObject:
     """Return a model entry that both OpenAI and Anthropic clients understand."""
-    return {
-        "id": name,
-        "object": "model",
-        "created": _CREATED,
-        "owned_by": owner,
-        "type": "model",
-        "display_name": name,
-        "created_at": _CREATED_AT,
-    }
+    openai: JSONObject = {"id": name, "object": "model", "created": _CREATED, "owned_by": owner}
+    return {**openai, "type": "model", "display_name": name, "created_at": _CREATED_AT}
 
 
 def _gemini_entry(name: str) -> JSONObject:
@@ -262,17 +250,6 @@ def _ollama_entry(name: str) -> JSONObject:
     return {"name": name, "model": name, "modified_at": _CREATED_AT, "size": 0, "digest": "", "details": {}}
 
 
-def _ollama_details() -> JSONObject:
-    return {
-        "modelfile": "",
-        "parameters": "",
-        "template": "",
-        "details": {},
-        "model_info": {},
-        "capabilities": ["completion", "tools"],
-    }
-
-
 # ---- stored responses
 
 
@@ -284,19 +261,16 @@ class StoredResponses:
 
     def __init__(self, gateway: Callable[[], Gateway]) -> None:
         self._gateway = gateway
-        self._pages: dict[str, _ResponseHandler] = {
+        self.pages: dict[str, _ResponseHandler] = {
             "openai_response": self._response,
             "openai_response_items": self._items,
             "openai_response_deleted": self._deleted,
         }
 
-    def handles(self, page: str) -> bool:
-        return page in self._pages
-
     async def show(self, route: Route, caller: Caller, scope: Scope) -> JSONObject:
         """Return the content of a page. Raises NotFound if there is no such response, UsageError for a bad query."""
         query = parse_qs(scope["query_string"].decode("latin-1"), keep_blank_values=True)
-        return await self._pages[route.page](route, caller, {name: values[-1] for name, values in query.items()})
+        return await self.pages[route.page](route, caller, {name: values[-1] for name, values in query.items()})
 
     async def _response(self, route: Route, caller: Caller, query: Mapping[str, str]) -> JSONObject:
         if query.get("stream", "false").lower() not in ("", "false", "0"):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from itertools import islice
@@ -30,8 +31,9 @@ from ..recording.views import detail, running_summary, summary
 _MAX_LINES = 2000
 #: Maximum number of running requests in a list.
 _MAX_RUNNING = 100
-#: Maximum number of digits in an entry number or process id, and of characters in a mark (256 workers).
-_MAX_DIGITS, _MAX_MARK_CHARS = 15, 256 * 24
+#: The part of a mark for one worker: its process id and an entry number. A mark has at most 256 of them.
+_MARK_PART = re.compile(r"([0-9]{1,15})\.([0-9]{1,15})")
+_MAX_MARK_CHARS = 256 * 24
 
 #: Queries the other workers; returns their results and the number of workers that did not respond in time.
 AskWorkers: TypeAlias = Callable[[str, JSONObject], Awaitable[tuple[list[JSONValue], int]]]
@@ -52,13 +54,7 @@ class _WorkerRequests(msgspec.Struct, frozen=True):
 
 
 class RequestsApi:
-    """Access to the recorded requests of all workers.
-
-    Args:
-        recorder: the recorder of this worker; None if recording is off.
-        secrets: returns the secrets to redact.
-        others: queries the other workers.
-    """
+    """Access to the recorded requests of all workers. Without a recorder, recording is off."""
 
     def __init__(
         self,
@@ -107,17 +103,16 @@ class RequestsApi:
         return await self._own_detail(about) or await self._ask_others("whole", about)
 
     async def replay(self, identifier: str, caller: Caller, changes: Mapping[str, JSONValue]) -> JSONValue:
-        """Replay a request and record the replay; None if it is unknown or the caller may not see it.
-
-        Raises:
-            ToolspeakError: the request cannot be replayed.
-        """
+        """Replay a request and record the replay; None if it is unknown or the caller may not see it."""
         if self._recorder is None:
             return None
         about: JSONObject = {"id": identifier, "admin": caller.admin, "tenants": list(caller.tenants())}
-        entry = self._entry(about) or _entry_from(await self._ask_others("kept", about))
+        entry = self._entry(about)
         if entry is None:
-            return None
+            data = await self._ask_others("kept", about)
+            if data is None:
+                return None
+            entry = msgspec.convert(data, RecordingEntry, dec_hook=lambda kind, text: Secret(text))
         replayed = await replay_request(entry, self._gateway(), caller, changes)
         replayed = msgspec.structs.replace(replayed, number=self._recorder.number())
         return await self._detail(self._recorder.add(replayed))
@@ -135,9 +130,8 @@ class RequestsApi:
         match what:
             case "lines":
                 after: dict[str, int] = about["after"]
-                return msgspec.to_builtins(
-                    self._own_requests({int(worker): number for worker, number in after.items()})
-                )
+                numbers = {int(worker): number for worker, number in after.items()}
+                return msgspec.to_builtins(self._own_requests(numbers))
             case "whole":
                 return await self._own_detail(about)
             case _:
@@ -177,16 +171,8 @@ class RequestsApi:
 
 def _parse_mark(text: str) -> dict[int, int]:
     """Parse a mark, which contains the last seen entry number of each worker. Invalid parts are ignored."""
-    numbers: dict[int, int] = {}
-    for each in text[:_MAX_MARK_CHARS].split(","):
-        worker, _, number = each.partition(".")
-        if _is_number(worker) and _is_number(number):
-            numbers[int(worker)] = int(number)
-    return numbers
-
-
-def _is_number(text: str) -> bool:
-    return text.isascii() and text.isdigit() and len(text) <= _MAX_DIGITS
+    parts = map(_MARK_PART.fullmatch, text[:_MAX_MARK_CHARS].split(","))
+    return {int(part[1]): int(part[2]) for part in parts if part is not None}
 
 
 def _replay_data(entry: RecordingEntry) -> JSONValue:
@@ -195,8 +181,3 @@ def _replay_data(entry: RecordingEntry) -> JSONValue:
     record = RequestRecord(old.id, old.client_protocol, old.model, "", 0, (), "", Trace("", "", ""))
     needed = RecordingEntry(record, entry.tenant, entry.body, entry.fields, secrets=secrets, server_tools=tools)
     return msgspec.to_builtins(needed, enc_hook=Secret.reveal)
-
-
-def _entry_from(data: JSONValue) -> RecordingEntry | None:
-    """Build an entry from another worker's data, with only the fields that a replay needs."""
-    return None if data is None else msgspec.convert(data, RecordingEntry, dec_hook=lambda kind, text: Secret(text))

@@ -88,15 +88,8 @@ def to_transcript(exchange: QuestionAnswer) -> tuple[Message, Answer]:
     usage = Usage(chat_answer.input_tokens, chat_answer.output_tokens)
     facts = {name: getattr(chat_answer, name) for name in _NOTE_CODES}
     notes = tuple(Note(_NOTE_CODES[name], str(fact)) for name, fact in facts.items() if fact not in ("", None))
-    answer = Answer(
-        chat_answer.content,
-        rounds,
-        chat_answer.status,
-        chat_answer.reasoning,
-        usage=usage,
-        notes=notes,
-        requests=len(rounds) + 1,
-    )
+    parts = (chat_answer.content, rounds, chat_answer.status, chat_answer.reasoning)
+    answer = Answer(*parts, usage=usage, notes=notes, requests=len(rounds) + 1)
     return Message("user", (TextPart(exchange.question),)), answer
 
 
@@ -202,21 +195,15 @@ class _SaveChat(msgspec.Struct, frozen=True):
 
 
 class SessionsApi:
-    """Access to stored sessions. Call `list_sessions` and `read` in a thread, because they wait for the database.
+    """Access to the sessions in the store at `url`, if there is one.
 
-    Args:
-        url: URL of the store; empty if there is none.
+    Call `list_sessions` and `read` in a thread, because they wait for the database.
     """
 
     def __init__(self, url: str) -> None:
         self._url = url
         self._store: Store | None = None
         self._open_lock = threading.Lock()
-
-    @property
-    def has_store(self) -> bool:
-        """Whether a store is configured."""
-        return bool(self._url)
 
     def list_sessions(self, owner: str, text: str) -> JSONObject:
         """List an owner's sessions that contain a text, newest first."""
@@ -234,9 +221,6 @@ class SessionsApi:
         """Save questions and answers; return the session id and its number of answers.
 
         If the session has fewer than `keep` answers, some are missing and nothing is written.
-
-        Raises:
-            ToolspeakError: the chat cannot be saved.
         """
         try:
             chat = msgspec.convert(body, _SaveChat)

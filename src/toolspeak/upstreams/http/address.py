@@ -66,15 +66,9 @@ def parse_base_url(base_url: str) -> BaseUrl:
         raise ConfigError("invalid base URL") from error
     if problem := _problem(url):
         raise ConfigError(f"the base URL {problem}")
-    path = url.path.rstrip("/")
-    return BaseUrl(
-        url=f"{url.scheme}://{url.netloc}{path}",
-        secure=url.scheme == "https",
-        host=url.hostname or "",
-        port=_PORTS[url.scheme] if port is None else port,
-        authority=url.netloc,
-        path=path,
-    )
+    path, whole = url.path.rstrip("/"), f"{url.scheme}://{url.netloc}{url.path}".rstrip("/")
+    port = _PORTS[url.scheme] if port is None else port
+    return BaseUrl(whole, url.scheme == "https", url.hostname or "", port, url.netloc, path)
 
 
 def _problem(url: SplitResult) -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import ssl
 from collections.abc import AsyncGenerator, Callable, Mapping
+from functools import partial
 from typing import cast
 
 import httptools
@@ -28,19 +29,7 @@ _HEADER_OVERHEAD = 4
 class HttpResponse:
     """An incremental parser for the responses on one connection, without sockets or a clock."""
 
-    __slots__ = (
-        "_body",
-        "_feed",
-        "_parser",
-        "_raw",
-        "_trailers",
-        "_without_body",
-        "complete",
-        "error",
-        "reusable",
-        "started",
-        "status",
-    )
+    __slots__ = tuple("_body _feed _parser _raw _trailers _without_body complete error reusable started status".split())
 
     def __init__(self) -> None:
         self._body: list[bytes] = []
@@ -484,17 +473,15 @@ class ConnectionPool:
         """Open a new connection. Raises UpstreamTimeout if that is not done before `end` (event loop time)."""
         where, seconds = self._where, self._timeouts.connect
         remaining = end - self.loop.time()
+        make = partial(HttpConnection, self.loop, self._timeouts, self._keep, self._lost)
         try:
             async with asyncio.timeout(min(seconds, remaining)):
-                transport, connection = await self.loop.create_connection(
-                    self._new_connection, where.host, where.port, ssl=self._tls
-                )
+                transport, connection = await self.loop.create_connection(make, where.host, where.port, ssl=self._tls)
         except TimeoutError as error:
             if remaining < seconds:
                 raise UpstreamTimeout(f"the reply took longer than {self._timeouts.total:g} s") from error
-            raise UpstreamTimeout(
-                f"no connection to `{where.authority}` within {seconds:g} s", should_retry=True
-            ) from error
+            message = f"no connection to `{where.authority}` within {seconds:g} s"
+            raise UpstreamTimeout(message, should_retry=True) from error
         except (OSError, UnicodeError) as error:
             retry = not isinstance(error, ssl.SSLCertVerificationError | UnicodeError)
             raise UpstreamError(f"cannot connect to `{where.authority}`: {error}", should_retry=retry) from error
@@ -531,9 +518,6 @@ class ConnectionPool:
         self.closed = True
         for connection in tuple(self._all):
             connection.abort(UpstreamError("this upstream was closed", should_retry=False))
-
-    def _new_connection(self) -> HttpConnection:
-        return HttpConnection(self.loop, self._timeouts, self._keep, self._lost)
 
     def _keep(self, connection: HttpConnection) -> None:
         if self.closed or len(self._idle) >= MAX_IDLE_CONNECTIONS:

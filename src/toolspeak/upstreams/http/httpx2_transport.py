@@ -9,7 +9,7 @@ import asyncio
 import ssl
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, TypeVar, Unpack
 from urllib.parse import urlsplit
 
 from ...core.events import Event, Noted
@@ -17,8 +17,7 @@ from ...core.types import Note
 from ...errors import ConfigError, UpstreamError, UpstreamTimeout
 from .address import secret_values
 from .connection import DRAIN_SECONDS, KEEP_ALIVE_SECONDS, MAX_IDLE_CONNECTIONS, Timeouts, TruncatedReply
-from .retry import Retry, World
-from .service import Service
+from .service import Service, ServiceOptions
 
 if TYPE_CHECKING:
     import httpx2
@@ -41,28 +40,13 @@ class Httpx2Upstream(Service):
         timeouts: Timeouts | None = None,
         headers: Mapping[str, str] | Iterable[tuple[str, str]] = (),
         *,
-        provider: str = "",
-        model: str = "",
         tls: ssl.SSLContext | None = None,
-        retry: Retry | None = None,
-        world: World | None = None,
         proxy: str = "",
         http2: bool = True,
         http1: bool = True,
-        notes: Iterable[Note] = (),
+        **options: Unpack[ServiceOptions],
     ) -> None:
-        super().__init__(
-            base_url,
-            api_key,
-            protocol,
-            timeouts,
-            headers,
-            provider=provider,
-            model=model,
-            retry=retry,
-            world=world,
-            notes=notes,
-        )
+        super().__init__(base_url, api_key, protocol, timeouts, headers, **options)
         self._tls = tls
         self._proxy = proxy
         self._versions = (http1, http2)
@@ -95,7 +79,9 @@ class Httpx2Upstream(Service):
             response = await self._send(path, payload, waits, new)
         source = _Httpx2Response(response, waits, self._ending)
         try:
-            _check_framing(source.headers)
+            if "content-length" in source.headers and "transfer-encoding" in source.headers:
+                # Response smuggling, which httpx2 would accept.
+                raise UpstreamError("the response is not HTTP: both Content-Length and Transfer-Encoding are set")
             return source, await source.read()
         except BaseException:
             await source.abandon()
@@ -235,12 +221,6 @@ class _Httpx2Response:
                 async for _ in self._pieces:
                     pass
         await self.abandon()
-
-
-def _check_framing(headers: Mapping[str, str]) -> None:
-    """Reject a response with two length headers (response smuggling), which httpx2 would accept."""
-    if "content-length" in headers and "transfer-encoding" in headers:
-        raise UpstreamError("the response is not HTTP: both Content-Length and Transfer-Encoding are set")
 
 
 def _certificate_refused(error: BaseException | None) -> bool:

@@ -82,15 +82,11 @@ def retry_delay(error: UpstreamError, attempt: int, retry: Retry, chance: Callab
 
 
 def _is_transient(error: UpstreamError) -> bool:
-    if error.should_retry is None:
-        return error.upstream_status in TRANSIENT_STATUSES and not _is_template_error(error)
-    return error.should_retry and error.upstream_status not in PERMANENT_STATUSES
-
-
-def _is_template_error(error: UpstreamError) -> bool:
-    """Whether the messages do not fit the model's chat template. llama.cpp reports this with status 500."""
+    if error.should_retry is not None:
+        return error.should_retry and error.upstream_status not in PERMANENT_STATUSES
+    # llama.cpp reports messages that do not fit the model's chat template with status 500.
     text = f"{error} {error.body}".lower()
-    return "jinja" in text or "chat template" in text
+    return error.upstream_status in TRANSIENT_STATUSES and "jinja" not in text and "chat template" not in text
 
 
 def retry_after_seconds(headers: Mapping[str, str], now: Callable[[], float]) -> float | None:

@@ -9,6 +9,7 @@ import asyncio
 import re
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping
+from typing import TypedDict, Unpack
 
 import msgspec
 
@@ -24,6 +25,18 @@ from .event_stream import IncomingResponse, ReplyStream, open_reply, read_error_
 from .retry import Retry, RetryBudget, World, retry_after_seconds, retry_delay, should_retry_header
 
 
+class ServiceOptions(TypedDict, total=False):
+    """Optional arguments of every `Service`."""
+
+    provider: str
+    #: Default model of clients that use this service. Each request names its own model.
+    model: str
+    retry: Retry | None
+    world: World | None
+    #: Notes added to every answer.
+    notes: Iterable[Note]
+
+
 class Service(PassthroughBase):
     """Abstract base class of `HttpUpstream` and `Httpx2Upstream`."""
 
@@ -34,34 +47,27 @@ class Service(PassthroughBase):
         protocol: str = "openai_chat",
         timeouts: Timeouts | None = None,
         headers: Mapping[str, str] | Iterable[tuple[str, str]] = (),
-        *,
-        provider: str = "",
-        model: str = "",
-        retry: Retry | None = None,
-        world: World | None = None,
-        notes: Iterable[Note] = (),
+        **options: Unpack[ServiceOptions],
     ) -> None:
         self._codec = codec(protocol)
         self._address, self._version = resolve_endpoint(base_url, protocol)
         #: The base URL as configured, by which settings are looked up.
         self.base_url = parse_base_url(base_url).url
         self.protocol = protocol
-        self.provider = provider or self._codec.provider
-        #: Default model of clients that use this service. Each request names its own model.
-        self.model = model
+        self.provider = options.get("provider") or self._codec.provider
+        self.model = options.get("model", "")
         self.timeouts = timeouts or Timeouts()
         key_header = {self._codec.key_header: f"{self._codec.key_prefix}{api_key}"} if api_key else {}
         extra = dict(headers)
         self._lines = header_lines({**self._codec.headers, **key_header, **extra})
         self._secrets = secret_values([api_key, *extra.values()])
         self._never = secret_patterns(self._secrets)
-        self._retry = retry or Retry()
-        self._world = world or World()
+        self._retry = options.get("retry") or Retry()
+        self._world = options.get("world") or World()
         self._budget = RetryBudget(self._retry.share)
         self._fields = RefusedFields(self._world.now)
         self._closed = False
-        #: Notes added to every answer.
-        self._notes = tuple(notes)
+        self._notes = tuple(options.get("notes", ()))
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.base_url!r}, protocol={self.protocol!r}, provider={self.provider!r})"

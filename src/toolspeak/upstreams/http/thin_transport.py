@@ -10,6 +10,7 @@ import asyncio
 import ssl
 from collections.abc import Iterable, Mapping
 from functools import cache
+from typing import Unpack
 
 from ...config import TransportRoute
 from ...core.events import Event, Noted
@@ -17,8 +18,8 @@ from ...core.types import Note
 from ...errors import ConfigError, UpstreamError
 from .address import header_block
 from .connection import ConnectionPool, HttpConnection, Timeouts, TruncatedReply
-from .retry import Retry, World
-from .service import Service
+from .retry import Retry
+from .service import Service, ServiceOptions
 
 #: Maximum number of cached request heads. Some protocols put the model into the path, so there may be many.
 _MAX_CACHED_HEADS = 256
@@ -35,15 +36,10 @@ class HttpUpstream(Service):
         timeouts: Timeouts | None = None,
         headers: Mapping[str, str] | Iterable[tuple[str, str]] = (),
         *,
-        provider: str = "",
-        model: str = "",
         tls: ssl.SSLContext | None = None,
-        retry: Retry | None = None,
-        world: World | None = None,
+        **options: Unpack[ServiceOptions],
     ) -> None:
-        super().__init__(
-            base_url, api_key, protocol, timeouts, headers, provider=provider, model=model, retry=retry, world=world
-        )
+        super().__init__(base_url, api_key, protocol, timeouts, headers, **options)
         self._tls = (tls or _default_tls()) if self._address.secure else None
         self._block = header_block(self._address, self._lines)
         self._heads: dict[str, bytes] = {}

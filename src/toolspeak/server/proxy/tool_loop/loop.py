@@ -31,7 +31,7 @@ from ....core.events import (
     TextDelta,
     UsageSeen,
 )
-from ....core.types import JSONObject, Note, Opaque, Request, Tool, ToolCall, ToolChoice, ToolResult, is_object
+from ....core.types import JSONObject, Note, Opaque, Request, Tool, ToolCall, ToolResult, is_object
 from ....engine.planning.strategy import Settings
 from ....engine.rounds.loop import (
     Action,
@@ -85,10 +85,8 @@ class LoopTools:
 
     Args:
         tools: tools that never ask for approval; if they need it, they return an error.
-        limits: limits on rounds, tokens and time.
         tool_seconds: timeout of a single call.
         sources: sources of more tools, started with the first request.
-        clock: a monotonic clock.
     """
 
     def __init__(
@@ -141,11 +139,11 @@ class LoopTools:
     ) -> PlannedTurn:
         """Return a turn that offers these tools, or only the chosen ones, in addition to the client's tools.
 
-        Raises:
-            UsageError: two tools have the same name, a chosen tool does not exist, or `n` is above 1.
+        Raises UsageError if two tools have the same name or a chosen tool does not exist.
         """
         recalled, recall_notes = maker.tool_memory.recall(tenant, request, settings)
-        toolbox = self._toolbox(chosen)
+        # Results too long for the model are stored until the answer ends.
+        toolbox = Toolbox(cut_short(self._all() if chosen is None else only(self._all(), *sorted(chosen))))
         _check(recalled, toolbox)
         memory = LoopMemory(maker.tool_memory, tenant)
         messages, lost_notes = memory.restore(recalled.messages)
@@ -153,19 +151,10 @@ class LoopTools:
         # Run only complete and valid calls. After a tool result, calls with side effects need the nonce.
         marks = settings.marks if settings.marks == "nonce" else "confirm"
         checked = msgspec.structs.replace(settings, stream_calls="checked", marks=marks)
-        turn = LoopTurn(
-            _TurnContext(maker, recalled, checked, tenant, see),
-            self,
-            toolbox,
-            memory,
-            (*notes, *recall_notes, *lost_notes),
-        )
+        context = _TurnContext(maker, recalled, checked, tenant, see)
+        turn = LoopTurn(context, self, toolbox, memory, (*notes, *recall_notes, *lost_notes))
         turn.reports_progress = chosen is not None
         return PlannedTurn(turn, recalled, turn.first.plan, toolbox.tools)
-
-    def _toolbox(self, chosen: frozenset[str] | None) -> Toolbox:
-        """Return the tools for one answer. Results too long for the model are stored until the answer ends."""
-        return Toolbox(cut_short(self._all() if chosen is None else only(self._all(), *sorted(chosen))))
 
     async def close(self) -> None:
         """Stop the sources."""
@@ -271,16 +260,11 @@ class LoopTurn:
     # ---- one turn
 
     def _plan_turn(self, ask: AskModel, notes: tuple[Note, ...] = ()) -> PlannedTurn:
-        context, choice = self._context, self._choice(ask)
+        context, choice = self._context, self._context.request.tool_choice
+        if ask.number > 1 or ask.summary:  # the client's choice applies to the first turn only
+            choice = msgspec.structs.replace(ask.choice, parallel=choice.parallel)
         request = msgspec.structs.replace(context.request, messages=ask.messages, tools=ask.tools, tool_choice=choice)
         return context.maker.make(request, context.settings, context.tenant, notes, context.see)
-
-    def _choice(self, ask: AskModel) -> ToolChoice:
-        """Return the tool choice of a turn. The client's choice applies to the first turn only."""
-        requested = self._context.request.tool_choice
-        if ask.number == 1 and not ask.summary:
-            return requested
-        return msgspec.structs.replace(ask.choice, parallel=requested.parallel)
 
     def _visible(self, batch: list[Event]) -> list[Event]:
         """Return the events of a batch that are sent to the client at once."""
@@ -374,12 +358,8 @@ class LoopTurn:
         last, called = self._outcomes[-1].trace, len(self._outcomes) > 1
         if called:
             last = msgspec.structs.replace(last, why_no_call="", no_call_code="")
-        return TurnOutcome(
-            sum(outcome.requests for outcome in self._outcomes),
-            tuple(warnings),
-            failure,
-            msgspec.structs.replace(last, attempts=self.answered),
-        )
+        requests = sum(outcome.requests for outcome in self._outcomes)
+        return TurnOutcome(requests, tuple(warnings), failure, msgspec.structs.replace(last, attempts=self.answered))
 
 
 def _with_client_id(part: Opaque, client_ids: Mapping[str, str]) -> Opaque:

@@ -8,7 +8,7 @@ a database is configured.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 import msgspec
 
@@ -110,22 +110,17 @@ class _Restorer:
         self.originals |= {
             ours: ours if original in self._used_ids else original for ours, original in stored.original_ids.items()
         }
-        self._used_ids |= {record.call.id for each in stored.rounds for record in each.calls} | set(
-            self.originals.values()
-        )
+        self._used_ids.update(record.call.id for each in stored.rounds for record in each.calls)
+        self._used_ids.update(self.originals.values())
 
     def with_original_ids(self, message: Message) -> Message:
         """Return a client's message with the ids that the upstream knows."""
-        originals: Mapping[str, str] = self.originals
+        replace, originals = msgspec.structs.replace, self.originals
         if not any(each.id in originals for each in (*message.calls, *message.results)):
             return message
-        return msgspec.structs.replace(
-            message,
-            calls=tuple(msgspec.structs.replace(each, id=originals.get(each.id, each.id)) for each in message.calls),
-            results=tuple(
-                msgspec.structs.replace(each, id=originals.get(each.id, each.id)) for each in message.results
-            ),
-        )
+        calls = tuple(replace(each, id=originals.get(each.id, each.id)) for each in message.calls)
+        results = tuple(replace(each, id=originals.get(each.id, each.id)) for each in message.results)
+        return replace(message, calls=calls, results=results)
 
 
 def _item_name(call_id: str) -> str:

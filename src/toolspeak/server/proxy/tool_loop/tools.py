@@ -32,15 +32,12 @@ if TYPE_CHECKING:
 def loops_from(
     rows: Mapping[str, ServerToolsRow], state: State, variables: Mapping[str, str], logins: Path | None = None
 ) -> dict[str, LoopTools]:
-    """Map each key name to the tools that the server runs for that key.
+    """Map each key name to the tools that the server runs for that key. Raises ConfigError if `rows` are invalid.
 
     Args:
         state: stores the approved tool definitions of MCP servers.
         variables: the environment; MCP servers get a part of it.
         logins: the folder with OAuth tokens for MCP servers.
-
-    Raises:
-        ConfigError: a key is listed in two tables, or a tool is not available.
     """
     loops: dict[str, LoopTools] = {}
     for name, row in rows.items():
@@ -111,10 +108,6 @@ class _ReadOnly:
         await self._servers.close()
 
 
-def _read_tools(folder: str) -> list[Executable]:
-    return file_tools(folder, write=False)
-
-
 def _write_tools(folder: str) -> list[Executable]:
     problem = Sandbox(work_folder(folder)).problem()
     if problem:
@@ -122,17 +115,13 @@ def _write_tools(folder: str) -> list[Executable]:
     return file_tools(folder)
 
 
-def _shell_tools(folder: str) -> list[Executable]:
-    return [Shell(folder, Approval(yes=True), sandbox="require")]
-
-
 #: Prefix of an MCP server in the list of tools.
 _MCP_PREFIX = "mcp:"
 #: Maps each built-in kind of tools to a function that builds them for a work directory.
 _KINDS: dict[str, Callable[[str], list[Executable]]] = {
-    "files": _read_tools,
+    "files": partial(file_tools, write=False),
     "files.write": _write_tools,
-    "shell": _shell_tools,
+    "shell": lambda folder: [Shell(folder, Approval(yes=True), sandbox="require")],
 }
 #: Maps a kind to the kinds it includes.
 _INCLUDES = {"files.write": ("files",)}
