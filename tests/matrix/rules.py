@@ -172,6 +172,14 @@ RULES: tuple[Rule, ...] = (
         plan=("leaking",),
         scenario=("one", "two", "refusal", "bad_arguments", "invented", "reasoning"),
     ),
+    Rule(
+        ("A12", "E4"),
+        "the last retry of a native call asks for a decision",
+        {"warnings": (EMULATED,)},
+        plan=("native", "leaking"),
+        choice=DEMANDING,
+        scenario=("no_call",),
+    ),
     Rule(("A3", "A9"), "a fallback asks natively first", {}, plan=("fallback",), more=1),
     # ---- none: one request, no call, nothing emulated
     Rule(

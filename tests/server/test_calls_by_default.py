@@ -21,10 +21,10 @@ from tests.upstreams.loopback_server import Heard, Server, head, serving
 from toolspeak.core.events import Event, Finish, TextDelta, UsageSeen
 from toolspeak.core.types import Request, ToolCall, Usage
 from toolspeak.dialects.registry import DIALECTS, render_calls
-from toolspeak.engine.planning.capabilities import Capabilities, Profile
+from toolspeak.engine.planning.capabilities import Capabilities
 from toolspeak.engine.planning.strategy import Settings
 from toolspeak.key_value import MemoryState
-from toolspeak.runtime.probe_cache import ProbeStore
+from toolspeak.runtime.probe_cache import ProbeStore, ProbeTarget
 from toolspeak.runtime.prober import ProbeScheduler
 from toolspeak.server.app import App
 from toolspeak.server.proxy.upstream_router import Gateway, UpstreamConfig
@@ -340,12 +340,14 @@ class StrictProxy:
         line = UpstreamConfig(
             "strict", "", self._url, "openai_chat", lambda own: upstream, lambda model: settings, models=("m",)
         )
-        probes = ProbeScheduler(self._known, ProbeStore(MemoryState()))
-        self.app = App(Gateway([line], self._known, MemoryState(), b"a secret", probes=probes))
+        self._probes = ProbeScheduler(self._known, ProbeStore(MemoryState()))
+        self.app = App(Gateway([line], self._known, MemoryState(), b"a secret", probes=self._probes))
 
     @property
-    def profile(self) -> Profile:
-        return self._known.find("", "m", self._url).profile
+    def refused(self) -> dict[str, Any]:
+        """What the server has rejected, as profile fields."""
+        uses = self._probes.learning.use_of(ProbeTarget("", "m", self._url)).tenants.values()
+        return {name: value for use in uses for name, value in use.refused.items()}
 
 
 async def seven_turns(app: App, strict: Strict, stream: bool, neighbours: int) -> list[int]:
@@ -387,11 +389,11 @@ def test_seven_turns_work_where_roles_must_alternate(plan: str, refusal: str, st
             await proxy.app.close()
         # The plans that teach tools in the prompt alternate at once. The others learn it from the first refusal.
         learns = plan in ("native", "fallback") and neighbours > 1
-        assert (bool(strict.refused), proxy.profile.alternates) == (learns, learns)
+        assert (bool(strict.refused), "alternates" in proxy.refused) == (learns, learns)
         assert first == 1 + len(strict.refused)
         to_call, to_answer = REQUESTS.get(plan, (1, 1))
         assert [to_call, *others] == [to_call, to_answer] * TURNS
-        assert proxy.profile.system_role
+        assert "system_role" not in proxy.refused
         asked = json.dumps(strict.accepted[-1])
         assert all(f"Question {turn}.{at}" in asked for turn in range(TURNS) for at in range(neighbours))
 
