@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ from toolspeak.runtime.probe_cache import ProbeStore, ProbeTarget
 from toolspeak.runtime.prober import ProbeScheduler
 from toolspeak.runtime.turn import all_events
 from toolspeak.runtime.turn_factory import TurnFactory
+from toolspeak.store.cached_key_value import cached_key_value, sql_key_value
 from toolspeak.upstreams.scripted import calls
 
 FAR = "https://models.example.com/v1"
@@ -74,6 +76,16 @@ def client(model: Model, state: State | None = None, **more: Any) -> tuple[Async
     upstream = Scripted(model, again=True, base_url=FAR)
     more = {"state": state or MemoryState(), "known": Capabilities(), **more}
     return AsyncClient(upstream, config=load(env={}, cwd=Path("/nowhere")), **more), upstream
+
+
+def wait_until(condition: Callable[[], bool]) -> None:
+    """Wait for a thread in the background, but not for ever."""
+    waiting = threading.Event()
+    for _ in range(2000):
+        if condition():
+            return
+        waiting.wait(0.01)
+    raise AssertionError("it did not happen within 20 seconds")
 
 
 def talk(model: Model, turns: int, state: State | None = None, **more: Any) -> list[tuple[Any, Request]]:
@@ -325,6 +337,19 @@ def test_what_was_learned_is_shared_through_the_store(tmp_path: Path):
     learned = other.learned(PLACE)
     assert learned is not None
     assert learned.fields["dialect"] == "hermes"
+
+
+def test_a_database_is_read_in_the_background(tmp_path: Path):
+    state = cached_key_value(f"sqlite:///{tmp_path}/state.db")
+    one, known = learner(state=state)
+    turns_of("", one, known, speaking("hermes"), 2)
+    asyncio.run(one.close())
+    settled = sql_key_value(f"sqlite:///{tmp_path}/state.db")
+    wait_until(lambda: settled.get(f"use/{PLACE.key}") is not None)
+    other, _ = learner(state=state)
+    other.learned(PLACE)  # begins to read
+    wait_until(lambda: other.learned(PLACE) is not None)
+    asyncio.run(other.close())
 
 
 def test_one_turn_in_each_of_two_processes_suffices(tmp_path: Path):

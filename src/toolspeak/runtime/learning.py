@@ -10,10 +10,10 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import logging
-from collections import Counter, OrderedDict
+from collections import Counter, OrderedDict, deque
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
-from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
@@ -26,7 +26,7 @@ from ..engine.planning.strategy import UNKNOWN_RULES, Plan, Settings
 from ..engine.turn.actions import TurnOutcome
 from ..engine.turn.upstream_limits import refuses_system_role
 from ..errors import ToolspeakError
-from ..key_value import Clock, State
+from ..key_value import Clock, FileState, MemoryState, State
 from .probe_cache import MAX_NAME_CHARS, ProbeTarget, probe_policy
 
 if TYPE_CHECKING:
@@ -160,6 +160,8 @@ class UseStore:
     def __init__(self, state: State, clock: Clock) -> None:
         self._state = state
         self.clock = clock
+        #: Whether values are read from a database, which may be slow or gone.
+        self.is_remote = not isinstance(state, FileState | MemoryState)
 
     def get(self, target: ProbeTarget) -> ModelUse:
         """Return what is known about a model, without what has expired."""
@@ -199,17 +201,20 @@ class _Target:
 class UseLearning:
     """Learns from the turns of all models of a client or server.
 
-    Not thread-safe, but values are stored by a thread in the background.
+    Not thread-safe, but values are stored, and read from databases, by a thread in the background.
     """
 
     def __init__(self, capabilities: Capabilities, store: UseStore) -> None:
         self._capabilities = capabilities
         self._store = store
         self._targets: OrderedDict[ProbeTarget, _Target] = OrderedDict()
-        self._writer: ThreadPoolExecutor | None = None
+        self._thread: ThreadPoolExecutor | None = None
+        self._loaded: deque[tuple[ProbeTarget, ModelUse]] = deque()  # values that were read, until they are merged
 
     def learned(self, target: ProbeTarget, tenant: str = "") -> Learned | None:
         """Return what was learned about a model, or None. The same object until something changes."""
+        while self._loaded:
+            self._merge(*self._loaded.popleft())
         state, now = self._targets.get(target), self._store.clock()
         if state is None or now >= state.until:
             state = self._reload(target, now)
@@ -230,24 +235,37 @@ class UseLearning:
         return probe_policy(settings, target.base_url) == "off"
 
     def _reload(self, target: ProbeTarget, now: float) -> _Target:
-        """Read what other processes have learned. What this process saw later takes precedence."""
+        """Read what other processes have learned; from a database in the background, for one of the next turns."""
         state = self._targets.setdefault(target, _Target(ModelUse(*target)))
         self._targets.move_to_end(target)
         if len(self._targets) > _MAX_TARGETS:
             self._targets.popitem(last=False)
         state.until = now + _RELOAD_SECONDS
+        if self._store.is_remote:
+            self._in_background(self._read, target)
+        else:
+            self._read(target)
+        while self._loaded:
+            self._merge(*self._loaded.popleft())
+        return state
+
+    def _read(self, target: ProbeTarget) -> None:
         try:
-            stored = self._store.get(target)
+            self._loaded.append((target, self._store.get(target)))
         except ToolspeakError as error:
             _log.warning("cannot read what was learned from use: %s", error)
-            return state
+
+    def _merge(self, target: ProbeTarget, stored: ModelUse) -> None:
+        """Add what other processes have stored. What this process saw later takes precedence."""
+        state, now = self._targets.get(target), self._store.clock()
+        if state is None:
+            return
         own = {name: use.current(now) for name, use in state.use.tenants.items()}
         newer = {name: use for name, use in own.items() if use.latest >= stored.tenants.get(name, TenantUse()).latest}
         use = msgspec.structs.replace(stored, tenants={**stored.tenants, **newer})
         if use != state.use:
             state.use = use
             state.learned.clear()
-        return state
 
     # ---- after a turn
 
@@ -317,10 +335,13 @@ class UseLearning:
             self._write(turn.target, key, state.unsaved.pop(key))
 
     def _write(self, target: ProbeTarget, key: str, use: TenantUse) -> None:
-        """Store a value in the background, because files and databases are slow."""
-        if self._writer is None:
-            self._writer = ThreadPoolExecutor(1, thread_name_prefix="toolspeak-learning")
-        self._writer.submit(partial(self._store.put, target, key, use)).add_done_callback(_on_written)
+        self._in_background(self._store.put, target, key, use).add_done_callback(_on_written)
+
+    def _in_background(self, function: Callable[..., None], *arguments: object) -> Future[None]:
+        """Read or write in a thread, because files and databases are slow."""
+        if self._thread is None:
+            self._thread = ThreadPoolExecutor(1, thread_name_prefix="toolspeak-learning")
+        return self._thread.submit(function, *arguments)
 
     def forget(self, target: ProbeTarget) -> None:
         """Forget everything about a model: a probe has measured it."""
@@ -332,9 +353,9 @@ class UseLearning:
         for target, state in self._targets.items():
             while state.unsaved:
                 self._write(target, *state.unsaved.popitem())
-        writer, self._writer = self._writer, None
-        if writer is not None:
-            await asyncio.to_thread(writer.shutdown)
+        thread, self._thread = self._thread, None
+        if thread is not None:
+            await asyncio.to_thread(thread.shutdown)
 
 
 def _on_written(write: Future[None]) -> None:
