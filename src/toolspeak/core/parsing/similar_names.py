@@ -18,6 +18,7 @@ _FINALISTS = 4
 _MIN_RATIO = 0.6
 #: Number of bits in a set of pairs of letters. It is prime, so that different pairs rarely share a bit.
 _BITS = 251
+_SEPARATORS = dict.fromkeys(map(ord, "-_\\"))
 _BIT = tuple(1 << number for number in range(_BITS))
 
 
@@ -56,8 +57,11 @@ class SimilarNames:
 
 
 def fold_name(name: str) -> str:
-    """Return the spelling of a name in which case, `-` and `_` make no difference."""
-    return name.casefold().replace("-", "_")
+    """Return the spelling of a name in which case and separators make no difference.
+
+    Models write camel case, and escape underscores for Markdown.
+    """
+    return name.casefold().translate(_SEPARATORS)
 
 
 def _pairs(spelling: str) -> int:

@@ -17,8 +17,8 @@ from .similar_names import fold_name
 
 T = TypeVar("T")
 
-#: What models write before and after the name of a tool: the module of generated code, a method, an empty call.
-NAME_PREFIXES = ("functions.", "functions:", "default_api.", "tools.")
+#: What models write before and after the name of a tool, in the spelling of `fold_name`: a module, a method, an empty call.
+NAME_PREFIXES = ("functions.", "functions:", "defaultapi.", "tools.")
 NAME_SUFFIXES = (".call", "()")
 #: Kinds of tools that a prompt can describe to a model.
 TEACHABLE = frozenset({"function", "custom"})
@@ -60,7 +60,7 @@ class Toolkit:
         if self._folded is None:
             self._folded = _unique(self.by_name)
         folded = fold_name(name)
-        return self._folded.get(_joined(folded)) or self._folded.get(_joined(_bare_name(folded)), name)
+        return self._folded.get(folded) or self._folded.get(_bare_name(folded), name)
 
     def derive(self, function: Callable[[tuple[Tool, ...]], T]) -> T:
         """Return `function(readable)`, which is computed only once per set of tools."""
@@ -111,17 +111,8 @@ def _unique(names: Iterable[str]) -> dict[str, str]:
     """Map the folded form of each name to the name, unless two names have the same form."""
     by_fold: dict[str, list[str]] = {}
     for name in names:
-        by_fold.setdefault(_joined(fold_name(name)), []).append(name)
+        by_fold.setdefault(fold_name(name), []).append(name)
     return {folded: same[0] for folded, same in by_fold.items() if len(same) == 1}
-
-
-def _joined(name: str) -> str:
-    """Remove the separators of words, and the backslashes that Markdown puts before them.
-
-    >>> _joined("get\\\\_weather")
-    'getweather'
-    """
-    return name.replace("_", "").replace("\\", "")
 
 
 def _bare_name(name: str) -> str:

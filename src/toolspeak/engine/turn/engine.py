@@ -663,7 +663,7 @@ class Engine:
             decided = self._climbed and current.phase.text == "never" and not self._gate.emitted_calls
             events = self._fall_back() if decided else self._gate.release()
         if failure is None and self._ends_silent(current):
-            events.append(TextDelta(closing_sentence(current.fault, self._see)))
+            events += self._fall_back() or [TextDelta(closing_sentence(current.fault, self._see))]
         events += self._gate.finish()
         usage = current.usage if len(self._attempts) == 1 else sum((each.usage for each in self._attempts), Usage())
         events.append(UsageSeen(usage))
