@@ -165,7 +165,8 @@ def test_whatever_a_model_writes_the_turn_ends_well(
     plan: str, choice: ToolChoice, script: list[list[Event]], size: int, marks: Any
 ):
     wanted, profile = PLANS[plan]
-    wanted = msgspec.structs.replace(wanted, marks=marks)
+    # The check of languages holds whole answers back longer than streamed ones, so their texts may differ.
+    wanted = msgspec.structs.replace(wanted, marks=marks, check_other_languages=False)
     whole, streamed, pieces = (
         turn(*answers, settings=wanted, profile=profile, choice=choice, stream=stream)
         for answers, stream in ((script, False), (script, True), ([cut(each, size) for each in script], True))

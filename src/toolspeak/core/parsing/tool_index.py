@@ -17,7 +17,7 @@ from .similar_names import fold_name
 
 T = TypeVar("T")
 
-#: What models write before and after the name of a tool, in the spelling of `fold_name`: a module, a method, an empty call.
+#: What models write before and after the name of a tool, as `fold_name` spells it: a module, a method, an empty call.
 NAME_PREFIXES = ("functions.", "functions:", "defaultapi.", "tools.")
 NAME_SUFFIXES = (".call", "()")
 #: Kinds of tools that a prompt can describe to a model.
