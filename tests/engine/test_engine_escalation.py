@@ -11,6 +11,7 @@ from tests.cases import check_each
 from tests.engine.engine_helpers import (
     ANSWER,
     ASKED,
+    BROWSER,
     CONSTRAINED,
     DECISION,
     INLINE,
@@ -174,6 +175,14 @@ def test_an_unknown_upstream_gets_the_tools_natively_and_in_the_prompt_and_may_u
     assert (turned.calls, turned.outcome.requests) == (WEATHER_CALL, 1)
     assert turned.asked[0].tools == TOOLS
     assert "# Tools" in turned.asked[0].messages[0].text
+
+
+def test_an_unknown_upstream_gets_only_functions_natively():
+    request = Request("m", tuple(ASKED), (*TOOLS, BROWSER))
+    chosen = plan(request, ProfileMatch(Profile(), "unknown", ""), AUTO, untried=True)
+    turned = Turn(Engine(request, chosen, AUTO, stamp=STAMP, nonces=lambda _: NONCE), action(city="Oslo"))
+    assert turned.asked[0].tools == TOOLS
+    assert any("browser" in warning for warning in turned.warnings)
 
 
 @pytest.mark.requirement("D3", "D8")

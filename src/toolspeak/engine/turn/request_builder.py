@@ -223,7 +223,8 @@ class RequestBuilder:
             case "final":
                 return self._final()
             case "both":
-                return msgspec.structs.replace(self._inline(), tools=self._native_tools())
+                functions = tuple(tool for tool in self._native_tools() if tool.kind == "function")
+                return msgspec.structs.replace(self._inline(), tools=functions)
             case "inline":
                 return self._inline()
             case "decision":
