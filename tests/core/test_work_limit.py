@@ -70,6 +70,7 @@ def test_arguments_of_an_expensive_schema_count_until_they_are_too_many(chunk: i
 
 
 @check_each("chunk", [0, 1, 7])
+@pytest.mark.no_cover
 def test_the_streamed_parts_of_a_call_do_not_count_twice(chunk: int):
     number = {"kind": 1}
     reply = parse(shapes(200), {"a": [number] * 1600}, {"a": [number]}, {"a": [number] * 1600}, chunk=chunk)
@@ -101,6 +102,7 @@ def test_too_large_arguments_of_an_expensive_schema_are_not_validated():
     assert schema.coerce(value, work=WorkLimit()).problems == (TOO_EXPENSIVE,)
 
 
+@pytest.mark.no_cover
 def test_arguments_of_an_ordinary_schema_are_always_validated():
     schema, value, work = ArgumentSchema.of(NUMBERS), {"n": [1] * 30_000}, WorkLimit()
     for _ in range(70):

@@ -299,7 +299,7 @@ class UseLearning:
         from ..engine.turn.observations import marks_in, observe  # slow: it imports every dialect
 
         if marks := marks_in(trace.attempts):
-            use = msgspec.structs.replace(use, marks=dict(Counter(use.marks) + Counter(marks)))
+            use = msgspec.structs.replace(use, marks=dict(Counter(use.marks) + marks))
         observation = observe(turn.plan, trace, turn.protocol)
         match = self._capabilities.find(*turn.target, self.learned(turn.target, turn.tenant))
         if observation is None or match.rule not in _OPEN_RULES:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 
 import msgspec
@@ -13,7 +14,7 @@ from ...core.events import Candidate
 from ...core.types import JSONObject, ToolCall
 from ...dialects.registry import DIALECTS, render_calls
 from ..planning.strategy import Plan
-from .trace import AttemptTrace, Mark, Trace, mark_of
+from .trace import AttemptTrace, Trace, mark_of
 
 #: Dialects that belong to a plan of their own, or to no text at all.
 _NOT_INLINE = frozenset({"native", "decision", "envelope"})
@@ -86,11 +87,7 @@ def _dialect(candidate: Candidate, raw: str, nonce: str) -> str:
     return candidate.dialect
 
 
-def marks_in(attempts: tuple[AttemptTrace, ...]) -> dict[Mark, int]:
+def marks_in(attempts: tuple[AttemptTrace, ...]) -> Counter[str]:
     """Count what the model did with the nonce, in all calls of all answers."""
-    counts: dict[Mark, int] = {}
-    for attempt in attempts:
-        for candidate in attempt.candidates:
-            if (mark := mark_of(candidate)) is not None:
-                counts[mark] = counts.get(mark, 0) + 1
-    return counts
+    marks = (mark_of(candidate) for attempt in attempts for candidate in attempt.candidates)
+    return Counter(mark for mark in marks if mark is not None)
