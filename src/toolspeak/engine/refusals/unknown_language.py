@@ -18,7 +18,7 @@ from .tables import OTHER, language, phrases
 
 #: Maximum length of an answer that is checked. A longer one is probably more than a refusal.
 MAX_ANSWER = 400
-#: Minimum number of words from which the language of a text can be told.
+#: Minimum number of words from which the language of a text can be recognised.
 _MIN_WORDS = 4
 #: The least share of common words in an answer in a supported language, and in a request, which is often shorter.
 ANSWER_SHARE, REQUEST_SHARE = 0.2, 0.4
