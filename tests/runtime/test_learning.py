@@ -274,7 +274,7 @@ def turns_of(
 
 def learner(clock: Clock | None = None, state: State | None = None) -> tuple[UseLearning, Capabilities]:
     known = Capabilities()
-    return UseLearning(known, UseStore(state or MemoryState(), clock or Clock())), known
+    return UseLearning(UseStore(state or MemoryState(), clock or Clock())), known
 
 
 @pytest.mark.requirement("D8")

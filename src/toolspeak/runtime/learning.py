@@ -18,10 +18,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
-from ..core.text import REPLACEMENT, printable
 from ..core.types import JSONObject, Request
 from ..engine.context.complaints import context_complaint
-from ..engine.planning.capabilities import Capabilities, Learned
+from ..engine.planning.capabilities import Learned
 from ..engine.planning.strategy import UNKNOWN_RULES, Plan, Settings
 from ..engine.turn.actions import TurnOutcome
 from ..engine.turn.upstream_limits import refuses_system_role
@@ -147,6 +146,8 @@ class EndedTurn(NamedTuple):
 
     target: ProbeTarget
     tenant: str
+    #: The rule that determined the model's capability.
+    rule: str
     protocol: str
     request: Request
     plan: Plan
@@ -166,8 +167,7 @@ class UseStore:
     def get(self, target: ProbeTarget) -> ModelUse:
         """Return what is known about a model, without what has expired."""
         value = self._state.get(_PREFIX + target.key)
-        provider, model, base_url = (printable(name[:MAX_NAME_CHARS], REPLACEMENT) for name in target)
-        stored = ModelUse(provider, model, base_url)
+        stored = ModelUse(*target.display_names)
         with suppress(msgspec.ValidationError):
             stored = stored if value is None else msgspec.convert(value, ModelUse)
         now = self.clock()
@@ -204,8 +204,7 @@ class UseLearning:
     Not thread-safe, but values are stored, and read from databases, by a thread in the background.
     """
 
-    def __init__(self, capabilities: Capabilities, store: UseStore) -> None:
-        self._capabilities = capabilities
+    def __init__(self, store: UseStore) -> None:
         self._store = store
         self._targets: OrderedDict[ProbeTarget, _Target] = OrderedDict()
         self._thread: ThreadPoolExecutor | None = None
@@ -213,11 +212,11 @@ class UseLearning:
 
     def learned(self, target: ProbeTarget, tenant: str = "") -> Learned | None:
         """Return what was learned about a model, or None. The same object until something changes."""
-        while self._loaded:
-            self._merge(*self._loaded.popleft())
         state, now = self._targets.get(target), self._store.clock()
         if state is None or now >= state.until:
             state = self._reload(target, now)
+        while self._loaded:
+            self._merge(*self._loaded.popleft())
         if tenant not in state.learned:
             state.learned[tenant] = state.use.learned(tenant_key(tenant))
         return state.learned[tenant]
@@ -245,8 +244,6 @@ class UseLearning:
             self._in_background(self._read, target)
         else:
             self._read(target)
-        while self._loaded:
-            self._merge(*self._loaded.popleft())
         return state
 
     def _read(self, target: ProbeTarget) -> None:
@@ -293,16 +290,15 @@ class UseLearning:
 
     def _observed(self, use: TenantUse, turn: EndedTurn, now: float) -> TenantUse:
         settings, trace = turn.settings, turn.outcome.trace
-        # Models without an address, such as functions, cannot be told apart.
+        # Models without an address, such as functions, cannot be distinguished.
         if not turn.target.base_url or settings.mode != "auto" or settings.plan or settings.chat_only:
             return use
         from ..engine.turn.observations import marks_in, observe  # slow: it imports every dialect
 
         if marks := marks_in(trace.attempts):
             use = msgspec.structs.replace(use, marks=dict(Counter(use.marks) + marks))
-        observation = observe(turn.plan, trace, turn.protocol)
-        match = self._capabilities.find(*turn.target, self.learned(turn.target, turn.tenant))
-        if observation is None or match.rule not in _OPEN_RULES:
+        observation = observe(turn.plan, trace, turn.protocol) if turn.rule in _OPEN_RULES else None
+        if observation is None:
             return use
         first_try = use.first_try + (turn.outcome.requests == 1)
         return msgspec.structs.replace(use.observed(observation, now), turns=use.turns + 1, first_try=first_try)

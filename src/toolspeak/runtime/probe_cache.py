@@ -61,6 +61,12 @@ class ProbeTarget(NamedTuple):
         text = "\0".join(("" if where else self.provider, where, self.model))
         return _PREFIX + hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:40]
 
+    @property
+    def display_names(self) -> tuple[str, str, str]:
+        """Provider, model and base URL, safe and short enough to be stored for display."""
+        provider, model, base_url = (printable(name[:MAX_NAME_CHARS], REPLACEMENT) for name in self)
+        return provider, model, base_url
+
 
 class StoredProbe(msgspec.Struct, frozen=True):
     """A stored probe result."""
@@ -123,8 +129,7 @@ class ProbeStore:
 
     def record_measurement(self, target: ProbeTarget, verdict: ProbeResult) -> StoredProbe:
         """Store a new probe result."""
-        provider, model, base_url = (printable(name[:MAX_NAME_CHARS], REPLACEMENT) for name in target)
-        stored = StoredProbe(provider, model, base_url, verdict, self.clock())
+        stored = StoredProbe(*target.display_names, verdict, self.clock())
         self.put(target, stored)
         return stored
 

@@ -163,7 +163,7 @@ class ProbeScheduler:
     def __init__(self, capabilities: Capabilities, store: ProbeStore) -> None:
         self._capabilities = capabilities
         self._store = store
-        self.learning = UseLearning(capabilities, UseStore(store.state, store.clock))
+        self.learning = UseLearning(UseStore(store.state, store.clock))
         self._states: OrderedDict[ProbeTarget, _TargetState] = OrderedDict()
         self._task: asyncio.Task[None] | None = None
         #: Queue of probes. The first one is running.

@@ -174,9 +174,9 @@ class TurnFactory:
 
     def _ended(self, context: _TurnContext, request: Request, planned: Plan, outcome: TurnOutcome) -> None:
         """Learn from a turn."""
-        turn = EndedTurn(
-            self._target, context.tenant, self.resolved.protocol, request, planned, context.settings, outcome
-        )
+        rule, protocol = context.lookup.rule, self.resolved.protocol
+        whose = (self._target, context.tenant, rule, protocol)
+        turn = EndedTurn(*whose, request, planned, context.settings, outcome)
         if self._learning is not None:
             self._learning.turn_ended(turn)
         if self._probes is not None:

@@ -21,6 +21,8 @@ Capability: TypeAlias = Literal["none", "openai", "advanced"]
 Constraint: TypeAlias = Literal["", "openai_strict", "json_schema", "gbnf", "lark"]
 MediaKind: TypeAlias = Literal["image", "audio", "video", "file"]
 
+#: Protocols with a tool format of their own.
+_OWN_TOOL_FORMAT = frozenset({"anthropic", "gemini"})
 #: Maximum number of cached lookups. A process uses few models, but requests may contain arbitrary names.
 _MAX_CACHED = 1024
 
@@ -161,6 +163,11 @@ class _ProfileLayer(NamedTuple):
     rule: str
     fields: JSONObject
     why: str
+
+
+def native_capability(protocol: str) -> Capability:
+    """Return the capability of a model that calls tools natively in this protocol."""
+    return "advanced" if protocol in _OWN_TOOL_FORMAT else "openai"
 
 
 # ---- parsing and validation

@@ -20,7 +20,7 @@ from ...core.events import Event
 from ...core.types import JSONObject, ToolChoice, Usage
 from ..constraints.build import Flavour
 from . import probe_questions as ask
-from .capabilities import Capability, Profile
+from .capabilities import Profile, native_capability
 from .probe_questions import ProbeAnswer, ProbeQuestion, ProbeRoute, Trait
 from .probe_results import DialectScore, ProbeFinding, ProbeResult
 from .server_hints import ServerHints
@@ -51,8 +51,6 @@ _FLAVOURS: dict[str, tuple[Flavour, ...]] = {
     "gemini": ("json_schema",),
     "ollama": ("json_schema",),
 }
-#: Protocols whose tool format differs from OpenAI's.
-_OWN_TOOL_FORMAT = frozenset({"anthropic", "gemini"})
 #: Protocols without `tool_choice`.
 _WITHOUT_TOOL_CHOICE = frozenset({"ollama"})
 
@@ -220,7 +218,7 @@ class ProbeRun:
         if leaked:
             evidence += f", {leaked} wrote the call as text"
             self._fields["leaks"] = True
-        own: Capability = "advanced" if self._route.protocol in _OWN_TOOL_FORMAT else "openai"
+        own = native_capability(self._route.protocol)
         if len(rejected) >= _MIN_ANSWERS:
             self._record("native", "no", f"rejected: {rejected[0].detail}", capability="none")
         elif len(answered) < _MIN_ANSWERS:

@@ -13,6 +13,7 @@ import msgspec
 from ...core.events import Candidate
 from ...core.types import JSONObject, ToolCall
 from ...dialects.registry import DIALECTS, render_calls
+from ..planning.capabilities import native_capability
 from ..planning.strategy import Plan
 from .trace import AttemptTrace, Trace, mark_of
 
@@ -20,8 +21,6 @@ from .trace import AttemptTrace, Trace, mark_of
 _NOT_INLINE = frozenset({"native", "decision", "envelope"})
 #: Number of characters of an answer in which its call is searched.
 _MAX_SEARCHED_CHARS = 16_384
-#: Protocols with a tool format of their own.
-OWN_TOOL_FORMAT = frozenset({"anthropic", "gemini"})
 
 
 class Observation(msgspec.Struct, frozen=True):
@@ -42,8 +41,7 @@ def observe(plan: Plan, trace: Trace, protocol: str) -> Observation | None:
     if call is None:
         return None
     if call.dialect == "native":
-        capability = "advanced" if protocol in OWN_TOOL_FORMAT else "openai"
-        return Observation({"capability": capability}, "calls came natively")
+        return Observation({"capability": native_capability(protocol)}, "calls came natively")
     if answer.phase in ("decision", "envelope"):
         return Observation({"capability": "none", "plan": answer.phase}, f"calls came with the plan {answer.phase}")
     dialect = _dialect(call, answer.raw, trace.nonce)
