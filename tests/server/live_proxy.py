@@ -28,7 +28,7 @@ from toolspeak.engine.planning.strategy import Settings
 from toolspeak.errors import UsageError
 from toolspeak.key_value import MemoryState
 from toolspeak.server.app import App
-from toolspeak.server.http.uvicorn_protocol import LimitedHttpProtocol
+from toolspeak.server.http.client_connection import ClientConnection
 from toolspeak.server.proxy.upstream_router import Gateway, UpstreamConfig
 from toolspeak.upstreams.base import Upstream
 from toolspeak.upstreams.http.thin_transport import HttpUpstream
@@ -160,7 +160,7 @@ def reached(server: Server, protocol: str) -> HttpUpstream:
     return HttpUpstream(f"http://127.0.0.1:{server.port}{below}", protocol=protocol, world=Instant().world)
 
 
-def uvicorn_config(app: App, http: type[LimitedHttpProtocol] = LimitedHttpProtocol) -> uvicorn.Config:
+def uvicorn_config(app: App, http: type[ClientConnection] = ClientConnection) -> uvicorn.Config:
     return uvicorn.Config(
         app, access_log=False, log_config=None, lifespan="on", http=http, ws="none", server_header=False
     )
@@ -181,7 +181,7 @@ async def between(
 
 
 @asynccontextmanager
-async def listening(app: App, http: type[LimitedHttpProtocol] = LimitedHttpProtocol) -> AsyncIterator[int]:
+async def listening(app: App, http: type[ClientConnection] = ClientConnection) -> AsyncIterator[int]:
     """The real server around an application, in this event loop; gives its port."""
     listening = socket.create_server(("127.0.0.1", 0))
     server = uvicorn.Server(uvicorn_config(app, http))

@@ -23,7 +23,7 @@ from toolspeak.errors import ConfigError, UsageError
 from toolspeak.key_value import FileState, MemoryState
 from toolspeak.server.access.api_keys import ApiKeys
 from toolspeak.server.app import App
-from toolspeak.server.http.uvicorn_protocol import LimitedHttpProtocol
+from toolspeak.server.http.client_connection import ClientConnection
 from toolspeak.server.observe.logs import JsonLogFormatter
 from toolspeak.server.process import server as process_server
 from toolspeak.server.process.from_config import gateway_from, origin_guard_from, secrets_of
@@ -335,7 +335,7 @@ class Replaced(App):
 class Running(process_server.ToolspeakServer):
     """A server on a port of its own."""
 
-    def __init__(self, app: App, remake: Callable[[], Gateway] = gateway, protocol: Any = LimitedHttpProtocol) -> None:
+    def __init__(self, app: App, remake: Callable[[], Gateway] = gateway, protocol: Any = ClientConnection) -> None:
         config = uvicorn.Config(
             app, "127.0.0.1", 0, http=protocol, ws="none", lifespan="on", log_config=None, access_log=False
         )

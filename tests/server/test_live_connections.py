@@ -14,7 +14,7 @@ from tests.server.asgi_client import run
 from tests.server.live_proxy import listening
 from tests.server.protocol_clients import SPEAKERS, Speaker
 from tests.server.scripted_peers import AT_ONCE, END, FACES, Script, scripted, words
-from toolspeak.server.http.uvicorn_protocol import LimitedHttpProtocol
+from toolspeak.server.http.client_connection import ClientConnection
 
 
 def _raw(speaker: Speaker, stream: bool = True) -> bytes:
@@ -80,7 +80,7 @@ def test_the_real_server_keeps_little_for_a_client_that_does_not_read():
 
 @pytest.mark.requirement("R-F26")
 def test_a_client_that_never_reads_is_dropped():
-    class Impatient(LimitedHttpProtocol):
+    class Impatient(ClientConnection):
         write_seconds = 0.2  # by then somebody looks whether the client is there
 
     async def talk() -> None:

@@ -11,6 +11,7 @@ from ..errors import ToolspeakError, UsageError
 Scope: TypeAlias = MutableMapping[str, Any]
 Receive: TypeAlias = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send: TypeAlias = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+Application: TypeAlias = Callable[[Scope, Receive, Send], Awaitable[None]]
 Headers: TypeAlias = list[tuple[bytes, bytes]]
 
 #: Maximum request body, as large as the vendors allow. Coding agents send 100 kB, but images are base64 text.

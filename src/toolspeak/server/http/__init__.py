@@ -1,1 +1,1 @@
-"""HTTP glue between uvicorn and the application."""
+"""HTTP connections of clients, and the requests on them."""

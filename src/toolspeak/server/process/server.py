@@ -30,7 +30,7 @@ import uvicorn
 
 from ...errors import ToolspeakError, UsageError
 from ..app import App
-from ..http.uvicorn_protocol import LimitedHttpProtocol
+from ..http.client_connection import ClientConnection
 from ..observe.counters import WorkerCounters
 from ..proxy.upstream_router import Gateway
 from .lifecycle import FINAL_RESPONSE_SECONDS
@@ -250,7 +250,7 @@ def _run_process(
         limit_concurrency=max_connections,
         timeout_keep_alive=75,
         timeout_graceful_shutdown=ceil(options.drain + FINAL_RESPONSE_SECONDS),
-        http=LimitedHttpProtocol,
+        http=ClientConnection,
         ws="none",
         server_header=False,
         proxy_headers=False,  # not needed, and it would cost time on every request

@@ -18,12 +18,12 @@ from toolspeak.server.access.api_keys import ApiKeys
 from toolspeak.server.access.auth import Access
 from toolspeak.server.access.origin_guard import OriginGuard
 from toolspeak.server.app import App
-from toolspeak.server.http.uvicorn_protocol import LimitedHttpProtocol
+from toolspeak.server.http.client_connection import ClientConnection
 
 BODY = b'{"model":"m","messages":[{"role":"user","content":"Hello?"}]}'
 
 
-class Hasty(LimitedHttpProtocol):
+class Hasty(ClientConnection):
     head_seconds = 0.05
     body_seconds = 0.05
 
@@ -54,7 +54,7 @@ class Wire(asyncio.Transport):
         super().__init__()
         self.said = b""
         self.closed = False
-        self.protocol = LimitedHttpProtocol(server.config, server.server_state, {})
+        self.protocol = ClientConnection(server.config, server.server_state, {})
         self.protocol.connection_made(self)
 
     def write(self, data: Any) -> None:
@@ -85,7 +85,7 @@ class Wire(asyncio.Transport):
         return taken
 
     async def answered(self, count: int = 1) -> bytes:
-        while self.said.count(b"HTTP/1.1") < count or not self.protocol.cycle.response_complete:  # noqa: ASYNC110
+        while self.said.count(b"HTTP/1.1") < count or self.protocol.answering:  # noqa: ASYNC110
             await asyncio.sleep(0)
         return self.said
 
@@ -184,7 +184,8 @@ def test_what_stands_behind_a_body_is_no_header():
     async def scenario(wire: Wire) -> None:
         wire.hears(CHUNKED + ends)
         assert b" 401 " in await wire.answered()
-        assert b"authorization" not in dict(wire.protocol.headers)
+        assert wire.protocol.newest is not None
+        assert b"authorization" not in dict(wire.protocol.newest.scope["headers"])
         # Nor is it one of the request that comes next.
         wire.hears(HEALTH.replace(b"/health", b"/v1/models"))
         assert (await wire.answered(2)).count(b" 401 ") == 2
@@ -215,7 +216,7 @@ def test_a_body_that_nobody_reads_does_not_keep_a_connection():
         # Who comes to the end in time is waited for as between any two requests.
         wire.hears(b"x")
         assert wire.timer is None
-        assert wire.protocol.timeout_keep_alive_task is not None
+        assert wire.protocol._idle_timer is not None  # pyright: ignore[reportPrivateUsage]
         assert not wire.closed
 
     wired(scenario, NOBODY_MAY)
@@ -223,7 +224,7 @@ def test_a_body_that_nobody_reads_does_not_keep_a_connection():
 
 @pytest.mark.requirement("R-T11")
 def test_a_body_that_nobody_reads_is_cut_off_without_another_answer():
-    class HastyAtTheEnd(LimitedHttpProtocol):
+    class HastyAtTheEnd(ClientConnection):
         rest_seconds = 0.01
 
     data = request_bytes("POST", CHAT, "Host: localhost", body=BODY).replace(b"Connection: close\r\n", b"")[:-5]

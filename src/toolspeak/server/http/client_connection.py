@@ -1,0 +1,411 @@
+"""One client connection: reads HTTP/1.1 requests, within limits, and hands each to the application.
+
+A complete model request is first offered to the fast path (`FastPath`), which needs no task. All others become ASGI
+requests. A server must not wait forever for slow or endless headers: before a body, after it (trailers), or when
+pipelined. Trailers are discarded, because the access check has already happened. Responses that a client does not read
+time out. Limits for complete requests are in `origin_guard` and `limits`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Protocol, cast
+from urllib.parse import unquote
+
+import httptools
+
+from ...errors import ToolspeakError
+from ..access.origin_guard import MAX_HEADER_BYTES
+from ..asgi import Application, Headers, Receive, Scope, Send, error_headers, read_body, respond
+from ..observe.request_context import STALLS_KEY, WriteStalls
+from ..proxy.client_protocols import client_protocol
+from ..routes import find_route, route_for_headers
+from .http_request import HttpRequest
+
+if TYPE_CHECKING:
+    import uvicorn
+    from uvicorn.server import ServerState
+
+#: Size limit for the request line, headers and separators together.
+_MAX_HEAD_BYTES = MAX_HEADER_BYTES + 16 * 1024
+_TOO_LARGE = b"HTTP/1.1 431 Request Header Fields Too Large\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
+_TOO_LATE = b"HTTP/1.1 408 Request Timeout\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
+_INVALID = (
+    b"HTTP/1.1 400 Bad Request\r\ncontent-type: text/plain; charset=utf-8\r\ncontent-length: 30\r\n"
+    b"connection: close\r\n\r\nInvalid HTTP request received."
+)
+#: Maximum number of pipelined requests per connection. Each takes memory, and today's clients do not pipeline.
+_MAX_PIPELINED = 8
+#: If more bytes of a body than this are buffered, reading from the socket pauses.
+_MAX_BUFFERED = 64 * 1024
+#: Maximum size of a request body to read and discard. Closing while the client still sends may lose the response.
+_MAX_DISCARDED_BYTES = 256 * 1024
+
+
+class FastPath(Protocol):
+    """Answers ordinary model requests without a task."""
+
+    def wants(self, request: HttpRequest) -> bool:
+        """Whether to read the whole body of a request and then offer it to `take`. Only its head has arrived."""
+        ...
+
+    def take(self, request: HttpRequest) -> bool:
+        """Answer a complete request, or return False if it has to take the general path."""
+        ...
+
+
+class ClientConnection(asyncio.Protocol):
+    """One client connection. uvicorn creates it and calls `shutdown`."""
+
+    #: Timeouts in seconds for the complete head of a request, and between two chunks of its body.
+    head_seconds = 10.0
+    body_seconds = 30.0
+    #: Timeout in seconds for the rest of a request body after the response. Closing at once may lose the response.
+    rest_seconds = 10.0
+    #: Timeout in seconds for a client that does not read the response.
+    write_seconds = 60.0
+
+    def __init__(
+        self,
+        config: uvicorn.Config,
+        server_state: ServerState,
+        app_state: dict[str, Any],
+        _loop: asyncio.AbstractEventLoop | None = None,
+    ) -> None:
+        if not config.loaded:
+            config.load()
+        self.loop = _loop or asyncio.get_running_loop()
+        self.transport = cast("asyncio.Transport", None)
+        self.server_state = server_state
+        #: The request being answered; None if there is none.
+        self.current: HttpRequest | None = None
+        self._app = cast("Application", cast("Any", config).loaded_app)
+        self._fast_path: FastPath | None = getattr(config.app, "fast_path", None)
+        self._max_connections = config.limit_concurrency
+        self._keep_alive_seconds = config.timeout_keep_alive
+        self._parser = httptools.HttpRequestParser(self)
+        # A client may announce that it will close and still send more; the first request is answered all the same.
+        self._parser.set_dangerous_leniencies(lenient_data_after_close=True)
+        self._addresses: dict[str, Any] = {}
+        #: The last request whose head has arrived.
+        self.newest: HttpRequest | None = None
+        self._waiting: deque[HttpRequest] = deque()
+        # What has arrived of the head.
+        self._url = b""
+        self._headers: Headers = []
+        self._expects_100 = False
+        self._in_head = False
+        self._complete = True
+        #: Bytes received of an incomplete head, of trailers, or of chunk headers.
+        self._pending_bytes = 0
+        #: Whether the last data advanced a request; progress restarts the timer.
+        self._progressed = False
+        self._timer: asyncio.TimerHandle | None = None
+        self._idle_timer: asyncio.TimerHandle | None = None
+        self._stall_timer: asyncio.TimerHandle | None = None
+        self._write_stalls: WriteStalls | None = None
+        self._read_paused = False
+        self._writable: asyncio.Event | None = None
+
+    # ---- for the event loop and uvicorn
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Start the timer for the first request."""
+        self.transport = cast("asyncio.Transport", transport)
+        self.server_state.connections.add(cast("Any", self))
+        secure = transport.get_extra_info("sslcontext") is not None
+        self._addresses = {
+            "server": _address(transport.get_extra_info("sockname")),
+            "client": _address(transport.get_extra_info("peername")),
+            "scheme": "https" if secure else "http",
+        }
+        self._start_timer(self.head_seconds)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Stop all timers and cancel all requests of the connection."""
+        self.server_state.connections.discard(cast("Any", self))
+        for timer in (self._timer, self._idle_timer, self._stall_timer):
+            if timer is not None:
+                timer.cancel()
+        self._timer = self._idle_timer = self._stall_timer = None
+        self._waiting.clear()
+        if self._writable is not None:
+            self._writable.set()
+        if self.newest is not None:
+            self.newest.lose_client()
+        if self.current is not None:
+            self.current.lose_client()
+        self._parser = cast("httptools.HttpRequestParser", None)  # it refers back to this object
+
+    def data_received(self, data: bytes) -> None:
+        """Parse received data, within limits."""
+        if self._idle_timer is not None:
+            self._idle_timer.cancel()
+            self._idle_timer = None
+        self._progressed = self._complete and not self._pending_bytes  # true for the first data of a request
+        self._pending_bytes += len(data)
+        try:
+            self._parser.feed_data(data)
+        except httptools.HttpParserUpgrade:
+            pass  # a WebSocket request gets an HTTP response
+        except httptools.HttpParserError:
+            self._refuse_invalid()
+            return
+        if self._pending_bytes > _MAX_HEAD_BYTES:
+            self._refuse(_TOO_LARGE)
+        elif self._complete and (not self._pending_bytes or self.answering):
+            self._stop_timer()  # most requests arrive in one piece and need no timer
+            if not self.answering and self._idle_timer is None:
+                self._start_idle_timer()
+        elif self._progressed or self._timer is None:
+            self._start_timer(self.head_seconds if self._complete or self._in_head else self.body_seconds)
+
+    def pause_writing(self) -> None:
+        """Start the timer for a client that does not read, and measure how long it blocks the response."""
+        self._cancel_stall()
+        current = self.current
+        if current is not None:
+            self._write_stalls = cast("WriteStalls", current.scope.setdefault(STALLS_KEY, WriteStalls()))
+            self._write_stalls.begin()
+            if current.on_pause is not None:
+                current.on_pause(True)
+        self._writable = asyncio.Event()
+        self._stall_timer = self.loop.call_later(self.write_seconds, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        """Stop the timer for a client that does not read."""
+        self._cancel_stall()
+        if self._write_stalls is not None:
+            self._write_stalls.end()
+        writable, self._writable = self._writable, None
+        if writable is not None:
+            writable.set()
+        if self.current is not None and self.current.on_pause is not None:
+            self.current.on_pause(False)
+
+    def shutdown(self) -> None:
+        """Close the connection, after the response that is under way."""
+        if self.newest is None or self.newest.response_complete:
+            self.transport.close()
+        else:
+            self.newest.keep_alive = False
+
+    # ---- for requests
+
+    @property
+    def answering(self) -> bool:
+        return self.current is not None and not self.current.response_complete
+
+    @property
+    def write_paused(self) -> bool:
+        return self._writable is not None
+
+    async def drain(self) -> None:
+        """Wait until the client has read enough of what was written."""
+        if self._writable is not None:
+            await self._writable.wait()
+
+    def resume_reading(self) -> None:
+        """Read more from the socket."""
+        if self._read_paused:
+            self._read_paused = False
+            self.transport.resume_reading()
+
+    def response_ended(self) -> None:
+        """Continue with the next pipelined request, or wait for one."""
+        self.server_state.total_requests += 1
+        if self.transport.is_closing():
+            return
+        self.resume_reading()
+        if self._waiting:
+            self._start(self._waiting.popleft())
+        elif self._idle_timer is None:
+            self._start_idle_timer()
+        if not self._complete and not self._in_head and self.newest is not None and self.newest.response_complete:
+            self._stop_timer()
+            self._timer = self.loop.call_later(self.rest_seconds, self.transport.close)
+
+    # ---- for the parser
+
+    def on_message_begin(self) -> None:
+        self._complete = self._expects_100 = False
+        self._in_head = self._progressed = True
+        self._url = b""
+        self._headers = []
+
+    def on_url(self, url: bytes) -> None:
+        self._url += url
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        if self._in_head:  # later ones are trailers
+            name = name.lower()
+            if name == b"expect" and value.lower() == b"100-continue":
+                self._expects_100 = True
+            self._headers.append((name, value))
+
+    def on_headers_complete(self) -> None:
+        self._in_head = False
+        self._pending_bytes = 0
+        self._progressed = True
+        parser = self._parser
+        url = httptools.parse_url(self._url)
+        path = url.path.decode("ascii")
+        version = parser.get_http_version()
+        scope: Scope = {
+            "type": "http",
+            "asgi": {"version": "3.0", "spec_version": "2.3"},
+            "http_version": version,
+            "root_path": "",
+            "headers": self._headers,
+            "method": parser.get_method().decode("ascii"),
+            "path": unquote(path) if "%" in path else path,
+            "raw_path": url.path,
+            "query_string": url.query or b"",
+            **self._addresses,
+        }
+        keep_alive = version != "1.0" and parser.should_keep_alive()
+        self.newest = request = HttpRequest(self, scope, keep_alive=keep_alive, expects_100=self._expects_100)
+        if not self.answering:
+            self._start(request)
+        else:
+            self._pause_reading()
+            self._waiting.append(request)
+            if len(self._waiting) > _MAX_PIPELINED:
+                self.transport.abort()
+
+    def on_body(self, body: bytes) -> None:
+        self._pending_bytes = 0
+        request = self.newest
+        assert request is not None
+        self._progressed = not request.response_complete
+        if not request.response_complete:
+            request.add_body(body)
+            if request.size > _MAX_BUFFERED and not request.gathers:
+                self._pause_reading()
+
+    def on_message_complete(self) -> None:
+        self._complete = True
+        self._pending_bytes = 0
+        request = self.newest
+        assert request is not None
+        if not request.response_complete:
+            request.end_body()
+            if request.gathers and request is self.current:
+                self._start(request)
+
+    # ---- internal
+
+    def _start(self, request: HttpRequest) -> None:
+        """Start answering a request: by the fast path once its body is complete, or else in a task."""
+        self.current = request
+        fast_path = self._fast_path
+        if self._overloaded():
+            self._start_task(request, reject_overloaded)
+            return
+        if fast_path is not None and (request.gathers or fast_path.wants(request)):
+            request.gathers = request.more_body
+            if request.gathers or fast_path.take(request):
+                return
+        self._start_task(request, self._app)
+
+    def _start_task(self, request: HttpRequest, app: Application) -> None:
+        task = self.loop.create_task(request.run(app))
+        tasks = self.server_state.tasks
+        tasks.add(task)
+        task.add_done_callback(tasks.discard)
+
+    def _overloaded(self) -> bool:
+        limit, state = self._max_connections, self.server_state
+        return limit is not None and (len(state.connections) >= limit or len(state.tasks) >= limit)
+
+    def _pause_reading(self) -> None:
+        if not self._read_paused:
+            self._read_paused = True
+            self.transport.pause_reading()
+
+    def _cancel_stall(self) -> None:
+        if self._stall_timer is not None:
+            self._stall_timer.cancel()
+            self._stall_timer = None
+
+    def _start_idle_timer(self) -> None:
+        self._idle_timer = self.loop.call_later(self._keep_alive_seconds, self.transport.close)
+
+    def _start_timer(self, seconds: float) -> None:
+        self._stop_timer()
+        self._timer = self.loop.call_later(seconds, self._timed_out)
+
+    def _stop_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _timed_out(self) -> None:
+        if self._read_paused:  # the server itself paused reading, so the client is not late
+            self._start_timer(self.body_seconds)
+        else:
+            self._refuse(_TOO_LATE)
+
+    def _refuse(self, response: bytes) -> None:
+        self._stop_timer()
+        if self.transport.is_closing():
+            return
+        if self._can_respond():
+            self.transport.write(response)
+        self.transport.close()
+
+    def _can_respond(self) -> bool:
+        """Whether an error response can be written now without corrupting another response."""
+        if self.current is None:
+            return True
+        if self._in_head:
+            return not self.answering
+        return self.current is self.newest and not self.current.response_started
+
+    def _refuse_invalid(self) -> None:
+        """Respond to malformed data, or drop the connection if another response is being written."""
+        if self.answering:
+            self.transport.abort()
+        else:
+            self.transport.write(_INVALID)
+            self.transport.close()
+
+
+def _address(name: object) -> tuple[str, int] | None:
+    """Return the host and port of a socket address; None if it has none."""
+    if not isinstance(name, tuple):
+        return None
+    parts = cast("tuple[Any, ...]", name)
+    return (str(parts[0]), int(parts[1])) if len(parts) > 1 else None
+
+
+# ---- too many connections
+
+
+class ServerOverloaded(ToolspeakError):
+    """The server has no file descriptors left for more connections."""
+
+    status = 503
+    retry_after = 1.0
+
+
+async def reject_overloaded(scope: Scope, receive: Receive, send: Send) -> None:
+    """Respond with 503 in the client's protocol, then close."""
+    with suppress(ToolspeakError):
+        await read_body(scope, receive, _MAX_DISCARDED_BYTES)
+    error = ServerOverloaded("too many connections at the moment", hint="retry in a second")
+    status, body = client_protocol(_error_protocol(scope)).error(error)
+    await respond(send, status, body, headers=[*error_headers(error), (b"connection", b"close")])
+
+
+def _error_protocol(scope: Scope) -> str:
+    """Return the client's protocol, judging by the request path."""
+    method, path = scope["method"], scope["path"]
+    route = find_route(method, path)
+    if route is not None:
+        return route_for_headers(route, scope["headers"]).error_protocol
+    from ..unsupported import unsupported_error  # rarely needed, so imported on demand
+
+    return unsupported_error(method, path).error_protocol
