@@ -143,7 +143,7 @@ class _Clients:
 
         async def ours() -> int:
             end = asyncio.get_running_loop().time() + 60
-            source, piece = await own._post("/chat/completions", PAYLOAD, end, [])
+            source, piece = await own._post("/chat/completions", Posted(REQUEST, PAYLOAD, end, [], None))
             size = 0
             while piece:
                 size += len(piece)

@@ -19,6 +19,8 @@ from ..engine.turn.trace import AttemptTrace, TracedReply
 from ..errors import FormatError, ModelError, ToolChoiceError, UpstreamError
 from ..protocols.shared.passthrough_bytes import RawBatch
 from ..upstreams.base import Batches, Upstream, error_of, failure_of, open_upstream
+from ..upstreams.http.service import Posted
+from ..upstreams.http.thin_transport import HttpUpstream
 
 if TYPE_CHECKING:
     from ..engine.turn.engine import Engine
@@ -32,6 +34,9 @@ SLOW_SECONDS = 0.005
 #: Number of characters in the messages of a request above which calls in the answer are parsed in a worker thread,
 #: because they are compared with these messages.
 LONG_REQUEST_CHARS = 64 * 1024
+
+#: Seconds after a finish reason within which nearly every answer ends.
+_END_SECONDS = 0.25
 
 #: A character that may begin a call in an answer.
 _CALL_CHAR = re.compile(r"[<{\[(]").search
@@ -77,6 +82,27 @@ class AnyTurn(Protocol):
         ...
 
 
+class Receiver(Protocol):
+    """Receives the events of a turn that was started without a task."""
+
+    @property
+    def is_paused(self) -> bool:
+        """Whether no more events can be received at the moment. Call `read_now` afterwards."""
+        ...
+
+    def receive(self, events: list[Event], /) -> None:
+        """Receive events that have become final. `outcome` is set with the last ones."""
+        ...
+
+    def turn_ended(self) -> None:
+        """The turn has ended."""
+        ...
+
+    def must_wait(self) -> None:
+        """The rest of the turn has to wait for something, so it needs a task."""
+        ...
+
+
 class EngineTurn:
     """Runs one turn. Iterate over `batches()`; `outcome` is set with the last batch.
 
@@ -107,6 +133,10 @@ class EngineTurn:
         self.first_token_seconds = 0.0
         self.held_seconds = 0.0
         self.tool_seconds = 0.0
+        # Only for a turn that was started without a task.
+        self._posted: Posted | None = None
+        self._receiver: Receiver | None = None
+        self._waiting_since = 0.0
         self._held_since = 0.0  # `upstream_seconds` when the first held-back output arrived; 0 if none is held back
 
     @property
@@ -126,9 +156,9 @@ class EngineTurn:
             if self._exchange is not None:
                 await self._close_exchange()
 
-    async def collect(self) -> list[Event]:
-        """Return all events at the end, for callers that do not stream."""
-        events: list[Event] = []
+    async def collect(self, earlier: list[Event] | None = None) -> list[Event]:
+        """Return all events at the end, for callers that do not stream. `earlier` events have been received before."""
+        events = earlier or []
         self._start()
         try:
             while not self._over:
@@ -146,6 +176,112 @@ class EngineTurn:
         self._start()
         return next(action.request for action in self._actions if isinstance(action, AskUpstream))
 
+    # ---- without a task
+
+    def start_now(self, receiver: Receiver, *, passthrough_bytes: bool = False) -> bool:
+        """Send the first request at once, if that needs no waiting, and pass its events to `receiver`.
+
+        If this returns False, or calls `must_wait`, iterate over `batches` or call `collect` for the rest.
+        """
+        self._start()
+        upstream, ask = self._upstream, self._actions[-1]
+        if not isinstance(upstream, HttpUpstream) or type(ask) is not AskUpstream:
+            return False
+        posted = upstream.post_now(ask.request, self._on_ready, passthrough_bytes=passthrough_bytes)
+        if posted is None:
+            return False
+        self._posted, self._receiver = posted, receiver
+        self._passthrough_bytes = passthrough_bytes
+        self._waiting_since = time.perf_counter()
+        self._actions.pop()
+        self.requests_sent = ask.attempt
+        self._request = ask.request
+        return True
+
+    def read_now(self) -> None:
+        """Process what has arrived while the receiver could not take any."""
+        self._on_ready()
+
+    def abort(self) -> None:
+        """Close the connection of a turn that was started without a task."""
+        posted, self._posted = self._posted, None
+        if posted is not None and posted.connection is not None and not (posted.answer and posted.answer.over):
+            posted.connection.on_ready = None
+            posted.connection.abort()
+
+    def _on_ready(self) -> None:
+        posted, receiver, upstream = self._posted, self._receiver, self._upstream
+        assert posted is not None and receiver is not None and isinstance(upstream, HttpUpstream)
+        if receiver.is_paused:
+            return
+        batch = upstream.poll(posted)
+        if batch is not None and not batch:
+            return
+        now = time.perf_counter()
+        self.upstream_seconds += now - self._waiting_since
+        if batch is None or self._takes_long(batch):
+            if batch and posted.answer is not None:
+                posted.answer.unread(batch)
+            self._hand_over(receiver)
+            return
+        over = posted.answer is not None and posted.answer.over
+        self._actions.extend(self._actions_for(batch, over))
+        self._act_now(receiver)
+        self._waiting_since = time.perf_counter()
+        if self._waiting_since - now > SLOW_SECONDS:
+            self._is_slow = True
+        if not over and posted.answer is not None and posted.answer.finished:
+            asyncio.get_running_loop().call_later(_END_SECONDS, self._end_late, receiver)
+
+    def _end_late(self, receiver: Receiver) -> None:
+        """Wait in a task for the end of an answer whose finish reason has arrived."""
+        if not self._over and self._posted is not None and self._exchange is None:
+            self._hand_over(receiver)
+
+    def _takes_long(self, batch: list[Event]) -> bool:
+        """Whether parsing a batch may take so long that it needs a worker thread."""
+        size = _text_size(batch)
+        self._chars += size
+        if self._request is not None and any(map(_may_begin_call, batch)):
+            self._is_slow = self._is_slow or is_long(self._request)
+            self._request = None
+        return self._is_slow or size > SLICE_CHARS or self._chars > LONG_ANSWER_CHARS
+
+    def _actions_for(self, batch: list[Event], over: bool) -> list[Action]:
+        actions = self._feed(batch)
+        if not actions or self._held_since or not self.first_token_seconds:
+            self._track_timing(batch, actions)
+        if type(batch) is RawBatch and all(type(action) is Emit for action in actions):
+            events = [event for action in actions if type(action) is Emit for event in action.events]
+            actions = list[Action]([Emit(batch.after(events))]) if events else []
+        return [*actions, *self._feed(None)] if over else actions
+
+    def _act_now(self, receiver: Receiver) -> None:
+        """Execute all actions, or hand over to a task if one of them has to wait."""
+        actions = self._actions
+        while actions:
+            action = actions.popleft()
+            if type(action) is Emit:
+                receiver.receive(self._with_following(action))
+            elif type(action) is Done:
+                self._finish(action)
+                receiver.turn_ended()
+            elif type(action) is StopAttempt:
+                self.abort()
+            else:
+                actions.appendleft(action)
+                self._hand_over(receiver)
+                return
+
+    def _hand_over(self, receiver: Receiver) -> None:
+        posted, upstream = self._posted, self._upstream
+        if posted is not None and isinstance(upstream, HttpUpstream):
+            assert posted.connection is not None
+            posted.connection.on_ready = None
+            if posted.answer is None or not posted.answer.over or posted.answer.has_unread:
+                self._exchange = upstream.resume(posted)
+        receiver.must_wait()
+
     def _start(self) -> None:
         if not self._started:
             self._started = True
@@ -159,14 +295,19 @@ class EngineTurn:
         if not isinstance(action, Done):
             await self._execute(action)
             return []
+        self._finish(action)
+        return []
+
+    def _finish(self, action: Done) -> None:
         self._over = True
         self.outcome = action.outcome
         if self._ended is not None:
             self._ended(action.outcome)
-        return []
 
     def _with_following(self, action: Emit) -> list[Event]:
-        events = list(action.events)
+        events = action.events
+        if self._actions and type(self._actions[0]) is Emit:
+            events = list(events)
         while self._actions and isinstance(following := self._actions[0], Emit):
             events += following.events
             self._actions.popleft()
@@ -258,6 +399,7 @@ class EngineTurn:
         self._slices.clear()
         if exchange is not None:
             await exchange.aclose()
+            self.abort()  # nothing was read from the exchange yet
 
 
 def _text_size(batch: Sequence[Event]) -> int:
@@ -299,10 +441,13 @@ def _reaches_client(action: Action) -> bool:
     return isinstance(action, Done)
 
 
-async def all_events(turn: AnyTurn) -> tuple[list[Event], int]:
-    """Return all events of a turn, and the index where the last answer begins (0 for a series of turns)."""
+async def all_events(turn: AnyTurn, earlier: list[Event] | None = None) -> tuple[list[Event], int]:
+    """Return all events of a turn, and the index where the last answer begins (0 for a series of turns).
+
+    `earlier`: the events of the turn that have been received before.
+    """
     if isinstance(turn, EngineTurn):
-        return await turn.collect(), turn.last_answer_start
+        return await turn.collect(earlier), turn.last_answer_start
     return [event async for batch in turn.batches() for event in batch], 0
 
 

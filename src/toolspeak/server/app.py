@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Iterable, MutableMapping
+from contextlib import AbstractContextManager
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -20,17 +21,20 @@ from .access.origin_guard import OriginGuard
 from .asgi import Headers, Receive, Scope, Send, error_headers, header, respond
 from .observe.counters import MinuteSeries
 from .observe.request_context import CLIENT_CLOSED, CURRENT, RequestContext, new_id
-from .process.lifecycle import PAGES, Lifecycle, ServerShuttingDown
+from .process.lifecycle import PAGES, Lifecycle, shutdown_error
 from .process.worker_rpc import WorkerRpc
 from .proxy.client_protocols import client_protocol
-from .proxy.exchange import KEEP_ALIVE_SECONDS, Exchange, ExchangeResult
+from .proxy.exchange import CHECKS_PER_PERIOD, KEEP_ALIVE_SECONDS, Exchange, ExchangeResult
+from .proxy.fast_exchange import FastExchange
 from .proxy.idempotency import IdempotencyKeys
+from .proxy.request_settings import HEADER as SETTINGS_HEADER
 from .proxy.upstream_router import Gateway
 from .recording.entries import build_entry
 from .recording.recorder import Recorder
 from .routes import Route, find_route
 
 if TYPE_CHECKING:
+    from .http.http_request import HttpRequest
     from .web.api import PageApi
     from .web.pages import Pages
 
@@ -38,6 +42,10 @@ if TYPE_CHECKING:
 _DEFAULT_ERROR_PROTOCOL = "openai_chat"
 #: Extra headers by status: a 426 response must name the protocol to upgrade to.
 _UPGRADES: dict[int, Headers] = {426: [(b"upgrade", b"HTTP/1.1"), (b"connection", b"upgrade")]}
+#: Headers of requests that need a task: they may have to wait, or are rare.
+_SPECIAL_HEADERS = frozenset({b"idempotency-key", SETTINGS_HEADER, b"transfer-encoding", b"expect", b"upgrade"})
+#: Largest number of digits in the size of a body that is read before its request is handled: just below a megabyte.
+_MAX_LENGTH_DIGITS = 6
 #: Caller for listing all model names, which the metrics need.
 _ADMIN = Caller(admin=True)
 
@@ -84,6 +92,7 @@ class App:
         self._store = store
         self._api: PageApi | None = None
         self._worker_rpc: WorkerRpc | None = None
+        self._ticker: asyncio.TimerHandle | None = None
 
     @cached_property
     def _pages(self) -> Pages:
@@ -130,6 +139,96 @@ class App:
             await self._lifespan(receive, send)
         else:  # a WebSocket: after the rejection, clients fall back to HTTP
             await send({"type": "websocket.close", "code": 1008})
+
+    # ---- model requests without a task
+
+    def wants(self, http: HttpRequest) -> bool:
+        """Whether a request may be answered without a task, once its body has arrived."""
+        scope = http.scope
+        route = find_route(scope["method"], scope["path"])
+        if route is None or not route.client_protocol or not _is_ordinary(scope["headers"]):
+            return False
+        try:
+            http.admitted = (route, self._guard.check(scope, route))
+        except ToolspeakError:
+            return False  # the general path reports the error
+        return True
+
+    def take(self, http: HttpRequest) -> bool:
+        """Answer a request without a task, or return False if that is impossible."""
+        assert http.admitted is not None
+        route, caller = http.admitted
+        gateway, scope, began, body = self._gateway, http.scope, time.time(), http.take_whole_body()
+        context = RequestContext(scope, http.send)
+        identifier = new_id()
+        context.set_default_id(identifier)
+        protocol = client_protocol(route.client_protocol, scope["query_string"])
+        keys, keep_alive = self._idempotency_keys, self._keep_alive
+        exchange = FastExchange(identifier, gateway, protocol, scope, http.receive, context.send, keys, keep_alive)
+        counted: AbstractContextManager[object] | None = None
+        try:
+            if exchange.plan_now(body, route.fields, caller):
+                counted = self._limits.counted(caller.key)
+                if exchange.start_now(http, context):
+                    self._run_now(exchange, http, context, route, began, counted)
+                    return True
+        except ToolspeakError:
+            pass  # the general path reports the error
+        if counted is not None:
+            counted.__exit__(None, None, None)
+        http.put_back(body)
+        return False
+
+    def _run_now(
+        self,
+        exchange: FastExchange,
+        http: HttpRequest,
+        context: RequestContext,
+        route: Route,
+        began: float,
+        counted: AbstractContextManager[object],
+    ) -> None:
+        lease, exchanges = self._gateway.lease(), self.lifecycle.exchanges
+        lease.__enter__()
+        exchanges.add(exchange)
+        if self._ticker is None:
+            self._ticker = asyncio.get_running_loop().call_later(self._keep_alive / CHECKS_PER_PERIOD, self._tick)
+        self._series.tick(began)
+        if self._recorder is not None:
+            self._recorder.begin(exchange.id, exchange.result, began)
+
+        def finished() -> None:
+            exchanges.discard(exchange)
+            counted.__exit__(None, None, None)
+            lease.__exit__(None, None, None)
+            self._finish(exchange.result(), context, began)
+            self.lifecycle.count_response(context, route)
+
+        async def go_on(scope: Scope, receive: Receive, send: Send) -> None:
+            CURRENT.set(context)
+            try:
+                with self.lifecycle.running():
+                    await exchange.go_on()
+            except asyncio.CancelledError:
+                if not self.lifecycle.was_broken_off():
+                    raise
+                await exchange.refuse(shutdown_error())
+            finally:
+                finished()
+
+        def goes_on() -> None:
+            exchanges.discard(exchange)
+            http.connection.start_task(http, go_on)
+
+        exchange.finished, exchange.goes_on = finished, goes_on
+
+    def _tick(self) -> None:
+        """Keep silent streams alive. One timer serves all of them."""
+        self._ticker = None
+        for exchange in tuple(self.lifecycle.exchanges):
+            exchange.keep_alive_if_silent()
+        if self.lifecycle.exchanges:
+            self._ticker = asyncio.get_running_loop().call_later(self._keep_alive / CHECKS_PER_PERIOD, self._tick)
 
     async def _http(self, scope: Scope, receive: Receive, send: Send) -> None:
         context = RequestContext(scope, send)
@@ -181,8 +280,7 @@ class App:
         except asyncio.CancelledError:
             if not self.lifecycle.was_broken_off():
                 raise
-            hint = "retry: another server may respond"
-            await exchange.refuse(ServerShuttingDown("the server is shutting down", hint=hint))
+            await exchange.refuse(shutdown_error())
         finally:
             self._finish(exchange.result(), context, began)
 
@@ -210,6 +308,17 @@ class App:
                 await self.close()
                 await send({"type": "lifespan.shutdown.complete"})
                 return
+
+
+def _is_ordinary(headers: Headers) -> bool:
+    """Whether the headers announce a body of limited size and ask for nothing special."""
+    length = b""
+    for name, value in headers:
+        if name == b"content-length":
+            length = value
+        elif name in _SPECIAL_HEADERS:
+            return False
+    return length.isdigit() and len(length) <= _MAX_LENGTH_DIGITS
 
 
 def _refuse_websocket(scope: Scope) -> None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast, runtime_checkable
 from urllib.parse import unquote
 
 import httptools
@@ -44,6 +44,7 @@ _MAX_BUFFERED = 64 * 1024
 _MAX_DISCARDED_BYTES = 256 * 1024
 
 
+@runtime_checkable
 class FastPath(Protocol):
     """Answers ordinary model requests without a task."""
 
@@ -54,6 +55,10 @@ class FastPath(Protocol):
     def take(self, request: HttpRequest) -> bool:
         """Answer a complete request, or return False if it has to take the general path."""
         ...
+
+
+def _fast_path(app: object) -> FastPath | None:
+    return app if isinstance(app, FastPath) else None
 
 
 class ClientConnection(asyncio.Protocol):
@@ -82,7 +87,7 @@ class ClientConnection(asyncio.Protocol):
         #: The request being answered; None if there is none.
         self.current: HttpRequest | None = None
         self._app = cast("Application", cast("Any", config).loaded_app)
-        self._fast_path: FastPath | None = getattr(config.app, "fast_path", None)
+        self._fast_path: FastPath | None = _fast_path(config.app)
         self._max_connections = config.limit_concurrency
         self._keep_alive_seconds = config.timeout_keep_alive
         self._parser = httptools.HttpRequestParser(self)
@@ -302,15 +307,15 @@ class ClientConnection(asyncio.Protocol):
         self.current = request
         fast_path = self._fast_path
         if self._overloaded():
-            self._start_task(request, reject_overloaded)
+            self.start_task(request, reject_overloaded)
             return
         if fast_path is not None and (request.gathers or fast_path.wants(request)):
             request.gathers = request.more_body
             if request.gathers or fast_path.take(request):
                 return
-        self._start_task(request, self._app)
+        self.start_task(request, self._app)
 
-    def _start_task(self, request: HttpRequest, app: Application) -> None:
+    def start_task(self, request: HttpRequest, app: Application) -> None:
         task = self.loop.create_task(request.run(app))
         tasks = self.server_state.tasks
         tasks.add(task)

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 from ..asgi import Application, Scope
 
 if TYPE_CHECKING:
+    from ..access.auth import Caller
+    from ..routes import Route
     from .client_connection import ClientConnection
 
 _log = logging.getLogger("toolspeak.server")
@@ -37,6 +39,7 @@ class HttpRequest:
         "_expects_100",
         "_head",
         "_remaining",
+        "admitted",
         "connection",
         "disconnected",
         "gathers",
@@ -57,6 +60,8 @@ class HttpRequest:
         self.scope = scope
         self.keep_alive = keep_alive
         self.disconnected = self.response_started = self.response_complete = False
+        #: The route and the caller, once the fast path has admitted the request.
+        self.admitted: tuple[Route, Caller] | None = None
         #: Whether the request starts only when its body is complete.
         self.gathers = False
         self.more_body = True
@@ -89,8 +94,14 @@ class HttpRequest:
         pieces, self._body, self.size = self._body, [], 0
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
+    def take_whole_body(self) -> bytes:
+        """Return the complete body. `receive` then only waits for the client to disconnect."""
+        self._delivered = True
+        return self.take_body()
+
     def put_back(self, body: bytes) -> None:
-        """Undo `take_body`."""
+        """Undo `take_whole_body`."""
+        self._delivered = False
         self._body, self.size = [body], len(body)
 
     def lose_client(self) -> None:
@@ -142,8 +153,8 @@ class HttpRequest:
             return
         length = str(len(_FAILED)).encode()
         headers = [(b"content-type", b"text/plain; charset=utf-8"), (b"content-length", length)]
-        self._prepare_head(500, [*headers, (b"connection", b"close")])
-        self._write_body(_FAILED, False)
+        self.start(500, [*headers, (b"connection", b"close")])
+        self.write(_FAILED, False)
 
     # ---- the response
 
@@ -155,13 +166,13 @@ class HttpRequest:
         if self.disconnected:
             return
         if not self.response_started:
-            self._prepare_head(message["status"], message["headers"])
+            self.start(message["status"], message["headers"])
         elif not self.response_complete:
-            self._write_body(message["body"], message.get("more_body", False))
+            self.write(message["body"], message.get("more_body", False))
         else:
             raise RuntimeError(f"`{message['type']}` after the end of the response")
 
-    def _prepare_head(self, status: int, headers: Iterable[tuple[bytes, bytes]]) -> None:
+    def start(self, status: int, headers: Iterable[tuple[bytes, bytes]]) -> None:
         """Prepare the head, which is sent with the first chunk of the body."""
         self._expects_100 = False
         lines = [STATUS_LINES[status]]
@@ -187,7 +198,8 @@ class HttpRequest:
         self.response_started = True
         self._head = head + b"\r\n"
 
-    def _write_body(self, body: bytes, more: bool) -> None:
+    def write(self, body: bytes, more: bool) -> None:
+        """Write a chunk of the body, without waiting for the client to read."""
         if self.scope["method"] == "HEAD":
             self._remaining, body = 0, b""
         elif self._chunked:

@@ -19,6 +19,7 @@ from ..routes import Route, display_path
 
 if TYPE_CHECKING:
     from ..observe.spans import Spans
+    from ..proxy.fast_exchange import FastExchange
 
 #: The pages that `Lifecycle.show` serves.
 PAGES = frozenset({"health", "metrics", "ready"})
@@ -32,6 +33,10 @@ class ServerShuttingDown(ToolspeakError):
 
     status = 503
     retry_after = 1.0
+
+
+def shutdown_error() -> ServerShuttingDown:
+    return ServerShuttingDown("the server is shutting down", hint="retry: another server may respond")
 
 
 class _Running:
@@ -69,6 +74,8 @@ class Lifecycle:
         self._access_log = access_log
         self._running: set[asyncio.Task[object]] = set()
         self._broken: set[asyncio.Task[object]] = set()
+        #: The requests that are answered without a task.
+        self.exchanges: set[FastExchange] = set()
 
     def join(self, board: WorkerCounters) -> None:
         """Join the other workers: continue the counters of the previous worker and report the sum of all."""
@@ -131,7 +138,7 @@ class Lifecycle:
         numbers.gauges = {}
         if not ended:
             numbers.gauges = {
-                "toolspeak_requests_in_flight": float(len(self._running)),
+                "toolspeak_requests_in_flight": float(len(self._running) + len(self.exchanges)),
                 "toolspeak_draining": float(self.draining),
                 "toolspeak_workers": 1.0,
                 **gauges_of_this_process(),
@@ -141,7 +148,9 @@ class Lifecycle:
     # ---- shutdown
 
     def break_off(self) -> None:
-        """Cancel every running request; each then sends an error in the client's protocol."""
+        """End every running request with an error in the client's protocol."""
+        for exchange in tuple(self.exchanges):
+            exchange.break_off(shutdown_error())
         self._broken = set(self._running)
         for task in self._broken:
             task.cancel("the server ends")

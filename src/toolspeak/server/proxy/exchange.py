@@ -11,7 +11,7 @@ import asyncio
 import json
 import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import msgspec
 
@@ -39,11 +39,11 @@ _log = logging.getLogger("toolspeak.server")
 #: Interval of keep-alives on a silent stream, so intermediate proxies do not close it.
 KEEP_ALIVE_SECONDS = 15.0
 #: Number of checks per keep-alive interval. A stream is silent if nothing was written since the previous check.
-_CHECKS_PER_PERIOD = 2
+CHECKS_PER_PERIOD = 2
 #: Delay before watching for disconnects. Most non-streamed answers are complete by then.
 _WATCH_AFTER_SECONDS = 0.05
 #: Number of silent checks after which a stream is started before the first event. Proxies time out after 60 s.
-_CHECKS_BEFORE_START = 4
+CHECKS_BEFORE_START = 4
 #: Number of events above which an answer is put together in a worker thread.
 _MANY_EVENTS = 1000
 #: The only upstream protocol in which a request can load a model.
@@ -112,7 +112,7 @@ class Exchange:
         idempotency_keys: IdempotencyKeys,
         keep_alive: float = KEEP_ALIVE_SECONDS,
     ) -> None:
-        self._id = identifier
+        self.id = self._id = identifier
         self._see = f"`toolspeak explain {identifier}`"
         self._gateway = gateway
         self._protocol = protocol
@@ -120,7 +120,7 @@ class Exchange:
         self._receive = receive
         self._send = send
         self._idempotency_keys = idempotency_keys
-        self._check_seconds = keep_alive / _CHECKS_PER_PERIOD
+        self._check_seconds = keep_alive / CHECKS_PER_PERIOD
         # Facts about the request, in the order in which they become known.
         self._secrets: tuple[Secret, ...] = ()
         self._fields: Mapping[str, JSONValue] = {}
@@ -139,6 +139,13 @@ class Exchange:
         self._writing = False
         #: Encodes the stream; None if the answer is not streamed.
         self._encoder: Encoder | None = None
+        self._encode: Callable[[list[Event]], bytes] = lambda batch: b""
+        #: Whether the upstream's bytes may be sent unchanged.
+        self._passes_bytes = False
+        self._call_ids: list[str] = []
+        self._last_batch: list[Event] = []
+        #: The first events of an answer that is not streamed, if they were received before `_complete`.
+        self._earlier: list[Event] = []
         #: Set when the keep-alive has been written; None if no keep-alive is being written.
         self._keep_alive_written: asyncio.Event | None = None
         self._watcher: asyncio.Task[None] | None = None
@@ -171,7 +178,10 @@ class Exchange:
             await self.refuse(error)
         except Exception:  # a bug: send an error in the client's protocol and log the traceback
             _log.exception("request %s failed", self._id)
-            await self.refuse(ToolspeakError(f"internal error in toolspeak; see request {self._id} in its log"))
+            await self.refuse(self._internal_error())
+
+    def _internal_error(self) -> ToolspeakError:
+        return ToolspeakError(f"internal error in toolspeak; see request {self._id} in its log")
 
     async def _answer_once(
         self, body: Mapping[str, JSONValue], request: Request, target: Target, caller: Caller
@@ -207,13 +217,14 @@ class Exchange:
             self._started = True
             await respond(self._send, 200, protocol.reply(Reply(), request, **self._naming(request)))
             return
-        renamed = request.model != resolved.model
-        upstream_request = msgspec.structs.replace(request, model=resolved.model) if renamed else request
         notes = (*routing_notes(request), *protocol.request_notes(body))
-        planned = await self._plan(target, upstream_request, caller, notes)
-        self._planned, self._request = planned, planned.request
-        protocol.check(request, planned.plan.kind, resolved.protocol)
+        planned = await self._plan(target, for_upstream(request, target), caller, notes)
+        self._adopt(planned, request, target)
         await self._watched(planned, target, _with_previous_id(request, previous.previous_id))
+
+    def _adopt(self, planned: PlannedTurn, request: Request, target: Target) -> None:
+        self._planned, self._request = planned, planned.request
+        self._protocol.check(request, planned.plan.kind, target.maker.resolved.protocol)
 
     async def _plan(self, target: Target, request: Request, caller: Caller, notes: tuple[Note, ...]) -> PlannedTurn:
         """Return the turn that answers a request, or several turns if it asks for several answers."""
@@ -265,7 +276,7 @@ class Exchange:
                     message = await self._receive()
             except TimeoutError:
                 silent = silent + 1 if self._writes == writes and not self._writing else 0
-                if silent >= (1 if self._started else _CHECKS_BEFORE_START):
+                if silent >= (1 if self._started else CHECKS_BEFORE_START):
                     await self._send_keep_alive(planned)
                 writes = self._writes
                 continue
@@ -291,44 +302,58 @@ class Exchange:
     # ---- streamed and complete answers
 
     async def _carry_out(self, planned: PlannedTurn, target: Target, request: Request) -> None:
-        naming = self._naming(request)
         if request.stream:
-            turn = planned.turn
-            make_encoder = turn.encoder if isinstance(turn, SeveralTurns) else self._protocol.encoder
-            encoder: Encoder = make_encoder(request, **naming)
-            # Only clients that select server tools by name get progress events.
-            if target.server_tools:
-                encoder = with_progress_events(encoder, planned.turn, self._protocol.name)
-            await self._stream(planned, target, request, encoder)
+            if self._encoder is None:
+                self._open_stream(planned, target, request)
+            await self._stream(planned, target)
         else:
-            await self._complete(planned, target, request, naming)
+            await self._complete(planned, target, request)
 
-    async def _complete(
-        self, planned: PlannedTurn, target: Target, request: Request, naming: dict[str, JSONValue]
-    ) -> None:
+    async def _complete(self, planned: PlannedTurn, target: Target, request: Request) -> None:
+        naming = self._naming(request)
         # Nothing can fail between two batches here, so there is no generator to close.
-        events, last_answer = await all_events(planned.turn)
+        events, last_answer = await all_events(planned.turn, self._earlier)
         self._notes += [event.note for event in events if type(event) is Noted]
-        outcome = planned.turn.outcome
-        assert outcome is not None
-        error = error_after(outcome, self._see)
-        if error is not None:
-            raise error
+        self._raise_failure(planned.turn)
         if isinstance(planned.turn, SeveralTurns):
             replies = await asyncio.to_thread(planned.turn.replies)
             ids = [call.id for reply in replies for call in reply.calls]
             bodies = [self._protocol.reply(reply, request, **naming) for reply in replies]
-            await self._finish(planned, target, ids, join_replies(bodies, self._protocol.answers))
-            return
-        reply = fold(events) if len(events) <= _MANY_EVENTS else await asyncio.to_thread(fold, events)
-        reply = msgspec.structs.replace(reply, requests=outcome.requests, warnings=outcome.warnings)
-        same_protocol = self._protocol.ordered and self._protocol.name == target.maker.resolved.protocol
+            body = join_replies(bodies, self._protocol.answers)
+        elif len(events) > _MANY_EVENTS:
+            ids, body = await asyncio.to_thread(
+                self._encode_reply, planned, target, request, events, last_answer, naming
+            )
+        else:
+            ids, body = self._encode_reply(planned, target, request, events, last_answer, naming)
+        await self._finish(planned, target, ids, body)
+
+    def _raise_failure(self, turn: AnyTurn) -> None:
+        assert turn.outcome is not None
+        error = error_after(turn.outcome, self._see)
+        if error is not None:
+            raise error
+
+    def _encode_reply(
+        self,
+        planned: PlannedTurn,
+        target: Target,
+        request: Request,
+        events: list[Event],
+        last_answer: int,
+        naming: dict[str, JSONValue],
+    ) -> tuple[list[str], bytes]:
+        """Return the ids of the calls in an answer, and its body."""
+        outcome, protocol = planned.turn.outcome, self._protocol
+        assert outcome is not None
+        reply = msgspec.structs.replace(fold(events), requests=outcome.requests, warnings=outcome.warnings)
+        same_protocol = protocol.ordered and protocol.name == target.maker.resolved.protocol
         if same_protocol and reply.opaque and planned.plan.kind != planned.plan.emulation:
             # The client will send all parts back, and the service requires them in their original order.
-            body = self._protocol.reply(reply, request, events=final_events(events, reply, last_answer), **naming)
+            body = protocol.reply(reply, request, events=final_events(events, reply, last_answer), **naming)
         else:
-            body = self._protocol.reply(reply, request, **naming)
-        await self._finish(planned, target, [call.id for call in reply.calls], body)
+            body = protocol.reply(reply, request, **naming)
+        return [call.id for call in reply.calls], body
 
     async def _finish(self, planned: PlannedTurn, target: Target, ids: list[str], body: bytes) -> None:
         """Send a complete answer. `ids` are those of its calls."""
@@ -337,39 +362,57 @@ class Exchange:
         self._started = True
         await respond(self._send, 200, body, headers=self._extension_header(planned))
 
-    async def _stream(self, planned: PlannedTurn, target: Target, request: Request, encoder: Encoder) -> None:
+    def _open_stream(self, planned: PlannedTurn, target: Target, request: Request) -> None:
+        """Prepare to encode the stream."""
+        turn, naming = planned.turn, self._naming(request)
+        make_encoder = turn.encoder if isinstance(turn, SeveralTurns) else self._protocol.encoder
+        encoder: Encoder = make_encoder(request, **naming)
+        # Only clients that select server tools by name get progress events.
+        if target.server_tools:
+            encoder = with_progress_events(encoder, turn, self._protocol.name)
         self._encoder = encoder
-        turn = planned.turn
         resolved = target.maker.resolved
         # The upstream's bytes pass through if protocol, plan and model name are those of the client.
         same = request.model == resolved.model and self._protocol.takes_untouched(planned.plan.kind, resolved.protocol)
-        relay = encoder.relay if same and isinstance(encoder, PassthroughEncoder) else None
-        write = relay or encoder.encode
-        ids: list[str] = []
-        last: list[Event] = []
-        batches = turn.batches(passthrough_bytes=relay is not None)
+        if same and isinstance(encoder, PassthroughEncoder):
+            self._passes_bytes = True
+            self._encode = encoder.relay
+        else:
+            self._encode = encoder.encode
+
+    def _encode_batch(self, turn: AnyTurn, batch: list[Event]) -> bytes:
+        """Return the bytes of a batch. Those of the last batch are a part of the end."""
+        for event in batch:
+            if type(event) is CallStart:
+                self._call_ids.append(event.id)
+            elif type(event) is Noted:
+                self._notes.append(event.note)
+        if turn.outcome is not None:
+            self._last_batch = batch
+            return b""
+        return self._encode(batch)
+
+    def _encode_end(self, planned: PlannedTurn, target: Target) -> bytes:
+        """Return the end of the stream. Raises the turn's error if the client can still get it as a status."""
+        assert self._encoder is not None
+        if not self._started:
+            self._raise_failure(planned.turn)
+        # Before the client sees the end of the stream, because its next request may refer to these calls.
+        target.maker.tool_memory.remember(target.tenant, planned.request, self._call_ids)
+        return self._encoder.encode(self._last_batch) + self._encoder.close(self._extension(planned))
+
+    async def _stream(self, planned: PlannedTurn, target: Target) -> None:
+        turn = planned.turn
+        batches = turn.batches(passthrough_bytes=self._passes_bytes)
         try:
             async for batch in batches:
-                for event in batch:
-                    if type(event) is CallStart:
-                        ids.append(event.id)
-                    elif type(event) is Noted:
-                        self._notes.append(event.note)
-                if turn.outcome is not None:
-                    last = batch
-                elif data := write(batch):
+                if data := self._encode_batch(turn, batch):
                     if not self._started:
                         await self._begin(planned)
                     await self._write(data)
         finally:
             await batches.aclose()
-        assert turn.outcome is not None
-        error = error_after(turn.outcome, self._see)
-        if error is not None and not self._started:
-            raise error
-        # Before the client sees the end of the stream, because its next request may refer to these calls.
-        target.maker.tool_memory.remember(target.tenant, planned.request, ids)
-        end = encoder.encode(last) + encoder.close(self._extension(planned))
+        end = self._encode_end(planned, target)
         await self._store_response(planned.request, end)
         await self._begin(planned)
         await self._write(end, more=False)
@@ -386,9 +429,12 @@ class Exchange:
         if self._started:
             return
         self._started = True
-        content_type = (b"content-type", self._protocol.stream_type)
-        headers = [content_type, (b"cache-control", b"no-store"), *self._extension_header(planned)]
+        headers = self._stream_headers(planned)
         await self._send({"type": "http.response.start", "status": 200, "headers": headers})
+
+    def _stream_headers(self, planned: PlannedTurn) -> Headers:
+        content_type = (b"content-type", self._protocol.stream_type)
+        return [content_type, (b"cache-control", b"no-store"), *self._extension_header(planned)]
 
     async def _write(self, data: bytes, *, more: bool = True) -> None:
         if self._keep_alive_written is not None:
@@ -413,8 +459,11 @@ class Exchange:
             return
         status, body = self._protocol.error(error)
         self._started = True
-        extension = (b"x-toolspeak", msgspec.json.encode({"id": self._id}))
-        await respond(self._send, status, body, headers=[extension, *error_headers(error, final=self._tools_ran)])
+        headers = [self._id_header(), *error_headers(error, final=self._tools_ran)]
+        await respond(self._send, status, body, headers=headers)
+
+    def _id_header(self) -> tuple[bytes, bytes]:
+        return b"x-toolspeak", msgspec.json.encode({"id": self._id})
 
     # ---- metadata
 
@@ -451,6 +500,12 @@ class Exchange:
         failure = outcome.failure.message if outcome.failure is not None else ""
         warnings, trace = outcome.warnings, outcome.trace
         return RequestRecord(*about, outcome.requests, warnings, failure, trace, tuple(self._notes), upstream)
+
+
+def for_upstream(request: Request, target: Target) -> Request:
+    """Return a request with the upstream's name of the model."""
+    model = target.maker.resolved.model
+    return request if request.model == model else msgspec.structs.replace(request, model=model)
 
 
 def _with_previous_id(request: Request, previous_id: str) -> Request:

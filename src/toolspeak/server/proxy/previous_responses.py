@@ -60,6 +60,11 @@ class PreviousResponses:
         await self._memory.warm(self._tenant, request.messages, item_names(request.messages))
 
     async def store(self, request: Request, answer: bytes) -> None:
+        """Store an answer, and wait until every process can see it."""
+        self.store_now(request, answer)
+        await self._memory.settle()
+
+    def store_now(self, request: Request, answer: bytes) -> None:
         """Store an answer; `answer` is the complete body or the end of a stream."""
         if self._supported and request.options.extra.get("store") is not False:
             # The last event of a stream contains the whole response. JSON has no raw line breaks, so content cannot
@@ -69,7 +74,6 @@ class PreviousResponses:
             response = body.get("response", body) if is_object(body) else None
             if is_object(response):
                 self._store_response(response)
-        await self._memory.settle()
 
     def _store_response(self, response: JSONObject) -> None:
         output = response.get("output")

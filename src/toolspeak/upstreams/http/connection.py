@@ -192,6 +192,8 @@ class HttpConnection(asyncio.Protocol):
         #: Whether a byte of the current response has arrived.
         self.has_response_bytes = False
         self.disconnected = False
+        #: Called instead of waking a reader, when bytes, the end or an error has arrived.
+        self.on_ready: Callable[[], None] | None = None
         self._loop = loop
         self._timeouts = timeouts
         self._keep = keep
@@ -247,6 +249,11 @@ class HttpConnection(asyncio.Protocol):
             self._unsent = memoryview(payload)
             self._write_rest()
 
+    @property
+    def failed(self) -> bool:
+        """Whether the response ended with an error, after all bytes that `read_now` still returns."""
+        return self._error is not None
+
     async def read(self) -> bytes:
         """Return the next piece of the body, or empty bytes at its end."""
         while not self._pieces:
@@ -256,7 +263,13 @@ class HttpConnection(asyncio.Protocol):
                 raise self._error
             self._waiter = self._loop.create_future()
             await self._waiter
+        return self.read_now()
+
+    def read_now(self) -> bytes:
+        """Return what has arrived of the body and was not yet read."""
         pieces = self._pieces
+        if not pieces:
+            return b""
         body = pieces[0] if len(pieces) == 1 else b"".join(pieces)
         pieces.clear()
         self._size = 0
@@ -267,6 +280,7 @@ class HttpConnection(asyncio.Protocol):
 
     def finish(self) -> None:
         """Finish with the current response: drain the rest of it, then reuse or close the connection."""
+        self.on_ready = None
         self._pieces.clear()
         self._size = 0
         if self._paused:
@@ -354,6 +368,9 @@ class HttpConnection(asyncio.Protocol):
     # ---- internal
 
     def _wake(self) -> None:
+        if self.on_ready is not None:
+            self.on_ready()
+            return
         waiter = self._waiter
         if waiter is not None:
             self._waiter = None

@@ -76,6 +76,7 @@ class ReplyStream:
         self._decoder = decoder
         self._inflate = inflate
         self._clean = clean
+        self._unread: list[Event] = []
         #: Deadline for the rest of the reply; 0 until the finish reason has arrived.
         self._rest_deadline = 0.0
 
@@ -87,19 +88,22 @@ class ReplyStream:
                 raise error_of(events[-1])
             if before:
                 events = [*before, *events]
-            if self.over or any(type(event) not in _METADATA_EVENTS for event in events):
+            if self.over or holds_content(events):
                 return events
             before = events
         return before
 
     async def next(self) -> list[Event]:
         """Return the next batch, or an empty one at the end."""
+        if self._unread:
+            events, self._unread = self._unread, []
+            return events
         try:
             while not self.over:
                 piece, self._first = self._first, None
                 if piece is None:
                     piece = await (self._read_after_finish() if self._decoder.finished else self._source.read())
-                events = self._decode(piece) if piece else await self._end()
+                events = self.decode(piece) if piece else self.end()
                 if events:
                     return events
         except (TruncatedReply, UpstreamTimeout) as error:
@@ -122,7 +126,25 @@ class ReplyStream:
         self.over = True
         await self._source.abandon()
 
-    def _decode(self, piece: bytes) -> list[Event]:
+    @property
+    def finished(self) -> bool:
+        """Whether the finish reason has arrived. Only usage and the end marker may follow."""
+        return self._decoder.finished
+
+    def skip_first(self) -> None:
+        """Expect no first piece: all pieces are passed to `decode`."""
+        self._first = None
+
+    @property
+    def has_unread(self) -> bool:
+        return bool(self._unread)
+
+    def unread(self, events: list[Event]) -> None:
+        """Let `next` return these events again."""
+        self._unread = events
+
+    def decode(self, piece: bytes) -> list[Event]:
+        """Return the events of a piece of the body."""
         if self._inflate is not None:
             piece = self._inflate.feed(piece)
         events = self._decoder.feed(piece)
@@ -131,7 +153,8 @@ class ReplyStream:
             return self._finish_with(events)
         return events if kinds.isdisjoint(_QUOTING_EVENTS) else redact_batch(events, self._clean)
 
-    async def _end(self) -> list[Event]:
+    def end(self) -> list[Event]:
+        """Return the last events, at the end of the body."""
         if self._inflate is not None and not self._inflate.complete:
             raise TruncatedReply("the compressed reply is incomplete")
         return self._finish_with(self._decoder.close())
@@ -167,6 +190,20 @@ class ReplyStream:
         return [*(event for event in events if event is not last), Failure(str(error), "truncated", body=body)]
 
 
+def holds_content(events: list[Event]) -> bool:
+    """Whether a batch contains a part of the answer."""
+    return any(type(event) not in _METADATA_EVENTS for event in events)
+
+
+def is_ordinary(source: IncomingResponse) -> bool:
+    """Whether a response is a successful, uncompressed reply. `open_reply` then raises no error."""
+    return source.status < 300 and not source.header(b"content-encoding") and _media_type(source) != "text/html"
+
+
+def _media_type(source: IncomingResponse) -> str:
+    return source.header(b"content-type").partition(";")[0].strip().lower()
+
+
 def open_reply(
     source: IncomingResponse,
     first: bytes,
@@ -181,7 +218,7 @@ def open_reply(
     """
     encoding = source.header(b"content-encoding")
     inflate = inflater(encoding) if encoding else None
-    media = source.header(b"content-type").partition(";")[0].strip().lower()
+    media = _media_type(source)
     if media == "text/html":
         hint = "check the base URL; for OpenAI's protocol it usually ends in /v1"
         page = _plain(inflate, first)[:_MAX_PAGE_BYTES].decode("utf-8", "backslashreplace")

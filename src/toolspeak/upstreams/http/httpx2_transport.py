@@ -12,12 +12,12 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, TypeVar, Unpack
 from urllib.parse import urlsplit
 
-from ...core.events import Event, Noted
+from ...core.events import Noted
 from ...core.types import Note
 from ...errors import ConfigError, UpstreamError, UpstreamTimeout
 from .address import secret_values
 from .connection import DRAIN_SECONDS, KEEP_ALIVE_SECONDS, MAX_IDLE_CONNECTIONS, Timeouts, TruncatedReply
-from .service import Service, ServiceOptions
+from .service import Posted, Service, ServiceOptions
 
 if TYPE_CHECKING:
     import httpx2
@@ -67,15 +67,16 @@ class Httpx2Upstream(Service):
         if client is not None:
             await client.aclose()
 
-    async def _post(self, path: str, payload: bytes, end: float, notes: list[Event]) -> tuple[_Httpx2Response, bytes]:
-        waits = _Waits(self.timeouts, end, self._clean)
+    async def _post(self, path: str, posted: Posted) -> tuple[_Httpx2Response, bytes]:
+        payload, waits = posted.payload, _Waits(self.timeouts, posted.end, self._clean)
         new = _NewConnection()
         try:
             response = await self._send(path, payload, waits, new)
         except TruncatedReply as error:
             if new.opened or self._closed:
                 raise
-            notes.append(Noted(Note("upstream_retry", f"retried at once: a pooled connection was closed: {error}")))
+            note = Note("upstream_retry", f"retried at once: a pooled connection was closed: {error}")
+            posted.notes.append(Noted(note))
             response = await self._send(path, payload, waits, new)
         source = _Httpx2Response(response, waits, self._ending)
         try:

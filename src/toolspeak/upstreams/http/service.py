@@ -9,6 +9,7 @@ import asyncio
 import re
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import aclosing
 from typing import TypedDict, Unpack
 
 import msgspec
@@ -20,7 +21,7 @@ from ...protocols.shared.passthrough_bytes import secret_patterns
 from ..base import DEADLINE, Batches, PassthroughBase, error_of, failure_of, redact_batch, redact_failure, shorten
 from ..codecs import codec, resolve_endpoint
 from .address import header_lines, parse_base_url, redact, secret_values
-from .connection import Timeouts
+from .connection import HttpConnection, Timeouts
 from .event_stream import IncomingResponse, ReplyStream, open_reply, read_error_body
 from .retry import Retry, RetryBudget, World, retry_after_seconds, retry_delay, should_retry_header
 
@@ -35,6 +36,30 @@ class ServiceOptions(TypedDict, total=False):
     world: World | None
     #: Notes added to every answer.
     notes: Iterable[Note]
+
+
+class Posted:
+    """A request and the state of its answer."""
+
+    __slots__ = ("answer", "connection", "end", "never", "notes", "payload", "request", "started")
+
+    def __init__(
+        self, request: Request, payload: bytes, end: float, notes: list[Event], never: tuple[bytes, ...] | None
+    ) -> None:
+        self.request = request
+        self.payload = payload
+        #: Event loop time at which the reply must be complete.
+        self.end = end
+        #: Notes to return with the first batch.
+        self.notes = notes
+        #: Unless this is None, events carry raw bytes that contain none of these secrets.
+        self.never = never
+        #: The connection over which the request has been sent; None if it still has to be sent.
+        self.connection: HttpConnection | None = None
+        #: The reply; None until its head has arrived.
+        self.answer: ReplyStream | None = None
+        #: Whether the first batch has been returned.
+        self.started = False
 
 
 class Service(PassthroughBase):
@@ -76,13 +101,26 @@ class Service(PassthroughBase):
         """Close all connections. Requests in progress fail."""
         self._closed = True
 
-    async def _post(self, path: str, payload: bytes, end: float, notes: list[Event]) -> tuple[IncomingResponse, bytes]:
-        """Send a request to `path`; wait for the first piece of the response body until `end` (event loop time)."""
+    async def _post(self, path: str, posted: Posted) -> tuple[IncomingResponse, bytes]:
+        """Send a request to `path`; wait for the first piece of the response body."""
         raise NotImplementedError
 
     async def _batches(self, request: Request, *, passthrough_bytes: bool) -> Batches:
-        raw = passthrough_bytes and request.stream and request.protocol == self.protocol
-        answer, batch = await self._begin(request, self._never if raw else None)
+        never = self._never if self._passes_bytes(request, passthrough_bytes) else None
+        async with aclosing(self._rest(self._prepare(request, never))) as batches:
+            async for batch in batches:
+                yield batch
+
+    def _passes_bytes(self, request: Request, passthrough_bytes: bool) -> bool:
+        return passthrough_bytes and request.stream and request.protocol == self.protocol
+
+    async def _rest(self, posted: Posted) -> Batches:
+        """Yield the batches of a request that may have been sent already, and partly been answered."""
+        answer, batch = posted.answer, list[Event]()
+        if answer is None or not posted.started:
+            answer, batch = await self._begin(posted)
+        else:
+            batch = await answer.next()
         try:
             while batch:
                 yield batch
@@ -95,8 +133,8 @@ class Service(PassthroughBase):
             if not answer.over:
                 await answer.abandon()
 
-    async def _begin(self, request: Request, never: tuple[bytes, ...] | None) -> tuple[ReplyStream, list[Event]]:
-        """Send the request, with retries, and wait for the first event."""
+    def _prepare(self, request: Request, never: tuple[bytes, ...] | None) -> Posted:
+        """Encode a request. Raises UsageError if the upstream is closed."""
         if self._closed:
             raise UsageError("this upstream is closed")
         payload = self._codec.encode(request)
@@ -107,22 +145,27 @@ class Service(PassthroughBase):
             payload = without_fields(payload, refused)
             notes += [Noted(refusal_note(field)) for field in refused]
         self._budget.record_request()
+        return Posted(request, payload, end, notes, never)
+
+    async def _begin(self, posted: Posted) -> tuple[ReplyStream, list[Event]]:
+        """Send the request, with retries, and wait for the first event."""
+        request, notes = posted.request, posted.notes
         attempt = 0
         newly_refused: tuple[str, ...] = ()
         while True:
             try:
-                answer, batch = await self._send_once(request, payload, end, notes, never)
+                answer, batch = await self._send_once(posted)
                 if newly_refused:
                     self._fields.remember(request, newly_refused)
                 return answer, [*redact_batch(notes, self._clean), *batch] if notes else batch
             except UpstreamError as error:
-                field = refused_field(error, payload, request)
+                field = refused_field(error, posted.payload, request)
                 if field and field not in newly_refused:
                     newly_refused = (*newly_refused, field)
-                    payload = without_fields(payload, (field,))
+                    posted.payload = without_fields(posted.payload, (field,))
                     notes.append(Noted(refusal_note(field)))
                     continue
-                delay = self._retry_delay(error, attempt, min(end, DEADLINE.get()))
+                delay = self._retry_delay(error, attempt, min(posted.end, DEADLINE.get()))
                 if delay is None:
                     if attempt:
                         error.hint = error.hint or f"{attempt + 1} attempts"
@@ -139,17 +182,17 @@ class Service(PassthroughBase):
             return None
         return delay if self._budget.spend() else None
 
-    async def _send_once(
-        self, request: Request, payload: bytes, end: float, notes: list[Event], never: tuple[bytes, ...] | None
-    ) -> tuple[ReplyStream, list[Event]]:
-        """Send the request once. Unless `never` is None, events carry raw bytes that contain none of these secrets."""
-        source, piece = await self._post(self._version + self._codec.path(request), payload, end, notes)
-        answer: ReplyStream | None = None
+    async def _send_once(self, posted: Posted) -> tuple[ReplyStream, list[Event]]:
+        """Send the request once, unless it has been sent already, and wait for its first event."""
+        answer, posted.answer = posted.answer, None
+        if answer is not None:  # it contains no event yet, or only an error
+            return answer, await answer.first()
+        source, piece = await self._post(self._version + self._codec.path(posted.request), posted)
         try:
             if source.status >= 300:
                 error = await self._error_from_response(source, piece)
             else:
-                answer = open_reply(source, piece, self._codec, request, self._clean, never)
+                answer = open_reply(source, piece, self._codec, posted.request, self._clean, posted.never)
                 return answer, await answer.first()
         except BaseException:
             if answer is None or not answer.over:

@@ -8,18 +8,21 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import aclosing
 from functools import cache
 from typing import Unpack
 
 from ...config import TransportRoute
-from ...core.events import Event, Noted
-from ...core.types import Note
+from ...core.events import Event, Failure, Noted
+from ...core.types import Note, Request
 from ...errors import ConfigError, UpstreamError
+from ..base import Batches, redact_batch
 from .address import header_block
 from .connection import ConnectionPool, HttpConnection, Timeouts, TruncatedReply
+from .event_stream import holds_content, is_ordinary, open_reply
 from .retry import Retry
-from .service import Service, ServiceOptions
+from .service import Posted, Service, ServiceOptions
 
 #: Maximum number of cached request heads. Some protocols put the model into the path, so there may be many.
 _MAX_CACHED_HEADS = 256
@@ -76,22 +79,79 @@ class HttpUpstream(Service):
             # Pooling is not worthwhile, because such requests are rare.
             await connection.abandon()
 
-    async def _post(self, path: str, payload: bytes, end: float, notes: list[Event]) -> tuple[HttpConnection, bytes]:
-        head = b"%b%d\r\n\r\n" % (self._heads.get(path) or self._head(path), len(payload))
+    async def _post(self, path: str, posted: Posted) -> tuple[HttpConnection, bytes]:
         loop = asyncio.get_running_loop()
         pool = self._pools.get(loop)
         if pool is None:
             pool = await self._pool(loop)
-        connection = pool.take()
+        connection, posted.connection = posted.connection, None
+        sent = connection is not None
+        connection = connection or pool.take()
+        head, payload, end = self._full_head(path, posted.payload), posted.payload, posted.end
         if connection is not None:
             try:
-                return connection, await _send(connection, head, payload, end)
+                return connection, await _send(connection, head, payload, end, sent=sent)
             except TruncatedReply as error:
                 if connection.has_response_bytes or self._closed:
                     raise
-                notes.append(Noted(Note("upstream_retry", f"retried at once: a pooled connection was closed: {error}")))
+                note = Note("upstream_retry", f"retried at once: a pooled connection was closed: {error}")
+                posted.notes.append(Noted(note))
         connection = await pool.connect(end)
         return connection, await _send(connection, head, payload, end)
+
+    def post_now(self, request: Request, on_ready: Callable[[], None], *, passthrough_bytes: bool) -> Posted | None:
+        """Send a request at once, if there is an idle connection. `on_ready` is called when `poll` has more to return.
+
+        Call `resume` if the rest has to wait, or `abort`.
+        """
+        pool = self._pools.get(asyncio.get_running_loop())
+        connection = pool.take() if pool is not None and not self._closed else None
+        if connection is None:
+            return None
+        never = self._never if self._passes_bytes(request, passthrough_bytes) else None
+        posted = self._prepare(request, never)
+        posted.connection = connection
+        connection.on_ready = on_ready
+        head = self._full_head(self._version + self._codec.path(request), posted.payload)
+        connection.start(head, posted.payload, posted.end)
+        return posted
+
+    def poll(self, posted: Posted) -> list[Event] | None:
+        """Return the events that have arrived; None if only `resume` can go on. `Posted.over` tells the end."""
+        connection, answer = posted.connection, posted.answer
+        assert connection is not None
+        if answer is None:
+            if not connection.status:
+                return None if connection.failed else []
+            if not is_ordinary(connection):
+                return None
+            answer = open_reply(connection, b"", self._codec, posted.request, self._clean, posted.never)
+            answer.skip_first()
+            posted.answer = answer
+        piece = connection.read_now()
+        if not piece and not connection.response.complete:
+            return None if connection.failed else []
+        events = answer.decode(piece) if piece else answer.end()
+        if not answer.over and connection.response.complete:
+            events = [*events, *answer.end()] if events else answer.end()
+        if posted.started:
+            return events
+        if not events:
+            return events
+        if type(events[-1]) is Failure or not (answer.over or holds_content(events)):
+            answer.unread(events)
+            return None
+        posted.started = True
+        return [*redact_batch(posted.notes, self._clean), *events] if posted.notes else events
+
+    async def resume(self, posted: Posted) -> Batches:
+        """Yield the rest of the events, waiting for them and retrying as `open` does."""
+        async with aclosing(self._rest(posted)) as batches:
+            async for batch in batches:
+                yield batch
+
+    def _full_head(self, path: str, payload: bytes) -> bytes:
+        return b"%b%d\r\n\r\n" % (self._heads.get(path) or self._head(path), len(payload))
 
     def _head(self, path: str) -> bytes:
         """Return the request head up to the value of Content-Length."""
@@ -116,10 +176,11 @@ def _check_target(target: str) -> None:
         raise UpstreamError("the request path contains an invalid character")
 
 
-async def _send(connection: HttpConnection, head: bytes, payload: bytes, end: float) -> bytes:
-    """Send a request and return the first piece of the response body."""
+async def _send(connection: HttpConnection, head: bytes, payload: bytes, end: float, *, sent: bool = False) -> bytes:
+    """Send a request, unless it was `sent` already, and return the first piece of the response body."""
     try:
-        connection.start(head, payload, end)
+        if not sent:
+            connection.start(head, payload, end)
         return await connection.read()
     except BaseException:
         await connection.abandon()
