@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from msgspec import structs
 
 from tests.cases import check_each, size
-from tests.refusals.measure import KINDS, measure
+from tests.refusals.measure import KINDS, measure, measure_played
 from tests.time_growth import assert_cheap_beside
 from toolspeak.engine.refusals import classifier
 from toolspeak.engine.refusals.answer_view import offer_of, topics_in, view_of
@@ -136,6 +136,24 @@ def test_in_nine_more_languages_answers_and_safety_refusals_are_left_alone(
     assert count["refusals again"] / count["refusals"] >= refusals
     assert count["described calls again"] / count["described calls"] >= described
     assert (count["answers again"], count["safety again"]) == (0, 0)
+
+
+@pytest.mark.requirement("E1", "E5")
+@check_each("streamed", [False, True])
+def test_refusals_written_without_sight_of_the_rules_are_mostly_asked_again(streamed: bool):
+    """The limits are what was counted first. Do not improve a rule with this set: nothing else is as independent."""
+    counts = measure_played("independent", streamed=streamed)
+    large, small = counts["large"], counts["small"]
+    assert (large["refusals"], small["refusals"]) == (48, 72)
+    assert large["refusals again"] >= 41
+    assert small["refusals again"] >= 45
+    assert small["refusals again"] + small["refusals checked"] >= (45 if streamed else 56)
+    assert large["refusals after text"] <= 26
+    assert small["refusals after text"] <= 23
+    for group in (large, small):
+        assert (group["answers again"], group["safety again"], group["safety checked"]) == (0, 0, 0)
+    assert large["answers checked"] == 0
+    assert small["answers checked"] <= (0 if streamed else 3)
 
 
 @pytest.mark.requirement("E5")
