@@ -94,7 +94,7 @@ static void flush(struct connection *c) {
 
 /* One server-sent event, as one chunk of HTTP. */
 static void event(struct connection *c, const char *data) {
-    char wire[1024];
+    char wire[4096];
     size_t size = strlen(data) + 8;
     int n = snprintf(wire, sizeof wire, "%zx\r\ndata: %s\n\n\r\n", size, data);
     say(c, wire, (size_t)n);
@@ -102,7 +102,7 @@ static void event(struct connection *c, const char *data) {
 
 /* A chunk with this delta, which is JSON. */
 static void delta(struct connection *c, const char *text) {
-    char data[1024];
+    char data[2048];
     snprintf(data, sizeof data, CHUNK_HEAD "%s" CHUNK_TAIL "null}]}", c->number, text);
     event(c, data);
 }
@@ -146,12 +146,12 @@ static void whole(struct connection *c, const char *message, const char *reason)
 
 /* The answer that is a call, as the request wants it. */
 static void call(struct connection *c, const char *body, int stream) {
-    char text[512], data[1024];
+    char text[512], data[640];
     if (strstr(body, "\"tools\":")) {
         snprintf(text, sizeof text,
-                 "[{\"index\":0,\"id\":\"call_%ld\",\"type\":\"function\",\"function\":"
+                 "[{%s\"id\":\"call_%ld\",\"type\":\"function\",\"function\":"
                  "{\"name\":\"get_weather\",\"arguments\":\"" ARGUMENTS "\"}}]",
-                 c->number, c->number);
+                 stream ? "\"index\":0," : "", c->number, c->number);
         if (!stream) {
             snprintf(data, sizeof data, "null,\"tool_calls\":%s", text);
             whole(c, data, "tool_calls");
