@@ -184,9 +184,10 @@ static int chunks(struct client *c) {
     while (pos < c->size && !done) {
         if (c->left) {
             size_t piece = c->size - pos < c->left ? c->size - pos : c->left;
-            if (!c->last) look(c, c->in + pos, piece);
-            pos += piece;
             c->left -= piece;
+            size_t end = c->left < 2 ? 2 - c->left : 0; /* of its line end, which may cut a stamp in two */
+            if (!c->last && piece > end) look(c, c->in + pos, piece - end);
+            pos += piece;
             done = c->last && !c->left;
             continue;
         }

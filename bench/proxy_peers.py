@@ -160,9 +160,10 @@ def _toolspeak(folder: Path, port: int, upstream: int) -> Made:
 
 def _litellm(folder: Path, port: int, upstream: int) -> Made:
     base = {"api_base": f"http://127.0.0.1:{upstream}/v1", "api_key": "sk-0"}
-    # Anthropic's protocol and Responses become chat completions only for a provider that has nothing else.
-    providers = {"native": "openai/m", "emulated": "openai/m", "translated": "hosted_vllm/m"}
-    models = [{"model_name": name, "litellm_params": {"model": model, **base}} for name, model in providers.items()]
+    # What makes chat completions of Anthropic's protocol and of Responses.
+    translated = {"model": "hosted_vllm/m", "use_chat_completions_api": True}
+    parameters = {"native": {"model": "openai/m"}, "emulated": {"model": "openai/m"}, "translated": translated}
+    models = [{"model_name": name, "litellm_params": {**each, **base}} for name, each in parameters.items()]
     key = f"sk-{secrets.token_hex(24)}"  # it refuses to start with a short one
     config = {"model_list": models, "general_settings": {"master_key": key}}
     (folder / "config.yaml").write_text(json.dumps(config), encoding="utf-8")  # JSON is YAML
