@@ -61,6 +61,8 @@ class Run(msgspec.Struct):
     results: dict[str, dict[str, list[Figures]]] = {}
     #: Peers that are missing, and why.
     left_out: dict[str, str] = {}
+    #: Probes that a proxy does not answer as it should, and which are not measured for that.
+    failed: dict[str, list[str]] = {}
     #: What the other benchmarks with goals found.
     others: list[Outcome] = []
 
@@ -250,6 +252,7 @@ def text(run: Run) -> str:
         start = f"{name:<13}{each.start_seconds:>9.2f}{each.start_cpu:>9.2f}"
         lines.append(f"{start}{each.idle_mb:>9.1f}{each.loaded_mb:>11.1f}{each.agent_mb:>10.1f}  {each.version}")
     lines += [f"left out: {name}: {why}" for name, why in run.left_out.items()]
+    lines += [f"{name} has no right answer for: {'; '.join(probes)}" for name, probes in run.failed.items()]
     lines.append(f"\n{'goal':<76}{'asked':>22}{'reached':>24}")
     lines += ["{:<76}{:>22}{:>24}  {}".format(*outcome.cells()) for outcome in outcomes(run)]
     return "\n".join(lines)
@@ -344,6 +347,10 @@ def figures_section(run: Run) -> str:
     versions = ", ".join(f"{each.title} {each.version}" for each in run.proxies.values())
     day = f"{run.date.day} {run.date:%B %Y}"
     missing = "".join(f" {name} was left out: {why}." for name, why in run.left_out.items())
+    missing += "".join(
+        f" {run.proxies[name].title} was not measured where it answers with an error: {'; '.join(probes)}."
+        for name, probes in run.failed.items()
+    )
     return "\n\n".join(
         (
             f"{day}, Python {run.python}, {run.cores} cores, load average {run.load:.1f} before the run.",
