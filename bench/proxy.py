@@ -33,12 +33,11 @@ sys.path.insert(0, str(Path(__file__).parent))
 from goals import Outcome, from_json
 from proxy_peers import PEERS, Peer, Running, install, start
 from proxy_probes import AGENT_MEMORY, PROBES, Probe, request
+from proxy_programs import Upstream, compile_program
 from proxy_report import Facts, Figures, Run, text, write_section
 
 _HERE = Path(__file__).parent
 _PAGE = _HERE.parent / "docs" / "performance.md"
-#: The upstream ends by itself after this.
-_LONGEST = 1800
 #: How often the start of those that start quickly is measured.
 _STARTS = 5
 _QUICK_START = 3.0
@@ -65,20 +64,12 @@ class _Load(msgspec.Struct):
 
 
 class _Bench:
-    """The two C programs and a folder for everything."""
+    """The load generator before an upstream, and a folder for everything."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, port: int) -> None:
         self.folder = folder
-        for name in ("upstream", "load"):
-            command = ["cc", "-O2", "-Wall", "-Wextra", "-o", folder / name, _HERE / f"proxy_{name}.c"]
-            subprocess.run(command, check=True)
-        self._upstream = subprocess.Popen([folder / "upstream", str(_LONGEST)], stdout=subprocess.PIPE, text=True)
-        assert self._upstream.stdout is not None
-        self.port = int(self._upstream.stdout.readline())
-
-    def stop(self) -> None:
-        self._upstream.kill()
-        self._upstream.wait()
+        self.port = port
+        self._load = compile_program("load", folder)
 
     def run(self, probe: Probe, seconds: float, proxy: Running | None) -> Figures:
         """Measure one probe once, of a proxy or of the upstream itself."""
@@ -87,7 +78,7 @@ class _Bench:
         port = proxy.port if proxy else self.port
         options = [port, probe.clients, probe.seconds or seconds, file, probe.turns, probe.ramp]
         before = proxy.cpu() if proxy else 0.0
-        load, peak = _watched([str(self.folder / "load"), *map(str, options)], proxy)
+        load, peak = _watched([str(self._load), *map(str, options)], proxy)
         cpu = (proxy.cpu() if proxy else 0.0) - before
         chunks = load.whole * probe.chunks
         if load.chunks < chunks:  # there may be more, where a protocol says the whole text again at the end
@@ -272,18 +263,15 @@ def measure(args: _Arguments) -> Run:
     groups = {group: [probe for probe in probes if probe.group == group] for group in ("small", "agent", "many")}
     most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (most if most != resource.RLIM_INFINITY else _FILES, most))
-    with tempfile.TemporaryDirectory() as name:
-        bench = _Bench(Path(name))
-        try:
-            with _started(bench, run, args.wanted, args.starts) as proxies:
-                _check(run, proxies, probes)
-                _measure(run, bench, proxies, groups["small"], args)
-                _measure(run, bench, proxies, groups["agent"], args)
-                if groups["agent"]:
-                    _measure_agent_memory(run, bench, proxies, args.agent_seconds)
-                _measure_streams(run, bench, proxies, groups["many"])
-        finally:
-            bench.stop()
+    with tempfile.TemporaryDirectory() as name, Upstream(Path(name)) as upstream:
+        bench = _Bench(Path(name), upstream.port)
+        with _started(bench, run, args.wanted, args.starts) as proxies:
+            _check(run, proxies, probes)
+            _measure(run, bench, proxies, groups["small"], args)
+            _measure(run, bench, proxies, groups["agent"], args)
+            if groups["agent"]:
+                _measure_agent_memory(run, bench, proxies, args.agent_seconds)
+            _measure_streams(run, bench, proxies, groups["many"])
     if not args.probes:
         run.others = list(_measure_others())
     return run
