@@ -111,6 +111,9 @@ def main() -> None:
     parser.add_argument("--requests", type=int, default=REQUESTS, help="requests of each round")
     parser.add_argument("--json", action="store_true", help="print the goals as JSON")
     args = parser.parse_args()
+    if not sys.platform.startswith("linux"):
+        print("skipped: the upstream of this benchmark uses epoll, which only Linux has")
+        return
     with tempfile.TemporaryDirectory() as name, Upstream(Path(name)) as upstream:
         # Nobody's own configuration is to be measured.
         os.environ.update(HOME=name, XDG_CONFIG_HOME=name, XDG_STATE_HOME=name)
