@@ -39,7 +39,8 @@ def number(value: float) -> str:
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """A Markdown table."""
-    return "\n".join(f"| {' | '.join(row)} |" for row in (head, ["---"] * len(head), *rows))
+    lines = [f"| {' | '.join(row)} |" for row in (head, *rows)]
+    return "\n".join((lines[0], "|---" * len(head) + "|", *lines[1:]))
 
 
 def goals_table(outcomes: Iterable[Outcome]) -> str:

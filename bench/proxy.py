@@ -126,6 +126,20 @@ def _applies(run: Run, probe: Probe, proxy: Running) -> bool:
 _CALLED = {"openai": b'"tool_calls":[', "anthropic": b'"tool_use"', "responses": b'"function_call"'}
 
 
+#: The ids of calls by the model of a probe: the upstream's own where toolspeak passes tools on, else those it makes.
+_IDS = {"native": b'"id":"call_', "emulated": b'"id":"emulated_'}
+
+
+def _is_right(answer: bytes, probe: Probe, proxy: Running) -> bool:
+    """Whether it is the answer to measure: with a call where one is asked for, and made as the probe says."""
+    wanted: list[bytes] = []
+    if "@call@" in probe.says:
+        wanted.append(_CALLED[probe.protocol])
+        if proxy.name == "toolspeak":
+            wanted.append(_IDS.get(probe.model, b""))
+    return answer.startswith(b"HTTP/1.1 200") and all(each in answer.replace(b'": ', b'":') for each in wanted)
+
+
 def _check(run: Run, proxies: Sequence[Running], probes: Sequence[Probe]) -> None:
     """See that a proxy answers each probe, and with a call where calls are to be measured.
 
@@ -137,8 +151,7 @@ def _check(run: Run, proxies: Sequence[Running], probes: Sequence[Probe]) -> Non
             if not _applies(run, probe, proxy):
                 continue
             answer = proxy.ask(_request(probe, proxy))
-            wanted = _CALLED[probe.protocol] if "@call@" in probe.says else b""
-            if answer.startswith(b"HTTP/1.1 200") and wanted in answer.replace(b'": ', b'":'):
+            if _is_right(answer, probe, proxy):
                 continue
             if proxy.name == "toolspeak":
                 raise ValueError(f"`{probe.name}` has not the right answer: {answer[-500:]!r}")

@@ -156,7 +156,7 @@ GOALS = (
         True,
     ),
     Goal(
-        "the same, native tools passed through",
+        "requests/s per core against vllm-router, native tools passed through",
         _times(_CPU, "native, 32 clients", "vllm-router", "tools, 32 clients"),
         0.8,
         "times",
@@ -170,7 +170,7 @@ GOALS = (
         True,
     ),
     Goal(
-        "the same, tools emulated",
+        "CPU per agent-sized request, tools emulated, against LiteLLM",
         _times(_CPU, "agent, emulated", "litellm", "agent, native"),
         45,
         "times less",
@@ -205,10 +205,15 @@ GOALS = (
         1,
         "of vllm-router's",
     ),
-    Goal("the same, with tools", _share(_AGE, "tools, 32 paced", "vllm-router"), 1, "of vllm-router's"),
+    Goal(
+        "age of a chunk, 32 paced streams, p99, with tools",
+        _share(_AGE, "tools, 32 paced", "vllm-router"),
+        1,
+        "of vllm-router's",
+    ),
     Goal("memory, idle", _fact("idle_mb"), 40, "MB"),
     Goal("memory, loaded", _fact("loaded_mb"), 65, "MB"),
-    Goal("memory, after 60 s of agent traffic", _fact("agent_mb"), 80, "MB"),
+    Goal("memory, in 60 s of agent traffic", _fact("agent_mb"), 80, "MB"),
     Goal("start to first answer", _fact("start_seconds"), 0.25, "s"),
     Goal("requests/s at 256 clients against 32 clients", _held, 0.7, "times", True),
 )
@@ -334,7 +339,7 @@ def _facts_rows(run: Run) -> list[list[str]]:
         ["memory, idle", *(f"{each.idle_mb:.0f} MB" for each in facts)],
         ["memory, loaded", *(f"{each.loaded_mb:.0f} MB" for each in facts)],
         [
-            "memory, after 60 s of agent traffic",
+            "memory, in 60 s of agent traffic",
             *(f"{each.agent_mb:.0f} MB" if each.agent_mb else "" for each in facts),
         ],
     ]

@@ -177,7 +177,7 @@ def made_run() -> Run:
         ("CPU per request, tools emulated, against LiteLLM", ["≥ 100 times less", "120 times less", "reached"]),
         ("added latency with tools, one client, p50", ["≤ 0.2 ms", "0.17 ms", "reached"]),
         ("memory, loaded", ["≤ 65 MB", "60 MB", "reached"]),
-        ("memory, after 60 s of agent traffic", ["≤ 80 MB", "90 MB", "missed"]),
+        ("memory, in 60 s of agent traffic", ["≤ 80 MB", "90 MB", "missed"]),
         ("failed requests in all probes", ["≤ 0", "0", "reached"]),
     ],
 )
