@@ -20,7 +20,7 @@ export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test test-all test-load test-api check docs format bench bench-proxy fuzz mutate native test-system test-clients test-mcp pictures clean lock
+.PHONY: help setup run test test-all test-load test-api check docs format bench bench-proxy bench-docs fuzz mutate native test-system test-clients test-mcp pictures clean lock
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -64,11 +64,14 @@ format: $(STAMP) ## rewrite the files as `make check` wants them
 	@$(BIN)/ruff check --quiet --fix-only .
 	@$(BIN)/ruff format .
 
-bench: $(STAMP) ## parsers against other parsers, hostile input, codec, engine, transport
-	@for bench in parsers codec engine transport; do $(BIN)/python bench/$$bench.py && echo; done
+bench: $(STAMP) ## parsers against other parsers, hostile input, codec, engine, transport, client
+	@for bench in parsers codec engine transport client; do $(BIN)/python bench/$$bench.py && echo; done
 
 bench-proxy: $(STAMP) ## compare the proxy with other proxies, installed into .bench; needs Linux and cc
 	@$(BIN)/python bench/proxy.py
+
+bench-docs: $(STAMP) ## the same, and write the figures into docs/performance.md
+	@$(BIN)/python bench/proxy.py --write-docs
 
 fuzz: $(STAMP) ## random input for FUZZ_SECONDS (60)
 	@$(BIN)/python fuzz/fuzz_scanner.py --seconds $(FUZZ_SECONDS)

@@ -1,17 +1,21 @@
 """What a turn costs beyond the model: engine and codec alone, without any network.
 
-Per 24-byte chunk of a streamed answer (plain text, and a string argument) and per whole request with 20 tools.
-CPU time, best of several runs; the goals are those that the whole product needs.
+Per 24-byte chunk of a streamed answer (plain text, and a string argument) and per whole request with 20 tools. No two
+requests have the same question. CPU time, best of several runs; the goals are those that the whole product needs.
+`--json` prints the figures for `bench/proxy.py`, `--profile` where the time goes.
 """
 
 from __future__ import annotations
 
 import cProfile
+import itertools
 import json
 import pstats
 import sys
 import time
 from collections.abc import Callable
+
+from goals import Outcome, as_json, print_table
 
 from toolspeak.core.types import Message, Request, TextPart, Tool, ToolChoice
 from toolspeak.engine.planning.capabilities import Profile, ProfileMatch
@@ -39,10 +43,12 @@ TOOLS = tuple(
 CALL = f'```json action {NONCE}\n{{"tool": "tool_3", "parameters": {{"text": "'
 SETTINGS = Settings()
 FOUND = ProfileMatch(Profile(), "bench", "a bench")
+NUMBERS = itertools.count()
 
 
 def _engine(stream: bool) -> tuple[Engine, Request]:
-    request = Request("m", (Message("user", (TextPart("What now?"),)),), TOOLS, ToolChoice(), stream)
+    question = Message("user", (TextPart(f"What now, in step {next(NUMBERS)}?"),))
+    request = Request("m", (question,), TOOLS, ToolChoice(), stream)
     engine = Engine(request, plan(request, FOUND, SETTINGS), SETTINGS, stamp=1, nonces=lambda counter: NONCE)
     (ask,) = engine.start()
     assert isinstance(ask, AskUpstream)
@@ -105,9 +111,14 @@ def best(run: Callable[[], None], count: int) -> float:
 
 
 def main() -> None:
-    print("| engine and codec | µs | goal |\n|---|---|---|")
-    for name, (run, count, goal) in CASES.items():
-        print(f"| {name} | {best(run, count):.2f} | {goal:.1f} |")
+    outcomes = [
+        Outcome(f"engine and codecs: {name}", best(run, count), goal, "µs")
+        for name, (run, count, goal) in CASES.items()
+    ]
+    if "--json" in sys.argv:
+        print(as_json(outcomes))
+    else:
+        print_table(outcomes)
     if "--profile" in sys.argv:
         for name, (run, _, _) in CASES.items():
             print(f"\n{name}")

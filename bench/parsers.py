@@ -21,6 +21,7 @@ from typing import Any
 import jiter
 import json_repair
 import partial_json_parser
+from goals import Outcome, as_json, goals_table
 from hostile import SHAPES, TOOLS
 
 import toolspeak as ts
@@ -29,6 +30,8 @@ from toolspeak.dialects.registry import DIALECTS
 CHUNK = 4
 SIZES = {"2 KB": 2_000, "10 KB": 10_000, "200 KB": 200_000}
 REPEATS = 5
+#: Calls that `ts.parse` reads between two looks at the clock, and the MB of them that it is to read in a second.
+WHOLE_COUNT, WHOLE_GOAL = 20, 25.0
 HOSTILE_SIZE = 1_000_000
 HOSTILE_CHUNK = 64
 
@@ -210,6 +213,42 @@ def dialect_table() -> None:
     goal("dearest dialect, ms of CPU", max(time.seconds for time in times.values()) * 1000, 100)
 
 
+def whole_calls() -> dict[str, float]:
+    """MB of text a second that `ts.parse` reads of a whole call with a 10 KB argument, for every dialect."""
+    size = SIZES["10 KB"]
+    call = ts.ToolCall("write_file", {"path": "a.py", "content": (CODE * (size // len(CODE) + 1))[:size]})
+    speeds: dict[str, float] = {}
+    for name in DIALECTS:
+        text = ts.render_calls(name, [call])
+        if [found.arguments for found in ts.parse(text, tools=[TOOL], dialect=name).calls] != [call.arguments]:
+            sys.exit(f"error: toolspeak did not read the call in `{name}`, so its time means nothing")
+        speeds[name] = len(text.encode()) / parse_seconds(text, name) / 1e6
+    return speeds
+
+
+def parse_seconds(text: str, dialect: str) -> float:
+    """CPU seconds of one `ts.parse`, the best of several times."""
+    best = math.inf
+    for _ in range(REPEATS):
+        started = process_time()
+        for _ in range(WHOLE_COUNT):
+            ts.parse(text, tools=[TOOL], dialect=dialect)
+        best = min(best, (process_time() - started) / WHOLE_COUNT)
+    return best
+
+
+def whole_outcome(speeds: dict[str, float]) -> Outcome:
+    slowest = min(speeds, key=speeds.__getitem__)
+    name = f"`ts.parse` of a 10 KB call, the slowest dialect (`{slowest}`)"
+    return Outcome(name, speeds[slowest], WHOLE_GOAL, "MB/s", at_least=True)
+
+
+def whole_table(speeds: dict[str, float]) -> None:
+    print("\n## A whole call with a 10 KB argument in every dialect\n")
+    table([["dialect", "MB/s"], *([name, f"{speed:.1f}"] for name, speed in speeds.items())])
+    print(f"\n{goals_table([whole_outcome(speeds)])}")
+
+
 def hostile_table(size: int) -> None:
     print(f"\n## Hostile text, {size / 1e6:g} MB each, in {HOSTILE_CHUNK}-character chunks\n")
     rows = [["shape", "half the size", "whole", "ratio"]]
@@ -236,11 +275,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Parser speed, as Markdown.")
     parser.add_argument("--budget", type=float, default=4.0, help="seconds for one figure of another parser")
     parser.add_argument("--hostile-size", type=int, default=HOSTILE_SIZE, help="characters of each hostile text")
+    parser.add_argument("--whole", action="store_true", help="only whole calls in every dialect")
+    parser.add_argument("--json", action="store_true", help="with --whole: print the goal as JSON")
     arguments = parser.parse_args()
+    if arguments.whole:
+        speeds = whole_calls()
+        return print(as_json([whole_outcome(speeds)])) if arguments.json else whole_table(speeds)
     print(f"Python {sys.version.split()[0]}\n")
     parser_table(arguments.budget)
     text_table()
     dialect_table()
+    whole_table(whole_calls())
     hostile_table(arguments.hostile_size)
 
 

@@ -5,380 +5,327 @@ sides of each proxy; everything is on the loopback, bounded in time, and ends by
 with one worker, and take turns: a round measures every probe with every proxy. The steady figure is the CPU time of the
 proxy's processes per request or per chunk; of the rounds, the best counts. Wall-clock figures move with the machine.
 
-toolspeak runs as users run it: with a key, in front of an upstream that is unknown, so tools are emulated unless a
-probe says otherwise. The others pass tools on. `--json` prints all figures; `--only` limits the proxies.
+toolspeak runs as users run it, with a key that has limits, metrics and records, in front of an upstream that is unknown:
+tools are emulated unless a probe says otherwise. The others pass tools on. Then the goals of the engine, the parser and
+the client are measured, each by its own benchmark. `--json` prints everything; `--from FILE` reads such a run instead of
+measuring; `--write-docs` puts it into docs/performance.md.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
+import os
+import platform
+import resource
 import statistics
 import subprocess
 import sys
 import tempfile
-from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import NamedTuple
+
+import msgspec
 
 sys.path.insert(0, str(Path(__file__).parent))
+from goals import Outcome, from_json
 from proxy_peers import PEERS, Peer, Running, install, start
+from proxy_probes import AGENT_MEMORY, PROBES, Probe, request
+from proxy_programs import Upstream, compile_program
+from proxy_report import Facts, Figures, Run, text, write_section
 
-#: Chunks of a stream that comes in a burst, and of one that comes one by one, so many microseconds apart.
-BURST, PACED, APART = 512, 100, 10_000
-#: The upstream ends by itself after this.
-_LONGEST = 1800
+_HERE = Path(__file__).parent
+_PAGE = _HERE.parent / "docs" / "performance.md"
 #: How often the start of those that start quickly is measured.
 _STARTS = 5
 _QUICK_START = 3.0
-
-_TOOLS = [
-    {
-        "name": name,
-        "description": f"Tells the {name.partition('_')[2]} of a place, now and for the days to come.",
-        "parameters": {
-            "type": "object",
-            "properties": {
-                "city": {"type": "string", "description": "The name of the city"},
-                "days": {"type": "integer", "description": "How many days"},
-                "unit": {"type": "string", "enum": ["metric", "imperial"]},
-            },
-            "required": ["city"],
-        },
-    }
-    for name in ("get_weather", "get_time", "get_news")
-]
+#: Seconds between two looks at the memory of a proxy under load.
+_LOOK = 0.5
+#: Sockets: a thousand streams on both sides of a proxy, and what the others keep open.
+_FILES = 8192
+#: The benchmarks whose goals stand in the same table.
+_OTHERS = (("engine.py", "--json"), ("parsers.py", "--whole", "--json"), ("client.py", "--json"))
 
 
-class Probe(NamedTuple):
-    """One thing to measure."""
+class _Load(msgspec.Struct):
+    """What the load generator prints."""
 
-    name: str
-    #: What is said to the upstream, see `proxy_upstream.c`.
-    says: str = ""
-    clients: int = 1
-    stream: bool = False
-    tools: bool = False
-    protocol: str = "openai"
-    #: The model, which for toolspeak is a plan.
-    model: str = "emulated"
-    #: Only these are measured, where it makes no sense for others.
-    only: tuple[str, ...] = ()
-
-
-_BURST = f"@burst:{BURST}@"
-_PACED = f"@paced:{PACED}:{APART}@"
-PROBES = (
-    Probe("pass, 1 client"),
-    Probe("pass, 32 clients", clients=32),
-    Probe("pass, 256 clients", clients=256),
-    Probe("pass, burst", _BURST, stream=True),
-    Probe("pass, 32 paced", _PACED, 32, stream=True),
-    Probe("tools, 1 client", "@call@", tools=True),
-    Probe("tools, 32 clients", "@call@", 32, tools=True),
-    Probe("tools, 256 clients", "@call@", 256, tools=True),
-    Probe("tools, burst", _BURST, stream=True, tools=True),
-    Probe("tools, 32 paced", _PACED, 32, stream=True, tools=True),
-    Probe("native, 1 client", "@call@", tools=True, model="native", only=("toolspeak",)),
-    Probe("native, burst", _BURST, stream=True, tools=True, model="native", only=("toolspeak",)),
-    Probe("anthropic, 1 client", "@call@", tools=True, protocol="anthropic"),
-    Probe("anthropic, burst", _BURST, stream=True, tools=True, protocol="anthropic"),
-)
-
-
-class Figures(NamedTuple):
-    """What one run of a probe showed, in microseconds where it is a time."""
-
-    cpu_per_request: float
-    cpu_per_chunk: float
-    requests_per_second: float
-    requests_per_core: float
-    p50: float
-    p99: float
-    age_p50: float
-    age_p99: float
+    whole: int
     errors: int
-    error: str = ""
+    chunks: int
+    seconds: float
+    time_p50: int
+    time_p99: int
+    age_p50: int
+    age_p99: int
+    error: str
 
 
-# ------------------------------------------------------------------------------------------------- requests
+class _Bench:
+    """The load generator before an upstream, and a folder for everything."""
+
+    def __init__(self, folder: Path, port: int) -> None:
+        self.folder = folder
+        self.port = port
+        self._load = compile_program("load", folder)
+
+    def run(self, probe: Probe, seconds: float, proxy: Running | None) -> Figures:
+        """Measure one probe once, of a proxy or of the upstream itself."""
+        file = self.folder / f"request-{proxy.name if proxy else 'direct'}"
+        file.write_bytes(_request(probe, proxy) if proxy else request(probe, self.port, ""))
+        port = proxy.port if proxy else self.port
+        options = [port, probe.clients, probe.seconds or seconds, file, probe.turns, probe.ramp]
+        before = proxy.cpu() if proxy else 0.0
+        load, peak = _watched([str(self._load), *map(str, options)], proxy)
+        cpu = (proxy.cpu() if proxy else 0.0) - before
+        chunks = load.whole * probe.chunks
+        if load.chunks < chunks:  # there may be more, where a protocol says the whole text again at the end
+            load.errors, load.error = load.errors + 1, f"{chunks - load.chunks} of {chunks} chunks are missing"
+        return Figures(
+            cpu_per_request=cpu / load.whole * 1e6 if load.whole else 0.0,
+            cpu_per_chunk=cpu / chunks * 1e6 if chunks else 0.0,
+            requests_per_second=load.whole / load.seconds,
+            p50=load.time_p50 / 1e3,
+            p99=load.time_p99 / 1e3,
+            age_p50=load.age_p50 / 1e3,
+            age_p99=load.age_p99 / 1e3,
+            peak_mb=peak,
+            complete=load.whole,
+            errors=load.errors,
+            error=load.error,
+        )
 
 
-def _body(probe: Probe) -> dict[str, object]:
-    question = f"What is the weather in Paris, and what should I wear? {probe.says}"
-    body: dict[str, object] = {
-        "model": probe.model,
-        "messages": [{"role": "user", "content": question}],
-        "stream": probe.stream,
-        "max_tokens": 1024,
-    }
-    if probe.tools and probe.protocol == "anthropic":
-        body["tools"] = [
-            {"name": tool["name"], "description": tool["description"], "input_schema": tool["parameters"]}
-            for tool in _TOOLS
-        ]
-    elif probe.tools:
-        body["tools"] = [{"type": "function", "function": tool} for tool in _TOOLS]
-    return body
+def _watched(command: list[str], proxy: Running | None) -> tuple[_Load, float]:
+    """Run the load generator; what it prints, and the most memory that the proxy had meanwhile."""
+    peak = 0.0
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
+        while True:
+            try:
+                output, _ = process.communicate(timeout=_LOOK)
+            except subprocess.TimeoutExpired:
+                output = b""
+            peak = max(peak, proxy.mb() if proxy else 0.0)
+            if process.returncode is not None:
+                break
+    return msgspec.json.decode(output, type=_Load), peak
 
 
-_PATHS = {"openai": "/v1/chat/completions", "anthropic": "/v1/messages"}
+def _request(probe: Probe, proxy: Running) -> bytes:
+    return request(probe, proxy.port, proxy.key, proxy.headers)
 
 
-def _request(probe: Probe, port: int, key: str) -> bytes:
-    body = json.dumps(_body(probe), separators=(",", ":")).encode()
-    head = (
-        f"POST {_PATHS[probe.protocol]} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nAuthorization: Bearer {key}\r\n"
-        f"Content-Type: application/json\r\nAccept: */*\r\nUser-Agent: bench\r\nContent-Length: {len(body)}\r\n\r\n"
-    )
-    return head.encode() + body
+def _applies(run: Run, probe: Probe, proxy: Running) -> bool:
+    failed = probe.name in run.failed.get(proxy.name, ())
+    return not failed and probe.protocol in proxy.peer.speaks and (not probe.only or proxy.name in probe.only)
+
+
+#: What an answer that is a call has, in the words of each protocol.
+_CALLED = {"openai": b'"tool_calls":[', "anthropic": b'"tool_use"', "responses": b'"function_call"'}
+
+
+#: The ids of calls by the model of a probe: the upstream's own where toolspeak passes tools on, else those it makes.
+_IDS = {"native": b'"id":"call_', "emulated": b'"id":"emulated_'}
+
+
+def _is_right(answer: bytes, probe: Probe, proxy: Running) -> bool:
+    """Whether it is the answer to measure: with a call where one is asked for, and made as the probe says."""
+    wanted: list[bytes] = []
+    if "@call@" in probe.says:
+        wanted.append(_CALLED[probe.protocol])
+        if proxy.name == "toolspeak":
+            wanted.append(_IDS.get(probe.model, b""))
+    return answer.startswith(b"HTTP/1.1 200") and all(each in answer.replace(b'": ', b'":') for each in wanted)
+
+
+def _check(run: Run, proxies: Sequence[Running], probes: Sequence[Probe]) -> None:
+    """See that a proxy answers each probe, and with a call where calls are to be measured.
+
+    Raises:
+        ValueError: toolspeak does not; others are left out of that probe.
+    """
+    for probe in probes:
+        for proxy in proxies:
+            if not _applies(run, probe, proxy):
+                continue
+            answer = proxy.ask(_request(probe, proxy))
+            if _is_right(answer, probe, proxy):
+                continue
+            if proxy.name == "toolspeak":
+                raise ValueError(f"`{probe.name}` has not the right answer: {answer[-500:]!r}")
+            run.failed.setdefault(proxy.name, []).append(probe.name)
 
 
 # ------------------------------------------------------------------------------------------------ measuring
 
 
-class _Bench:
-    """The two C programs and a folder for everything."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        here = Path(__file__).parent
-        for name in ("upstream", "load"):
-            subprocess.run(["cc", "-O2", "-o", folder / name, here / f"proxy_{name}.c"], check=True)
-        self._upstream = subprocess.Popen([folder / "upstream", str(_LONGEST)], stdout=subprocess.PIPE, text=True)
-        assert self._upstream.stdout is not None
-        self.port = int(self._upstream.stdout.readline())
-
-    def stop(self) -> None:
-        self._upstream.kill()
-        self._upstream.wait()
-
-    def run(self, probe: Probe, port: int, key: str, seconds: float, proxy: Running | None) -> Figures:
-        """One probe once."""
-        file = self.folder / "request"
-        file.write_bytes(_request(probe, port, key))
-        before = proxy.cpu() if proxy is not None else 0.0
-        command = [self.folder / "load", str(port), str(probe.clients), str(seconds), file]
-        told = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
-        cpu = (proxy.cpu() if proxy is not None else 0.0) - before
-        whole, chunks = told["whole"], told["chunks"]
-        return Figures(
-            cpu / whole * 1e6 if whole else 0.0,
-            cpu / chunks * 1e6 if chunks else 0.0,
-            whole / told["seconds"],
-            whole / cpu if cpu else 0.0,
-            told["time_p50"] / 1e3,
-            told["time_p99"] / 1e3,
-            told["age_p50"] / 1e3,
-            told["age_p99"] / 1e3,
-            told["errors"],
-            told["error"],
-        )
+def _measure_round(
+    run: Run, bench: _Bench, proxies: Sequence[Running], probes: Sequence[Probe], seconds: float
+) -> Iterator[tuple[str, str, Figures]]:
+    for probe in probes:
+        if probe.protocol == "openai" and not probe.only:
+            yield probe.name, "direct", bench.run(probe, seconds / 3, None)
+        for proxy in proxies:
+            if _applies(run, probe, proxy):
+                yield probe.name, proxy.name, bench.run(probe, seconds, proxy)
 
 
-#: What an answer that is a call holds, in the words of each protocol.
-_CALLED = {"openai": b'"tool_calls":[', "anthropic": b'"tool_use"'}
+def _measure(run: Run, bench: _Bench, proxies: Sequence[Running], probes: Sequence[Probe], args: _Arguments) -> None:
+    """The rounds of a group of probes. A first one, which is shorter, warms everything up."""
+    if not probes:
+        return
+    for _ in _measure_round(run, bench, proxies, probes, args.seconds / 3):
+        pass
+    for number in range(args.rounds):
+        _progress(f"{probes[0].group} probes, round {number + 1} of {args.rounds}")
+        for probe, name, figures in _measure_round(run, bench, proxies, probes, args.seconds):
+            run.results.setdefault(probe, {}).setdefault(name, []).append(figures)
+            if name != "direct" and probes[0].group == "small":
+                facts = run.proxies[name]
+                facts.loaded_mb = max(facts.loaded_mb, figures.peak_mb)
 
 
-def _check(proxies: list[Running], probes: Sequence[Probe]) -> None:
-    """See that calls are made where they are to be measured.
+def _measure_agent_memory(run: Run, bench: _Bench, proxies: Sequence[Running], seconds: float) -> None:
+    """Memory under agent traffic: first toolspeak alone, then the others at once, which takes less time."""
 
-    Raises:
-        ValueError: there is none.
-    """
+    def measure(proxy: Running) -> None:
+        run.proxies[proxy.name].agent_mb = bench.run(AGENT_MEMORY, seconds, proxy).peak_mb
+
+    able = [proxy for proxy in proxies if _applies(run, AGENT_MEMORY, proxy)]
+    for together in filter(None, (able[:1], able[1:])):
+        _progress(f"agent traffic for {seconds:g} s: {', '.join(proxy.name for proxy in together)}")
+        with ThreadPoolExecutor(len(together)) as threads:
+            list(threads.map(measure, together))
+
+
+def _measure_streams(run: Run, bench: _Bench, proxies: Sequence[Running], probes: Sequence[Probe]) -> None:
+    """Very many streams, once, at the end: what they leave behind disturbs nothing then."""
     for probe in probes:
         for proxy in proxies:
-            if _applies(probe, proxy.name, proxy.peer.speaks) and "@call@" in probe.says:
-                said = proxy.ask(_request(probe, proxy.port, proxy.key))
-                if _CALLED[probe.protocol] not in said.replace(b'": ', b'":'):
-                    raise ValueError(f"`{probe.name}` of {proxy.name} is no call: {said[-500:]!r}")
+            if _applies(run, probe, proxy):
+                _progress(f"{probe.name} of {proxy.name}")
+                run.results.setdefault(probe.name, {})[proxy.name] = [bench.run(probe, 0, proxy)]
 
 
-#: By probe and proxy, one entry for each round.
-Results = dict[str, dict[str, list[Figures]]]
+def _measure_others() -> Iterator[Outcome]:
+    """What the benchmarks of the engine, the parser and the client find."""
+    for command in _OTHERS:
+        _progress(f"bench/{command[0]}")
+        told = subprocess.run(
+            [sys.executable, _HERE / command[0], *command[1:]], check=True, stdout=subprocess.PIPE, text=True
+        )
+        yield from from_json(told.stdout)
 
 
-def _applies(probe: Probe, name: str, speaks: Sequence[str]) -> bool:
-    return probe.protocol in speaks and (not probe.only or name in probe.only)
+def _progress(what: str) -> None:
+    print(f"{datetime.now(UTC):%H:%M:%S} {what}", file=sys.stderr, flush=True)
 
 
-def _measure(bench: _Bench, proxies: list[Running], probes: Sequence[Probe], rounds: int, seconds: float) -> Results:
-    results: Results = defaultdict(lambda: defaultdict(list))
-    for number in range(-1, rounds):  # one more, which warms everything up
-        for probe in probes:
-            span = seconds if number >= 0 else seconds / 3
-            if probe.protocol == "openai" and not probe.tools:
-                results[probe.name]["direct"].append(bench.run(probe, bench.port, "", span / 3, None))
-            for proxy in proxies:
-                if _applies(probe, proxy.name, proxy.peer.speaks):
-                    results[probe.name][proxy.name].append(bench.run(probe, proxy.port, proxy.key, span, proxy))
-        if number < 0:
-            results.clear()
-    return results
-
-
-def _starts(bench: _Bench, peer: Peer, first: Running) -> None:
-    """Start it several times more; the medians count."""
-    seconds, cpu = [first.start_seconds], [first.start_cpu]
-    for number in range(_STARTS - 1 if first.start_seconds < _QUICK_START else 0):
-        running = start(peer, bench.folder / f"{peer.name}-{number}", bench.port)
-        try:
-            running.wait(_request(_first_probe(peer), running.port, running.key))
-            seconds.append(running.start_seconds)
-            cpu.append(running.start_cpu)
-        finally:
-            running.stop()
-    first.start_seconds, first.start_cpu = statistics.median(seconds), statistics.median(cpu)
+# -------------------------------------------------------------------------------------------------- running
 
 
 def _first_probe(peer: Peer) -> Probe:
     return next(probe for probe in PROBES if probe.protocol in peer.speaks)
 
 
-# -------------------------------------------------------------------------------------------------- telling
+def _facts(bench: _Bench, peer: Peer, first: Running, starts: int) -> Facts:
+    """Memory at rest, and the medians of several starts."""
+    idle = first.mb()
+    seconds, cpu = [first.start_seconds], [first.start_cpu]
+    for number in range(starts - 1 if first.start_seconds < _QUICK_START else 0):
+        running = start(peer, bench.folder / f"{peer.name}-{number}", bench.port)
+        try:
+            running.wait(_request(_first_probe(peer), running))
+            seconds.append(running.start_seconds)
+            cpu.append(running.start_cpu)
+        finally:
+            running.stop()
+    return Facts(peer.title, peer.version(), statistics.median(seconds), statistics.median(cpu), idle, idle)
 
 
-def _best(results: Results, probe: str, name: str, figure: str) -> float:
-    """The best of the rounds: the most where more is better, else the least."""
-    values = [getattr(figures, figure) for figures in results.get(probe, {}).get(name, ())]
-    if not values:
-        return 0.0
-    return max(values) if figure.startswith("requests") else min(values)
+@contextmanager
+def _started(bench: _Bench, run: Run, wanted: set[str], starts: int) -> Iterator[list[Running]]:
+    """The proxies, each of them once it answers."""
+    proxies: list[Running] = []
+    with ExitStack() as stack:
+        for peer in PEERS:
+            if peer.name not in wanted:
+                continue
+            _progress(f"start {peer.name}")
+            if problem := install(peer):
+                run.left_out[peer.name] = problem
+                continue
+            running = start(peer, bench.folder / peer.name, bench.port)
+            stack.callback(running.stop)
+            try:
+                running.wait(_request(_first_probe(peer), running))
+            except TimeoutError as error:
+                run.left_out[peer.name] = str(error)
+                continue
+            run.proxies[peer.name] = _facts(bench, peer, running, starts)
+            proxies.append(running)
+        yield proxies
 
 
-class _Goal(NamedTuple):
-    name: str
-    value: float
-    goal: float
-    unit: str
-    #: Whether more is better.
-    more: bool
+def measure(args: _Arguments) -> Run:
+    """A whole run."""
+    run = Run(datetime.now(UTC).date(), platform.python_version(), os.cpu_count() or 1, os.getloadavg()[0], {})
+    probes = [probe for probe in PROBES if args.probes in probe.name]
+    groups = {group: [probe for probe in probes if probe.group == group] for group in ("small", "agent", "many")}
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most if most != resource.RLIM_INFINITY else _FILES, most))
+    with tempfile.TemporaryDirectory() as name, Upstream(Path(name)) as upstream:
+        bench = _Bench(Path(name), upstream.port)
+        with _started(bench, run, args.wanted, args.starts) as proxies:
+            _check(run, proxies, probes)
+            _measure(run, bench, proxies, groups["small"], args)
+            _measure(run, bench, proxies, groups["agent"], args)
+            if groups["agent"]:
+                _measure_agent_memory(run, bench, proxies, args.agent_seconds)
+            _measure_streams(run, bench, proxies, groups["many"])
+    if not args.probes:
+        run.others = list(_measure_others())
+    return run
+
+
+class _Arguments(argparse.Namespace):
+    rounds: int
+    seconds: float
+    agent_seconds: float
+    starts: int
+    only: str
+    probes: str
+    json: bool
+    source: Path | None
+    write_docs: bool
 
     @property
-    def met(self) -> bool:
-        return self.value >= self.goal if self.more else self.value <= self.goal
-
-
-def _goals(results: Results, proxies: dict[str, Running]) -> Iterator[_Goal]:
-    def best(probe: str, figure: str, name: str = "toolspeak") -> float:
-        return _best(results, probe, name, figure)
-
-    def ratio(probe: str, figure: str, other: str, goal: float, label: str) -> Iterator[_Goal]:
-        ours, theirs = best(probe, figure), best(probe, figure, other)
-        if ours and theirs:
-            yield _Goal(label, ours / theirs if figure.startswith("requests") else theirs / ours, goal, "x", True)
-
-    cpu, chunk, rate, core = "cpu_per_request", "cpu_per_chunk", "requests_per_second", "requests_per_core"
-    yield from ratio("tools, 1 client", cpu, "litellm", 100, "CPU per request against LiteLLM, tools emulated")
-    yield from ratio("pass, 1 client", cpu, "litellm", 100, "CPU per request against LiteLLM, pass-through")
-    yield from ratio("tools, 32 clients", rate, "litellm", 150, "requests/s at 32 clients against LiteLLM, emulated")
-    yield from ratio("pass, 32 clients", core, "vllm-router", 0.8, "requests/s per core against vllm-router")
-    yield from ratio("tools, burst", chunk, "litellm", 100, "CPU per burst chunk against LiteLLM, tools emulated")
-    yield from ratio("anthropic, 1 client", cpu, "ccr", 15, "CPU per request against claude-code-router")
-    yield from ratio("anthropic, burst", chunk, "ccr", 8, "CPU per burst chunk against claude-code-router")
-    added = [best("tools, 1 client", each) - best("pass, 1 client", each, "direct") for each in ("p50", "p99")]
-    yield _Goal("added latency p50, tools emulated", added[0] / 1e3, 0.2, "ms", False)
-    yield _Goal("added latency p99, tools emulated", added[1] / 1e3, 0.5, "ms", False)
-    yield _Goal(
-        "age of a chunk p50, 32 paced streams, tools", best("tools, 32 paced", "age_p50") / 1e3, 0.3, "ms", False
-    )
-    yield _Goal("age of a chunk p99, 32 paced streams, tools", best("tools, 32 paced", "age_p99") / 1e3, 2, "ms", False)
-    running = proxies["toolspeak"]
-    yield _Goal("start to the first 200", running.start_seconds, 0.3, "s", False)
-    yield _Goal("memory, idle", running.idle_mb, 50, "MB", False)
-    yield _Goal("memory, loaded", running.loaded_mb, 65, "MB", False)
-    errors = sum(figures.errors for rounds in results.values() for figures in rounds["toolspeak"])
-    yield _Goal("errors of all probes", errors, 0, "", False)
-    if few := best("tools, 32 clients", rate):
-        yield _Goal("throughput, 256 clients / 32 clients", best("tools, 256 clients", rate) / few, 0.7, "x", True)
-
-
-_COLUMNS = (
-    ("µs/request", "cpu_per_request"),
-    ("µs/chunk", "cpu_per_chunk"),
-    ("req/s", "requests_per_second"),
-    ("p50 µs", "p50"),
-    ("p99 µs", "p99"),
-    ("age p50", "age_p50"),
-    ("age p99", "age_p99"),
-    ("errors", "errors"),
-)
-
-
-def _show(results: Results, proxies: dict[str, Running]) -> None:
-    print(f"{'probe':<22}{'proxy':<13}" + "".join(f"{label:>12}" for label, _ in _COLUMNS))
-    for probe, by_name in results.items():
-        for name, rounds in by_name.items():
-            values = [_best(results, probe, name, figure) for _, figure in _COLUMNS]
-            error = next((figures.error for figures in rounds if figures.error), "")
-            shown = "".join(f"{value:>12,.1f}" if value < 1000 else f"{value:>12,.0f}" for value in values)
-            print(f"{probe:<22}{name:<13}{shown}  {error}")
-    print(f"\n{'proxy':<13}{'start s':>10}{'its CPU s':>11}{'idle MB':>10}{'loaded MB':>11}")
-    for name, each in proxies.items():
-        starts = f"{each.start_seconds:>10.2f}{each.start_cpu:>11.2f}"
-        print(f"{name:<13}{starts}{each.idle_mb:>10.1f}{each.loaded_mb:>11.1f}")
-    print(f"\n{'goal':<55}{'here':>10}{'wanted':>10}")
-    for goal in _goals(results, proxies):
-        wanted = f"{'>=' if goal.more else '<='} {goal.goal:g} {goal.unit}"
-        print(f"{goal.name:<55}{goal.value:>10.2f}{wanted:>12}  {'reached' if goal.met else 'MISSED'}")
-
-
-def _as_json(results: Results, proxies: dict[str, Running]) -> str:
-    figures = {
-        probe: {name: [each._asdict() for each in rounds] for name, rounds in by_name.items()}
-        for probe, by_name in results.items()
-    }
-    told = {
-        name: {
-            "start_s": each.start_seconds,
-            "start_cpu_s": each.start_cpu,
-            "idle_mb": each.idle_mb,
-            "loaded_mb": each.loaded_mb,
-        }
-        for name, each in proxies.items()
-    }
-    goals = [{**goal._asdict(), "met": goal.met} for goal in _goals(results, proxies)]
-    return json.dumps({"probes": figures, "proxies": told, "goals": goals}, indent=1)
+    def wanted(self) -> set[str]:
+        return {"toolspeak", *self.only.split(",")} if self.only else {peer.name for peer in PEERS}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--rounds", type=int, default=3, help="how often each probe is measured")
     parser.add_argument("--seconds", type=float, default=1.5, help="how long each time")
+    parser.add_argument(
+        "--agent-seconds", type=float, default=60.0, help="how long memory is watched under agent traffic"
+    )
+    parser.add_argument("--starts", type=int, default=_STARTS, help="how often each proxy is started, if that is quick")
     parser.add_argument("--only", default="", help="proxies, separated by commas; toolspeak is always among them")
-    parser.add_argument("--probes", default="", help="only probes whose names hold this")
+    parser.add_argument("--probes", default="", help="only probes whose names hold this, and no other benchmarks")
     parser.add_argument("--json", action="store_true", help="print all figures as JSON")
-    args = parser.parse_args()
-    if not sys.platform.startswith("linux"):
+    parser.add_argument("--from", dest="source", type=Path, help="a run that `--json` printed, instead of a new one")
+    parser.add_argument("--write-docs", action="store_true", help="rewrite the figures of docs/performance.md")
+    args = parser.parse_args(namespace=_Arguments())
+    if args.source is None and not sys.platform.startswith("linux"):
         sys.exit("skipped: the benchmark reads /proc and uses epoll, which only Linux has")
-    wanted = {"toolspeak", *args.only.split(",")} if args.only else {peer.name for peer in PEERS}
-    probes = [probe for probe in PROBES if args.probes in probe.name]
-    with tempfile.TemporaryDirectory() as name, ExitStack() as stack:
-        bench = _Bench(Path(name))
-        stack.callback(bench.stop)
-        proxies: dict[str, Running] = {}
-        for peer in PEERS:
-            problem = install(peer) if peer.name in wanted else "not asked for"
-            running = None if problem else start(peer, Path(name) / peer.name, bench.port)
-            if running is not None:
-                stack.callback(running.stop)
-                try:
-                    running.wait(_request(_first_probe(peer), running.port, running.key))
-                except TimeoutError as error:
-                    problem = str(error)
-            if running is None or problem:
-                print(f"left out: {peer.name}: {problem}", file=sys.stderr)
-                continue
-            running.idle_mb = running.mb()
-            _starts(bench, peer, running)
-            proxies[peer.name] = running
-        _check(list(proxies.values()), probes)
-        results = _measure(bench, list(proxies.values()), probes, args.rounds, args.seconds)
-        for running in proxies.values():
-            running.loaded_mb = running.mb()
-        print(_as_json(results, proxies)) if args.json else _show(results, proxies)
+    run = msgspec.json.decode(args.source.read_bytes(), type=Run) if args.source else measure(args)
+    print(msgspec.json.format(msgspec.json.encode(run), indent=1).decode() if args.json else text(run))
+    if args.write_docs:
+        write_section(_PAGE, run)
 
 
 if __name__ == "__main__":

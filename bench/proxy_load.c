@@ -1,14 +1,22 @@
-/* A load generator for the proxy benchmark: `load PORT CLIENTS SECONDS FILE`.
+/* A load generator for the proxy benchmark: `load PORT CLIENTS SECONDS FILE [TURNS [RAMP]]`.
  *
  * FILE holds one HTTP request, head and body. CLIENTS connections send it again and again, each as soon as its last
- * answer is whole, for SECONDS; then the answers under way are waited for. Prints one line of JSON: what was whole,
- * what went wrong, how long it took, the time of an answer, and the age of the stamped chunks on arrival, in
- * nanoseconds. One thread, one epoll.
+ * answer is complete, for SECONDS; then it waits for the answers under way. The clients start evenly over RAMP seconds.
+ *
+ * No two requests are the same: wherever FILE has `#n` and eight digits, each request has its own number there, and
+ * wherever it has `#c` and eight digits, the number of its conversation. A client begins a new conversation after TURNS
+ * requests, or never if TURNS is 0.
+ *
+ * Prints one line of JSON: complete answers, errors, the time it took, the time of an answer, and the age of the stamped
+ * chunks on arrival, in nanoseconds. One thread, one epoll.
  */
 
 #include "proxy_wire.h"
 
 #define ROOM (1 << 17)
+#define FIELD_DIGITS 8
+#define FIELD_LIMIT 100000000u
+#define MOST_FIELDS 1024
 #define MOST_SAMPLES 4000000
 /* Answers that are under way at the end may take so long. */
 #define GRACE_NS 20000000000u
@@ -18,6 +26,7 @@ struct client {
     char in[ROOM];
     size_t size;      /* bytes that are kept */
     uint64_t sent_at;
+    long number, asked; /* of the client, and how many requests it has sent */
     int in_body, chunked, bad;
     size_t left;      /* of the body, or of the current chunk with its line end */
     int last;         /* the last chunk has begun */
@@ -25,9 +34,13 @@ struct client {
     size_t tail_size; /* the end of the last piece of text, where a stamp may have begun */
 };
 
-static const char *request;
+static char *request;
 static size_t request_size;
+static size_t fields[MOST_FIELDS]; /* where the digits of the numbers stand in the request */
+static int field_count;
 static int port, poller;
+static long client_count, turns;
+static unsigned long first_number; /* from the clock, so that the next run has other numbers */
 static long sent, whole, errors, stamps;
 static uint64_t until;
 static uint64_t *times, *ages;
@@ -41,7 +54,9 @@ static void wrong(const char *what) {
 
 static int join(struct client *c) {
     struct sockaddr_in at = loopback(port);
+    int room = 2 * ROOM;
     c->fd = socket(AF_INET, SOCK_STREAM, 0);
+    setsockopt(c->fd, SOL_SOCKET, SO_SNDBUF, &room, sizeof room);
     if (connect(c->fd, (struct sockaddr *)&at, sizeof at)) {
         close(c->fd);
         c->fd = -1;
@@ -51,6 +66,36 @@ static int join(struct client *c) {
     fcntl(c->fd, F_SETFL, O_NONBLOCK);
     struct epoll_event event = {.events = EPOLLIN, .data.ptr = c};
     epoll_ctl(poller, EPOLL_CTL_ADD, c->fd, &event);
+    return 1;
+}
+
+static void find_fields(void) {
+    for (size_t at = 0; at + 2 + FIELD_DIGITS <= request_size && field_count < MOST_FIELDS; at++)
+        if (request[at] == '#' && (request[at + 1] == 'n' || request[at + 1] == 'c') &&
+            strspn(request + at + 2, "0123456789") >= FIELD_DIGITS)
+            fields[field_count++] = at + 2;
+}
+
+/* Write the numbers of the next request of a client into the request. */
+static void number_request(struct client *c) {
+    unsigned long conversation = (unsigned long)(c->number + (turns ? c->asked / turns * client_count : 0));
+    char counted[FIELD_DIGITS + 1], conversed[FIELD_DIGITS + 1];
+    snprintf(counted, sizeof counted, "%0*lu", FIELD_DIGITS, (first_number + (unsigned long)sent) % FIELD_LIMIT);
+    snprintf(conversed, sizeof conversed, "%0*lu", FIELD_DIGITS, conversation % FIELD_LIMIT);
+    for (int i = 0; i < field_count; i++)
+        memcpy(request + fields[i], request[fields[i] - 1] == 'n' ? counted : conversed, FIELD_DIGITS);
+    c->asked++;
+}
+
+/* Send the whole request; a large one may need more than one call. */
+static int send_request(int fd) {
+    for (size_t done = 0; done < request_size;) {
+        ssize_t now = send(fd, request + done, request_size - done, MSG_NOSIGNAL);
+        if (now < 0 && errno != EAGAIN) return 0;
+        if (now > 0) done += (size_t)now;
+        struct pollfd writable = {.fd = fd, .events = POLLOUT};
+        if (done < request_size && poll(&writable, 1, 5000) != 1) return 0;
+    }
     return 1;
 }
 
@@ -67,8 +112,9 @@ static void ask(struct client *c) {
         wrong("cannot connect");
         return;
     }
+    number_request(c);
     c->sent_at = now_ns();
-    if (send(c->fd, request, request_size, MSG_NOSIGNAL) != (ssize_t)request_size) wrong("cannot send");
+    if (!send_request(c->fd)) wrong("cannot send");
 }
 
 static void over(struct client *c, const char *problem) {
@@ -138,9 +184,10 @@ static int chunks(struct client *c) {
     while (pos < c->size && !done) {
         if (c->left) {
             size_t piece = c->size - pos < c->left ? c->size - pos : c->left;
-            if (!c->last) look(c, c->in + pos, piece);
-            pos += piece;
             c->left -= piece;
+            size_t end = c->left < 2 ? 2 - c->left : 0; /* of its line end, which may cut a stamp in two */
+            if (!c->last && piece > end) look(c, c->in + pos, piece - end);
+            pos += piece;
             done = c->last && !c->left;
             continue;
         }
@@ -190,27 +237,33 @@ static void told(const char *name, uint64_t *samples, size_t count) {
 }
 
 int main(int argc, char **argv) {
-    if (argc != 5) return 2;
+    if (argc < 5 || argc > 7) return 2;
     port = atoi(argv[1]);
-    int count = atoi(argv[2]);
+    client_count = atol(argv[2]);
+    turns = argc > 5 ? atol(argv[5]) : 0;
+    uint64_t ramp = argc > 6 ? (uint64_t)(atof(argv[6]) * 1e9) : 0;
     uint64_t began = now_ns();
     until = began + (uint64_t)(atof(argv[3]) * 1e9);
     FILE *file = fopen(argv[4], "rb");
     if (!file) die(argv[4]);
-    char *text = malloc(ROOM);
-    request_size = fread(text, 1, ROOM, file);
-    request = text;
+    request = calloc(1, ROOM + 1);
+    request_size = fread(request, 1, ROOM, file);
+    find_fields();
+    first_number = (unsigned long)(began / 1000);
     times = malloc(MOST_SAMPLES * sizeof *times);
     ages = malloc(MOST_SAMPLES * sizeof *ages);
     poller = epoll_create1(0);
-    struct client *clients = calloc((size_t)count, sizeof *clients);
-    for (int i = 0; i < count; i++) {
-        clients[i].fd = -1;
-        ask(&clients[i]);
-    }
+    struct client *clients = calloc((size_t)client_count, sizeof *clients);
+    long started = 0;
     struct epoll_event ready[256];
-    while (whole + errors < sent && now_ns() < until + GRACE_NS) {
-        int n = epoll_wait(poller, ready, 256, 100);
+    while ((started < client_count || whole + errors < sent) && now_ns() < until + GRACE_NS) {
+        while (started < client_count && now_ns() >= began + ramp / (uint64_t)client_count * (uint64_t)started) {
+            struct client *c = &clients[started];
+            c->number = started++;
+            c->fd = -1;
+            ask(c);
+        }
+        int n = epoll_wait(poller, ready, 256, started < client_count ? 1 : 100);
         for (int i = 0; i < n; i++) arrived(ready[i].data.ptr);
     }
     double took = (double)(now_ns() - began) / 1e9;

@@ -1,11 +1,12 @@
 """The proxies that `bench/proxy.py` measures: how each is installed, set up and started.
 
 Others are installed by the benchmark itself, into environments of their own below `.bench`, since nobody else needs
-them; one that cannot be installed is left out, and said to be. Above: `proxy`. Below: nothing.
+them; the benchmark leaves out one that cannot be installed, and says so.
 """
 
 from __future__ import annotations
 
+import importlib.metadata
 import json
 import os
 import secrets
@@ -41,17 +42,23 @@ class Made(NamedTuple):
     environment: Mapping[str, str]
     #: The key that clients show.
     key: str = "sk-0123456789"
+    #: Lines of the head that each request needs beside the key.
+    headers: str = ""
 
 
 class Peer(NamedTuple):
     """One proxy: what to install and how to set it up in a folder of its own."""
 
     name: str
+    #: Its name as people write it.
+    title: str
     installs: Callable[[], str]
     #: From an empty folder, its own port and that of the upstream.
     make: Callable[[Path, int, int], Made]
     #: The protocols its clients speak, of those that are measured.
     speaks: tuple[str, ...]
+    #: The version that is installed.
+    version: Callable[[], str]
 
 
 # ------------------------------------------------------------------------------------------------ installing
@@ -113,7 +120,7 @@ def install_once(name: str, installs: Callable[[], str]) -> str:
 _CONFIG = """
 [upstreams.emulated]
 base_url = "{base}"
-models = ["emulated"]
+models = ["emulated", "translated"]
 mode = "force"
 
 [upstreams.native]
@@ -123,14 +130,25 @@ capability = "openai"
 """
 
 
+#: Limits that are checked for each request and that nothing here reaches.
+_LIMITS = ("--rate", "1000000000", "--concurrency", "100000")
+#: The code beside this file, whatever is installed.
+_SOURCES = CACHE.parent / "src"
+
+
 def _toolspeak(folder: Path, port: int, upstream: int) -> Made:
     base = f"http://127.0.0.1:{upstream}/v1"
     (folder / "toolspeak").mkdir()
     (folder / "toolspeak" / "config.toml").write_text(_CONFIG.format(base=base), encoding="utf-8")
-    environment = {"XDG_CONFIG_HOME": str(folder), "XDG_STATE_HOME": str(folder), "HOME": str(folder)}
+    environment = {
+        "XDG_CONFIG_HOME": str(folder),
+        "XDG_STATE_HOME": str(folder),
+        "HOME": str(folder),
+        "PYTHONPATH": str(_SOURCES),
+    }
     command = [str(Path(sys.executable).with_name("toolspeak"))]
     made = subprocess.run(
-        [*command, "keys", "new", "bench"],
+        [*command, "keys", "new", "bench", *_LIMITS],
         env={**_PLAIN, **environment},
         cwd=folder,
         check=True,
@@ -141,8 +159,11 @@ def _toolspeak(folder: Path, port: int, upstream: int) -> Made:
 
 
 def _litellm(folder: Path, port: int, upstream: int) -> Made:
-    parameters = {"model": "openai/m", "api_base": f"http://127.0.0.1:{upstream}/v1", "api_key": "sk-0"}
-    models = [{"model_name": name, "litellm_params": parameters} for name in ("native", "emulated")]
+    base = {"api_base": f"http://127.0.0.1:{upstream}/v1", "api_key": "sk-0"}
+    # What makes chat completions of Anthropic's protocol and of Responses.
+    translated = {"model": "hosted_vllm/m", "use_chat_completions_api": True}
+    parameters = {"native": {"model": "openai/m"}, "emulated": {"model": "openai/m"}, "translated": translated}
+    models = [{"model_name": name, "litellm_params": {**each, **base}} for name, each in parameters.items()]
     key = f"sk-{secrets.token_hex(24)}"  # it refuses to start with a short one
     config = {"model_list": models, "general_settings": {"master_key": key}}
     (folder / "config.yaml").write_text(json.dumps(config), encoding="utf-8")  # JSON is YAML
@@ -173,11 +194,70 @@ def _claude_code_router(folder: Path, port: int, upstream: int) -> Made:
     return Made([str(CACHE / "ccr" / "node_modules" / ".bin" / "ccr"), "start"], environment)
 
 
+def _portkey(folder: Path, port: int, upstream: int) -> Made:
+    program = CACHE / "portkey" / "node_modules" / _PORTKEY / "build" / "start-server.js"
+    headers = f"x-portkey-provider: openai\r\nx-portkey-custom-host: http://127.0.0.1:{upstream}/v1\r\n"
+    command = [shutil.which("node") or "node", str(program), f"--port={port}", "--headless"]
+    return Made(command, {"HOME": str(folder)}, headers=headers)
+
+
+def _packaged(name: str) -> Callable[[], str]:
+    """The version of a Python package in the environment of its own."""
+
+    def version() -> str:
+        found = (CACHE / name).glob(f"lib/python*/site-packages/{name.replace('-', '_')}-*.dist-info")
+        return next((path.name.removesuffix(".dist-info").rpartition("-")[2] for path in found), "")
+
+    return version
+
+
+def _node_packaged(name: str, package: str) -> Callable[[], str]:
+    return lambda: json.loads((CACHE / name / "node_modules" / package / "package.json").read_bytes())["version"]
+
+
+_CCR, _PORTKEY = "@musistudio/claude-code-router", "@portkey-ai/gateway"
+#: The slowest last, so that what it has not finished disturbs none of the others.
 PEERS = (
-    Peer("toolspeak", lambda: "", _toolspeak, ("openai", "anthropic")),
-    Peer("litellm", venv("litellm", "litellm[proxy]"), _litellm, ("openai",)),
-    Peer("vllm-router", venv("vllm-router", "vllm-router"), _vllm_router, ("openai",)),
-    Peer("ccr", npm("ccr", "@musistudio/claude-code-router@1"), _claude_code_router, ("anthropic",)),
+    Peer(
+        "toolspeak",
+        "toolspeak",
+        lambda: "",
+        _toolspeak,
+        ("openai", "anthropic", "responses"),
+        lambda: importlib.metadata.version("toolspeak"),
+    ),
+    Peer(
+        "vllm-router",
+        "vllm-router",
+        venv("vllm-router", "vllm-router"),
+        _vllm_router,
+        ("openai",),
+        _packaged("vllm-router"),
+    ),
+    Peer(
+        "ccr",
+        "claude-code-router",
+        npm("ccr", f"{_CCR}@1"),
+        _claude_code_router,
+        ("anthropic",),
+        _node_packaged("ccr", _CCR),
+    ),
+    Peer(
+        "portkey",
+        "Portkey gateway",
+        npm("portkey", _PORTKEY),
+        _portkey,
+        ("openai",),
+        _node_packaged("portkey", _PORTKEY),
+    ),
+    Peer(
+        "litellm",
+        "LiteLLM",
+        venv("litellm", "litellm[proxy]"),
+        _litellm,
+        ("openai", "anthropic", "responses"),
+        _packaged("litellm"),
+    ),
 )
 
 
@@ -198,8 +278,8 @@ class Running:
         self.peer = peer
         self.port = port
         self.key = made.key
+        self.headers = made.headers
         self.start_seconds = self.start_cpu = 0.0
-        self.idle_mb = self.loaded_mb = 0.0
         self._log = (folder / "log.txt").open("wb")
         self._began = time.monotonic()
         self._process = subprocess.Popen(

@@ -6,24 +6,25 @@
  *     @paced:N:US@    N chunks, US microseconds apart
  *     @call@          a call of the tool `get_weather`: natively where the request has `tools`, else as text in the
  *                     fence that the request asks for
- * Each streamed chunk carries the time at which it was written. One thread, one epoll, no copy of what it has sent.
+ * No two answers are the same: ids and arguments carry a number. Each streamed chunk carries the time at which it was
+ * written. One thread, one epoll, no copy of what it has sent.
  */
 
 #include "proxy_wire.h"
 
-#define MOST_CONNECTIONS 4096
+#define MOST_CONNECTIONS 16384
 #define ROOM (1 << 20)
 
 #define CHUNK_HEAD                                                                                                     \
-    "{\"id\":\"chatcmpl-9f2c7a1b3d5e\",\"object\":\"chat.completion.chunk\",\"created\":1790000000,"                   \
+    "{\"id\":\"chatcmpl-%012ld\",\"object\":\"chat.completion.chunk\",\"created\":1790000000,"                         \
     "\"model\":\"some-model-7b\",\"choices\":[{\"index\":0,\"delta\":"
 #define CHUNK_TAIL ",\"logprobs\":null,\"finish_reason\":"
 #define WHOLE_HEAD                                                                                                     \
-    "{\"id\":\"chatcmpl-9f2c7a1b3d5e\",\"object\":\"chat.completion\",\"created\":1790000000,"                         \
+    "{\"id\":\"chatcmpl-%012ld\",\"object\":\"chat.completion\",\"created\":1790000000,"                               \
     "\"model\":\"some-model-7b\",\"choices\":[{\"index\":0,\"message\":{\"role\":\"assistant\",\"content\":"
 #define USAGE "\"usage\":{\"prompt_tokens\":30,\"completion_tokens\":6,\"total_tokens\":36}}"
 #define TEXT "\"It rains in Paris, and a coat is what you should wear.\""
-#define ARGUMENTS "{\\\"city\\\": \\\"Paris\\\"}"
+#define ARGUMENTS "{\\\"city\\\": \\\"Paris\\\", \\\"days\\\": %ld}"
 
 struct connection {
     int fd;
@@ -31,20 +32,38 @@ struct connection {
     size_t size;
     char *out;     /* what could not be written yet */
     size_t out_size;
+    long number;   /* of the answer under way */
     int left;      /* chunks of a paced stream that are still to come */
     uint64_t due, every;
-    int streaming;
+    int paced;     /* where it stands among the paced streams, from 1; 0 where it is none */
 };
 
 static int poller;
 static struct connection *connections[MOST_CONNECTIONS];
+static struct connection *paced_streams[MOST_CONNECTIONS];
+static int paced_count;
+static long answers;
 
 static void watch(struct connection *c, int writing) {
     struct epoll_event event = {.events = EPOLLIN | (writing ? EPOLLOUT : 0), .data.fd = c->fd};
     epoll_ctl(poller, EPOLL_CTL_MOD, c->fd, &event);
 }
 
+static void begin_pace(struct connection *c) {
+    paced_streams[paced_count++] = c;
+    c->paced = paced_count;
+}
+
+static void end_pace(struct connection *c) {
+    if (!c->paced) return;
+    struct connection *last = paced_streams[--paced_count];
+    paced_streams[c->paced - 1] = last;
+    last->paced = c->paced;
+    c->paced = 0;
+}
+
 static void drop(struct connection *c) {
+    end_pace(c);
     connections[c->fd] = NULL;
     close(c->fd);
     free(c->in);
@@ -75,42 +94,51 @@ static void flush(struct connection *c) {
 
 /* One server-sent event, as one chunk of HTTP. */
 static void event(struct connection *c, const char *data) {
-    char wire[1024];
+    char wire[4096];
     size_t size = strlen(data) + 8;
     int n = snprintf(wire, sizeof wire, "%zx\r\ndata: %s\n\n\r\n", size, data);
     say(c, wire, (size_t)n);
 }
 
+/* A chunk with this delta, which is JSON. */
+static void delta(struct connection *c, const char *text) {
+    char data[2048];
+    snprintf(data, sizeof data, CHUNK_HEAD "%s" CHUNK_TAIL "null}]}", c->number, text);
+    event(c, data);
+}
+
 static void stamped(struct connection *c) {
     char data[512];
-    snprintf(data, sizeof data, CHUNK_HEAD "{\"content\":\"t=%0*llu words \"}" CHUNK_TAIL "null}]}", STAMP_DIGITS,
-             (unsigned long long)(now_ns() % 10000000000000000ull));
+    snprintf(data, sizeof data, CHUNK_HEAD "{\"content\":\"t=%0*llu words \"}" CHUNK_TAIL "null}]}", c->number,
+             STAMP_DIGITS, (unsigned long long)(now_ns() % 10000000000000000ull));
     event(c, data);
 }
 
 static void end_stream(struct connection *c, const char *reason) {
     char data[512];
-    snprintf(data, sizeof data, CHUNK_HEAD "{}" CHUNK_TAIL "\"%s\"}]}", reason);
+    snprintf(data, sizeof data, CHUNK_HEAD "{}" CHUNK_TAIL "\"%s\"}]}", c->number, reason);
     event(c, data);
-    event(c, "{\"id\":\"chatcmpl-9f2c7a1b3d5e\",\"object\":\"chat.completion.chunk\",\"created\":1790000000,"
-             "\"model\":\"some-model-7b\",\"choices\":[]," USAGE);
+    snprintf(data, sizeof data,
+             "{\"id\":\"chatcmpl-%012ld\",\"object\":\"chat.completion.chunk\",\"created\":1790000000,"
+             "\"model\":\"some-model-7b\",\"choices\":[]," USAGE,
+             c->number);
+    event(c, data);
     event(c, "[DONE]");
     say(c, "0\r\n\r\n", 5);
-    c->streaming = 0;
+    end_pace(c);
 }
 
 static void begin_stream(struct connection *c) {
     static const char head[] = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream; charset=utf-8\r\n"
                                "transfer-encoding: chunked\r\n\r\n";
     say(c, head, sizeof head - 1);
-    event(c, CHUNK_HEAD "{\"role\":\"assistant\",\"content\":\"\"}" CHUNK_TAIL "null}]}");
-    c->streaming = 1;
+    delta(c, "{\"role\":\"assistant\",\"content\":\"\"}");
 }
 
 static void whole(struct connection *c, const char *message, const char *reason) {
     char body[2048], wire[4096];
-    int size = snprintf(body, sizeof body, WHOLE_HEAD "%s},\"logprobs\":null,\"finish_reason\":\"%s\"}]," USAGE, message,
-                        reason);
+    int size = snprintf(body, sizeof body, WHOLE_HEAD "%s},\"logprobs\":null,\"finish_reason\":\"%s\"}]," USAGE, c->number,
+                        message, reason);
     int n = snprintf(wire, sizeof wire,
                      "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n%s", size, body);
     say(c, wire, (size_t)n);
@@ -118,42 +146,45 @@ static void whole(struct connection *c, const char *message, const char *reason)
 
 /* The answer that is a call, as the request wants it. */
 static void call(struct connection *c, const char *body, int stream) {
+    char text[512], data[640];
     if (strstr(body, "\"tools\":")) {
-        const char *made = "[{\"index\":0,\"id\":\"call_1\",\"type\":\"function\",\"function\":"
-                           "{\"name\":\"get_weather\",\"arguments\":\"" ARGUMENTS "\"}}]";
-        char data[1024];
+        snprintf(text, sizeof text,
+                 "[{%s\"id\":\"call_%ld\",\"type\":\"function\",\"function\":"
+                 "{\"name\":\"get_weather\",\"arguments\":\"" ARGUMENTS "\"}}]",
+                 stream ? "\"index\":0," : "", c->number, c->number);
         if (!stream) {
-            snprintf(data, sizeof data, "null,\"tool_calls\":%s", made);
+            snprintf(data, sizeof data, "null,\"tool_calls\":%s", text);
             whole(c, data, "tool_calls");
             return;
         }
         begin_stream(c);
-        snprintf(data, sizeof data, CHUNK_HEAD "{\"tool_calls\":%s}" CHUNK_TAIL "null}]}", made);
-        event(c, data);
+        snprintf(data, sizeof data, "{\"tool_calls\":%s}", text);
+        delta(c, data);
         end_stream(c, "tool_calls");
         return;
     }
     const char *asked = NULL, *at = body;
     while ((at = strstr(at, "json action "))) asked = at += 12;
-    char mark[16] = "", text[512];
+    char mark[16] = "";
     size_t length = asked ? strspn(asked, "abcdefghijklmnopqrstuvwxyz0123456789") : 0;
     if (length && length < sizeof mark - 1) snprintf(mark, sizeof mark, " %.*s", (int)length, asked);
     snprintf(text, sizeof text,
-             "\"```json action%s\\n{\\\"tool\\\": \\\"get_weather\\\", \\\"parameters\\\": " ARGUMENTS "}\\n```\"", mark);
+             "\"```json action%s\\n{\\\"tool\\\": \\\"get_weather\\\", \\\"parameters\\\": " ARGUMENTS "}\\n```\"", mark,
+             c->number);
     if (!stream) {
         whole(c, text, "stop");
         return;
     }
-    char data[1024];
     begin_stream(c);
-    snprintf(data, sizeof data, CHUNK_HEAD "{\"content\":%s}" CHUNK_TAIL "null}]}", text);
-    event(c, data);
+    snprintf(data, sizeof data, "{\"content\":%s}", text);
+    delta(c, data);
     end_stream(c, "stop");
 }
 
 static void answer(struct connection *c, const char *body) {
     int stream = strstr(body, "\"stream\":true") || strstr(body, "\"stream\": true");
     int count = 0, every = 0;
+    c->number = ++answers;
     const char *burst = strstr(body, "@burst:"), *paced = strstr(body, "@paced:");
     if (strstr(body, "@call@")) {
         call(c, body, stream);
@@ -166,9 +197,10 @@ static void answer(struct connection *c, const char *body) {
         c->left = count;
         c->every = (uint64_t)every * 1000;
         c->due = now_ns() + c->every;
+        begin_pace(c);
     } else if (stream) {
         begin_stream(c);
-        event(c, CHUNK_HEAD "{\"content\":" TEXT "}" CHUNK_TAIL "null}]}");
+        delta(c, "{\"content\":" TEXT "}");
         end_stream(c, "stop");
     } else {
         whole(c, TEXT, "stop");
@@ -239,23 +271,23 @@ static void arrivals(int listener) {
     }
 }
 
-/* What is due of the paced streams; gives the milliseconds until the next. */
-static int pace(void) {
+/* Write what is due of the paced streams; returns the nanoseconds until the next. */
+static uint64_t pace(void) {
     uint64_t now = now_ns(), next = now + 100000000u;
-    for (int fd = 0; fd < MOST_CONNECTIONS; fd++) {
-        struct connection *c = connections[fd];
-        if (!c || !c->streaming) continue;
+    for (int i = paced_count - 1; i >= 0; i--) {
+        struct connection *c = paced_streams[i];
         if (c->due <= now) {
             stamped(c);
             c->due += c->every;
             if (--c->left == 0) {
-                end_stream(c, "stop");
+                end_stream(c, "stop"); /* the last of the list, which has been seen, takes its place */
                 continue;
             }
         }
         if (c->due < next) next = c->due;
     }
-    return next <= now ? 0 : (int)((next - now) / 1000000);
+    now = now_ns();
+    return next <= now ? 0 : next - now;
 }
 
 int main(int argc, char **argv) {
@@ -273,7 +305,11 @@ int main(int argc, char **argv) {
     epoll_ctl(poller, EPOLL_CTL_ADD, listener, &event);
     struct epoll_event ready[256];
     while (now_ns() < until) {
-        int n = epoll_wait(poller, ready, 256, pace());
+        uint64_t wait = pace();
+        struct timespec longest = {.tv_sec = 0, .tv_nsec = (long)wait};
+        struct pollfd any = {.fd = poller, .events = POLLIN};
+        if (wait) ppoll(&any, 1, &longest, NULL);
+        int n = epoll_wait(poller, ready, 256, 0);
         for (int i = 0; i < n; i++) {
             int fd = ready[i].data.fd;
             if (fd == listener) {
