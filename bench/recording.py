@@ -30,7 +30,7 @@ from toolspeak.engine.planning.capabilities import Capabilities
 from toolspeak.engine.planning.strategy import Settings
 from toolspeak.key_value import MemoryState
 from toolspeak.server.app import App
-from toolspeak.server.http.uvicorn_protocol import LimitedHttpProtocol
+from toolspeak.server.http.client_connection import ClientConnection
 from toolspeak.server.proxy.upstream_router import Gateway, UpstreamConfig
 from toolspeak.server.recording.recorder import MAX_ENTRIES, Recorder
 from toolspeak.server.recording.store_writer import StoreWriter, WriterProcess
@@ -106,7 +106,7 @@ class Serving:
             log_config=None,
             access_log=False,
             lifespan="on",
-            http=LimitedHttpProtocol,
+            http=ClientConnection,
             ws="none",
             server_header=False,
             timeout_keep_alive=75,

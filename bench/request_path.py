@@ -76,7 +76,11 @@ def history(rounds: int) -> list[dict[str, Any]]:
     for at in range(rounds):
         function = {"name": "get_news", "arguments": json.dumps({"city": f"src/module_{at}.py", "days": at})}
         messages.append(
-            {"role": "assistant", "content": f"Step {at}.", "tool_calls": [{"id": f"call_{at}", "type": "function", "function": function}]}
+            {
+                "role": "assistant",
+                "content": f"Step {at}.",
+                "tool_calls": [{"id": f"call_{at}", "type": "function", "function": function}],
+            }
         )
         messages.append({"role": "tool", "tool_call_id": f"call_{at}", "content": f"def f_{at}(x): return x\n" * 60})
     return messages
@@ -157,7 +161,9 @@ def call_in(sent: bytes) -> bytes:
 
 def native_call(sent: bytes) -> bytes:
     function = {"name": "get_weather", "arguments": '{"city": "Oslo", "days": 2}'}
-    return whole({"content": None, "tool_calls": [{"id": "call_1", "type": "function", "function": function}]}, "tool_calls")
+    return whole(
+        {"content": None, "tool_calls": [{"id": "call_1", "type": "function", "function": function}]}, "tool_calls"
+    )
 
 
 _ASK = [{"role": "user", "content": "How is the weather in Oslo?"}]

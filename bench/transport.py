@@ -28,6 +28,7 @@ import msgspec
 import uvloop
 
 from toolspeak.core.types import Message, Request, TextPart
+from toolspeak.upstreams.http.service import Posted
 from toolspeak.upstreams.http.thin_transport import HttpUpstream
 
 #: Events of one stream, in bursts or one by one, and the text of each.
