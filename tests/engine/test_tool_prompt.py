@@ -15,6 +15,7 @@ from toolspeak.core.text import estimate_tokens
 from toolspeak.core.types import Media, Message, TextPart, Tool, ToolCall, ToolChoice, ToolResult
 from toolspeak.dialects.registry import DIALECTS, render_calls
 from toolspeak.engine.prompting import tool_budget as module
+from toolspeak.engine.prompting import tool_prompt as prompts
 from toolspeak.engine.prompting.templates import TEMPLATES
 from toolspeak.engine.prompting.tool_prompt import (
     REMINDER_MESSAGES,
@@ -560,8 +561,40 @@ def test_a_bad_template_names_the_placeholder(make: Any):
 def test_the_same_tools_give_the_same_contract():
     one = inline(nonce="q9z3rt", query="a")
     assert inline(tuple(TOOLS), nonce="q9z3rt", query="b") is one
-    assert inline(msgspec.json.decode(msgspec.json.encode(TOOLS), type=tuple[Tool, ...]), nonce="q9z3rt") is one
-    assert inline(TOOLS[:7], nonce="q9z3rt") is not one
+    again = inline(msgspec.json.decode(msgspec.json.encode(TOOLS), type=tuple[Tool, ...]), nonce="q9z3rt")
+    assert again == one and again.stable is one.stable
+    assert inline(TOOLS[:7], nonce="q9z3rt").stable is not one.stable
+
+
+@pytest.mark.requirement("C1")
+@check_each(
+    "tools",
+    [
+        (tool("get_weather", "Gets the weather.", city={"type": "string"}),),
+        # Tools that contain the word which stands for the nonce until it is known.
+        (tool(prompts._SAMPLE_NONCE, "Named like it.", city={"type": "string"}),),
+        (tool("f", f"Says {prompts._SAMPLE_NONCE}.", city={"type": "string", "enum": [prompts._SAMPLE_NONCE]}),),
+    ],
+)
+def test_a_contract_differs_between_conversations_only_by_its_nonce(tools: tuple[Tool, ...]):
+    for kind in (inline_contract, decision_contract, envelope_contract):
+        given: dict[str, Any] = {"dialect": "action"} if kind is inline_contract else {}
+        one, other = (kind(tools, ToolChoice(), nonce=nonce, budget=2000, **given) for nonce in ("q9z3rtk", "x8w2mnp"))
+        direct = _contract_with("q9z3rtk", kind, tools, given)
+        assert (one.text, one.reminder) == (direct.text, direct.reminder)
+        assert one.text.replace("q9z3rtk", "x8w2mnp") == other.text
+        assert one.stable == other.stable and "q9z3rtk" not in one.stable and "q9z3rtk" in one.tail
+
+
+def _contract_with(nonce: str, kind: Any, tools: tuple[Tool, ...], given: dict[str, Any]) -> Any:
+    """The contract as it is built for this nonce alone, without a sample."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(prompts, "_SAMPLE_NONCE", nonce)
+        prompts._recent_contracts.clear()
+        contract = kind(tools, ToolChoice(), nonce=nonce, budget=2000, **given)
+        prompts._contract.cache_clear()
+        prompts._recent_contracts.clear()
+    return contract
 
 
 def test_what_is_kept_is_bounded(monkeypatch: pytest.MonkeyPatch):

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator
+from functools import lru_cache
 from typing import NamedTuple
 
 import msgspec
@@ -40,6 +41,9 @@ _MAX_SEARCHED = 300_000_000
 _SEARCHES, _SEARCHES_FOR_EMPTY = 4, 40
 #: Characters between a key and an empty value.
 _MAX_GAP = 64
+
+#: How many sizes are kept. Each is needed for every untrusted text.
+_MAX_SIZES = 64
 
 _SPACE_ESCAPES = ("\\n", "\\r", "\\t", "\\b", "\\f")
 #: Stands for a decoded space until all backslashes are gone.
@@ -305,9 +309,10 @@ def _follows_other_value(text: _UntrustedText, place: _Place, mark: str, final: 
     """
     if place.next_key and place.after[: place.proof] in text.tight:  # an argument may have been added
         return _is_shared(text, place, mark, "", _letters(place.after[: place.proof]), final)
-    few, many = (_is_shared(text, place, mark, "", letters, final) for letters in _SHARED_WITHOUT_VALUE)
-    if not few or many:
-        return few
+    few, many = _SHARED_WITHOUT_VALUE
+    shares_few = _is_shared(text, place, mark, "", few, final)
+    if not shares_few or _is_shared(text, place, mark, "", many, final):
+        return shares_few
     return place.echo_follows or (False if final else None)
 
 
@@ -334,6 +339,7 @@ def _letters(run: str) -> int:
     return sum(map(str.isalnum, _TAGS.sub("", run)))
 
 
+@lru_cache(_MAX_SIZES)
 def _shared_size(after: str, letters: int) -> int:
     """Return how much of the text after a value must be shared: so many letters and digits outside closing tags."""
     at = -1

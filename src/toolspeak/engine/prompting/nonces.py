@@ -6,8 +6,8 @@ the secret, so prompts stay identical between turns and prompt caches work.
 
 from __future__ import annotations
 
-import hmac
 from collections.abc import Callable
+from hashlib import blake2b
 
 from ...core.types import Message, Role
 
@@ -22,10 +22,11 @@ _LENGTH = 7
 
 def nonces_of(secret: bytes, tenant: str, messages: tuple[Message, ...]) -> Callable[[int], str]:
     """Return a function that maps a counter to a nonce. Try the next counter if a nonce occurs in the conversation."""
+    key = secret if len(secret) <= blake2b.MAX_KEY_SIZE else blake2b(secret).digest()
     seed = _field(tenant) + _field(_first(messages, "system")) + _field(_first(messages, "user"))
 
     def nonce(counter: int) -> str:
-        digest = hmac.digest(secret, seed + counter.to_bytes(4, "big"), "sha256")
+        digest = blake2b(seed + counter.to_bytes(4, "big"), digest_size=_LENGTH, key=key).digest()
         # The first character is a letter, so every dialect parses the nonce as a word.
         return (digest[:1].translate(_TO_LETTER) + digest[1:_LENGTH].translate(_TO_LETTER_OR_DIGIT)).decode()
 

@@ -38,6 +38,8 @@ from .tool_listing import ListingStyle, signature
 
 #: Enough for about fifty agents, each with a few conversations at a time.
 CONTRACT_CACHE_SIZE = 256
+#: Contracts are built with this nonce and then get the one of their conversation.
+_SAMPLE_NONCE = "bd4gh7k"
 #: Tokens reserved for the `tool_choice` rule and the nonce, so that the tool list does not depend on them.
 RULE_RESERVE = 80
 #: Maximum length of a result in the decision prompt. The model only has to judge whether the result is sufficient.
@@ -67,6 +69,8 @@ class Contract(msgspec.Struct, frozen=True):
     message: Message | None = None
     #: The name of the built-in tool that describes tools, if the prompt offers it.
     describe: str = ""
+    #: Whether the sample nonce occurs in `tail` as a part of something else.
+    unmarked_sample: bool = False
 
     @property
     def text(self) -> str:
@@ -216,7 +220,16 @@ def _contract(
         fill(used[row.reminder], {"call": calls_text(example_dialect, example_calls, nonce)}),
         _prompt(stable + tail),
         describe,
+        _SAMPLE_NONCE in _example(kind, sample.call, dialect, None, used, short=listing.short) + _rule(choice, used),
     )
+
+
+def _with_nonce(contract: Contract, nonce: str) -> Contract | None:
+    """Put a nonce in place of the sample. Returns None if a tool or a template contains the sample as well."""
+    if any(_SAMPLE_NONCE in text for text in (contract.stable, *contract.examples)) or contract.unmarked_sample:
+        return None
+    tail, reminder = (text.replace(_SAMPLE_NONCE, nonce) for text in (contract.tail, contract.reminder))
+    return msgspec.structs.replace(contract, tail=tail, reminder=reminder, message=_prompt(contract.stable + tail))
 
 
 #: The user's request, or a function that returns it. It is needed only if some tools must be shortened.
@@ -250,7 +263,11 @@ def _cached_contract(
     if not fit(kind, toolset, ladder, dialect, budget, texts):
         focus = Focus(query if isinstance(query, str) else query(), whole.union(choice.allowed), describe)
         return build(kind, toolset, choice, ladder, dialect, nonce, budget, focus, texts)
-    contract = build(kind, toolset, choice, ladder, dialect, nonce, budget, None, texts)
+    contract = build(kind, toolset, choice, ladder, dialect, nonce and _SAMPLE_NONCE, budget, None, texts)
+    if nonce is not None:
+        contract = _with_nonce(contract, nonce) or build(
+            kind, toolset, choice, ladder, dialect, nonce, budget, None, texts
+        )
     if toolset.cacheable:
         if len(_recent_contracts) >= CONTRACT_CACHE_SIZE:
             _recent_contracts.clear()
