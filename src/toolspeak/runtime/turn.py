@@ -225,8 +225,10 @@ class EngineTurn:
             self._hand_over(receiver)
             return
         over = posted.answer is not None and posted.answer.over
-        self._actions.extend(self._actions_for(batch, over))
-        self._act_now(receiver)
+        self._actions.extend(self._actions_for(batch))
+        if self._act_now(receiver) and over and not self._over:
+            self._actions.extend(self._feed(None))
+            self._act_now(receiver)
         self._waiting_since = time.perf_counter()
         if self._waiting_since - now > SLOW_SECONDS:
             self._is_slow = True
@@ -247,17 +249,17 @@ class EngineTurn:
             self._request = None
         return self._is_slow or size > SLICE_CHARS or self._chars > LONG_ANSWER_CHARS
 
-    def _actions_for(self, batch: list[Event], over: bool) -> list[Action]:
+    def _actions_for(self, batch: list[Event]) -> list[Action]:
         actions = self._feed(batch)
         if not actions or self._held_since or not self.first_token_seconds:
             self._track_timing(batch, actions)
         if type(batch) is RawBatch and all(type(action) is Emit for action in actions):
             events = [event for action in actions if type(action) is Emit for event in action.events]
-            actions = list[Action]([Emit(batch.after(events))]) if events else []
-        return [*actions, *self._feed(None)] if over else actions
+            return [Emit(batch.after(events))] if events else []
+        return actions
 
-    def _act_now(self, receiver: Receiver) -> None:
-        """Execute all actions, or hand over to a task if one of them has to wait."""
+    def _act_now(self, receiver: Receiver) -> bool:
+        """Execute all actions. Returns False if one of them has to wait, after handing over to a task."""
         actions = self._actions
         while actions:
             action = actions.popleft()
@@ -271,7 +273,8 @@ class EngineTurn:
             else:
                 actions.appendleft(action)
                 self._hand_over(receiver)
-                return
+                return False
+        return True
 
     def _hand_over(self, receiver: Receiver) -> None:
         posted, upstream = self._posted, self._upstream

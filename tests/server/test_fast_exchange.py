@@ -1,0 +1,355 @@
+"""Requests answered by callbacks get the same answers as requests answered in a task."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import random
+import re
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Any
+
+import pytest
+import uvicorn
+
+from tests.cases import check_each
+from tests.server.live_proxy import PATIENCE, PROTOCOLS
+from tests.upstreams.request_helpers import Instant
+from toolspeak.core.types import Message, Options, Request, TextPart, Tool, ToolCall, ToolChoice, ToolResult
+from toolspeak.engine.planning.capabilities import Capabilities
+from toolspeak.engine.planning.strategy import Settings
+from toolspeak.key_value import MemoryState
+from toolspeak.server.app import App
+from toolspeak.server.http.client_connection import ClientConnection
+from toolspeak.server.http.http_request import HttpRequest
+from toolspeak.server.proxy.upstream_router import Gateway, UpstreamConfig
+from toolspeak.upstreams.http.connection import ConnectionPool, HttpConnection
+from toolspeak.upstreams.http.thin_transport import HttpUpstream
+
+EXCHANGES = 20_000 if os.environ.get("TOOLSPEAK_TEST_SIZE") == "full" else 400
+TOOLS = (
+    Tool("get_weather", "The weather.", {"type": "object", "properties": {"city": {"type": "string"}}}),
+    Tool("set_alarm", "Sets an alarm.", {"type": "object", "properties": {"hour": {"type": "integer"}}}),
+)
+PATHS = {
+    "openai_chat": "/v1/chat/completions",
+    "openai_responses": "/v1/responses",
+    "anthropic": "/v1/messages",
+    "gemini": "/v1beta/models/m:{action}?alt=sse",
+    "ollama": "/api/chat",
+}
+
+
+class Wire(asyncio.Transport):
+    """A transport that keeps what was written."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.said = b""
+        self.closed = False
+
+    def write(self, data: Any) -> None:
+        self.said += data
+
+    def is_closing(self) -> bool:
+        return self.closed
+
+    def get_write_buffer_size(self) -> int:
+        return 0
+
+    def close(self) -> None:
+        self.closed = True
+
+    abort = close
+
+    def pause_reading(self) -> None: ...
+
+    def resume_reading(self) -> None: ...
+
+
+class GeneralApp(App):
+    """A server without the fast path."""
+
+    def wants(self, http: HttpRequest) -> bool:
+        return False
+
+
+class Proxy:
+    """A server with one client connection and one upstream connection, neither of which has a socket."""
+
+    def __init__(self, app_type: type[App], settings: Settings) -> None:
+        upstream = HttpUpstream("http://192.0.2.1/v1", "sk-up", world=Instant().world)
+        line = UpstreamConfig(
+            "up", "", upstream.base_url, "openai_chat", lambda own: upstream, lambda model: settings, models=("m",)
+        )
+        self.app = app_type(Gateway([line], Capabilities(), MemoryState(), b"a secret"))
+        self.loop = asyncio.get_running_loop()
+        self.upstream = upstream
+        self.pool = upstream._pools[self.loop] = ConnectionPool(upstream._address, None, upstream.timeouts)
+        self.pool.connect = self._connected  # type: ignore[method-assign, assignment]
+        self.up: list[tuple[HttpConnection, Wire]] = []
+        self.pool._keep(self._new_upstream())
+        config = uvicorn.Config(self.app, log_config=None, lifespan="off", proxy_headers=False)
+        self.state = uvicorn.Server(config).server_state
+        self.wire = Wire()
+        self.connection = ClientConnection(config, self.state, {})
+        self.connection.connection_made(self.wire)
+        self.asked: list[bytes] = []
+
+    def _new_upstream(self) -> HttpConnection:
+        wire = Wire()
+        connection = HttpConnection(self.loop, self.upstream.timeouts, self.pool._keep, self.pool._lost)
+        connection.connection_made(wire)
+        self.up.append((connection, wire))
+        return connection
+
+    async def _connected(self, end: float) -> HttpConnection:
+        return self._new_upstream()
+
+    async def exchange(self, request: bytes, answers: Sequence[Sequence[bytes]]) -> tuple[list[bytes], bytes]:
+        """Return what was sent upstream and to the client. Each upstream request gets the next answer, in pieces."""
+        self.connection.data_received(request)
+        for pieces in answers:
+            asked = await self._asked()
+            if asked is None:
+                break
+            connection, wire = asked
+            nonce = re.search(rb"json action (\w+)", wire.said)
+            self.asked.append(wire.said)
+            wire.said = b""
+            for piece in pieces:
+                if piece == b"":
+                    connection.connection_lost(None)
+                elif not connection.disconnected:
+                    connection.data_received(piece.replace(b"NONCE77", nonce[1] if nonce else b"NONCE77"))
+                await self._turns(3)
+        async with asyncio.timeout(PATIENCE):
+            while self.connection.answering and not self.wire.closed:  # noqa: ASYNC110
+                await asyncio.sleep(0)
+        return self.asked, self.wire.said
+
+    async def _asked(self) -> tuple[HttpConnection, Wire] | None:
+        async with asyncio.timeout(PATIENCE):
+            while self.connection.answering and not self.wire.closed:
+                for connection, wire in self.up:
+                    if wire.said and not connection.disconnected:
+                        return connection, wire
+                await asyncio.sleep(0)
+        return None
+
+    async def _turns(self, count: int) -> None:
+        for _ in range(count):
+            await asyncio.sleep(0)
+
+
+def request_bytes(protocol: str, request: Request) -> bytes:
+    body = import_module(f"toolspeak.protocols.{protocol}").encode_request(request)
+    action = "streamGenerateContent" if request.stream else "generateContent"
+    head = f"POST {PATHS[protocol].format(action=action)} HTTP/1.1\r\nHost: localhost\r\nx-request-id: r1\r\n"
+    return f"{head}content-length: {len(body)}\r\n\r\n".encode() + body
+
+
+def reply(message: dict[str, Any], reason: str = "stop", status: str = "200 OK") -> bytes:
+    choice = {"index": 0, "message": {"role": "assistant", **message}, "finish_reason": reason}
+    body = json.dumps(
+        {
+            "id": "c1",
+            "object": "chat.completion",
+            "created": 7,
+            "model": "m",
+            "choices": [choice],
+            "usage": {"prompt_tokens": 10, "completion_tokens": 5},
+        }
+    ).encode()
+    return b"HTTP/1.1 %b\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n%b" % (
+        status.encode(),
+        len(body),
+        body,
+    )
+
+
+def stream(deltas: Sequence[dict[str, Any]], reason: str = "stop") -> bytes:
+    common = {"id": "c1", "object": "chat.completion.chunk", "created": 7, "model": "m"}
+    chunks: list[dict[str, Any]] = [
+        {**common, "choices": [{"index": 0, "delta": delta, "finish_reason": None}]} for delta in deltas
+    ]
+    chunks.append({**common, "choices": [{"index": 0, "delta": {}, "finish_reason": reason}]})
+    chunks.append({**common, "choices": [], "usage": {"prompt_tokens": 10, "completion_tokens": 5}})
+    body = b"".join(b"data: %b\n\n" % json.dumps(chunk).encode() for chunk in chunks) + b"data: [DONE]\n\n"
+    head = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncontent-length: %d\r\n\r\n" % len(body)
+    return head + body
+
+
+CALL = '```json action NONCE77\n{"tool": "get_weather", "parameters": {"city": "Oslo"}}\n```'
+TEXTS = [
+    "Fine, thank you.",
+    CALL,
+    f"I look it up.\n\n{CALL}",
+    CALL.replace("Oslo", "Oslo und Bergen, Åse's 💡 \\n place"),
+    '```json action NONCE77\n{"tool": "get_weather", "parameters": {"city": 5}}\n```',
+    '```json action NONCE77\n{"tool": "no_such_tool", "parameters": {}}\n```',
+    '```json action NONCE77\n{"tool": "get_weather", "parameters": {"city": "Os',
+    "I cannot access the internet.",
+    "",
+    f"<think>Hm.</think>{CALL}\n{CALL}",
+    "x" * 20_000,
+]
+FUNCTION = {"id": "call_1", "type": "function", "function": {"name": "get_weather", "arguments": '{"city": "Rome"}'}}
+ERRORS = [
+    b'HTTP/1.1 400 Bad Request\r\ncontent-type: application/json\r\ncontent-length: 31\r\n\r\n{"error":{"message":"bad wish"}}'[
+        :-1
+    ],
+    b"HTTP/1.1 503 Service Unavailable\r\ncontent-length: 4\r\n\r\nbusy",
+    b"HTTP/1.1 200 OK\r\ncontent-type: text/html\r\ncontent-length: 6\r\n\r\n<html>",
+    b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 500\r\n\r\n{",
+    b"no http at all",
+]
+
+
+def random_answer(chance: random.Random, streamed: bool) -> list[bytes]:
+    """An answer of an upstream, in pieces; empty bytes stand for the end of the connection."""
+    if chance.random() < 0.15:
+        return [chance.choice(ERRORS), b""]
+    text = chance.choice(TEXTS)
+    native = chance.random() < 0.2
+    if not streamed:
+        whole = reply({"content": None, "tool_calls": [FUNCTION]}, "tool_calls") if native else reply({"content": text})
+    elif native:
+        whole = stream([{"role": "assistant", "tool_calls": [{"index": 0, **FUNCTION}]}], "tool_calls")
+    else:
+        size = chance.choice([3, 11, 4000])
+        whole = stream([{"content": text[at : at + size]} for at in range(0, len(text), size)] or [{"content": ""}])
+    # The length of a body depends on the nonce, which has as many letters as its placeholder.
+    cuts = sorted(chance.sample(range(1, len(whole)), k=chance.choice([0, 0, 1, 3])))
+    cuts = [cut for cut in cuts if b"NONCE77" not in whole[max(0, cut - 7) : cut + 7]]
+    pieces = [whole[start:end] for start, end in zip([0, *cuts], [*cuts, len(whole)], strict=True)]
+    if chance.random() < 0.1:
+        pieces = [*pieces[:-1], pieces[-1][: len(pieces[-1]) // 2], b""]
+    return pieces
+
+
+def random_request(chance: random.Random, protocol: str) -> Request:
+    ask = Message("user", (TextPart(chance.choice(["How is the weather in Oslo?", "Hello!", "Wie geht's?"])),))
+    messages: tuple[Message, ...] = (ask,)
+    if chance.random() < 0.3:
+        messages = (Message("system", (TextPart("Be brief."),)), *messages)
+    if chance.random() < 0.3:
+        call = ToolCall("get_weather", {"city": "Oslo"}, "call_9")
+        result = Message("tool", results=(ToolResult("call_9", "Eighteen degrees.", "get_weather"),))
+        messages = (*messages, Message("assistant", calls=(call,)), result)
+    tools = TOOLS if chance.random() < 0.6 else ()
+    choice = ToolChoice(chance.choice(["auto", "auto", "required"])) if tools else ToolChoice()
+    options = Options(max_tokens=50, temperature=chance.choice([None, 0.5]))
+    return Request("m", messages, tools, choice, chance.random() < 0.5, options, protocol)
+
+
+_CHANGING = [
+    (rb"emulated_\d+_", b"emulated_"),
+    (rb"[0-9a-f]{32}", b"ID"),
+    (rb'"(created|created_at|completed_at)": ?"?[\d.TZ:-]+"?', b"TIME"),
+    (rb'"(total_duration|load_duration|prompt_eval_duration|eval_duration)": ?\d+', b"TIME"),
+    (rb"\r\nretry-after: \d+", b""),
+    (rb"(call|msg|rs|fc|item)_[0-9A-Za-z]{8,}", b"ITEM"),
+]
+
+
+def steady(data: bytes) -> bytes:
+    """Without what differs between any two answers: ids and times."""
+    for pattern, same in _CHANGING:
+        data = re.sub(pattern, same, data)
+    return data
+
+
+async def compare(seed: int) -> bool:
+    """Compare both paths for one exchange. Returns whether the fast path took it."""
+    chance = random.Random(seed)
+    protocol = PROTOCOLS[seed % len(PROTOCOLS)]
+    settings = chance.choice([Settings(), Settings(mode="force"), Settings(mode="off")])
+    request = random_request(chance, protocol)
+    answers = [random_answer(chance, request.stream) for _ in range(12)]
+    seen: list[Any] = []
+    taken: list[bool] = []
+
+    class Counted(App):
+        def take(self, http: HttpRequest) -> bool:
+            taken.append(super().take(http))
+            return taken[-1]
+
+    for app_type in (Counted, GeneralApp):
+        proxy = Proxy(app_type, settings)
+        asked, said = await proxy.exchange(request_bytes(protocol, request), answers)
+        assert not proxy.app.lifecycle.exchanges
+        counters = proxy.app.lifecycle.metrics.counters
+        seen.append((asked, steady(said), counters.requests, counters.responses, counters.events))
+    fast, general = seen
+    assert fast == general, f"seed {seed}, {protocol}"
+    return taken == [True]
+
+
+@pytest.mark.no_cover
+def test_both_paths_send_the_same_bytes():
+    async def all_of_them() -> int:
+        return sum([await compare(seed) for seed in range(EXCHANGES)])
+
+    assert asyncio.run(all_of_them()) == EXCHANGES
+
+
+@check_each("face", PROTOCOLS)
+def test_an_exchange_whose_client_leaves_ends_its_upstream_request(face: str):
+    async def scenario() -> tuple[bool, dict[Any, int]]:
+        proxy = Proxy(App, Settings(mode="force"))
+        ask = Request("m", (Message("user", (TextPart("Hello?"),)),), TOOLS, stream=True, protocol=face)
+        proxy.connection.data_received(request_bytes(face, ask))
+        assert len(proxy.app.lifecycle.exchanges) == 1
+        proxy.connection.connection_lost(None)
+        return proxy.up[0][1].closed, proxy.app.lifecycle.metrics.counters.responses
+
+    closed, responses = asyncio.run(scenario())
+    assert closed and responses == {(face, "499"): 1}
+
+
+def test_an_exchange_ends_with_an_error_when_the_server_shuts_down():
+    async def scenario() -> bytes:
+        proxy = Proxy(App, Settings())
+        ask = Request("m", (Message("user", (TextPart("Hello?"),)),), protocol="openai_chat")
+        proxy.connection.data_received(request_bytes("openai_chat", ask))
+        proxy.app.lifecycle.break_off()
+        assert not proxy.app.lifecycle.exchanges
+        return proxy.wire.said
+
+    said = asyncio.run(scenario())
+    assert b" 503 " in said and b"shutting down" in said
+
+
+def test_a_silent_stream_gets_keep_alives():
+    async def scenario() -> list[bytes]:
+        proxy = Proxy(App, Settings())
+        ask = Request("m", (Message("user", (TextPart("Hello?"),)),), stream=True, protocol="openai_chat")
+        proxy.connection.data_received(request_bytes("openai_chat", ask))
+        said = [proxy.wire.said]
+        for _ in range(5):
+            proxy.app._tick()
+            said.append(proxy.wire.said[len(b"".join(said)) :])
+        return said
+
+    said = asyncio.run(scenario())
+    assert said[:4] == [b""] * 4 and b"text/event-stream" in said[4] and b": keep-alive" in said[4]
+    assert said[5] == b"e\r\n: keep-alive\n\n\r\n"
+
+
+def test_a_client_that_does_not_read_stops_the_reading_of_its_answer():
+    async def scenario() -> tuple[bytes, bytes]:
+        proxy = Proxy(App, Settings())
+        ask = Request("m", (Message("user", (TextPart("Hello?"),)),), stream=True, protocol="openai_chat")
+        proxy.connection.data_received(request_bytes("openai_chat", ask))
+        whole = stream([{"content": "one "}, {"content": "two"}])
+        proxy.connection.pause_writing()
+        proxy.up[0][0].data_received(whole)
+        before = proxy.wire.said
+        proxy.connection.resume_writing()
+        return before, proxy.wire.said
+
+    before, after = asyncio.run(scenario())
+    assert before == b"" and b"one " in after and after.endswith(b"0\r\n\r\n")
