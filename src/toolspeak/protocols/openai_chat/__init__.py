@@ -12,7 +12,9 @@ from ..shared.openai_errors import decode_error, encode_error
 from .messages import PROTOCOL
 from .reply_decoder import ReplyDecoder
 from .reply_encoder import ReplyEncoder, encode_reply
-from .request import LEGACY, decode_request, encode_request, request_notes
+from .request import LEGACY, decode_request, request_notes
+from .resent import decode_body
+from .resent import encode_body as encode_request
 
 __all__ = [
     "LEGACY",
@@ -20,6 +22,7 @@ __all__ = [
     "ROUTING_FIELDS",
     "ReplyDecoder",
     "ReplyEncoder",
+    "decode_body",
     "decode_error",
     "decode_request",
     "encode_error",

@@ -59,7 +59,7 @@ def decode_request(body: bytes | Mapping[str, JSONValue]) -> Request:
     return Request(
         text_field(fields.get("model"), "model"),
         decode_messages(messages, "messages"),
-        _functions(fields) if legacy else _tools(fields.get("tools")),
+        _functions(fields) if legacy else decode_tools(fields.get("tools")),
         _function_choice(fields.get("function_call")) if legacy else _choice(fields),
         bool_field(fields.get("stream"), "stream", False),
         _options(fields, legacy),
@@ -68,13 +68,13 @@ def decode_request(body: bytes | Mapping[str, JSONValue]) -> Request:
 
 
 @cached_tools
-def _tools(value: JSONValue) -> tuple[Tool, ...]:
+def decode_tools(value: JSONValue) -> tuple[Tool, ...]:
     return tuple(tool for _, tools in declared_tools(value) for tool in tools)
 
 
 def _functions(fields: JSONObject) -> tuple[Tool, ...]:
     functions = array_field(fields["functions"], "functions")
-    return _tools([{"type": "function", "function": function} for function in functions])
+    return decode_tools([{"type": "function", "function": function} for function in functions])
 
 
 def _function_choice(value: JSONValue) -> ToolChoice:
@@ -159,15 +159,17 @@ def _response_format(value: JSONValue) -> tuple[ResponseFormat | None, JSONObjec
 
 
 def encode_request(request: Request) -> bytes:
+    custom = {tool.name for tool in request.tools if tool.kind == "custom"}
+    messages = encode_messages(request, custom)
+    return to_wire({"model": request.model, "messages": messages, **encode_fields(request, custom)})
+
+
+def encode_fields(request: Request, custom: set[str], tools: JSONValue = None) -> JSONObject:
+    """Encode all fields but the model and the messages. `tools`: the encoded tools, if they are known already."""
     same_protocol = request.protocol in (PROTOCOL, "")
     options = request.options
     extra = options.extra if same_protocol else {}
-    custom = {tool.name for tool in request.tools if tool.kind == "custom"}
-    body: JSONObject = {
-        "model": request.model,
-        "messages": encode_messages(request, custom),
-        **_encode_tools(request, custom, same_protocol),
-    }
+    body = _encode_tools(request, custom, same_protocol, tools)
     if options.max_tokens is not None:
         body[_NEWER_LIMIT if _NEWER_LIMIT in extra else "max_tokens"] = options.max_tokens
     body |= {name: value for name, read in _SIMPLE_OPTIONS.items() if (value := read(options)) is not None}
@@ -179,7 +181,7 @@ def encode_request(request: Request) -> bytes:
     if request.stream:
         body["stream"] = True
         body["stream_options"] = {**object_or_empty(extra.get("stream_options")), "include_usage": True}
-    return to_wire(add_own_fields(body, options))
+    return add_own_fields(body, options)
 
 
 def request_notes(request: Request) -> tuple[Note, ...]:
@@ -208,10 +210,10 @@ _SIMPLE_OPTIONS: dict[str, Callable[[Options], JSONValue]] = {
 }
 
 
-def _encode_tools(request: Request, custom: set[str], same_protocol: bool) -> JSONObject:
+def _encode_tools(request: Request, custom: set[str], same_protocol: bool, tools: JSONValue) -> JSONObject:
     """Encode `tools` and the fields that require it. Tool kinds of other protocols are dropped."""
     choice = sendable_choice(request, PROTOCOL)
-    tools = [_encode_tool(tool, same_protocol) for tool in request.tools if same_protocol or _is_common_kind(tool)]
+    tools = tools or encode_tools(request.tools, same_protocol)
     if not tools:
         return {}
     fields: JSONObject = {"tools": tools}
@@ -225,6 +227,10 @@ def _encode_tools(request: Request, custom: set[str], same_protocol: bool) -> JS
     if not choice.parallel:
         fields["parallel_tool_calls"] = False
     return fields
+
+
+def encode_tools(tools: tuple[Tool, ...], same_protocol: bool) -> list[JSONValue]:
+    return [_encode_tool(tool, same_protocol) for tool in tools if same_protocol or _is_common_kind(tool)]
 
 
 def _reference(name: str, custom: set[str]) -> JSONObject:

@@ -17,6 +17,8 @@ from .validation import object_field, type_error
 
 #: Maximum size of a non-streamed reply, in bytes.
 MAX_BODY = 32 * 1024 * 1024
+#: Maximum nesting depth of a request body; llama.cpp has the same limit.
+MAX_DEPTH = 64
 #: Maximum number of calls in one reply. A reply with more calls is probably an endless loop.
 MAX_CALLS = 1024
 
@@ -185,6 +187,26 @@ def _check_unique_keys(body: bytes, value: JSONValue) -> None:
     if encoded == body or msgspec.json.format(body, indent=-1) == encoded or _same_colon_count(body, encoded):
         return
     json.loads(body, object_pairs_hook=_reject_duplicate_keys, parse_int=str, parse_float=str, strict=False)
+
+
+def has_unique_keys(body: bytes, encoded: bytes) -> bool:
+    """Whether an object surely has no duplicate keys at its top level. `encoded` is made of its parsed fields."""
+    return encoded == body or _same_colon_count(body, encoded)
+
+
+def check_depth(value: JSONValue, most: int = MAX_DEPTH) -> None:
+    """Raise UsageError if a value is nested too deeply."""
+    level: list[JSONValue] = [value]
+    for _ in range(most):
+        level = [
+            each
+            for one in level
+            for each in (one.values() if is_object(one) else one)
+            if type(each) is dict or type(each) is list
+        ]
+        if not level:
+            return
+    raise UsageError(f"the body is nested deeper than {MAX_DEPTH} levels")
 
 
 def _same_colon_count(body: bytes, encoded: bytes) -> bool:

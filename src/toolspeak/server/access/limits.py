@@ -13,14 +13,12 @@ from contextlib import AbstractContextManager, aclosing, nullcontext
 
 import msgspec
 
-from ...core.types import MAX_SCHEMA_BYTES, JSONObject, JSONValue, Note, Request, is_array, is_object
+from ...core.types import MAX_SCHEMA_BYTES, JSONObject, Note, Request, is_array
 from ...errors import SchemaError, UpstreamError, UsageError
-from ...protocols.shared.fields import ROUTING_FIELDS, parse_object
+from ...protocols.shared.fields import MAX_DEPTH, ROUTING_FIELDS, check_depth, parse_object
 from ...upstreams.base import Batches, Upstream, WrappedUpstream, open_upstream
 from .api_keys import ApiKey
 
-#: Maximum nesting depth of a request body; llama.cpp has the same limit.
-MAX_DEPTH = 64
 #: Maximum number of lists and objects, each of which takes many times the memory of its two brackets. The largest
 #: requests of coding agents have about 20,000; a large file quoted as text may contain more brackets.
 MAX_CONTAINERS = 1_000_000
@@ -170,22 +168,8 @@ def read_object(body: bytes) -> JSONObject:
     fields = parse_object(body)
     _check_lists(fields, len(body))
     if brackets > MAX_DEPTH:  # with fewer brackets, the depth cannot be exceeded
-        _check_depth(fields)
+        check_depth(fields)
     return fields
-
-
-def _check_depth(fields: JSONObject) -> None:
-    level: list[JSONValue] = [fields]
-    for _ in range(MAX_DEPTH):
-        level = [
-            each
-            for one in level
-            for each in (one.values() if is_object(one) else one)
-            if type(each) is dict or type(each) is list
-        ]
-        if not level:
-            return
-    raise UsageError(f"the body is nested deeper than {MAX_DEPTH} levels")
 
 
 def _check_lists(fields: JSONObject, size: int) -> None:

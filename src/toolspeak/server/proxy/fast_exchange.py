@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from ...core.events import Event, Failure, Noted
-from ...core.types import JSONValue, Request
+from ...core.types import JSONObject, JSONValue, Request
 from ...errors import ToolspeakError
 from ...runtime.turn import EngineTurn
 from ...runtime.turn_factory import PlannedTurn
@@ -51,9 +51,13 @@ class FastExchange(Exchange):
         if caller.own_keys:
             self._secrets = tuple(credential.secret for credential in caller.own_keys)
         self._body = body
-        values = read_object(body)
         protocol, gateway = self._protocol, self._gateway
-        self._request = request = protocol.decode(values, **fields)
+        values: JSONObject = {}  # needed only where there is no `decode_body`
+        request = protocol.decode_body(body) if protocol.decode_body is not None else None
+        if request is None:
+            values = read_object(body)
+            request = protocol.decode(values, **fields)
+        self._request = request
         check_request(request, len(body))
         self._target = target = gateway.target(request, caller)
         memory = target.maker.tool_memory

@@ -1,0 +1,106 @@
+"""Fast decoding and encoding of requests that repeat what earlier requests contained.
+
+The results are those of `decode_request` and `encode_request`, to which unusual requests are left.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Final
+
+import msgspec
+
+from ...core.types import JSONValue, Message, Request, Tool
+from ...errors import UsageError
+from ..shared.fields import MAX_DEPTH, check_depth, has_unique_keys, parse_object, to_wire
+from ..shared.resent_values import ResentValues
+from .messages import PROTOCOL, decode_messages, encode_messages
+from .request import decode_request, decode_tools, encode_fields, encode_request, encode_tools
+
+_fields = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
+_items = msgspec.json.Decoder(list[msgspec.Raw]).decode
+_encode = msgspec.json.Encoder().encode
+#: Stands for the messages of a request while its other fields are decoded.
+_PLACEHOLDER: Final = b'"messages":[{"role":"user","content":""}]'
+#: Fields and role of legacy function calls, whose ids depend on the messages before.
+_LEGACY_FIELDS, _LEGACY_ROLE = frozenset({"functions", "function_call"}), "function"
+#: How many sets of options and tools are kept. Nearly all clients use a few.
+_MAX_OPTIONS, _MAX_TOOLS = 256, 64
+#: Levels of nesting around a message.
+_OUTER_LEVELS = 2
+
+
+def decode_body(body: bytes) -> Request | None:
+    """Decode a request. Returns None if it is unusual or invalid."""
+    try:
+        fields = _fields(body)
+        if not has_unique_keys(body, _encode(fields)) or not _LEGACY_FIELDS.isdisjoint(fields):
+            return None
+        messages, tools = _items(fields.pop("messages")), fields.pop("tools", None)
+        decoded = tuple(message for each in messages if (message := _messages.get(bytes(each))) is not None)
+        if not decoded or len(decoded) != len(messages):
+            return None
+        kept = _tools(bytes(tools)) if tools is not None else ()
+        return msgspec.structs.replace(_options(_encode(fields)), messages=decoded, tools=kept)
+    except (msgspec.DecodeError, UnicodeError, RecursionError, UsageError, KeyError):
+        return None
+
+
+@lru_cache(_MAX_OPTIONS)
+def _options(fields: bytes) -> Request:
+    """Decode all fields of a request but its messages and tools."""
+    rest = b"," + fields[1:] if len(fields) > 2 else b"}"
+    value = parse_object(b"{%b%b" % (_PLACEHOLDER, rest))
+    check_depth(value)
+    return decode_request(value)
+
+
+@lru_cache(_MAX_TOOLS)
+def _tools(data: bytes) -> tuple[Tool, ...]:
+    value = parse_object(b'{"tools":%b}' % data)
+    check_depth(value)
+    return decode_tools(value["tools"])
+
+
+def _message(data: bytes) -> Message | None:
+    value = parse_object(data)
+    check_depth(value, MAX_DEPTH - _OUTER_LEVELS)
+    if value.get("role") == _LEGACY_ROLE or value.get("function_call") is not None:
+        return None
+    return decode_messages([value], "messages")[0]
+
+
+def _message_wire(message: Message) -> bytes:
+    return _encode(encode_messages(Request("", (message,), protocol=PROTOCOL), frozenset())[0])
+
+
+_messages = ResentValues(_message, _message_wire)
+
+
+def encode_body(request: Request) -> bytes:
+    """Encode a request, with the bytes of messages that are known already."""
+    if request.protocol != PROTOCOL or any(tool.kind == "custom" for tool in request.tools):
+        return encode_request(request)
+    wires = [_messages.wire(message) for message in request.messages]
+    known = [wire for wire in wires if wire is not None]
+    if len(known) != len(wires):
+        return encode_request(request)
+    tools = _tools_wire(request.tools) if request.tools else None
+    fields = to_wire(encode_fields(request, set(), tools))
+    head = _encode(request.model), b",".join(known)
+    return b'{"model":%b,"messages":[%b]%b%b' % (*head, b"," if len(fields) > 2 else b"", fields[1:])
+
+
+#: The encoded tools of recent requests, by identity. Entries keep the tools alive.
+_tool_wires: dict[int, tuple[tuple[Tool, ...], JSONValue]] = {}
+
+
+def _tools_wire(tools: tuple[Tool, ...]) -> JSONValue:
+    kept = _tool_wires.get(id(tools))
+    if kept is not None:
+        return kept[1]
+    if len(_tool_wires) >= _MAX_TOOLS:
+        _tool_wires.clear()
+    wire: JSONValue = msgspec.Raw(to_wire(encode_tools(tools, same_protocol=True)))
+    _tool_wires[id(tools)] = (tools, wire)
+    return wire
