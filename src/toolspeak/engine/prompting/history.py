@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Mapping
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import pairwise
 from operator import is_
 from typing import Literal
@@ -39,6 +39,8 @@ from .tool_use_detection import has_tool_history
 MEDIA_KINDS = frozenset({"image", "audio", "video", "file"})
 #: Maximum length of one result in the prompt. Coding agents read files of up to about 25,000 tokens at a time.
 MAX_RESULT_CHARS = 100_000
+#: Characters of rendered messages that are kept, twice at most, and what a part counts for beside its text.
+MAX_RENDERED_CHARS, _PART_SIZE = 2_000_000, 500
 #: Label before a result, used if there are several results or the call failed. The parsers of all dialects recognise
 #: it, and discard results that the model itself writes.
 _LABEL = "Tool result:"
@@ -94,14 +96,23 @@ def project(
     dialect_row(dialect)
     if _is_plain_text(messages, nonce):
         return Projection(messages)
-    return _HistoryRenderer(
+    ask = template_text("continuation", templates)
+    renderer = partial(
+        _HistoryRenderer,
         lambda calls: calls_text(dialect, calls, nonce),
         lambda content: result_text(dialect, content, nonce),
-        template_text("continuation", templates),
+        ask,
         nonce,
         media,
         max_result,
-    ).render(messages)
+    )
+    groups = _groups(messages)
+    if groups is None:
+        return renderer().render(messages)
+    style = (dialect, nonce, ask, frozenset(kind for kind in MEDIA_KINDS if kind in media), max_result)
+    rendered = [_rendered.get(style, group, renderer) for group in groups]
+    notes = dict.fromkeys(note for each in rendered for note in each.notes)
+    return Projection(tuple(message for each in rendered for message in each.messages), tuple(notes))
 
 
 def plain(
@@ -129,6 +140,64 @@ def _is_plain_text(messages: tuple[Message, ...], nonce: str | None) -> bool:
             if type(part) is not TextPart or neutralise(part.text, level, nonce) != part.text:
                 return False
     return True
+
+
+def _groups(messages: tuple[Message, ...]) -> list[tuple[Message, ...]] | None:
+    """Split a conversation into groups that are rendered independently: calls with their results, and other messages.
+
+    Returns None if a result does not follow its call, because it is then rendered with a call of another group.
+    """
+    groups: list[tuple[Message, ...]] = []
+    start, ids, is_open = 0, set[str](), False
+    for at, message in enumerate(messages):
+        if message.results or message.role == "tool":
+            if message.calls or not ids.issuperset(result.id for result in results_of(message)):
+                return None
+            is_open = message.role == "tool" or not message.parts
+            continue
+        if message.role == "user" and is_open:
+            is_open = False
+            continue
+        if at > start:
+            groups.append(messages[start:at])
+        start, ids, is_open = at, {call.id for call in message.calls}, False
+    groups.append(messages[start:])
+    return groups
+
+
+class _RenderedGroups:
+    """Groups of messages that were rendered before, because agents resend the whole conversation every time.
+
+    A group is found by the identity of its messages, which the entry keeps alive. What was not used for a whole
+    generation is forgotten.
+    """
+
+    def __init__(self) -> None:
+        self._young: dict[tuple[object, ...], tuple[tuple[Message, ...], Projection]] = {}
+        self._old = self._young
+        self._size = 0
+
+    def get(
+        self, style: tuple[object, ...], group: tuple[Message, ...], renderer: Callable[[], _HistoryRenderer]
+    ) -> Projection:
+        key = (style, *map(id, group))
+        kept = self._young.get(key)
+        if kept is not None:
+            return kept[1]
+        kept = self._old.get(key) or (group, renderer().render(group))
+        size = sum(_text_size(message) for message in kept[1].messages)
+        if self._size + size > MAX_RENDERED_CHARS:
+            self._old, self._young, self._size = self._young, {}, 0
+        self._young[key] = kept
+        self._size += size
+        return kept[1]
+
+
+def _text_size(message: Message) -> int:
+    return sum(len(part.text) if isinstance(part, TextPart) else _PART_SIZE for part in message.parts) + _PART_SIZE
+
+
+_rendered = _RenderedGroups()
 
 
 def _media_line(part: Media, notes: dict[Note, None]) -> TextPart:

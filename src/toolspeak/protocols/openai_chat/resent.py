@@ -71,7 +71,12 @@ def _message(data: bytes) -> Message | None:
 
 
 def _message_wire(message: Message) -> bytes:
-    return _encode(encode_messages(Request("", (message,), protocol=PROTOCOL), frozenset())[0])
+    """Encode a message. Returns empty bytes if it becomes several messages or none, or has half a character."""
+    wires = encode_messages(Request("", (message,), protocol=PROTOCOL), frozenset())
+    try:
+        return _encode(wires[0]) if len(wires) == 1 else b""
+    except (UnicodeEncodeError, TypeError, OverflowError):
+        return b""
 
 
 _messages = ResentValues(_message, _message_wire)
@@ -79,15 +84,16 @@ _messages = ResentValues(_message, _message_wire)
 
 def encode_body(request: Request) -> bytes:
     """Encode a request, with the bytes of messages that are known already."""
-    if request.protocol != PROTOCOL or any(tool.kind == "custom" for tool in request.tools):
+    if request.protocol != PROTOCOL or any(message.protocol for message in request.messages):
         return encode_request(request)
-    wires = [_messages.wire(message) for message in request.messages]
-    known = [wire for wire in wires if wire is not None]
-    if len(known) != len(wires):
+    if any(tool.kind == "custom" for tool in request.tools):
+        return encode_request(request)
+    wires = list(map(_messages.wire, request.messages))
+    if not all(wires):
         return encode_request(request)
     tools = _tools_wire(request.tools) if request.tools else None
     fields = to_wire(encode_fields(request, set(), tools))
-    head = _encode(request.model), b",".join(known)
+    head = _encode(request.model), b",".join(wires)
     return b'{"model":%b,"messages":[%b]%b%b' % (*head, b"," if len(fields) > 2 else b"", fields[1:])
 
 

@@ -11,7 +11,7 @@ from typing import Generic, TypeVar
 
 T = TypeVar("T")
 
-#: Maximum size of the keys of one generation, and of one key, in bytes. Values take about three times as much memory.
+#: Maximum size of one generation, and of one value, in bytes of JSON. Decoded values take about twice as much memory.
 MAX_BYTES, MAX_VALUE_BYTES = 2 * 1024 * 1024, 64 * 1024
 
 
@@ -19,7 +19,7 @@ class _Generation(Generic[T]):
     def __init__(self) -> None:
         self.size = 0
         self.by_bytes: dict[bytes, T] = {}
-        #: Values and their bytes for an upstream, by the identity of the value.
+        #: Values and their bytes for an upstream, by the identity of the value, which the entry keeps alive.
         self.wires: dict[int, tuple[T, bytes]] = {}
 
 
@@ -46,18 +46,22 @@ class ResentValues(Generic[T]):
         if value is None:
             value = self._decode(data)
         if value is not None and len(data) <= MAX_VALUE_BYTES:
-            self._keep(data, value)
+            self._make_room(len(data)).by_bytes[data] = value
         return value
 
-    def wire(self, value: T) -> bytes | None:
-        """Return the bytes of a value for an upstream; None if the value is not in the table."""
+    def wire(self, value: T) -> bytes:
+        """Return the bytes of a value for an upstream."""
         kept = self._young.wires.get(id(value))
-        return kept[1] if kept is not None and kept[0] is value else None
+        if kept is not None:
+            return kept[1]
+        kept = self._old.wires.get(id(value)) or (value, self._encode(value))
+        if len(kept[1]) <= MAX_VALUE_BYTES:
+            self._make_room(len(kept[1])).wires[id(value)] = kept
+        return kept[1]
 
-    def _keep(self, data: bytes, value: T) -> None:
-        if self._young.size + len(data) > MAX_BYTES:
+    def _make_room(self, size: int) -> _Generation[T]:
+        """Return the generation to keep a value in."""
+        if self._young.size + size > MAX_BYTES:
             self._old, self._young = self._young, _Generation()
-        young = self._young
-        young.size += len(data)
-        young.by_bytes[data] = value
-        young.wires[id(value)] = (value, self._encode(value))
+        self._young.size += size
+        return self._young
